@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/spc_clock.h"
+
+#include <time.h>
+
+uint64_t spc_clock_now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+uint64_t spc_clock_deadline_ns(int64_t timeout_ns) {
+    if (timeout_ns < 0) {
+        return SPC_NO_DEADLINE;
+    }
+    return spc_clock_now_ns() + (uint64_t)timeout_ns;
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/spc_wait.h"
+
+#include <stddef.h>
+
+#include "base/spc_error.h"
+#include "base/spc_platform.h"
+
+enum {
+    SPC_WAIT_STEP = 64,             /* polls between two looks at the clock and at progress */
+    SPC_WAIT_SPIN_NS = 30000,       /* free cores: about what a wake-up costs, so at most twice the best is lost */
+    SPC_WAIT_SHARED_POLLS = 4,      /* shared cores: every further poll delays the node that is waited for */
+    SPC_WAIT_YIELDS = 200,          /* a message goes round 32 nodes on 2 cores in about 20 turns of each */
+    SPC_WAIT_YIELD_LONG_NS = 100000,
+    SPC_WAIT_PENALTY_MIN = 32,
+    SPC_WAIT_PENALTY_MAX = 4096,
+};
+
+/* One wait, so that its phases need one argument. */
+typedef struct spc_wait_call {
+    spc_waiter_t *waiter;
+    _Atomic uint32_t *word;
+    _Atomic uint32_t *sleeping;
+    const spc_wait_callbacks_t *callbacks;
+    void *argument;
+    uint64_t deadline_ns;
+} spc_wait_call_t;
+
+/* How many polls take SPC_WAIT_SPIN_NS here: a pause is 10 to 150 cycles, by processor. */
+static uint32_t spin_polls(spc_clock_fn now_ns) {
+    uint64_t start = now_ns();
+    for (int i = 0; i < SPC_WAIT_STEP; i++) {
+        spc_cpu_relax();
+    }
+    /* Not below 2 ns: one of 1000 such starts is interrupted, none is faster than the processor. */
+    uint64_t step_ns = now_ns() - start;
+    uint64_t floor_ns = 2 * SPC_WAIT_STEP;
+    return (uint32_t)(SPC_WAIT_SPIN_NS * SPC_WAIT_STEP / (step_ns > floor_ns ? step_ns : floor_ns)) + SPC_WAIT_STEP;
+}
+
+void spc_waiter_init(spc_waiter_t *waiter, spc_wait_policy_t policy, uint32_t features) {
+    *waiter = (spc_waiter_t){
+        .features = features,
+        .yields = SPC_WAIT_YIELDS,
+        .yield_long_ns = SPC_WAIT_YIELD_LONG_NS,
+        .slice_ns = UINT64_C(100000000),
+        .now_ns = spc_clock_now_ns,
+        .penalty = SPC_WAIT_PENALTY_MIN,
+    };
+#ifdef SPC_WAIT_ENDLESS_SLICES
+    waiter->slice_ns = UINT64_MAX; /* a lost wake-up hangs the test, instead of costing a slice */
+#endif
+    switch (policy) {
+    case SPC_WAIT_FREE_CORES:
+        waiter->polls = spin_polls(waiter->now_ns);
+        break;
+    case SPC_WAIT_SHARED_CORES:
+        waiter->polls = SPC_WAIT_SHARED_POLLS;
+        break;
+    case SPC_WAIT_SLEEP:
+        waiter->yields = 0;
+        break;
+    }
+}
+
+static bool test(const spc_wait_call_t *call) {
+    return call->callbacks->test(call->argument);
+}
+
+static void progress(const spc_wait_call_t *call) {
+    if (call->callbacks->progress != NULL) {
+        call->callbacks->progress(call->argument);
+    }
+}
+
+/* SPC_OK also when nobody asks. */
+static int check(const spc_wait_call_t *call) {
+    return call->callbacks->check != NULL ? call->callbacks->check(call->argument) : SPC_OK;
+}
+
+/* A wait without deadline does not read the clock for it. */
+static bool is_late(const spc_wait_call_t *call) {
+    return call->deadline_ns != SPC_NO_DEADLINE && call->waiter->now_ns() >= call->deadline_ns;
+}
+
+/* The last word of a wait that ends badly: what has come meanwhile counts more than why it would end. */
+static int end_unless_true(const spc_wait_call_t *call, int status) {
+    return test(call) ? SPC_OK : status;
+}
+
+/* SPC_OK, SPC_ETIMEDOUT; SPC_EAGAIN: go on with the next phase. */
+static int poll_phase(const spc_wait_call_t *call) {
+    for (uint32_t i = 1; i <= call->waiter->polls; i++) {
+        spc_cpu_relax();
+        if (test(call)) {
+            return SPC_OK;
+        }
+        if (i % SPC_WAIT_STEP == 0) {
+            progress(call);
+            if (is_late(call)) {
+                return end_unless_true(call, SPC_ETIMEDOUT);
+            }
+        }
+    }
+    return SPC_EAGAIN;
+}
+
+/* A yield was long: somebody computes on this core, and a yield hands it a whole time slice. */
+static void learn_to_sleep(spc_waiter_t *waiter) {
+    waiter->sleep_at_once = waiter->penalty;
+    waiter->penalty = waiter->penalty < SPC_WAIT_PENALTY_MAX / 2 ? 2 * waiter->penalty : SPC_WAIT_PENALTY_MAX;
+}
+
+static void learn_to_yield(spc_waiter_t *waiter) {
+    waiter->penalty = waiter->penalty > 2 * SPC_WAIT_PENALTY_MIN ? waiter->penalty / 2 : SPC_WAIT_PENALTY_MIN;
+}
+
+static int yield_phase(const spc_wait_call_t *call) {
+    spc_waiter_t *waiter = call->waiter;
+    uint64_t before_ns = waiter->yields > 0 ? waiter->now_ns() : 0;
+    for (uint32_t i = 0; i < waiter->yields; i++) {
+        progress(call);
+        spc_platform_yield();
+        waiter->yield_count++;
+        bool done = test(call);
+        /* One reading a turn: it ends this one and begins the next. */
+        uint64_t after_ns = waiter->now_ns();
+        bool was_long = after_ns - before_ns > waiter->yield_long_ns;
+        if (was_long) {
+            learn_to_sleep(waiter);
+        } else if (done) {
+            learn_to_yield(waiter);
+        }
+        if (done) {
+            return SPC_OK;
+        }
+        if (after_ns >= call->deadline_ns) {
+            return end_unless_true(call, SPC_ETIMEDOUT);
+        }
+        if (was_long) {
+            break;
+        }
+        before_ns = after_ns;
+    }
+    return SPC_EAGAIN;
+}
+
+/* Announces the sleep, tests once more and sleeps; true if the test says that the wait is over. */
+static bool sleep_slice(const spc_wait_call_t *call) {
+    spc_waiter_t *waiter = call->waiter;
+    /* seq_cst, and before the test: a waker that comes after the test bumps the word, and the sleep does not begin.
+     * Pairs with spc_event_raise. */
+    uint32_t seen = atomic_load_explicit(call->word, memory_order_seq_cst);
+    /* Pairs with the load in spc_event_notify: it sees this, or the test below sees what the waker did before. */
+    atomic_store_explicit(call->sleeping, 1, memory_order_seq_cst);
+    progress(call);
+    bool done = test(call);
+    /* A callback that waited itself, on the same word, has cleared the announcement: then do not sleep on it. */
+    if (!done && atomic_load_explicit(call->sleeping, memory_order_relaxed) != 0) {
+        uint64_t now_ns = call->deadline_ns != SPC_NO_DEADLINE ? waiter->now_ns() : 0;
+        uint64_t left_ns = call->deadline_ns > now_ns ? call->deadline_ns - now_ns : 0;
+        if (left_ns > 0) {
+            spc_platform_sleep(waiter->features, call->word, seen,
+                               left_ns < waiter->slice_ns ? left_ns : waiter->slice_ns);
+            waiter->sleep_count++;
+        }
+    }
+    /* relaxed: who still sees the 1 wakes nobody, which only costs time. */
+    atomic_store_explicit(call->sleeping, 0, memory_order_relaxed);
+    return done;
+}
+
+static int sleep_phase(const spc_wait_call_t *call) {
+    for (;;) {
+        /* With the announcement withdrawn: the check may run anything, even another wait. */
+        int status = check(call);
+        if (status != SPC_OK) {
+            return end_unless_true(call, status);
+        }
+        if (sleep_slice(call) || test(call)) {
+            return SPC_OK;
+        }
+        if (is_late(call)) {
+            return end_unless_true(call, SPC_ETIMEDOUT);
+        }
+    }
+}
+
+/* Apart from spc_wait, so that a wait that is over at once saves no registers for this. */
+static __attribute__((noinline)) int wait_slowly(const spc_wait_call_t *call) {
+    if (is_late(call)) {
+        return SPC_ETIMEDOUT;
+    }
+    int status = poll_phase(call);
+    if (status != SPC_EAGAIN) {
+        return status;
+    }
+    if (call->waiter->sleep_at_once > 0) {
+        call->waiter->sleep_at_once--;
+    } else {
+        status = yield_phase(call);
+        if (status != SPC_EAGAIN) {
+            return status;
+        }
+    }
+    return sleep_phase(call);
+}
+
+int spc_wait(spc_waiter_t *waiter, _Atomic uint32_t *word, _Atomic uint32_t *sleeping,
+             const spc_wait_callbacks_t *callbacks, void *argument, uint64_t deadline_ns) {
+    if (callbacks->test(argument)) {
+        return SPC_OK;
+    }
+    spc_wait_call_t call = {waiter, word, sleeping, callbacks, argument, deadline_ns};
+    return wait_slowly(&call);
+}

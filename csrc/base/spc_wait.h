@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * spc_wait: poll, then yield, then sleep. The only place in the core that waits.
+ *
+ * It knows a word, a deadline and three callbacks, nothing of messages or barriers. The protocol between a sleeper
+ * and its wakers (who must follow spc_event.h):
+ *
+ *     sleeper                                   waker
+ *     read the word                             make the condition true        (seq_cst)
+ *     sleeping = 1              (seq_cst)       read `sleeping`                (seq_cst)
+ *     test the condition again  (seq_cst)       if it is set: word + 1, wake
+ *     sleep while the word is unchanged
+ *
+ * Either the waker sees `sleeping`, or the sleeper's second test sees the condition: the four operations are in one
+ * total order. tests/models/sleep_wake.pml has the proof.
+ *
+ * A spc_waiter_t belongs to one thread at a time; word and `sleeping` may be in shared memory.
+ */
+#ifndef SPC_WAIT_H
+#define SPC_WAIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/spc_atomic.h"
+#include "base/spc_clock.h"
+
+/* The three callbacks run in the waiting thread, with no lock of the core held. */
+typedef struct spc_wait_callbacks {
+    /* Is the wait over? May do work (draining, matching). Called often. */
+    bool (*test)(void *argument);
+    /* Moves other things along (queued messages, arrivals); called now and then while polling, before each yield,
+     * and before each sleep. May be NULL. */
+    void (*progress)(void *argument);
+    /* Called before the first sleep and after each slice of sleep: signals, deaths. Other than SPC_OK ends the wait
+     * with that status, but only after one more test. May be NULL. */
+    int (*check)(void *argument);
+} spc_wait_callbacks_t;
+
+/* How to wait, and what experience says. Chosen by spc_waiter_init; the fields are open for tests. */
+typedef struct spc_waiter {
+    uint32_t features;        /* spc_platform_features */
+    uint32_t polls;           /* tests before the first yield */
+    uint32_t yields;          /* yields before the first sleep, at most */
+    uint64_t yield_long_ns;   /* one yield this long: somebody computes on this core, stop yielding */
+    uint64_t slice_ns;        /* longest sleep before looking around */
+    spc_clock_fn now_ns;
+    uint32_t sleep_at_once;   /* waits left that skip polling and yielding */
+    uint32_t penalty;         /* how many the next long yield costs: 32, doubling to 4096, decaying */
+    uint64_t yield_count;     /* statistics */
+    uint64_t sleep_count;
+} spc_waiter_t;
+
+typedef enum spc_wait_policy {
+    SPC_WAIT_FREE_CORES,   /* everybody has a core: spin tens of microseconds first */
+    SPC_WAIT_SHARED_CORES, /* more users of cores than cores: yield almost at once */
+    SPC_WAIT_SLEEP,        /* sleep at once, for comparison (SPCOMM_WAIT=sleep) */
+} spc_wait_policy_t;
+
+void spc_waiter_init(spc_waiter_t *waiter, spc_wait_policy_t policy, uint32_t features);
+
+/* SPC_OK once test() said so; SPC_ETIMEDOUT; or what check() returned. A deadline in the past still tests once. */
+int spc_wait(spc_waiter_t *waiter, _Atomic uint32_t *word, _Atomic uint32_t *sleeping,
+             const spc_wait_callbacks_t *callbacks, void *argument, uint64_t deadline_ns);
+
+#endif

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * spc_format: what a message is made of, independent of how it travels.
+ *
+ * An envelope says from whom, with which tag, in which format. The payload is [meta][data]: meta describes the data
+ * where the format needs that (an array's dtype and shape), data are the bytes. Senders give both as pointers and
+ * the core copies them once. Receivers get a spc_message_t on their own stack: bytes up to SPC_INLINE_BYTES lie in
+ * it, longer ones where they are (ring, arena, heap) until spc_message_release (spc_comm.h).
+ */
+#ifndef SPC_FORMAT_H
+#define SPC_FORMAT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define SPC_INLINE_BYTES 40 /* payload that fits into a slot beside its envelope */
+#define SPC_META_MAX 65535
+
+#define SPC_ANY_SOURCE (-1)
+#define SPC_ANY_TAG (-1)
+#define SPC_TAG_MAX INT32_MAX
+
+/* X(name, number). The data of each, little-endian unless the meta says otherwise:
+ *   RAW     bytes that a C program sent; Python sees `bytes`      BYTES   Python's bytes
+ *   NONE    nothing                                               BOOL    one byte, 0 or 1
+ *   INT64   8 bytes                                               FLOAT64 8 bytes
+ *   STR     UTF-8 (surrogates pass)                               TUPLE   items, each [format u8][length u32][data]
+ *   ARRAY   the elements; meta: spc_array_meta_t, shape, dtype    PICKLE  Python's pickle, protocol 5 */
+#define SPC_FORMATS(X) \
+    X(RAW, 0)          \
+    X(BYTES, 1)        \
+    X(NONE, 2)         \
+    X(BOOL, 3)         \
+    X(INT64, 4)        \
+    X(FLOAT64, 5)      \
+    X(STR, 6)          \
+    X(SIMTIME, 7)      \
+    X(ARRAY, 8)        \
+    X(TUPLE, 9)        \
+    X(PICKLE, 10)
+
+typedef enum spc_format {
+#define SPC_FORMAT_ENUM(name, number) SPC_FORMAT_##name = (number),
+    SPC_FORMATS(SPC_FORMAT_ENUM)
+#undef SPC_FORMAT_ENUM
+} spc_format_t;
+
+/* The meta of an ARRAY: this, then `dimensions` int64 lengths, then, if dtype_length is not 0, the dtype's pickle (for
+ * dtypes that a kind and a size do not describe: structured ones, datetime units). */
+typedef struct spc_array_meta {
+    char byte_order;       /* '<' or '>': of the elements, for an item of one byte '|' */
+    char kind;             /* NumPy's dtype.kind */
+    uint8_t dimensions;    /* 0 to 64 */
+    uint8_t fortran;       /* 1: the first index runs fastest */
+    uint16_t dtype_length; /* bytes of the description after the shape */
+    uint16_t reserved;
+    uint32_t item_bytes;
+    uint32_t type_number;  /* NumPy's, a hint for the fast path; 0xffffffff: use the description */
+} spc_array_meta_t;
+
+_Static_assert(sizeof(spc_array_meta_t) == 16, "spc_array_meta_t travels between machines");
+
+/* What a sender gives. */
+typedef struct spc_payload {
+    const void *meta;
+    const void *data;
+    uint64_t data_bytes;
+    uint16_t meta_bytes;
+    uint8_t format;
+} spc_payload_t;
+
+typedef enum spc_storage {
+    SPC_STORED_INLINE, /* in the message itself */
+    SPC_STORED_RING,   /* in the sender's ring, until released */
+    SPC_STORED_ARENA,  /* in a block that this node has pinned */
+    SPC_STORED_HEAP,   /* in malloc'ed memory that the message owns */
+} spc_storage_t;
+
+/* What a receiver gets. `bytes` is [meta][data]; with INLINE it points into this structure: spc_message_move copies it. */
+typedef struct spc_message {
+    unsigned char *bytes;
+    uint64_t length_bytes; /* meta and data */
+    uint64_t arrival;      /* running number at the receiver: its place if it is put back */
+    void *handle;          /* ring header, block or heap memory, by storage */
+    int32_t source;
+    int32_t tag;
+    uint16_t context;
+    uint16_t meta_bytes;
+    uint8_t format;
+    uint8_t storage;
+    uint8_t sole;          /* ARENA: no other node has it, so it may be written */
+    uint8_t reserved;
+    uint32_t sender;       /* whose ring or arena it lies in */
+    unsigned char inlined[SPC_INLINE_BYTES];
+} spc_message_t;
+
+/* Copies [meta][data] from byte `from` on, `length_bytes` of it. */
+void spc_payload_copy(const spc_payload_t *payload, uint64_t from, uint64_t length_bytes, void *to);
+
+/* The way to copy a message: its pointer into itself is set right. `from` is void afterwards. */
+void spc_message_move(spc_message_t *to, const spc_message_t *from);
+
+static inline unsigned char *spc_message_data(const spc_message_t *message) {
+    return message->bytes + message->meta_bytes;
+}
+
+static inline uint64_t spc_message_data_bytes(const spc_message_t *message) {
+    return message->length_bytes - message->meta_bytes;
+}
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * spc_inbox: the receiving half of a node: what has arrived and was not asked for yet, and matching.
+ *
+ * A receive looks here first, in order of arrival. If nothing matches and its sender's next slot does, the message is
+ * handed over from there directly: nothing is allocated, and ring and arena payloads are read in place. Otherwise rows
+ * are drained: inline and ring payloads are copied to the heap, which frees the sender's ring; arena blocks stay.
+ *
+ * Order: per sender as sent (the row is in order, the inbox keeps it, the inbox comes first). ANY is fair: rows are
+ * served from the one after the last served, one row-length each at most.
+ *
+ * A sender whose messages here exceed the limit is refused: its row is not drained further until some are taken.
+ *
+ * Used under the communicator's lock, by one thread at a time. It never waits.
+ */
+#ifndef SPC_INBOX_H
+#define SPC_INBOX_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "message/spc_format.h"
+#include "message/spc_mailbox.h"
+#include "segment/spc_arena.h"
+#include "segment/spc_segment.h"
+#include "segment/spc_status.h"
+
+typedef struct spc_inbox spc_inbox_t;
+
+typedef struct spc_inbox_options {
+    const spc_segment_t *segment;
+    const spc_status_shared_t *status;
+    spc_event_shared_t *events;
+    uint32_t rank;
+} spc_inbox_options_t;
+
+/* What a receive asks for. */
+typedef struct spc_match {
+    int32_t source; /* or SPC_ANY_SOURCE */
+    int32_t tag;    /* or SPC_ANY_TAG */
+    uint16_t context;
+} spc_match_t;
+
+int spc_inbox_create(const spc_inbox_options_t *options, spc_inbox_t **inbox);
+void spc_inbox_destroy(spc_inbox_t *inbox);
+
+/* Takes the first message that matches, from the inbox or straight from its row. SPC_EAGAIN if there is none yet;
+ * SPC_ENOMEM. The caller ends it with spc_inbox_release, or gives it back with spc_inbox_put_back. */
+int spc_inbox_take(spc_inbox_t *inbox, const spc_match_t *match, spc_message_t *message);
+
+/* The same from the queues only: nothing new is drained. */
+int spc_inbox_take_queued(spc_inbox_t *inbox, const spc_match_t *match, spc_message_t *message);
+
+/* Who and what would be taken; it stays. */
+int spc_inbox_peek(spc_inbox_t *inbox, const spc_match_t *match, int32_t *source, int32_t *tag, uint64_t *length_bytes);
+
+/* Ends a taken message: marks it read, unpins or frees it, and tells its sender. Needs no lock: any thread, any time.
+ * Only reads what never changes after create. Idempotent. */
+void spc_inbox_release(const spc_inbox_t *inbox, spc_message_t *message);
+
+/* Unpins a block that a message of storage ARENA held. */
+void spc_inbox_release_block(const spc_inbox_t *inbox, spc_block_shared_t *block);
+
+/* Gives a taken message back to its old place; `message` is void afterwards. SPC_ENOMEM: it is still the caller's. */
+int spc_inbox_put_back(spc_inbox_t *inbox, spc_message_t *message);
+
+/* Moves arrivals into the queues, as far as limits allow. Returns how many messages became complete. */
+uint32_t spc_inbox_drain(spc_inbox_t *inbox);
+
+/* Drains one sender's row even if no bell rang: after its death or finish. */
+uint32_t spc_inbox_drain_row(spc_inbox_t *inbox, uint32_t source);
+
+/* Complete messages of a context in the queues. */
+uint64_t spc_inbox_count(const spc_inbox_t *inbox, uint16_t context);
+
+/* Is `source` at its limit, so that its row is not drained? */
+bool spc_inbox_is_refusing(const spc_inbox_t *inbox, uint32_t source);
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * spc_inbox_queue: messages that have arrived and were not asked for, in order of arrival and by tag.
+ *
+ * Private to the inbox, and used under the same lock. It owns its entries; their memory is reused. An entry may be
+ * incomplete (its parts are still coming): it has its place, but is not found.
+ */
+#ifndef SPC_INBOX_QUEUE_H
+#define SPC_INBOX_QUEUE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "message/spc_format.h"
+
+#define SPC_TAG_BUCKETS 64
+
+typedef struct spc_entry {
+    struct spc_entry *next, *previous;         /* by arrival */
+    struct spc_entry *tag_next, *tag_previous; /* by arrival, of one bucket of tags */
+    uint64_t assembled_bytes;                  /* how much of it is here */
+    spc_message_t message;
+} spc_entry_t;
+
+typedef struct spc_entry_list {
+    spc_entry_t *first, *last;
+} spc_entry_list_t;
+
+typedef struct spc_inbox_queue {
+    spc_entry_list_t arrivals;
+    spc_entry_list_t tags[SPC_TAG_BUCKETS];
+    spc_entry_t *spare;
+    uint64_t length; /* incomplete ones count, too */
+} spc_inbox_queue_t;
+
+void spc_inbox_queue_init(spc_inbox_queue_t *queue);
+
+/* Frees entries, and the heap memory of their messages. */
+void spc_inbox_queue_fini(spc_inbox_queue_t *queue);
+
+/* An entry that is in no list; NULL if there is no memory. */
+spc_entry_t *spc_inbox_queue_make(spc_inbox_queue_t *queue);
+
+/* At its place: behind everything that arrived before it. */
+void spc_inbox_queue_insert(spc_inbox_queue_t *queue, spc_entry_t *entry);
+
+/* The first complete one that matches, or NULL. Wildcards: SPC_ANY_SOURCE, SPC_ANY_TAG. */
+spc_entry_t *spc_inbox_queue_find(const spc_inbox_queue_t *queue, uint16_t context, int32_t source, int32_t tag);
+
+/* Takes it out and hands its message over; the entry is gone. */
+void spc_inbox_queue_remove(spc_inbox_queue_t *queue, spc_entry_t *entry, spc_message_t *message);
+
+static inline bool spc_entry_is_complete(const spc_entry_t *entry) {
+    return entry->assembled_bytes == entry->message.length_bytes;
+}
+
+#endif

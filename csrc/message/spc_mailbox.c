@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+#include "message/spc_mailbox.h"
+
+static uint64_t row_bytes(uint32_t slots) {
+    return sizeof(spc_row_shared_t) + (uint64_t)slots * sizeof(spc_slot_shared_t);
+}
+
+uint64_t spc_mailbox_bytes(uint32_t senders, uint32_t slots) {
+    return sizeof(spc_mailbox_shared_t) + senders * row_bytes(slots);
+}
+
+spc_row_shared_t *spc_mailbox_row(spc_mailbox_shared_t *mailbox, uint32_t sender, uint32_t slots) {
+    unsigned char *rows = (unsigned char *)mailbox + sizeof(spc_mailbox_shared_t);
+    return (spc_row_shared_t *)(rows + sender * row_bytes(slots));
+}
+
+void spc_mailbox_writer_init(spc_mailbox_writer_t *writer, spc_mailbox_shared_t *mailbox, uint32_t sender,
+                             uint32_t slots) {
+    *writer = (spc_mailbox_writer_t){
+        .row = spc_mailbox_row(mailbox, sender, slots),
+        .doorbell = &mailbox->doorbell,
+        .doorbell_bit = UINT64_C(1) << (sender % 64),
+        .slots = slots,
+    };
+}
+
+void spc_mailbox_reader_init(spc_mailbox_reader_t *reader, spc_mailbox_shared_t *mailbox, uint32_t sender,
+                             uint32_t slots) {
+    *reader = (spc_mailbox_reader_t){
+        .row = spc_mailbox_row(mailbox, sender, slots),
+        .slots = slots,
+        /* A divisor of the row, so that a full row that has been read is always published. */
+        .publish_every = slots % 4 == 0 ? slots / 4 : 1,
+    };
+}
+
+bool spc_mailbox_refresh(spc_mailbox_writer_t *writer) {
+    /* seq_cst: may be the second test of a sender that is about to sleep. Pairs with spc_mailbox_consume. */
+    writer->consumed = atomic_load_explicit(&writer->row->consumed, memory_order_seq_cst);
+    return writer->announced - writer->consumed < writer->slots;
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * spc_mailbox: how a message is announced to its receiver (SpeedesComm 3.2, ScaMPI 1.5.1).
+ *
+ * A receiver's mailbox has a doorbell and one row of slots per sender. A slot is one cache line: the envelope, and
+ * either the payload itself or where it lies. Sender and receiver walk along the row in step: message number i goes
+ * into slot i mod slots with sequence i + 1, and the receiver polls that slot's sequence, never a shared index. How far
+ * it got it publishes in `consumed` now and then (a quarter of the row), so the sender's view of free slots is a
+ * cached one.
+ *
+ * Single writers: a slot, its sender (while free); `consumed`, the receiver. The doorbell has a bit per sender (rank
+ * mod 64), set by senders and cleared by the receiver before it scans those rows. The bit is always set after a slot
+ * is written, even if it seems set: PROTOCOLS and tests/models/mailbox_doorbell.pml show the lost wake-up otherwise.
+ * A dead sender leaves complete slots or none: the sequence is stored last.
+ *
+ * The writer and reader halves are private to one node each, and used under its communicator's lock.
+ */
+#ifndef SPC_MAILBOX_H
+#define SPC_MAILBOX_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/spc_atomic.h"
+#include "message/spc_format.h"
+#include "segment/spc_event.h"
+
+enum {
+    SPC_SLOT_INLINE = 0,  /* where the payload is */
+    SPC_SLOT_RING = 1,    /* `offset`: of this receiver's header in the sender's ring, in the segment */
+    SPC_SLOT_ARENA = 2,   /* `offset`: of the block, in the segment */
+    SPC_SLOT_PLACE = 3,   /* mask of the above */
+    SPC_SLOT_PART = 4,    /* the ring holds one part; `length_bytes` is of the whole, in every part */
+    SPC_SLOT_SOLE = 8,    /* ARENA: the only receiver */
+};
+
+/* 64 bytes. `sequence` is stored last (release) and read first (acquire). */
+typedef struct spc_slot_shared {
+    _Atomic uint32_t sequence;
+    int32_t tag;
+    uint16_t source; /* global rank: the agent announces for others */
+    uint16_t context;
+    uint16_t meta_bytes;
+    uint8_t format;
+    uint8_t flags;
+    uint64_t length_bytes; /* meta and data */
+    union {
+        uint64_t offset;
+        unsigned char inlined[SPC_INLINE_BYTES];
+    } payload;
+} spc_slot_shared_t;
+
+_Static_assert(sizeof(spc_slot_shared_t) == SPC_CACHE_LINE, "a slot is one cache line");
+
+typedef struct spc_row_shared {
+    _Atomic uint32_t consumed; /* slots read so far, published lazily */
+    unsigned char padding[SPC_CACHE_LINE - 4];
+    spc_slot_shared_t slot[];
+} spc_row_shared_t;
+
+typedef struct spc_mailbox_shared {
+    _Atomic uint64_t doorbell;
+    unsigned char padding[2 * SPC_CACHE_LINE - 8];
+} spc_mailbox_shared_t; /* then the rows */
+
+_Static_assert(sizeof(spc_mailbox_shared_t) == 128, "spc_mailbox_shared_t lies in shared memory");
+
+/* What goes into a slot beside sequence and payload. */
+typedef struct spc_envelope {
+    int32_t tag;
+    uint16_t source;
+    uint16_t context;
+    uint16_t meta_bytes;
+    uint8_t format;
+    uint8_t flags;
+    uint64_t length_bytes;
+} spc_envelope_t;
+
+typedef struct spc_mailbox_writer { /* a sender's half of one row */
+    spc_row_shared_t *row;
+    _Atomic uint64_t *doorbell;
+    uint64_t doorbell_bit;
+    uint32_t slots;
+    uint32_t index;    /* of the next slot */
+    uint32_t announced;
+    uint32_t consumed; /* cached */
+} spc_mailbox_writer_t;
+
+typedef struct spc_mailbox_reader { /* the receiver's half of one row */
+    spc_row_shared_t *row;
+    uint32_t slots;
+    uint32_t index;
+    uint32_t received;
+    uint32_t publish_every;
+} spc_mailbox_reader_t;
+
+uint64_t spc_mailbox_bytes(uint32_t senders, uint32_t slots);
+spc_row_shared_t *spc_mailbox_row(spc_mailbox_shared_t *mailbox, uint32_t sender, uint32_t slots);
+
+void spc_mailbox_writer_init(spc_mailbox_writer_t *writer, spc_mailbox_shared_t *mailbox, uint32_t sender,
+                             uint32_t slots);
+void spc_mailbox_reader_init(spc_mailbox_reader_t *reader, spc_mailbox_shared_t *mailbox, uint32_t sender,
+                             uint32_t slots);
+
+/* Free slots as far as is known; looks at the receiver's line only if it seems full. */
+bool spc_mailbox_refresh(spc_mailbox_writer_t *writer);
+
+static inline bool spc_mailbox_has_room(spc_mailbox_writer_t *writer) {
+    return writer->announced - writer->consumed < writer->slots || spc_mailbox_refresh(writer);
+}
+
+/* The slot to fill, if has_room said so. */
+static inline spc_slot_shared_t *spc_mailbox_next(spc_mailbox_writer_t *writer) {
+    return &writer->row->slot[writer->index];
+}
+
+static inline void spc_slot_write_envelope(spc_slot_shared_t *slot, const spc_envelope_t *envelope) {
+    /* The same layout in the same order: 20 of the slot's first 24 bytes in two stores. */
+    memcpy(&slot->tag, envelope, 12);
+    slot->length_bytes = envelope->length_bytes;
+}
+
+_Static_assert(offsetof(spc_envelope_t, flags) == 11, "the envelope is the slot's, without its sequence");
+_Static_assert(offsetof(spc_slot_shared_t, flags) == 15, "the envelope is the slot's, without its sequence");
+
+/* Publishes the slot and rings. The caller notifies the receiver's event next. */
+static inline void spc_mailbox_announce(spc_mailbox_writer_t *writer) {
+    spc_slot_shared_t *slot = spc_mailbox_next(writer);
+    writer->announced++;
+    writer->index = writer->index + 1 == writer->slots ? 0 : writer->index + 1;
+    /* Pairs with the acquire in spc_mailbox_peek. */
+    atomic_store_explicit(&slot->sequence, writer->announced, memory_order_release);
+    /* seq_cst: between the slot and the caller's load of `sleeping`. Pairs with spc_mailbox_collect. */
+    atomic_fetch_or_explicit(writer->doorbell, writer->doorbell_bit, memory_order_seq_cst);
+}
+
+/* The next slot of the row if it is there, else NULL. */
+static inline const spc_slot_shared_t *spc_mailbox_peek(const spc_mailbox_reader_t *reader) {
+    const spc_slot_shared_t *slot = &reader->row->slot[reader->index];
+    /* Pairs with the release in spc_mailbox_announce. */
+    return atomic_load_explicit(&slot->sequence, memory_order_acquire) == reader->received + 1 ? slot : NULL;
+}
+
+/* The slot has been read and may be written again. True if that was published: the caller then notifies the sender. */
+static inline bool spc_mailbox_consume(spc_mailbox_reader_t *reader) {
+    reader->received++;
+    reader->index = reader->index + 1 == reader->slots ? 0 : reader->index + 1;
+    if (reader->received % reader->publish_every != 0) {
+        return false;
+    }
+    /* Pairs with spc_mailbox_refresh: what was read of the slot has been read before it is written again. */
+    atomic_store_explicit(&reader->row->consumed, reader->received, memory_order_seq_cst);
+    return true;
+}
+
+/* Takes and clears the doorbell's bits: rows that may have something. Before any of them is scanned. */
+static inline uint64_t spc_mailbox_collect(spc_mailbox_shared_t *mailbox) {
+    if (atomic_load_explicit(&mailbox->doorbell, memory_order_seq_cst) == 0) {
+        return 0;
+    }
+    return atomic_exchange_explicit(&mailbox->doorbell, 0, memory_order_seq_cst);
+}
+
+#endif

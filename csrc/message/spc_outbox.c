@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: MIT */
+#include "message/spc_outbox.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/spc_error.h"
+#include "message/spc_outbox_queue.h"
+
+typedef struct destination {
+    spc_mailbox_writer_t writer;
+    spc_outbox_queue_t queue;
+} destination_t;
+
+struct spc_outbox {
+    spc_outbox_options_t options;
+    uint32_t features;
+    uint32_t nodes;
+    uint64_t limit_bytes;
+    spc_queue_total_t total;
+    spc_ring_t *ring;
+    spc_arena_t *arena; /* NULL if this run has none */
+    int32_t *batch;     /* destinations that share one message in the ring */
+    destination_t destination[];
+};
+
+int spc_outbox_create(const spc_outbox_options_t *options, spc_outbox_t **outbox) {
+    const spc_segment_t *segment = options->segment;
+    const spc_config_t *config = segment->config;
+    spc_outbox_t *made = calloc(1, sizeof(*made) + config->nodes * sizeof(destination_t));
+    if (made == NULL) {
+        return SPC_ENOMEM;
+    }
+    made->options = *options;
+    made->features = config->features;
+    made->nodes = config->nodes;
+    made->limit_bytes = config->queue_limit_bytes;
+    for (uint32_t i = 0; i < config->nodes; i++) {
+        spc_mailbox_shared_t *mailbox = spc_segment_part(segment, SPC_REGION_MAILBOX, i);
+        spc_mailbox_writer_init(&made->destination[i].writer, mailbox, options->rank, config->slots);
+        spc_outbox_queue_init(&made->destination[i].queue);
+    }
+    made->batch = calloc(config->nodes, sizeof(*made->batch));
+    int status = made->batch == NULL ? SPC_ENOMEM : SPC_OK;
+    if (status == SPC_OK) {
+        status = spc_ring_create(spc_segment_part(segment, SPC_REGION_RING, options->rank), config->ring_bytes,
+                                 config->nodes, options->status, &made->ring);
+    }
+    if (status == SPC_OK && config->arena_bytes != 0) {
+        status = spc_arena_create(spc_segment_part(segment, SPC_REGION_ARENA, options->rank), config->arena_bytes,
+                                  options->rank, config->nodes, options->status, &made->arena);
+    }
+    if (status != SPC_OK) {
+        spc_outbox_destroy(made);
+        return status;
+    }
+    *outbox = made;
+    return SPC_OK;
+}
+
+/* ---- announcing ---- */
+
+static void publish(spc_outbox_t *outbox, uint32_t rank) {
+    spc_mailbox_announce(&outbox->destination[rank].writer);
+    spc_event_notify(&outbox->options.events[rank], outbox->features);
+}
+
+/* The caller has seen that there is room. */
+static void announce_inline(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope,
+                            const spc_payload_t *payload) {
+    spc_slot_shared_t *slot = spc_mailbox_next(&outbox->destination[rank].writer);
+    spc_slot_write_envelope(slot, envelope);
+    spc_payload_copy(payload, 0, envelope->length_bytes, slot->payload.inlined);
+    publish(outbox, rank);
+}
+
+static void announce_offset(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope, uint64_t offset) {
+    spc_slot_shared_t *slot = spc_mailbox_next(&outbox->destination[rank].writer);
+    spc_slot_write_envelope(slot, envelope);
+    slot->payload.offset = offset;
+    publish(outbox, rank);
+}
+
+static bool is_open(spc_outbox_t *outbox, uint32_t rank) {
+    destination_t *destination = &outbox->destination[rank];
+    return destination->queue.head == NULL && spc_mailbox_has_room(&destination->writer);
+}
+
+static bool has_ended(const spc_outbox_t *outbox, uint32_t rank) {
+    return spc_status_state(outbox->options.status, rank) >= SPC_NODE_FINISHED;
+}
+
+static bool is_over_limit(const spc_outbox_t *outbox, uint64_t bytes) {
+    /* A message longer than the limit may be queued alone: otherwise it could never be sent. */
+    return outbox->total.copied_bytes != 0 && outbox->total.copied_bytes + bytes > outbox->limit_bytes;
+}
+
+/* ---- parts ---- */
+
+/* Sends parts from `sent` on while there is room; returns how far it got. */
+static uint64_t send_parts(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope,
+                           const spc_payload_t *payload, uint64_t skipped, uint64_t sent) {
+    spc_envelope_t part = *envelope;
+    part.flags = SPC_SLOT_RING | SPC_SLOT_PART;
+    uint64_t longest = spc_ring_payload_max(outbox->ring, 1);
+    int32_t destination = (int32_t)rank;
+    while (sent < envelope->length_bytes && spc_mailbox_has_room(&outbox->destination[rank].writer)) {
+        uint64_t bytes = envelope->length_bytes - sent;
+        bytes = bytes < longest ? bytes : longest;
+        spc_ring_header_shared_t *header;
+        void *room;
+        if (spc_ring_reserve(outbox->ring, &destination, 1, bytes, &header, &room) != SPC_OK) {
+            break;
+        }
+        spc_payload_copy(payload, sent - skipped, bytes, room);
+        announce_offset(outbox, rank, &part, spc_segment_offset(outbox->options.segment, header));
+        sent += bytes;
+    }
+    return sent;
+}
+
+/* ---- sending ---- */
+
+static bool fits_ring(const spc_outbox_t *outbox, uint64_t bytes, uint32_t destination_count) {
+    return bytes <= spc_ring_payload_max(outbox->ring, destination_count);
+}
+
+/* Announces what lies in ring or arena, or queues the announcement. */
+static int announce_or_enqueue(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope,
+                               uint64_t offset) {
+    if (is_open(outbox, rank)) {
+        announce_offset(outbox, rank, envelope, offset);
+        return SPC_OK;
+    }
+    spc_waiting_t waiting = {.envelope = *envelope, .offset = offset};
+    return spc_outbox_queue_push(&outbox->destination[rank].queue, &waiting, &outbox->total);
+}
+
+/* Writes the payload once into the ring for all of `destinations`. SPC_EAGAIN: there is no room. */
+static int send_by_ring(spc_outbox_t *outbox, const int32_t *destinations, uint32_t count,
+                        const spc_envelope_t *envelope, const spc_payload_t *payload) {
+    spc_ring_header_shared_t *headers;
+    void *room;
+    int status = spc_ring_reserve(outbox->ring, destinations, count, envelope->length_bytes, &headers, &room);
+    if (status != SPC_OK) {
+        return SPC_EAGAIN;
+    }
+    spc_payload_copy(payload, 0, envelope->length_bytes, room);
+    spc_envelope_t by_ring = *envelope;
+    by_ring.flags = SPC_SLOT_RING;
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t offset = spc_segment_offset(outbox->options.segment, &headers[i]);
+        int queued = announce_or_enqueue(outbox, (uint32_t)destinations[i], &by_ring, offset);
+        if (queued != SPC_OK) {
+            spc_ring_mark_read(&headers[i]); /* nobody will */
+            status = queued;
+        }
+    }
+    return status;
+}
+
+/* To one destination, or to some of several that cannot share the ring: queues what has no room. */
+static int send_alone(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope,
+                      const spc_payload_t *payload, bool limited, spc_copy_t **shared) {
+    uint64_t sent = 0;
+    bool first = outbox->destination[rank].queue.head == NULL;
+    if (has_ended(outbox, rank)) {
+        return SPC_OK;
+    }
+    if (first && !fits_ring(outbox, envelope->length_bytes, 1)) {
+        sent = send_parts(outbox, rank, envelope, payload, 0, 0);
+        if (sent == envelope->length_bytes) {
+            return SPC_OK;
+        }
+    }
+    if (limited && sent == 0 && is_over_limit(outbox, envelope->length_bytes)) {
+        return SPC_EAGAIN;
+    }
+    spc_copy_t *rest = NULL;
+    spc_copy_t **copy = sent == 0 ? shared : &rest;
+    if (*copy == NULL) {
+        *copy = spc_copy_make(payload, sent, &outbox->total);
+    }
+    if (*copy == NULL) {
+        return SPC_ENOMEM;
+    }
+    spc_waiting_t waiting = {.envelope = *envelope, .copy = *copy, .sent = sent};
+    int status = spc_outbox_queue_push(&outbox->destination[rank].queue, &waiting, &outbox->total);
+    spc_copy_release(rest, &outbox->total);
+    return status;
+}
+
+/* Each of outbox->batch alone, if they cannot share the ring. */
+static int send_batch(spc_outbox_t *outbox, uint32_t batch, const spc_envelope_t *envelope,
+                      const spc_payload_t *payload, bool limited, spc_copy_t **shared) {
+    if (batch != 0 && fits_ring(outbox, envelope->length_bytes, batch)) {
+        int status = send_by_ring(outbox, outbox->batch, batch, envelope, payload);
+        if (status != SPC_EAGAIN) {
+            return status;
+        }
+    }
+    int status = SPC_OK;
+    for (uint32_t i = 0; i < batch && status == SPC_OK; i++) {
+        status = send_alone(outbox, (uint32_t)outbox->batch[i], envelope, payload, limited, shared);
+    }
+    return status;
+}
+
+static bool is_blocked(spc_outbox_t *outbox, const int32_t *destinations, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        if (!is_open(outbox, (uint32_t)destinations[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Several destinations, or one without an open row: those with nothing unwritten before it share the ring. */
+static int send_widely(spc_outbox_t *outbox, const int32_t *destinations, uint32_t count,
+                       const spc_envelope_t *envelope, const spc_payload_t *payload) {
+    bool small = envelope->length_bytes <= SPC_INLINE_BYTES;
+    bool limited = count == 1; /* a multicast that has begun goes beyond the limit, by one message */
+    if (!limited && is_over_limit(outbox, envelope->length_bytes) && is_blocked(outbox, destinations, count)) {
+        return SPC_EAGAIN;
+    }
+    uint32_t batch = 0;
+    spc_copy_t *shared = NULL;
+    int status = SPC_OK;
+    for (uint32_t i = 0; i < count && status == SPC_OK; i++) {
+        uint32_t rank = (uint32_t)destinations[i];
+        if (small && is_open(outbox, rank)) {
+            announce_inline(outbox, rank, envelope, payload);
+        } else if (!small && outbox->destination[rank].queue.copies == 0 && !has_ended(outbox, rank)) {
+            outbox->batch[batch++] = destinations[i];
+        } else {
+            status = send_alone(outbox, rank, envelope, payload, limited, &shared);
+        }
+    }
+    status = status != SPC_OK ? status : send_batch(outbox, batch, envelope, payload, limited, &shared);
+    spc_copy_release(shared, &outbox->total);
+    return status;
+}
+
+int spc_outbox_send(spc_outbox_t *outbox, const int32_t *destinations, uint32_t destination_count, uint16_t context,
+                    int32_t tag, const spc_payload_t *payload) {
+    spc_envelope_t envelope = {
+        .tag = tag,
+        .source = (uint16_t)outbox->options.rank,
+        .context = context,
+        .meta_bytes = payload->meta_bytes,
+        .format = payload->format,
+        .flags = SPC_SLOT_INLINE,
+        .length_bytes = payload->meta_bytes + payload->data_bytes,
+    };
+    if (destination_count == 1 && envelope.length_bytes <= SPC_INLINE_BYTES &&
+        is_open(outbox, (uint32_t)destinations[0])) {
+        announce_inline(outbox, (uint32_t)destinations[0], &envelope, payload);
+        return SPC_OK;
+    }
+    return send_widely(outbox, destinations, destination_count, &envelope, payload);
+}
+
+/* ---- blocks ---- */
+
+int spc_outbox_take_block(spc_outbox_t *outbox, uint64_t length_bytes, spc_block_shared_t **block) {
+    return outbox->arena != NULL ? spc_arena_take(outbox->arena, length_bytes, block) : SPC_EAGAIN;
+}
+
+int spc_outbox_send_block(spc_outbox_t *outbox, const int32_t *destinations, uint32_t destination_count,
+                          uint16_t context, int32_t tag, const spc_payload_t *payload, spc_block_shared_t *block) {
+    spc_envelope_t envelope = {
+        .tag = tag,
+        .source = (uint16_t)outbox->options.rank,
+        .context = context,
+        .meta_bytes = payload->meta_bytes,
+        .format = payload->format,
+        .flags = (uint8_t)(SPC_SLOT_ARENA | (destination_count == 1 ? SPC_SLOT_SOLE : 0)),
+        .length_bytes = payload->meta_bytes + payload->data_bytes,
+    };
+    uint64_t offset = spc_segment_offset(outbox->options.segment, block);
+    bool to_self = false;
+    int status = SPC_OK;
+    /* All pins before the first announcement: a fast receiver must not be the last for a moment. */
+    for (uint32_t i = 0; i < destination_count; i++) {
+        spc_block_pin(block, (uint32_t)destinations[i]);
+        to_self = to_self || (uint32_t)destinations[i] == outbox->options.rank;
+    }
+    for (uint32_t i = 0; i < destination_count; i++) {
+        uint32_t rank = (uint32_t)destinations[i];
+        int queued = announce_or_enqueue(outbox, rank, &envelope, offset);
+        if (queued != SPC_OK) {
+            spc_block_unpin(block, rank);
+            status = queued;
+        }
+    }
+    if (!to_self) {
+        spc_block_unpin(block, outbox->options.rank);
+    }
+    return status;
+}
+
+/* ---- flushing ---- */
+
+/* Sends the head of a queue if there is room; true if it left the queue or got on. */
+static bool flush_head(spc_outbox_t *outbox, uint32_t rank) {
+    destination_t *destination = &outbox->destination[rank];
+    spc_waiting_t *item = destination->queue.head;
+    if (!spc_mailbox_has_room(&destination->writer)) {
+        return false;
+    }
+    if (item->copy == NULL) {
+        announce_offset(outbox, rank, &item->envelope, item->offset);
+        spc_outbox_queue_pop(&outbox->destination[rank].queue, &outbox->total);
+        return true;
+    }
+    spc_payload_t rest = {.data = item->copy->data, .data_bytes = item->copy->bytes};
+    int32_t to = (int32_t)rank;
+    spc_ring_header_shared_t *header;
+    void *room;
+    if (item->envelope.length_bytes <= SPC_INLINE_BYTES) {
+        announce_inline(outbox, rank, &item->envelope, &rest);
+    } else if (fits_ring(outbox, item->envelope.length_bytes, 1)) {
+        spc_envelope_t by_ring = item->envelope;
+        by_ring.flags = SPC_SLOT_RING;
+        if (spc_ring_reserve(outbox->ring, &to, 1, by_ring.length_bytes, &header, &room) != SPC_OK) {
+            return false;
+        }
+        memcpy(room, item->copy->data, by_ring.length_bytes);
+        announce_offset(outbox, rank, &by_ring, spc_segment_offset(outbox->options.segment, header));
+    } else {
+        uint64_t before = item->sent;
+        item->sent = send_parts(outbox, rank, &item->envelope, &rest, item->copy->from, before);
+        if (item->sent != item->envelope.length_bytes) {
+            return item->sent != before;
+        }
+    }
+    spc_outbox_queue_pop(&outbox->destination[rank].queue, &outbox->total);
+    return true;
+}
+
+/* What was written for a node that has ended is marked as read, the rest forgotten. */
+static void drop_queue(spc_outbox_t *outbox, uint32_t rank) {
+    while (outbox->destination[rank].queue.head != NULL) {
+        const spc_waiting_t *item = outbox->destination[rank].queue.head;
+        if (item->copy == NULL && (item->envelope.flags & SPC_SLOT_PLACE) == SPC_SLOT_ARENA) {
+            spc_block_unpin(spc_segment_address(outbox->options.segment, item->offset), rank);
+        }
+        spc_outbox_queue_pop(&outbox->destination[rank].queue, &outbox->total);
+    }
+}
+
+bool spc_outbox_flush(spc_outbox_t *outbox) {
+    bool moved = false;
+    for (uint32_t rank = 0; rank < outbox->nodes && outbox->total.waiting != 0; rank++) {
+        const spc_outbox_queue_t *queue = &outbox->destination[rank].queue;
+        if (queue->head == NULL) {
+            continue;
+        }
+        if (has_ended(outbox, rank)) {
+            drop_queue(outbox, rank);
+            moved = true;
+            continue;
+        }
+        bool going = true;
+        while (going && queue->head != NULL) {
+            const spc_waiting_t *before = queue->head;
+            going = flush_head(outbox, rank);
+            moved = moved || going;
+            going = going && queue->head != before;
+        }
+    }
+    return moved;
+}
+
+bool spc_outbox_is_empty(const spc_outbox_t *outbox) {
+    return outbox->total.waiting == 0;
+}
+
+uint32_t spc_outbox_waiting(const spc_outbox_t *outbox, uint32_t destination) {
+    return outbox->destination[destination].queue.length;
+}
+
+uint64_t spc_outbox_queued_bytes(const spc_outbox_t *outbox) {
+    return outbox->total.copied_bytes;
+}
+
+void spc_outbox_destroy(spc_outbox_t *outbox) {
+    if (outbox == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < outbox->nodes; i++) {
+        while (outbox->destination[i].queue.head != NULL) {
+            spc_outbox_queue_pop(&outbox->destination[i].queue, &outbox->total);
+        }
+    }
+    spc_arena_destroy(outbox->arena);
+    spc_ring_destroy(outbox->ring);
+    free(outbox->batch);
+    free(outbox);
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * spc_outbox: the sending half of a node: chooses how a message travels, and queues what has no room.
+ *
+ *   up to SPC_INLINE_BYTES        in the slot itself
+ *   up to SPC_EAGER_BYTES         in the ring, once for all destinations
+ *   longer                        in the arena, once for all destinations; its receivers read it there
+ *   longer, and the arena is full in parts through the ring
+ *
+ * Order. One FIFO per destination: while it is not empty, everything to that destination goes behind it, so
+ * messages to one receiver are announced in the order they were sent, whichever way they go. What waits is one of: an
+ * announcement whose payload lies in ring or arena already (a multicast is written once, for all), a private copy that
+ * is yet to be written, or the rest of a message that goes in parts.
+ *
+ * Used under the communicator's lock, by one thread at a time. It never waits.
+ */
+#ifndef SPC_OUTBOX_H
+#define SPC_OUTBOX_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "message/spc_format.h"
+#include "message/spc_mailbox.h"
+#include "message/spc_ring.h"
+#include "segment/spc_arena.h"
+#include "segment/spc_segment.h"
+
+#define SPC_EAGER_BYTES 8192
+
+typedef struct spc_outbox spc_outbox_t;
+
+typedef struct spc_outbox_options {
+    const spc_segment_t *segment;
+    const spc_status_shared_t *status;
+    spc_event_shared_t *events;
+    uint32_t rank;
+} spc_outbox_options_t;
+
+int spc_outbox_create(const spc_outbox_options_t *options, spc_outbox_t **outbox);
+void spc_outbox_destroy(spc_outbox_t *outbox);
+
+/* Announces or queues; payloads over SPC_EAGER_BYTES in parts. SPC_EAGAIN: it would have to be queued, and the queue is
+ * at its limit: nothing was done. SPC_ENOMEM. `destinations` are distinct. What goes to nodes that have ended is
+ * dropped in silence: the sender cannot know in time, and asynchronous sends promise no receipt. */
+int spc_outbox_send(spc_outbox_t *outbox, const int32_t *destinations, uint32_t destination_count, uint16_t context,
+                    int32_t tag, const spc_payload_t *payload);
+
+/* A block of this node's arena, pinned for this node. SPC_EAGAIN if it has no room. The caller fills it without the
+ * lock, and hands it to spc_outbox_send_block. */
+int spc_outbox_take_block(spc_outbox_t *outbox, uint64_t length_bytes, spc_block_shared_t **block);
+
+/* Announces or queues a filled block ([meta][data], length_bytes in all); this node's pin ends unless it is a
+ * destination. Takes no private memory worth a limit. SPC_ENOMEM: the block is still the caller's. */
+int spc_outbox_send_block(spc_outbox_t *outbox, const int32_t *destinations, uint32_t destination_count,
+                          uint16_t context, int32_t tag, const spc_payload_t *payload, spc_block_shared_t *block);
+
+/* Announces what has waited and now has room. True if anything moved. */
+bool spc_outbox_flush(spc_outbox_t *outbox);
+
+/* Nothing waits. */
+bool spc_outbox_is_empty(const spc_outbox_t *outbox);
+
+/* Messages waiting for `destination`. */
+uint32_t spc_outbox_waiting(const spc_outbox_t *outbox, uint32_t destination);
+
+/* Private memory in use by what waits. */
+uint64_t spc_outbox_queued_bytes(const spc_outbox_t *outbox);
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * spc_outbox_queue: what one sender could not announce yet, a FIFO per destination.
+ *
+ * Private to the outbox, and used under the same lock. A waiting message is either written already (in ring or arena:
+ * `offset`), or a private copy, which the queues of several destinations may share. Copies are counted in bytes: that
+ * is the memory which the queue limit is about.
+ */
+#ifndef SPC_OUTBOX_QUEUE_H
+#define SPC_OUTBOX_QUEUE_H
+
+#include <stdint.h>
+
+#include "message/spc_format.h"
+#include "message/spc_mailbox.h"
+
+typedef struct spc_copy {
+    uint32_t users;
+    uint64_t from; /* of the payload: what came before has been sent in parts */
+    uint64_t bytes;
+    unsigned char data[];
+} spc_copy_t;
+
+typedef struct spc_waiting {
+    struct spc_waiting *next;
+    spc_envelope_t envelope;
+    uint64_t offset;  /* in the segment, if copy is NULL */
+    spc_copy_t *copy;
+    uint64_t sent;    /* bytes of the payload that went in parts */
+} spc_waiting_t;
+
+typedef struct spc_outbox_queue {
+    spc_waiting_t *head;
+    spc_waiting_t **tail;
+    uint32_t length;
+    uint32_t copies; /* how many are not written yet: they need room in the ring before anything behind them */
+} spc_outbox_queue_t;
+
+/* What all queues of a node hold together. */
+typedef struct spc_queue_total {
+    uint32_t waiting;
+    uint64_t copied_bytes;
+} spc_queue_total_t;
+
+void spc_outbox_queue_init(spc_outbox_queue_t *queue);
+
+/* At the end; the message uses `copy` from now on. SPC_ENOMEM: nothing was done. */
+int spc_outbox_queue_push(spc_outbox_queue_t *queue, const spc_waiting_t *waiting, spc_queue_total_t *total);
+
+/* Forgets the head, and its copy if nobody else uses it. */
+void spc_outbox_queue_pop(spc_outbox_queue_t *queue, spc_queue_total_t *total);
+
+/* A copy of the payload from byte `from` on, with one user: the caller. NULL if there is no memory. */
+spc_copy_t *spc_copy_make(const spc_payload_t *payload, uint64_t from, spc_queue_total_t *total);
+
+/* One user less; `copy` may be NULL. */
+void spc_copy_release(spc_copy_t *copy, spc_queue_total_t *total);
+
+#endif

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+#include "reduce/spc_ops.h"
+
+#include <stddef.h>
+
+#include "base/spc_atomic.h"
+#include "base/spc_error.h"
+
+/* left[i] = EXPRESSION of l and r. The inner loop has a fixed length, so that compilers turn it into vector
+ * instructions even at -O2, where loops of unknown length are left alone. */
+#define KERNEL_BLOCK 16
+
+#define DEFINE_KERNEL(name, ctype, EXPRESSION)                                                     \
+    static int name(void *restrict left_bytes, const void *restrict right_bytes, uint32_t count) { \
+        ctype *restrict left = left_bytes;                                                         \
+        const ctype *restrict right = right_bytes;                                                 \
+        for (; count >= KERNEL_BLOCK; count -= KERNEL_BLOCK) {                                     \
+            for (uint32_t i = 0; i < KERNEL_BLOCK; i++) {                                          \
+                const ctype l = left[i];                                                           \
+                const ctype r = right[i];                                                          \
+                left[i] = (ctype)(EXPRESSION);                                                     \
+            }                                                                                      \
+            left += KERNEL_BLOCK;                                                                  \
+            right += KERNEL_BLOCK;                                                                 \
+        }                                                                                          \
+        for (uint32_t i = 0; i < count; i++) {                                                     \
+            const ctype l = left[i];                                                               \
+            const ctype r = right[i];                                                              \
+            left[i] = (ctype)(EXPRESSION);                                                         \
+        }                                                                                          \
+        return SPC_OK;                                                                             \
+    }
+
+/* Integers are added unsigned, where wrapping is defined. */
+#define DEFINE_INTEGER_KERNELS(name, ctype)                         \
+    DEFINE_KERNEL(sum_##name, ctype, (uint64_t)l + (uint64_t)r)     \
+    DEFINE_KERNEL(min_##name, ctype, l < r ? l : r)                 \
+    DEFINE_KERNEL(max_##name, ctype, l > r ? l : r)
+SPC_INTEGER_TYPES(DEFINE_INTEGER_KERNELS)
+
+/* A NaN stays: the left one wins every comparison that it takes part in, a right one loses none. Equal values differ
+ * at most in the sign of zero; the lesser zero is the one that has a sign. */
+#define HAS_SIGN(x) (__builtin_copysign(1.0, (x)) < 0.0)
+#define DEFINE_FLOAT_KERNELS(name, ctype)                                                    \
+    DEFINE_KERNEL(sum_##name, ctype, l + r)                                                  \
+    DEFINE_KERNEL(min_##name, ctype, (l < r) | (l != l) | ((l == r) & HAS_SIGN(l)) ? l : r)  \
+    DEFINE_KERNEL(max_##name, ctype, (l > r) | (l != l) | ((l == r) & !HAS_SIGN(l)) ? l : r)
+SPC_FLOAT_TYPES(DEFINE_FLOAT_KERNELS)
+
+static int sum_exact(void *restrict left_bytes, const void *restrict right_bytes, uint32_t count) {
+    int64_t *restrict left = left_bytes;
+    const int64_t *restrict right = right_bytes;
+    int overflow = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        overflow |= __builtin_add_overflow(left[i], right[i], &left[i]);
+    }
+    return overflow ? SPC_EWIDE : SPC_OK;
+}
+
+static int too_wide(void *restrict left, const void *restrict right, uint32_t count) {
+    (void)left;
+    (void)right;
+    (void)count;
+    return SPC_EWIDE;
+}
+
+static int nothing(void *restrict left, const void *restrict right, uint32_t count) {
+    (void)left;
+    (void)right;
+    (void)count;
+    return SPC_OK;
+}
+
+typedef int (*kernel_fn)(void *restrict left, const void *restrict right, uint32_t count);
+
+static const struct {
+    uint32_t size_bytes;
+    kernel_fn kernel[SPC_OPERATOR_COUNT];
+} type_table[SPC_TYPE_COUNT] = {
+    [SPC_TYPE_NONE] = {0, {nothing, nothing, nothing}},
+    [SPC_TYPE_INT] = {8, {sum_exact, min_INT64, max_INT64}},
+    [SPC_TYPE_WIDE] = {8, {too_wide, too_wide, too_wide}},
+#define TYPE_ENTRY(name, ctype) [SPC_TYPE_##name] = {sizeof(ctype), {sum_##name, min_##name, max_##name}},
+    SPC_NUMBER_TYPES(TYPE_ENTRY)
+#undef TYPE_ENTRY
+};
+
+uint32_t spc_type_size(uint32_t type) {
+    return type < SPC_TYPE_COUNT ? type_table[type].size_bytes : 0;
+}
+
+static uint64_t field_bytes(spc_field_t field) {
+    return spc_round_up((uint64_t)spc_type_size(field.type) * field.count, 8);
+}
+
+uint64_t spc_fields_bytes(const spc_field_t *fields, uint32_t field_count) {
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < field_count; i++) {
+        bytes += field_bytes(fields[i]);
+    }
+    return bytes;
+}
+
+uint64_t spc_fields_hash(const spc_field_t *fields, uint32_t field_count) {
+    uint64_t hash = field_count;
+    for (uint32_t i = 0; i < field_count; i++) {
+        const uint64_t type = fields[i].type == SPC_TYPE_WIDE ? SPC_TYPE_INT : fields[i].type;
+        hash = (hash ^ (type << 32 | fields[i].count)) * UINT64_C(0x9e3779b97f4a7c15); /* 2^64 / golden ratio */
+        hash ^= hash >> 32;
+    }
+    return hash;
+}
+
+int spc_ops_combine(spc_operator_t operator, const spc_field_t *fields, uint32_t field_count, void *left,
+                    const void *right) {
+    unsigned char *left_bytes = left;
+    const unsigned char *right_bytes = right;
+    int outcome = SPC_OK;
+    if ((unsigned)operator >= SPC_OPERATOR_COUNT) {
+        return SPC_EINVAL;
+    }
+    for (uint32_t i = 0; i < field_count; i++) {
+        if (fields[i].type >= SPC_TYPE_COUNT) {
+            return SPC_EINVAL;
+        }
+        const int status = type_table[fields[i].type].kernel[operator](left_bytes, right_bytes, fields[i].count);
+        outcome = status != SPC_OK ? status : outcome;
+        left_bytes += field_bytes(fields[i]);
+        right_bytes += field_bytes(fields[i]);
+    }
+    return outcome;
+}

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT */
+#include "reduce/spc_reduce.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/spc_error.h"
+#include "reduce/spc_reduce_private.h"
+
+/* ---- layout: SPC_BANKS times [release, counters of all levels, one line a node] ---- */
+
+static bool valid_shape(uint32_t nodes, uint32_t fanin) {
+    const bool power_of_two = (fanin & (fanin - 1)) == 0;
+    return nodes >= 1 && nodes <= UINT16_MAX && fanin >= 2 && (power_of_two || fanin >= nodes);
+}
+
+/* log2 of the fan-in; of the smallest power of two that makes the tree flat, if that is less. */
+static uint32_t fanin_shift(uint32_t nodes, uint32_t fanin) {
+    uint32_t shift = 1;
+    while ((1u << shift) < nodes && (1u << shift) < fanin) {
+        shift++;
+    }
+    return shift;
+}
+
+static uint32_t groups_of(uint32_t width, uint32_t shift) {
+    return (uint32_t)(((uint64_t)width + (1u << shift) - 1) >> shift);
+}
+
+/* Fills the levels from the nodes up to the one group at the top; returns how many counters there are. */
+static uint32_t plan_levels(uint32_t nodes, uint32_t shift, spc_reduce_level_t levels[SPC_REDUCE_LEVELS_MAX],
+                            uint32_t *level_count) {
+    uint32_t counters = 0;
+    uint32_t width = nodes;
+    uint32_t count = 0;
+    do {
+        levels[count].width = width;
+        levels[count].first_counter = counters;
+        width = groups_of(width, shift);
+        counters += width;
+        count++;
+    } while (width > 1);
+    *level_count = count;
+    return counters;
+}
+
+/* Parts of a bank are padded to pairs of lines, which the hardware prefetches together. */
+static uint64_t padded(uint64_t bytes) {
+    return spc_round_up(bytes, 2 * SPC_CACHE_LINE);
+}
+
+static uint64_t bank_bytes(uint32_t nodes, uint32_t counters) {
+    return padded(sizeof(spc_reduce_release_shared_t)) + padded(counters * sizeof(spc_reduce_counter_shared_t)) +
+           padded(nodes * sizeof(spc_reduce_line_shared_t));
+}
+
+uint64_t spc_reduce_bytes(uint32_t nodes, uint32_t fanin) {
+    spc_reduce_level_t levels[SPC_REDUCE_LEVELS_MAX];
+    uint32_t level_count;
+    if (!valid_shape(nodes, fanin)) {
+        return 0;
+    }
+    return SPC_BANKS * bank_bytes(nodes, plan_levels(nodes, fanin_shift(nodes, fanin), levels, &level_count));
+}
+
+static void find_banks(spc_reduce_t *reduce, uint32_t counters) {
+    const uint32_t nodes = reduce->options.nodes;
+    unsigned char *start = reduce->options.shared;
+    for (uint32_t i = 0; i < SPC_BANKS; i++) {
+        unsigned char *part = start + i * bank_bytes(nodes, counters);
+        spc_reduce_bank_t *bank = &reduce->banks[i];
+        bank->release = (spc_reduce_release_shared_t *)(void *)part;
+        part += padded(sizeof *bank->release);
+        bank->counters = (spc_reduce_counter_shared_t *)(void *)part;
+        part += padded(counters * sizeof *bank->counters);
+        bank->lines = (spc_reduce_line_shared_t *)(void *)part;
+    }
+}
+
+int spc_reduce_create(const spc_reduce_options_t *options, spc_reduce_t **result) {
+    if (!valid_shape(options->nodes, options->fanin) || options->rank >= options->nodes ||
+        (uintptr_t)options->shared % SPC_CACHE_LINE != 0 || (uintptr_t)options->scratch % 8 != 0 ||
+        options->scratch_bytes % 8 != 0) {
+        return SPC_EINVAL;
+    }
+    spc_reduce_t *reduce = calloc(1, sizeof *reduce);
+    if (reduce == NULL) {
+        return SPC_ENOMEM;
+    }
+    reduce->options = *options;
+    reduce->shift = fanin_shift(options->nodes, options->fanin);
+    find_banks(reduce, plan_levels(options->nodes, reduce->shift, reduce->levels, &reduce->level_count));
+    reduce->known_hash = spc_signature_hash(&reduce->known);
+    *result = reduce;
+    return SPC_OK;
+}
+
+void spc_reduce_destroy(spc_reduce_t *reduce) {
+    free(reduce);
+}
+
+/* ---- signatures ---- */
+
+static uint64_t mix(uint64_t x) { /* murmur3's finaliser: every bit of x reaches every bit of the result */
+    x = (x ^ x >> 33) * UINT64_C(0xff51afd7ed558ccd);
+    x = (x ^ x >> 33) * UINT64_C(0xc4ceb9fe1a85ec53);
+    return x ^ x >> 33;
+}
+
+uint64_t spc_signature_hash(const spc_signature_t *signature) {
+    uint64_t words[3];
+    memcpy(words, signature, sizeof words);
+    return mix(mix(mix(words[0] + 1) + words[1]) + words[2]) >> 16;
+}
+
+/* Programs repeat themselves: the last signature's hash is kept. */
+static uint64_t hash_of(spc_reduce_t *reduce, const spc_signature_t *signature) {
+    if (memcmp(signature, &reduce->known, sizeof *signature) != 0) {
+        reduce->known = *signature;
+        reduce->known_hash = spc_signature_hash(signature);
+    }
+    return reduce->known_hash;
+}
+
+/* ---- one phase ---- */
+
+/* SPC_OK, or SPC_EWIDE if a field is wide, or SPC_EINVAL. */
+static int check_reduction(const spc_reduce_t *reduce, const spc_reduce_call_t *call) {
+    int status = SPC_OK;
+    for (uint32_t i = 0; i < call->signature.field_count; i++) {
+        if (call->fields[i].type >= SPC_TYPE_COUNT) {
+            return SPC_EINVAL;
+        }
+        status = call->fields[i].type == SPC_TYPE_WIDE ? SPC_EWIDE : status;
+    }
+    if (call->signature.operator >= SPC_OPERATOR_COUNT ||
+        call->length_bytes != spc_fields_bytes(call->fields, call->signature.field_count) ||
+        (!spc_reduce_is_short(call) && call->length_bytes > reduce->options.scratch_bytes)) {
+        return SPC_EINVAL;
+    }
+    return status;
+}
+
+static int check_call(const spc_reduce_t *reduce, const spc_reduce_call_t *call) {
+    switch (call->signature.operation) {
+    case SPC_OPERATION_BARRIER:
+    case SPC_OPERATION_FUZZY:
+        return call->length_bytes == 0 ? SPC_OK : SPC_EINVAL;
+    case SPC_OPERATION_REDUCE:
+        return check_reduction(reduce, call);
+    case SPC_OPERATION_GATHER:
+        return call->length_bytes <= reduce->options.scratch_bytes ? SPC_OK : SPC_EINVAL;
+    default:
+        return SPC_EINVAL;
+    }
+}
+
+/* Short values of a REDUCE go into the line; all others to the half of the scratch that was not used last. */
+static void publish_value(spc_reduce_t *reduce, spc_reduce_line_shared_t *line, const spc_reduce_call_t *call,
+                          const void *value) {
+    unsigned char *place = line->value.bytes;
+    if (call->signature.operation != SPC_OPERATION_REDUCE || !spc_reduce_is_short(call)) {
+        place = (unsigned char *)reduce->options.scratch + reduce->half * reduce->options.scratch_bytes;
+        reduce->half ^= 1;
+        line->value.scratch.offset = (uint64_t)(place - reduce->options.base);
+        line->value.scratch.length_bytes = call->length_bytes;
+    }
+    if (call->length_bytes != 0) {
+        memcpy(place, value, call->length_bytes);
+    }
+}
+
+/* The paper's last box: everybody may go. Whoever polls or sleeps on it reads one line, with the result in it. */
+static void release(spc_reduce_t *reduce, const spc_reduce_bank_t *bank, uint64_t phase, int status) {
+    const spc_reduce_options_t *options = &reduce->options;
+    bank->release->status = status;
+    /* Pairs with the load in spc_reduce_test: status and value are seen with it. seq_cst, because the loads of
+     * `sleeping` in spc_event_notify must not come before it. */
+    atomic_store_explicit(&bank->release->phase, phase, memory_order_seq_cst);
+    for (uint32_t rank = 0; rank < options->nodes; rank++) {
+        if (rank != options->rank) {
+            spc_event_notify(&options->events[rank], options->features);
+        }
+    }
+}
+
+/* Counts this node in, and climbs as long as it is the last of its group. */
+static void arrive(spc_reduce_t *reduce, const spc_reduce_bank_t *bank, const spc_reduce_call_t *call, uint64_t phase,
+                   int status) {
+    const uint64_t hash = hash_of(reduce, &call->signature);
+    uint64_t sum = hash << 16; /* of the signatures' hashes below here, mod 2^48, above the 16 bits of the count */
+    uint32_t member = reduce->options.rank;
+    for (uint32_t level = 0; level < reduce->level_count; level++) {
+        const uint32_t group = member >> reduce->shift;
+        spc_reduce_counter_shared_t *counter = &bank->counters[reduce->levels[level].first_counter + group];
+        if (status != SPC_OK) {
+            atomic_store_explicit(&counter->status, status, memory_order_relaxed); /* published by the addition */
+        }
+        /* Release: our line, and those below that we read. Acquire, for the last: all lines below this group. */
+        const uint64_t before = atomic_fetch_add_explicit(&counter->arrivals, sum + 1, memory_order_acq_rel);
+        if ((before & 0xffff) + 1 != spc_reduce_members(reduce, level, group)) {
+            return; /* somebody comes later, and climbs */
+        }
+        sum += before & ~UINT64_C(0xffff);
+        status = atomic_load_explicit(&counter->status, memory_order_relaxed);
+        /* Cleared before the release, so before anybody can come here again; ordered by what it is ordered with. */
+        atomic_store_explicit(&counter->arrivals, 0, memory_order_relaxed);
+        if (status != SPC_OK) {
+            atomic_store_explicit(&counter->status, SPC_OK, memory_order_relaxed);
+        } else if (call->signature.operation == SPC_OPERATION_REDUCE) {
+            status = spc_reduce_combine_group(reduce, bank, call, level, group);
+        }
+        member = group;
+    }
+    /* Equal signatures always give this sum, so whoever is refused here did differ. Different ones give it with
+     * a chance of 2^-48 (2^-48 times the number of equal ones, if that is a power of two). */
+    if (sum != (hash * reduce->options.nodes) << 16) {
+        status = SPC_EMISMATCH;
+    }
+    release(reduce, bank, phase, status);
+}
+
+int spc_reduce_start(spc_reduce_t *reduce, const spc_signature_t *signature, const spc_field_t *fields,
+                     const void *value, uint64_t length_bytes, uint64_t *phase) {
+    spc_reduce_call_t call = {.signature = *signature, .fields = fields, .length_bytes = length_bytes};
+    const int status = check_call(reduce, &call);
+    if (status == SPC_EINVAL) {
+        return status;
+    }
+    if (signature->type == SPC_TYPE_WIDE) {
+        call.signature.type = SPC_TYPE_INT;
+    }
+    *phase = ++reduce->phase;
+    const spc_reduce_bank_t *bank = spc_reduce_bank(reduce, *phase);
+    spc_reduce_line_shared_t *line = &bank->lines[reduce->options.rank];
+    line->signature = call.signature;
+    if (signature->operation >= SPC_OPERATION_REDUCE) {
+        publish_value(reduce, line, &call, value);
+    }
+    atomic_store_explicit(&line->phase, *phase, memory_order_release); /* for spc_reduce_signature; not for combining */
+    arrive(reduce, bank, &call, *phase, status);
+    return SPC_OK;
+}
+
+bool spc_reduce_test(const spc_reduce_t *reduce, uint64_t phase) {
+    /* Pairs with the store in release(); seq_cst as the second test of a sleeper. */
+    return atomic_load_explicit(&spc_reduce_bank(reduce, phase)->release->phase, memory_order_seq_cst) >= phase;
+}
+
+int spc_reduce_finish(spc_reduce_t *reduce, uint64_t phase, void *result, uint64_t length_bytes) {
+    const spc_reduce_release_shared_t *release = spc_reduce_bank(reduce, phase)->release;
+    if (atomic_load_explicit(&release->phase, memory_order_acquire) != phase) { /* pairs with release() */
+        return SPC_EINVAL;
+    }
+    if (release->status == SPC_OK && result != NULL && length_bytes != 0) {
+        const bool is_short = length_bytes <= SPC_LINE_VALUE_BYTES;
+        memcpy(result, is_short ? release->value.bytes : reduce->options.base + release->value.offset, length_bytes);
+    }
+    return release->status;
+}
+
+/* ---- questions ---- */
+
+void spc_reduce_contribution(const spc_reduce_t *reduce, uint64_t phase, uint32_t rank, const void **bytes,
+                             uint64_t *length_bytes) {
+    const spc_reduce_line_shared_t *line = &spc_reduce_bank(reduce, phase)->lines[rank];
+    *bytes = reduce->options.base + line->value.scratch.offset;
+    *length_bytes = line->value.scratch.length_bytes;
+}
+
+bool spc_reduce_arrived(const spc_reduce_t *reduce, uint64_t phase, uint32_t rank) {
+    const spc_reduce_line_shared_t *line = &spc_reduce_bank(reduce, phase)->lines[rank];
+    return atomic_load_explicit(&line->phase, memory_order_acquire) >= phase; /* pairs with spc_reduce_start */
+}
+
+bool spc_reduce_signature(const spc_reduce_t *reduce, uint64_t phase, uint32_t rank, spc_signature_t *signature) {
+    const spc_reduce_line_shared_t *line = &spc_reduce_bank(reduce, phase)->lines[rank];
+    if (atomic_load_explicit(&line->phase, memory_order_acquire) != phase) { /* pairs with spc_reduce_start */
+        return false;
+    }
+    *signature = line->signature;
+    return true;
+}

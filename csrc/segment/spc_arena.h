@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * spc_arena: each sender's store of large blocks, freed in any order.
+ *
+ * A block is [header and pins][payload]. There is one pin byte per node; a node that uses the block has its pin set.
+ * The owner of the arena sets pins when it hands a block to receivers; a receiver clears its own when its last view
+ * has died (one release store, from any thread, safe inside garbage collection). The owner finds blocks without pins
+ * again when it next needs room. No shared count, hence nothing that a dead node could leave wrong: its pins are
+ * ignored. Blocks are given out lowest address first, which keeps them hot, and neighbours are joined at once.
+ *
+ * The owner calls create, take, pin, reclaim and destroy, under its communicator's lock. Anybody may unpin.
+ */
+#ifndef SPC_ARENA_H
+#define SPC_ARENA_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/spc_atomic.h"
+#include "segment/spc_status.h"
+
+#define SPC_ARENA_ALIGNMENT 64
+
+typedef struct spc_block_shared {
+    uint64_t capacity_bytes; /* of the payload; written by the owner */
+    uint32_t owner;          /* rank whose arena it is */
+    uint32_t payload_offset; /* from this header */
+    _Atomic uint8_t pin[];   /* a byte a node */
+} spc_block_shared_t;
+
+_Static_assert(sizeof(spc_block_shared_t) == 16, "spc_block_shared_t lies in shared memory");
+
+typedef struct spc_arena spc_arena_t; /* private to the owner */
+
+/* `base` is the owner's part of the arena region. SPC_ENOMEM. */
+int spc_arena_create(void *base, uint64_t size_bytes, uint32_t owner, uint32_t nodes,
+                     const spc_status_shared_t *status, spc_arena_t **arena);
+void spc_arena_destroy(spc_arena_t *arena);
+
+/* A block with room for `length_bytes`, pinned for the owner itself. SPC_EAGAIN when nothing fits now. */
+int spc_arena_take(spc_arena_t *arena, uint64_t length_bytes, spc_block_shared_t **block);
+
+/* Bytes in blocks that are given out; for tests and statistics. Looks at every block. */
+uint64_t spc_arena_used(spc_arena_t *arena);
+
+/* Before the block is announced to `rank` (the announcement's release publishes the pin). */
+static inline void spc_block_pin(spc_block_shared_t *block, uint32_t rank) {
+    atomic_store_explicit(&block->pin[rank], 1, memory_order_relaxed);
+}
+
+/* By `rank`, when it no longer reads or writes the payload. Pairs with the owner's acquire in spc_arena_take: what
+ * this node did to the payload has happened before the owner gives the block out again. seq_cst, because the owner may
+ * sleep until there is room: the caller notifies the owner's event next. */
+static inline void spc_block_unpin(spc_block_shared_t *block, uint32_t rank) {
+    atomic_store_explicit(&block->pin[rank], 0, memory_order_seq_cst);
+}
+
+static inline void *spc_block_payload(spc_block_shared_t *block) {
+    return (unsigned char *)block + block->payload_offset;
+}
+
+#endif

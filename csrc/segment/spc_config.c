@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+#include "segment/spc_config.h"
+
+#include "base/spc_atomic.h"
+#include "base/spc_error.h"
+#include "base/spc_platform.h"
+
+enum {
+    SPC_FLAT_NODES = 8,   /* up to here one group is faster than a tree */
+    SPC_PAGE = 4096,
+    SPC_NODE_BYTES = 8192, /* status, event, reducer of one node: a generous guess */
+    SPC_ROW_BYTES = 192,   /* a mailbox row beside its slots, likewise */
+};
+
+/* What is reserved at once should not be what hardly anybody touches. */
+#define SPC_RESERVED_ARENA_BYTES (UINT64_C(8) << 20)
+
+static bool is_allowed(uint64_t value, uint64_t minimum, uint64_t maximum) {
+    return value == 0 || (value >= minimum && value <= maximum);
+}
+
+static uint32_t power_of_two(uint32_t at_least) {
+    uint32_t power = 2;
+    while (power < at_least) {
+        power *= 2;
+    }
+    return power;
+}
+
+static int check_limits(const spc_config_t *config) {
+    if (config->nodes < 1 || config->nodes > SPC_NODES_MAX) {
+        return SPC_EINVAL;
+    }
+    spc_config_t asked = *config;
+    if (asked.fanin == power_of_two(asked.nodes)) {
+        asked.fanin = 0; /* flat, as an earlier call has chosen: allowed beyond the limit */
+    }
+#define SPC_CONFIG_CHECK(name, minimum, maximum, standard) \
+    if (!is_allowed(asked.name, minimum, maximum)) {       \
+        return SPC_EINVAL;                                 \
+    }
+    SPC_CONFIG_LIMITS(SPC_CONFIG_CHECK)
+#undef SPC_CONFIG_CHECK
+    return SPC_OK;
+}
+
+/* About what a segment of this configuration takes. */
+static uint64_t estimate_bytes(const spc_config_t *config) {
+    uint64_t nodes = config->nodes;
+    uint64_t row = (uint64_t)config->slots * SPC_CACHE_LINE + SPC_ROW_BYTES;
+    return nodes * (config->ring_bytes + config->arena_bytes + 2 * config->scratch_bytes + SPC_NODE_BYTES + nodes * row);
+}
+
+/* Makes the next thing smaller that the user left open: first what is only for speed with large messages. */
+static bool shrink(spc_config_t *config, const spc_config_t *asked) {
+    if (asked->arena_bytes == 0 && config->arena_bytes > 0) {
+        config->arena_bytes = config->arena_bytes > UINT64_C(1) << 20 ? config->arena_bytes / 2 : 0;
+    } else if (asked->ring_bytes == 0 && config->ring_bytes > UINT64_C(65536)) {
+        config->ring_bytes /= 2;
+    } else if (asked->scratch_bytes == 0 && config->scratch_bytes > 4096) {
+        config->scratch_bytes /= 2;
+    } else if (asked->slots == 0 && config->slots > 4) {
+        config->slots /= 2;
+    } else if (asked->ring_bytes == 0 && config->ring_bytes > 4096) {
+        config->ring_bytes /= 2;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* All rings and arenas together take at most a quarter of the memory; of a mount that must hold them at once, an
+ * eighth stays free for whoever else uses it. What the user asked for is not made smaller. */
+static void fit_memory(spc_config_t *config, const spc_config_t *asked, uint64_t memory_bytes) {
+    uint64_t budget_bytes = memory_bytes / 4;
+    if (!spc_platform_memory_is_sparse(config->features)) {
+        uint64_t room_bytes = spc_platform_memory_room();
+        room_bytes -= room_bytes / 8;
+        budget_bytes = room_bytes < budget_bytes ? room_bytes : budget_bytes;
+        if (asked->arena_bytes == 0 && config->arena_bytes > SPC_RESERVED_ARENA_BYTES) {
+            config->arena_bytes = SPC_RESERVED_ARENA_BYTES;
+        }
+    }
+    while (estimate_bytes(config) > budget_bytes && shrink(config, asked)) {
+    }
+}
+
+static uint64_t default_queue_limit(const spc_config_t *config, uint64_t memory_bytes) {
+    uint64_t limit_bytes = memory_bytes / 4 / config->nodes;
+    uint64_t lowest_bytes = UINT64_C(1) << 20;
+    uint64_t highest_bytes = UINT64_C(1) << 44;
+    limit_bytes = limit_bytes > lowest_bytes ? limit_bytes : lowest_bytes;
+    return limit_bytes < highest_bytes ? limit_bytes : highest_bytes;
+}
+
+/* Flat where the cost is in context switches, or where there are few; a power of two always. */
+static uint32_t choose_fanin(const spc_config_t *asked, bool shared_cores, uint32_t standard) {
+    if (asked->fanin != 0) {
+        return power_of_two(asked->fanin);
+    }
+    bool flat = asked->nodes <= SPC_FLAT_NODES || shared_cores;
+    return flat ? power_of_two(asked->nodes) : standard;
+}
+
+int spc_config_complete(spc_config_t *config) {
+    int status = check_limits(config);
+    if (status != SPC_OK) {
+        return status;
+    }
+    spc_config_t asked = *config;
+    uint64_t memory_bytes = spc_platform_memory_limit();
+#define SPC_CONFIG_DEFAULT(name, minimum, maximum, standard) \
+    if (config->name == 0) {                                 \
+        config->name = standard;                             \
+    }
+    SPC_CONFIG_LIMITS(SPC_CONFIG_DEFAULT)
+#undef SPC_CONFIG_DEFAULT
+    if (config->shared_cores == 0 && (double)config->nodes > spc_platform_cores()) {
+        config->shared_cores = 1;
+    }
+    config->fanin = choose_fanin(&asked, config->shared_cores != 0, config->fanin);
+    if (config->queue_limit_bytes == 0) {
+        config->queue_limit_bytes = default_queue_limit(config, memory_bytes);
+    }
+    fit_memory(config, &asked, memory_bytes);
+    config->ring_bytes = spc_round_up(config->ring_bytes, 8 * SPC_CACHE_LINE); /* eight chunks of whole lines */
+    config->scratch_bytes = spc_round_up(config->scratch_bytes, SPC_CACHE_LINE);
+    config->arena_bytes -= config->arena_bytes % SPC_PAGE;
+    return SPC_OK;
+}

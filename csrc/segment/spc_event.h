@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * spc_event: the word on which a node sleeps, and how others wake it.
+ *
+ * Whoever changes something that another node may wait for (an announcement, freed room, a release, a death) does so
+ * with a sequentially consistent operation and then calls spc_event_notify for that node. See spc_wait.h for the
+ * other half. Each node sleeps on its own event; anybody may notify.
+ */
+#ifndef SPC_EVENT_H
+#define SPC_EVENT_H
+
+#include <stdint.h>
+
+#include "base/spc_atomic.h"
+#include "base/spc_platform.h"
+
+typedef struct spc_event_shared {
+    _Atomic uint32_t word;     /* bumped by those who wake; futex */
+    _Atomic uint32_t sleeping; /* written by the owner only: it sleeps, or is about to */
+    unsigned char padding[2 * SPC_CACHE_LINE - 8]; /* two lines: the neighbour's prefetcher takes pairs */
+} spc_event_shared_t;
+
+_Static_assert(sizeof(spc_event_shared_t) == 128, "spc_event_shared_t lies in shared memory");
+
+/* Bumps and wakes without asking: for deaths, where whoever waits must look again. */
+void spc_event_raise(spc_event_shared_t *event, uint32_t features);
+
+/* Wakes the owner if it sleeps: one load of a line that rarely changes, otherwise.
+ * The load is seq_cst and pairs with the owner's seq_cst store of `sleeping` before its second test (spc_wait.c). */
+static inline void spc_event_notify(spc_event_shared_t *event, uint32_t features) {
+    if (__builtin_expect(atomic_load_explicit(&event->sleeping, memory_order_seq_cst) != 0, 0)) {
+        spc_event_raise(event, features);
+    }
+}
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * spc_segment: one piece of shared memory per box, divided into regions.
+ *
+ * A region is `count` equal parts of `stride` bytes; the segment knows where each region lies, not what is in it.
+ * The launcher creates it from a plan (spc_comm_plan makes one) and keeps it; every node attaches to the inherited
+ * descriptor. It holds offsets only, never pointers: each process maps it where it likes. Ranks that are threads may
+ * attach several times in one process. All of it starts as zeros, and every structure in it takes zeros as its start.
+ */
+#ifndef SPC_SEGMENT_H
+#define SPC_SEGMENT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "segment/spc_config.h"
+
+typedef enum spc_region {
+    SPC_REGION_STATUS,   /* spc_status: one part */
+    SPC_REGION_EVENT,    /* spc_event: a part a node, and one for the agent */
+    SPC_REGION_REDUCE,   /* spc_reduce: banks and lines */
+    SPC_REGION_SCRATCH,  /* spc_reduce: a part a node */
+    SPC_REGION_MAILBOX,  /* spc_mailbox: a part a receiver */
+    SPC_REGION_RING,     /* spc_ring: a part a sender */
+    SPC_REGION_ARENA,    /* spc_arena: a part a sender */
+    SPC_REGION_COUNT
+} spc_region_t;
+
+typedef struct spc_segment_plan {
+    spc_config_t config;
+    struct {
+        uint64_t stride; /* rounded up to cache lines, or to pages where it is that large */
+        uint32_t count;
+    } region[SPC_REGION_COUNT];
+} spc_segment_plan_t;
+
+typedef struct spc_segment {
+    unsigned char *base;
+    uint64_t size_bytes;
+    const spc_config_t *config; /* in the segment */
+} spc_segment_t;
+
+/* Makes the memory and writes its directory. The caller closes the descriptor. */
+int spc_segment_create(const spc_segment_plan_t *plan, int *descriptor, uint64_t *size_bytes);
+
+/* Maps it. SPC_EVERSION if another version of spcomm made it; the descriptor may be closed afterwards. */
+int spc_segment_attach(spc_segment_t *segment, int descriptor);
+
+void spc_segment_detach(spc_segment_t *segment);
+
+/* The part `index` of a region; NULL if the region is empty. */
+void *spc_segment_part(const spc_segment_t *segment, spc_region_t region, uint32_t index);
+
+/* Bytes of one part. */
+uint64_t spc_segment_stride(const spc_segment_t *segment, spc_region_t region);
+
+/* Offsets within the segment, for what crosses between processes. */
+static inline uint64_t spc_segment_offset(const spc_segment_t *segment, const void *address) {
+    return (uint64_t)((const unsigned char *)address - segment->base);
+}
+
+static inline void *spc_segment_address(const spc_segment_t *segment, uint64_t offset) {
+    return segment->base + offset;
+}
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+#include "segment/spc_status.h"
+
+uint64_t spc_status_bytes(uint32_t nodes) {
+    return sizeof(spc_status_shared_t) + (uint64_t)nodes * sizeof(spc_status_line_shared_t);
+}
+
+void spc_status_set_live(spc_status_shared_t *status, uint32_t rank, int32_t process) {
+    atomic_store_explicit(&status->line[rank].process, process, memory_order_relaxed);
+    atomic_store_explicit(&status->line[rank].state, SPC_NODE_LIVE, memory_order_release);
+}
+
+void spc_status_end(spc_status_shared_t *status, uint32_t rank, spc_node_state_t state, int32_t reason,
+                    spc_event_shared_t *events, uint32_t event_count, uint32_t features) {
+    spc_status_line_shared_t *line = &status->line[rank];
+    uint32_t before = atomic_load_explicit(&line->state, memory_order_acquire);
+    if (before == SPC_NODE_FINISHED || before == SPC_NODE_DIED) {
+        return;
+    }
+    atomic_store_explicit(&line->reason, reason, memory_order_relaxed);
+    /* Pairs with spc_status_state: who sees the end sees the reason, and all that the node announced. */
+    atomic_store_explicit(&line->state, (uint32_t)state, memory_order_release);
+    /* Pairs with spc_status_epoch: a sleeper either sees the new epoch in its second test, or is woken here. */
+    atomic_fetch_add_explicit(&status->epoch, 1, memory_order_seq_cst);
+    for (uint32_t i = 0; i < event_count; i++) {
+        spc_event_raise(&events[i], features);
+    }
+}

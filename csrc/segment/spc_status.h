@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * spc_status: who is there, who has finished, who has died.
+ *
+ * A node writes LIVE and FINISHED of itself; the agent writes FINISHED or DIED of a node whose process has ended, so
+ * a line has one writer at a time. The epoch is raised after each end, and everybody is woken: a wait that needs the
+ * node looks at its line then. Whoever sees an end (acquire) also sees everything that node had announced before.
+ */
+#ifndef SPC_STATUS_H
+#define SPC_STATUS_H
+
+#include <stdint.h>
+
+#include "base/spc_atomic.h"
+#include "segment/spc_event.h"
+
+typedef enum spc_node_state {
+    SPC_NODE_STARTING, /* zero: the process may not even exist yet */
+    SPC_NODE_LIVE,
+    SPC_NODE_FINISHED,
+    SPC_NODE_DIED,
+} spc_node_state_t;
+
+typedef struct spc_status_line_shared {
+    _Atomic uint32_t state;
+    _Atomic int32_t reason;  /* FINISHED, DIED: exit code, or minus the signal; valid once the state says so */
+    _Atomic int32_t process; /* its process id, once LIVE */
+    unsigned char padding[SPC_CACHE_LINE - 12];
+} spc_status_line_shared_t;
+
+typedef struct spc_status_shared {
+    _Atomic uint32_t epoch; /* how many nodes have ended */
+    uint32_t nodes;         /* written once, at creation */
+    unsigned char padding[SPC_CACHE_LINE - 8];
+    spc_status_line_shared_t line[]; /* a line a node */
+} spc_status_shared_t;
+
+_Static_assert(sizeof(spc_status_line_shared_t) == 64, "spc_status_line_shared_t lies in shared memory");
+_Static_assert(sizeof(spc_status_shared_t) == 64, "spc_status_shared_t lies in shared memory");
+
+uint64_t spc_status_bytes(uint32_t nodes);
+
+/* By the node itself. */
+void spc_status_set_live(spc_status_shared_t *status, uint32_t rank, int32_t process);
+
+/* By the node at its end (state FINISHED), or by the agent for a process that has gone. Only the first end of a node
+ * counts: a process that fails after its node has closed did not die for the others. Wakes all nodes: `events` is the array of all of them. */
+void spc_status_end(spc_status_shared_t *status, uint32_t rank, spc_node_state_t state, int32_t reason,
+                    spc_event_shared_t *events, uint32_t event_count, uint32_t features);
+
+static inline spc_node_state_t spc_status_state(const spc_status_shared_t *status, uint32_t rank) {
+    /* Pairs with the release in spc_status_end and spc_status_set_live. */
+    return (spc_node_state_t)atomic_load_explicit(&status->line[rank].state, memory_order_acquire);
+}
+
+static inline uint32_t spc_status_epoch(const spc_status_shared_t *status) {
+    /* seq_cst: part of the sleeper's second test. Pairs with the addition in spc_status_end. */
+    return atomic_load_explicit(&status->epoch, memory_order_seq_cst);
+}
+
+#endif

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * spc_comm: ties a node together. This and the formats are all that a language binding sees.
+ *
+ * A spc_comm_t is one node's communicator: its attachment to the segment, its reducer, inbox and outbox, its lock, and
+ * the way it waits. Any thread of the process may call anything at any time; two collectives at once on one
+ * communicator are refused (SPC_EBUSY). No lock is held while the caller's `check` runs, and none while a call waits.
+ *
+ * Progress. Every wait, whatever for, sends what is queued and drains what arrives. One waiting thread drains for all of
+ * the node; the others sleep on a private word, and one of them takes over when it leaves.
+ *
+ * Deadlines are monotonic nanoseconds (spc_clock.h), SPC_NO_DEADLINE for none. A call that waits returns SPC_ETIMEDOUT,
+ * SPC_EINTERRUPTED (check said so), SPC_ELOST or SPC_EFINISHED (the rank is in spc_comm_culprit).
+ *
+ * In a forked child of a node everything returns SPC_EFORKED, and releasing does nothing.
+ */
+#ifndef SPC_COMM_H
+#define SPC_COMM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/spc_clock.h"
+#include "base/spc_error.h"
+#include "base/spc_platform.h"
+#include "message/spc_format.h"
+#include "reduce/spc_ops.h"
+#include "reduce/spc_reduce.h"
+#include "segment/spc_config.h"
+#include "segment/spc_segment.h"
+#include "segment/spc_status.h"
+
+typedef struct spc_comm spc_comm_t;
+
+/* Contexts: the kind of a message; ANY never looks into another one. */
+enum {
+    SPC_CONTEXT_USER = 0,
+    SPC_CONTEXT_INTERNAL = 1,
+};
+
+typedef struct spc_comm_options {
+    int descriptor;  /* of the segment; the caller closes it */
+    uint32_t rank;
+    /* Runs in waiting threads after each slice of sleep, and at once when nothing else is to be done: signals. Other
+     * than SPC_OK ends the wait with SPC_EINTERRUPTED. May be NULL. */
+    int (*check)(void *argument);
+    void *check_argument;
+} spc_comm_options_t;
+
+/* ---- the segment, for whoever starts the nodes ---- */
+
+/* Sizes all regions for this configuration. SPC_EINVAL. */
+int spc_comm_plan(const spc_config_t *config, spc_segment_plan_t *plan);
+
+/* The agent's hand in it: a node's process is gone. */
+void spc_comm_mark_ended(const spc_segment_t *segment, uint32_t rank, spc_node_state_t state, int32_t reason);
+
+/* ---- life ---- */
+
+int spc_comm_create(const spc_comm_options_t *options, spc_comm_t **comm);
+
+/* Sends what is queued (until the deadline), then publishes FINISHED. SPC_ETIMEDOUT if something could not be sent;
+ * finished all the same. Calls afterwards: SPC_ECLOSED, but messages and blocks may still be released. */
+int spc_comm_close(spc_comm_t *comm, uint64_t deadline_ns);
+
+/* Frees it, after close and after the last message or block has been released. */
+void spc_comm_destroy(spc_comm_t *comm);
+
+uint32_t spc_comm_rank(const spc_comm_t *comm);
+uint32_t spc_comm_size(const spc_comm_t *comm);
+const spc_config_t *spc_comm_config(const spc_comm_t *comm);
+
+/* The rank that made the last call of this thread fail with ELOST or EFINISHED, and how it ended. */
+int32_t spc_comm_culprit(const spc_comm_t *comm, spc_node_state_t *state, int32_t *reason);
+
+/* SPC_OK, SPC_ECLOSED or SPC_EFORKED. */
+int spc_comm_usable(const spc_comm_t *comm);
+
+/* ---- messages ---- */
+
+/* Copies the payload and returns; waits only while the private queue is at its limit. Destinations must be distinct. */
+int spc_comm_send(spc_comm_t *comm, const int32_t *destinations, uint32_t destination_count, uint16_t context,
+                  int32_t tag, const spc_payload_t *payload, uint64_t deadline_ns);
+
+/* As send, but never waits, not even for another thread: SPC_EAGAIN, nothing was done, call spc_comm_send. */
+int spc_comm_try_send(spc_comm_t *comm, const int32_t *destinations, uint32_t destination_count, uint16_t context,
+                      int32_t tag, const spc_payload_t *payload);
+
+/* The first message that matches, or SPC_EAGAIN (none, or another thread is at it). Never waits. */
+int spc_comm_try_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, spc_message_t *message);
+
+/* As try_recv, polling a moment (a few microseconds; not at all where cores are shared): for callers who hold a lock of
+ * their own that is worth keeping that long. */
+int spc_comm_poll_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, spc_message_t *message);
+
+int spc_comm_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, uint64_t deadline_ns,
+                  spc_message_t *message);
+
+/* From what has been moved into the queues already. */
+int spc_comm_take(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, spc_message_t *message);
+
+/* Waits until a message matches, and leaves it. */
+int spc_comm_probe(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, uint64_t deadline_ns,
+                   int32_t *found_source, int32_t *found_tag, uint64_t *length_bytes);
+
+/* Moves arrivals into the queues and sends what was queued; how many messages of `context` wait in the queues. */
+int spc_comm_poll(spc_comm_t *comm, uint16_t context, uint64_t *waiting);
+
+/* Ends a received message: its memory goes back to whom it belongs. Any thread; also after close. Idempotent. */
+void spc_message_release(spc_comm_t *comm, spc_message_t *message);
+
+/* Gives a message back to its place in the queue, as if it had not been received. */
+int spc_comm_put_back(spc_comm_t *comm, spc_message_t *message);
+
+/* Releases by handle what a message of storage ARENA or HEAP held: for owners that outlive the message. */
+void spc_comm_release_stored(spc_comm_t *comm, spc_storage_t storage, void *handle);
+
+/* ---- collectives ---- */
+
+/* Enters and waits. After SPC_ETIMEDOUT, SPC_EINTERRUPTED the operation stays entered: the same call again goes on
+ * with it, another one returns SPC_EMISMATCH. `result` may equal `value`. */
+int spc_comm_collective(spc_comm_t *comm, const spc_signature_t *signature, const spc_field_t *fields,
+                        const void *value, uint64_t length_bytes, void *result, uint64_t deadline_ns);
+
+/* As collective, for callers who hold a lock worth keeping: SPC_EAGAIN if it is not over within a few microseconds; it
+ * stays entered, call spc_comm_collective next. */
+int spc_comm_collective_poll(spc_comm_t *comm, const spc_signature_t *signature, const spc_field_t *fields,
+                             const void *value, uint64_t length_bytes, void *result);
+
+/* After a GATHER has returned SPC_OK, until this node's next collective but one: what `rank` gave. */
+void spc_comm_contribution(const spc_comm_t *comm, uint32_t rank, const void **bytes, uint64_t *length_bytes);
+
+/* After SPC_EMISMATCH: what `rank` called, if that is known (true), and the phase, a running number. */
+bool spc_comm_mismatch(const spc_comm_t *comm, uint32_t rank, spc_signature_t *signature, uint64_t *phase);
+
+int spc_comm_fuzzy_enter(spc_comm_t *comm, uint64_t *phase);
+/* SPC_OK, SPC_EAGAIN, SPC_EMISMATCH; SPC_ELOST if it cannot complete any more. Also makes progress. */
+int spc_comm_fuzzy_done(spc_comm_t *comm, uint64_t phase);
+int spc_comm_fuzzy_wait(spc_comm_t *comm, uint64_t phase, uint64_t deadline_ns);
+
+#endif

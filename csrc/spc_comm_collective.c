@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "spc_comm_private.h"
+
+/* ---- one thread at a time ---- */
+
+static uintptr_t this_thread(void) {
+    static _Thread_local char token; /* its address is the thread's name; it is never written */
+    return (uintptr_t)&token;
+}
+
+/* True if this thread may go on: it has entered now, or was inside already (after a poll that was not over). */
+static bool enter(spc_comm_t *comm) {
+    uintptr_t nobody = 0;
+    uintptr_t self = this_thread();
+    /* Acquire pairs with the release in leave: what the last thread did to the reducer is seen. */
+    return atomic_compare_exchange_strong_explicit(&comm->collective, &nobody, self, memory_order_acquire,
+                                                   memory_order_relaxed) ||
+           nobody == self;
+}
+
+static void leave(spc_comm_t *comm) {
+    atomic_store_explicit(&comm->collective, 0, memory_order_release);
+}
+
+/* ---- collectives ---- */
+
+typedef struct collective_call {
+    const spc_signature_t *signature;
+    const spc_field_t *fields;
+    const void *value;
+    uint64_t length_bytes;
+    void *result;
+} collective_call_t;
+
+/* Before a phase is taken: open fuzzy barriers whose bank it may need are settled. */
+static void settle_fuzzy(spc_comm_t *comm) {
+    /* Acquire pairs with the release in fuzzy_leave; barriers are only opened by the thread that is inside. */
+    if (atomic_load_explicit(&comm->fuzzy_open, memory_order_acquire) != 0) {
+        pthread_mutex_lock(&comm->fuzzy_lock);
+        spc_fuzzy_settle(&comm->fuzzy);
+        pthread_mutex_unlock(&comm->fuzzy_lock);
+    }
+}
+
+/* Starts the operation, or goes on with the one that was left. */
+static int start_or_resume(spc_comm_t *comm, const collective_call_t *call) {
+    spc_pending_t *pending = &comm->pending;
+    if (pending->entered) {
+        bool same = memcmp(&pending->signature, call->signature, sizeof(pending->signature)) == 0;
+        return same ? SPC_OK : SPC_EMISMATCH;
+    }
+    settle_fuzzy(comm);
+    int status = spc_reduce_start(comm->reduce, call->signature, call->fields, call->value, call->length_bytes,
+                                  &pending->phase);
+    if (status == SPC_OK) {
+        pending->signature = *call->signature;
+        pending->entered = true;
+    }
+    return status;
+}
+
+/* After the phase is complete. */
+static int finish(spc_comm_t *comm, const collective_call_t *call) {
+    comm->pending.entered = false;
+    comm->last_phase = comm->pending.phase;
+    return spc_reduce_finish(comm->reduce, comm->pending.phase, call->result,
+                             call->result != NULL ? call->length_bytes : 0);
+}
+
+static bool test_phase(spc_comm_wait_t *wait) {
+    const uint64_t *phase = wait->argument;
+    return spc_reduce_test(wait->comm->reduce, *phase);
+}
+
+/* Somebody who has not arrived never will. */
+static int doomed_phase(spc_comm_wait_t *wait) {
+    spc_comm_t *comm = wait->comm;
+    const uint64_t *phase = wait->argument;
+    for (uint32_t rank = 0; rank < comm->size; rank++) {
+        if (spc_comm_has_ended(comm, rank) && !spc_reduce_arrived(comm->reduce, *phase, rank)) {
+            return spc_comm_blame(comm, rank);
+        }
+    }
+    return SPC_OK;
+}
+
+static int wait_for_phase(spc_comm_t *comm, uint64_t phase, uint64_t deadline_ns) {
+    if (spc_reduce_test(comm->reduce, phase)) {
+        return SPC_OK;
+    }
+    spc_comm_wait_t wait = {.comm = comm, .test = test_phase, .doomed = doomed_phase, .argument = &phase};
+    return spc_comm_wait_for(&wait, deadline_ns);
+}
+
+int spc_comm_collective(spc_comm_t *comm, const spc_signature_t *signature, const spc_field_t *fields,
+                        const void *value, uint64_t length_bytes, void *result, uint64_t deadline_ns) {
+    collective_call_t call = {signature, fields, value, length_bytes, result};
+    int status = spc_comm_usable(comm);
+    if (status != SPC_OK) {
+        return status;
+    }
+    if (!enter(comm)) {
+        return SPC_EBUSY;
+    }
+    status = start_or_resume(comm, &call);
+    if (status == SPC_OK) {
+        status = wait_for_phase(comm, comm->pending.phase, deadline_ns);
+        status = status == SPC_OK ? finish(comm, &call) : status;
+    }
+    leave(comm);
+    return status;
+}
+
+int spc_comm_collective_poll(spc_comm_t *comm, const spc_signature_t *signature, const spc_field_t *fields,
+                             const void *value, uint64_t length_bytes, void *result) {
+    collective_call_t call = {signature, fields, value, length_bytes, result};
+    int status = spc_comm_usable(comm);
+    if (status != SPC_OK) {
+        return status;
+    }
+    if (!enter(comm)) {
+        return SPC_EBUSY;
+    }
+    status = start_or_resume(comm, &call);
+    if (status != SPC_OK) {
+        leave(comm);
+        return status;
+    }
+    bool complete = spc_reduce_test(comm->reduce, comm->pending.phase);
+    for (uint32_t i = 0; i < comm->polls && !complete; i++) {
+        spc_cpu_relax();
+        complete = spc_reduce_test(comm->reduce, comm->pending.phase);
+    }
+    if (!complete) {
+        return SPC_EAGAIN; /* still inside: this thread's spc_comm_collective goes on */
+    }
+    status = finish(comm, &call);
+    leave(comm);
+    return status;
+}
+
+void spc_comm_contribution(const spc_comm_t *comm, uint32_t rank, const void **bytes, uint64_t *length_bytes) {
+    spc_reduce_contribution(comm->reduce, comm->last_phase, rank, bytes, length_bytes);
+}
+
+bool spc_comm_mismatch(const spc_comm_t *comm, uint32_t rank, spc_signature_t *signature, uint64_t *phase) {
+    *phase = comm->pending.entered ? comm->pending.phase : comm->last_phase;
+    return spc_reduce_signature(comm->reduce, *phase, rank, signature);
+}
+
+/* ---- fuzzy barriers ---- */
+
+int spc_comm_fuzzy_enter(spc_comm_t *comm, uint64_t *phase) {
+    int status = spc_comm_usable(comm);
+    if (status != SPC_OK) {
+        return status;
+    }
+    if (!enter(comm)) {
+        return SPC_EBUSY;
+    }
+    if (comm->pending.entered) {
+        status = SPC_EMISMATCH;
+    } else {
+        pthread_mutex_lock(&comm->fuzzy_lock);
+        status = spc_fuzzy_enter(&comm->fuzzy, phase);
+        atomic_store_explicit(&comm->fuzzy_open, comm->fuzzy.count, memory_order_release);
+        pthread_mutex_unlock(&comm->fuzzy_lock);
+    }
+    leave(comm);
+    return status;
+}
+
+static int fuzzy_leave(spc_comm_t *comm, uint64_t phase) {
+    pthread_mutex_lock(&comm->fuzzy_lock);
+    int status = spc_fuzzy_leave(&comm->fuzzy, phase);
+    atomic_store_explicit(&comm->fuzzy_open, comm->fuzzy.count, memory_order_release);
+    pthread_mutex_unlock(&comm->fuzzy_lock);
+    return status;
+}
+
+int spc_comm_fuzzy_done(spc_comm_t *comm, uint64_t phase) {
+    int status = spc_comm_usable(comm);
+    if (status != SPC_OK) {
+        return status;
+    }
+    if (spc_reduce_test(comm->reduce, phase)) {
+        return fuzzy_leave(comm, phase);
+    }
+    spc_comm_progress(comm);
+    spc_comm_wait_t wait = {.comm = comm, .argument = &phase};
+    status = spc_status_epoch(comm->status) != 0 ? doomed_phase(&wait) : SPC_OK;
+    return status != SPC_OK && !spc_reduce_test(comm->reduce, phase) ? status : SPC_EAGAIN;
+}
+
+int spc_comm_fuzzy_wait(spc_comm_t *comm, uint64_t phase, uint64_t deadline_ns) {
+    int status = spc_comm_usable(comm);
+    status = status != SPC_OK ? status : wait_for_phase(comm, phase, deadline_ns);
+    return status == SPC_OK ? fuzzy_leave(comm, phase) : status;
+}
