@@ -7,9 +7,6 @@
 
 #include "spc_comm_private.h"
 
-/* Polls of a poll_ call where cores are free: about two microseconds, less than handing a lock over twice. */
-#define POLLS_WITH_FREE_CORES 60
-
 int spc_comm_plan(const spc_config_t *config, spc_segment_plan_t *plan) {
     memset(plan, 0, sizeof(*plan));
     plan->config = *config;
@@ -19,8 +16,8 @@ int spc_comm_plan(const spc_config_t *config, spc_segment_plan_t *plan) {
     }
     const spc_config_t *complete = &plan->config;
     uint32_t nodes = complete->nodes;
-#define SPC_PLAN(name, bytes, parts)                          \
-    plan->region[SPC_REGION_##name].stride = (bytes);         \
+#define SPC_PLAN(name, bytes, parts)                  \
+    plan->region[SPC_REGION_##name].stride = (bytes); \
     plan->region[SPC_REGION_##name].count = (parts)
     SPC_PLAN(STATUS, spc_status_bytes(nodes), 1);
     SPC_PLAN(EVENT, sizeof(spc_event_shared_t), nodes + 1);
@@ -33,10 +30,14 @@ int spc_comm_plan(const spc_config_t *config, spc_segment_plan_t *plan) {
     return SPC_OK;
 }
 
-void spc_comm_mark_ended(const spc_segment_t *segment, uint32_t rank, spc_node_state_t state, int32_t reason) {
+void spc_comm_mark_ended(const spc_segment_t *segment, uint32_t rank, spc_node_state_t state,
+                         int32_t reason) {
     spc_status_end(spc_segment_part(segment, SPC_REGION_STATUS, 0), rank, state, reason,
                    spc_segment_part(segment, SPC_REGION_EVENT, 0), segment->config->nodes + 1,
                    segment->config->features);
+    spc_status_set_gone(spc_segment_part(segment, SPC_REGION_STATUS, 0), rank,
+                        spc_segment_part(segment, SPC_REGION_EVENT, 0), segment->config->nodes + 1,
+                        segment->config->features);
 }
 
 static int create_reducer(spc_comm_t *comm) {
@@ -72,11 +73,14 @@ static void choose_waiting(spc_comm_t *comm) {
                                : config->shared_cores ? SPC_WAIT_SHARED_CORES
                                                       : SPC_WAIT_FREE_CORES;
     spc_waiter_init(&comm->waiter, policy, config->features);
-    comm->polls = policy == SPC_WAIT_FREE_CORES ? POLLS_WITH_FREE_CORES : 0;
+    spc_comm_choose_polls(comm);
 }
 
 static int set_up(spc_comm_t *comm, const spc_comm_options_t *options) {
-    int status = spc_segment_attach(&comm->segment, options->descriptor);
+    int status = SPC_OK;
+    if (!comm->segment_is_borrowed) {
+        status = spc_segment_attach(&comm->segment, options->descriptor);
+    }
     if (status != SPC_OK) {
         return status;
     }
@@ -95,12 +99,21 @@ static int set_up(spc_comm_t *comm, const spc_comm_options_t *options) {
 }
 
 int spc_comm_create(const spc_comm_options_t *options, spc_comm_t **comm) {
+    return spc_comm_create_within(NULL, options, comm);
+}
+
+int spc_comm_create_within(const spc_segment_t *segment, const spc_comm_options_t *options,
+                           spc_comm_t **comm) {
     spc_comm_t *made = calloc(1, sizeof(*made));
     if (made == NULL) {
         return SPC_ENOMEM;
     }
     pthread_mutex_init(&made->lock, NULL);
     pthread_mutex_init(&made->fuzzy_lock, NULL);
+    if (segment != NULL) {
+        made->segment = *segment;
+        made->segment_is_borrowed = true;
+    }
     made->rank = options->rank;
     made->check = options->check;
     made->check_argument = options->check_argument;
@@ -122,7 +135,9 @@ void spc_comm_destroy(spc_comm_t *comm) {
     spc_outbox_destroy(comm->outbox);
     spc_inbox_destroy(comm->inbox);
     spc_owner_mark_fini(&comm->owner);
-    spc_segment_detach(&comm->segment);
+    if (!comm->segment_is_borrowed) {
+        spc_segment_detach(&comm->segment);
+    }
     pthread_mutex_destroy(&comm->fuzzy_lock);
     pthread_mutex_destroy(&comm->lock);
     free(comm);
@@ -148,7 +163,12 @@ int spc_comm_close(spc_comm_t *comm, uint64_t deadline_ns) {
         return status; /* the caller decides whether to come again */
     }
     atomic_store_explicit(&comm->closed, true, memory_order_release);
-    spc_comm_mark_ended(&comm->segment, comm->rank, SPC_NODE_FINISHED, 0);
+    spc_status_end(comm->status, comm->rank, SPC_NODE_FINISHED, 0, comm->events, comm->size + 1,
+                   comm->config->features);
+    /* Nobody can ask for what has come: its senders get their room back. What this node has taken stays its own. */
+    pthread_mutex_lock(&comm->lock);
+    spc_inbox_discard(comm->inbox);
+    spc_comm_unlock(comm);
     return status;
 }
 
@@ -165,22 +185,17 @@ const spc_config_t *spc_comm_config(const spc_comm_t *comm) {
 }
 
 int spc_comm_usable(const spc_comm_t *comm) {
-    if (!spc_owner_mark_holds(&comm->owner)) {
-        return SPC_EFORKED;
-    }
-    /* Pairs with the release in spc_comm_close. */
-    return atomic_load_explicit(&comm->closed, memory_order_acquire) ? SPC_ECLOSED : SPC_OK;
+    return spc_comm_check_usable(comm);
 }
 
 int spc_comm_blame(spc_comm_t *comm, uint32_t rank) {
-    comm->culprit.rank = (int32_t)rank;
-    comm->culprit.state = spc_status_state(comm->status, rank);
-    comm->culprit.reason = atomic_load_explicit(&comm->status->line[rank].reason, memory_order_relaxed);
-    return comm->culprit.state == SPC_NODE_DIED ? SPC_ELOST : SPC_EFINISHED;
+    atomic_store_explicit(&comm->culprit, (int32_t)rank, memory_order_relaxed);
+    return spc_status_state(comm->status, rank) == SPC_NODE_DIED ? SPC_ELOST : SPC_EFINISHED;
 }
 
 int32_t spc_comm_culprit(const spc_comm_t *comm, spc_node_state_t *state, int32_t *reason) {
-    *state = comm->culprit.state;
-    *reason = comm->culprit.reason;
-    return comm->culprit.rank;
+    int32_t rank = atomic_load_explicit(&comm->culprit, memory_order_relaxed);
+    *state = spc_status_state(comm->status, (uint32_t)rank);
+    *reason = atomic_load_explicit(&comm->status->line[rank].reason, memory_order_relaxed);
+    return rank;
 }

@@ -59,6 +59,10 @@ void spc_comm_mark_ended(const spc_segment_t *segment, uint32_t rank, spc_node_s
 
 int spc_comm_create(const spc_comm_options_t *options, spc_comm_t **comm);
 
+/* The same in an attachment that the caller keeps, instead of options->descriptor: for ranks that are threads. */
+int spc_comm_create_within(const spc_segment_t *segment, const spc_comm_options_t *options,
+                           spc_comm_t **comm);
+
 /* Sends what is queued (until the deadline), then publishes FINISHED. SPC_ETIMEDOUT if something could not be sent;
  * finished all the same. Calls afterwards: SPC_ECLOSED, but messages and blocks may still be released. */
 int spc_comm_close(spc_comm_t *comm, uint64_t deadline_ns);
@@ -70,7 +74,7 @@ uint32_t spc_comm_rank(const spc_comm_t *comm);
 uint32_t spc_comm_size(const spc_comm_t *comm);
 const spc_config_t *spc_comm_config(const spc_comm_t *comm);
 
-/* The rank that made the last call of this thread fail with ELOST or EFINISHED, and how it ended. */
+/* The rank that made the last such call of this node fail with ELOST or EFINISHED, and how it ended. */
 int32_t spc_comm_culprit(const spc_comm_t *comm, spc_node_state_t *state, int32_t *reason);
 
 /* SPC_OK, SPC_ECLOSED or SPC_EFORKED. */
@@ -83,15 +87,17 @@ int spc_comm_send(spc_comm_t *comm, const int32_t *destinations, uint32_t destin
                   int32_t tag, const spc_payload_t *payload, uint64_t deadline_ns);
 
 /* As send, but never waits, not even for another thread: SPC_EAGAIN, nothing was done, call spc_comm_send. */
-int spc_comm_try_send(spc_comm_t *comm, const int32_t *destinations, uint32_t destination_count, uint16_t context,
-                      int32_t tag, const spc_payload_t *payload);
+int spc_comm_try_send(spc_comm_t *comm, const int32_t *destinations, uint32_t destination_count,
+                      uint16_t context, int32_t tag, const spc_payload_t *payload);
 
 /* The first message that matches, or SPC_EAGAIN (none, or another thread is at it). Never waits. */
-int spc_comm_try_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, spc_message_t *message);
+int spc_comm_try_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag,
+                      spc_message_t *message);
 
 /* As try_recv, polling a moment (a few microseconds; not at all where cores are shared): for callers who hold a lock of
  * their own that is worth keeping that long. */
-int spc_comm_poll_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, spc_message_t *message);
+int spc_comm_poll_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag,
+                       spc_message_t *message);
 
 int spc_comm_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, uint64_t deadline_ns,
                   spc_message_t *message);

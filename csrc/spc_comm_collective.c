@@ -5,19 +5,14 @@
 
 /* ---- one thread at a time ---- */
 
-static uintptr_t this_thread(void) {
-    static _Thread_local char token; /* its address is the thread's name; it is never written */
-    return (uintptr_t)&token;
-}
-
 /* True if this thread may go on: it has entered now, or was inside already (after a poll that was not over). */
 static bool enter(spc_comm_t *comm) {
     uintptr_t nobody = 0;
-    uintptr_t self = this_thread();
+    uintptr_t self = spc_comm_this_thread();
     /* Acquire pairs with the release in leave: what the last thread did to the reducer is seen. */
     return atomic_compare_exchange_strong_explicit(&comm->collective, &nobody, self, memory_order_acquire,
-                                                   memory_order_relaxed) ||
-           nobody == self;
+                                                   memory_order_relaxed)
+           || nobody == self;
 }
 
 static void leave(spc_comm_t *comm) {
@@ -52,8 +47,8 @@ static int start_or_resume(spc_comm_t *comm, const collective_call_t *call) {
         return same ? SPC_OK : SPC_EMISMATCH;
     }
     settle_fuzzy(comm);
-    int status = spc_reduce_start(comm->reduce, call->signature, call->fields, call->value, call->length_bytes,
-                                  &pending->phase);
+    int status = spc_reduce_start(comm->reduce, call->signature, call->fields, call->value,
+                                  call->length_bytes, &pending->phase);
     if (status == SPC_OK) {
         pending->signature = *call->signature;
         pending->entered = true;
@@ -64,7 +59,7 @@ static int start_or_resume(spc_comm_t *comm, const collective_call_t *call) {
 /* After the phase is complete. */
 static int finish(spc_comm_t *comm, const collective_call_t *call) {
     comm->pending.entered = false;
-    comm->last_phase = comm->pending.phase;
+    atomic_store_explicit(&comm->last_phase, comm->pending.phase, memory_order_relaxed);
     return spc_reduce_finish(comm->reduce, comm->pending.phase, call->result,
                              call->result != NULL ? call->length_bytes : 0);
 }
@@ -129,7 +124,8 @@ int spc_comm_collective_poll(spc_comm_t *comm, const spc_signature_t *signature,
         return status;
     }
     bool complete = spc_reduce_test(comm->reduce, comm->pending.phase);
-    for (uint32_t i = 0; i < comm->polls && !complete; i++) {
+    uint32_t polls = atomic_load_explicit(&comm->polls, memory_order_relaxed);
+    for (uint32_t i = 0; i < polls && !complete; i++) {
         spc_cpu_relax();
         complete = spc_reduce_test(comm->reduce, comm->pending.phase);
     }
@@ -141,12 +137,15 @@ int spc_comm_collective_poll(spc_comm_t *comm, const spc_signature_t *signature,
     return status;
 }
 
-void spc_comm_contribution(const spc_comm_t *comm, uint32_t rank, const void **bytes, uint64_t *length_bytes) {
-    spc_reduce_contribution(comm->reduce, comm->last_phase, rank, bytes, length_bytes);
+void spc_comm_contribution(const spc_comm_t *comm, uint32_t rank, const void **bytes,
+                           uint64_t *length_bytes) {
+    uint64_t phase = atomic_load_explicit(&comm->last_phase, memory_order_relaxed);
+    spc_reduce_contribution(comm->reduce, phase, rank, bytes, length_bytes);
 }
 
 bool spc_comm_mismatch(const spc_comm_t *comm, uint32_t rank, spc_signature_t *signature, uint64_t *phase) {
-    *phase = comm->pending.entered ? comm->pending.phase : comm->last_phase;
+    *phase = comm->pending.entered ? comm->pending.phase
+                                   : atomic_load_explicit(&comm->last_phase, memory_order_relaxed);
     return spc_reduce_signature(comm->reduce, *phase, rank, signature);
 }
 
@@ -177,6 +176,9 @@ static int fuzzy_leave(spc_comm_t *comm, uint64_t phase) {
     int status = spc_fuzzy_leave(&comm->fuzzy, phase);
     atomic_store_explicit(&comm->fuzzy_open, comm->fuzzy.count, memory_order_release);
     pthread_mutex_unlock(&comm->fuzzy_lock);
+    if (status == SPC_EMISMATCH) {
+        atomic_store_explicit(&comm->last_phase, phase, memory_order_relaxed);
+    }
     return status;
 }
 

@@ -17,13 +17,22 @@ static bool is_large(const send_call_t *call) {
     return call->payload->meta_bytes + call->payload->data_bytes > SPC_EAGER_BYTES;
 }
 
+static int check_send(const spc_comm_t *comm, const send_call_t *call) {
+    for (uint32_t i = 0; i < call->destination_count; i++) {
+        if ((uint32_t)call->destinations[i] >= comm->size) {
+            return SPC_ERANK;
+        }
+    }
+    return call->tag >= 0 ? spc_comm_check_usable(comm) : SPC_ETAG;
+}
+
 /* With the lock. */
 static int send_locked(spc_comm_t *comm, const send_call_t *call) {
     if (!spc_outbox_is_empty(comm->outbox)) {
         spc_outbox_flush(comm->outbox);
     }
-    return spc_outbox_send(comm->outbox, call->destinations, call->destination_count, call->context, call->tag,
-                           call->payload);
+    return spc_outbox_send(comm->outbox, call->destinations, call->destination_count, call->context,
+                           call->tag, call->payload);
 }
 
 /* The payload is copied without the lock, so that other threads of the node are not held up. SPC_EAGAIN: no room. */
@@ -63,10 +72,10 @@ static bool test_send(spc_comm_wait_t *wait) {
     return wait->status != SPC_EAGAIN;
 }
 
-int spc_comm_try_send(spc_comm_t *comm, const int32_t *destinations, uint32_t destination_count, uint16_t context,
-                      int32_t tag, const spc_payload_t *payload) {
+int spc_comm_try_send(spc_comm_t *comm, const int32_t *destinations, uint32_t destination_count,
+                      uint16_t context, int32_t tag, const spc_payload_t *payload) {
     send_call_t call = {destinations, destination_count, context, tag, payload};
-    int status = spc_comm_usable(comm);
+    int status = check_send(comm, &call);
     if (status != SPC_OK) {
         return status;
     }
@@ -81,7 +90,7 @@ int spc_comm_try_send(spc_comm_t *comm, const int32_t *destinations, uint32_t de
 int spc_comm_send(spc_comm_t *comm, const int32_t *destinations, uint32_t destination_count, uint16_t context,
                   int32_t tag, const spc_payload_t *payload, uint64_t deadline_ns) {
     send_call_t call = {destinations, destination_count, context, tag, payload};
-    int status = spc_comm_usable(comm);
+    int status = check_send(comm, &call);
     if (status != SPC_OK) {
         return status;
     }
@@ -112,11 +121,19 @@ static bool test_recv(spc_comm_wait_t *wait) {
     spc_comm_t *comm = wait->comm;
     pthread_mutex_lock(&comm->lock);
     wait->status = take_locked(comm, wait->argument);
-    pthread_mutex_unlock(&comm->lock);
+    spc_comm_unlock(comm);
     return wait->status != SPC_EAGAIN;
 }
 
-/* Nobody is left who could send. This node itself counts only while others of its threads might. */
+static bool waits_for_itself(spc_comm_t *comm) {
+    pthread_mutex_lock(&comm->lock);
+    bool waits = spc_outbox_waiting(comm->outbox, comm->rank) != 0;
+    pthread_mutex_unlock(&comm->lock);
+    return waits;
+}
+
+/* Nobody is left who could send. This node itself counts while it is alone, when other threads of it may send, and while
+ * something from it to itself is queued. */
 static int doomed_from_anybody(spc_comm_t *comm) {
     uint32_t last = comm->rank;
     for (uint32_t rank = 0; rank < comm->size; rank++) {
@@ -128,7 +145,10 @@ static int doomed_from_anybody(spc_comm_t *comm) {
         }
         last = rank;
     }
-    return last != comm->rank ? spc_comm_blame(comm, last) : SPC_OK;
+    if (last == comm->rank) {
+        return SPC_OK;
+    }
+    return waits_for_itself(comm) ? SPC_EAGAIN : spc_comm_blame(comm, last);
 }
 
 static int doomed_by_source(spc_comm_t *comm, const spc_match_t *match) {
@@ -148,10 +168,11 @@ static int prepare(const spc_comm_t *comm, int32_t source) {
     if (source != SPC_ANY_SOURCE && (uint32_t)source >= comm->size) {
         return SPC_ERANK;
     }
-    return spc_comm_usable(comm);
+    return spc_comm_check_usable(comm);
 }
 
-int spc_comm_try_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, spc_message_t *message) {
+int spc_comm_try_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag,
+                      spc_message_t *message) {
     recv_call_t call = {{source, tag, context}, message};
     int status = prepare(comm, source);
     if (status != SPC_OK) {
@@ -161,13 +182,15 @@ int spc_comm_try_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_
         return SPC_EAGAIN;
     }
     status = take_locked(comm, &call);
-    pthread_mutex_unlock(&comm->lock);
+    spc_comm_unlock(comm);
     return status;
 }
 
-int spc_comm_poll_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, spc_message_t *message) {
+int spc_comm_poll_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag,
+                       spc_message_t *message) {
     int status = spc_comm_try_recv(comm, context, source, tag, message);
-    for (uint32_t i = 0; i < comm->polls && status == SPC_EAGAIN; i++) {
+    uint32_t polls = atomic_load_explicit(&comm->polls, memory_order_relaxed);
+    for (uint32_t i = 0; i < polls && status == SPC_EAGAIN; i++) {
         spc_cpu_relax();
         status = spc_comm_try_recv(comm, context, source, tag, message);
     }
@@ -197,7 +220,7 @@ int spc_comm_take(spc_comm_t *comm, uint16_t context, int32_t source, int32_t ta
     }
     pthread_mutex_lock(&comm->lock);
     status = spc_inbox_take_queued(comm->inbox, &match, message);
-    pthread_mutex_unlock(&comm->lock);
+    spc_comm_unlock(comm);
     return status;
 }
 
@@ -218,7 +241,7 @@ static bool test_probe(spc_comm_wait_t *wait) {
     if (!spc_outbox_is_empty(comm->outbox)) {
         spc_outbox_flush(comm->outbox);
     }
-    pthread_mutex_unlock(&comm->lock);
+    spc_comm_unlock(comm);
     return wait->status != SPC_EAGAIN;
 }
 
@@ -248,14 +271,14 @@ int spc_comm_probe(spc_comm_t *comm, uint16_t context, int32_t source, int32_t t
 }
 
 int spc_comm_poll(spc_comm_t *comm, uint16_t context, uint64_t *waiting) {
-    int status = spc_comm_usable(comm);
+    int status = spc_comm_check_usable(comm);
     if (status != SPC_OK) {
         return status;
     }
     spc_comm_progress(comm);
     pthread_mutex_lock(&comm->lock);
     *waiting = spc_inbox_count(comm->inbox, context);
-    pthread_mutex_unlock(&comm->lock);
+    spc_comm_unlock(comm);
     return SPC_OK;
 }
 
@@ -278,6 +301,8 @@ void spc_comm_release_stored(spc_comm_t *comm, spc_storage_t storage, void *hand
 int spc_comm_put_back(spc_comm_t *comm, spc_message_t *message) {
     pthread_mutex_lock(&comm->lock);
     int status = spc_inbox_put_back(comm->inbox, message);
-    pthread_mutex_unlock(&comm->lock);
+    spc_comm_unlock(comm);
+    /* Another thread may wait for just this message. Pairs, through the lock, with its test before it sleeps. */
+    spc_event_notify(comm->event, comm->config->features);
     return status;
 }

@@ -76,7 +76,8 @@ static void fold_memory_v1(const char *path, void *limit) {
 }
 
 /* `mount` + `group`, then without the last component, and so on up to `mount` itself. */
-static void fold_upwards(const char *root, const char *mount, const char *group, spc_cgroup_fold_fn fold, void *limit) {
+static void fold_upwards(const char *root, const char *mount, const char *group, spc_cgroup_fold_fn fold,
+                         void *limit) {
     char path[PATH_BYTES];
     int length = snprintf(path, sizeof path, "%s%s", root, mount);
     if (length < 0 || (size_t)length + strlen(group) >= sizeof path || strstr(group, "/..") != NULL) {
@@ -127,8 +128,8 @@ static void fold_line(const char *root, char *line, const char *controller, spc_
     }
 }
 
-static void fold_all(const char *root, const char *controller, spc_cgroup_fold_fn fold_v1, spc_cgroup_fold_fn fold_v2,
-                     void *limit) {
+static void fold_all(const char *root, const char *controller, spc_cgroup_fold_fn fold_v1,
+                     spc_cgroup_fold_fn fold_v2, void *limit) {
     char line[PATH_BYTES];
     snprintf(line, sizeof line, "%s/proc/self/cgroup", root);
     FILE *file = fopen(line, "re");

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* clock_gettime with -std=c11 */
+#endif
 #include "base/spc_clock.h"
 
 #include <time.h>

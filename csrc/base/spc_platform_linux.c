@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What Linux has beyond POSIX. System calls are made by number where the C library may be too old for them. */
+/* What Linux has beyond POSIX. System calls go by number where the C library may be too old. */
 #ifdef __linux__
 
 #ifndef _GNU_SOURCE

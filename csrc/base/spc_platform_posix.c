@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The platform's functions: each dispatches on the feature mask, and has the fallback that needs nothing but POSIX. */
+/* The platform's functions: each dispatches on the feature mask, and has the fallback that needs nothing but
+ * POSIX. */
 #if defined(__APPLE__) && !defined(_DARWIN_C_SOURCE)
 #define _DARWIN_C_SOURCE
 #elif !defined(_GNU_SOURCE)
@@ -44,8 +45,8 @@ static int open_unnamed(int *descriptor) {
     return SPC_ESYSTEM;
 }
 
-/* Zero or an error number. Reserves the memory where the system can, so that a full mount is an error here and not
- * a SIGBUS later: there ftruncate alone promises nothing. */
+/* Zero or an error number. Reserves the memory where the system can, so that a full mount is an error here
+ * and not a SIGBUS later: there ftruncate alone promises nothing. */
 static int set_size(int descriptor, uint64_t size_bytes) {
     int error;
     do {
@@ -92,7 +93,8 @@ uint64_t spc_platform_memory_room(void) {
     return spc_native_memory_room();
 }
 
-/* Looks at the word after 50 µs, then after twice that, up to 2 ms: short waits stay short, long ones cost little. */
+/* Looks at the word after 50 µs, then after twice that, up to 2 ms: short waits stay short, long ones cost
+ * little. */
 static void sleep_in_slices(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns) {
     uint64_t left_ns = timeout_ns;
     uint64_t slice_ns = 50000;

@@ -7,13 +7,15 @@
 #include "base/spc_platform.h"
 
 enum {
-    SPC_WAIT_STEP = 64,             /* polls between two looks at the clock and at progress */
-    SPC_WAIT_SPIN_NS = 30000,       /* free cores: about what a wake-up costs, so at most twice the best is lost */
-    SPC_WAIT_SHARED_POLLS = 4,      /* shared cores: every further poll delays the node that is waited for */
-    SPC_WAIT_YIELDS = 200,          /* a message goes round 32 nodes on 2 cores in about 20 turns of each */
+    SPC_WAIT_STEP = 64, /* polls between two looks at the clock and at progress */
+    SPC_WAIT_SPIN_NS = 30000, /* free cores: about what a wake-up costs, so at most twice the best is lost */
+    SPC_WAIT_SHARED_POLLS = 4, /* shared cores: every further poll delays the node that is waited for */
+    SPC_WAIT_YIELDS = 200, /* a message goes round 32 nodes on 2 cores in about 20 turns of each */
     SPC_WAIT_YIELD_LONG_NS = 100000,
     SPC_WAIT_PENALTY_MIN = 32,
     SPC_WAIT_PENALTY_MAX = 4096,
+    SPC_WAIT_TOGETHER_MIN = 64,
+    SPC_WAIT_TOGETHER_MAX = 65536,
 };
 
 /* One wait, so that its phases need one argument. */
@@ -28,14 +30,17 @@ typedef struct spc_wait_call {
 
 /* How many polls take SPC_WAIT_SPIN_NS here: a pause is 10 to 150 cycles, by processor. */
 static uint32_t spin_polls(spc_clock_fn now_ns) {
-    uint64_t start = now_ns();
-    for (int i = 0; i < SPC_WAIT_STEP; i++) {
-        spc_cpu_relax();
+    uint64_t best_ns = SPC_WAIT_SPIN_NS;
+    for (int attempt = 0; attempt < 5; attempt++) { /* some are interrupted */
+        uint64_t start_ns = now_ns();
+        for (int i = 0; i < SPC_WAIT_STEP; i++) {
+            spc_cpu_relax();
+        }
+        uint64_t step_ns = now_ns() - start_ns;
+        best_ns = step_ns < best_ns ? step_ns : best_ns;
     }
-    /* Not below 2 ns: one of 1000 such starts is interrupted, none is faster than the processor. */
-    uint64_t step_ns = now_ns() - start;
-    uint64_t floor_ns = 2 * SPC_WAIT_STEP;
-    return (uint32_t)(SPC_WAIT_SPIN_NS * SPC_WAIT_STEP / (step_ns > floor_ns ? step_ns : floor_ns)) + SPC_WAIT_STEP;
+    best_ns = best_ns > SPC_WAIT_STEP ? best_ns : SPC_WAIT_STEP; /* a coarse clock */
+    return SPC_WAIT_SPIN_NS * SPC_WAIT_STEP / (uint32_t)best_ns;
 }
 
 void spc_waiter_init(spc_waiter_t *waiter, spc_wait_policy_t policy, uint32_t features) {
@@ -46,13 +51,15 @@ void spc_waiter_init(spc_waiter_t *waiter, spc_wait_policy_t policy, uint32_t fe
         .slice_ns = UINT64_C(100000000),
         .now_ns = spc_clock_now_ns,
         .penalty = SPC_WAIT_PENALTY_MIN,
+        .together_limit = SPC_WAIT_TOGETHER_MIN,
     };
 #ifdef SPC_WAIT_ENDLESS_SLICES
     waiter->slice_ns = UINT64_MAX; /* a lost wake-up hangs the test, instead of costing a slice */
 #endif
     switch (policy) {
     case SPC_WAIT_FREE_CORES:
-        waiter->polls = spin_polls(waiter->now_ns);
+        waiter->polls_limit = spin_polls(waiter->now_ns);
+        waiter->polls = waiter->polls_limit;
         break;
     case SPC_WAIT_SHARED_CORES:
         waiter->polls = SPC_WAIT_SHARED_POLLS;
@@ -88,11 +95,45 @@ static int end_unless_true(const spc_wait_call_t *call, int status) {
     return test(call) ? SPC_OK : status;
 }
 
+/* Polling has ended the wait. Two such in a row: the nodes have a core each. */
+static void learn_to_poll(spc_waiter_t *waiter) {
+    waiter->polls = waiter->polls < waiter->polls_limit / 2 ? 2 * waiter->polls : waiter->polls_limit;
+    if (waiter->together == 0) {
+        waiter->together_limit = SPC_WAIT_TOGETHER_MIN;
+    }
+    waiter->together = 0;
+}
+
+/* The first yield has ended it: who was waited for has this core too, and polling kept it away. */
+static void learn_to_share(spc_waiter_t *waiter) {
+    if (waiter->polls >= 2 * SPC_WAIT_SHARED_POLLS) {
+        waiter->polls /= 2;
+    }
+    waiter->together++;
+}
+
+/* Nodes that yield to each other never leave their core, even if the next one is free: the kernel looks for a
+ * free core when it wakes somebody up. So one sleeps, now and then, and starts anew. */
+static bool try_to_part(spc_waiter_t *waiter) {
+    if (waiter->polls_limit == 0 || waiter->together < waiter->together_limit) {
+        return false;
+    }
+    waiter->polls = waiter->polls_limit;
+    waiter->together = 0;
+    if (waiter->together_limit < SPC_WAIT_TOGETHER_MAX) {
+        waiter->together_limit *= 2;
+    }
+    return true;
+}
+
 /* SPC_OK, SPC_ETIMEDOUT; SPC_EAGAIN: go on with the next phase. */
 static int poll_phase(const spc_wait_call_t *call) {
     for (uint32_t i = 1; i <= call->waiter->polls; i++) {
         spc_cpu_relax();
         if (test(call)) {
+            if (call->waiter->polls_limit > 0) {
+                learn_to_poll(call->waiter);
+            }
             return SPC_OK;
         }
         if (i % SPC_WAIT_STEP == 0) {
@@ -111,25 +152,28 @@ static void learn_to_sleep(spc_waiter_t *waiter) {
     waiter->penalty = waiter->penalty < SPC_WAIT_PENALTY_MAX / 2 ? 2 * waiter->penalty : SPC_WAIT_PENALTY_MAX;
 }
 
-static void learn_to_yield(spc_waiter_t *waiter) {
+static void learn_to_yield(spc_waiter_t *waiter, bool at_once) {
+    if (at_once && waiter->polls_limit > 0) {
+        learn_to_share(waiter);
+    }
     waiter->penalty = waiter->penalty > 2 * SPC_WAIT_PENALTY_MIN ? waiter->penalty / 2 : SPC_WAIT_PENALTY_MIN;
 }
 
 static int yield_phase(const spc_wait_call_t *call) {
     spc_waiter_t *waiter = call->waiter;
-    uint64_t before_ns = waiter->yields > 0 ? waiter->now_ns() : 0;
     for (uint32_t i = 0; i < waiter->yields; i++) {
         progress(call);
+        /* Only the yield is timed: the callbacks may copy for long, and that is nobody else's computing. */
+        uint64_t before_ns = waiter->now_ns();
         spc_platform_yield();
-        waiter->yield_count++;
-        bool done = test(call);
-        /* One reading a turn: it ends this one and begins the next. */
         uint64_t after_ns = waiter->now_ns();
+        waiter->yield_count++;
         bool was_long = after_ns - before_ns > waiter->yield_long_ns;
+        bool done = test(call);
         if (was_long) {
             learn_to_sleep(waiter);
         } else if (done) {
-            learn_to_yield(waiter);
+            learn_to_yield(waiter, i == 0);
         }
         if (done) {
             return SPC_OK;
@@ -140,7 +184,6 @@ static int yield_phase(const spc_wait_call_t *call) {
         if (was_long) {
             break;
         }
-        before_ns = after_ns;
     }
     return SPC_EAGAIN;
 }
@@ -148,14 +191,14 @@ static int yield_phase(const spc_wait_call_t *call) {
 /* Announces the sleep, tests once more and sleeps; true if the test says that the wait is over. */
 static bool sleep_slice(const spc_wait_call_t *call) {
     spc_waiter_t *waiter = call->waiter;
-    /* seq_cst, and before the test: a waker that comes after the test bumps the word, and the sleep does not begin.
-     * Pairs with spc_event_raise. */
+    /* seq_cst, and before the test: a waker that comes after the test bumps the word, and the sleep does not
+     * begin. Pairs with spc_event_raise. */
     uint32_t seen = atomic_load_explicit(call->word, memory_order_seq_cst);
-    /* Pairs with the load in spc_event_notify: it sees this, or the test below sees what the waker did before. */
+    /* Pairs with the load in spc_event_notify: it sees this, or the test below sees what was done before it. */
     atomic_store_explicit(call->sleeping, 1, memory_order_seq_cst);
     progress(call);
     bool done = test(call);
-    /* A callback that waited itself, on the same word, has cleared the announcement: then do not sleep on it. */
+    /* A callback that waited itself, on the same word, has cleared the announcement: do not sleep on it. */
     if (!done && atomic_load_explicit(call->sleeping, memory_order_relaxed) != 0) {
         uint64_t now_ns = call->deadline_ns != SPC_NO_DEADLINE ? waiter->now_ns() : 0;
         uint64_t left_ns = call->deadline_ns > now_ns ? call->deadline_ns - now_ns : 0;
@@ -197,7 +240,7 @@ static __attribute__((noinline)) int wait_slowly(const spc_wait_call_t *call) {
     }
     if (call->waiter->sleep_at_once > 0) {
         call->waiter->sleep_at_once--;
-    } else {
+    } else if (!try_to_part(call->waiter)) {
         status = yield_phase(call);
         if (status != SPC_EAGAIN) {
             return status;

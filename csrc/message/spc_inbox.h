@@ -9,7 +9,8 @@
  * Order: per sender as sent (the row is in order, the inbox keeps it, the inbox comes first). ANY is fair: rows are
  * served from the one after the last served, one row-length each at most.
  *
- * A sender whose messages here exceed the limit is refused: its row is not drained further until some are taken.
+ * A sender whose messages here exceed the limit is refused: its row is not drained further until some are taken. What
+ * is next in such a row is still handed over if it matches.
  *
  * Used under the communicator's lock, by one thread at a time. It never waits.
  */
@@ -52,7 +53,8 @@ int spc_inbox_take(spc_inbox_t *inbox, const spc_match_t *match, spc_message_t *
 int spc_inbox_take_queued(spc_inbox_t *inbox, const spc_match_t *match, spc_message_t *message);
 
 /* Who and what would be taken; it stays. */
-int spc_inbox_peek(spc_inbox_t *inbox, const spc_match_t *match, int32_t *source, int32_t *tag, uint64_t *length_bytes);
+int spc_inbox_peek(spc_inbox_t *inbox, const spc_match_t *match, int32_t *source, int32_t *tag,
+                   uint64_t *length_bytes);
 
 /* Ends a taken message: marks it read, unpins or frees it, and tells its sender. Needs no lock: any thread, any time.
  * Only reads what never changes after create. Idempotent. */
@@ -69,6 +71,16 @@ uint32_t spc_inbox_drain(spc_inbox_t *inbox);
 
 /* Drains one sender's row even if no bell rang: after its death or finish. */
 uint32_t spc_inbox_drain_row(spc_inbox_t *inbox, uint32_t source);
+
+/* What has happened since the last call; a mask. */
+enum {
+    SPC_INBOX_STORED = 1,   /* a message became complete in the queues: whoever waits may find it there */
+    SPC_INBOX_REOPENED = 2, /* one was taken whose sender was refused: a drain may find more */
+};
+uint32_t spc_inbox_news(spc_inbox_t *inbox);
+
+/* Releases whatever has arrived, for a node that will take nothing any more. */
+void spc_inbox_discard(spc_inbox_t *inbox);
 
 /* Complete messages of a context in the queues. */
 uint64_t spc_inbox_count(const spc_inbox_t *inbox, uint16_t context);

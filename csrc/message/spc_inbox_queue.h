@@ -45,7 +45,8 @@ spc_entry_t *spc_inbox_queue_make(spc_inbox_queue_t *queue);
 void spc_inbox_queue_insert(spc_inbox_queue_t *queue, spc_entry_t *entry);
 
 /* The first complete one that matches, or NULL. Wildcards: SPC_ANY_SOURCE, SPC_ANY_TAG. */
-spc_entry_t *spc_inbox_queue_find(const spc_inbox_queue_t *queue, uint16_t context, int32_t source, int32_t tag);
+spc_entry_t *spc_inbox_queue_find(const spc_inbox_queue_t *queue, uint16_t context, int32_t source,
+                                  int32_t tag);
 
 /* Takes it out and hands its message over; the entry is gone. */
 void spc_inbox_queue_remove(spc_inbox_queue_t *queue, spc_entry_t *entry, spc_message_t *message);

@@ -43,12 +43,13 @@ int spc_outbox_create(const spc_outbox_options_t *options, spc_outbox_t **outbox
     made->batch = calloc(config->nodes, sizeof(*made->batch));
     int status = made->batch == NULL ? SPC_ENOMEM : SPC_OK;
     if (status == SPC_OK) {
-        status = spc_ring_create(spc_segment_part(segment, SPC_REGION_RING, options->rank), config->ring_bytes,
-                                 config->nodes, options->status, &made->ring);
+        status = spc_ring_create(spc_segment_part(segment, SPC_REGION_RING, options->rank),
+                                 config->ring_bytes, config->nodes, options->status, &made->ring);
     }
     if (status == SPC_OK && config->arena_bytes != 0) {
-        status = spc_arena_create(spc_segment_part(segment, SPC_REGION_ARENA, options->rank), config->arena_bytes,
-                                  options->rank, config->nodes, options->status, &made->arena);
+        status =
+            spc_arena_create(spc_segment_part(segment, SPC_REGION_ARENA, options->rank), config->arena_bytes,
+                             options->rank, config->nodes, options->status, &made->arena);
     }
     if (status != SPC_OK) {
         spc_outbox_destroy(made);
@@ -70,11 +71,16 @@ static void announce_inline(spc_outbox_t *outbox, uint32_t rank, const spc_envel
                             const spc_payload_t *payload) {
     spc_slot_shared_t *slot = spc_mailbox_next(&outbox->destination[rank].writer);
     spc_slot_write_envelope(slot, envelope);
-    spc_payload_copy(payload, 0, envelope->length_bytes, slot->payload.inlined);
+    if (payload->meta_bytes == 0 && payload->data_bytes == 8) { /* a number: mostly */
+        memcpy(slot->payload.inlined, payload->data, 8);
+    } else {
+        spc_payload_copy(payload, 0, envelope->length_bytes, slot->payload.inlined);
+    }
     publish(outbox, rank);
 }
 
-static void announce_offset(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope, uint64_t offset) {
+static void announce_offset(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope,
+                            uint64_t offset) {
     spc_slot_shared_t *slot = spc_mailbox_next(&outbox->destination[rank].writer);
     spc_slot_write_envelope(slot, envelope);
     slot->payload.offset = offset;
@@ -92,7 +98,8 @@ static bool has_ended(const spc_outbox_t *outbox, uint32_t rank) {
 
 static bool is_over_limit(const spc_outbox_t *outbox, uint64_t bytes) {
     /* A message longer than the limit may be queued alone: otherwise it could never be sent. */
-    return outbox->total.copied_bytes != 0 && outbox->total.copied_bytes + bytes > outbox->limit_bytes;
+    bytes += sizeof(spc_copy_t) + sizeof(spc_waiting_t);
+    return outbox->total.bytes != 0 && outbox->total.bytes + bytes > outbox->limit_bytes;
 }
 
 /* ---- parts ---- */
@@ -167,6 +174,15 @@ static int send_alone(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t 
     if (has_ended(outbox, rank)) {
         return SPC_OK;
     }
+    if (first && !limited && envelope->length_bytes > SPC_INLINE_BYTES
+        && fits_ring(outbox, envelope->length_bytes, 1)) {
+        /* Those of a multicast whose receiver keeps up do not wait for one that holds all its chunks. */
+        int32_t destination = (int32_t)rank;
+        int status = send_by_ring(outbox, &destination, 1, envelope, payload);
+        if (status != SPC_EAGAIN) {
+            return status;
+        }
+    }
     if (first && !fits_ring(outbox, envelope->length_bytes, 1)) {
         sent = send_parts(outbox, rank, envelope, payload, 0, 0);
         if (sent == envelope->length_bytes) {
@@ -208,7 +224,8 @@ static int send_batch(spc_outbox_t *outbox, uint32_t batch, const spc_envelope_t
 
 static bool is_blocked(spc_outbox_t *outbox, const int32_t *destinations, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
-        if (!is_open(outbox, (uint32_t)destinations[i])) {
+        uint32_t rank = (uint32_t)destinations[i];
+        if (!is_open(outbox, rank) && !has_ended(outbox, rank)) {
             return true;
         }
     }
@@ -220,7 +237,8 @@ static int send_widely(spc_outbox_t *outbox, const int32_t *destinations, uint32
                        const spc_envelope_t *envelope, const spc_payload_t *payload) {
     bool small = envelope->length_bytes <= SPC_INLINE_BYTES;
     bool limited = count == 1; /* a multicast that has begun goes beyond the limit, by one message */
-    if (!limited && is_over_limit(outbox, envelope->length_bytes) && is_blocked(outbox, destinations, count)) {
+    if (!limited && is_over_limit(outbox, envelope->length_bytes)
+        && is_blocked(outbox, destinations, count)) {
         return SPC_EAGAIN;
     }
     uint32_t batch = 0;
@@ -241,8 +259,8 @@ static int send_widely(spc_outbox_t *outbox, const int32_t *destinations, uint32
     return status;
 }
 
-int spc_outbox_send(spc_outbox_t *outbox, const int32_t *destinations, uint32_t destination_count, uint16_t context,
-                    int32_t tag, const spc_payload_t *payload) {
+int spc_outbox_send(spc_outbox_t *outbox, const int32_t *destinations, uint32_t destination_count,
+                    uint16_t context, int32_t tag, const spc_payload_t *payload) {
     spc_envelope_t envelope = {
         .tag = tag,
         .source = (uint16_t)outbox->options.rank,
@@ -252,8 +270,8 @@ int spc_outbox_send(spc_outbox_t *outbox, const int32_t *destinations, uint32_t 
         .flags = SPC_SLOT_INLINE,
         .length_bytes = payload->meta_bytes + payload->data_bytes,
     };
-    if (destination_count == 1 && envelope.length_bytes <= SPC_INLINE_BYTES &&
-        is_open(outbox, (uint32_t)destinations[0])) {
+    if (destination_count == 1 && envelope.length_bytes <= SPC_INLINE_BYTES
+        && is_open(outbox, (uint32_t)destinations[0])) {
         announce_inline(outbox, (uint32_t)destinations[0], &envelope, payload);
         return SPC_OK;
     }
@@ -267,7 +285,8 @@ int spc_outbox_take_block(spc_outbox_t *outbox, uint64_t length_bytes, spc_block
 }
 
 int spc_outbox_send_block(spc_outbox_t *outbox, const int32_t *destinations, uint32_t destination_count,
-                          uint16_t context, int32_t tag, const spc_payload_t *payload, spc_block_shared_t *block) {
+                          uint16_t context, int32_t tag, const spc_payload_t *payload,
+                          spc_block_shared_t *block) {
     spc_envelope_t envelope = {
         .tag = tag,
         .source = (uint16_t)outbox->options.rank,
@@ -280,13 +299,17 @@ int spc_outbox_send_block(spc_outbox_t *outbox, const int32_t *destinations, uin
     uint64_t offset = spc_segment_offset(outbox->options.segment, block);
     bool to_self = false;
     int status = SPC_OK;
+    uint32_t count = 0;
     /* All pins before the first announcement: a fast receiver must not be the last for a moment. */
     for (uint32_t i = 0; i < destination_count; i++) {
-        spc_block_pin(block, (uint32_t)destinations[i]);
-        to_self = to_self || (uint32_t)destinations[i] == outbox->options.rank;
+        if (!has_ended(outbox, (uint32_t)destinations[i])) {
+            spc_block_pin(block, (uint32_t)destinations[i]);
+            to_self = to_self || (uint32_t)destinations[i] == outbox->options.rank;
+            outbox->batch[count++] = destinations[i];
+        }
     }
-    for (uint32_t i = 0; i < destination_count; i++) {
-        uint32_t rank = (uint32_t)destinations[i];
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t rank = (uint32_t)outbox->batch[i];
         int queued = announce_or_enqueue(outbox, rank, &envelope, offset);
         if (queued != SPC_OK) {
             spc_block_unpin(block, rank);
@@ -342,8 +365,12 @@ static bool flush_head(spc_outbox_t *outbox, uint32_t rank) {
 static void drop_queue(spc_outbox_t *outbox, uint32_t rank) {
     while (outbox->destination[rank].queue.head != NULL) {
         const spc_waiting_t *item = outbox->destination[rank].queue.head;
-        if (item->copy == NULL && (item->envelope.flags & SPC_SLOT_PLACE) == SPC_SLOT_ARENA) {
-            spc_block_unpin(spc_segment_address(outbox->options.segment, item->offset), rank);
+        void *written =
+            item->copy == NULL ? spc_segment_address(outbox->options.segment, item->offset) : NULL;
+        if (written != NULL && (item->envelope.flags & SPC_SLOT_PLACE) == SPC_SLOT_ARENA) {
+            spc_block_unpin(written, rank);
+        } else if (written != NULL) {
+            spc_ring_mark_read(written);
         }
         spc_outbox_queue_pop(&outbox->destination[rank].queue, &outbox->total);
     }
@@ -381,7 +408,7 @@ uint32_t spc_outbox_waiting(const spc_outbox_t *outbox, uint32_t destination) {
 }
 
 uint64_t spc_outbox_queued_bytes(const spc_outbox_t *outbox) {
-    return outbox->total.copied_bytes;
+    return outbox->total.bytes;
 }
 
 void spc_outbox_destroy(spc_outbox_t *outbox) {

@@ -43,17 +43,18 @@ void spc_outbox_destroy(spc_outbox_t *outbox);
 /* Announces or queues; payloads over SPC_EAGER_BYTES in parts. SPC_EAGAIN: it would have to be queued, and the queue is
  * at its limit: nothing was done. SPC_ENOMEM. `destinations` are distinct. What goes to nodes that have ended is
  * dropped in silence: the sender cannot know in time, and asynchronous sends promise no receipt. */
-int spc_outbox_send(spc_outbox_t *outbox, const int32_t *destinations, uint32_t destination_count, uint16_t context,
-                    int32_t tag, const spc_payload_t *payload);
+int spc_outbox_send(spc_outbox_t *outbox, const int32_t *destinations, uint32_t destination_count,
+                    uint16_t context, int32_t tag, const spc_payload_t *payload);
 
 /* A block of this node's arena, pinned for this node. SPC_EAGAIN if it has no room. The caller fills it without the
  * lock, and hands it to spc_outbox_send_block. */
 int spc_outbox_take_block(spc_outbox_t *outbox, uint64_t length_bytes, spc_block_shared_t **block);
 
 /* Announces or queues a filled block ([meta][data], length_bytes in all); this node's pin ends unless it is a
- * destination. Takes no private memory worth a limit. SPC_ENOMEM: the block is still the caller's. */
+ * destination, also after SPC_ENOMEM, when not all destinations get it. Takes no private memory worth a limit. */
 int spc_outbox_send_block(spc_outbox_t *outbox, const int32_t *destinations, uint32_t destination_count,
-                          uint16_t context, int32_t tag, const spc_payload_t *payload, spc_block_shared_t *block);
+                          uint16_t context, int32_t tag, const spc_payload_t *payload,
+                          spc_block_shared_t *block);
 
 /* Announces what has waited and now has room. True if anything moved. */
 bool spc_outbox_flush(spc_outbox_t *outbox);

@@ -20,6 +20,7 @@ int spc_outbox_queue_push(spc_outbox_queue_t *queue, const spc_waiting_t *waitin
     queue->tail = &item->next;
     queue->length++;
     total->waiting++;
+    total->bytes += sizeof(*item);
     if (item->copy != NULL) {
         queue->copies++;
         item->copy->users++;
@@ -35,6 +36,7 @@ void spc_outbox_queue_pop(spc_outbox_queue_t *queue, spc_queue_total_t *total) {
     }
     queue->length--;
     total->waiting--;
+    total->bytes -= sizeof(*item);
     queue->copies -= item->copy != NULL;
     spc_copy_release(item->copy, total);
     free(item);
@@ -48,14 +50,14 @@ spc_copy_t *spc_copy_make(const spc_payload_t *payload, uint64_t from, spc_queue
         copy->from = from;
         copy->bytes = bytes;
         spc_payload_copy(payload, from, bytes, copy->data);
-        total->copied_bytes += bytes;
+        total->bytes += sizeof(*copy) + bytes;
     }
     return copy;
 }
 
 void spc_copy_release(spc_copy_t *copy, spc_queue_total_t *total) {
     if (copy != NULL && --copy->users == 0) {
-        total->copied_bytes -= copy->bytes;
+        total->bytes -= sizeof(*copy) + copy->bytes;
         free(copy);
     }
 }

@@ -3,8 +3,8 @@
  * spc_outbox_queue: what one sender could not announce yet, a FIFO per destination.
  *
  * Private to the outbox, and used under the same lock. A waiting message is either written already (in ring or arena:
- * `offset`), or a private copy, which the queues of several destinations may share. Copies are counted in bytes: that
- * is the memory which the queue limit is about.
+ * `offset`), or a private copy, which the queues of several destinations may share. What they take is counted in
+ * bytes: that is the memory which the queue limit is about.
  */
 #ifndef SPC_OUTBOX_QUEUE_H
 #define SPC_OUTBOX_QUEUE_H
@@ -33,13 +33,14 @@ typedef struct spc_outbox_queue {
     spc_waiting_t *head;
     spc_waiting_t **tail;
     uint32_t length;
-    uint32_t copies; /* how many are not written yet: they need room in the ring before anything behind them */
+    uint32_t
+        copies; /* how many are not written yet: they need room in the ring before anything behind them */
 } spc_outbox_queue_t;
 
 /* What all queues of a node hold together. */
 typedef struct spc_queue_total {
     uint32_t waiting;
-    uint64_t copied_bytes;
+    uint64_t bytes; /* of the copies and of their places: empty messages take memory, too */
 } spc_queue_total_t;
 
 void spc_outbox_queue_init(spc_outbox_queue_t *queue);

@@ -84,11 +84,12 @@ static bool is_done(const spc_ring_t *ring, const spc_ring_header_shared_t *head
     if (atomic_load_explicit(&header->read, memory_order_seq_cst) == READ) {
         return true;
     }
-    return spc_status_state(ring->status, header->destination) >= SPC_NODE_FINISHED;
+    return spc_status_is_gone(ring->status, header->destination);
 }
 
 /* Reclaims what has been read of one message; true if all of it. */
-static bool reclaim_message(spc_ring_t *ring, uint32_t chunk, spc_ring_header_shared_t *headers, uint32_t count) {
+static bool reclaim_message(spc_ring_t *ring, uint32_t chunk, spc_ring_header_shared_t *headers,
+                            uint32_t count) {
     uint32_t *unread = &ring->unread[(size_t)chunk * ring->nodes];
     bool all = true;
     for (uint32_t i = 0; i < count; i++) {
@@ -182,7 +183,8 @@ static bool find_room(spc_ring_t *ring, uint64_t bytes, const int32_t *destinati
         return true;
     }
     reclaim_all(ring);
-    return ring->chunk[ring->current].fill + bytes <= ring->chunk_bytes && within_quota(ring, destinations, count);
+    return ring->chunk[ring->current].fill + bytes <= ring->chunk_bytes
+           && within_quota(ring, destinations, count);
 }
 
 int spc_ring_reserve(spc_ring_t *ring, const int32_t *destinations, uint32_t destination_count,

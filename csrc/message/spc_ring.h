@@ -8,8 +8,8 @@
  *
  * The ring is divided into chunks. A chunk is used again when every header in it has been read, in any order of
  * chunks, the hottest first; a message never spans chunks. A stopped receiver pins only chunks that hold its messages,
- * and may pin a quota of them: a message that would exceed it finds no room, others go on. Headers of dead receivers
- * count as read.
+ * and may pin a quota of them: a message that would exceed it finds no room, others go on. Headers of receivers
+ * that are gone count as read.
  *
  * The sender calls create, reserve, destroy under its communicator's lock. A receiver calls header functions from any
  * thread.

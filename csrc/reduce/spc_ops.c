@@ -32,18 +32,19 @@
     }
 
 /* Integers are added unsigned, where wrapping is defined. */
-#define DEFINE_INTEGER_KERNELS(name, ctype)                         \
-    DEFINE_KERNEL(sum_##name, ctype, (uint64_t)l + (uint64_t)r)     \
-    DEFINE_KERNEL(min_##name, ctype, l < r ? l : r)                 \
+#define DEFINE_INTEGER_KERNELS(name, ctype)                     \
+    DEFINE_KERNEL(sum_##name, ctype, (uint64_t)l + (uint64_t)r) \
+    DEFINE_KERNEL(min_##name, ctype, l < r ? l : r)             \
     DEFINE_KERNEL(max_##name, ctype, l > r ? l : r)
 SPC_INTEGER_TYPES(DEFINE_INTEGER_KERNELS)
 
-/* A NaN stays: the left one wins every comparison that it takes part in, a right one loses none. Equal values differ
- * at most in the sign of zero; the lesser zero is the one that has a sign. */
+/* A NaN stays: the left one because it differs from itself, the right one because all comparisons with it
+ * are false. Equal values differ at most in the sign of zero, and the zero with a sign is the lesser. No
+ * branches: | and &. */
 #define HAS_SIGN(x) (__builtin_copysign(1.0, (x)) < 0.0)
-#define DEFINE_FLOAT_KERNELS(name, ctype)                                                    \
-    DEFINE_KERNEL(sum_##name, ctype, l + r)                                                  \
-    DEFINE_KERNEL(min_##name, ctype, (l < r) | (l != l) | ((l == r) & HAS_SIGN(l)) ? l : r)  \
+#define DEFINE_FLOAT_KERNELS(name, ctype)                                                   \
+    DEFINE_KERNEL(sum_##name, ctype, l + r)                                                 \
+    DEFINE_KERNEL(min_##name, ctype, (l < r) | (l != l) | ((l == r) & HAS_SIGN(l)) ? l : r) \
     DEFINE_KERNEL(max_##name, ctype, (l > r) | (l != l) | ((l == r) & !HAS_SIGN(l)) ? l : r)
 SPC_FLOAT_TYPES(DEFINE_FLOAT_KERNELS)
 
@@ -73,6 +74,7 @@ static int nothing(void *restrict left, const void *restrict right, uint32_t cou
 
 typedef int (*kernel_fn)(void *restrict left, const void *restrict right, uint32_t count);
 
+/* clang-format off */
 static const struct {
     uint32_t size_bytes;
     kernel_fn kernel[SPC_OPERATOR_COUNT];
@@ -84,6 +86,7 @@ static const struct {
     SPC_NUMBER_TYPES(TYPE_ENTRY)
 #undef TYPE_ENTRY
 };
+/* clang-format on */
 
 uint32_t spc_type_size(uint32_t type) {
     return type < SPC_TYPE_COUNT ? type_table[type].size_bytes : 0;
@@ -105,7 +108,8 @@ uint64_t spc_fields_hash(const spc_field_t *fields, uint32_t field_count) {
     uint64_t hash = field_count;
     for (uint32_t i = 0; i < field_count; i++) {
         const uint64_t type = fields[i].type == SPC_TYPE_WIDE ? SPC_TYPE_INT : fields[i].type;
-        hash = (hash ^ (type << 32 | fields[i].count)) * UINT64_C(0x9e3779b97f4a7c15); /* 2^64 / golden ratio */
+        hash ^= type << 32 | fields[i].count;
+        hash *= UINT64_C(0x9e3779b97f4a7c15); /* 2^64 / golden ratio: odd, and its bits look random */
         hash ^= hash >> 32;
     }
     return hash;
@@ -123,7 +127,8 @@ int spc_ops_combine(spc_operator_t operator, const spc_field_t *fields, uint32_t
         if (fields[i].type >= SPC_TYPE_COUNT) {
             return SPC_EINVAL;
         }
-        const int status = type_table[fields[i].type].kernel[operator](left_bytes, right_bytes, fields[i].count);
+        const kernel_fn kernel = type_table[fields[i].type].kernel[operator];
+        const int status = kernel(left_bytes, right_bytes, fields[i].count);
         outcome = status != SPC_OK ? status : outcome;
         left_bytes += field_bytes(fields[i]);
         right_bytes += field_bytes(fields[i]);

@@ -2,8 +2,9 @@
 /*
  * spc_ops: the operators that the core itself can combine values with.
  *
- * A value is a sequence of fields; each field is `count` elements of one type and starts at a multiple of 8 bytes.
- * A number is one field of one element, an array one field, a tuple several. Pure functions; anybody may call.
+ * A value is a sequence of fields; each field is `count` elements of one type and starts at a multiple of 8
+ * bytes. A number is one field of one element, an array one field, a tuple several. Pure functions; anybody
+ * may call.
  */
 #ifndef SPC_OPS_H
 #define SPC_OPS_H
@@ -36,15 +37,17 @@ typedef enum spc_operator {
     SPC_INTEGER_TYPES(X)    \
     SPC_FLOAT_TYPES(X)
 
+/* clang-format off */
 typedef enum spc_type {
     SPC_TYPE_NONE, /* no value: barriers */
-    SPC_TYPE_INT,  /* a Python integer that fits into 64 bits: a sum that does not is SPC_EWIDE, not wrapped */
+    SPC_TYPE_INT,  /* a Python integer that fits into 64 bits: sums do not wrap, but give SPC_EWIDE */
     SPC_TYPE_WIDE, /* one that does not fit: whatever it is combined with, SPC_EWIDE */
 #define SPC_TYPE_ENUM(name, ctype) SPC_TYPE_##name,
     SPC_NUMBER_TYPES(SPC_TYPE_ENUM)
 #undef SPC_TYPE_ENUM
     SPC_TYPE_COUNT
 } spc_type_t;
+/* clang-format on */
 
 typedef struct spc_field {
     uint32_t type; /* spc_type_t */
@@ -57,13 +60,14 @@ uint32_t spc_type_size(uint32_t type);
 /* Bytes of a value of these fields, each rounded up to 8. */
 uint64_t spc_fields_bytes(const spc_field_t *fields, uint32_t field_count);
 
-/* A hash for spc_signature_t.layout: types and counts of the fields. INT and WIDE give the same, since nodes that
- * contribute one and the other match, and all get SPC_EWIDE. */
+/* A hash for spc_signature_t.layout: types and counts of the fields. INT and WIDE give the same, since
+ * nodes that contribute one and the other match, and all get SPC_EWIDE. */
 uint64_t spc_fields_hash(const spc_field_t *fields, uint32_t field_count);
 
-/* left = left operator right, element by element; `left` is the value of the lower ranks. Integer arrays wrap, as
- * NumPy's do. SPC_EWIDE if an INT sum overflows or a field is WIDE (left is then undefined); SPC_EINVAL if an operator
- * or type is not one of the above. Both values start at a multiple of 8 bytes and do not overlap. */
+/* left = left operator right, element by element; `left` is the value of the lower ranks. Integer arrays
+ * wrap, as NumPy's do. SPC_EWIDE if an INT sum overflows or a field is WIDE (left is then undefined);
+ * SPC_EINVAL if an operator or type is not one of the above. Both values start at a multiple of 8 bytes
+ * and do not overlap. */
 int spc_ops_combine(spc_operator_t operator, const spc_field_t *fields, uint32_t field_count, void *left,
                     const void *right);
 

@@ -50,8 +50,9 @@ static uint64_t padded(uint64_t bytes) {
 }
 
 static uint64_t bank_bytes(uint32_t nodes, uint32_t counters) {
-    return padded(sizeof(spc_reduce_release_shared_t)) + padded(counters * sizeof(spc_reduce_counter_shared_t)) +
-           padded(nodes * sizeof(spc_reduce_line_shared_t));
+    return padded(sizeof(spc_reduce_release_shared_t))
+           + padded(counters * sizeof(spc_reduce_counter_shared_t))
+           + padded(nodes * sizeof(spc_reduce_line_shared_t));
 }
 
 uint64_t spc_reduce_bytes(uint32_t nodes, uint32_t fanin) {
@@ -78,9 +79,9 @@ static void find_banks(spc_reduce_t *reduce, uint32_t counters) {
 }
 
 int spc_reduce_create(const spc_reduce_options_t *options, spc_reduce_t **result) {
-    if (!valid_shape(options->nodes, options->fanin) || options->rank >= options->nodes ||
-        (uintptr_t)options->shared % SPC_CACHE_LINE != 0 || (uintptr_t)options->scratch % 8 != 0 ||
-        options->scratch_bytes % 8 != 0) {
+    if (!valid_shape(options->nodes, options->fanin) || options->rank >= options->nodes
+        || (uintptr_t)options->shared % SPC_CACHE_LINE != 0 || (uintptr_t)options->scratch % 8 != 0
+        || options->scratch_bytes % 8 != 0) {
         return SPC_EINVAL;
     }
     spc_reduce_t *reduce = calloc(1, sizeof *reduce);
@@ -133,9 +134,9 @@ static int check_reduction(const spc_reduce_t *reduce, const spc_reduce_call_t *
         }
         status = call->fields[i].type == SPC_TYPE_WIDE ? SPC_EWIDE : status;
     }
-    if (call->signature.operator >= SPC_OPERATOR_COUNT ||
-        call->length_bytes != spc_fields_bytes(call->fields, call->signature.field_count) ||
-        (!spc_reduce_is_short(call) && call->length_bytes > reduce->options.scratch_bytes)) {
+    if (call->signature.operator >= SPC_OPERATOR_COUNT
+        || call->length_bytes != spc_fields_bytes(call->fields, call->signature.field_count)
+        || (!spc_reduce_is_short(call) && call->length_bytes > reduce->options.scratch_bytes)) {
         return SPC_EINVAL;
     }
     return status;
@@ -170,12 +171,12 @@ static void publish_value(spc_reduce_t *reduce, spc_reduce_line_shared_t *line, 
     }
 }
 
-/* The paper's last box: everybody may go. Whoever polls or sleeps on it reads one line, with the result in it. */
+/* The paper's last box: everybody may go. Whoever waits for it reads one line, which has the result too. */
 static void release(spc_reduce_t *reduce, const spc_reduce_bank_t *bank, uint64_t phase, int status) {
     const spc_reduce_options_t *options = &reduce->options;
     bank->release->status = status;
-    /* Pairs with the load in spc_reduce_test: status and value are seen with it. seq_cst, because the loads of
-     * `sleeping` in spc_event_notify must not come before it. */
+    /* Pairs with the load in spc_reduce_test: status and value are seen with it. seq_cst, because the
+     * loads of `sleeping` in spc_event_notify must not come before it. */
     atomic_store_explicit(&bank->release->phase, phase, memory_order_seq_cst);
     for (uint32_t rank = 0; rank < options->nodes; rank++) {
         if (rank != options->rank) {
@@ -185,25 +186,25 @@ static void release(spc_reduce_t *reduce, const spc_reduce_bank_t *bank, uint64_
 }
 
 /* Counts this node in, and climbs as long as it is the last of its group. */
-static void arrive(spc_reduce_t *reduce, const spc_reduce_bank_t *bank, const spc_reduce_call_t *call, uint64_t phase,
-                   int status) {
+static void arrive(spc_reduce_t *reduce, const spc_reduce_bank_t *bank, const spc_reduce_call_t *call,
+                   uint64_t phase, int status) {
     const uint64_t hash = hash_of(reduce, &call->signature);
-    uint64_t sum = hash << 16; /* of the signatures' hashes below here, mod 2^48, above the 16 bits of the count */
+    uint64_t sum = hash << 16; /* of the hashes of all signatures below here, mod 2^48, above 16 zero bits */
     uint32_t member = reduce->options.rank;
     for (uint32_t level = 0; level < reduce->level_count; level++) {
         const uint32_t group = member >> reduce->shift;
         spc_reduce_counter_shared_t *counter = &bank->counters[reduce->levels[level].first_counter + group];
         if (status != SPC_OK) {
-            atomic_store_explicit(&counter->status, status, memory_order_relaxed); /* published by the addition */
+            atomic_store_explicit(&counter->status, status, memory_order_relaxed); /* published below */
         }
-        /* Release: our line, and those below that we read. Acquire, for the last: all lines below this group. */
+        /* Release: our line, and what we combined. Acquire, for the last: all that lies below this group. */
         const uint64_t before = atomic_fetch_add_explicit(&counter->arrivals, sum + 1, memory_order_acq_rel);
         if ((before & 0xffff) + 1 != spc_reduce_members(reduce, level, group)) {
             return; /* somebody comes later, and climbs */
         }
         sum += before & ~UINT64_C(0xffff);
         status = atomic_load_explicit(&counter->status, memory_order_relaxed);
-        /* Cleared before the release, so before anybody can come here again; ordered by what it is ordered with. */
+        /* Nobody comes here again before the release of this phase, which orders the clearing. */
         atomic_store_explicit(&counter->arrivals, 0, memory_order_relaxed);
         if (status != SPC_OK) {
             atomic_store_explicit(&counter->status, SPC_OK, memory_order_relaxed);
@@ -212,8 +213,8 @@ static void arrive(spc_reduce_t *reduce, const spc_reduce_bank_t *bank, const sp
         }
         member = group;
     }
-    /* Equal signatures always give this sum, so whoever is refused here did differ. Different ones give it with
-     * a chance of 2^-48 (2^-48 times the number of equal ones, if that is a power of two). */
+    /* Equal signatures always give this sum, so whoever is refused here did differ. Different ones give it
+     * with a chance of 2^-48 (2^-48 times the number of equal ones, if that is a power of two). */
     if (sum != (hash * reduce->options.nodes) << 16) {
         status = SPC_EMISMATCH;
     }
@@ -237,14 +238,16 @@ int spc_reduce_start(spc_reduce_t *reduce, const spc_signature_t *signature, con
     if (signature->operation >= SPC_OPERATION_REDUCE) {
         publish_value(reduce, line, &call, value);
     }
-    atomic_store_explicit(&line->phase, *phase, memory_order_release); /* for spc_reduce_signature; not for combining */
+    /* For spc_reduce_signature and _arrived; those who combine are told by the counter. */
+    atomic_store_explicit(&line->phase, *phase, memory_order_release);
     arrive(reduce, bank, &call, *phase, status);
     return SPC_OK;
 }
 
 bool spc_reduce_test(const spc_reduce_t *reduce, uint64_t phase) {
+    const spc_reduce_release_shared_t *release = spc_reduce_bank(reduce, phase)->release;
     /* Pairs with the store in release(); seq_cst as the second test of a sleeper. */
-    return atomic_load_explicit(&spc_reduce_bank(reduce, phase)->release->phase, memory_order_seq_cst) >= phase;
+    return atomic_load_explicit(&release->phase, memory_order_seq_cst) >= phase;
 }
 
 int spc_reduce_finish(spc_reduce_t *reduce, uint64_t phase, void *result, uint64_t length_bytes) {
@@ -254,7 +257,8 @@ int spc_reduce_finish(spc_reduce_t *reduce, uint64_t phase, void *result, uint64
     }
     if (release->status == SPC_OK && result != NULL && length_bytes != 0) {
         const bool is_short = length_bytes <= SPC_LINE_VALUE_BYTES;
-        memcpy(result, is_short ? release->value.bytes : reduce->options.base + release->value.offset, length_bytes);
+        const unsigned char *in_scratch = reduce->options.base + (is_short ? 0 : release->value.offset);
+        memcpy(result, is_short ? release->value.bytes : in_scratch, length_bytes);
     }
     return release->status;
 }
@@ -270,10 +274,12 @@ void spc_reduce_contribution(const spc_reduce_t *reduce, uint64_t phase, uint32_
 
 bool spc_reduce_arrived(const spc_reduce_t *reduce, uint64_t phase, uint32_t rank) {
     const spc_reduce_line_shared_t *line = &spc_reduce_bank(reduce, phase)->lines[rank];
-    return atomic_load_explicit(&line->phase, memory_order_acquire) >= phase; /* pairs with spc_reduce_start */
+    /* Pairs with spc_reduce_start. */
+    return atomic_load_explicit(&line->phase, memory_order_acquire) >= phase;
 }
 
-bool spc_reduce_signature(const spc_reduce_t *reduce, uint64_t phase, uint32_t rank, spc_signature_t *signature) {
+bool spc_reduce_signature(const spc_reduce_t *reduce, uint64_t phase, uint32_t rank,
+                          spc_signature_t *signature) {
     const spc_reduce_line_shared_t *line = &spc_reduce_bank(reduce, phase)->lines[rank];
     if (atomic_load_explicit(&line->phase, memory_order_acquire) != phase) { /* pairs with spc_reduce_start */
         return false;

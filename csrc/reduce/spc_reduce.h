@@ -2,33 +2,40 @@
 /*
  * spc_reduce: barriers and reductions of the nodes of one communicator in one box (SpeedesComm 3.1).
  *
- * Each collective operation takes the next phase, a 64-bit number: the paper's toggle, without its ABA. A node writes
- * its signature and value into its own line for that phase, then counts itself in at its group. The last to arrive
- * at a group combines the group's values and climbs; the last to arrive at the top compares all signatures and
- * releases everybody. So an operation completes while nodes compute (fuzzy barriers need no helper), and needs no
- * more context switches than nodes. With shared cores, and up to eight nodes, there is one group: it is flat.
+ * Each collective operation takes the next phase, a 64-bit number: the paper's toggle, without its ABA. A
+ * node writes its signature and value into its own line for that phase, then counts itself in at its group.
+ * The last to arrive at a group combines the group's values and climbs; the last to arrive at the top
+ * compares all signatures and releases everybody. So an operation completes while nodes compute (fuzzy
+ * barriers need no helper), and needs no more context switches than nodes. With shared cores, and up to eight
+ * nodes, there is one group: it is flat.
  *
- * Association. Values are combined along one fixed binary tree over ranks, v[i] = v[i] op v[i + 2^k] for growing k,
- * whatever the groups and whoever does it: groups are aligned powers of two, so each combines complete subtrees.
- * Floating-point results are bitwise the same on all nodes, in all runs, with any fan-in.
+ * Association. Values are combined along one fixed binary tree over ranks, v[i] = v[i] op v[i + 2^k] for
+ * growing k, whatever the groups and whoever does it: groups are aligned powers of two, so each combines
+ * complete subtrees. Floating-point results are bitwise the same on all nodes, in all runs, with any fan-in.
  *
- * Matching. Nodes that call different operations all get SPC_EMISMATCH for that phase, and the next one works again.
- * The counters add up hashes of the signatures; the last to arrive at the top compares the sum with what equal ones
- * would give. That is all for barriers, which so read nobody else's line. Whoever combines values compares
- * the signatures themselves, since it reads those lines anyway, and so never misreads a value of another kind.
+ * Matching. Nodes that call different operations all get SPC_EMISMATCH for that phase, and the next one works
+ * again. The counters add up hashes of the signatures; the last to arrive at the top compares the sum with
+ * what equal ones would give. That is all for barriers, which so read nobody else's line. Whoever combines
+ * values compares the signatures themselves, since it reads those lines anyway, and so never misreads a value
+ * of another kind.
  *
- * Who writes what. A line belongs to its node until it arrives (the counter's release), then to the last arriver of
- * its group, who may combine into the first line of the group, until the release; it is the node's again after that.
- * Counters are the only words with several writers: added to by those who arrive, cleared by the last of them.
- * A phase's bank is used again SPC_BANKS phases later, when all have left it. For a node that starts phase q has at
- * most SPC_FUZZY_MAX incomplete ones (open fuzzy barriers), and phases complete in order; so q - SPC_FUZZY_MAX - 1 is
- * complete, and everybody has arrived at it: all have ended q - SPC_BANKS, or are about to keep its outcome (spc_fuzzy).
+ * Who writes what. A line belongs to its node until it arrives (the counter's release), then to the last
+ * arriver of its group, who may combine into the first line of the group, until the release; it is the node's
+ * again after that. Counters are the only words with several writers: added to by those who arrive, cleared
+ * by the last of them.
  *
- * Values longer than a line (SPC_LINE_VALUE_BYTES) lie in the node's scratch, in two halves used in turn: a node
- * writes a half again only after its use of the other half is complete, when everybody has arrived there and so has
- * copied what was in the first.
+ * Banks. A phase's bank is used again SPC_BANKS phases later, when all have left it. A node that starts phase
+ * q has at most SPC_FUZZY_MAX incomplete ones, all fuzzy barriers: spc_comm starts nothing while another
+ * operation of this node is incomplete. Phases complete in order, so q - SPC_FUZZY_MAX - 1 is complete and
+ * everybody has arrived at it: nobody reads lines of q - SPC_BANKS any more. The release of that phase is
+ * overwritten once all have arrived at q, and before that have kept its outcome (spc_fuzzy_settle).
+ * tests/models/combining_barrier.pml has the proof.
  *
- * One thread of a node at a time (spc_comm sees to that). Nothing here waits: start, then test until it says so.
+ * Values longer than a line (SPC_LINE_VALUE_BYTES) lie in the node's scratch, in two halves used in turn: a
+ * node writes a half again only after its use of the other half is complete, when everybody has arrived there
+ * and so has copied what was in the first.
+ *
+ * One thread of a node at a time (spc_comm sees to that). Nothing here waits: start, then test.
  */
 #ifndef SPC_REDUCE_H
 #define SPC_REDUCE_H
@@ -53,21 +60,21 @@ typedef enum spc_operation {
     SPC_OPERATION_COUNT
 } spc_operation_t;
 
-/* What must be equal on all nodes; published before anything else, for the comparison and for the error text. */
+/* What must be equal on all nodes; published first, for the comparison and for the error text. */
 typedef struct spc_signature {
     uint64_t length_bytes; /* of the whole value; 0 where nodes may differ */
-    uint64_t layout;       /* a hash of the fields, the step of a long operation, whatever else must agree */
+    uint64_t layout; /* a hash of the fields, the step of a long operation, whatever else must agree */
     uint32_t root;
     uint8_t operation; /* spc_operation_t */
-    uint8_t operator;  /* spc_operator_t */
-    uint8_t type;      /* of the first field */
+    uint8_t operator; /* spc_operator_t */
+    uint8_t type; /* of the first field */
     uint8_t field_count;
 } spc_signature_t;
 
 _Static_assert(sizeof(spc_signature_t) == 24, "spc_signature_t lies in shared memory");
 
 typedef struct spc_reduce_line_shared { /* one a node and bank */
-    _Atomic uint64_t phase;             /* release: signature and value are written */
+    _Atomic uint64_t phase; /* release: signature and value are written */
     spc_signature_t signature;
     union {
         unsigned char bytes[SPC_LINE_VALUE_BYTES];
@@ -81,8 +88,8 @@ typedef struct spc_reduce_line_shared { /* one a node and bank */
 _Static_assert(sizeof(spc_reduce_line_shared_t) == 64, "spc_reduce_line_shared_t lies in shared memory");
 
 typedef struct spc_reduce_release_shared { /* one a bank */
-    _Atomic uint64_t phase;                /* seq_cst: part of a sleeper's second test */
-    int32_t status;                        /* SPC_OK, SPC_EMISMATCH, SPC_EWIDE */
+    _Atomic uint64_t phase; /* seq_cst: part of a sleeper's second test */
+    int32_t status; /* SPC_OK, SPC_EMISMATCH, SPC_EWIDE */
     uint32_t padding;
     union {
         unsigned char bytes[SPC_LINE_VALUE_BYTES];
@@ -91,26 +98,26 @@ typedef struct spc_reduce_release_shared { /* one a bank */
     unsigned char rest[SPC_CACHE_LINE - 48];
 } spc_reduce_release_shared_t;
 
-_Static_assert(sizeof(spc_reduce_release_shared_t) == 64, "spc_reduce_release_shared_t lies in shared memory");
+_Static_assert(sizeof(spc_reduce_release_shared_t) == 64, "lies in shared memory");
 
 typedef struct spc_reduce_counter_shared { /* one a group and bank */
     _Atomic uint64_t arrivals; /* low 16 bits: how many; above: the sum of their signatures' hashes */
-    _Atomic int32_t status;    /* SPC_OK, or why its values cannot be combined: told by members before they arrive */
+    _Atomic int32_t status; /* SPC_OK, or why values cannot be combined: members tell before they arrive */
     unsigned char padding[SPC_CACHE_LINE - 12];
 } spc_reduce_counter_shared_t;
 
-_Static_assert(sizeof(spc_reduce_counter_shared_t) == 64, "spc_reduce_counter_shared_t lies in shared memory");
+_Static_assert(sizeof(spc_reduce_counter_shared_t) == 64, "lies in shared memory");
 
 typedef struct spc_reduce spc_reduce_t; /* private to a node */
 
 typedef struct spc_reduce_options {
-    void *shared;            /* spc_reduce_bytes() zeroed bytes, the same for all nodes; aligned to cache lines */
-    unsigned char *base;     /* the segment's base: offsets of scratch count from here */
-    void *scratch;           /* this node's, 2 * scratch_bytes */
-    uint64_t scratch_bytes;  /* of a half; a multiple of 8 */
+    void *shared; /* spc_reduce_bytes() zeroed bytes, aligned to cache lines; the same for all */
+    unsigned char *base; /* the segment's base: offsets of scratch count from here */
+    void *scratch; /* this node's, 2 * scratch_bytes */
+    uint64_t scratch_bytes; /* of a half; a multiple of 8 */
     uint32_t rank;
-    uint32_t nodes;          /* 65535 at most */
-    uint32_t fanin;          /* a power of two, or any number ≥ nodes: flat */
+    uint32_t nodes; /* 65535 at most */
+    uint32_t fanin; /* a power of two, or any number ≥ nodes: flat */
     spc_event_shared_t *events; /* of all nodes, by rank */
     uint32_t features;
 } spc_reduce_options_t;
@@ -122,37 +129,41 @@ int spc_reduce_create(const spc_reduce_options_t *options, spc_reduce_t **reduce
 void spc_reduce_destroy(spc_reduce_t *reduce);
 
 /* Takes the next phase, publishes signature and value and arrives; may combine, release and wake others.
- * `value` has length_bytes bytes (at most the scratch); for REDUCE they are the fields' (spc_fields_bytes), of which
- * there are signature.field_count; `fields` and `value` are not used after the call. Blocking: never. Cost at n = 2:
- * one contended addition, and one contended store by the last to arrive.
+ * `value` has length_bytes bytes (at most the scratch); for REDUCE they are the fields'
+ * (spc_fields_bytes), of which there are signature.field_count; `fields` and `value` are not used after
+ * the call. Blocking: never. Cost at n = 2: one contended addition, and one contended store by the last to
+ * arrive.
  *
- * A field of type WIDE makes the outcome SPC_EWIDE on all nodes, also where the others have INT: these match. So the
- * type is published as INT, and signature.layout must come from spc_fields_hash(), which takes them as equal.
+ * A field of type WIDE makes the outcome SPC_EWIDE on all nodes, also where the others have INT: these
+ * match. So the type is published as INT, and signature.layout must come from spc_fields_hash(), which
+ * takes them as equal.
  *
- * SPC_EINVAL if the value is too long, does not have the fields' length, or an operation, operator or type is unknown;
- * then no phase was taken. */
+ * SPC_EINVAL if the value is too long, does not have the fields' length, or an operation, operator or type
+ * is unknown; then no phase was taken. */
 int spc_reduce_start(spc_reduce_t *reduce, const spc_signature_t *signature, const spc_field_t *fields,
                      const void *value, uint64_t length_bytes, uint64_t *phase);
 
 /* Is the phase complete? One load. Later phases complete earlier ones. */
 bool spc_reduce_test(const spc_reduce_t *reduce, uint64_t phase);
 
-/* After test: SPC_OK, SPC_EMISMATCH or SPC_EWIDE, and if it is SPC_OK the combined value of a REDUCE, of the length that
- * was started. `result` may be NULL. SPC_EINVAL if the phase is not complete, or its bank was used again. */
+/* After test: SPC_OK, SPC_EMISMATCH or SPC_EWIDE, and if it is SPC_OK the combined value of a REDUCE, of
+ * the length that was started. `result` may be NULL. SPC_EINVAL if the phase is not complete, or its bank
+ * was used again. */
 int spc_reduce_finish(spc_reduce_t *reduce, uint64_t phase, void *result, uint64_t length_bytes);
 
-/* What `rank` contributed to a GATHER: after test, until this node starts its next operation of the same communicator
- * (its arrival there allows the others to write that half again). 8-byte aligned. */
+/* What `rank` contributed to a GATHER: after test, until this node starts its next operation of the same
+ * communicator (its arrival there allows the others to write that half again). 8-byte aligned. */
 void spc_reduce_contribution(const spc_reduce_t *reduce, uint64_t phase, uint32_t rank, const void **bytes,
                              uint64_t *length_bytes);
 
 /* Has `rank` arrived at the phase? For finding out who is missing. */
 bool spc_reduce_arrived(const spc_reduce_t *reduce, uint64_t phase, uint32_t rank);
 
-/* The signature that `rank` published for the phase; false if it has none, or has gone on by SPC_BANKS phases. To be
- * asked for a phase that is not complete, or while this node has started at most SPC_BANKS - SPC_FUZZY_MAX - 2 later
- * ones: until then no line of that phase is written again. */
-bool spc_reduce_signature(const spc_reduce_t *reduce, uint64_t phase, uint32_t rank, spc_signature_t *signature);
+/* The signature that `rank` published for the phase; false if it has none, or has gone on by SPC_BANKS
+ * phases. To be asked for a phase that is not complete, or while this node has started at most SPC_BANKS -
+ * SPC_FUZZY_MAX - 2 later ones: until then no line of that phase is written again. */
+bool spc_reduce_signature(const spc_reduce_t *reduce, uint64_t phase, uint32_t rank,
+                          spc_signature_t *signature);
 
 /* A well-mixed 48-bit hash: the sum of equal ones is n times one of them, and hardly ever otherwise. */
 uint64_t spc_signature_hash(const spc_signature_t *signature);

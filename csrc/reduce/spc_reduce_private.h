@@ -55,9 +55,9 @@ static inline bool spc_reduce_is_short(const spc_reduce_call_t *call) {
     return call->length_bytes <= SPC_LINE_VALUE_BYTES;
 }
 
-/* Combines the values of a group's members, all of which have arrived: into the line (or scratch) of its first one,
- * or at the top into the release. SPC_OK, SPC_EMISMATCH or SPC_EWIDE. */
-int spc_reduce_combine_group(const spc_reduce_t *reduce, const spc_reduce_bank_t *bank, const spc_reduce_call_t *call,
-                             uint32_t level, uint32_t group);
+/* Combines the values of a group's members, all of which have arrived: into the line (or scratch) of its
+ * first one, or at the top into the release. SPC_OK, SPC_EMISMATCH or SPC_EWIDE. */
+int spc_reduce_combine_group(const spc_reduce_t *reduce, const spc_reduce_bank_t *bank,
+                             const spc_reduce_call_t *call, uint32_t level, uint32_t group);
 
 #endif

@@ -6,12 +6,13 @@
 
 #define PARTIALS_MAX 17 /* log2 of the largest group, and one that was just pushed */
 
-/* Partial results of a group, left to right, as a stack. Members are pushed by rank, and whenever the topmost two
- * stand for equally many members they become one: the tree of v[i] op= v[i + 2^k], with every member read once. */
+/* Partial results of a group, left to right, as a stack. Members are pushed by rank, and whenever the
+ * topmost two stand for equally many members they become one: the tree of v[i] op= v[i + 2^k], with every
+ * member read once. */
 typedef struct partials {
     const spc_reduce_call_t *call;
     void *value[PARTIALS_MAX];
-    uint64_t copy[PARTIALS_MAX][SPC_LINE_VALUE_BYTES / 8]; /* of short values: other nodes' lines are not written */
+    uint64_t copy[PARTIALS_MAX][SPC_LINE_VALUE_BYTES / 8]; /* of short values: their lines are only read */
     uint32_t count;
     int status;
 } partials_t;
@@ -36,25 +37,26 @@ static void push(partials_t *partials, spc_reduce_line_shared_t *line, unsigned 
 }
 
 static bool same_kind(const spc_reduce_call_t *call, const spc_reduce_line_shared_t *line) {
-    return memcmp(&line->signature, &call->signature, sizeof call->signature) == 0 &&
-           (spc_reduce_is_short(call) || line->value.scratch.length_bytes == call->length_bytes);
+    return memcmp(&line->signature, &call->signature, sizeof call->signature) == 0
+           && (spc_reduce_is_short(call) || line->value.scratch.length_bytes == call->length_bytes);
 }
 
-/* Hands the group's value on: to the next level in the line of its first node, from the top to everybody. A long one
- * is already in the scratch of its first node, where the next level looks for it. */
-static void hand_on(const spc_reduce_t *reduce, const spc_reduce_bank_t *bank, spc_reduce_line_shared_t *first,
-                    const partials_t *partials, bool top) {
+/* Hands the group's value on: to the next level in the line of its first node, from the top to everybody.
+ * A long one is already in the scratch of its first node, where the next level looks for it. */
+static void hand_on(const spc_reduce_t *reduce, const spc_reduce_bank_t *bank,
+                    spc_reduce_line_shared_t *first, const partials_t *partials, bool top) {
     if (spc_reduce_is_short(partials->call)) {
-        memcpy(top ? bank->release->value.bytes : first->value.bytes, partials->value[0], SPC_LINE_VALUE_BYTES);
+        unsigned char *place = top ? bank->release->value.bytes : first->value.bytes;
+        memcpy(place, partials->value[0], SPC_LINE_VALUE_BYTES);
     } else if (top) {
         bank->release->value.offset = (uint64_t)((unsigned char *)partials->value[0] - reduce->options.base);
     }
 }
 
-int spc_reduce_combine_group(const spc_reduce_t *reduce, const spc_reduce_bank_t *bank, const spc_reduce_call_t *call,
-                             uint32_t level, uint32_t group) {
+int spc_reduce_combine_group(const spc_reduce_t *reduce, const spc_reduce_bank_t *bank,
+                             const spc_reduce_call_t *call, uint32_t level, uint32_t group) {
     const uint32_t members = spc_reduce_members(reduce, level, group);
-    const uint32_t step_shift = level * reduce->shift; /* a member of this level stands for 2^step_shift nodes */
+    const uint32_t step_shift = level * reduce->shift; /* a member of this level is 2^step_shift nodes */
     spc_reduce_line_shared_t *first = &bank->lines[(group << reduce->shift) << step_shift];
     partials_t partials;
     partials.call = call;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The arena is cut into pieces, in a private vector in the order of their addresses, without gaps. A piece is free,
- * or held by a block. Nobody tells the owner that a block has lost its last pin: it has to look. Each take looks at
- * the blocks taken last (what comes and goes quickly is found, and used again while it is hot) and at a few others
- * in turn; only when nothing fits at all of them. So a receiver that keeps thousands of arrays costs a take nothing.
+ * The arena is cut into pieces, in a private vector in the order of their addresses, without gaps. A piece is
+ * free, or held by a block. Nobody tells the owner that a block has lost its last pin: it has to look. Each
+ * take looks at the blocks taken last (what comes and goes quickly is found, and used again while it is hot)
+ * and at a few others in turn; only when nothing fits at all of them. So a receiver that keeps thousands of
+ * arrays costs a take nothing.
  */
 #include "segment/spc_arena.h"
 
@@ -82,8 +83,7 @@ static bool is_pinned_by(const spc_arena_t *arena, spc_block_shared_t *block, ui
     if (atomic_load_explicit(&block->pin[rank], memory_order_seq_cst) == 0) {
         return false;
     }
-    spc_node_state_t state = spc_status_state(arena->status, rank);
-    return state != SPC_NODE_FINISHED && state != SPC_NODE_DIED;
+    return !spc_status_is_gone(arena->status, rank);
 }
 
 /* Mostly one load: whoever was found to use the block last time still does. */

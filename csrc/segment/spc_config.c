@@ -48,7 +48,8 @@ static int check_limits(const spc_config_t *config) {
 static uint64_t estimate_bytes(const spc_config_t *config) {
     uint64_t nodes = config->nodes;
     uint64_t row = (uint64_t)config->slots * SPC_CACHE_LINE + SPC_ROW_BYTES;
-    return nodes * (config->ring_bytes + config->arena_bytes + 2 * config->scratch_bytes + SPC_NODE_BYTES + nodes * row);
+    uint64_t buffers = config->ring_bytes + config->arena_bytes + 2 * config->scratch_bytes;
+    return nodes * (buffers + SPC_NODE_BYTES + nodes * row);
 }
 
 /* Makes the next thing smaller that the user left open: first what is only for speed with large messages. */
@@ -69,14 +70,14 @@ static bool shrink(spc_config_t *config, const spc_config_t *asked) {
     return true;
 }
 
-/* All rings and arenas together take at most a quarter of the memory; of a mount that must hold them at once, an
- * eighth stays free for whoever else uses it. What the user asked for is not made smaller. */
+/* The segment takes at most a quarter of the memory. Where all of it is reserved at once, a sixteenth, and an
+ * eighth of the mount stays free for whoever else uses it. What the user asked for is not made smaller. */
 static void fit_memory(spc_config_t *config, const spc_config_t *asked, uint64_t memory_bytes) {
     uint64_t budget_bytes = memory_bytes / 4;
     if (!spc_platform_memory_is_sparse(config->features)) {
         uint64_t room_bytes = spc_platform_memory_room();
         room_bytes -= room_bytes / 8;
-        budget_bytes = room_bytes < budget_bytes ? room_bytes : budget_bytes;
+        budget_bytes = room_bytes < memory_bytes / 16 ? room_bytes : memory_bytes / 16;
         if (asked->arena_bytes == 0 && config->arena_bytes > SPC_RESERVED_ARENA_BYTES) {
             config->arena_bytes = SPC_RESERVED_ARENA_BYTES;
         }
@@ -123,7 +124,7 @@ int spc_config_complete(spc_config_t *config) {
         config->queue_limit_bytes = default_queue_limit(config, memory_bytes);
     }
     fit_memory(config, &asked, memory_bytes);
-    config->ring_bytes = spc_round_up(config->ring_bytes, 8 * SPC_CACHE_LINE); /* eight chunks of whole lines */
+    config->ring_bytes = spc_round_up(config->ring_bytes, 8 * SPC_CACHE_LINE); /* eight chunks */
     config->scratch_bytes = spc_round_up(config->scratch_bytes, SPC_CACHE_LINE);
     config->arena_bytes -= config->arena_bytes % SPC_PAGE;
     return SPC_OK;

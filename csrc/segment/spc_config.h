@@ -35,8 +35,10 @@ typedef struct spc_config {
 
 _Static_assert(sizeof(spc_config_t) == 56, "spc_config_t lies in shared memory");
 
-/* Replaces zeros by defaults that fit this machine (memory limit, room for a segment that is not sparse), and decides
- * shared_cores. SPC_EINVAL if a number is outside its limits. */
+/* Replaces zeros by defaults that fit this machine (memory limit, room for a segment that is not sparse), rounds
+ * sizes, makes fanin a power of two (>= nodes: flat), and sets shared_cores if there are more nodes than cores (a 1
+ * given stays). `features` must be set before. An arena of less than a page means none. A second call changes
+ * nothing. SPC_EINVAL if a number is outside its limits. */
 int spc_config_complete(spc_config_t *config);
 
 #endif

@@ -27,9 +27,11 @@ typedef struct spc_directory_entry_shared {
     uint32_t padding;
 } spc_directory_entry_shared_t;
 
-_Static_assert(sizeof(spc_directory_entry_shared_t) == 24, "spc_directory_entry_shared_t lies in shared memory");
+_Static_assert(sizeof(spc_directory_entry_shared_t) == 24,
+               "spc_directory_entry_shared_t lies in shared memory");
 
-/* The segment's first page. Written by spc_segment_create, before anybody else has the descriptor; then only read. */
+/* The segment's first page. Written by spc_segment_create, before anybody else has the descriptor; then only
+ * read. */
 typedef struct spc_directory_shared {
     uint64_t magic;
     uint32_t version;
@@ -39,7 +41,8 @@ typedef struct spc_directory_shared {
     spc_directory_entry_shared_t region[SPC_REGION_COUNT];
 } spc_directory_shared_t;
 
-_Static_assert(sizeof(spc_directory_shared_t) == 80 + 24 * SPC_REGION_COUNT, "spc_directory_shared_t lies in shared memory");
+_Static_assert(sizeof(spc_directory_shared_t) == 80 + 24 * SPC_REGION_COUNT,
+               "spc_directory_shared_t lies in shared memory");
 _Static_assert(sizeof(spc_directory_shared_t) <= SPC_SEGMENT_PAGE, "the directory fits into the first page");
 
 static const spc_directory_shared_t *directory_of(const spc_segment_t *segment) {

@@ -26,3 +26,14 @@ void spc_status_end(spc_status_shared_t *status, uint32_t rank, spc_node_state_t
         spc_event_raise(&events[i], features);
     }
 }
+
+void spc_status_set_gone(spc_status_shared_t *status, uint32_t rank, spc_event_shared_t *events,
+                         uint32_t event_count, uint32_t features) {
+    /* Pairs with spc_status_is_gone. */
+    if (atomic_exchange_explicit(&status->line[rank].gone, 1, memory_order_seq_cst) != 0) {
+        return;
+    }
+    for (uint32_t i = 0; i < event_count; i++) {
+        spc_event_raise(&events[i], features);
+    }
+}

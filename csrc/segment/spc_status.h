@@ -5,10 +5,13 @@
  * A node writes LIVE and FINISHED of itself; the agent writes FINISHED or DIED of a node whose process has ended, so
  * a line has one writer at a time. The epoch is raised after each end, and everybody is woken: a wait that needs the
  * node looks at its line then. Whoever sees an end (acquire) also sees everything that node had announced before.
+ *
+ * A node that has finished may still hold what it received; only when it is gone may its memory be taken from it.
  */
 #ifndef SPC_STATUS_H
 #define SPC_STATUS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/spc_atomic.h"
@@ -23,14 +26,15 @@ typedef enum spc_node_state {
 
 typedef struct spc_status_line_shared {
     _Atomic uint32_t state;
-    _Atomic int32_t reason;  /* FINISHED, DIED: exit code, or minus the signal; valid once the state says so */
+    _Atomic int32_t reason; /* FINISHED, DIED: exit code, or minus the signal; valid once the state says so */
     _Atomic int32_t process; /* its process id, once LIVE */
-    unsigned char padding[SPC_CACHE_LINE - 12];
+    _Atomic uint32_t gone; /* 1: its process no longer reads or writes the segment */
+    unsigned char padding[SPC_CACHE_LINE - 16];
 } spc_status_line_shared_t;
 
 typedef struct spc_status_shared {
     _Atomic uint32_t epoch; /* how many nodes have ended */
-    uint32_t nodes;         /* written once, at creation */
+    uint32_t nodes; /* written once, at creation */
     unsigned char padding[SPC_CACHE_LINE - 8];
     spc_status_line_shared_t line[]; /* a line a node */
 } spc_status_shared_t;
@@ -47,6 +51,15 @@ void spc_status_set_live(spc_status_shared_t *status, uint32_t rank, int32_t pro
  * counts: a process that fails after its node has closed did not die for the others. Wakes all nodes: `events` is the array of all of them. */
 void spc_status_end(spc_status_shared_t *status, uint32_t rank, spc_node_state_t state, int32_t reason,
                     spc_event_shared_t *events, uint32_t event_count, uint32_t features);
+
+/* By the agent, after spc_status_end: the process is no more, so nothing is in use by it. Wakes those who need room. */
+void spc_status_set_gone(spc_status_shared_t *status, uint32_t rank, spc_event_shared_t *events,
+                         uint32_t event_count, uint32_t features);
+
+static inline bool spc_status_is_gone(const spc_status_shared_t *status, uint32_t rank) {
+    /* seq_cst: part of the second test of a sender who waits for room. Pairs with spc_status_set_gone. */
+    return atomic_load_explicit(&status->line[rank].gone, memory_order_seq_cst) != 0;
+}
 
 static inline spc_node_state_t spc_status_state(const spc_status_shared_t *status, uint32_t rank) {
     /* Pairs with the release in spc_status_end and spc_status_set_live. */

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: MIT
+# Everything that can be done with a checkout. `make help` lists it.
+#
+# All of it happens in a virtual environment, .venv, with the package installed in editable mode: Python files are used
+# where they are, and `make build` compiles what has changed. Another environment: make VENV=.venv-3.13 PYTHON=python3.13
+
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMPS := $(VENV)/stamps
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+PYTEST := $(BIN)/python -m pytest
+CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
+export PYTHON
+
+C_FILES := $(shell find csrc tests/csrc -name '*.[ch]' 2>/dev/null)
+COMPILED := $(shell find csrc spcomm -name '*.[ch]' -o -name '*.pyx' -o -name '*.pxd' 2>/dev/null)
+COMPILE := CPPFLAGS="$$(cat $(STAMPS)/cppflags) $$CPPFLAGS" $(BIN)/python setup.py --quiet build_ext --inplace
+
+.PHONY: help demo test test-all build csrc sanitize stress models smoke bench lint format wheel sdist versions clean force
+.DEFAULT_GOAL := help
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+# ---- the two commands
+
+demo: build ## set everything up and run three example programs on 8 nodes
+	$(BIN)/spcomm demo $(ARGS)
+
+test: build $(STAMPS)/test csrc-build ## set everything up and run the tests, a sample of the large matrices
+	$(PYTEST) $(ARGS)
+
+# ---- building
+
+build: $(STAMPS)/built ## compile what has changed (in place, into .venv)
+
+$(STAMPS)/venv:
+	@python=$$(scripts/find-python) && flags=$$(scripts/check-compiler "$$python" "$(abspath $(VENV))/headers") && \
+	echo "$$python -m venv $(VENV)" && "$$python" -m venv $(VENV) && mkdir -p $(STAMPS) && echo "$$flags" > $(STAMPS)/cppflags
+	$(PIP) install --upgrade "pip>=25.1"
+	@touch $@
+
+$(STAMPS)/tools: $(STAMPS)/venv pyproject.toml
+	$(PIP) install $$($(BIN)/python scripts/requirements.py build)
+	@touch $@
+
+$(STAMPS)/installed: $(STAMPS)/tools pyproject.toml setup.py
+	CPPFLAGS="$$(cat $(STAMPS)/cppflags) $$CPPFLAGS" $(PIP) install --no-build-isolation --editable .
+	@touch $@
+
+# An extension that somebody removed by hand counts as changed.
+$(STAMPS)/built: $(STAMPS)/installed $(COMPILED) $(if $(wildcard spcomm/_core/*.so),,force)
+	$(COMPILE)
+	@touch $@
+
+$(STAMPS)/test: $(STAMPS)/installed
+	$(PIP) install $$($(BIN)/python scripts/requirements.py test)
+	@touch $@
+
+$(STAMPS)/lint: $(STAMPS)/venv pyproject.toml
+	$(PIP) install --group lint
+	@touch $@
+
+# ---- testing
+
+test-all: build $(STAMPS)/test csrc-build ## run every test, nothing sampled out, stress tests too
+	$(PYTEST) --everything $(ARGS)
+
+.PHONY: csrc-build
+csrc-build: ## compile the C tests: plain, ASan + UBSan, TSan, endless wait slices, no Linux
+	$(MAKE) --no-print-directory -j$(CORES) -f tests/csrc/csrc.mk all
+
+csrc: $(STAMPS)/test csrc-build ## the C tests, all five builds
+	$(PYTEST) tests/csrc $(ARGS)
+
+sanitize: $(STAMPS)/test ## the C tests under AddressSanitizer + UBSan and under ThreadSanitizer
+	$(MAKE) --no-print-directory -j$(CORES) -f tests/csrc/csrc.mk asan tsan
+	$(PYTEST) tests/csrc -k "asan or tsan" $(ARGS)
+
+stress: build $(STAMPS)/test ## many rounds of random work, C and Python (CHECK_SCALE=20 for longer)
+	$(MAKE) --no-print-directory -j$(CORES) -f tests/csrc/csrc.mk all
+	CHECK_SCALE=$${CHECK_SCALE:-10} $(PYTEST) tests/csrc tests/stress --everything $(ARGS)
+
+models: ## check the Promela models with SPIN
+	tests/models/run || [ $$? = 77 ]
+
+smoke: build $(STAMPS)/test ## the few tests that run on every Python version
+	$(PYTEST) -m smoke $(ARGS)
+
+versions: ## build a wheel and run the smoke tests on every Python here that is 3.11 or newer
+	scripts/test-versions $(ARGS)
+
+bench: build ## measure, beside the peers that are installed
+	$(BIN)/spcomm bench $(ARGS)
+
+# ---- lint
+
+RUFF_PATHS := setup.py spcomm tests examples scripts
+
+lint: $(STAMPS)/lint ## ruff, clang-format, cython-lint
+	@status=0; PATH="$(abspath $(BIN)):$$PATH"; \
+	run() { echo "$$*" | cut -c -60; "$$@" || status=1; }; \
+	run ruff check --quiet $(wildcard $(RUFF_PATHS)); \
+	run ruff format --check --quiet $(wildcard $(RUFF_PATHS)); \
+	run cython-lint $(wildcard spcomm/_core/*.pyx spcomm/_core/*.pxd); \
+	run clang-format --dry-run -Werror $(C_FILES); \
+	exit $$status
+
+format: $(STAMPS)/lint ## let ruff and clang-format rewrite what they can
+	$(BIN)/ruff check --fix --exit-zero $(wildcard $(RUFF_PATHS))
+	$(BIN)/ruff format $(wildcard $(RUFF_PATHS))
+	@echo clang-format -i ... && $(BIN)/clang-format -i $(C_FILES)
+
+# ---- packages
+
+wheel: $(STAMPS)/tools ## a wheel for this Python, in dist/
+	CPPFLAGS="$$(cat $(STAMPS)/cppflags) $$CPPFLAGS" $(PIP) wheel --no-deps --no-build-isolation --wheel-dir dist .
+
+sdist: $(STAMPS)/tools ## a source package, in dist/
+	$(BIN)/python -c 'from setuptools import build_meta; print(build_meta.build_sdist("dist"))'
+
+clean: ## remove everything that was made, .venv too
+	rm -rf build dist *.egg-info $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find spcomm -name '*.so' -delete
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+force:

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * spc_inbox_private: what the two files of the inbox share; nobody else includes it.
+ *
+ *   spc_inbox.c        which message a receive gets
+ *   spc_inbox_store.c  out of slots, into the queue
+ */
+#ifndef SPC_INBOX_PRIVATE_H
+#define SPC_INBOX_PRIVATE_H
+
+#include "message/spc_inbox.h"
+#include "message/spc_inbox_queue.h"
+
+typedef struct spc_inbox_row {
+    spc_mailbox_reader_t reader;
+    spc_entry_t *assembling; /* the message whose parts are arriving: they come without gaps */
+    uint64_t held_bytes;     /* memory that its messages in the queue take */
+    bool refused;
+} spc_inbox_row_t;
+
+struct spc_inbox {
+    spc_inbox_options_t options;
+    uint32_t features;
+    uint32_t senders;
+    uint32_t last_served;
+    uint64_t rung;        /* doorbell bits taken, whose rows are not known to be empty */
+    uint32_t epoch;       /* ends after which all rows have been looked at */
+    uint64_t arrivals;    /* running number of messages */
+    uint32_t news;        /* SPC_INBOX_STORED, SPC_INBOX_REOPENED */
+    uint64_t limit_bytes; /* per sender */
+    uint64_t *counts;     /* complete messages in the queue, by context */
+    uint32_t contexts;
+    spc_mailbox_shared_t *mailbox;
+    spc_inbox_queue_t queue;
+    spc_inbox_row_t row[];
+};
+
+static inline bool spc_slot_has_parts(const spc_slot_shared_t *slot) {
+    return (slot->flags & SPC_SLOT_PART) != 0;
+}
+
+/* Whose ring or arena has room now, or whose row. */
+void spc_inbox_notify_sender(const spc_inbox_t *inbox, uint32_t sender);
+
+/* The slot's message, where it lies; the slot can be consumed afterwards. */
+void spc_inbox_open_slot(spc_inbox_t *inbox, uint32_t sender, const spc_slot_shared_t *slot,
+                         spc_message_t *message);
+
+/* Counts the row's next slot as read. */
+void spc_inbox_consume_slot(spc_inbox_t *inbox, uint32_t sender);
+
+/* Puts a message at its place in the queue; what lies in a ring moves to the heap. SPC_ENOMEM. */
+int spc_inbox_enqueue(spc_inbox_t *inbox, const spc_message_t *message);
+
+/* Moves the row's next message, or part of one, into the queue. SPC_ENOMEM. */
+int spc_inbox_store_slot(spc_inbox_t *inbox, uint32_t sender, const spc_slot_shared_t *slot);
+
+/* Would storing this slot take its sender over the limit? A message longer than the limit may be there alone, and a
+ * message whose first part is here is completed. */
+bool spc_inbox_must_refuse(spc_inbox_t *inbox, uint32_t sender, const spc_slot_shared_t *slot);
+
+/* What a message in the queue takes of its sender's limit. */
+uint64_t spc_inbox_held_bytes(const spc_message_t *message);
+
+#endif

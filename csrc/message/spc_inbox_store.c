@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/spc_error.h"
+#include "message/spc_inbox_private.h"
+#include "message/spc_ring.h"
+
+/* ---- counting ---- */
+
+/* Before a message of `context` is begun, so that nothing can fail once it is complete. */
+static int make_count(spc_inbox_t *inbox, uint16_t context) {
+    if (context >= inbox->contexts) {
+        uint64_t *grown = realloc(inbox->counts, (context + 1u) * sizeof(*grown));
+        if (grown == NULL) {
+            return SPC_ENOMEM;
+        }
+        memset(grown + inbox->contexts, 0, (context + 1u - inbox->contexts) * sizeof(*grown));
+        inbox->counts = grown;
+        inbox->contexts = context + 1u;
+    }
+    return SPC_OK;
+}
+
+static void count_complete(spc_inbox_t *inbox, uint16_t context) {
+    inbox->counts[context]++;
+    inbox->news |= SPC_INBOX_STORED;
+}
+
+/* Small and empty messages take memory, too: without their entries the limit would not limit them. */
+uint64_t spc_inbox_held_bytes(const spc_message_t *message) {
+    return sizeof(spc_entry_t) + (message->storage == SPC_STORED_HEAP ? message->length_bytes : 0);
+}
+
+/* ---- out of slots ---- */
+
+void spc_inbox_open_slot(spc_inbox_t *inbox, uint32_t sender, const spc_slot_shared_t *slot,
+                      spc_message_t *message) {
+    message->length_bytes = slot->length_bytes;
+    message->arrival = ++inbox->arrivals;
+    message->source = slot->source;
+    message->tag = slot->tag;
+    message->context = slot->context;
+    message->meta_bytes = slot->meta_bytes;
+    message->format = slot->format;
+    message->sole = (slot->flags & SPC_SLOT_SOLE) != 0;
+    message->sender = sender;
+    switch (slot->flags & SPC_SLOT_PLACE) {
+    case SPC_SLOT_INLINE:
+        message->storage = SPC_STORED_INLINE;
+        message->handle = NULL;
+        message->bytes = message->inlined;
+        memcpy(message->inlined, slot->payload.inlined, SPC_INLINE_BYTES);
+        break;
+    case SPC_SLOT_RING:
+        message->storage = SPC_STORED_RING;
+        message->handle = spc_segment_address(inbox->options.segment, slot->payload.offset);
+        message->bytes = spc_ring_payload(message->handle);
+        break;
+    default:
+        message->storage = SPC_STORED_ARENA;
+        message->handle = spc_segment_address(inbox->options.segment, slot->payload.offset);
+        message->bytes = spc_block_payload(message->handle);
+        break;
+    }
+}
+
+void spc_inbox_notify_sender(const spc_inbox_t *inbox, uint32_t sender) {
+    spc_event_notify(&inbox->options.events[sender], inbox->features);
+}
+
+void spc_inbox_consume_slot(spc_inbox_t *inbox, uint32_t sender) {
+    if (spc_mailbox_consume(&inbox->row[sender].reader)) {
+        spc_inbox_notify_sender(inbox, sender);
+    }
+}
+
+/* ---- into the queue ---- */
+
+/* Moves a ring message to the heap, which frees the ring. */
+static int move_to_heap(spc_inbox_t *inbox, spc_message_t *message) {
+    unsigned char *memory = malloc(message->length_bytes);
+    if (memory == NULL) {
+        return SPC_ENOMEM;
+    }
+    memcpy(memory, message->bytes, message->length_bytes);
+    spc_inbox_release(inbox, message);
+    message->storage = SPC_STORED_HEAP;
+    message->handle = memory;
+    message->bytes = memory;
+    return SPC_OK;
+}
+
+int spc_inbox_enqueue(spc_inbox_t *inbox, const spc_message_t *message) {
+    int status = make_count(inbox, message->context);
+    spc_entry_t *entry = status == SPC_OK ? spc_inbox_queue_make(&inbox->queue) : NULL;
+    if (entry == NULL) {
+        return SPC_ENOMEM;
+    }
+    spc_message_move(&entry->message, message);
+    if (message->storage == SPC_STORED_RING && move_to_heap(inbox, &entry->message) != SPC_OK) {
+        free(entry);
+        return SPC_ENOMEM;
+    }
+    count_complete(inbox, message->context);
+    entry->assembled_bytes = message->length_bytes;
+    spc_inbox_queue_insert(&inbox->queue, entry);
+    inbox->row[message->sender].held_bytes += spc_inbox_held_bytes(&entry->message);
+    return SPC_OK;
+}
+
+/* The first part of a message: its place in the queue, and memory for all of it. */
+static int begin_assembly(spc_inbox_t *inbox, uint32_t sender, const spc_slot_shared_t *slot) {
+    int status = make_count(inbox, slot->context);
+    spc_entry_t *entry = status == SPC_OK ? spc_inbox_queue_make(&inbox->queue) : NULL;
+    unsigned char *memory = entry != NULL ? malloc(slot->length_bytes) : NULL;
+    if (memory == NULL) {
+        free(entry);
+        return SPC_ENOMEM;
+    }
+    spc_inbox_open_slot(inbox, sender, slot, &entry->message);
+    entry->message.storage = SPC_STORED_HEAP;
+    entry->message.handle = memory;
+    entry->message.bytes = memory;
+    entry->assembled_bytes = 0;
+    spc_inbox_queue_insert(&inbox->queue, entry);
+    inbox->row[sender].assembling = entry;
+    inbox->row[sender].held_bytes += spc_inbox_held_bytes(&entry->message);
+    return SPC_OK;
+}
+
+static int store_part(spc_inbox_t *inbox, uint32_t sender, const spc_slot_shared_t *slot) {
+    spc_inbox_row_t *row = &inbox->row[sender];
+    int status = row->assembling == NULL ? begin_assembly(inbox, sender, slot) : SPC_OK;
+    if (status != SPC_OK) {
+        return status;
+    }
+    spc_entry_t *entry = row->assembling;
+    spc_ring_header_shared_t *header = spc_segment_address(inbox->options.segment, slot->payload.offset);
+    memcpy(entry->message.bytes + entry->assembled_bytes, spc_ring_payload(header), header->payload_bytes);
+    entry->assembled_bytes += header->payload_bytes;
+    spc_ring_mark_read(header);
+    spc_inbox_consume_slot(inbox, sender);
+    spc_inbox_notify_sender(inbox, sender);
+    if (spc_entry_is_complete(entry)) {
+        row->assembling = NULL;
+        count_complete(inbox, entry->message.context);
+    }
+    return SPC_OK;
+}
+
+/* Is this the agent, or a node that may still send? Of the others nothing comes but what is in the row. */
+static bool may_send(const spc_inbox_t *inbox, uint32_t sender) {
+    return sender + 1 == inbox->senders
+           || spc_status_state(inbox->options.status, sender) < SPC_NODE_FINISHED;
+}
+
+bool spc_inbox_must_refuse(spc_inbox_t *inbox, uint32_t sender, const spc_slot_shared_t *slot) {
+    spc_inbox_row_t *row = &inbox->row[sender];
+    bool on_heap = (slot->flags & SPC_SLOT_PLACE) == SPC_SLOT_RING;
+    uint64_t bytes = sizeof(spc_entry_t) + (on_heap ? slot->length_bytes : 0);
+    row->refused = row->assembling == NULL && row->held_bytes != 0
+                   && row->held_bytes + bytes > inbox->limit_bytes && may_send(inbox, sender);
+    return row->refused;
+}
+
+int spc_inbox_store_slot(spc_inbox_t *inbox, uint32_t sender, const spc_slot_shared_t *slot) {
+    if (spc_slot_has_parts(slot)) {
+        return store_part(inbox, sender, slot);
+    }
+    spc_message_t message;
+    spc_inbox_open_slot(inbox, sender, slot, &message);
+    int status = spc_inbox_enqueue(inbox, &message);
+    if (status == SPC_OK) {
+        spc_inbox_consume_slot(inbox, sender);
+    }
+    return status;
+}

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: MIT
+"""``check-packages.py FOLDER``: what the wheels and source packages in FOLDER must carry, and must not."""
+
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+EXTENSIONS = sorted(path.stem for path in Path(__file__).parent.parent.glob("spcomm/_core/*.pyx"))
+
+
+def require(names, *endings):
+    missing = [
+        ending for ending in endings if not any(name.endswith(ending) or ending in name for name in names)
+    ]
+    return [f"has no {ending}" for ending in missing]
+
+
+def refuse(names, *endings):
+    return [f"carries {name}" for name in names if name.endswith(endings)]
+
+
+def check_wheel(path):
+    names = zipfile.ZipFile(path).namelist()
+    complaints = require(names, *[f"spcomm/_core/{name}." for name in EXTENSIONS], "py.typed", "__init__.pyi")
+    complaints += require(
+        names, "spcomm/data/examples/01_", "spcomm/data/documents/README.md", "licenses/LICENSE"
+    )
+    complaints += refuse(names, ".pyx", ".pxd", ".c", ".h", ".pyc")
+    return complaints + [f"installs {n} beside spcomm" for n in names if not n.startswith("spcomm")]
+
+
+def check_source(path):
+    with tarfile.open(path) as archive:
+        names = archive.getnames()
+    complaints = require(
+        names, *[f"spcomm/_core/{name}.pyx" for name in EXTENSIONS], ".pxd", ".h", "/LICENSE"
+    )
+    complaints += require(
+        names, "/examples/01_", "/tests/conftest.py", "/tests/csrc/csrc.mk", "/scripts/find-python"
+    )
+    return complaints + refuse(names, ".so", ".o", ".pyc") + [f"carries {n}" for n in names if "/build/" in n]
+
+
+complaints = []
+packages = [*Path(sys.argv[1]).glob("*.whl"), *Path(sys.argv[1]).glob("*.tar.gz")]
+for package in packages:
+    check = check_wheel if package.suffix == ".whl" else check_source
+    complaints += [f"{package.name} {complaint}" for complaint in check(package)]
+if not packages:
+    complaints = [f"there is no package in {sys.argv[1]}"]
+print(*complaints or [f"{package.name}: complete" for package in packages], sep="\n")
+sys.exit(1 if complaints else 0)

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: MIT
+"""The compiled part of spcomm; everything else about the package stands in pyproject.toml.
+
+The C core (csrc/) is compiled once, into a static library that every extension links. The extensions are the
+.pyx files of spcomm/_core. Both are found by looking, so a new file needs no change here.
+"""
+
+import os
+import shutil
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build_clib import build_clib
+from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
+
+if sys.platform == "win32":
+    raise SystemExit(
+        "spcomm runs on Linux and macOS; on Windows, install it inside WSL (first: wsl --install)."
+    )
+
+os.chdir(Path(__file__).resolve().parent)
+
+FLAGS = ["-O3", "-std=c11", "-D_GNU_SOURCE", "-fvisibility=hidden", "-pthread"]
+LINK = ["-pthread"] + (["-lrt"] if sys.platform.startswith("linux") else [])  # shm_open, before glibc 2.34
+
+
+def found(folder, *patterns):
+    """Relative paths of the files below folder that match one of the patterns, sorted."""
+    return sorted(str(path) for pattern in patterns for path in Path(folder).rglob(pattern))
+
+
+HEADERS = found("csrc", "*.h")
+SOURCES = found("csrc", "*.c")
+
+
+class BuildCore(build_clib):
+    """Compile the C core: each file when it, a header or the flags are newer, several at a time."""
+
+    def build_libraries(self, libraries):
+        for name, info in libraries:
+            with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+                objects = list(
+                    pool.map(lambda source, info=info: self.compile(source, info), info["sources"])
+                )
+            archive = Path(self.compiler.library_filename(name, output_dir=self.build_clib))
+            archive.unlink(missing_ok=True)  # ar would keep objects whose sources are gone
+            self.compiler.create_static_lib(objects, name, output_dir=self.build_clib)
+
+    def compile(self, source, info):
+        [object_file] = self.compiler.object_filenames([source], output_dir=self.build_temp)
+        newest = max(os.stat(path).st_mtime_ns for path in [source, *info["depends"]])
+        if self.force or not os.path.exists(object_file) or os.stat(object_file).st_mtime_ns <= newest:
+            self.compiler.compile(
+                [source],
+                output_dir=self.build_temp,
+                include_dirs=info["include_dirs"],
+                extra_postargs=info["cflags"],
+            )
+        return object_file
+
+
+class BuildExtensions(build_ext):
+    """Build the core first, also for ``build_ext --inplace``, then the extensions, several at a time."""
+
+    def finalize_options(self):
+        super().finalize_options()
+        self.parallel = self.parallel or os.cpu_count() or 1
+
+    def run(self):
+        if self.distribution.has_c_libraries():
+            self.run_command("build_clib")
+        self.translate()
+        super().run()
+
+    def translate(self):
+        """Let Cython make C of the .pyx files, in build/cython-*; here, so that other commands need not wait for it."""
+        import numpy
+        from Cython.Build import cythonize
+
+        # The result depends on NumPy's declarations, and several environments may build one checkout.
+        folder = f"build/cython-{sys.implementation.cache_tag}-numpy-{numpy.__version__}"
+        translated = {
+            done.name: done for done in cythonize(self.extensions, build_dir=folder, language_level=3)
+        }
+        for extension in self.extensions:
+            extension.sources = translated[extension.name].sources
+            extension.include_dirs.append(numpy.get_include())
+
+
+class BuildModules(build_py):
+    """Copy the modules, and the examples and documents as data; an editable install uses the checkout's."""
+
+    def run(self):
+        if not self.editable_mode:
+            self.forget_old_files()
+        super().run()
+        if not self.editable_mode:
+            for origin, copy in self.data_copies():
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(origin, copy)
+
+    def forget_old_files(self):
+        """Remove what an earlier build left in build/lib: a wheel must not carry files that are gone."""
+        for path in Path(self.build_lib, "spcomm").rglob("*"):
+            if path.is_file() and path.suffix != ".so":
+                path.unlink()
+
+    def data_copies(self):
+        """(file, its copy) of what a wheel carries beside modules: the examples, and the documents they read."""
+        data = Path(self.build_lib, "spcomm", "data")
+        for path in map(Path, found("examples", "*")):
+            if path.is_file() and "__pycache__" not in path.parts:
+                yield path, data / path
+        for path in [*Path().glob("*.md"), *map(Path, found("csrc", "*.md") + found("docs", "*.md"))]:
+            yield path, data / "documents" / path
+
+    def get_outputs(self, include_bytecode=True):
+        outputs = super().get_outputs(include_bytecode)
+        return outputs if self.editable_mode else outputs + [str(copy) for _, copy in self.data_copies()]
+
+
+EXTENSIONS = [
+    Extension(
+        name=source.removesuffix(".pyx").replace("/", "."),
+        sources=[source],
+        depends=[*HEADERS, *SOURCES, "setup.py"],
+        include_dirs=["csrc", "csrc/include"],
+        define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")],
+        extra_compile_args=FLAGS,
+        extra_link_args=LINK,
+    )
+    for source in found("spcomm/_core", "*.pyx")
+]
+
+CORE = {
+    "sources": SOURCES,
+    "depends": [*HEADERS, "setup.py"],
+    "include_dirs": ["csrc", "csrc/include"],
+    "cflags": FLAGS,
+}
+
+setup(
+    libraries=[("spc", CORE)] if SOURCES else [],
+    ext_modules=EXTENSIONS,
+    cmdclass={"build_clib": BuildCore, "build_ext": BuildExtensions, "build_py": BuildModules},
+)

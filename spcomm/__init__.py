@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: MIT
+"""spcomm: one program as several cooperating processes.
+
+    import spcomm
+    comm = spcomm.startup()
+    print(f"node {comm.rank} of {comm.size}")
+
+Run it with ``spcomm run -n 4 program.py``. Names are loaded when they are first used: importing spcomm costs nothing.
+"""
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "spcomm.joining": ("startup",),
+    "spcomm._core.comm": ("Comm",),
+    "spcomm._core.collectives": ("FuzzyBarrier",),
+    "spcomm._core.names": ("ALL", "ANY", "OTHERS", "PROC_NULL", "Message", "NodeLayout"),
+    "spcomm._core.errors": (
+        "AuthenticationError",
+        "BufferInUseError",
+        "ConfigError",
+        "ConnectionLostError",
+        "CycleError",
+        "DeadlockError",
+        "MismatchError",
+        "NodeLostError",
+        "RankError",
+        "SpcommError",
+        "TagError",
+        "TruncationError",
+        "VersionError",
+        "WaitTimeoutError",
+    ),
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = list(_HOME)
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module 'spcomm' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> "list[str]":
+    return sorted({*globals(), *_HOME})

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""The only part of spcomm that touches C. Not public: `spcomm` re-exports what is."""

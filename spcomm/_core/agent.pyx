@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: MIT
+# cython: autotestdict=False, auto_pickle=False
+"""What a launcher needs of the core: the shared segment, and what this machine can do. Imports no NumPy."""
+
+from libc.errno cimport errno
+from libc.stdint cimport uint32_t, uint64_t
+from libc.string cimport memset
+
+from spcomm._core.libspc cimport (
+    SPC_ENOMEM,
+    SPC_ESYSTEM,
+    SPC_FEATURE_eventfd,
+    SPC_FEATURE_futex,
+    SPC_FEATURE_memfd,
+    SPC_FEATURE_pidfd,
+    SPC_FEATURE_vm_readv,
+    SPC_FEATURE_wipe_on_fork,
+    SPC_NODE_DIED,
+    SPC_NODE_FINISHED,
+    SPC_NODE_LIVE,
+    SPC_NODE_STARTING,
+    SPC_NODES_MAX,
+    SPC_OK,
+    SPC_REGION_STATUS,
+    spc_comm_mark_ended,
+    spc_comm_plan,
+    spc_config_t,
+    spc_error_message,
+    spc_platform_cores,
+    spc_platform_features,
+    spc_segment_attach,
+    spc_segment_create,
+    spc_segment_detach,
+    spc_segment_part,
+    spc_segment_plan_t,
+    spc_segment_t,
+    spc_status_shared_t,
+    spc_status_state,
+)
+
+import os
+
+from spcomm._core import errors
+
+cdef extern from *:
+    """
+    #include "segment/spc_config.h"
+    typedef struct spcpy_limit { const char *name; uint64_t minimum, maximum, standard; } spcpy_limit_t;
+    static const spcpy_limit_t spcpy_limits[] = {
+    #define SPCPY_LIMIT(name, minimum, maximum, standard) {#name, minimum, maximum, standard},
+        SPC_CONFIG_LIMITS(SPCPY_LIMIT)
+    #undef SPCPY_LIMIT
+    };
+    #define SPCPY_LIMIT_COUNT (sizeof(spcpy_limits) / sizeof(spcpy_limits[0]))
+    """
+    ctypedef struct spcpy_limit_t:
+        const char *name
+        uint64_t minimum
+        uint64_t maximum
+        uint64_t standard
+    spcpy_limit_t *spcpy_limits
+    int SPCPY_LIMIT_COUNT
+
+STARTING = SPC_NODE_STARTING
+LIVE = SPC_NODE_LIVE
+FINISHED = SPC_NODE_FINISHED
+DIED = SPC_NODE_DIED
+NODES_MAX = SPC_NODES_MAX
+
+cdef dict FEATURES = {
+    "memfd": SPC_FEATURE_memfd,
+    "futex": SPC_FEATURE_futex,
+    "pidfd": SPC_FEATURE_pidfd,
+    "eventfd": SPC_FEATURE_eventfd,
+    "vm_readv": SPC_FEATURE_vm_readv,
+    "wipe_on_fork": SPC_FEATURE_wipe_on_fork,
+}
+
+
+def find_limits():
+    """What a user may set: name -> (minimum, maximum, default); bytes, slots per pair of nodes, nodes."""
+    limits = {}
+    for i in range(SPCPY_LIMIT_COUNT):
+        name = spcpy_limits[i].name.decode().removesuffix("_bytes")
+        limits[name] = (spcpy_limits[i].minimum, spcpy_limits[i].maximum, spcpy_limits[i].standard)
+    return limits
+
+
+LIMITS = find_limits()
+
+
+def disable_mask(text):
+    """The mask of a comma-separated list of features, as in ``SPCOMM_DISABLE``.
+
+    Parameters
+    ----------
+    text : str
+        For example ``"memfd,futex"``; empty: nothing is disabled.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    ConfigError
+        There is no such feature.
+    """
+    mask = 0
+    for name in filter(None, (part.strip() for part in (text or "").split(","))):
+        if name not in FEATURES:
+            allowed = ", ".join(FEATURES)
+            raise errors.ConfigError(f"SPCOMM_DISABLE: there is no feature {name!r}; there are {allowed}")
+        mask |= FEATURES[name]
+    return mask
+
+
+def features(disable=0):
+    """Which features of the system are there, and not disabled by the mask: name -> bool."""
+    cdef uint32_t found = spc_platform_features(disable)
+    return {name: bool(found & bit) for name, bit in FEATURES.items()}
+
+
+def cores():
+    """How many cores this process may use, a float: its affinity mask, limited by its cgroup's quota."""
+    return spc_platform_cores()
+
+
+cdef class Segment:
+    """The shared memory of one box, made by whoever starts its nodes.
+
+    Parameters
+    ----------
+    nodes : int
+        How many nodes will attach to it, 1 to `NODES_MAX`.
+    slots, ring, arena, queue_limit, fanin, scratch : int, optional
+        As in `LIMITS`; 0: the default.
+    oversubscribed : bool, optional
+        Whether more processes than cores will compute. None: decided from the nodes and the cores.
+    disable : int, optional
+        Features not to use: see `disable_mask`.
+
+    Raises
+    ------
+    ConfigError
+        A number is outside its limits.
+    OSError
+        The system refuses that much memory.
+
+    Notes
+    -----
+    ``SPCOMM_WAIT=sleep`` in the environment makes all nodes sleep at once where they wait. Nothing is left
+    behind: the memory is gone with the last process that has it.
+    """
+
+    cdef spc_segment_t segment
+    cdef int descriptor
+    cdef readonly object device
+    cdef readonly object inode
+    cdef readonly object size
+    cdef readonly object nodes
+
+    def __cinit__(self, nodes, *, slots=0, ring=0, arena=0, queue_limit=0, fanin=0, scratch=0,
+                  oversubscribed=None, disable=0):
+        cdef spc_segment_plan_t plan
+        cdef spc_config_t config
+        cdef uint64_t size = 0
+        self.descriptor = -1
+        sizes = {"slots": slots, "ring": ring, "arena": arena, "scratch": scratch, "queue_limit": queue_limit,
+                 "fanin": fanin}
+        check_sizes(nodes, sizes)
+        memset(&config, 0, sizeof(config))
+        config.nodes = nodes
+        config.features = spc_platform_features(disable)
+        config.slots = slots
+        config.fanin = fanin
+        config.ring_bytes = ring
+        config.arena_bytes = arena
+        config.scratch_bytes = scratch
+        config.queue_limit_bytes = queue_limit
+        config.shared_cores = nodes > spc_platform_cores() if oversubscribed is None else bool(oversubscribed)
+        config.sleep_at_once = os.environ.get("SPCOMM_WAIT") == "sleep"
+        check(spc_comm_plan(&config, &plan), nodes)
+        check(spc_segment_create(&plan, &self.descriptor, &size), nodes)
+        check(spc_segment_attach(&self.segment, self.descriptor), nodes)
+        found = os.fstat(self.descriptor)
+        self.device, self.inode, self.size, self.nodes = found.st_dev, found.st_ino, size, nodes
+
+    def __dealloc__(self):
+        if self.segment.base != NULL:
+            spc_segment_detach(&self.segment)
+
+    @property
+    def fd(self):
+        """The descriptor of the memory, close-on-exec; -1 once closed."""
+        return self.descriptor
+
+    def state(self, rank):
+        """What became of a node so far: `STARTING`, `LIVE`, `FINISHED` or `DIED`."""
+        check_rank(self, rank)
+        status = <spc_status_shared_t *>spc_segment_part(&self.segment, SPC_REGION_STATUS, 0)
+        return <int>spc_status_state(status, rank)
+
+    def mark_finished(self, rank, exit_code=0):
+        """Tell all nodes that the process of `rank` has ended well."""
+        check_rank(self, rank)
+        spc_comm_mark_ended(&self.segment, rank, SPC_NODE_FINISHED, exit_code)
+
+    def mark_died(self, rank, reason):
+        """Tell all nodes that the process of `rank` has failed: its exit code, or minus the signal."""
+        check_rank(self, rank)
+        spc_comm_mark_ended(&self.segment, rank, SPC_NODE_DIED, reason)
+
+    def close(self):
+        """Give up the descriptor and the mapping. The nodes keep theirs."""
+        if self.segment.base != NULL:
+            spc_segment_detach(&self.segment)
+            self.segment.base = NULL
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
+
+
+def check_sizes(nodes, sizes):
+    """All numbers are ints within their limits, or 0 for the default."""
+    for name, value, (low, high, _) in [("nodes", nodes, (1, NODES_MAX, 0)),
+                                        *((name, value, LIMITS[name]) for name, value in sizes.items())]:
+        if not isinstance(value, int) or not (low <= value <= high or (value == 0 and name != "nodes")):
+            raise errors.ConfigError(f"{name}={value}: allowed are {low} to {high}")
+
+
+cdef int check_rank(Segment self, rank) except -1:
+    if self.segment.base == NULL:
+        raise errors.SpcommError("Segment: it is closed")
+    if not 0 <= rank < self.nodes:
+        raise errors.bad_rank("Segment", "rank", rank, self.nodes)
+    return 0
+
+
+cdef int check(int status, nodes) except -1:
+    cdef int number = errno
+    if status == SPC_OK:
+        return 0
+    if status == SPC_ENOMEM:
+        raise MemoryError
+    if status == SPC_ESYSTEM:
+        raise OSError(number, f"the shared memory for {nodes} nodes cannot be made: {os.strerror(number)}")
+    raise errors.ConfigError(f"the shared memory for {nodes} nodes: {spc_error_message(status).decode()}")

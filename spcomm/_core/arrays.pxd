@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: MIT
+from spcomm._core.handle cimport Handle
+from spcomm._core.libspc cimport spc_message_t, spc_payload_t
+
+cdef enum:
+    META_ROOM = 16 + 64 * 8  # an array's meta without description: header and at most 64 lengths
+    DATA_ROOM = 1024         # numbers and small containers are put together here
+    NOGIL_BYTES = 32768      # copies of at least this much are made without the interpreter's lock
+
+
+cdef struct Encoded:
+    # What is to be sent: on the caller's stack, valid while the object and what encode() returned are alive.
+    spc_payload_t payload
+    unsigned char meta[META_ROOM]
+    unsigned char data[DATA_ROOM]
+
+
+cdef bint is_array(object value) noexcept
+cdef object encode_array(object array, Encoded *encoded)
+cdef object decode_array(Handle handle, spc_message_t *message, bint copy)
+cdef int check_out(object out) except -1
+cdef object receive_into(Handle handle, spc_message_t *message, object out)

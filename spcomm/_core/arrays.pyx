@@ -1,0 +1,375 @@
+# SPDX-License-Identifier: MIT
+# cython: boundscheck=False, wraparound=False, cdivision=True, autotestdict=False, auto_pickle=False
+"""NumPy arrays as messages: describing them, and giving received memory an array's shape.
+
+An array that is contiguous and of a plain dtype costs no call of NumPy on its way out and one on its way in.
+Where a message lies in memory that this node may keep (a block of an arena, or the heap), the array *is* that
+memory.
+"""
+
+cimport cython
+cimport numpy as cnp
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t, uintptr_t
+from libc.string cimport memcpy, memset
+
+from spcomm._core.libspc cimport (
+    SPC_FORMAT_ARRAY,
+    SPC_META_MAX,
+    SPC_OK,
+    SPC_STORED_ARENA,
+    SPC_STORED_HEAP,
+    spc_array_meta_t,
+    spc_comm_put_back,
+    spc_comm_release_stored,
+    spc_message_data,
+    spc_message_data_bytes,
+    spc_message_release,
+)
+
+import sys
+from pickle import dumps, loads
+
+import numpy as np
+
+from spcomm._core import errors
+
+cnp.import_array()
+
+cdef extern from "numpy/arrayobject.h":
+    int NPY_HALF
+    object PyArray_NewFromDescr(PyObject *subtype, void *descr, int nd, const cnp.npy_intp *dims,
+                                const cnp.npy_intp *strides, void *data, int flags, PyObject *obj)
+    int PyArray_SetBaseObject(cnp.ndarray array, PyObject *base) except -1
+    void *PyArray_DescrFromType(int number)
+    void *descr_of "PyArray_DESCR"(cnp.ndarray array)
+
+cdef extern from *:
+    """
+    #define spcpy_new_array(descr, nd, dims, data, flags) \
+        PyArray_NewFromDescr(&PyArray_Type, (PyArray_Descr *)(descr), nd, dims, NULL, data, flags, NULL)
+    #define spcpy_is_array(value) PyArray_CheckExact(value)
+    """
+    object spcpy_new_array(void *descr, int nd, const cnp.npy_intp *dims, void *data, int flags)
+    bint spcpy_is_array(object value) noexcept
+
+cdef enum:
+    PLAIN_TYPES = 24         # NumPy's own types by number; for those in `plain` the number says all
+    DESCRIBED = 0xffffffff
+    LARGE_BYTES = 4096       # from here on data are aligned, and an array may take the memory over
+    ALIGNMENT = 64
+    CACHED_MAX = 256
+
+cdef char NATIVE = c"<" if sys.byteorder == "little" else c">"
+cdef void *plain[PLAIN_TYPES]    # never released: NumPy keeps them for ever, too
+cdef char kinds[PLAIN_TYPES]
+cdef dict descriptions = {}      # id of a dtype -> (the dtype, its description)
+cdef dict dtypes = {}            # description, or (kind, byte order, item size) -> the dtype
+
+
+cdef int find_plain_types() except -1:
+    cdef int number
+    memset(plain, 0, sizeof(plain))
+    for number in range(PLAIN_TYPES):
+        if number <= cnp.NPY_CLONGDOUBLE or number == NPY_HALF:
+            plain[number] = PyArray_DescrFromType(number)
+            kinds[number] = <char>ord((<object>plain[number]).kind)
+    return 0
+
+
+find_plain_types()
+
+
+@cython.final
+@cython.freelist(64)
+@cython.no_gc  # it refers to the handle only, and the handle to nothing that leads back here
+cdef class Memory:
+    """Owns what a received array lies in, as the base of that array."""
+
+    cdef Handle handle
+    cdef void *stored
+    cdef int storage
+
+    def __dealloc__(self):
+        if self.stored != NULL:
+            spc_comm_release_stored(self.handle.core, self.storage, self.stored)
+
+
+cdef bint is_array(object value) noexcept:
+    return spcpy_is_array(value)
+
+
+# ---- out
+
+
+cdef object encode_array(object array, Encoded *encoded):
+    """Describe an exact ndarray. Returns what must stay alive as long as `encoded`; None: pickle it."""
+    cdef cnp.ndarray source = <cnp.ndarray>array
+    cdef spc_array_meta_t *meta = <spc_array_meta_t *>encoded.meta
+    cdef int number = cnp.PyArray_TYPE(source)
+    cdef int nd = cnp.PyArray_NDIM(source)
+    cdef bytes description
+    if not cnp.PyArray_FLAGS(source) & (cnp.NPY_ARRAY_C_CONTIGUOUS | cnp.NPY_ARRAY_F_CONTIGUOUS):
+        source = cnp.PyArray_NewCopy(source, cnp.NPY_CORDER)
+    meta.dimensions = nd
+    meta.fortran = not cnp.PyArray_FLAGS(source) & cnp.NPY_ARRAY_C_CONTIGUOUS
+    meta.dtype_length = 0
+    meta.reserved = 0
+    meta.item_bytes = <uint32_t>cnp.PyArray_ITEMSIZE(source)
+    memcpy(encoded.meta + sizeof(spc_array_meta_t), cnp.PyArray_DIMS(source), nd * sizeof(int64_t))
+    encoded.payload.format = SPC_FORMAT_ARRAY
+    encoded.payload.meta = encoded.meta
+    encoded.payload.meta_bytes = <uint16_t>(sizeof(spc_array_meta_t) + nd * sizeof(int64_t))
+    encoded.payload.data = cnp.PyArray_DATA(source)
+    encoded.payload.data_bytes = cnp.PyArray_NBYTES(source)
+    if 0 <= number < PLAIN_TYPES and plain[number] == descr_of(source):
+        meta.type_number = number
+        meta.kind = kinds[number]
+        meta.byte_order = c"|" if meta.item_bytes == 1 else NATIVE
+        if encoded.payload.data_bytes < LARGE_BYTES:
+            return source
+        return source, extend_meta(encoded, b"")
+    description = describe(source, meta)
+    if description is None:
+        return None
+    return source, extend_meta(encoded, description)
+
+
+cdef bytes describe(cnp.ndarray array, spc_array_meta_t *meta):
+    """Fill in any dtype. Returns its description; b"" if kind, order and size say all; None: pickle it."""
+    cdef object dtype = array.dtype
+    cdef object found
+    cdef int number = dtype.num
+    if dtype.hasobject:
+        return None
+    meta.kind = <char>ord(dtype.kind)
+    meta.byte_order = NATIVE if dtype.byteorder == "=" else <char>ord(dtype.byteorder)
+    if dtype.metadata is None:
+        if 0 <= number < PLAIN_TYPES and plain[number] != NULL and dtype.type is (<object>plain[number]).type:
+            meta.type_number = number
+            return b""
+        if number == cnp.NPY_STRING or number == cnp.NPY_UNICODE or (
+                number == cnp.NPY_VOID and dtype.names is None and dtype.subdtype is None):
+            meta.type_number = number
+            return b""
+    meta.type_number = DESCRIBED
+    found = descriptions.get(id(dtype))
+    if found is None:
+        if len(descriptions) >= CACHED_MAX:
+            descriptions.clear()
+        found = descriptions[id(dtype)] = (dtype, dumps(dtype, 5))
+    if len(<bytes>found[1]) > SPC_META_MAX - META_ROOM - ALIGNMENT:
+        return None
+    return <bytes>found[1]
+
+
+cdef bytes extend_meta(Encoded *encoded, bytes description):
+    """The meta with a description behind it; so long that large data start at a multiple of 64 bytes."""
+    cdef Py_ssize_t length = encoded.payload.meta_bytes + PyBytes_GET_SIZE(description)
+    cdef bytes extended
+    (<spc_array_meta_t *>encoded.meta).dtype_length = <uint16_t>PyBytes_GET_SIZE(description)
+    if encoded.payload.data_bytes >= LARGE_BYTES:
+        length = (length + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
+    extended = encoded.meta[:encoded.payload.meta_bytes] + description
+    extended += bytes(length - len(extended))
+    encoded.payload.meta = PyBytes_AS_STRING(extended)
+    encoded.payload.meta_bytes = <uint16_t>length
+    return extended
+
+
+# ---- in
+
+
+cdef struct Header:
+    spc_array_meta_t meta
+    cnp.npy_intp shape[64]
+
+
+cdef int read_header(spc_message_t *message, Header *header) except -1:
+    """Copy the meta out of the message; it may not be aligned there."""
+    cdef uint64_t needed = sizeof(spc_array_meta_t)
+    cdef bint good = message.meta_bytes >= needed
+    if good:
+        memcpy(&header.meta, message.bytes, sizeof(spc_array_meta_t))
+        needed += header.meta.dimensions * sizeof(int64_t)
+        good = header.meta.dimensions <= 64 and message.meta_bytes >= needed + header.meta.dtype_length
+    if not good:
+        raise errors.unreadable(message.source, message.tag, "the description of its array is damaged")
+    memcpy(header.shape, message.bytes + sizeof(spc_array_meta_t), header.meta.dimensions * sizeof(int64_t))
+    return 0
+
+
+cdef object dtype_from(spc_message_t *message, Header *header):
+    """The dtype of the sender's array, where it is not one of the plain ones."""
+    cdef spc_array_meta_t *meta = &header.meta
+    cdef unsigned char *start = message.bytes + sizeof(spc_array_meta_t) + meta.dimensions * sizeof(int64_t)
+    cdef object key
+    if meta.dtype_length != 0:
+        key = start[:meta.dtype_length]
+    else:
+        key = (meta.kind, meta.byte_order, meta.item_bytes, meta.type_number)
+    found = dtypes.get(key)
+    if found is None:
+        if len(dtypes) >= CACHED_MAX:
+            dtypes.clear()
+        try:
+            found = loads(key) if meta.dtype_length != 0 else dtype_of_numbers(meta)
+        except Exception as error:
+            raise errors.unreadable(message.source, message.tag, "its dtype", error) from error
+        dtypes[key] = found
+    return found
+
+
+cdef object dtype_of_numbers(spc_array_meta_t *meta):
+    cdef object dtype
+    cdef str order = chr(meta.byte_order)
+    if meta.type_number < PLAIN_TYPES and plain[meta.type_number] != NULL:
+        dtype = <object>plain[meta.type_number]
+        if dtype.itemsize == meta.item_bytes and ord(dtype.kind) == meta.kind:
+            return dtype.newbyteorder(order)
+    size = meta.item_bytes // 4 if meta.kind == c"U" else meta.item_bytes
+    return np.dtype(f"{order}{chr(meta.kind)}{size}")
+
+
+cdef void *own_descr(spc_message_t *message, Header *header) except NULL:
+    """A new reference to the dtype."""
+    cdef uint32_t number = header.meta.type_number
+    cdef object dtype
+    if number < PLAIN_TYPES and plain[number] != NULL and kinds[number] == header.meta.kind and (
+            header.meta.byte_order == NATIVE or header.meta.byte_order == c"|"):
+        Py_INCREF(<object>plain[number])
+        return plain[number]
+    dtype = dtype_from(message, header)
+    Py_INCREF(dtype)
+    return <void *>dtype
+
+
+cdef object decode_array(Handle handle, spc_message_t *message, bint copy):
+    """The array in a message, and the end of the message. Read-only if shared and `copy` is false."""
+    cdef Header header
+    cdef bint large = message.length_bytes >= LARGE_BYTES
+    try:
+        read_header(message, &header)
+        if large and (message.storage == SPC_STORED_HEAP or (message.storage == SPC_STORED_ARENA and (
+                message.sole or not copy))):
+            return adopt(handle, message, &header)
+        return copied(message, &header)
+    finally:
+        if message.handle != NULL:
+            spc_message_release(handle.core, message)
+
+
+cdef object copied(spc_message_t *message, Header *header):
+    cdef cnp.ndarray array = <cnp.ndarray>spcpy_new_array(
+        own_descr(message, header), header.meta.dimensions, header.shape, NULL,
+        cnp.NPY_ARRAY_F_CONTIGUOUS if header.meta.fortran else 0)
+    cdef uint64_t length = spc_message_data_bytes(message)
+    cdef void *target = cnp.PyArray_DATA(array)
+    cdef const void *source = spc_message_data(message)
+    check_length(message, array)
+    if length < NOGIL_BYTES:
+        memcpy(target, source, length)
+    else:
+        with nogil:
+            memcpy(target, source, length)
+    return array
+
+
+cdef int check_length(spc_message_t *message, cnp.ndarray array) except -1:
+    if <uint64_t>cnp.PyArray_NBYTES(array) != spc_message_data_bytes(message):
+        raise errors.unreadable(message.source, message.tag, "it is not as long as its shape says")
+    return 0
+
+
+cdef object adopt(Handle handle, spc_message_t *message, Header *header):
+    """An array on the message's own memory, which the message loses. A copy if that is not aligned."""
+    cdef void *data = spc_message_data(message)
+    cdef int flags = cnp.NPY_ARRAY_F_CONTIGUOUS if header.meta.fortran else cnp.NPY_ARRAY_C_CONTIGUOUS
+    cdef cnp.ndarray array
+    cdef Memory memory
+    if <uintptr_t>data % 16 != 0:
+        return copied(message, header)
+    flags |= cnp.NPY_ARRAY_ALIGNED
+    if message.storage == SPC_STORED_HEAP or message.sole:
+        flags |= cnp.NPY_ARRAY_WRITEABLE
+    array = <cnp.ndarray>spcpy_new_array(
+        own_descr(message, header), header.meta.dimensions, header.shape, data, flags)
+    cnp.PyArray_UpdateFlags(array, cnp.NPY_ARRAY_C_CONTIGUOUS | cnp.NPY_ARRAY_F_CONTIGUOUS)
+    check_length(message, array)
+    memory = Memory.__new__(Memory)
+    memory.handle = handle
+    memory.storage = message.storage
+    memory.stored = message.handle
+    message.handle = NULL
+    Py_INCREF(memory)  # for the array
+    PyArray_SetBaseObject(array, <PyObject *>memory)
+    return array
+
+
+# ---- into an array of the receiver
+
+
+cdef int check_out(object out) except -1:
+    """Before anything is received."""
+    if not isinstance(out, np.ndarray):
+        raise errors.bad_out(f"out is a {type(out).__name__}")
+    if out.dtype.hasobject:
+        raise errors.bad_out(f"out is an array of {out.dtype}, which holds Python objects")
+    if not out.flags.writeable:
+        raise errors.bad_out("out is read-only")
+    return 0
+
+
+cdef object receive_into(Handle handle, spc_message_t *message, object out):
+    """Copy the message's array into `out`, and end the message. If it does not fit, it goes back."""
+    cdef object result
+    cdef bint kept = False
+    try:
+        result = fill(message, out)
+        kept = True
+        return result
+    finally:
+        if not kept and spc_comm_put_back(handle.core, message) == SPC_OK:
+            message.handle = NULL
+        elif message.handle != NULL:
+            spc_message_release(handle.core, message)
+
+
+cdef object fill(spc_message_t *message, object out):
+    cdef Header header
+    cdef cnp.ndarray target = <cnp.ndarray>out
+    cdef int same_flags = cnp.NPY_ARRAY_C_CONTIGUOUS | cnp.NPY_ARRAY_ALIGNED
+    if message.format != SPC_FORMAT_ARRAY:
+        raise errors.not_for_out(message.source, message.tag, "not an array", out.dtype)
+    read_header(message, &header)
+    if (header.meta.type_number < PLAIN_TYPES and plain[header.meta.type_number] == descr_of(target)
+            and header.meta.byte_order != (c">" if NATIVE == c"<" else c"<") and not header.meta.fortran
+            and cnp.PyArray_FLAGS(target) & same_flags == same_flags
+            and <uint64_t>cnp.PyArray_NBYTES(target) == spc_message_data_bytes(message)):
+        memcpy(cnp.PyArray_DATA(target), spc_message_data(message), spc_message_data_bytes(message))
+        return out
+    return fill_any(message, &header, out)
+
+
+cdef object fill_any(spc_message_t *message, Header *header, object out):
+    """Other byte orders, memory orders, and fewer elements: NumPy copies."""
+    cdef object dtype = <object>own_descr(message, header)
+    cdef object found
+    cdef tuple shape
+    Py_DECREF(dtype)  # the variable has a reference of its own
+    if dtype.newbyteorder("=") != out.dtype.newbyteorder("="):
+        raise errors.not_for_out(message.source, message.tag, f"an array of {dtype}", out.dtype)
+    found = copied(message, header)
+    shape = found.shape
+    if shape == out.shape:
+        np.copyto(out, found)
+        return out
+    if found.size > out.size:
+        raise errors.too_long(message.source, message.tag, shape, found.size, out.size)
+    if not out.flags.c_contiguous:
+        raise errors.wrong_shape(message.source, message.tag, shape, out.shape)
+    flat = out.reshape(-1)[:found.size]
+    np.copyto(flat, found.reshape(-1))
+    return out if found.size == out.size else flat

@@ -1,0 +1,418 @@
+# SPDX-License-Identifier: MIT
+# cython: boundscheck=False, wraparound=False, cdivision=True, autotestdict=False, auto_pickle=False
+"""Python objects as messages, in the formats of csrc/message/spc_format.h.
+
+Decided by exact type: None, bool, int (64 bits), float, str, bytes, arrays, and small tuples, lists and dicts
+of these (but not of arrays) have formats of their own; everything else, subclasses and larger ints too, goes
+by pickle. So every object arrives with its exact type.
+"""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.float cimport PyFloat_AS_DOUBLE
+from cpython.long cimport PyLong_AsLongLongAndOverflow
+from cpython.memoryview cimport PyMemoryView_FromMemory
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
+from cpython.dict cimport PyDict_Next, PyDict_SetItem
+from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE, PyList_New, PyList_SET_ITEM
+from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE, PyTuple_New, PyTuple_SET_ITEM
+from cpython.unicode cimport PyUnicode_DecodeUTF8
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcpy
+
+from spcomm._core.arrays cimport DATA_ROOM, NOGIL_BYTES, Encoded, decode_array, encode_array, is_array
+from spcomm._core.handle cimport Handle
+from spcomm._core.libspc cimport (
+    SPC_FORMAT_ARRAY,
+    SPC_FORMAT_BOOL,
+    SPC_FORMAT_BYTES,
+    SPC_FORMAT_FLOAT64,
+    SPC_FORMAT_INT64,
+    SPC_FORMAT_NONE,
+    SPC_FORMAT_PICKLE,
+    SPC_FORMAT_RAW,
+    SPC_FORMAT_STR,
+    SPC_FORMAT_TUPLE,
+    spc_message_data,
+    spc_message_data_bytes,
+    spc_message_release,
+    spc_message_t,
+)
+
+from pickle import dumps, loads
+
+from spcomm._core import errors
+
+cdef extern from "Python.h":
+    const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *length) except NULL
+    bint PyUnicode_IS_COMPACT_ASCII(object text) noexcept
+    int PyBUF_READ
+
+cdef extern from *:
+    """
+    /* NULL, without an exception, for text that has no UTF-8: lone surrogates. */
+    static const char *spcpy_utf8(PyObject *text, Py_ssize_t *length) {
+        const char *utf8 = PyUnicode_AsUTF8AndSize(text, length);
+        if (utf8 == NULL) {
+            PyErr_Clear();
+        }
+        return utf8;
+    }
+    """
+    const char *spcpy_utf8(object text, Py_ssize_t *length) noexcept
+
+cdef enum:
+    DEPTH_MAX = 8            # containers in containers
+    CONTAINERS_MAX = 16      # lists and dicts in one message
+    ITEM_HEAD = 5            # [format u8][length u32]
+    # Of this language alone; items as in a TUPLE, of a dict key and value in turn.
+    FORMAT_LIST = 11
+    FORMAT_DICT = 12
+    VIEW_BYTES = 4096        # longer pickles are read where they are
+
+
+# ---- out
+
+
+cdef object encode(object value, Encoded *encoded, object call):
+    """Fill in `encoded`; returns what must stay alive while it is used. `call` is for the error's text."""
+    cdef int64_t number
+    cdef int overflow = 0
+    cdef object kept
+    encoded.payload.meta_bytes = 0
+    encoded.payload.data = encoded.data
+    if is_array(value):
+        kept = encode_array(value, encoded)
+        if kept is not None:
+            return kept
+    elif type(value) is float:
+        encoded.payload.format = SPC_FORMAT_FLOAT64
+        encoded.payload.data_bytes = 8
+        (<double *>encoded.data)[0] = PyFloat_AS_DOUBLE(value)
+        return None
+    elif type(value) is int:
+        number = PyLong_AsLongLongAndOverflow(value, &overflow)
+        if overflow == 0:
+            encoded.payload.format = SPC_FORMAT_INT64
+            encoded.payload.data_bytes = 8
+            (<int64_t *>encoded.data)[0] = number
+            return None
+    elif type(value) is str:
+        return encode_str(value, encoded)
+    elif type(value) is bytes:
+        encoded.payload.format = SPC_FORMAT_BYTES
+        encoded.payload.data = PyBytes_AS_STRING(value)
+        encoded.payload.data_bytes = PyBytes_GET_SIZE(value)
+        return None
+    elif value is None:
+        encoded.payload.format = SPC_FORMAT_NONE
+        encoded.payload.data_bytes = 0
+        return None
+    elif value is True or value is False:
+        encoded.payload.format = SPC_FORMAT_BOOL
+        encoded.payload.data_bytes = 1
+        encoded.data[0] = value is True
+        return None
+    elif type(value) is dict or type(value) is tuple or type(value) is list:
+        kept = encode_container(value, encoded)
+        if kept is not None:
+            return kept
+    return encode_pickle(value, encoded, call)
+
+
+cdef object encode_bytes(bytes kept, uint8_t format, Encoded *encoded):
+    encoded.payload.meta_bytes = 0
+    encoded.payload.format = format
+    encoded.payload.data = PyBytes_AS_STRING(kept)
+    encoded.payload.data_bytes = PyBytes_GET_SIZE(kept)
+    return kept
+
+
+cdef object encode_str(object text, Encoded *encoded):
+    cdef Py_ssize_t length = 0
+    if PyUnicode_IS_COMPACT_ASCII(text):
+        encoded.payload.format = SPC_FORMAT_STR
+        encoded.payload.data = PyUnicode_AsUTF8AndSize(text, &length)
+        encoded.payload.data_bytes = length
+        return None
+    return encode_bytes((<str>text).encode("utf-8", "surrogatepass"), SPC_FORMAT_STR, encoded)
+
+
+cdef object encode_pickle(object value, Encoded *encoded, object call):
+    cdef bytes pickled
+    try:
+        pickled = dumps(value, 5)
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise errors.unpicklable(call, value, error) from error
+    return encode_bytes(pickled, SPC_FORMAT_PICKLE, encoded)
+
+
+cdef struct Writer:
+    unsigned char *at
+    unsigned char *end
+    int depth
+    int seen_count
+    PyObject *seen[CONTAINERS_MAX]
+
+
+cdef object encode_container(object value, Encoded *encoded):
+    """Small containers of plain things, in one pass. None: it is to be pickled."""
+    cdef Writer writer
+    writer.at = encoded.data
+    writer.end = encoded.data + DATA_ROOM
+    writer.depth = 0
+    writer.seen_count = 0
+    if not write_item(value, &writer):
+        return None
+    encoded.payload.format = encoded.data[0]
+    encoded.payload.data = encoded.data + ITEM_HEAD
+    encoded.payload.data_bytes = writer.at - encoded.data - ITEM_HEAD
+    return value
+
+
+cdef bint write_item(object item, Writer *writer) except -1:
+    """Append an item; False if it has no format of its own, or no room."""
+    cdef int64_t number
+    cdef double real
+    cdef unsigned char truth
+    cdef int overflow = 0
+    cdef Py_ssize_t length = 0
+    cdef const char *text
+    if type(item) is int:
+        number = PyLong_AsLongLongAndOverflow(item, &overflow)
+        return overflow == 0 and write_bytes(writer, SPC_FORMAT_INT64, &number, 8)
+    if type(item) is float:
+        real = PyFloat_AS_DOUBLE(item)
+        return write_bytes(writer, SPC_FORMAT_FLOAT64, &real, 8)
+    if type(item) is str:
+        if not PyUnicode_IS_COMPACT_ASCII(item) and len(<str>item) > DATA_ROOM:
+            return False
+        text = spcpy_utf8(item, &length)
+        return text != NULL and write_bytes(writer, SPC_FORMAT_STR, text, length)
+    if type(item) is bytes:
+        return write_bytes(writer, SPC_FORMAT_BYTES, PyBytes_AS_STRING(item), PyBytes_GET_SIZE(item))
+    if item is None:
+        return write_bytes(writer, SPC_FORMAT_NONE, NULL, 0)
+    if item is True or item is False:
+        truth = item is True
+        return write_bytes(writer, SPC_FORMAT_BOOL, &truth, 1)
+    if type(item) is tuple or type(item) is list or type(item) is dict:
+        return write_container(item, writer)
+    return False
+
+
+cdef bint write_bytes(Writer *writer, uint8_t format, const void *data, Py_ssize_t length) noexcept:
+    if length > DATA_ROOM or writer.end - writer.at < length + ITEM_HEAD:
+        return False
+    write_head(writer.at, format, <uint32_t>length)
+    memcpy(writer.at + ITEM_HEAD, data, length)
+    writer.at += ITEM_HEAD + length
+    return True
+
+
+cdef void write_head(unsigned char *at, uint8_t format, uint32_t length) noexcept:
+    at[0] = format
+    memcpy(at + 1, &length, sizeof(length))
+
+
+cdef bint write_container(object container, Writer *writer) except -1:
+    cdef unsigned char *start = writer.at
+    cdef uint8_t format = SPC_FORMAT_TUPLE
+    cdef bint good
+    if writer.end - writer.at < ITEM_HEAD or writer.depth == DEPTH_MAX:
+        return False
+    writer.at += ITEM_HEAD
+    writer.depth += 1
+    if type(container) is tuple:
+        good = write_tuple(<tuple>container, writer)
+    elif not is_new(container, writer):
+        good = False
+    elif type(container) is list:
+        format = FORMAT_LIST
+        good = write_list(<list>container, writer)
+    else:
+        format = FORMAT_DICT
+        good = write_dict(<dict>container, writer)
+    writer.depth -= 1
+    write_head(start, format, <uint32_t>(writer.at - start - ITEM_HEAD))
+    return good
+
+
+cdef bint is_new(object container, Writer *writer) noexcept:
+    """Something that can be changed, and is there twice, has to arrive as one: only pickle does that."""
+    cdef int i
+    for i in range(writer.seen_count):
+        if writer.seen[i] == <PyObject *>container:
+            return False
+    if writer.seen_count == CONTAINERS_MAX:
+        return False
+    writer.seen[writer.seen_count] = <PyObject *>container
+    writer.seen_count += 1
+    return True
+
+
+cdef bint write_tuple(tuple container, Writer *writer) except -1:
+    cdef Py_ssize_t i
+    for i in range(PyTuple_GET_SIZE(container)):
+        if not write_item(<object>PyTuple_GET_ITEM(container, i), writer):
+            return False
+    return True
+
+
+cdef bint write_list(list container, Writer *writer) except -1:
+    cdef Py_ssize_t i
+    for i in range(PyList_GET_SIZE(container)):
+        if not write_item(<object>PyList_GET_ITEM(container, i), writer):
+            return False
+    return True
+
+
+cdef bint write_dict(dict container, Writer *writer) except -1:
+    cdef Py_ssize_t position = 0
+    cdef PyObject *key
+    cdef PyObject *value
+    while PyDict_Next(container, &position, &key, &value):
+        if not write_item(<object>key, writer) or not write_item(<object>value, writer):
+            return False
+    return True
+
+
+# ---- in
+
+
+cdef object decode(Handle handle, spc_message_t *message, bint copy):
+    """The object in a message, and the end of the message, whether or not it could be read."""
+    if message.format == SPC_FORMAT_ARRAY:
+        return decode_array(handle, message, copy)
+    try:
+        if message.format == SPC_FORMAT_PICKLE:
+            return decode_pickle(message)
+        return decode_plain(
+            message, message.format, spc_message_data(message), spc_message_data_bytes(message))
+    finally:
+        if message.handle != NULL:
+            spc_message_release(handle.core, message)
+
+
+cdef object damaged(spc_message_t *message):
+    found = f"damaged, or of the unknown format {message.format}"
+    return errors.unreadable(message.source, message.tag, found)
+
+
+cdef object decode_plain(spc_message_t *message, uint8_t format, const unsigned char *data, uint64_t length):
+    cdef int64_t number
+    cdef double real
+    if format == SPC_FORMAT_FLOAT64 and length == 8:
+        memcpy(&real, data, 8)
+        return real
+    if format == SPC_FORMAT_INT64 and length == 8:
+        memcpy(&number, data, 8)
+        return number
+    if format == SPC_FORMAT_STR:
+        return PyUnicode_DecodeUTF8(<const char *>data, length, b"surrogatepass")
+    if format == SPC_FORMAT_BYTES or format == SPC_FORMAT_RAW:
+        return decode_bytes(data, length)
+    if format == SPC_FORMAT_NONE and length == 0:
+        return None
+    if format == SPC_FORMAT_BOOL and length == 1:
+        return data[0] != 0
+    if format == SPC_FORMAT_TUPLE or format == FORMAT_LIST or format == FORMAT_DICT:
+        return decode_container(message, format, data, length)
+    raise damaged(message)
+
+
+cdef object decode_bytes(const unsigned char *data, uint64_t length):
+    cdef bytes result
+    cdef char *target
+    if length < NOGIL_BYTES:
+        return PyBytes_FromStringAndSize(<const char *>data, length)
+    result = PyBytes_FromStringAndSize(NULL, length)
+    target = PyBytes_AS_STRING(result)
+    with nogil:
+        memcpy(target, data, length)
+    return result
+
+
+cdef int64_t count_items(const unsigned char *data, uint64_t length) noexcept:
+    """How many items; -1 if their lengths do not fill the tuple exactly."""
+    cdef int64_t count = 0
+    cdef uint32_t item
+    while length >= ITEM_HEAD:
+        memcpy(&item, data + 1, sizeof(item))
+        if item > length - ITEM_HEAD:
+            return -1
+        data += ITEM_HEAD + item
+        length -= ITEM_HEAD + item
+        count += 1
+    return count if length == 0 else -1
+
+
+cdef object decode_container(spc_message_t *message, uint8_t format, const unsigned char *data,
+                             uint64_t length):
+    cdef int64_t count = count_items(data, length)
+    if count < 0 or (format == FORMAT_DICT and count % 2 != 0):
+        raise damaged(message)
+    if format == SPC_FORMAT_TUPLE:
+        return decode_tuple(message, data, count)
+    if format == FORMAT_LIST:
+        return decode_list(message, data, count)
+    return decode_dict(message, data, count)
+
+
+cdef object decode_next(spc_message_t *message, const unsigned char **data):
+    """The item at `data`, which moves on behind it."""
+    cdef const unsigned char *at = data[0]
+    cdef uint32_t length
+    memcpy(&length, at + 1, sizeof(length))
+    data[0] = at + ITEM_HEAD + length
+    return decode_plain(message, at[0], at + ITEM_HEAD, length)
+
+
+cdef object decode_tuple(spc_message_t *message, const unsigned char *data, int64_t count):
+    cdef tuple result = PyTuple_New(count)
+    cdef int64_t i
+    cdef object item
+    for i in range(count):
+        item = decode_next(message, &data)
+        Py_INCREF(item)
+        PyTuple_SET_ITEM(result, i, item)
+    return result
+
+
+cdef object decode_list(spc_message_t *message, const unsigned char *data, int64_t count):
+    cdef list result = PyList_New(count)
+    cdef int64_t i
+    cdef object item
+    for i in range(count):
+        item = decode_next(message, &data)
+        Py_INCREF(item)
+        PyList_SET_ITEM(result, i, item)
+    return result
+
+
+cdef object decode_dict(spc_message_t *message, const unsigned char *data, int64_t count):
+    cdef dict result = {}
+    cdef int64_t _i
+    cdef object key
+    for _i in range(count // 2):
+        key = decode_next(message, &data)
+        PyDict_SetItem(result, key, decode_next(message, &data))
+    return result
+
+
+cdef object decode_pickle(spc_message_t *message):
+    cdef uint64_t length = spc_message_data_bytes(message)
+    cdef char *data = <char *>spc_message_data(message)
+    cdef object pickled
+    if length < VIEW_BYTES:
+        pickled = PyBytes_FromStringAndSize(data, length)
+    else:
+        pickled = PyMemoryView_FromMemory(data, length, PyBUF_READ)  # loads() keeps nothing of it
+    try:
+        return loads(pickled)
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise errors.unreadable(message.source, message.tag, "unpickling failed", error) from error

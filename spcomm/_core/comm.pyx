@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: MIT
+# cython: autotestdict=False, auto_pickle=False
+"""The class `Comm`: a node's view of its run. Its calls are in messages.pyx and collectives.pyx."""
+
+from libc.stdint cimport int64_t
+
+from spcomm._core.handle cimport deadline_of, fail, timeout_to_ns
+from spcomm._core.libspc cimport (
+    SPC_ECLOSED,
+    SPC_EFORKED,
+    SPC_OK,
+    spc_clock_now_ns,
+    spc_comm_close,
+    spc_comm_config,
+    spc_comm_usable,
+)
+
+from operator import index
+
+import numpy as np
+
+from spcomm._core import collectives, errors, names
+
+FuzzyBarrier = collectives.FuzzyBarrier
+Message = names.Message
+NodeLayout = names.NodeLayout
+
+current = None  # what startup() returns; here, because this module cannot be reloaded
+
+
+cdef class Comm(Messages):
+    """A node's view of its run: who it is, and all that it can do together with the other nodes.
+
+    `spcomm.startup` makes it; there is one per process. Any thread may call any method at any time, except
+    that collective calls (barriers and reductions) of one node come one after another.
+
+    Attributes
+    ----------
+    rank : int
+        This node's number, 0 to ``size - 1``.
+    size : int
+        How many nodes the run has.
+
+    Examples
+    --------
+    >>> import spcomm
+    >>> comm = spcomm.startup()
+    >>> 0 <= comm.rank < comm.size
+    True
+    """
+
+    def __cinit__(self, descriptor=None, rank=None, start_ns=None, group_id=0):
+        self.start_ns = spc_clock_now_ns() if start_ns is None else start_ns
+        self.group = group_id
+
+    def __repr__(self):
+        return f"<Comm: node {self.rank_number} of {self.node_count}>"
+
+    def __reduce__(self):
+        raise TypeError("a Comm cannot be pickled or sent: every node has its own, from spcomm.startup()")
+
+    @property
+    def rank(self):
+        """This node's number, an int from 0 to ``size - 1`` (SpeedesComm 2.1, GetNodeId)."""
+        return self.rank_number
+
+    @property
+    def size(self):
+        """How many nodes the run has, an int (SpeedesComm 2.1, GetNumNodes)."""
+        return self.node_count
+
+    @property
+    def local_rank(self):
+        """This node's number within its box, an int from 0 (SpeedesComm 3.3, local node id)."""
+        return self.rank_number
+
+    @property
+    def box(self):
+        """The number of the machine that this node is on, an int from 0 (SpeedesComm 3.3)."""
+        return 0
+
+    @property
+    def group_id(self):
+        """The number given to `startup`, an int: it tells jobs apart (SpeedesComm 2.1)."""
+        return self.group
+
+    @property
+    def layout(self):
+        """Where all nodes are: a tuple of `NodeLayout`, by rank (SpeedesComm 3.3, Table 1).
+
+        Examples
+        --------
+        >>> import spcomm
+        >>> spcomm.startup().layout[0]
+        NodeLayout(rank=0, box=0, local_rank=0, local_zero=0)
+        """
+        return tuple([NodeLayout(rank, 0, rank, 0) for rank in range(self.node_count)])
+
+    def time(self):
+        """Return the seconds since the run began.
+
+        Returns
+        -------
+        float
+            Seconds, with a resolution of nanoseconds. It never goes back, and is the same clock for all nodes
+            of a machine: times of two of them may be compared.
+
+        Notes
+        -----
+        Never waits; about 40 ns.
+
+        Examples
+        --------
+        >>> import spcomm
+        >>> comm = spcomm.startup()
+        >>> before = comm.time()
+        >>> comm.time() >= before
+        True
+        """
+        return (<int64_t>spc_clock_now_ns() - self.start_ns) * 1e-9
+
+    def rng(self, seed):
+        """Make a generator of random numbers whose stream is independent of all other nodes'.
+
+        Parameters
+        ----------
+        seed : int or sequence of ints
+            0 or more; the same on all nodes. Another one gives other streams.
+
+        Returns
+        -------
+        numpy.random.Generator
+            The same numbers in every run, for this seed and rank.
+
+        Raises
+        ------
+        ValueError, TypeError
+            `seed` is something else.
+
+        Notes
+        -----
+        Not a collective call. It is
+        ``numpy.random.default_rng(numpy.random.SeedSequence(seed, spawn_key=(comm.rank,)))``.
+
+        Examples
+        --------
+        >>> import spcomm
+        >>> comm = spcomm.startup()
+        >>> comm.rng(1).random() == comm.rng(1).random()
+        True
+        """
+        try:
+            sequence = np.random.SeedSequence(seed, spawn_key=(self.rank_number,))
+        except (TypeError, ValueError) as error:
+            raise errors.bad_seed(seed, error) from None
+        return np.random.default_rng(sequence)
+
+    def close(self, timeout=10.0):
+        """Send what is queued, and leave the run. Done by itself at the normal end of a program.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            Seconds to go on sending. None: for ever.
+
+        Raises
+        ------
+        WaitTimeoutError
+            Some messages could not be sent in `timeout` seconds. They are lost, and the node has left all the
+            same.
+
+        Notes
+        -----
+        Waits only while messages are queued that have no room. The other nodes still receive everything that
+        was sent; who then waits for more of this node gets `NodeLostError`. Afterwards every other call
+        raises `SpcommError`; received arrays stay valid. Closing again does nothing, nor does it in a process
+        that a node has forked.
+
+        SpeedesComm 2.1; the paper's unnamed 25th function.
+
+        Examples
+        --------
+        ::
+
+            comm = spcomm.startup()
+            comm.barrier()
+            comm.close()
+        """
+        cdef int64_t limit = timeout_to_ns(timeout, "close")
+        cdef int status
+        with nogil:
+            status = spc_comm_close(self.core, deadline_of(limit))
+        if status != SPC_OK and status != SPC_ECLOSED and status != SPC_EFORKED:
+            fail(self, status, f"close(timeout={timeout})")
+
+
+def abandon(Comm comm):
+    """Leave the news of this node's end to whoever watches its process: it fails, so it has not finished."""
+    comm.abandoned = True
+
+
+def is_open(Comm comm):
+    """Whether the node may communicate: not closed, and not a forked copy."""
+    return spc_comm_usable(comm.core) == SPC_OK
+
+
+def limits(Comm comm):
+    """What the nodes of this run agreed on: a dict of numbers, for tests and tools."""
+    config = spc_comm_config(comm.core)[0]
+    return {key: index(value) for key, value in config.items()}

@@ -1,0 +1,365 @@
+# SPDX-License-Identifier: MIT
+"""All exceptions, and their words: what was called, what was found, what is allowed, what to do.
+
+The compiled modules decide that something is wrong; the functions below only build the exception that says so.
+"""
+
+import os
+import signal
+import sys
+
+
+class SpcommError(Exception):
+    """The base of all errors of spcomm."""
+
+
+class ConfigError(SpcommError, ValueError):
+    """Numbers given to `startup` or to the command are wrong or contradict each other."""
+
+
+class RankError(SpcommError, ValueError):
+    """There is no such node."""
+
+
+class TagError(SpcommError, ValueError):
+    """There is no such tag."""
+
+
+class TruncationError(SpcommError):
+    """A message does not fit into the array given as `out`. It stays queued."""
+
+
+class MismatchError(SpcommError):
+    """The nodes called different collective operations, or the same one with different types or shapes."""
+
+
+class CycleError(SpcommError):
+    """A call that is not allowed within a cycle of coordinated messages."""
+
+
+class NodeLostError(SpcommError):
+    """A node that this call needs has died or finished.
+
+    Attributes
+    ----------
+    rank : int
+        The node, or -1 if there are several.
+    """
+
+    rank = -1
+
+
+class DeadlockError(SpcommError):
+    """All nodes wait for each other."""
+
+
+class WaitTimeoutError(SpcommError, TimeoutError):
+    """The timeout of a call passed."""
+
+
+class BufferInUseError(SpcommError):
+    """The memory to be moved is still seen by another array."""
+
+
+class ConnectionLostError(SpcommError):
+    """A connection to another machine broke and did not come back."""
+
+
+class AuthenticationError(SpcommError):
+    """The other side does not know the secret of this job."""
+
+
+class VersionError(SpcommError):
+    """Two parts of a run are of different versions of spcomm."""
+
+
+# ---- the calls, as text
+
+
+def shown(value: object, limit: int = 60) -> str:
+    """repr, of bounded length; never fails."""
+    try:
+        text = repr(value)
+    except Exception:
+        text = f"<{type(value).__name__}>"
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def send_call(name: str, dest: object, tag: object) -> str:
+    return f"{name}(dest={shown(dest)})" if tag == 0 else f"{name}(dest={shown(dest)}, tag={shown(tag)})"
+
+
+def recv_call(name: str, source: object, tag: object, timeout_ns: int = -1) -> str:
+    limit = f", timeout={timeout_ns / 1e9:g}" if timeout_ns >= 0 else ""
+    return f"{name}(source={shown(source)}, tag={shown(tag)}{limit})"
+
+
+# ---- arguments
+
+
+def _program() -> str:
+    name = os.path.basename(sys.argv[0]) if getattr(sys, "argv", None) else ""
+    return name if name.endswith(".py") else "prog.py"
+
+
+def _nodes(size: int) -> str:
+    if size == 1:
+        return f"this is a run of one node: start it with `spcomm run -n 4 {_program()}`"
+    return f"this run has nodes 0 to {size - 1}"
+
+
+def bad_rank(call: str, argument: str, value: int, size: int) -> RankError:
+    hint = ""
+    if value < 0:
+        names = "spcomm.ANY" if argument == "source" else "spcomm.ALL, spcomm.OTHERS"
+        hint = f" (ranks are not negative; there are {names}, spcomm.PROC_NULL)"
+    return RankError(f"{call}({argument}={value}): there is no node {value}{hint}; {_nodes(size)}")
+
+
+def bad_rank_type(call: str, argument: str, value: object) -> TypeError:
+    allowed = "an int, spcomm.ANY or spcomm.PROC_NULL"
+    if argument == "dest":
+        allowed = "an int, an iterable of ints, spcomm.ALL, spcomm.OTHERS or spcomm.PROC_NULL"
+    found = f"a rank must be an int, not a {type(value).__name__}"
+    return TypeError(f"{call}({argument}={shown(value)}): {found}; {argument} is {allowed}")
+
+
+def bad_constant(call: str, argument: str, value: object) -> RankError:
+    return RankError(f"{call}({argument}={value!r}): {value!r} makes no sense as {argument}")
+
+
+def bad_tag(call: str, argument: str, value: int) -> TagError:
+    hint = "; spcomm.ANY receives any tag" if "recv" in call or call in ("probe", "take_message") else ""
+    return TagError(f"{call}({argument}={value}): there is no tag {value}; tags are 0 to {2**31 - 1}{hint}")
+
+
+def bad_tag_type(call: str, argument: str, value: object) -> TypeError:
+    found = f"a tag must be an int from 0 to {2**31 - 1}, not a {type(value).__name__}"
+    return TypeError(f"{call}({argument}={shown(value)}): {found}")
+
+
+def bad_timeout(call: str, value: object) -> ValueError:
+    return ValueError(f"{call}(timeout={value!r}): a timeout is None (wait for ever) or seconds, 0 or more")
+
+
+def bad_timeout_type(call: str, value: object) -> TypeError:
+    found = f"a timeout is None (wait for ever) or a number of seconds, not a {type(value).__name__}"
+    return TypeError(f"{call}(timeout={shown(value)}): {found}")
+
+
+# ---- payloads
+
+
+def unpicklable(call: str, value: object, error: BaseException) -> TypeError:
+    kind = type(value).__name__
+    advice = (
+        "Send what it is made of: numbers, strings, arrays, or objects of classes defined at module level."
+    )
+    if isinstance(value, memoryview):
+        advice = "Send bytes(view), or np.asarray(view)."
+    return TypeError(f"{call}(obj): a {kind} cannot be sent, because it cannot be pickled: {error}. {advice}")
+
+
+def unreadable(source: int, tag: int, what: str, error: "BaseException | None" = None) -> SpcommError:
+    reason = f": {type(error).__name__}: {error}" if error is not None else ""
+    advice = "It has been taken from the queue. Classes must be defined, or importable, on both nodes."
+    return SpcommError(f"the message from node {source} (tag {tag}) cannot be read: {what}{reason}. {advice}")
+
+
+def bad_out(reason: str) -> TypeError:
+    return TypeError(
+        f"recv(out=…): {reason}; out must be a writable NumPy array that holds no Python objects"
+    )
+
+
+def not_for_out(source: int, tag: int, found: str, wanted: object) -> TypeError:
+    text = (
+        f"recv(out=…): the message from node {source} (tag {tag}) is {found}, and out is an array of {wanted}"
+    )
+    return TypeError(f"{text}. It stays queued: receive it without out, or into an array of its type.")
+
+
+def too_long(source: int, tag: int, shape: "tuple[int, ...]", found: int, room: int) -> TruncationError:
+    text = f"recv(out=…): the message from node {source} (tag {tag}) is an array of shape {shape}"
+    return TruncationError(f"{text}, {found} elements, and out has room for {room}. It stays queued.")
+
+
+def wrong_shape(source: int, tag: int, shape: "tuple[int, ...]", out: "tuple[int, ...]") -> TruncationError:
+    text = (
+        f"recv(out=…): the message from node {source} (tag {tag}) has shape {shape}, and out has shape {out}"
+    )
+    return TruncationError(f"{text} and is not C-contiguous, so only the same shape fits. It stays queued.")
+
+
+def not_reducible(call: str, value: object, why: str = "") -> TypeError:
+    kind = f"an array of {value.dtype}" if hasattr(value, "dtype") else f"a {type(value).__name__}"
+    allowed = "int, float, bool, complex, NumPy arrays of numbers, and tuples of these"
+    if isinstance(value, list):
+        why = why or "for element by element, give np.array(x); for several values, tuple(x)"
+    return TypeError(f"{call}(x): x cannot be {kind}{': ' + why if why else ''}. Allowed are {allowed}.")
+
+
+# ---- what went wrong in a call
+
+
+_RECEIVING = ("recv", "probe", "sendrecv")
+_STATES = {2: "finished", 3: "died"}
+
+
+def _ended(reason: int) -> str:
+    if reason < 0:
+        try:
+            name = signal.Signals(-reason).name
+        except ValueError:
+            name = "unknown"
+        return f"killed by signal {-reason} ({name})"
+    return f"it ended with exit code {reason}"
+
+
+def _lost(call: str, culprit: int, state: int, reason: int) -> NodeLostError:
+    receiving = call.startswith(_RECEIVING)
+    if receiving and "source=ANY" in call:
+        how = _ended(reason) if _STATES.get(state) == "died" else "it has finished"
+        text = f"{call}: all other nodes have ended and have sent no such message; the last is node {culprit} ({how})"
+    elif _STATES.get(state) == "died":
+        need = "its message cannot come any more" if receiving else "this call cannot complete without it"
+        text = f"{call}: node {culprit} has died ({_ended(reason)}); {need}"
+    elif receiving:
+        text = f"{call}: node {culprit} has finished and will send nothing more, and no such message is left"
+    else:
+        text = f"{call}: node {culprit} has finished and takes part in nothing more; all nodes must call this"
+    error = NodeLostError(text)
+    error.rank = culprit
+    return error
+
+
+def failure(
+    name: str, message: str, call: str, rank: int, size: int, culprit: int, state: int, reason: int
+) -> Exception:
+    """The exception for a status of the core. MismatchError, MemoryError and OSError are made elsewhere."""
+    if name in ("SPC_ELOST", "SPC_EFINISHED"):
+        return _lost(call, culprit, state, reason)
+    if name == "SPC_ETIMEDOUT":
+        if call.startswith("close("):
+            advice = "the receivers did not take it, and it is lost"
+            return WaitTimeoutError(f"{call}: node {rank} could not send all that was queued: {advice}")
+        if call.startswith("send("):
+            advice = "its receivers take too little; nothing was sent"
+            return WaitTimeoutError(
+                f"{call}: the queue of node {rank} was at its limit all the time, because {advice}"
+            )
+        if call.startswith(_RECEIVING):
+            return WaitTimeoutError(f"{call}: no such message came to node {rank} in that time")
+        return WaitTimeoutError(
+            f"{call}: not all {size} nodes came in that time; node {rank} still takes part"
+        )
+    if name == "SPC_EBUSY":
+        advice = "collective calls of one node must come one after another"
+        return SpcommError(
+            f"{call}: another thread of node {rank} is inside a collective operation; {advice}"
+        )
+    if name == "SPC_ECLOSED":
+        return SpcommError(
+            f"{call}: node {rank} has called close(), after which nothing can be sent or received"
+        )
+    if name == "SPC_EFORKED":
+        advice = "Let the node itself communicate, and pass results to it by other means"
+        return SpcommError(f"{call}: this process was forked by node {rank} and is not a node. {advice}.")
+    if name == "SPC_EVERSION":
+        advice = "Install the same version for the launcher and for all nodes"
+        return VersionError(f"{call}: the run was started by another version of spcomm. {advice}.")
+    if name == "SPC_ELIMIT":
+        return SpcommError(
+            f"{call}: eight fuzzy barriers are open already, the most that may be; wait for one first"
+        )
+    if name == "SPC_EFORMAT":
+        return SpcommError(f"{call}: {message}")
+    return SpcommError(f"{call}: {message} ({name})")
+
+
+# ---- mismatches
+
+
+_KINDS = {
+    1: "an int",
+    2: "a float",
+    3: "a bool",
+    4: "an array",
+    5: "a tuple",
+    6: "a complex",
+    7: "a NumPy scalar",
+}
+_TYPES = "int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64".split()
+_OPERATORS = ("global_sum", "global_min", "global_max")
+
+
+def _type_name(number: int, char: int) -> str:
+    if char:
+        import numpy as np
+
+        return np.dtype(chr(char)).name
+    return _TYPES[number - 3] if 3 <= number < 3 + len(_TYPES) else "numbers"
+
+
+def _worded(signature: "tuple[int, ...]") -> str:
+    operation, operator, number, _fields, length, layout, char = signature
+    if operation == 1:
+        return "barrier()"
+    if operation == 2:
+        return "fuzzy_barrier()"
+    name = _OPERATORS[operator] if operator < len(_OPERATORS) else "a collective operation"
+    kind = layout >> 56
+    text = f"{name}() of {_KINDS.get(kind, 'a value')}"
+    if kind in (4, 7):
+        text += f" of {_type_name(number, char)}"
+    return text + (f", {length} bytes" if kind in (4, 5) else "")
+
+
+def _ranks(ranks: "list[int]") -> str:
+    runs: list[list[int]] = []
+    for rank in ranks:
+        if runs and runs[-1][1] == rank - 1:
+            runs[-1][1] = rank
+        else:
+            runs.append([rank, rank])
+    text = ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+    return f"node {text}" if len(ranks) == 1 else f"nodes {text}"
+
+
+def mismatch(call: str, rank: int, called: "dict[int, tuple[int, ...]]") -> MismatchError:
+    """`called`: what each node called, as (operation, operator, type, fields, length, layout, char)."""
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for node, signature in called.items():
+        groups.setdefault(signature, []).append(node)
+    advice = (
+        "All nodes must call the same operations in the same order, with values of the same type and shape."
+    )
+    if len(groups) < 2:
+        other = _worded(*groups) if groups else "another operation"
+        return MismatchError(
+            f"{call}: node {rank} has left {other} before its end. Finish that first, by the same call again."
+        )
+    texts = [_worded(signature) for signature in groups]
+    lines = []
+    for text, nodes in zip(texts, groups.values(), strict=True):
+        again = " (of another shape, or made of other types)" if texts.count(text) > 1 else ""
+        lines.append(f"  {_ranks(nodes)}: {text}{again}")
+    return MismatchError("\n".join([f"{call}: the nodes called different operations:", *lines, advice]))
+
+
+# ---- startup
+
+
+def wrong_nodes(argument: str, value: object, allowed: str) -> ConfigError:
+    return ConfigError(f"startup({argument}={shown(value)}): {allowed}")
+
+
+def bad_seed(value: object, error: Exception) -> Exception:
+    return type(error)(
+        f"rng(seed={shown(value)}): a seed is an int, 0 or more, or a sequence of them ({error})"
+    )
+
+
+def needs_launcher(argument: str, value: int) -> ConfigError:
+    start = f"start it with `spcomm run -n {value} {_program()}`, and call startup() without numbers"
+    return ConfigError(f"startup({argument}={value}): this run has 1 node; {start}")

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: MIT
+# cython: autotestdict=False, auto_pickle=False
+"""Sending and receiving, underneath the methods of `Comm`: arguments, codec and core put together.
+
+Each call tries first with the interpreter's lock held, which is cheapest when there is something to do, and gives
+it up only to wait or to copy much. No lock of the core is held while Python code runs.
+"""
+
+from libc.stdint cimport int32_t, int64_t
+
+from spcomm._core.arguments cimport NOBODY, Targets, find_targets, send_tag, source_from, tag_or_any
+from spcomm._core.arrays cimport NOGIL_BYTES, Encoded, check_out, receive_into
+from spcomm._core.codec cimport decode, encode
+from spcomm._core.handle cimport Handle, deadline_of, fail
+from spcomm._core.libspc cimport (
+    SPC_CONTEXT_USER,
+    SPC_EAGAIN,
+    SPC_OK,
+    spc_comm_poll_recv,
+    spc_comm_recv,
+    spc_comm_send,
+    spc_comm_try_send,
+    spc_comm_usable,
+    spc_message_t,
+)
+
+from spcomm._core import errors, names
+
+cdef extern from *:
+    """
+    /* A tuple subclass without a dict is filled in like a tuple: much cheaper than calling it. */
+    static PyObject *spcpy_new_triple(PyObject *type, PyObject *a, PyObject *b, PyObject *c) {
+        PyObject *triple = ((PyTypeObject *)type)->tp_alloc((PyTypeObject *)type, 3);
+        if (triple != NULL) {
+            PyTuple_SET_ITEM(triple, 0, Py_NewRef(a));
+            PyTuple_SET_ITEM(triple, 1, Py_NewRef(b));
+            PyTuple_SET_ITEM(triple, 2, Py_NewRef(c));
+        }
+        return triple;
+    }
+    """
+    object spcpy_new_triple(object type, object a, object b, object c)
+
+cdef object Message = names.Message
+cdef object send_call = errors.send_call
+cdef object recv_call = errors.recv_call
+
+
+cdef int transmit(Handle self, str name, object value, object dest, object tag,
+                  int64_t timeout_ns) except -1:
+    cdef Encoded encoded
+    cdef Targets targets
+    cdef int32_t number = send_tag(tag, name, "tag")
+    cdef object _targets = find_targets(self, dest, &targets, name)
+    cdef object _payload  # keeps alive what `encoded` points to; as _targets does for `targets`
+    cdef int status
+    if targets.count == 0:
+        status = spc_comm_usable(self.core)
+        return 0 if status == SPC_OK else fail(self, status, (send_call, name, dest, tag))
+    _payload = encode(value, &encoded, name)
+    status = SPC_EAGAIN
+    if encoded.payload.data_bytes < NOGIL_BYTES:
+        status = spc_comm_try_send(self.core, targets.ranks, targets.count, SPC_CONTEXT_USER, number,
+                                   &encoded.payload)
+    if status == SPC_EAGAIN:
+        with nogil:
+            status = spc_comm_send(self.core, targets.ranks, targets.count, SPC_CONTEXT_USER, number,
+                                   &encoded.payload, deadline_of(timeout_ns))
+    if status != SPC_OK:
+        fail(self, status, (send_call, name, dest, tag))
+    return 0
+
+
+cdef int receive(Handle self, str name, object source, object tag, int64_t timeout_ns,
+                 spc_message_t *message) except -1:
+    """Wait for a message. 0, or 1 if it is to come from PROC_NULL."""
+    cdef int32_t number = tag_or_any(tag, name, "tag")
+    cdef int32_t rank = source_from(self, source, name)
+    cdef int status
+    if rank == NOBODY:
+        status = spc_comm_usable(self.core)
+        return 1 if status == SPC_OK else fail(self, status, (recv_call, name, source, tag))
+    status = spc_comm_poll_recv(self.core, SPC_CONTEXT_USER, rank, number, message)
+    if status == SPC_EAGAIN:
+        with nogil:
+            status = spc_comm_recv(self.core, SPC_CONTEXT_USER, rank, number, deadline_of(timeout_ns),
+                                   message)
+    if status != SPC_OK:
+        fail(self, status, (recv_call, name, source, tag, timeout_ns))
+    return 0
+
+
+cdef object receive_data(Handle self, str name, object source, object tag, object out, int64_t timeout_ns,
+                         bint copy):
+    cdef spc_message_t message
+    if out is not None:
+        check_out(out)
+    if receive(self, name, source, tag, timeout_ns, &message) != 0:
+        return None
+    if out is not None:
+        return receive_into(self, &message, out)
+    return decode(self, &message, copy)
+
+
+cdef object as_message(Handle self, spc_message_t *message, bint copy):
+    cdef int32_t source = message.source
+    cdef int32_t tag = message.tag
+    return spcpy_new_triple(Message, decode(self, message, copy), source, tag)
+
+
+cdef int check_receive(Handle self, object source, object tag, object out) except -1:
+    """Before the first half of an exchange: is the second one in order?"""
+    source_from(self, source, "sendrecv")
+    tag_or_any(tag, "sendrecv", "recv_tag")
+    if out is not None:
+        check_out(out)
+    return 0

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: MIT
+from libc.stdint cimport int32_t, int64_t, uint64_t
+
+from spcomm._core.libspc cimport (
+    SPC_EFINISHED,
+    SPC_ELOST,
+    SPC_NODE_STARTING,
+    SPC_NO_DEADLINE,
+    spc_clock_deadline_ns,
+    spc_comm_culprit,
+    spc_comm_t,
+    spc_node_state_t,
+)
+
+
+cdef class Handle:
+    cdef spc_comm_t *core         # never NULL in an object that was made; closed, it refuses
+    cdef int32_t rank_number
+    cdef int32_t node_count
+    cdef int32_t *everyone        # 0 .. size - 1
+    cdef int32_t *the_others      # the same without rank
+    cdef object pending           # a reduction that was left in the middle, to be resumed
+    cdef object interruption      # the exception that a signal handler raised while this node waited
+    cdef bint abandoned           # its end is not to be announced
+    cdef object __weakref__
+
+
+cdef int raise_status(Handle handle, int status, object call, int32_t culprit, int state,
+                      int32_t reason) except -1
+cdef int64_t timeout_to_ns(object timeout, object call) except -2
+
+
+cdef inline int fail(Handle handle, int status, object call) except -1:
+    """Raise what a status other than SPC_OK means. `call` is its text, or a function and its arguments.
+
+    Inline, so that the culprit is asked for in the module that made the call.
+    """
+    cdef spc_node_state_t state = SPC_NODE_STARTING
+    cdef int32_t reason = 0
+    cdef int32_t culprit = -1
+    if status == SPC_ELOST or status == SPC_EFINISHED:
+        culprit = spc_comm_culprit(handle.core, &state, &reason)
+    return raise_status(handle, status, call, culprit, <int>state, reason)
+
+
+cdef inline uint64_t deadline_of(int64_t timeout_ns) noexcept nogil:
+    return SPC_NO_DEADLINE if timeout_ns < 0 else spc_clock_deadline_ns(timeout_ns)

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: MIT
+from typing import Any, Self
+
+from typing_extensions import disjoint_base
+
+FORKED: int
+NODES_MAX: int
+
+def now_ns() -> int: ...
+
+__pyx_capi__: dict[str, Any]
+
+@disjoint_base
+class Handle:
+    def __new__(cls, descriptor: int = ..., rank: int = ..., *more: Any, **named: Any) -> Self: ...

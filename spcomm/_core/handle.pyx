@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: MIT
+# cython: autotestdict=False, auto_pickle=False
+"""The node's hold on the C core: its life, its signals, and the gate that turns statuses into exceptions."""
+
+from libc.errno cimport errno
+from libc.math cimport isnan
+from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdlib cimport free, malloc
+
+from spcomm._core.libspc cimport (
+    SPC_EFORKED,
+    SPC_EINTERRUPTED,
+    SPC_EMISMATCH,
+    SPC_ENOMEM,
+    SPC_ESYSTEM,
+    SPC_NODES_MAX,
+    SPC_OK,
+    spc_clock_now_ns,
+    spc_comm_close,
+    spc_comm_create,
+    spc_comm_destroy,
+    spc_comm_mismatch,
+    spc_comm_options_t,
+    spc_comm_size,
+    spc_error_message,
+    spc_error_name,
+    spc_signature_t,
+)
+
+import os
+
+from spcomm._core import errors
+
+cdef extern from "Python.h":
+    int PyErr_CheckSignals() except -1
+    double PyFloat_AsDouble(object) except? -1.0
+
+cdef double FOREVER_S = 9.0e9  # close to the longest time that 64 bits hold in nanoseconds
+
+
+cdef int check_signals(void *argument) noexcept with gil:
+    """The core calls this in waiting threads, holding no lock. A signal handler that raises ends the wait.
+
+    Only the main thread runs signal handlers, so one place to keep its exception is enough.
+    """
+    cdef Handle handle = <Handle>argument
+    try:
+        PyErr_CheckSignals()
+    except BaseException as error:
+        handle.interruption = error
+        return 1
+    return 0
+
+
+cdef class Handle:
+    """What `Comm` is built on. Not public.
+
+    Parameters
+    ----------
+    descriptor : int
+        Of the segment; it may be closed afterwards.
+    rank : int
+        This node's.
+    """
+
+    def __cinit__(self, descriptor=None, rank=None, *_more, **_named):
+        cdef spc_comm_options_t options
+        cdef int status
+        if descriptor is None or rank is None:
+            raise TypeError(f"{type(self).__name__}(): a node gets its own from spcomm.startup()")
+        options.descriptor = descriptor
+        options.rank = rank
+        options.check = check_signals
+        options.check_argument = <void *>self
+        status = spc_comm_create(&options, &self.core)
+        if status != SPC_OK:
+            self.core = NULL
+            raise_status(self, status, f"startup() as node {rank}", -1, 0, 0)
+        self.rank_number = rank
+        self.node_count = <int32_t>spc_comm_size(self.core)
+        make_lists(self)
+
+    def __dealloc__(self):
+        # Arrays that lie in shared memory hold a reference to this object, so none is left. In a forked child
+        # closing does nothing.
+        if self.core != NULL and not self.abandoned:
+            spc_comm_close(self.core, 0)
+            spc_comm_destroy(self.core)
+        free(self.everyone)
+
+
+cdef int make_lists(Handle self) except -1:
+    cdef int32_t rank
+    self.everyone = <int32_t *>malloc(2 * self.node_count * sizeof(int32_t))
+    if self.everyone == NULL:
+        raise MemoryError
+    self.the_others = self.everyone + self.node_count
+    for rank in range(self.node_count):
+        self.everyone[rank] = rank
+        if rank != self.rank_number:
+            self.the_others[rank - (rank > self.rank_number)] = rank
+    return 0
+
+
+cdef int64_t timeout_to_ns(object timeout, object call) except -2:
+    """Seconds, or None, as nanoseconds; -1: for ever."""
+    cdef double seconds
+    if timeout is None:
+        return -1
+    if isinstance(timeout, (str, bytes)) or not hasattr(type(timeout), "__float__"):
+        raise errors.bad_timeout_type(call, timeout)
+    seconds = PyFloat_AsDouble(timeout)
+    if isnan(seconds) or seconds < 0:
+        raise errors.bad_timeout(call, timeout)
+    return -1 if seconds > FOREVER_S else <int64_t>(seconds * 1e9)
+
+
+cdef int raise_status(Handle handle, int status, object call, int32_t culprit, int state,
+                      int32_t reason) except -1:
+    cdef int number = errno
+    cdef object interruption
+    if status == SPC_EINTERRUPTED:
+        interruption, handle.interruption = handle.interruption, None
+        raise interruption
+    if status == SPC_ENOMEM:
+        raise MemoryError
+    if not isinstance(call, str):
+        call = call[0](*call[1:])
+    if status == SPC_ESYSTEM:
+        raise OSError(number, f"{call}: {os.strerror(number)}")
+    if status == SPC_EMISMATCH:
+        raise errors.mismatch(call, handle.rank_number, called(handle))
+    raise errors.failure(
+        spc_error_name(status).decode(),
+        spc_error_message(status).decode(),
+        call,
+        handle.rank_number,
+        handle.node_count,
+        culprit,
+        state,
+        reason,
+    )
+
+
+cdef dict called(Handle handle):
+    """What every node called, as far as that is known: rank -> the fields of its signature."""
+    cdef spc_signature_t found
+    cdef uint64_t phase
+    cdef int32_t rank
+    cdef dict signatures = {}
+    for rank in range(handle.node_count):
+        if spc_comm_mismatch(handle.core, rank, &found, &phase):
+            signatures[rank] = (found.operation, found.op, found.type, found.field_count, found.length_bytes,
+                                found.layout, found.root)
+    return signatures
+
+
+def now_ns():
+    """The clock that all nodes of a machine share, in nanoseconds."""
+    return spc_clock_now_ns()
+
+
+# For the modules that are Python.
+FORKED = SPC_EFORKED
+NODES_MAX = SPC_NODES_MAX

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: MIT
+"""What Cython sees of the C core. The headers are the contract; this only repeats their declarations."""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+
+
+cdef extern from "base/spc_error.h" nogil:
+    enum:
+        SPC_OK
+        SPC_EINVAL
+        SPC_ENOMEM
+        SPC_ESYSTEM
+        SPC_EAGAIN
+        SPC_ETIMEDOUT
+        SPC_EINTERRUPTED
+        SPC_ELOST
+        SPC_EFINISHED
+        SPC_EMISMATCH
+        SPC_ECLOSED
+        SPC_EFORKED
+        SPC_EWIDE
+    const char *spc_error_name(int status)
+    const char *spc_error_message(int status)
+
+
+cdef extern from "base/spc_clock.h" nogil:
+    uint64_t SPC_NO_DEADLINE
+    uint64_t spc_clock_now_ns()
+    uint64_t spc_clock_deadline_ns(int64_t timeout_ns)
+
+
+cdef extern from "base/spc_platform.h" nogil:
+    enum:
+        SPC_FEATURE_memfd
+        SPC_FEATURE_futex
+        SPC_FEATURE_pidfd
+        SPC_FEATURE_eventfd
+        SPC_FEATURE_vm_readv
+        SPC_FEATURE_wipe_on_fork
+    uint32_t spc_platform_features(uint32_t disabled)
+    double spc_platform_cores()
+
+
+cdef extern from "segment/spc_config.h" nogil:
+    enum:
+        SPC_NODES_MAX
+    ctypedef struct spc_config_t:
+        uint32_t nodes
+        uint32_t features
+        uint32_t slots
+        uint32_t fanin
+        uint64_t ring_bytes
+        uint64_t arena_bytes
+        uint64_t scratch_bytes
+        uint64_t queue_limit_bytes
+        uint32_t shared_cores
+        uint32_t sleep_at_once
+    int spc_config_complete(spc_config_t *config)
+
+
+cdef extern from "segment/spc_segment.h" nogil:
+    enum:
+        SPC_REGION_STATUS
+    ctypedef struct spc_segment_plan_t:
+        spc_config_t config
+    ctypedef struct spc_segment_t:
+        unsigned char *base
+        uint64_t size_bytes
+        const spc_config_t *config
+    int spc_segment_create(const spc_segment_plan_t *plan, int *descriptor, uint64_t *size_bytes)
+    int spc_segment_attach(spc_segment_t *segment, int descriptor)
+    void spc_segment_detach(spc_segment_t *segment)
+    void *spc_segment_part(const spc_segment_t *segment, int region, uint32_t index)
+
+
+cdef extern from "segment/spc_status.h" nogil:
+    ctypedef enum spc_node_state_t:
+        SPC_NODE_STARTING
+        SPC_NODE_LIVE
+        SPC_NODE_FINISHED
+        SPC_NODE_DIED
+    ctypedef struct spc_status_shared_t:
+        uint32_t nodes
+    spc_node_state_t spc_status_state(const spc_status_shared_t *status, uint32_t rank)
+
+
+cdef extern from "message/spc_format.h" nogil:
+    enum:
+        SPC_INLINE_BYTES
+        SPC_META_MAX
+        SPC_ANY_SOURCE
+        SPC_ANY_TAG
+        SPC_TAG_MAX
+        SPC_FORMAT_RAW
+        SPC_FORMAT_BYTES
+        SPC_FORMAT_NONE
+        SPC_FORMAT_BOOL
+        SPC_FORMAT_INT64
+        SPC_FORMAT_FLOAT64
+        SPC_FORMAT_STR
+        SPC_FORMAT_SIMTIME
+        SPC_FORMAT_ARRAY
+        SPC_FORMAT_TUPLE
+        SPC_FORMAT_PICKLE
+        SPC_STORED_INLINE
+        SPC_STORED_RING
+        SPC_STORED_ARENA
+        SPC_STORED_HEAP
+    ctypedef struct spc_array_meta_t:
+        char byte_order
+        char kind
+        uint8_t dimensions
+        uint8_t fortran
+        uint16_t dtype_length
+        uint16_t reserved
+        uint32_t item_bytes
+        uint32_t type_number
+    ctypedef struct spc_payload_t:
+        const void *meta
+        const void *data
+        uint64_t data_bytes
+        uint16_t meta_bytes
+        uint8_t format
+    ctypedef struct spc_message_t:
+        unsigned char *bytes
+        uint64_t length_bytes
+        uint64_t arrival
+        void *handle
+        int32_t source
+        int32_t tag
+        uint16_t context
+        uint16_t meta_bytes
+        uint8_t format
+        uint8_t storage
+        uint8_t sole
+    unsigned char *spc_message_data(const spc_message_t *message)
+    uint64_t spc_message_data_bytes(const spc_message_t *message)
+
+
+cdef extern from "reduce/spc_ops.h" nogil:
+    enum:
+        SPC_FIELDS_MAX
+        SPC_SUM
+        SPC_MIN
+        SPC_MAX
+        SPC_TYPE_NONE
+        SPC_TYPE_INT
+        SPC_TYPE_WIDE
+        SPC_TYPE_INT8
+        SPC_TYPE_INT16
+        SPC_TYPE_INT32
+        SPC_TYPE_INT64
+        SPC_TYPE_UINT8
+        SPC_TYPE_UINT16
+        SPC_TYPE_UINT32
+        SPC_TYPE_UINT64
+        SPC_TYPE_FLOAT32
+        SPC_TYPE_FLOAT64
+        SPC_TYPE_COUNT
+    ctypedef struct spc_field_t:
+        uint32_t type
+        uint32_t count
+
+
+cdef extern from "reduce/spc_reduce.h" nogil:
+    enum:
+        SPC_FUZZY_MAX
+        SPC_OPERATION_BARRIER
+        SPC_OPERATION_FUZZY
+        SPC_OPERATION_REDUCE
+        SPC_OPERATION_GATHER
+    ctypedef struct spc_signature_t:
+        uint64_t length_bytes
+        uint64_t layout
+        uint32_t root
+        uint8_t operation
+        uint8_t op "operator"
+        uint8_t type
+        uint8_t field_count
+
+
+cdef extern from "spc_comm.h" nogil:
+    ctypedef struct spc_comm_t:
+        pass
+    enum:
+        SPC_CONTEXT_USER
+        SPC_CONTEXT_INTERNAL
+    ctypedef struct spc_comm_options_t:
+        int descriptor
+        uint32_t rank
+        int (*check)(void *argument) noexcept
+        void *check_argument
+
+    int spc_comm_plan(const spc_config_t *config, spc_segment_plan_t *plan)
+    void spc_comm_mark_ended(const spc_segment_t *segment, uint32_t rank, spc_node_state_t state,
+                             int32_t reason)
+
+    int spc_comm_create(const spc_comm_options_t *options, spc_comm_t **comm)
+    int spc_comm_close(spc_comm_t *comm, uint64_t deadline_ns)
+    void spc_comm_destroy(spc_comm_t *comm)
+    uint32_t spc_comm_rank(const spc_comm_t *comm)
+    uint32_t spc_comm_size(const spc_comm_t *comm)
+    const spc_config_t *spc_comm_config(const spc_comm_t *comm)
+    int32_t spc_comm_culprit(const spc_comm_t *comm, spc_node_state_t *state, int32_t *reason)
+    int spc_comm_usable(const spc_comm_t *comm)
+
+    int spc_comm_send(spc_comm_t *comm, const int32_t *destinations, uint32_t destination_count,
+                      uint16_t context,
+                      int32_t tag, const spc_payload_t *payload, uint64_t deadline_ns)
+    int spc_comm_try_send(spc_comm_t *comm, const int32_t *destinations, uint32_t destination_count,
+                          uint16_t context, int32_t tag, const spc_payload_t *payload)
+    int spc_comm_try_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag,
+                          spc_message_t *message)
+    int spc_comm_poll_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag,
+                           spc_message_t *message)
+    int spc_comm_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, uint64_t deadline_ns,
+                      spc_message_t *message)
+    int spc_comm_take(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, spc_message_t *message)
+    int spc_comm_probe(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, uint64_t deadline_ns,
+                       int32_t *found_source, int32_t *found_tag, uint64_t *length_bytes)
+    int spc_comm_poll(spc_comm_t *comm, uint16_t context, uint64_t *waiting)
+    void spc_message_release(spc_comm_t *comm, spc_message_t *message)
+    int spc_comm_put_back(spc_comm_t *comm, spc_message_t *message)
+    void spc_comm_release_stored(spc_comm_t *comm, int storage, void *handle)
+
+    int spc_comm_collective(spc_comm_t *comm, const spc_signature_t *signature, const spc_field_t *fields,
+                            const void *value, uint64_t length_bytes, void *result, uint64_t deadline_ns)
+    int spc_comm_collective_poll(spc_comm_t *comm, const spc_signature_t *signature,
+                                 const spc_field_t *fields,
+                                 const void *value, uint64_t length_bytes, void *result)
+    void spc_comm_contribution(const spc_comm_t *comm, uint32_t rank, const void **bytes,
+                               uint64_t *length_bytes)
+    bint spc_comm_mismatch(const spc_comm_t *comm, uint32_t rank, spc_signature_t *signature, uint64_t *phase)
+    int spc_comm_fuzzy_enter(spc_comm_t *comm, uint64_t *phase)
+    int spc_comm_fuzzy_done(spc_comm_t *comm, uint64_t phase)
+    int spc_comm_fuzzy_wait(spc_comm_t *comm, uint64_t phase, uint64_t deadline_ns)

@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: MIT
+from spcomm._core.collectives cimport Collectives
+
+
+cdef class Messages(Collectives):
+    pass

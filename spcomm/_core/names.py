@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: MIT
+"""The small public things that are plain Python: constants, and the tuples that calls return."""
+
+from typing import Any, NamedTuple
+
+
+class Constant(int):
+    """A number with a name: `ANY`, `ALL`, `OTHERS` or `PROC_NULL`.
+
+    They are ints, so that they can be kept in lists and arrays beside ranks. Their values are far away from -1 on
+    purpose: a rank that is wrong by one must not mean "any node".
+    """
+
+    _name: str
+
+    def __new__(cls, value: int, name: str) -> "Constant":
+        self = super().__new__(cls, value)
+        self._name = name
+        return self
+
+    def __repr__(self) -> str:
+        return self._name
+
+    __str__ = __repr__
+
+    def __reduce__(self) -> str:
+        return self._name
+
+
+ANY = Constant(-101, "ANY")
+ALL = Constant(-102, "ALL")
+OTHERS = Constant(-103, "OTHERS")
+PROC_NULL = Constant(-104, "PROC_NULL")
+
+
+class Message(NamedTuple):
+    """A received message: what was sent, by whom, with which tag.
+
+    Attributes
+    ----------
+    data : object
+        What was sent. None in what `Comm.probe` returns.
+    source : int
+        The rank of the sender, or `PROC_NULL`.
+    tag : int
+        The tag it was sent with.
+
+    Examples
+    --------
+    >>> import spcomm
+    >>> comm = spcomm.startup()
+    >>> comm.send("hello", dest=comm.rank, tag=7)
+    >>> data, source, tag = comm.recv_message()
+    >>> data, source == comm.rank, tag
+    ('hello', True, 7)
+    """
+
+    data: Any
+    source: int
+    tag: int
+
+
+class NodeLayout(NamedTuple):
+    """Where one node lives: a line of Table 1 of the SpeedesComm paper.
+
+    Attributes
+    ----------
+    rank : int
+        Its number in the run, from 0 (the paper: node id).
+    box : int
+        The number of its machine, from 0.
+    local_rank : int
+        Its number within its box, from 0 (the paper: local node id).
+    local_zero : int
+        The rank of the node whose local rank in that box is 0.
+    """
+
+    rank: int
+    box: int
+    local_rank: int
+    local_zero: int

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: MIT
+# For the other compiled modules: nothing here is called from Python.
+from typing import Any
+
+from typing_extensions import disjoint_base
+
+__pyx_capi__: dict[str, Any]
+
+@disjoint_base
+class Item:
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+
+@disjoint_base
+class Reduction:
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+    def run(self) -> Any: ...

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: MIT
+"""The command line of `spcomm bench`."""
+
+import argparse
+import json
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from typing import TextIO
+
+from spcomm.bench import peers
+from spcomm.bench.measure import Plan, measure
+from spcomm.bench.report import Report
+from spcomm.bench.rows import Row, benchmarks, summary
+
+ROUNDS, SECONDS, LIMIT = 7, 0.25, 330.0
+QUICK_ROUNDS, QUICK_SECONDS, QUICK_LIMIT = 3, 0.06, 50.0
+MOST_NODES = 1024
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run `spcomm bench`. Returns the exit code: 1 if something failed, never because something was slow."""
+    options = parser().parse_args(arguments)
+    rows = chosen_rows(options.names, options.nodes)
+    contenders = [peers.spcomm(), *(peers.PEERS[name]() for name in options.peers)]
+    plan = Plan(
+        rows,
+        contenders,
+        rounds=options.rounds or (QUICK_ROUNDS if options.quick else ROUNDS),
+        seconds=QUICK_SECONDS if options.quick else SECONDS,
+        limit=QUICK_LIMIT if options.quick else LIMIT,
+    )
+    signal.signal(signal.SIGTERM, interrupt)
+    progress = Progress()
+    results = measure(plan, progress)
+    progress.clear()
+    report = Report(rows, contenders, results)
+    print(report.text())
+    if options.json:
+        json.dump(report.json(), options.json, indent=1)
+        options.json.close()
+    if results.interrupted:
+        return 130
+    return 1 if results.failures else 0
+
+
+def chosen_rows(names: Sequence[str], nodes: tuple[int, ...] | None) -> list[Row]:
+    """The rows of the benchmarks named, at the node counts given or at each benchmark's own."""
+    known = benchmarks()
+    chosen = known if not names or "all" in names else {name: known[name] for name in known if name in names}
+    return [row for module in chosen.values() for row in module.rows(nodes or module.NODES)]
+
+
+def parser() -> argparse.ArgumentParser:
+    known = benchmarks()
+    lines = [f"  {name:10} {summary(module)}" for name, module in known.items()]
+    result = argparse.ArgumentParser(
+        prog="spcomm bench",
+        description="Measure spcomm beside its peers, mpi4py on Open MPI and on MPICH, in the same run.",
+        epilog="\n".join(["benchmarks:", *lines, "  all        all of them, in one table (default)"])
+        + f"\n\nThe peers come with: {peers.INSTALL}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    result.add_argument(
+        "names",
+        nargs="*",
+        metavar="BENCHMARK",
+        type=one_of("benchmark", [*known, "all"]),
+        help="what to measure",
+    )
+    result.add_argument("--nodes", type=node_counts, metavar="N,N", help="numbers of nodes, such as 2,8,32")
+    result.add_argument(
+        "--json", metavar="FILE", type=new_file, help="also write everything that was measured to FILE"
+    )
+    result.add_argument("--quick", action="store_true", help="all in less than a minute, and noisier")
+    result.add_argument(
+        "--rounds", type=rounds, metavar="N", help=f"rounds (default {ROUNDS}; quick {QUICK_ROUNDS})"
+    )
+    result.add_argument(
+        "--peers",
+        type=peer_names,
+        default=list(peers.PEERS),
+        metavar="NAMES",
+        help=f"which peers, separated by commas: {', '.join(peers.PEERS)}, or none (default: all that are installed)",
+    )
+    return result
+
+
+def one_of(kind: str, names: Sequence[str]) -> Callable[[str], str]:
+    def check(text: str) -> str:
+        if text not in names:
+            raise argparse.ArgumentTypeError(f"no {kind} {text!r}; there are: {', '.join(names)}")
+        return text
+
+    return check
+
+
+def node_counts(text: str) -> tuple[int, ...]:
+    counts = [int(part) if part.strip().isdecimal() else 0 for part in text.split(",")]
+    if not all(2 <= count <= MOST_NODES for count in counts):
+        message = f"{text!r} is not a list of node counts from 2 to {MOST_NODES}, such as 2,8,32"
+        raise argparse.ArgumentTypeError(message)
+    return tuple(dict.fromkeys(counts))
+
+
+def new_file(text: str) -> TextIO:
+    """Opened before anything is measured: a wrong name must not cost minutes."""
+    try:
+        return open(text, "w", encoding="utf-8")
+    except OSError as error:
+        raise argparse.ArgumentTypeError(f"cannot write {text!r}: {error.strerror}") from error
+
+
+def rounds(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 1000:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of rounds from 1 to 1000")
+    return int(text)
+
+
+def peer_names(text: str) -> list[str]:
+    if text == "none":
+        return []
+    return [one_of("peer", list(peers.PEERS))(part.strip()) for part in text.split(",")]
+
+
+def interrupt(*_: object) -> None:
+    """TERM ends what runs and shows what was measured, as Ctrl-C does."""
+    raise KeyboardInterrupt
+
+
+class Progress:
+    """One line on stderr: at a terminal it is overwritten, elsewhere each round leaves nothing behind."""
+
+    def __init__(self) -> None:
+        self.terminal = sys.stderr.isatty()
+
+    def __call__(self, text: str) -> None:
+        if self.terminal:
+            print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+
+    def clear(self) -> None:
+        if self.terminal:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

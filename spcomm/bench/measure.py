@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: MIT
+"""The rounds: every group of rows, every contender in turn, in another order each round.
+
+Rows that need the same nodes share one start of the programs, so that a slow start does not eat the time. In a
+round the contenders follow each other within seconds, so what disturbs the machine for longer disturbs them all.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic, perf_counter
+
+from spcomm.bench.neighbours import Neighbours
+from spcomm.bench.peers import PROGRAMS, Contender
+from spcomm.bench.rows import Row
+
+TIMEOUT = 60.0  # seconds for one start of the programs; none needs a tenth of it
+LAUNCH = "launch"
+
+
+class ProgramFailed(Exception):
+    """A contender's program failed; the text is one line on why."""
+
+
+@dataclass
+class Results:
+    """`times[key][contender]` has one list of batch times, in seconds per operation, for each round."""
+
+    times: dict[str, dict[str, list[list[float]]]] = field(default_factory=dict)
+    failures: dict[tuple[str, str], str] = field(default_factory=dict)
+    rounds: int = 0
+    interrupted: bool = False
+    others: float | None = None  # cores that other programs kept busy meanwhile
+
+    def add(self, key: str, contender: str, batches: list[float]) -> None:
+        self.times.setdefault(key, {}).setdefault(contender, []).append(batches)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to run: rows, contenders (spcomm first), how many rounds, for how long each work, and in total."""
+
+    rows: Sequence[Row]
+    contenders: Sequence[Contender]
+    rounds: int
+    seconds: float
+    limit: float
+
+
+def measure(plan: Plan, tell: Callable[[str], None]) -> Results:
+    """Run the rounds. Stops early when another round would not fit into the limit, or at Ctrl-C."""
+    results, begin, longest = Results(), monotonic(), 0.0
+    neighbours = Neighbours()
+    groups = grouped(plan.rows)
+    try:
+        for number in range(plan.rounds):
+            if number and monotonic() - begin + longest > plan.limit:
+                tell(f"stopped after {number} of {plan.rounds} rounds: the limit is {plan.limit:.0f} s")
+                break
+            start = monotonic()
+            for position, group in enumerate(groups):
+                where = f"{group[0].title}" + (f" and {len(group) - 1} more" if len(group) > 1 else "")
+                tell(f"round {number + 1} of {plan.rounds}, {position + 1} of {len(groups)}: {where}")
+                one_group(group, turned(plan.contenders, number), plan.seconds, results)
+            longest = max(longest, monotonic() - start)
+            results.rounds += 1
+    except KeyboardInterrupt:
+        results.interrupted = True
+    results.others = neighbours.cores()
+    return results
+
+
+def grouped(rows: Sequence[Row]) -> list[list[Row]]:
+    """Rows that one start of the programs can measure, in the order of their first row.
+
+    A row that only differs in its environment follows the one it is compared with, within the same round.
+    """
+    groups: dict[object, list[Row]] = {}
+    for row in rows:
+        alone = row.key if row.work == LAUNCH else None
+        key = (row.nodes, row.computing, tuple(sorted(row.environment.items())), row.peers, alone)
+        groups.setdefault(key, []).append(row)
+    return list(groups.values())
+
+
+def turned(contenders: Sequence[Contender], number: int) -> list[Contender]:
+    """A B C, then B C A, then C A B."""
+    shift = number % len(contenders)
+    return [*contenders[shift:], *contenders[:shift]]
+
+
+def one_group(
+    group: Sequence[Row], contenders: Sequence[Contender], seconds: float, results: Results
+) -> None:
+    """Measure the rows of one group with each contender. One that failed is not tried again."""
+    with computing(group[0].computing):
+        for contender in contenders:
+            ours = contender.library == "spcomm"
+            failed = (group[0].key, contender.name) in results.failures
+            if contender.missing or failed or not (ours or group[0].peers):
+                continue
+            try:
+                for key, batches in one_start(group, contender, seconds).items():
+                    results.add(key, contender.name, batches)
+            except ProgramFailed as error:
+                results.failures |= {(row.key, contender.name): str(error) for row in group}
+
+
+def one_start(group: Sequence[Row], contender: Contender, seconds: float) -> dict[str, list[float]]:
+    """Start the contender's program once; batch times by the rows' keys."""
+    nodes, environment = group[0].nodes, group[0].environment
+    if group[0].work == LAUNCH:
+        spent, output = run(contender, nodes, "meet", [], environment)
+        if output.split() != [str(nodes)]:
+            raise ProgramFailed(f"{nodes} nodes should have met, it said {output.strip()!r}")
+        return {group[0].key: [spent]}
+    orders = [{"key": row.key, "work": row.work, "parameters": row.parameters} for row in group]
+    with tempfile.TemporaryDirectory(prefix="spcomm-bench-") as folder:
+        path = Path(folder, "results.json")
+        run(contender, nodes, "works", [str(path), str(seconds), json.dumps(orders)], environment)
+        return json.loads(path.read_text(encoding="utf-8"))
+
+
+def run(
+    contender: Contender, nodes: int, program: str, arguments: list[str], environment: dict[str, str]
+) -> tuple[float, str]:
+    """Run a program to its end: seconds from start to finish, and what it printed."""
+    command = contender.start(nodes, program, arguments)
+    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
+        begin = perf_counter()
+        try:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=errors,
+                env=os.environ | contender.environment | environment,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise ProgramFailed(f"cannot start {command[0]}: {error.strerror}") from error
+        try:
+            code = process.wait(TIMEOUT)
+        except subprocess.TimeoutExpired:
+            raise ProgramFailed(f"not finished after {TIMEOUT:.0f} s") from None
+        finally:
+            end(process)
+        spent = perf_counter() - begin
+        output.seek(0)
+        errors.seek(0)
+        if code != 0:
+            raise ProgramFailed(f"exit code {code}: {last_line(errors.read())}")
+        return spent, output.read()
+
+
+def end(process: subprocess.Popen) -> None:
+    """End a launcher that still runs; TERM lets it end its nodes."""
+    if process.poll() is not None:
+        return
+    process.send_signal(signal.SIGTERM)
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(5)
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if any(character.isalnum() for character in line)]
+    return lines[-1][:200] if lines else "(it said nothing)"
+
+
+@contextmanager
+def computing(count: int) -> Iterator[None]:
+    """So many processes that compute all the time, while the block runs."""
+    command = [sys.executable, str(PROGRAMS / "compute.py"), str(os.getpid())]
+    processes = [subprocess.Popen(command) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()

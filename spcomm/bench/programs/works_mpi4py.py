@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: MIT
+"""The works with mpi4py, each in the fastest way it has. `works_spcomm.py` has the same, in the same order."""
+
+import driver
+import numpy as np
+from mpi4py import MPI
+
+
+def array_pingpong(comm, count):
+    """An array of 8 bytes, there and back."""
+    if comm.rank == 0:
+        source = np.zeros(1)
+        for value in range(count):
+            source[0] = value
+            comm.Send(source, 1)
+            received = np.empty(1)
+            comm.Recv(received, 1)
+            check(received[0] == value, received, value)
+    elif comm.rank == 1:
+        for _ in range(count):
+            received = np.empty(1)
+            comm.Recv(received, 0)
+            comm.Send(received, 0)
+    return 2 * count
+
+
+def object_pingpong(comm, count):
+    """A small dict, there and back."""
+    if comm.rank == 0:
+        for value in range(count):
+            source = {"step": value, "mass": 0.5, "name": "particle"}
+            comm.send(source, 1)
+            received = comm.recv(None, 1)
+            check(received == source, received, source)
+    elif comm.rank == 1:
+        for _ in range(count):
+            received = comm.recv(None, 0)
+            comm.send(received, 0)
+    return 2 * count
+
+
+def written_pingpong(comm, count, size):
+    """An array of `size` bytes, written anew by each sender, there and back."""
+    received = None
+    if comm.rank == 0:
+        source = np.empty(size, np.uint8)
+        for value in range(count):
+            source.fill(value % 251)
+            comm.Send(source, 1)
+            received = np.empty(size, np.uint8)
+            comm.Recv(received, 1)
+            check(received[0] == received[-1] == value % 251, received, value)
+        check((received == source).all(), received, source)
+    elif comm.rank == 1:
+        source = np.empty(size, np.uint8)
+        for _ in range(count):
+            received = np.empty(size, np.uint8)
+            comm.Recv(received, 0)
+            source.fill(received[0])
+            comm.Send(source, 0)
+    return 2 * count
+
+
+def ring(comm, count):
+    """A small dict, once round all nodes."""
+    right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+    if comm.rank == 0:
+        for value in range(count):
+            source = {"lap": value, "mass": 0.5, "name": "particle"}
+            comm.send(source, right)
+            received = comm.recv(None, left)
+            check(received == source, received, source)
+    else:
+        for _ in range(count):
+            received = comm.recv(None, left)
+            comm.send(received, right)
+    return count * comm.size
+
+
+def barrier(comm, count):
+    """All nodes meet."""
+    for _ in range(count):
+        comm.Barrier()
+    return count
+
+
+def float_sum(comm, count):
+    """The sum of one float."""
+    rank, size = comm.rank, comm.size
+    ranks = size * (size - 1) // 2
+    source = np.zeros(1)
+    for value in range(count):
+        source[0] = rank + value
+        received = np.empty(1)
+        comm.Allreduce(source, received)
+        check(received[0] == ranks + size * value, received, value)
+    return count
+
+
+def check(right, received, sent):
+    if not right:
+        raise AssertionError(f"sent {sent!r}, received {received!r}")
+
+
+def share(value):
+    """Node 0's object, on every node."""
+    return comm.bcast(value)
+
+
+if __name__ == "__main__":
+    comm = MPI.COMM_WORLD
+    works = [array_pingpong, object_pingpong, written_pingpong, ring, barrier, float_sum]
+    driver.main(comm, comm.rank, share, {work.__name__: work for work in works})

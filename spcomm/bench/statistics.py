@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: MIT
+"""Medians, spreads and ratios. The machine is noisy: nothing here is an average."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One contender on one row: the median over the rounds of each round's median, and the range of those."""
+
+    median: float
+    low: float
+    high: float
+    rounds: tuple[float, ...]
+
+
+def summarise(rounds: Sequence[Sequence[float]]) -> Summary | None:
+    """Sum up measurements, one sequence of batch times for each round; rounds without any are left out."""
+    medians = tuple(statistics.median(batches) for batches in rounds if batches)
+    if not medians:
+        return None
+    return Summary(statistics.median(medians), min(medians), max(medians), medians)
+
+
+def best(summaries: Mapping[str, Summary | None]) -> str | None:
+    """Name of the contender with the smallest median."""
+    measured = {name: summary.median for name, summary in summaries.items() if summary is not None}
+    return min(measured, key=measured.__getitem__) if measured else None
+
+
+def ratio(ours: Summary | None, theirs: Summary | None) -> float | None:
+    """Our median over theirs: below 1 is faster."""
+    return ours.median / theirs.median if ours and theirs and theirs.median > 0 else None
+
+
+def ratio_range(ours: Summary | None, theirs: Summary | None) -> tuple[float, float] | None:
+    """Smallest and largest ratio within one round, where both were measured within seconds of each other."""
+    if not ours or not theirs or len(ours.rounds) != len(theirs.rounds):
+        return None
+    ratios = [mine / other for mine, other in zip(ours.rounds, theirs.rounds, strict=True)]
+    return min(ratios), max(ratios)

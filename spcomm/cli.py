@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: MIT
+"""The `spcomm` command: sub-commands, each imported when it is called."""
+
+import os
+import sys
+from collections.abc import Callable
+
+
+def main(arguments: "list[str] | None" = None) -> int:
+    """Entry point of `spcomm` and of `python -m spcomm`; returns or ends with the exit code."""
+    words = sys.argv[1:] if arguments is None else arguments
+    name = words[0] if words else "help"
+    entry = _COMMANDS.get(_ALIASES.get(name, name))
+    if entry is None:
+        return _unknown(name)
+    try:
+        return entry[0](words[1:])
+    except KeyboardInterrupt:
+        print("spcomm: interrupted by Ctrl-C (exit code 130)", file=sys.stderr)
+        return 130
+
+
+def _run(words: "list[str]") -> int:
+    from spcomm.launch.command import main as run
+
+    code = run(words)
+    if sys.stdout is not None:  # it is, when the launcher was started with its stdout closed
+        sys.stdout.flush()
+    # Everything is written and every process has ended; taking the interpreter apart would only cost time.
+    os._exit(code)
+
+
+def _demo(words: "list[str]") -> int:
+    from spcomm.demo import main as demo
+
+    return demo(words) or 0
+
+
+def _bench(words: "list[str]") -> int:
+    from spcomm.bench import main as bench
+
+    return bench(words) or 0
+
+
+def _version(_words: "list[str]") -> int:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        print(f"spcomm {version('spcomm')}")
+    except PackageNotFoundError:
+        print("spcomm (not installed)")
+    return 0
+
+
+def _help(_words: "list[str]") -> int:
+    print("usage: spcomm COMMAND [arguments]\n")
+    for name, (_call, text) in _COMMANDS.items():
+        print(f"  {name:<9}{text}")
+    print("\nspcomm COMMAND --help tells more.")
+    return 0
+
+
+def _unknown(name: str) -> int:
+    names = ", ".join(_COMMANDS)
+    if name.endswith(".py") or os.path.exists(name) or name in ("-n", "-np", "-m"):
+        hint = f"to run a program: spcomm run {' '.join(sys.argv[1:])}"
+    else:
+        hint = f"commands: {names}"
+    print(f"spcomm: no command {name!r}; {hint}", file=sys.stderr)
+    return 125
+
+
+_COMMANDS: "dict[str, tuple[Callable[[list[str]], int], str]]" = {
+    "run": (_run, "run a program as N cooperating nodes"),
+    "demo": (_demo, "three example programs on real input"),
+    "bench": (_bench, "measure spcomm and compare it with what else is installed"),
+    "version": (_version, "print the version"),
+    "help": (_help, "this text"),
+}
+_ALIASES = {"-h": "help", "--help": "help", "--version": "version", "-V": "version"}

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: MIT
+"""Which run this process belongs to, as its launcher told it.
+
+A node that the fork server made is told by a call (`join`); a node that was executed is told by its
+environment, ``SPCOMM_NODE="fd:rank:size:device:inode:launcher_pid"``. Whoever is told nothing is alone: a run
+of one node. This module imports neither NumPy nor the compiled core.
+"""
+
+import os
+from collections import namedtuple
+
+VARIABLE = "SPCOMM_NODE"
+REPORT_VARIABLE = "SPCOMM_REPORT"
+
+
+class Membership(namedtuple("Membership", "fd rank size device inode launcher_pid options")):
+    """The place of this process in a run.
+
+    `fd` is the descriptor of the shared segment (close-on-exec), `device` and `inode` identify the segment,
+    so that a descriptor that is something else by now is noticed. `options` holds what the launcher was told
+    about the run, by option name.
+    """
+
+    __slots__ = ()
+
+
+_joined: "Membership | None" = None
+_owner = 0
+
+
+def join(membership: Membership) -> None:
+    """Make this process a node: called by the fork server in the new process, before any code of the user."""
+    global _joined, _owner
+    _joined = membership
+    _owner = os.getpid()
+
+
+def membership() -> "Membership | None":
+    """The run this process belongs to, or None when it is alone.
+
+    A process that a node forked is not that node: it gets None. The first call in an executed node takes the
+    variable out of `os.environ`, so that programs which the node starts do not take its place.
+    """
+    global _joined, _owner
+    if _joined is not None:
+        return _joined if _owner == os.getpid() else None
+    text = os.environ.pop(VARIABLE, None)
+    report = os.environ.pop(REPORT_VARIABLE, None)
+    if text is None:
+        return None
+    found = _parse(text)
+    if found is None or not _is_segment(found):
+        return None
+    os.set_inheritable(found.fd, False)
+    join(found)
+    if report is not None:
+        _watch(report, found.rank)
+    return found
+
+
+def environment(member: Membership, report: int) -> "dict[str, str]":
+    """The variables that tell an executed program its place."""
+    return {VARIABLE: ":".join(str(value) for value in member[:6]), REPORT_VARIABLE: str(report)}
+
+
+def limits() -> "dict[str, tuple[int, int, int]]":
+    """(minimum, maximum, default) of each buffer size and tree parameter, by name."""
+    from spcomm._core import agent
+
+    return dict(agent.LIMITS)
+
+
+def _parse(text: str) -> "Membership | None":
+    fields = text.split(":")
+    if len(fields) != 6 or not all(field.isdecimal() for field in fields):
+        return None
+    fd, rank, size, device, inode, launcher = map(int, fields)
+    return Membership(fd, rank, size, device, inode, launcher, {}) if rank < size else None
+
+
+def _is_segment(member: Membership) -> bool:
+    try:
+        found = os.fstat(member.fd)
+    except OSError:
+        return False
+    return (found.st_dev, found.st_ino) == (member.device, member.inode)
+
+
+def _watch(text: str, rank: int) -> None:
+    """Let the launcher know of an uncaught exception (see `launch.report`)."""
+    if not text.isdecimal():
+        return
+    from spcomm.launch import report
+
+    try:
+        report.watch(int(text), rank)
+    except OSError:
+        pass  # the descriptor is gone: the exit status alone tells, then

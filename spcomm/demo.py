@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: MIT
+"""`spcomm demo`: three example programs on real input, each checked against a computation on one node."""
+
+import argparse
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from time import perf_counter
+
+NODES = 8
+MOST_NODES = 64  # what the examples' inputs are good for
+
+
+def examples_dir() -> Path:
+    """The folder of the example programs: of the installed package, or of the checkout.
+
+    Raises
+    ------
+    FileNotFoundError
+        If neither is there.
+    """
+    package = Path(__file__).resolve().parent
+    for folder in (package / "data" / "examples", package.parent / "examples"):
+        if (folder / "01_hello.py").is_file():
+            return folder
+    problem = f"no examples in {package / 'data'}: this installation of spcomm is incomplete; reinstall it"
+    raise FileNotFoundError(problem)
+
+
+def programs(files: Sequence[str]) -> list[tuple[str, str, list[str]]]:
+    """The demonstrations: title, file, arguments."""
+    return [
+        ("The words of some text files", "04_word_count.py", [os.path.abspath(file) for file in files]),
+        ("Heat on a plate, with a picture", "05_heat.py", []),
+        ("π, by adding up strips", "03_pi.py", []),
+    ]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run `spcomm demo`. Returns 0, or the exit code of the first example that failed."""
+    options = parser().parse_args(arguments)
+    try:
+        folder = examples_dir()
+    except FileNotFoundError as error:
+        print(f"spcomm demo: {error}", file=sys.stderr)
+        return 125
+    chosen = programs(options.files)
+    print(f"{len(chosen)} programs, each on {options.n} nodes of this machine. They are in {shorter(folder)}")
+    failures = {}
+    for title, name, words in chosen:
+        code = run(title, folder / name, options.n, words)
+        if code:
+            failures[name] = code
+    print()
+    if failures:
+        print(
+            "failed: " + ", ".join(f"{name} (exit code {code})" for name, code in failures.items()),
+            flush=True,
+        )
+        return next(iter(failures.values()))
+    print(f"all {len(chosen)} checked. Next: spcomm run -n 4 {shorter(folder / '01_hello.py')}")
+    return 0
+
+
+def run(title: str, path: Path, nodes: int, words: Sequence[str]) -> int:
+    """Run one example and say what is run, so that it can be typed again."""
+    command = ["run", "-n", str(nodes), "--no-label", str(path), *words]
+    print(
+        f"\n── {title}\n   spcomm run -n {nodes} {' '.join([shorter(path), *map(shorter, words)])}\n",
+        flush=True,
+    )
+    begin = perf_counter()
+    code = subprocess.run([sys.executable, "-m", "spcomm", *command]).returncode
+    print(f"({perf_counter() - begin:.2f} s from start to finish)", flush=True)
+    return code if code >= 0 else 128 - code
+
+
+def shorter(path: str | Path) -> str:
+    """The path from here, when that is shorter."""
+    relative = os.path.relpath(path)
+    return relative if len(relative) < len(str(path)) else str(path)
+
+
+def parser() -> argparse.ArgumentParser:
+    result = argparse.ArgumentParser(
+        prog="spcomm demo", description="Run three example programs; each checks itself against one node."
+    )
+    result.add_argument(
+        "-n", type=node_count, default=NODES, metavar="N", help=f"number of nodes (default {NODES})"
+    )
+    result.add_argument(
+        "files", nargs="*", metavar="FILE", help="texts to count the words of (default: own documents)"
+    )
+    return result
+
+
+def node_count(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= MOST_NODES:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of nodes from 1 to {MOST_NODES}")
+    return int(text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: MIT
+"""`spcomm run`: from the command line to the exit code."""
+
+import _signal
+import os
+import sys
+
+from spcomm.launch import options as command_line
+from spcomm.launch import plan as plans
+from spcomm.launch.options import Options, UsageError
+from spcomm.launch.process import WHERE_SIGNAL
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # the launcher does without importing typing
+    from typing import Any
+
+_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGTSTP")
+_DESCRIPTORS_EACH = 2  # of the launcher, per node
+_DESCRIPTORS_MORE = 64
+
+
+def main(arguments: list[str]) -> int:
+    """Run a program as nodes and return the exit code."""
+    _open_standard_streams()
+    signals = _watch_signals()
+    try:
+        options = command_line.parse(arguments)
+        if options.help:
+            command_line.show_help()
+            return 0
+        return _run(options, signals)
+    except UsageError as error:
+        _complain(str(error))
+        return error.code
+
+
+def _run(options: Options, signals: int) -> int:
+    plan = plans.resolve(options)
+    limit = _raise_descriptor_limit(options.nodes or 1)
+    # First thing, so that it starts while we read on.
+    from spcomm.launch.starter import Starter
+
+    starter = Starter(plan, options.preload, WHERE_SIGNAL, limit)
+    try:
+        return _supervise(options, plan, starter, signals)
+    except UsageError:
+        starter.kill()
+        starter.wait()
+        raise
+
+
+def _supervise(options: Options, plan: plans.Plan, starter: "Any", signals: int) -> int:
+    from spcomm.launch.stdin import Stdin
+    from spcomm.launch.supervisor import Supervisor
+
+    agent = _agent()
+    command_line.check_buffers(options, agent.LIMITS)
+    size = options.nodes or max(1, int(agent.cores()))
+    segment = _segment(agent, size, options)
+    labels = os.isatty(1) if options.label is None else options.label
+    supervisor = Supervisor(size, options.timeout, options.grace, labels, plan.kind != "executable")
+    _warn_if_stale()
+    return supervisor.run(starter, segment, signals, Stdin())
+
+
+def _agent() -> "Any":
+    try:
+        from spcomm._core import agent
+    except ImportError as error:
+        raise UsageError(
+            f"spcomm: the compiled core cannot be loaded ({error}); install it with: "
+            "python -m pip install . (in a checkout: python -m pip install -e .)"
+        ) from None
+    return agent
+
+
+def _segment(agent: "Any", size: int, options: Options) -> "Any":
+    from spcomm._core.errors import SpcommError
+
+    # To the core 0 means the default, and less than a page means none; to a user, 0 means none.
+    buffers = {name: value or 1 for name, value in options.buffers.items()}
+    try:
+        mask = agent.disable_mask(os.environ.get("SPCOMM_DISABLE", ""))
+        return agent.Segment(size, disable=mask, **buffers)
+    except MemoryError:
+        reason = "not enough memory"
+    except OSError as error:
+        reason = error.strerror or str(error)
+    except SpcommError as error:
+        raise UsageError(f"spcomm run: {error}") from None
+    raise UsageError(
+        f"spcomm run: no shared memory for {size} nodes ({reason}); try fewer nodes or smaller --ring, --arena"
+    )
+
+
+def _watch_signals() -> int:
+    """Signals become bytes in a pipe, for the event loop. Returns its end. What was ignored stays ignored."""
+    read, write = os.pipe()
+    os.set_blocking(read, False)
+    os.set_blocking(write, False)
+    _signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+    for name in _SIGNALS:
+        number = getattr(_signal, name, None)
+        if number is not None and _signal.getsignal(number) != _signal.SIG_IGN:
+            _signal.signal(number, _noted)
+    return read
+
+
+def _noted(*_arguments: object) -> None:
+    pass
+
+
+def _open_standard_streams() -> None:
+    """A launcher that was started without one of them must not take a pipe for it."""
+    for fd in (0, 1, 2):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+
+
+def _raise_descriptor_limit(nodes: int) -> tuple[int, int] | None:
+    """Make room for many nodes' pipes. Returns the limit that nodes get back; None: nothing changed."""
+    needed = nodes * _DESCRIPTORS_EACH + _DESCRIPTORS_MORE
+    if needed <= 256:
+        return None
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (min(needed, hard) if hard > 0 else needed, hard))
+        except (OSError, ValueError):
+            return None
+        return soft, hard
+    return None
+
+
+def _warn_if_stale() -> None:
+    from spcomm.launch.stale import newer_source
+
+    source = newer_source(sys.modules["spcomm"].__path__[0])
+    if source is not None:
+        _complain(f"spcomm: warning: {source} is newer than the compiled core; rebuild it: make build")
+
+
+def _complain(text: str) -> None:
+    os.write(2, (text + "\n").encode("utf-8", "backslashreplace"))

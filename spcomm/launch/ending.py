@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: MIT
+"""Makes the normal end of a forked Python process cheap, without making it another end.
+
+When Python finalises, it clears every module and frees all they held, then takes itself apart. In a forked node
+nearly all of that is memory shared with the warm process, so that the kernel has to copy each page only for it to be
+thrown away: with NumPy imported 2,600 pages and 5 of 6 milliseconds. Nothing of it can be seen from a program. So,
+when all threads are joined, all exit functions have run and the streams are flushed,
+
+1. modules which the *warm process* imported are taken out of `sys.modules`, and something that is never freed keeps
+   them alive. Everything that the program itself created or imported is finalised as usual: its globals are cleared,
+   its objects are collected, its files are flushed and closed (1,400 pages, 2 ms);
+2. once Python has cleared all modules, and the `sys` module as the last but one, nothing is left of the program, and
+   the process leaves by C's `exit` instead of taking the interpreter apart. What C libraries do at exit is done
+   (650 pages, 1 ms). With -X dev, and where the exit status is not known beforehand, Python takes itself apart.
+"""
+
+import atexit
+import gc
+import io
+import os
+import sys
+
+_BASIC = ("sys", "builtins")  # always finalised, last
+_CLEARED = (*_BASIC, "__main__")
+
+_kept: "dict[str, object]" = {}
+_armed_in = 0
+_status: "int | None" = None
+_exit = None
+
+
+def prepare() -> None:
+    """In the warm process, before it imports anything: exit functions run last in, first out."""
+    atexit.register(_spare)
+
+
+def seal() -> None:
+    """In the warm process, after its imports: the garbage collector never looks at what exists now."""
+    global _exit
+    if sys.implementation.name == "cpython" and not sys.flags.dev_mode:
+        import ctypes
+
+        _exit = ctypes.PyDLL(None).exit
+    _kept.update((name, module) for name, module in sys.modules.items() if name not in _CLEARED)
+    ring: list[object] = [_kept]
+    ring.append(ring)  # a cycle in the permanent generation: nothing ever frees it, or the modules behind it
+    del ring
+    gc.freeze()
+
+
+def arm() -> None:
+    """In a forked node: `_spare` is meant for this process."""
+    global _armed_in
+    _armed_in = os.getpid()
+
+
+def expect(status: int) -> None:
+    """The program has ended, and Python will exit with `status` unless its streams cannot be flushed."""
+    global _status
+    _status = status
+
+
+def _spare() -> None:
+    """The last exit function."""
+    if _armed_in != os.getpid():
+        return
+    modules = sys.modules
+    for name, module in list(modules.items()):
+        if name not in _kept and name not in _BASIC:
+            _flush_files(module)
+    for name, module in _kept.items():
+        if modules.get(name) is module:
+            del modules[name]
+    if _exit is not None and _status is not None and _streams_are_flushed():
+        sys.spcomm_last = _Last()  # the last name in sys, so the last to be cleared
+
+
+class _Last:
+    """Its end is the end of the process. It keeps what it needs: modules are empty by then."""
+
+    def __init__(self) -> None:
+        self._exit, self._status, self._getpid, self._pid = _exit, _status, os.getpid, _armed_in
+
+    def __del__(self) -> None:
+        if self._pid == self._getpid():
+            self._exit(self._status)
+
+
+def _streams_are_flushed() -> bool:
+    """Otherwise Python's own way to say so, and its exit status, are wanted."""
+    try:
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+    except Exception:
+        return False
+    return True
+
+
+def _flush_files(module: object) -> None:
+    """Write what open files of a module hold, in case the module outlives the end.
+
+    It does when something that the warm process imported refers to its functions, as numpy.set_printoptions makes it.
+    """
+    for value in list(getattr(module, "__dict__", {}).values()):
+        if isinstance(value, io.IOBase):
+            try:
+                value.flush()
+            except (OSError, ValueError):
+                pass  # closed, or a problem that Python meets again when it closes the file

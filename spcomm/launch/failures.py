@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: MIT
+"""Who failed first, and the sentence that says it.
+
+First is the node whose failure was *heard of* first: an exception is reported when it is raised, everything
+else when the node has ended. A `NodeLostError` is somebody else's failure as long as there is another one.
+Nothing that happens after the launcher has told nodes to end counts as a failure.
+"""
+
+from spcomm.launch import report
+from spcomm.launch.process import signal_name
+
+_KEPT = 1 << 20  # bytes of traceback kept of one node
+
+
+class Failure:
+    """How one node failed, as far as is known."""
+
+    def __init__(self, rank: int) -> None:
+        self.rank = rank
+        self.kind = b""  # of its report, if it made one
+        self.detail = ""
+        self.status: int | None = None  # as of os.waitpid
+        self.stopped = False  # it was ended by the launcher
+
+    @property
+    def code(self) -> int:
+        """The exit code of the run, if this failure was first."""
+        if self.status is not None and not self.stopped:
+            code = _code(self.status)
+            if code:
+                return code
+        return (
+            int(self.detail) if self.kind == report.EXITING else 130 if self.kind == report.INTERRUPTED else 1
+        )
+
+    def sentence(self) -> str:
+        """What happened to the node; the code is what the launcher exits with."""
+        if (
+            self.status is not None
+            and not self.stopped
+            and self.status & 0x7F
+            and self.kind != report.INTERRUPTED
+        ):
+            number = self.status & 0x7F
+            return f"node {self.rank} was killed by {signal_name(number)} (128+{number})"
+        if self.kind in (report.RAISED, report.LOST):
+            return f"node {self.rank} ended with an uncaught {self.detail} (exit code {self.code})"
+        if self.kind == report.INTERRUPTED:
+            return f"node {self.rank} ended with an uncaught KeyboardInterrupt (exit code {self.code})"
+        return f"node {self.rank} ended with exit code {self.code}"
+
+
+class Failures:
+    """All failures of a run. `first` is None as long as nobody but victims of a lost node has failed."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, Failure] = {}
+        self.first: Failure | None = None
+        self.first_lost: Failure | None = None
+        self.closed = False  # nodes have been told to end: what follows is not counted
+        self._texts: dict[int, bytearray] = {}
+
+    def text(self, rank: int, piece: bytes) -> None:
+        """A piece of a node's traceback."""
+        text = self._texts.setdefault(rank, bytearray())
+        if len(text) < _KEPT:
+            text += piece
+
+    def reported(self, rank: int, kind: bytes, detail: str) -> None:
+        """A node said what ends it."""
+        failure = self._failure(rank)
+        failure.kind, failure.detail = kind, detail
+        self._count(failure)
+
+    def ended(self, rank: int, status: int) -> None:
+        """A node has ended with a wait status that is not 0, or with 0 after it had said otherwise."""
+        failure = self._failure(rank)
+        failure.status = status
+        failure.stopped = self.closed and status & 0x7F in (2, 9, 15) and self.first is not None
+        self._count(failure)
+
+    def known(self, rank: int) -> bool:
+        return rank in self._known
+
+    def spoke(self, rank: int) -> bool:
+        """Whether the node failed by itself, as far as it has said or as it was first."""
+        return (self.first is not None and self.first.rank == rank) or bool(
+            rank in self._known and self._known[rank].kind
+        )
+
+    def settle(self) -> None:
+        """No other failure has come: the first victim is to blame (it waited for a finished node)."""
+        if self.first is None:
+            self.first = self.first_lost
+
+    def tracebacks(self, labels: bool, interrupted: bool) -> "tuple[bytes, str]":
+        """All tracebacks worth showing, the first failure's last, and a sentence on those that are not shown.
+
+        Not shown: a `NodeLostError` that followed from the first failure, a KeyboardInterrupt that followed
+        from Ctrl-C, and those which say the same as the first.
+        """
+        first = self.first.rank if self.first is not None else None
+        mine = bytes(self._texts.get(first, b"")) if first is not None else b""
+        shown, same, lost = [], [], []
+        for rank, text in self._texts.items():
+            kind = self._failure(rank).kind
+            if rank == first or (interrupted and kind == report.INTERRUPTED):
+                continue
+            if kind == report.LOST:
+                lost.append(rank)
+            elif mine and bytes(text) == mine:
+                same.append(rank)
+            else:
+                shown.append(_labelled(rank, bytes(text), labels))
+        if mine and first is not None:
+            shown.append(_labelled(first, mine, labels))
+        notes = [f"{ranks_text(same)} failed in the same way"] if same else []
+        notes += (
+            [f"{ranks_text(lost)} raised NodeLostError because of it"] if lost and first is not None else []
+        )
+        return b"".join(shown), "; ".join(notes)
+
+    def _failure(self, rank: int) -> Failure:
+        return self._known.setdefault(rank, Failure(rank))
+
+    def _count(self, failure: Failure) -> None:
+        if self.closed or self.first is not None:
+            return
+        if failure.kind == report.LOST:
+            self.first_lost = self.first_lost or failure
+        elif failure.kind or failure.status:
+            self.first = failure
+
+
+def _code(status: int) -> int:
+    return 128 + (status & 0x7F) if status & 0x7F else status >> 8
+
+
+def _labelled(rank: int, text: bytes, labels: bool) -> bytes:
+    if text and not text.endswith(b"\n"):
+        text += b"\n"
+    if not labels or not text:
+        return text
+    label = b"[%d] " % rank
+    return label + text[:-1].replace(b"\n", b"\n" + label) + b"\n"
+
+
+def ranks_text(ranks: "list[int]") -> str:
+    """`node 3`, `nodes 0-2, 5`."""
+    ordered, parts, at = sorted(ranks), [], 0
+    while at < len(ordered):
+        end = at
+        while end + 1 < len(ordered) and ordered[end + 1] == ordered[end] + 1:
+            end += 1
+        parts.append(str(ordered[at]) if at == end else f"{ordered[at]}-{ordered[end]}")
+        at = end + 1
+    return ("node " if len(ordered) == 1 else "nodes ") + ", ".join(parts)

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: MIT
+"""What the operating system is asked about processes, where Python has no function for it."""
+
+import _signal
+import os
+import sys
+
+# A forked node answers it with the line at which it is (see launch.where); 0 where there is no signal to spare.
+WHERE_SIGNAL = _signal.SIGRTMIN + 5 if hasattr(_signal, "SIGRTMIN") else 0
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+def die_with(parent: int, signal_number: int) -> None:
+    """Have the kernel send `signal_number` (0: none) when the parent of this process ends (on Linux).
+
+    The parent may be gone before the request is made, so its id is compared afterwards.
+    """
+    _prctl(_PR_SET_PDEATHSIG, signal_number)
+    if signal_number and os.getppid() != parent:
+        os.kill(os.getpid(), signal_number)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of every descendant whose own parent ends. Linux; else no effect."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def children() -> "list[int]":
+    """The children of this process, ended or not, as far as the system tells."""
+    try:
+        with open(f"/proc/self/task/{os.getpid()}/children", "rb") as file:
+            return [int(pid) for pid in file.read().split()]
+    except (OSError, ValueError):
+        return []
+
+
+def signal_name(number: int) -> str:
+    """`SIGSEGV` for 11."""
+    import signal
+
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def interpreter_flags() -> "list[str]":
+    """The options that give another interpreter the settings of this one.
+
+    The same list as the standard library's `subprocess` keeps for `multiprocessing`, without importing it.
+    """
+    flags, options = sys.flags, []
+    for name, letter in _FLAG_LETTERS.items():
+        options += ["-" + letter * count] if (count := int(getattr(flags, name, 0))) > 0 else []
+    if flags.isolated:
+        options.append("-I")
+    else:
+        for name, letter in (("ignore_environment", "E"), ("no_user_site", "s"), ("safe_path", "P")):
+            options += ["-" + letter] if getattr(flags, name, 0) else []
+    for warning in _warning_options(flags):
+        options.append("-W" + warning)
+    for name, value in sys._xoptions.items():
+        options.append(f"-X{name}" if value is True else f"-X{name}={value}")
+    return options
+
+
+def _prctl(option: int, value: int) -> None:
+    if not sys.platform.startswith("linux"):
+        return
+    global _libc
+    if _libc is None:
+        import ctypes
+
+        _libc = ctypes.CDLL(None)
+    _libc.prctl(option, value, 0, 0, 0)
+
+
+_libc = None
+
+_FLAG_LETTERS = {
+    "debug": "d",
+    "dont_write_bytecode": "B",
+    "no_site": "S",
+    "verbose": "v",
+    "bytes_warning": "b",
+    "quiet": "q",
+    "optimize": "O",
+}
+
+
+def _warning_options(flags: object) -> "list[str]":
+    """`sys.warnoptions` without what -b and -X dev add by themselves."""
+    options = list(sys.warnoptions)
+    implied = (
+        ["error::BytesWarning" if flags.bytes_warning > 1 else "default::BytesWarning"]
+        if flags.bytes_warning
+        else []
+    )
+    implied += ["default"] if flags.dev_mode else []
+    for option in implied:
+        if option in options:
+            options.remove(option)
+    return options

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: MIT
+"""How a node says that an exception ends it, before it has ended.
+
+Between an uncaught exception and the exit status lie threads to join and exit functions to run, and one of
+these tells the other nodes that this one has finished. They would raise `NodeLostError`, and could even be
+gone first. So a node reports an uncaught exception at once, over one pipe that all nodes share. The traceback
+travels in the report and not through stderr: the launcher can show it last, and nothing that was written to
+stderr is held back.
+
+A report is a number of frames of at most PIPE_BUF bytes, which the kernel never mixes with other writers'
+frames: 4 bytes rank, 1 byte kind, 2 bytes length, then the payload. The kind comes first, TEXT frames follow.
+"""
+
+import errno
+import os
+import sys
+
+HEADER = 7
+_ROOM = 4096 - HEADER
+
+TEXT = b"T"  # a piece of a traceback
+RAISED = b"E"  # an uncaught exception; payload: its type's name
+LOST = b"L"  # an uncaught NodeLostError, or one that was raised because of it
+INTERRUPTED = b"K"  # KeyboardInterrupt; payload: where it was raised
+EXITING = b"X"  # sys.exit() with a code that is not 0; payload: the code
+
+_target: "tuple[int, int] | None" = None  # descriptor and rank
+_owner = 0
+
+
+def aim(fd: int, rank: int) -> None:
+    """Reports of this process go to `fd` from now on."""
+    global _target, _owner
+    os.set_inheritable(fd, False)
+    _target = fd, rank
+    _owner = os.getpid()
+
+
+def watch(fd: int, rank: int) -> None:
+    """As `aim`, for a program whose top level is not ours: reports from `sys.excepthook`."""
+    aim(fd, rank)
+    previous = sys.excepthook
+
+    def hook(kind: type, error: BaseException, trace: object) -> None:
+        uncaught(error, previous)
+
+    sys.excepthook = hook
+
+
+def leaving(code: int) -> None:
+    """Say that the program has called `sys.exit(code)`."""
+    if code:
+        _send(EXITING, str(code).encode())
+
+
+def uncaught(error: BaseException, hook: object = None) -> None:
+    """Show an uncaught exception as `sys.excepthook` would, by way of the launcher if it listens."""
+    hook = hook or sys.excepthook
+    if not _listening():
+        hook(type(error), error, error.__traceback__)
+        return
+    kind, detail = _kind(error)
+    sent = _send(kind, detail.encode("utf-8", "replace")[:_ROOM])  # first, so that the launcher knows at once
+    stderr = sys.stderr
+    text = _shown(error, hook)
+    sent = sent and all(_send(TEXT, text[at : at + _ROOM]) for at in range(0, len(text), _ROOM))
+    if not sent and stderr is not None:  # the launcher is gone; so will this process be, soon
+        stderr.write(text.decode("utf-8", "replace"))
+
+
+def _listening() -> bool:
+    return _target is not None and _owner == os.getpid()
+
+
+def _shown(error: BaseException, hook: object) -> bytes:
+    """What the hook writes, as bytes in stderr's encoding."""
+    import io
+
+    stderr = sys.stderr
+    encoding = getattr(stderr, "encoding", None) or "utf-8"
+    errors = getattr(stderr, "errors", None) or "backslashreplace"
+    sys.stderr = catcher = io.StringIO()
+    try:
+        hook(type(error), error, error.__traceback__)
+    finally:
+        if sys.stderr is catcher:
+            sys.stderr = stderr
+    return catcher.getvalue().encode(encoding, errors)
+
+
+def _kind(error: BaseException) -> "tuple[bytes, str]":
+    if isinstance(error, KeyboardInterrupt):
+        return INTERRUPTED, place(error)
+    cause: BaseException | None = error
+    seen: set[int] = set()
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        if any(
+            base.__name__ == "NodeLostError" and base.__module__.startswith("spcomm")
+            for base in type(cause).__mro__
+        ):
+            return LOST, type(error).__name__
+        cause = cause.__cause__ or cause.__context__
+    return RAISED, type(error).__name__
+
+
+def place(error: BaseException) -> str:
+    """`file.py:12 in step`: the innermost line of the user's own code in a traceback."""
+    ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+    found, trace = "", error.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if not code.co_filename.startswith((ours, "<frozen")):
+            found = f"{os.path.basename(code.co_filename)}:{trace.tb_lineno} in {code.co_name}"
+        trace = trace.tb_next
+    return found
+
+
+def _send(kind: bytes, payload: bytes) -> bool:
+    if not _listening():
+        return False
+    fd, rank = _target
+    frame = rank.to_bytes(4, "little") + kind + len(payload).to_bytes(2, "little") + payload
+    try:
+        os.write(fd, frame)
+    except OSError as error:
+        if error.errno in (errno.EPIPE, errno.EBADF):
+            return False
+        raise
+    return True

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: MIT
+"""Asks running nodes at which line they are, as far as that can be known.
+
+A forked Python node has a handler (`faulthandler`, in C: it answers from within a wait or a computation, too)
+that writes its stack into a pipe which all nodes share. Nodes are asked one after the other, so that answers
+do not mix.
+"""
+
+import os
+import select
+import time
+
+from spcomm.launch.failures import ranks_text
+from spcomm.launch.process import WHERE_SIGNAL
+
+_PATIENCE = 0.1  # seconds for one answer
+_TOTAL = 1.0  # and for all
+
+
+def ask(starter: object, fd: int, ranks: "list[int]") -> "dict[int, str]":
+    """`{rank: "ring.py:12 in step"}` for the nodes that answered in time."""
+    answers: dict[int, str] = {}
+    end = time.monotonic() + _TOTAL
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    for rank in ranks:
+        if time.monotonic() > end:
+            break
+        starter.poke(rank, WHERE_SIGNAL)
+        text = b""
+        while poll.poll((_PATIENCE if not text else 0.005) * 1000):
+            piece = os.read(fd, 65536)
+            if not piece:
+                break
+            text += piece
+        line = user_line(text.decode("utf-8", "replace"))
+        if line:
+            answers[rank] = line
+    return answers
+
+
+def user_line(dump: str) -> str:
+    """The innermost line of a faulthandler dump that belongs to the user's code, else the innermost one."""
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+    library = os.path.dirname(os.__file__) + os.sep
+    first = ""
+    for line in dump.splitlines():
+        parts = line.strip().rsplit(", line ", 1)
+        if len(parts) != 2 or not parts[0].startswith('File "'):
+            continue
+        path = parts[0][6:].rstrip('"')
+        found = f"{os.path.basename(path)}:{parts[1]}"
+        if not path.startswith((package, library, "<")):
+            return found
+        first = first or found
+    return first
+
+
+def describe(states: "dict[int, str]") -> str:
+    """One line for each state, with the nodes that are in it."""
+    by_state: dict[str, list[int]] = {}
+    for rank, state in sorted(states.items()):
+        by_state.setdefault(state, []).append(rank)
+    rows = [(ranks_text(ranks), state) for state, ranks in by_state.items()]
+    width = max((len(row[0]) for row in rows), default=0)
+    return "".join(f"  {ranks:<{width}}  {state}\n" for ranks, state in rows)

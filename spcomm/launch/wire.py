@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: MIT
+"""Messages between the launcher and the warm process, over one stream socket.
+
+A message is a 4-byte length and a `marshal` value (both ends are the same interpreter). Descriptors travel
+with the first byte of a message (SCM_RIGHTS), so the receiver gets them together with the message they belong
+to. `_socket` is used directly: importing `socket` would cost the launcher several milliseconds.
+"""
+
+import _socket
+import marshal
+import os
+
+MOST_DESCRIPTORS = 48  # with one message
+_INT = 4  # sizeof(int): a descriptor in an SCM_RIGHTS message
+
+
+class Wire:
+    """One end of the socket pair; `receive` returns None when the other end is gone."""
+
+    def __init__(self, sock: "_socket.socket") -> None:
+        self._sock = sock
+        self._sock.settimeout(None)
+
+    @classmethod
+    def pair(cls) -> "tuple[Wire, Wire]":
+        """Two connected ends, both close-on-exec."""
+        ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
+        for sock in (ours, theirs):
+            os.set_inheritable(sock.fileno(), False)
+        return cls(ours), cls(theirs)
+
+    @classmethod
+    def adopt(cls, fd: int) -> "Wire":
+        """The end whose descriptor this process inherited."""
+        os.set_inheritable(fd, False)
+        return cls(_socket.socket(fileno=fd))
+
+    def fileno(self) -> int:
+        return self._sock.fileno()
+
+    def close(self) -> None:
+        self._sock.close()
+
+    def detach(self) -> None:
+        """Forget the descriptor without closing it: someone else does."""
+        self._sock.detach()
+
+    def send(self, message: object, descriptors: "tuple[int, ...]" = ()) -> None:
+        """Send one message. Blocks while the socket is full; `OSError` when the other end is gone."""
+        body = marshal.dumps(message)
+        data = memoryview(len(body).to_bytes(4, "little") + body)
+        rights = b"".join(fd.to_bytes(_INT, _byteorder) for fd in descriptors)
+        extra = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)] if rights else []
+        sent = self._sock.sendmsg([data], extra, _NOSIGNAL)
+        if sent < len(data):
+            self._sock.sendall(data[sent:], _NOSIGNAL)
+
+    def receive(self) -> "tuple[object, list[int]] | None":
+        """The next message and its descriptors (close-on-exec), or None at the end. Blocks."""
+        try:
+            head, extra, _flags, _address = self._sock.recvmsg(
+                4, _socket.CMSG_SPACE(MOST_DESCRIPTORS * _INT), getattr(_socket, "MSG_CMSG_CLOEXEC", 0)
+            )
+        except ConnectionError:
+            return None
+        descriptors = [
+            int.from_bytes(data[at : at + _INT], _byteorder)
+            for level, kind, data in extra
+            if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS
+            for at in range(0, len(data) - len(data) % _INT, _INT)
+        ]
+        head += self._exactly(4 - len(head)) if head else b""
+        if len(head) < 4:
+            return None
+        length = int.from_bytes(head, "little")
+        body = self._exactly(length)
+        return (marshal.loads(body), descriptors) if len(body) == length else None
+
+    def _exactly(self, length: int) -> bytes:
+        parts: list[bytes] = []
+        while length > 0:
+            try:
+                part = self._sock.recv(min(length, 1 << 20))
+            except ConnectionError:
+                break
+            if not part:
+                break
+            parts.append(part)
+            length -= len(part)
+        return b"".join(parts)
+
+
+_NOSIGNAL = getattr(_socket, "MSG_NOSIGNAL", 0)
+_byteorder = __import__("sys").byteorder

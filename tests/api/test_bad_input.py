@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: MIT
+"""Wrong arguments: one clear sentence with the value, the limits and what to do; nothing is sent, nobody hangs."""
+
+import numpy as np
+import pytest
+import spcomm
+from nodetools import refused
+
+CALLS = {
+    "send": lambda comm, rank: comm.send("x", rank),
+    "send-list": lambda comm, rank: comm.send("x", [0, rank]),
+    "sendrecv-dest": lambda comm, rank: comm.sendrecv("x", rank, 0),
+    "sendrecv-source": lambda comm, rank: comm.sendrecv("x", 0, rank),
+    "recv": lambda comm, rank: comm.recv(rank),
+    "recv_message": lambda comm, rank: comm.recv_message(rank),
+    "try_recv_message": lambda comm, rank: comm.try_recv_message(rank),
+    "probe": lambda comm, rank: comm.probe(rank),
+}
+TAGGED = {
+    "send": lambda comm, tag: comm.send("x", 0, tag),
+    "sendrecv": lambda comm, tag: comm.sendrecv("x", 0, 0, tag),
+    "recv": lambda comm, tag: comm.recv(0, tag),
+    "recv_message": lambda comm, tag: comm.recv_message(tag=tag),
+    "try_recv_message": lambda comm, tag: comm.try_recv_message(0, tag),
+    "take_message": lambda comm, tag: comm.take_message(tag),
+    "probe": lambda comm, tag: comm.probe(0, tag),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_ranks_out_of_range(comm, call):
+    for rank in (comm.size, comm.size + 1000, -77, 2**31, 2**63, -(2**70), np.int64(comm.size)):
+        limits = [comm.size - 1] if comm.size > 1 else []
+        with refused(spcomm.RankError, int(rank), *limits) as caught:
+            CALLS[call](comm, rank)
+        assert isinstance(caught.value, ValueError) and isinstance(caught.value, spcomm.SpcommError)
+    assert comm.try_recv_message() is None
+
+
+@pytest.mark.sizes(1)
+def test_alone_it_says_how_to_start(comm):
+    with refused(spcomm.RankError, 1, "spcomm run -n"):
+        comm.send("x", 1)
+    with refused(spcomm.RankError, "spcomm run -n"):
+        comm.recv(1)
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("rank", [1.0, "0", None, b"0", 1j], ids=repr)
+def test_ranks_of_wrong_types(comm, call, rank):
+    with refused((TypeError, spcomm.RankError), repr(rank)):
+        CALLS[call](comm, rank)
+    assert comm.try_recv_message() is None
+
+
+def test_a_wrong_rank_in_a_list_sends_to_nobody(comm):
+    for bad in (comm.size, -9, "1", None, 2.0):
+        with pytest.raises((spcomm.RankError, TypeError)):
+            comm.send("x", [*range(comm.size), bad])
+    comm.barrier()
+    assert comm.try_recv_message() is None
+
+
+def test_any_is_no_destination(comm):
+    """ANY must be no valid destination even if it is spelled as a number."""
+    for bad in (spcomm.ANY, [spcomm.ANY]):
+        with pytest.raises((spcomm.RankError, TypeError)):
+            comm.send("x", bad)
+
+
+def test_all_is_no_source(comm):
+    for bad in (spcomm.ALL, spcomm.OTHERS):
+        with pytest.raises((spcomm.RankError, TypeError)):
+            comm.recv(bad, timeout=0)
+
+
+@pytest.mark.parametrize("call", TAGGED)
+def test_tags_out_of_range(comm, call):
+    for tag in (-2, -(2**40), 2**31, 2**32, 2**64, 2**100):
+        with refused(spcomm.TagError, tag, 2**31 - 1) as caught:
+            TAGGED[call](comm, tag)
+        assert isinstance(caught.value, ValueError) and isinstance(caught.value, spcomm.SpcommError)
+    assert comm.try_recv_message() is None
+
+
+@pytest.mark.parametrize("call", TAGGED)
+@pytest.mark.parametrize("tag", [1.0, "0", b"0", [0]], ids=repr)
+def test_tags_of_wrong_types(comm, call, tag):
+    with refused((TypeError, spcomm.TagError), repr(tag)):
+        TAGGED[call](comm, tag)
+    assert comm.try_recv_message() is None
+
+
+def test_any_is_no_tag_to_send_with(comm):
+    with pytest.raises((spcomm.TagError, TypeError)):
+        comm.send("x", 0, spcomm.ANY)
+
+
+def test_the_limits_themselves_are_allowed(comm):
+    for tag in (0, 255, 256, 2**31 - 1):
+        comm.send(tag, comm.rank, tag)
+        assert comm.recv_message(tag=tag) == (tag, comm.rank, tag)
+
+
+def test_missing_and_unknown_arguments(comm):
+    for call in (
+        lambda: comm.send(),
+        lambda: comm.send(1),
+        lambda: comm.send(1, 0, 0, None, 5),
+        lambda: comm.send(1, 0, colour="red"),
+        lambda: comm.recv(colour="red"),
+        lambda: comm.barrier(1, 2),
+        lambda: comm.global_sum(),
+        lambda: comm.global_sum(1, 2),
+        lambda: comm.sendrecv(1),
+        lambda: comm.poll(1),
+        lambda: comm.rng(),
+        lambda: comm.probe(0, 0, None, None),
+        lambda: comm.fuzzy_barrier(5),
+    ):
+        with pytest.raises(TypeError):
+            call()
+
+
+def test_arguments_by_name(comm):
+    comm.send(obj="x", dest=comm.rank, tag=1, timeout=5)
+    assert comm.recv(source=comm.rank, tag=1, out=None, timeout=5, copy=True) == "x"
+    comm.send(obj=1, dest=comm.rank)
+    assert comm.recv_message(source=spcomm.ANY, tag=spcomm.ANY, timeout=None, copy=True).data == 1
+    assert comm.sendrecv(obj=2, dest=comm.rank, source=comm.rank, tag=3) == 2
+    assert comm.try_recv_message(source=spcomm.ANY, tag=spcomm.ANY) is None
+    assert comm.take_message(tag=spcomm.ANY) is None
+    comm.barrier(timeout=60)
+    assert comm.global_sum(x=1) == comm.size
+
+
+@pytest.mark.parametrize("name", ["rank", "size", "local_rank", "box", "layout", "unheard_of"])
+def test_a_node_cannot_change_who_it_is(comm, name):
+    with pytest.raises((AttributeError, TypeError)):
+        setattr(comm, name, 5)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [None, "text", b"bytes", [1, 2], {1: 2}, 1j, object(), (1, "x"), (None,), [[]], np.array(["a"])],
+    ids=repr,
+)
+@pytest.mark.parametrize("name", ["global_sum", "global_min", "global_max"])
+def test_what_cannot_be_reduced(comm, name, value):
+    """Refused by every node before it enters, so nothing hangs; complex sums may be allowed."""
+    if isinstance(value, complex) and name == "global_sum":
+        return
+    with refused((TypeError, ValueError), name):
+        getattr(comm, name)(value)
+
+
+def test_the_communicator_cannot_be_copied_or_sent(comm):
+    import copy
+    import pickle
+
+    for attempt in (lambda: pickle.dumps(comm), lambda: copy.copy(comm), lambda: comm.send(comm, comm.rank)):
+        with pytest.raises((TypeError, pickle.PicklingError)):
+            attempt()
+
+
+def test_errors_form_one_family():
+    for name in (
+        "ConfigError", "RankError", "TagError", "TruncationError", "MismatchError", "CycleError", "NodeLostError",
+        "DeadlockError", "WaitTimeoutError", "BufferInUseError", "ConnectionLostError", "AuthenticationError",
+        "VersionError",
+    ):  # fmt: skip
+        kind = getattr(spcomm, name)
+        assert issubclass(kind, spcomm.SpcommError) and kind.__doc__, name
+    assert issubclass(spcomm.WaitTimeoutError, TimeoutError)
+    assert issubclass(spcomm.RankError, ValueError) and issubclass(spcomm.TagError, ValueError)

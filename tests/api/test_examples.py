@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: MIT
+"""Every example runs, alone and on four nodes, and checks itself."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from programs import finish, ok, run, start
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+NAMES = sorted(path.name for path in EXAMPLES.glob("[0-9]*.py"))
+
+
+def test_there_are_examples():
+    assert NAMES
+
+
+@pytest.mark.parametrize("nodes", [1, 4])
+@pytest.mark.parametrize("name", NAMES)
+def test_runs(tmp_path, name, nodes):
+    result = ok(run(tmp_path, nodes, "", program=EXAMPLES / name))
+    assert result.out.strip() or list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_runs_without_a_launcher(tmp_path, name):
+    ok(finish(start([sys.executable, EXAMPLES / name], cwd=tmp_path)))

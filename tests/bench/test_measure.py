@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: MIT
+"""The rounds: who runs when, what is kept, and what happens to a contender that fails."""
+
+import subprocess
+import sys
+
+import pytest
+from contenders import answering, with_code
+
+from spcomm.bench import measure as module
+from spcomm.bench.measure import Plan, computing, grouped, measure, one_start, run, turned
+from spcomm.bench.rows import Row
+
+ROW = Row("a", "work a", "barrier", 2)
+OTHER = Row("b", "work b", "ring", 2, {"size": 1})
+MEET = Row("meet", "meeting", "launch", 3)
+
+
+def quiet(_text):
+    pass
+
+
+def plan(rows, *contenders, rounds=2):
+    return Plan(rows, contenders, rounds, 0.1, 1000.0)
+
+
+def test_every_round_of_every_contender_is_kept():
+    results = measure(plan([ROW, OTHER], answering("spcomm", 1.0, "spcomm"), answering("peer", 2.0)), quiet)
+    assert results.rounds == 2
+    assert results.times == {
+        key: {"spcomm": [[1.0, 1.0]] * 2, "peer": [[2.0, 2.0]] * 2} for key in ("a", "b")
+    }
+    assert not results.failures
+
+
+def test_contenders_take_turns():
+    contenders = [answering(name, 1.0) for name in "abc"]
+    orders = ["".join(contender.name for contender in turned(contenders, number)) for number in range(4)]
+    assert orders == ["abc", "bca", "cab", "abc"]
+
+
+def test_rows_of_spcomm_alone_are_not_given_to_peers():
+    row = Row("own", "own", "barrier", 2, environment={"SPCOMM_WAIT": "sleep"}, peers=False)
+    results = measure(plan([row], answering("spcomm", 1.0, "spcomm"), answering("peer", 2.0)), quiet)
+    assert list(results.times["own"]) == ["spcomm"]
+
+
+def test_what_is_missing_is_not_started():
+    missing = with_code("peer", "raise SystemExit(1)").__class__(
+        "peer", "Peer", "mpi4py", missing="not installed"
+    )
+    results = measure(plan([ROW], answering("spcomm", 1.0, "spcomm"), missing), quiet)
+    assert list(results.times["a"]) == ["spcomm"]
+    assert not results.failures
+
+
+def test_a_failure_is_told_once_and_the_others_go_on():
+    failing = with_code("peer", "import sys; sys.exit('no such thing')")
+    results = measure(plan([ROW, OTHER], answering("spcomm", 1.0, "spcomm"), failing), quiet)
+    assert results.failures == {(key, "peer"): "exit code 1: no such thing" for key in ("a", "b")}
+    assert len(results.times["a"]["spcomm"]) == 2
+
+
+def test_a_launcher_that_is_not_there():
+    class Absent(type(answering("x", 1.0))):
+        def start(self, nodes, program, arguments):
+            return ["/no/such/launcher"]
+
+    results = measure(plan([ROW], Absent("spcomm", "spcomm", "spcomm")), quiet)
+    assert results.failures[("a", "spcomm")].startswith("cannot start /no/such/launcher: ")
+
+
+def test_a_program_that_never_ends(monkeypatch):
+    monkeypatch.setattr(module, "TIMEOUT", 0.2)
+    hanging = with_code("spcomm", "import time; time.sleep(600)", "spcomm")
+    results = measure(plan([ROW], hanging), quiet)
+    assert results.failures == {("a", "spcomm"): "not finished after 0 s"}
+
+
+def test_launch_checks_how_many_met():
+    right = with_code("spcomm", "import sys; print(sys.argv[-1])", "spcomm")
+    assert len(one_start([MEET], right, 0.1)["meet"]) == 1
+    results = measure(plan([MEET], with_code("spcomm", "print(2)", "spcomm")), quiet)
+    assert results.failures == {("meet", "spcomm"): "3 nodes should have met, it said '2'"}
+
+
+def test_the_environment_reaches_the_program():
+    code = "import os; print(os.environ['FROM_ROW'], os.environ['FROM_CONTENDER'])"
+    contender = type(answering("x", 1.0))("x", "X", "mpi4py", environment={"FROM_CONTENDER": "b"}, code=code)
+    assert run(contender, 2, "works", [], {"FROM_ROW": "a"})[1].split() == ["a", "b"]
+
+
+def test_the_limit_stops_before_another_round():
+    told = []
+    limited = Plan([ROW], [answering("spcomm", 1.0, "spcomm")], 50, 0.1, limit=0.0)
+    assert measure(limited, told.append).rounds == 1
+    assert told[-1] == "stopped after 1 of 50 rounds: the limit is 0 s"
+
+
+def test_ctrl_c_keeps_what_was_measured():
+    def interrupt(text):
+        if text.startswith("round 2"):
+            raise KeyboardInterrupt
+
+    results = measure(plan([ROW], answering("spcomm", 1.0, "spcomm"), rounds=3), interrupt)
+    assert results.interrupted and results.rounds == 1
+    assert results.times["a"]["spcomm"] == [[1.0, 1.0]]
+
+
+def test_computing_processes_compute_and_end():
+    with computing(2):
+        pass
+    with pytest.raises(RuntimeError), computing(1):
+        raise RuntimeError
+    # No children left: the leak check of every test sees to it.
+
+
+def test_a_computing_process_ends_with_its_parent():
+    """It shares its standard output with its parent, so the output ends when both are gone."""
+    starter = (
+        "import os, subprocess, sys\n"
+        f"subprocess.Popen([sys.executable, {str(module.PROGRAMS / 'compute.py')!r}, str(os.getpid())])\n"
+        "print('started', flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    parent = subprocess.Popen(
+        [sys.executable, "-c", starter], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert parent.stdout.readline() == "started\n"
+    parent.kill()
+    assert parent.communicate(timeout=60) == ("", None)
+
+
+def test_a_row_and_its_sleeping_variant_are_separate_starts():
+    sleeping = Row("s", "s", "barrier", 2, environment={"SPCOMM_WAIT": "sleep"}, peers=False)
+    assert grouped([ROW, sleeping, OTHER]) == [[ROW, OTHER], [sleeping]]

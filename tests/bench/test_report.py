@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: MIT
+"""The table and the JSON."""
+
+import json
+
+from contenders import answering
+
+from spcomm.bench.measure import Results
+from spcomm.bench.report import Report
+from spcomm.bench.rows import MILLISECONDS, Goal, Row
+
+SPCOMM, FAST, SLOW = answering("spcomm", 1.0, "spcomm"), answering("fast", 1.0), answering("slow", 1.0)
+
+
+def report(rows, times, failures=None, contenders=(SPCOMM, FAST, SLOW)):
+    return Report(rows, contenders, Results(times, failures or {}, rounds=2))
+
+
+def cells(text, number):
+    return [cell.strip() for cell in text.splitlines()[number].split("  ") if cell.strip()]
+
+
+def test_a_row_is_compared_with_its_best_peer():
+    row = Row("a", "work a", "barrier", 2, goal=Goal(0.5))
+    result = report(
+        [row], {"a": {"spcomm": [[1e-6], [2e-6]], "fast": [[4e-6], [5e-6]], "slow": [[9e-6], [9e-6]]}}
+    )
+    assert cells(result.text(), 0) == ["work", "Spcomm", "Fast", "Slow", "ratio", "to reach"]
+    assert cells(result.text(), 2) == [
+        "work a, µs",
+        "1.50 (1.00–2.00)",
+        "4.50 (4.00–5.00)",
+        "9.00 (9.00–9.00)",
+        "0.33",
+        "≤ 0.5",
+        "reached",
+    ]
+
+
+def test_a_goal_missed():
+    row = Row("a", "work a", "barrier", 2, goal=Goal(0.5))
+    assert cells(report([row], {"a": {"spcomm": [[3.0]], "fast": [[4.0]]}}).text(), 2)[-1] == "missed"
+
+
+def test_a_goal_in_seconds_counts_too():
+    row = Row("a", "work a", "barrier", 2, goal=Goal(1.0, seconds=150e-6))
+    times = {"a": {"spcomm": [[160e-6]], "fast": [[900e-6]]}}
+    assert report([row], times).reached(row) is False
+    assert "≤ 1, 150 µs" in report([row], times).text()
+
+
+def test_a_row_compared_with_another_of_spcomm():
+    rows = [
+        Row("at-8", "at 8", "launch", 8, unit=MILLISECONDS),
+        Row("at-64", "at 64", "launch", 64, goal=Goal(2.0, against="at-8"), peers=False, unit=MILLISECONDS),
+    ]
+    result = report(rows, {"at-8": {"spcomm": [[0.1]], "fast": [[9.0]]}, "at-64": {"spcomm": [[0.19]]}})
+    assert cells(result.text(), 3) == ["at 64, ms", "190 (190–190)", "1.90", "≤ 2", "reached"]
+    assert result.json()["rows"][1]["against"] == "at-8"
+
+
+def test_nothing_to_compare_with():
+    row = Row("a", "work a", "barrier", 2, goal=Goal(0.5))
+    result = report([row], {"a": {"spcomm": [[1e-6]]}}, contenders=(SPCOMM,))
+    assert result.reached(row) is None
+    assert cells(result.text(), 2) == ["work a, µs", "1.00 (1.00–1.00)", "≤ 0.5"]
+
+
+def test_failures_and_what_is_missing_are_told():
+    row = Row("a", "work a", "barrier", 2)
+    absent = type(FAST)("peer", "A Peer", "mpi4py", missing="not installed: mpi4py; install it")
+    result = report([row], {}, {("a", "spcomm"): "exit code 1: why"}, (SPCOMM, absent))
+    assert cells(result.text(), 2) == ["work a, µs", "failed"]
+    assert "A Peer: not installed: mpi4py; install it" in result.text()
+    assert "failed: work a, Spcomm: exit code 1: why" in result.text()
+
+
+def test_json_has_everything():
+    row = Row("a", "work a", "barrier", 2, goal=Goal(0.5))
+    times = {"a": {"spcomm": [[1.0, 3.0], [2.0]], "fast": [[8.0], [4.0]]}}
+    whole = json.loads(json.dumps(report([row], times).json()))
+    entry = whole["rows"][0]
+    assert entry["ratio"] == 2 / 6 and entry["ratio_range"] == [0.25, 0.5] and entry["reached"] is True
+    assert entry["contenders"]["spcomm"]["batches"] == [[1.0, 3.0], [2.0]]
+    assert entry["contenders"]["slow"] is None
+    assert entry["against"] == "fast" and entry["to_reach"] == {"ratio": 0.5, "seconds": None}
+    assert {"date", "machine", "versions", "rounds", "failures"} <= set(whole)
+
+
+def test_a_disturbed_measurement_says_so():
+    result = report([Row("a", "work a", "barrier", 2)], {})
+    assert "Disturbed" not in result.text()
+    result.results.others = 0.04
+    assert "Disturbed" not in result.text()
+    result.results.others = 1.26
+    assert "other programs kept 1.3 cores busy" in result.text()
+    assert result.json()["machine"]["busy_with_others"] == 1.26

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: MIT
+"""What the benchmarks declare, and that both libraries' programs can do it."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from spcomm.bench.measure import LAUNCH, grouped
+from spcomm.bench.peers import PROGRAMS
+from spcomm.bench.rows import PEERS, benchmarks, summary
+
+ROWS = [row for module in benchmarks().values() for row in module.rows(module.NODES)]
+
+
+def functions(name):
+    tree = ast.parse(Path(PROGRAMS, name).read_text(encoding="utf-8"))
+    return {
+        node.name: [a.arg for a in node.args.args] for node in tree.body if isinstance(node, ast.FunctionDef)
+    }
+
+
+def test_order_and_names():
+    assert list(benchmarks())[:5] == ["pingpong", "ring", "barrier", "reduce", "launch"]
+
+
+@pytest.mark.parametrize("name", benchmarks())
+def test_each_says_what_it_is(name):
+    assert summary(benchmarks()[name]).endswith(".")
+
+
+def test_keys_are_unique():
+    assert len({row.key for row in ROWS}) == len(ROWS)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.key)
+def test_goals_compare_with_something_that_is_there(row):
+    if row.goal is not None:
+        assert row.goal.ratio > 0
+        assert row.goal.against == PEERS or row.goal.against in {other.key for other in ROWS}
+        assert row.goal.against != PEERS or row.peers
+
+
+@pytest.mark.parametrize("library", ["spcomm", "mpi4py"])
+def test_every_work_has_its_function(library):
+    known = functions(f"works_{library}.py")
+    for row in ROWS:
+        if row.work != LAUNCH:
+            assert known[row.work] == ["comm", "count", *row.parameters]
+    assert (PROGRAMS / f"meet_{library}.py").is_file()
+
+
+def test_both_libraries_have_the_same_works():
+    assert functions("works_spcomm.py") == functions("works_mpi4py.py")
+
+
+def test_groups_share_nodes_and_surroundings():
+    groups = grouped(ROWS)
+    assert sorted(row.key for group in groups for row in group) == sorted(row.key for row in ROWS)
+    for group in groups:
+        assert len({(row.nodes, row.computing, str(row.environment), row.peers) for row in group}) == 1
+        assert len(group) == 1 or LAUNCH not in {row.work for row in group}
+
+
+@pytest.mark.parametrize("name", benchmarks())
+@pytest.mark.parametrize("nodes", [(2,), (3, 5), (8,), (64,)])
+def test_other_node_counts(name, nodes):
+    rows = benchmarks()[name].rows(nodes)
+    assert {row.nodes for row in rows} == set(nodes)
+    keys = {row.key for row in rows}
+    assert all(row.goal is None or row.goal.against in keys | {PEERS} for row in rows)

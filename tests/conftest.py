@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: MIT
+"""For all tests: the sample of the large matrices (sampling.py), and the leak check (leaks.py)."""
+
+import sys
+
+import hypothesis
+import pytest
+
+import leaks
+import sampling
+
+NUMBERS = pytest.StashKey()
+
+# No test asserts on time, and a failing example is printed in a form that repeats it.
+hypothesis.settings.register_profile("spcomm", deadline=None, print_blob=True)
+hypothesis.settings.load_profile("spcomm")
+
+
+def pytest_addoption(parser):
+    group = parser.getgroup("spcomm")
+    group.addoption(
+        "--everything", action="store_true", help="run every case of every matrix, and the stress tests"
+    )
+    group.addoption(
+        "--sample-seed", default=None, help="which sample of the matrices to run (default: by commit)"
+    )
+
+
+def pytest_configure(config):
+    leaks.adopt_orphans()
+    if config.option.sample_seed is None:
+        config.option.sample_seed = sampling.default_seed()
+
+
+def pytest_report_header(config):
+    if config.option.everything:
+        return "spcomm: every case of every matrix"
+    return f"spcomm: a sample of the large matrices, --sample-seed={config.option.sample_seed}"
+
+
+@pytest.hookimpl(trylast=True)  # after -k and -m
+def pytest_collection_modifyitems(config, items):
+    if config.option.everything or any("::" in argument for argument in config.args):
+        return
+    stress = (
+        [] if "stress" in config.option.markexpr else [i for i in items if i.get_closest_marker("stress")]
+    )
+    rest = [item for item in items if item not in set(stress)]
+    kept, dropped, numbers = sampling.sample(rest, config.option.sample_seed)
+    for item in stress:
+        function = sampling.function_of(item)
+        numbers[function] = (0, numbers.get(function, (0, 0))[1] + 1)
+    config.stash[NUMBERS] = numbers
+    if dropped or stress:
+        config.hook.pytest_deselected(items=dropped + stress)
+        items[:] = kept
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    numbers = config.stash.get(NUMBERS, {})
+    if not numbers:
+        return
+    out = sum(total - kept for kept, total in numbers.values())
+    terminalreporter.section("sampled out")
+    for function, (kept, total) in numbers.items():
+        terminalreporter.write_line(f"{function}: {kept} of {total} cases run")
+    seed = config.option.sample_seed
+    terminalreporter.write_line(
+        f"{out} cases were sampled out (--sample-seed={seed}); --everything runs them all."
+    )
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left(request):
+    """After each test: no new processes, open descriptors or shared memory."""
+    if request.node.get_closest_marker("leaves") or not sys.platform.startswith("linux"):
+        yield
+        return
+    before = leaks.snapshot()
+    yield
+    if complaints := leaks.leaked(before):
+        pytest.fail("the test left something behind:\n  " + "\n  ".join(complaints), pytrace=False)

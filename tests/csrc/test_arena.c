@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: MIT */
+/* The arena: where blocks lie, who pins them, and random traffic in which no two blocks may ever overlap. */
+#include "check.h"
+
+#include <sched.h>
+
+#include "base/spc_error.h"
+#include "segment/spc_arena.h"
+
+#define NODES 5
+#define OWNER 1
+
+typedef struct store {
+    unsigned char *base;
+    uint64_t size_bytes;
+    spc_status_shared_t *status;
+    spc_event_shared_t event[NODES];
+    spc_arena_t *arena;
+} store_t;
+
+static store_t make_store(uint64_t size_bytes) {
+    store_t store = {.size_bytes = size_bytes};
+    store.base = aligned_alloc(4096, size_bytes + 4096 - size_bytes % 4096);
+    store.status = aligned_alloc(64, spc_status_bytes(NODES));
+    CHECK(store.base != NULL && store.status != NULL);
+    memset(store.base, 0, size_bytes);
+    memset(store.status, 0, spc_status_bytes(NODES));
+    CHECK_OK(spc_arena_create(store.base, size_bytes, OWNER, NODES, store.status, &store.arena));
+    return store;
+}
+
+static void free_store(store_t *store) {
+    spc_arena_destroy(store->arena);
+    free(store->base);
+    free(store->status);
+}
+
+static spc_block_shared_t *take(store_t *store, uint64_t length_bytes) {
+    spc_block_shared_t *block = NULL;
+    CHECK_OK(spc_arena_take(store->arena, length_bytes, &block));
+    CHECK(block->capacity_bytes >= length_bytes);
+    CHECK_EQ_U(block->owner, OWNER);
+    unsigned char *payload = spc_block_payload(block);
+    CHECK_EQ_U((uintptr_t)payload % SPC_ARENA_ALIGNMENT, 0);
+    CHECK(payload >= store->base && payload + block->capacity_bytes <= store->base + store->size_bytes);
+    for (uint32_t rank = 0; rank < NODES; rank++) {
+        CHECK_EQ(atomic_load(&block->pin[rank]), rank == OWNER);
+    }
+    return block;
+}
+
+static void fill(spc_block_shared_t *block) {
+    memset(spc_block_payload(block), 0xff, block->capacity_bytes);
+}
+
+static void is_full(store_t *store, uint64_t length_bytes) {
+    spc_block_shared_t *block = (spc_block_shared_t *)store;
+    CHECK_EQ(spc_arena_take(store->arena, length_bytes, &block), SPC_EAGAIN);
+    CHECK_EQ_PTR(block, store);
+}
+
+/* Header and pins take a line here, so this many blocks of 64 bytes fit. */
+#define SMALL 128
+
+static void lowest_address_first(void) {
+    store_t store = make_store(4 * SMALL);
+    spc_block_shared_t *block[4];
+    for (int i = 0; i < 4; i++) {
+        block[i] = take(&store, 64);
+        CHECK_EQ_PTR(block[i], store.base + i * SMALL);
+        fill(block[i]);
+    }
+    is_full(&store, 1);
+    spc_block_unpin(block[2], OWNER);
+    spc_block_unpin(block[1], OWNER);
+    CHECK_EQ_PTR(take(&store, 0), block[1]); /* its pins are cleared of what lay there */
+    CHECK_EQ_PTR(take(&store, 64), block[2]);
+    is_full(&store, 0);
+    free_store(&store);
+}
+
+static void freed_blocks_before_fresh_memory(void) {
+    store_t store = make_store(100 * SMALL);
+    spc_block_shared_t *block[3];
+    for (int i = 0; i < 3; i++) {
+        block[i] = take(&store, 64);
+    }
+    spc_block_unpin(block[0], OWNER);
+    CHECK_EQ_PTR(take(&store, 64), block[0]);
+    spc_block_unpin(block[1], OWNER);
+    CHECK_EQ_PTR(take(&store, 64), block[1]);
+    free_store(&store);
+}
+
+static void neighbours_are_joined(void) {
+    store_t store = make_store(4 * SMALL);
+    spc_block_shared_t *block[4];
+    for (int i = 0; i < 4; i++) {
+        block[i] = take(&store, 10);
+        fill(block[i]);
+    }
+    spc_block_unpin(block[0], OWNER);
+    spc_block_unpin(block[2], OWNER);
+    is_full(&store, 65); /* two free ones, not side by side */
+    spc_block_unpin(block[1], OWNER);
+    spc_block_shared_t *large = take(&store, 3 * SMALL - 64);
+    CHECK_EQ_PTR(large, store.base);
+    CHECK_EQ_U(large->capacity_bytes, 3 * SMALL - 64);
+    spc_block_unpin(large, OWNER);
+    spc_block_unpin(block[3], OWNER);
+    CHECK_EQ_U(spc_arena_used(store.arena), 0);
+    CHECK_EQ_PTR(take(&store, 4 * SMALL - 64), store.base);
+    free_store(&store);
+}
+
+static void small_rests_are_not_cut_off(void) {
+    store_t store = make_store(3 * 64);
+    spc_block_shared_t *block = take(&store, 64);
+    CHECK_EQ_U(block->capacity_bytes, 128); /* one more line could hold no block */
+    is_full(&store, 1);
+    free_store(&store);
+}
+
+static void impossible_lengths_do_not_fit(void) {
+    store_t store = make_store(4096);
+    is_full(&store, 4096);
+    is_full(&store, UINT64_MAX);
+    is_full(&store, UINT64_MAX - 63);
+    take(&store, 4096 - 64);
+    free_store(&store);
+}
+
+static void no_memory_no_blocks(void) {
+    spc_arena_t *arena;
+    spc_block_shared_t *block;
+    CHECK_OK(spc_arena_create(NULL, 0, OWNER, NODES, NULL, &arena));
+    CHECK_EQ(spc_arena_take(arena, 1, &block), SPC_EAGAIN);
+    CHECK_EQ_U(spc_arena_used(arena), 0);
+    spc_arena_destroy(arena);
+    spc_arena_destroy(NULL);
+}
+
+/* ---- pins */
+
+static void last_pin_frees(void) {
+    store_t store = make_store(SMALL);
+    spc_block_shared_t *block = take(&store, 64);
+    spc_block_pin(block, 0);
+    spc_block_pin(block, 4);
+    spc_block_unpin(block, OWNER);
+    is_full(&store, 64);
+    spc_block_unpin(block, 4);
+    is_full(&store, 64);
+    CHECK_EQ_U(spc_arena_used(store.arena), SMALL);
+    spc_block_unpin(block, 0);
+    CHECK_EQ_PTR(take(&store, 64), block);
+    free_store(&store);
+}
+
+static void nodes_that_are_gone_pin_nothing(void) {
+    store_t store = make_store(2 * SMALL);
+    spc_block_shared_t *one = take(&store, 64);
+    spc_block_shared_t *two = take(&store, 64);
+    spc_block_pin(one, 0);
+    spc_block_pin(two, 0);
+    spc_block_pin(two, 2);
+    spc_block_unpin(one, OWNER);
+    spc_block_unpin(two, OWNER);
+    is_full(&store, 64); /* who is starting pins */
+    spc_status_set_live(store.status, 0, 1);
+    is_full(&store, 64);
+    spc_status_end(store.status, 0, SPC_NODE_DIED, -9, store.event, NODES, 0);
+    spc_status_set_gone(store.status, 0, store.event, NODES, 0);
+    CHECK_EQ_PTR(take(&store, 64), one);
+    is_full(&store, 64);
+    spc_status_end(store.status, 2, SPC_NODE_FINISHED, 0, store.event, NODES, 0);
+    is_full(&store, 64); /* who has finished may still look at what it received */
+    spc_status_set_gone(store.status, 2, store.event, NODES, 0);
+    CHECK_EQ_PTR(take(&store, 64), two);
+    free_store(&store);
+}
+
+static void what_comes_back_is_used_again(void) {
+    store_t store = make_store(1 << 20);
+    spc_block_shared_t *first = take(&store, 1000);
+    for (int i = 0; i < 1000; i++) {
+        spc_block_unpin(first, OWNER);
+        CHECK_EQ_PTR(take(&store, 1000), first); /* no other memory is ever touched */
+    }
+    free_store(&store);
+}
+
+/* Somebody keeps thousands; all others find room, and all of it comes back. */
+static void many_may_be_kept(void) {
+    enum { KEPT = 10000 };
+    store_t store = make_store((KEPT + 100) * SMALL);
+    spc_block_shared_t **kept = calloc(KEPT, sizeof *kept);
+    CHECK(kept != NULL);
+    for (int i = 0; i < KEPT; i++) {
+        kept[i] = take(&store, 64);
+    }
+    spc_block_shared_t *passing = take(&store, 64);
+    for (int i = 0; i < 20000; i++) {
+        spc_block_unpin(passing, OWNER);
+        CHECK_EQ_PTR(take(&store, 64), passing);
+    }
+    for (int i = 0; i < KEPT; i += 2) {
+        spc_block_unpin(kept[i], OWNER);
+    }
+    CHECK_EQ_U(spc_arena_used(store.arena), (KEPT / 2 + 1) * SMALL);
+    for (int i = 0; i < KEPT; i += 2) {
+        CHECK_EQ_PTR(take(&store, 64), kept[i]);
+    }
+    free(kept);
+    free_store(&store);
+}
+
+/* ---- random traffic, against a list of what is held */
+
+enum { HELD_MAX = 300 };
+
+typedef struct held {
+    spc_block_shared_t *block;
+    unsigned char mark;
+} held_t;
+
+static void check_mark(const held_t *held) {
+    const unsigned char *payload = spc_block_payload(held->block);
+    CHECK_EQ(payload[0], held->mark);
+    CHECK_EQ(payload[held->block->capacity_bytes / 2], held->mark);
+    CHECK_EQ(payload[held->block->capacity_bytes - 1], held->mark);
+}
+
+static void random_blocks_never_overlap(void) {
+    store_t store = make_store(200000);
+    held_t held[HELD_MAX];
+    int count = 0;
+    uint64_t seed = check_seed();
+    for (long i = 0; i < check_scale(100000); i++) {
+        if (count > 0 && (count == HELD_MAX || check_below(&seed, 2))) {
+            int which = (int)check_below(&seed, (uint64_t)count);
+            check_mark(&held[which]);
+            spc_block_unpin(held[which].block, OWNER);
+            held[which] = held[--count];
+            continue;
+        }
+        uint64_t length_bytes = check_below(&seed, check_below(&seed, 20) == 0 ? 30000 : 700);
+        spc_block_shared_t *block;
+        int status = spc_arena_take(store.arena, length_bytes, &block);
+        if (status == SPC_EAGAIN) {
+            continue;
+        }
+        CHECK_OK(status);
+        held[count] = (held_t){block, (unsigned char)check_below(&seed, 256)};
+        memset(spc_block_payload(block), held[count].mark, block->capacity_bytes);
+        count++;
+    }
+    uint64_t used_bytes = 0;
+    for (int i = 0; i < count; i++) {
+        check_mark(&held[i]);
+        used_bytes += held[i].block->capacity_bytes + 64;
+        spc_block_unpin(held[i].block, OWNER);
+    }
+    CHECK(used_bytes <= store.size_bytes);
+    CHECK_EQ_U(spc_arena_used(store.arena), 0);
+    take(&store, 200000 - 64 - 64); /* in one piece again */
+    free_store(&store);
+}
+
+/* ---- the owner and four receivers: blocks travel by pointer, payloads are not atomic */
+
+enum { PLACES = 8 };
+
+typedef struct traffic {
+    store_t store;
+    _Atomic(spc_block_shared_t *) place[NODES][PLACES];
+    long rounds;
+} traffic_t;
+
+static void send_all(traffic_t *traffic) {
+    for (long i = 0; i < traffic->rounds; i++) {
+        uint64_t length_bytes = 8 * (1 + (uint64_t)i % 50);
+        spc_block_shared_t *block;
+        while (spc_arena_take(traffic->store.arena, length_bytes, &block) == SPC_EAGAIN) {
+            sched_yield();
+        }
+        uint64_t *payload = spc_block_payload(block);
+        for (uint64_t k = 0; k < length_bytes / 8; k++) {
+            payload[k] = (uint64_t)i;
+        }
+        for (uint32_t rank = 0; rank < NODES; rank++) {
+            if (rank != OWNER) {
+                spc_block_pin(block, rank);
+            }
+        }
+        for (uint32_t rank = 0; rank < NODES; rank++) {
+            while (rank != OWNER
+                   && atomic_load_explicit(&traffic->place[rank][i % PLACES], memory_order_acquire)) {
+                sched_yield();
+            }
+            if (rank != OWNER) {
+                atomic_store_explicit(&traffic->place[rank][i % PLACES], block, memory_order_release);
+            }
+        }
+        spc_block_unpin(block, OWNER);
+    }
+}
+
+static void receive_all(traffic_t *traffic, uint32_t rank) {
+    for (long i = 0; i < traffic->rounds; i++) {
+        spc_block_shared_t *block;
+        while (!(block = atomic_load_explicit(&traffic->place[rank][i % PLACES], memory_order_acquire))) {
+            sched_yield();
+        }
+        atomic_store_explicit(&traffic->place[rank][i % PLACES], NULL, memory_order_release);
+        const uint64_t *payload = spc_block_payload(block);
+        uint64_t length = 1 + (uint64_t)i % 50;
+        for (uint64_t k = 0; k < length; k++) {
+            CHECK_EQ_U(payload[k], i);
+        }
+        spc_block_unpin(block, rank);
+    }
+}
+
+static void send_or_receive(int rank, int size, void *argument) {
+    (void)size;
+    if (rank == OWNER) {
+        send_all(argument);
+    } else {
+        receive_all(argument, (uint32_t)rank);
+    }
+}
+
+static void receivers_free_from_other_threads(void) {
+    traffic_t *traffic = calloc(1, sizeof *traffic);
+    CHECK(traffic != NULL);
+    traffic->store = make_store(4096);
+    traffic->rounds = check_scale(20000);
+    check_threads(NODES, send_or_receive, traffic);
+    CHECK_EQ_U(spc_arena_used(traffic->store.arena), 0);
+    free_store(&traffic->store);
+    free(traffic);
+}
+
+int main(void) {
+    RUN(lowest_address_first);
+    RUN(freed_blocks_before_fresh_memory);
+    RUN(neighbours_are_joined);
+    RUN(small_rests_are_not_cut_off);
+    RUN(impossible_lengths_do_not_fit);
+    RUN(no_memory_no_blocks);
+    RUN(last_pin_frees);
+    RUN(nodes_that_are_gone_pin_nothing);
+    RUN(what_comes_back_is_used_again);
+    RUN(many_may_be_kept);
+    RUN(random_blocks_never_overlap);
+    RUN(receivers_free_from_other_threads);
+    return check_done();
+}

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT */
+/* Several threads of one node: they wait together, hand over, and each is woken by whatever ends its wait. */
+#include "comm_box.h"
+
+/* ---- several threads of one node */
+
+typedef struct crew { /* threads that share a node */
+    spc_comm_t *comm, *other;
+    int tag;
+    _Atomic int done;
+} crew_t;
+
+static void ping_pong_in_thread(int number, int size, void *argument) {
+    const crew_t *crew = argument;
+    (void)size;
+    for (int i = 0; i < check_scale(800); i++) {
+        uint64_t seed = (uint64_t)(number * 1000 + i);
+        send_content(crew->comm, 1, number, seed, mixed_bytes(i) % 500);
+        recv_content(crew->comm, 1, number, seed, mixed_bytes(i) % 500);
+        if (number == 0 && i % 4 == 0) {
+            barrier(crew->comm);
+        }
+    }
+}
+
+static void echo(spc_comm_t *comm, int threads) {
+    for (long i = 0; i < threads * check_scale(800); i++) {
+        spc_message_t message;
+        const int32_t to = 0;
+        CHECK_OK(recv_until(comm, 0, SPC_ANY_TAG, SPC_NO_DEADLINE, &message));
+        const spc_payload_t payload = {message.bytes, spc_message_data(&message),
+                                       spc_message_data_bytes(&message), message.meta_bytes, message.format};
+        CHECK_OK(spc_comm_send(comm, &to, 1, SPC_CONTEXT_USER, message.tag, &payload, SPC_NO_DEADLINE));
+        spc_message_release(comm, &message);
+    }
+}
+
+static void barriers(int number, int size, void *argument) {
+    (void)size;
+    if (number == 0) {
+        echo(argument, 4);
+    } else {
+        for (int i = 0; i < check_scale(800); i += 4) {
+            barrier(argument);
+        }
+    }
+}
+
+/* Four threads wait for their own messages and one of them in barriers: one leads, and hands over when it leaves. */
+static void hand_over_body(int rank, int size, void *box) {
+    (void)size;
+    crew_t crew = {.comm = comm_box_join(box, rank)};
+    if (rank == 0) {
+        check_threads(4, ping_pong_in_thread, &crew);
+    } else {
+        check_threads(2, barriers, crew.comm);
+    }
+    comm_box_leave(crew.comm);
+}
+
+static void threads_hand_over_the_lead(void) {
+    run_ranks(2, (spc_config_t){0}, hand_over_body);
+    run_ranks(2, (spc_config_t){.slots = 1, .ring_bytes = 1024, .sleep_at_once = 1}, hand_over_body);
+}
+
+/* ---- who sleeps is woken: by each single thing that can end its wait. Where slices are endless, a lost one hangs. */
+
+typedef struct sleeper {
+    party_t party;
+    spc_message_t message; /* that it got */
+} sleeper_t;
+
+static void wait_until_asleep(sleeper_t *sleeper) {
+    spc_event_shared_t *event = spc_segment_part(&sleeper->party.box.segment, SPC_REGION_EVENT, 0);
+    while (atomic_load(&event->sleeping) == 0) {
+        spc_platform_yield();
+    }
+}
+
+static void *sleep_receiving(void *argument) {
+    sleeper_t *sleeper = argument;
+    CHECK_OK(recv_until(sleeper->party.comm[0], 1, 1, SPC_NO_DEADLINE, &sleeper->message));
+    return NULL;
+}
+
+static void *sleep_sending(void *argument) {
+    sleeper_t *sleeper = argument;
+    send_content(sleeper->party.comm[0], 1, 1, 1, 200);
+    return NULL;
+}
+
+static void *sleep_closing(void *argument) {
+    sleeper_t *sleeper = argument;
+    CHECK_OK(spc_comm_close(sleeper->party.comm[0], SPC_NO_DEADLINE));
+    return NULL;
+}
+
+static const spc_config_t sleepy = {
+    .slots = 64, .ring_bytes = 1024, .arena_bytes = 1, .queue_limit_bytes = 1024, .sleep_at_once = 1};
+
+static void put_back_wakes(void) {
+    sleeper_t sleeper = {.party = party_open(2, sleepy)};
+    pthread_t thread;
+    spc_message_t message;
+    send_content(sleeper.party.comm[1], 0, 1, 1, 100);
+    CHECK_OK(recv_until(sleeper.party.comm[0], 1, 1, AT_ONCE, &message));
+    CHECK_EQ(pthread_create(&thread, NULL, sleep_receiving, &sleeper), 0);
+    wait_until_asleep(&sleeper);
+    CHECK_OK(spc_comm_put_back(sleeper.party.comm[0], &message));
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    message_check(&sleeper.message, 1, 1, 1, 100);
+    spc_message_release(sleeper.party.comm[0], &sleeper.message);
+    party_close(&sleeper.party);
+}
+
+/* What it waits for lies behind a message that its full inbox refuses; another thread makes room. */
+static void a_take_from_a_full_inbox_wakes(void) {
+    sleeper_t sleeper = {.party = party_open(2, sleepy)};
+    pthread_t thread;
+    spc_message_t message;
+    uint64_t sent = 0, waiting = 0;
+    while (waiting == sent) {
+        send_content(sleeper.party.comm[1], 0, 2, 1, 8);
+        sent++;
+        CHECK_OK(spc_comm_poll(sleeper.party.comm[0], SPC_CONTEXT_USER, &waiting));
+    }
+    send_content(sleeper.party.comm[1], 0, 1, 1, 8);
+    CHECK_EQ(pthread_create(&thread, NULL, sleep_receiving, &sleeper), 0);
+    wait_until_asleep(&sleeper);
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(spc_comm_take(sleeper.party.comm[0], SPC_CONTEXT_USER, 1, 2, &message));
+    }
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    message_check(&sleeper.message, 1, 1, 1, 8);
+    party_close(&sleeper.party);
+}
+
+static void a_release_wakes_the_sender(void) {
+    sleeper_t sleeper = {.party = party_open(2, sleepy)};
+    pthread_t thread;
+    spc_message_t message[2];
+    const int32_t to = 1;
+    while (send_until(sleeper.party.comm[0], &to, 1, 0, 0, 200, AT_ONCE) == SPC_OK) {
+    }
+    CHECK_EQ(pthread_create(&thread, NULL, sleep_sending, &sleeper), 0);
+    for (int i = 0; i < 2; i++) { /* too few for the row to be told */
+        CHECK_OK(recv_until(sleeper.party.comm[1], 0, 0, AT_ONCE, &message[i]));
+        CHECK_EQ(message[i].storage, SPC_STORED_RING);
+    }
+    wait_until_asleep(&sleeper);
+    spc_message_release(sleeper.party.comm[1], &message[0]);
+    spc_message_release(sleeper.party.comm[1], &message[1]);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    party_close(&sleeper.party);
+}
+
+static void a_stored_part_wakes_the_sender(void) {
+    sleeper_t sleeper = {.party = party_open(2, sleepy)};
+    pthread_t thread;
+    uint64_t waiting = 0;
+    send_content(sleeper.party.comm[0], 1, 1, 1, 5000);
+    CHECK_EQ(pthread_create(&thread, NULL, sleep_closing, &sleeper), 0);
+    while (waiting == 0) {
+        CHECK_OK(spc_comm_poll(sleeper.party.comm[1], SPC_CONTEXT_USER, &waiting));
+        spc_platform_yield();
+    }
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    recv_content(sleeper.party.comm[1], 0, 1, 1, 5000);
+    party_close(&sleeper.party);
+}
+
+/* One thread takes and puts back; the other one waits for the same messages and gets each once. */
+static void put_back_in_thread(int number, int size, void *argument) {
+    crew_t *crew = argument;
+    (void)size;
+    if (number == 0) {
+        for (int i = 0; i < check_scale(3000); i++) {
+            send_content(crew->other, 0, 1, (uint64_t)i, 20 + (uint64_t)i % 100);
+            recv_content(crew->comm, 1, 1, (uint64_t)i, 20 + (uint64_t)i % 100);
+        }
+        atomic_store(&crew->done, 1);
+    } else {
+        spc_message_t message;
+        while (!atomic_load(&crew->done)) {
+            if (spc_comm_try_recv(crew->comm, SPC_CONTEXT_USER, 1, 1, &message) == SPC_OK) {
+                CHECK_OK(spc_comm_put_back(crew->comm, &message));
+            }
+        }
+    }
+}
+
+static void putting_back_while_others_wait(void) {
+    party_t party = party_open(2, (spc_config_t){.sleep_at_once = 1});
+    crew_t crew = {.comm = party.comm[0], .other = party.comm[1]};
+    check_threads(3, put_back_in_thread, &crew);
+    party_close(&party);
+}
+
+static void close_in_thread(int number, int size, void *argument) {
+    crew_t *crew = argument;
+    spc_message_t message;
+    if (number == 0) {
+        while (atomic_load(&crew->done) != size - 1) { /* they are about to wait, or wait */
+            spc_platform_yield();
+        }
+        CHECK_OK(spc_comm_close(crew->comm, SPC_NO_DEADLINE));
+    } else {
+        atomic_fetch_add(&crew->done, 1);
+        CHECK_EQ(recv_until(crew->comm, number % 2 ? 1 : SPC_ANY_SOURCE, 0, SPC_NO_DEADLINE, &message),
+                 SPC_ECLOSED);
+    }
+}
+
+static void closing_ends_the_waits_of_other_threads(void) {
+    for (int i = 0; i < 20; i++) {
+        party_t party = party_open(2, (spc_config_t){.sleep_at_once = 1});
+        crew_t crew = {.comm = party.comm[0]};
+        check_threads(4, close_in_thread, &crew);
+        party_close(&party);
+    }
+}
+
+static void busy_in_thread(int number, int size, void *argument) {
+    crew_t *crew = argument;
+    const spc_signature_t signature = {.operation = SPC_OPERATION_BARRIER};
+    int status;
+    (void)size;
+    if (number == 0) {
+        do {
+            status = spc_comm_collective(crew->comm, &signature, NULL, NULL, 0, NULL, SPC_NO_DEADLINE);
+        } while (status == SPC_EBUSY);
+        CHECK_OK(status);
+    } else {
+        do {
+            status = spc_comm_collective(crew->comm, &signature, NULL, NULL, 0, NULL, AT_ONCE);
+            CHECK(status == SPC_EBUSY || status == SPC_ETIMEDOUT);
+        } while (status != SPC_EBUSY);
+        CHECK_OK(spc_comm_collective(crew->other, &signature, NULL, NULL, 0, NULL, SPC_NO_DEADLINE));
+    }
+}
+
+static void two_collectives_at_once_are_refused(void) {
+    party_t party = party_open(2, (spc_config_t){0});
+    crew_t crew = {.comm = party.comm[0], .other = party.comm[1]};
+    check_threads(2, busy_in_thread, &crew);
+    party_close(&party);
+}
+
+/* ---- interrupting */
+
+static int refuse(void *argument) {
+    ++*(int *)argument;
+    return -1;
+}
+
+static void a_check_ends_a_wait(void) {
+    comm_box_t box = comm_box_open((spc_config_t){.nodes = 2, .slots = 1});
+    int calls = 0;
+    spc_comm_t *comm;
+    spc_message_t message;
+    const spc_comm_options_t options = {box.descriptor, 0, refuse, &calls};
+    CHECK_OK(spc_comm_create(&options, &comm));
+    CHECK_EQ(recv_until(comm, 1, 0, SPC_NO_DEADLINE, &message), SPC_EINTERRUPTED);
+    CHECK_EQ(calls, 1);
+    send_content(comm, 1, 0, 1, 8);
+    send_content(comm, 1, 0, 1, 8);
+    CHECK_EQ(spc_comm_close(comm, SPC_NO_DEADLINE), SPC_EINTERRUPTED);
+    CHECK_OK(spc_comm_usable(comm)); /* it may be tried again */
+    CHECK_EQ(spc_comm_close(comm, AT_ONCE), SPC_ETIMEDOUT);
+    spc_comm_destroy(comm);
+    comm_box_close(&box);
+}
+
+/* A signal handler that receives, called by the waiting thread: it is the one that drains for all. */
+static int receive_within(void *argument) {
+    crew_t *crew = argument;
+    if (crew->tag++ == 0) {
+        send_content(crew->comm, 0, 1, 1, 8);
+        recv_content(crew->comm, 0, 7, 7, 100);
+    }
+    return SPC_OK;
+}
+
+static void nested_body(int rank, int size, void *argument) {
+    const comm_box_t *box = argument;
+    crew_t crew = {.tag = 0};
+    const spc_comm_options_t options = {box->descriptor, (uint32_t)rank, rank == 1 ? receive_within : NULL,
+                                        &crew};
+    (void)size;
+    CHECK_OK(spc_comm_create(&options, &crew.comm));
+    if (rank == 1) {
+        recv_content(crew.comm, 0, 8, 8, 100);
+    } else {
+        recv_content(crew.comm, 1, 1, 1, 8);
+        send_content(crew.comm, 1, 7, 7, 100);
+        send_content(crew.comm, 1, 8, 8, 100);
+    }
+    comm_box_leave(crew.comm);
+}
+
+static void a_check_may_wait_itself(void) {
+    run_ranks(2, (spc_config_t){.sleep_at_once = 1}, nested_body);
+}
+
+int main(void) {
+    RUN(threads_hand_over_the_lead);
+    RUN(put_back_wakes);
+    RUN(a_take_from_a_full_inbox_wakes);
+    RUN(a_release_wakes_the_sender);
+    RUN(a_stored_part_wakes_the_sender);
+    RUN(putting_back_while_others_wait);
+    RUN(closing_ends_the_waits_of_other_threads);
+    RUN(two_collectives_at_once_are_refused);
+    RUN(a_check_ends_a_wait);
+    RUN(a_check_may_wait_itself);
+    return check_done();
+}

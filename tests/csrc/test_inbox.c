@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: MIT */
+/* Inbox and its queue: matching, order, fairness, parts, put_back, refusal, rows that nobody rang for. */
+#include "check.h"
+
+#include "base/spc_error.h"
+#include "message/spc_inbox.h"
+#include "message/spc_inbox_queue.h"
+#include "message/spc_outbox.h"
+#include "spc_comm.h"
+
+#define NODES_MAX 70
+
+typedef struct office { /* node 0 receives; the outboxes of all */
+    int descriptor;
+    spc_segment_t segment;
+    spc_status_shared_t *status;
+    spc_event_shared_t *events;
+    spc_inbox_t *inbox;
+    spc_outbox_t *outbox[NODES_MAX];
+} office_t;
+
+static void open_office(office_t *office, spc_config_t config) {
+    spc_segment_plan_t plan;
+    uint64_t size_bytes;
+    config.features = spc_platform_features(0);
+    config.ring_bytes = config.ring_bytes != 0 ? config.ring_bytes : 8192;
+    CHECK_OK(spc_comm_plan(&config, &plan));
+    CHECK_OK(spc_segment_create(&plan, &office->descriptor, &size_bytes));
+    CHECK_OK(spc_segment_attach(&office->segment, office->descriptor));
+    office->status = spc_segment_part(&office->segment, SPC_REGION_STATUS, 0);
+    office->events = spc_segment_part(&office->segment, SPC_REGION_EVENT, 0);
+    const spc_inbox_options_t inbox = {&office->segment, office->status, office->events, 0};
+    CHECK_OK(spc_inbox_create(&inbox, &office->inbox));
+    for (uint32_t i = 0; i < config.nodes; i++) {
+        const spc_outbox_options_t outbox = {&office->segment, office->status, office->events, i};
+        CHECK_OK(spc_outbox_create(&outbox, &office->outbox[i]));
+    }
+}
+
+static void close_office(office_t *office) {
+    for (uint32_t i = 0; i < office->segment.config->nodes; i++) {
+        spc_outbox_destroy(office->outbox[i]);
+    }
+    spc_inbox_destroy(office->inbox);
+    spc_segment_detach(&office->segment);
+    close(office->descriptor);
+}
+
+static unsigned char content[100000];
+
+/* Its bytes are all the tag. */
+static void post(office_t *office, int source, uint16_t context, int32_t tag, uint64_t bytes) {
+    const int32_t to = 0;
+    const spc_payload_t payload = {.data = content, .data_bytes = bytes};
+    memset(content, tag, bytes);
+    CHECK_OK(spc_outbox_send(office->outbox[source], &to, 1, context, tag, &payload));
+}
+
+static int take(office_t *office, uint16_t context, int32_t source, int32_t tag, spc_message_t *message) {
+    const spc_match_t match = {source, tag, context};
+    return spc_inbox_take(office->inbox, &match, message);
+}
+
+static void check_message(const spc_message_t *message, int32_t source, int32_t tag, uint64_t bytes) {
+    CHECK_EQ(message->source, source);
+    CHECK_EQ(message->tag, tag);
+    CHECK_EQ_U(message->length_bytes, bytes);
+    for (uint64_t i = 0; i < bytes; i++) {
+        CHECK_EQ(message->bytes[i], (unsigned char)tag);
+    }
+}
+
+static void expect(office_t *office, int32_t source, int32_t tag, int32_t found_source, int32_t found_tag,
+                   uint64_t bytes) {
+    spc_message_t message;
+    CHECK_OK(take(office, 0, source, tag, &message));
+    check_message(&message, found_source, found_tag, bytes);
+    spc_inbox_release(office->inbox, &message);
+    spc_inbox_release(office->inbox, &message); /* does nothing */
+}
+
+static void expect_nothing(office_t *office, int32_t source, int32_t tag) {
+    spc_message_t message;
+    CHECK_EQ(take(office, 0, source, tag, &message), SPC_EAGAIN);
+}
+
+/* ---- the queue */
+
+static spc_entry_t *put(spc_inbox_queue_t *queue, uint64_t arrival, int32_t source, int32_t tag) {
+    spc_entry_t *entry = spc_inbox_queue_make(queue);
+    CHECK(entry != NULL);
+    entry->message =
+        (spc_message_t){.arrival = arrival, .source = source, .tag = tag, .storage = SPC_STORED_INLINE};
+    entry->message.bytes = entry->message.inlined;
+    entry->assembled_bytes = 0;
+    spc_inbox_queue_insert(queue, entry);
+    return entry;
+}
+
+static void find(spc_inbox_queue_t *queue, int32_t source, int32_t tag, uint64_t arrival) {
+    spc_entry_t *entry = spc_inbox_queue_find(queue, 0, source, tag);
+    CHECK_EQ(entry != NULL, arrival != 0);
+    CHECK(entry == NULL || entry->message.arrival == arrival);
+}
+
+static void the_queue_keeps_arrivals_in_order(void) {
+    spc_inbox_queue_t queue;
+    spc_message_t message;
+    spc_inbox_queue_init(&queue);
+    put(&queue, 20, 1, 5);
+    put(&queue, 40, 2, 5 + SPC_TAG_BUCKETS); /* the same bucket */
+    put(&queue, 30, 2, 5);                   /* put back: goes between */
+    put(&queue, 10, 1, 6);                   /* before all */
+    CHECK_EQ_U(queue.length, 4);
+    find(&queue, SPC_ANY_SOURCE, SPC_ANY_TAG, 10);
+    find(&queue, SPC_ANY_SOURCE, 5, 20);
+    find(&queue, 2, SPC_ANY_TAG, 30);
+    find(&queue, 2, 5 + SPC_TAG_BUCKETS, 40);
+    find(&queue, 1, 5 + SPC_TAG_BUCKETS, 0);
+    find(&queue, 3, SPC_ANY_TAG, 0);
+    CHECK_EQ_PTR(spc_inbox_queue_find(&queue, 1, SPC_ANY_SOURCE, SPC_ANY_TAG), NULL); /* another context */
+    for (uint64_t arrival = 10; arrival <= 40; arrival += 10) {
+        spc_entry_t *entry = spc_inbox_queue_find(&queue, 0, SPC_ANY_SOURCE, SPC_ANY_TAG);
+        spc_inbox_queue_remove(&queue, entry, &message);
+        CHECK_EQ_U(message.arrival, arrival);
+        CHECK_EQ_PTR(message.bytes, message.inlined); /* not into the entry any more */
+    }
+    CHECK_EQ_U(queue.length, 0);
+    find(&queue, SPC_ANY_SOURCE, 5, 0);
+    put(&queue, 50, 1, 5)->message.length_bytes = 8; /* incomplete: has its place, is not found */
+    put(&queue, 60, 1, 5);
+    find(&queue, SPC_ANY_SOURCE, SPC_ANY_TAG, 60);
+    spc_inbox_queue_fini(&queue);
+}
+
+/* ---- matching */
+
+static void matching_by_source_tag_and_context(void) {
+    office_t office;
+    spc_message_t message;
+    open_office(&office, (spc_config_t){.nodes = 3});
+    post(&office, 1, 0, 10, 8);
+    post(&office, 1, 1, 11, 100);
+    post(&office, 1, 0, 12, 100);
+    post(&office, 2, 0, 10, 8);
+    post(&office, 0, 0, 13, 8);
+    expect_nothing(&office, 2, 12);
+    expect(&office, 1, 12, 1, 12, 100);
+    expect(&office, 2, SPC_ANY_TAG, 2, 10, 8);
+    expect(&office, SPC_ANY_SOURCE, 13, 0, 13, 8);
+    expect(&office, SPC_ANY_SOURCE, SPC_ANY_TAG, 1, 10, 8);
+    expect_nothing(&office, SPC_ANY_SOURCE, SPC_ANY_TAG); /* what is left has another context */
+    CHECK_EQ_U(spc_inbox_count(office.inbox, 1), 1);
+    CHECK_EQ_U(spc_inbox_count(office.inbox, 7), 0);
+    CHECK_OK(take(&office, 1, SPC_ANY_SOURCE, SPC_ANY_TAG, &message));
+    check_message(&message, 1, 11, 100);
+    spc_inbox_release(office.inbox, &message);
+    close_office(&office);
+}
+
+static void what_matches_in_its_row_is_not_copied(void) {
+    office_t office;
+    spc_message_t message;
+    open_office(&office, (spc_config_t){.nodes = 2});
+    post(&office, 1, 0, 1, 200);
+    CHECK_OK(take(&office, 0, 1, 1, &message));
+    CHECK_EQ(message.storage, SPC_STORED_RING);
+    spc_inbox_release(office.inbox, &message);
+    post(&office, 1, 0, 2, 200);
+    spc_inbox_drain(office.inbox);
+    CHECK_OK(take(&office, 0, 1, 2, &message));
+    CHECK_EQ(message.storage, SPC_STORED_HEAP); /* the sender's ring is free */
+    spc_inbox_release(office.inbox, &message);
+    close_office(&office);
+}
+
+static void any_is_fair(void) {
+    office_t office;
+    spc_message_t message;
+    open_office(&office,
+                (spc_config_t){.nodes = NODES_MAX, .slots = 4, .ring_bytes = 1024, .arena_bytes = 1});
+    int served[NODES_MAX] = {0};
+    for (int round = 0; round < 3 * NODES_MAX; round++) {
+        for (int source = 0; source < NODES_MAX; source++) {
+            if (spc_outbox_waiting(office.outbox[source], 0) == 0) {
+                post(&office, source, 0, 1, 8); /* everybody always has something to say */
+            }
+        }
+        CHECK_OK(take(&office, 0, SPC_ANY_SOURCE, SPC_ANY_TAG, &message));
+        served[message.source]++;
+        spc_outbox_flush(office.outbox[message.source]);
+    }
+    for (int source = 0; source < NODES_MAX; source++) {
+        CHECK_EQ(served[source], 3);
+    }
+    close_office(&office);
+}
+
+/* More senders than bits in the doorbell; single ones are found, whichever bit they share. */
+static void seventy_senders(void) {
+    office_t office;
+    open_office(&office,
+                (spc_config_t){.nodes = NODES_MAX, .slots = 1, .ring_bytes = 1024, .arena_bytes = 1});
+    for (int round = 0; round < 3; round++) {
+        for (int source = 0; source < NODES_MAX; source++) {
+            post(&office, source, 0, source, 8);
+            expect(&office, SPC_ANY_SOURCE, SPC_ANY_TAG, source, source, 8);
+            expect_nothing(&office, SPC_ANY_SOURCE, SPC_ANY_TAG);
+        }
+    }
+    post(&office, 69, 0, 69, 8);
+    post(&office, 5, 0, 5, 8);
+    expect(&office, 5, 5, 5, 5, 8); /* by polling its row: the bell stays rung */
+    expect(&office, SPC_ANY_SOURCE, SPC_ANY_TAG, 69, 69, 8);
+    expect_nothing(&office, SPC_ANY_SOURCE, SPC_ANY_TAG);
+    close_office(&office);
+}
+
+/* ---- parts */
+
+static void parts_make_one_message(void) {
+    office_t office;
+    open_office(&office, (spc_config_t){.nodes = 2, .slots = 2, .ring_bytes = 1024});
+    post(&office, 1, 0, 1, 3000);
+    post(&office, 1, 0, 2, 8);
+    int turns = 0;
+    spc_message_t message;
+    while (take(&office, 0, 1, 1, &message) == SPC_EAGAIN) {
+        CHECK_EQ_U(spc_inbox_count(office.inbox, 0), 0);
+        expect_nothing(&office, 1, SPC_ANY_TAG); /* nothing overtakes it */
+        spc_outbox_flush(office.outbox[1]);
+        CHECK(++turns < 100);
+    }
+    CHECK(turns > 2);
+    check_message(&message, 1, 1, 3000);
+    CHECK_OK(spc_inbox_put_back(office.inbox, &message));
+    spc_outbox_flush(office.outbox[1]);
+    spc_inbox_drain(office.inbox);
+    CHECK_EQ_U(spc_inbox_count(office.inbox, 0), 2);
+    expect(&office, SPC_ANY_SOURCE, SPC_ANY_TAG, 1, 1, 3000);
+    expect(&office, SPC_ANY_SOURCE, SPC_ANY_TAG, 1, 2, 8);
+    close_office(&office);
+}
+
+/* Its beginning is forgotten with the inbox: LeakSanitizer looks. */
+static void unfinished_parts_are_never_seen(void) {
+    office_t office;
+    open_office(&office, (spc_config_t){.nodes = 2, .slots = 2, .ring_bytes = 1024});
+    post(&office, 1, 0, 1, 3000);
+    spc_inbox_drain(office.inbox);
+    spc_comm_mark_ended(&office.segment, 1, SPC_NODE_DIED, -9);
+    spc_inbox_drain_row(office.inbox, 1);
+    CHECK_EQ_U(spc_inbox_count(office.inbox, 0), 0);
+    expect_nothing(&office, 1, SPC_ANY_TAG);
+    close_office(&office);
+}
+
+/* ---- putting back */
+
+static void what_is_put_back_has_its_old_place(void) {
+    office_t office;
+    spc_message_t first, second;
+    open_office(&office, (spc_config_t){.nodes = 2});
+    for (int tag = 1; tag <= 4; tag++) {
+        post(&office, 1, 0, tag, 20 * (uint64_t)tag); /* inline and ring */
+    }
+    for (int round = 0; round < 3; round++) {
+        CHECK_OK(take(&office, 0, 1, 3, &first)); /* 1 and 2 go into the queue */
+        CHECK_OK(take(&office, 0, 1, SPC_ANY_TAG, &second));
+        check_message(&first, 1, 3, 60);
+        check_message(&second, 1, 1, 20);
+        CHECK_OK(spc_inbox_put_back(office.inbox, &first));
+        CHECK_OK(spc_inbox_put_back(office.inbox, &second));
+        spc_inbox_release(office.inbox, &first); /* no longer the caller's: does nothing */
+    }
+    for (int tag = 1; tag <= 4; tag++) {
+        expect(&office, SPC_ANY_SOURCE, SPC_ANY_TAG, 1, tag, 20 * (uint64_t)tag);
+    }
+    close_office(&office);
+}
+
+/* ---- refusing */
+
+static void a_sender_at_its_limit_is_refused(void) {
+    office_t office;
+    int32_t source, tag;
+    uint64_t bytes;
+    open_office(&office, (spc_config_t){.nodes = 3, .slots = 64, .queue_limit_bytes = 2000});
+    for (int i = 0; i < 50; i++) {
+        post(&office, 1, 0, i % 2, i % 3 == 0 ? 100 : 0); /* empty ones count, too */
+    }
+    post(&office, 2, 0, 9, 8);
+    spc_inbox_drain(office.inbox);
+    CHECK(spc_inbox_is_refusing(office.inbox, 1));
+    CHECK(!spc_inbox_is_refusing(office.inbox, 2));
+    uint64_t count = spc_inbox_count(office.inbox, 0);
+    CHECK(count > 2 && count < 20);
+    spc_inbox_drain(office.inbox);
+    CHECK_EQ_U(spc_inbox_count(office.inbox, 0), count); /* nothing more comes in */
+    expect(&office, SPC_ANY_SOURCE, 9, 2, 9, 8);         /* others are not concerned */
+    CHECK_EQ(spc_inbox_news(office.inbox), SPC_INBOX_STORED);
+    for (int i = 0; i < 50; i++) {
+        expect(&office, 1, SPC_ANY_TAG, 1, i % 2, i % 3 == 0 ? 100 : 0);
+        CHECK(i != 0 || spc_inbox_news(office.inbox) == SPC_INBOX_REOPENED);
+        spc_inbox_drain(office.inbox);
+    }
+    CHECK(!spc_inbox_is_refusing(office.inbox, 1));
+
+    /* What is next in a refused row can be seen and taken. */
+    for (int i = 0; i < 50 && !spc_inbox_is_refusing(office.inbox, 1); i++) {
+        post(&office, 1, 0, 3, 8);
+        spc_inbox_drain(office.inbox);
+    }
+    expect_nothing(&office, 1, 4);
+    const spc_match_t next = {1, 3, 0}, other = {1, 4, 0};
+    CHECK_EQ(spc_inbox_peek(office.inbox, &other, &source, &tag, &bytes), SPC_EAGAIN);
+    CHECK_OK(spc_inbox_peek(office.inbox, &next, &source, &tag, &bytes));
+    CHECK_EQ_U(bytes, 8);
+    close_office(&office);
+}
+
+static void the_next_of_a_refused_row_is_seen_and_taken(void) {
+    office_t office;
+    int32_t source, tag;
+    uint64_t bytes;
+    const spc_match_t match = {SPC_ANY_SOURCE, 4, 0};
+    open_office(&office, (spc_config_t){.nodes = 2, .slots = 64, .queue_limit_bytes = 1024});
+    while (!spc_inbox_is_refusing(office.inbox, 1)) {
+        post(&office, 1, 0, 3, 100);
+        spc_inbox_drain(office.inbox);
+    }
+    spc_message_t message;
+    CHECK_OK(take(&office, 0, 1, 3, &message)); /* from the queue */
+    post(&office, 1, 0, 4, 50);
+    spc_inbox_drain(office.inbox); /* the refused one goes in, the new one is refused */
+    CHECK(spc_inbox_is_refusing(office.inbox, 1));
+    CHECK_OK(spc_inbox_peek(office.inbox, &match, &source, &tag, &bytes));
+    CHECK_EQ(source, 1);
+    CHECK_EQ(tag, 4);
+    CHECK_EQ_U(bytes, 50);
+    expect(&office, 1, 4, 1, 4, 50);
+    spc_inbox_release(office.inbox, &message);
+    close_office(&office);
+}
+
+static void an_ended_sender_is_not_refused(void) {
+    office_t office;
+    open_office(&office, (spc_config_t){.nodes = 2, .slots = 64, .queue_limit_bytes = 1024});
+    for (int i = 0; i < 40; i++) {
+        post(&office, 1, 0, 1, 8);
+    }
+    post(&office, 1, 0, 2, 8);
+    expect_nothing(&office, 1, 2); /* behind what is refused */
+    spc_comm_mark_ended(&office.segment, 1, SPC_NODE_FINISHED, 0);
+    expect(&office, 1, 2, 1, 2, 8); /* nothing more can come: all of it is let in */
+    CHECK_EQ_U(spc_inbox_count(office.inbox, 0), 40);
+    close_office(&office);
+}
+
+/* ---- ends */
+
+/* A sender killed between writing a slot and ringing: whoever looks after its end finds the message. */
+static void a_bell_that_nobody_rang(void) {
+    office_t office;
+    open_office(&office, (spc_config_t){.nodes = 70, .slots = 2, .ring_bytes = 1024, .arena_bytes = 1});
+    post(&office, 66, 0, 1, 8);
+    spc_mailbox_shared_t *mailbox = spc_segment_part(&office.segment, SPC_REGION_MAILBOX, 0);
+    atomic_store(&mailbox->doorbell, 0);
+    expect_nothing(&office, SPC_ANY_SOURCE, 1);
+    spc_comm_mark_ended(&office.segment, 66, SPC_NODE_DIED, -9);
+    expect(&office, SPC_ANY_SOURCE, 1, 66, 1, 8);
+    expect_nothing(&office, SPC_ANY_SOURCE, 1);
+    close_office(&office);
+}
+
+static void discarding_gives_all_room_back(void) {
+    office_t office;
+    spc_block_shared_t *block;
+    const int32_t to = 0;
+    open_office(&office, (spc_config_t){.nodes = 2, .slots = 8, .ring_bytes = 1024, .arena_bytes = 8192});
+    for (int round = 0; round < 20; round++) {
+        for (int i = 0; i < 4; i++) {
+            post(&office, 1, 0, 1, 100);
+            spc_inbox_drain(office.inbox);
+        }
+        post(&office, 1, 0, 2, 200);
+        CHECK_OK(spc_outbox_take_block(office.outbox[1], 6000, &block));
+        CHECK_OK(spc_outbox_send_block(office.outbox[1], &to, 1, 0, 3, &(spc_payload_t){.data_bytes = 6000},
+                                       block));
+        spc_inbox_discard(office.inbox);
+        CHECK(spc_outbox_is_empty(office.outbox[1]));
+    }
+    close_office(&office);
+}
+
+int main(void) {
+    RUN(the_queue_keeps_arrivals_in_order);
+    RUN(matching_by_source_tag_and_context);
+    RUN(what_matches_in_its_row_is_not_copied);
+    RUN(any_is_fair);
+    RUN(seventy_senders);
+    RUN(parts_make_one_message);
+    RUN(unfinished_parts_are_never_seen);
+    RUN(what_is_put_back_has_its_old_place);
+    RUN(a_sender_at_its_limit_is_refused);
+    RUN(the_next_of_a_refused_row_is_seen_and_taken);
+    RUN(an_ended_sender_is_not_refused);
+    RUN(a_bell_that_nobody_rang);
+    RUN(discarding_gives_all_room_back);
+    return check_done();
+}

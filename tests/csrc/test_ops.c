@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+/* The operators against plain C, one type after the other. */
+#include "check.h"
+
+#include <math.h>
+
+#include "base/spc_error.h"
+#include "reduce/spc_ops.h"
+
+enum { ELEMENTS = 67 }; /* more than one vector block, and a rest */
+
+/* What one element of each operator must be; integers wrap. */
+#define EXPECTED_SUM(ctype, l, r) ((ctype)((l) + (r)))
+#define EXPECTED_WRAPPED(ctype, l, r) ((ctype)((uint64_t)(l) + (uint64_t)(r)))
+#define EXPECTED_MIN(ctype, l, r) ((l) < (r) ? (l) : (r))
+#define EXPECTED_MAX(ctype, l, r) ((l) > (r) ? (l) : (r))
+
+/* For every length from 0 to ELEMENTS: the right elements, and none beyond. */
+#define CHECK_OPERATOR(name, ctype, operator, EXPECTED)                      \
+    for (uint32_t count = 0; count <= ELEMENTS; count++) {                   \
+        const spc_field_t field = {SPC_TYPE_##name, count};                  \
+        ctype left[ELEMENTS + 1], right[ELEMENTS + 1], before[ELEMENTS + 1]; \
+        for (uint32_t i = 0; i <= ELEMENTS; i++) {                           \
+            left[i] = before[i] = (ctype)(int64_t)check_random(&state);      \
+            right[i] = (ctype)(int64_t)check_random(&state);                 \
+        }                                                                    \
+        CHECK_OK(spc_ops_combine(operator, &field, 1, left, right));         \
+        for (uint32_t i = 0; i < count; i++) {                               \
+            CHECK(left[i] == EXPECTED(ctype, before[i], right[i]));          \
+        }                                                                    \
+        CHECK(left[count] == before[count]);                                 \
+    }
+
+#define DEFINE_INTEGER_CASE(name, ctype)                           \
+    static void combines_##name(void) {                            \
+        uint64_t state = SPC_TYPE_##name;                          \
+        CHECK_EQ_U(spc_type_size(SPC_TYPE_##name), sizeof(ctype)); \
+        CHECK_OPERATOR(name, ctype, SPC_SUM, EXPECTED_WRAPPED)     \
+        CHECK_OPERATOR(name, ctype, SPC_MIN, EXPECTED_MIN)         \
+        CHECK_OPERATOR(name, ctype, SPC_MAX, EXPECTED_MAX)         \
+    }
+SPC_INTEGER_TYPES(DEFINE_INTEGER_CASE)
+
+#define DEFINE_FLOAT_CASE(name, ctype)                             \
+    static void combines_##name(void) {                            \
+        uint64_t state = SPC_TYPE_##name;                          \
+        CHECK_EQ_U(spc_type_size(SPC_TYPE_##name), sizeof(ctype)); \
+        CHECK_OPERATOR(name, ctype, SPC_SUM, EXPECTED_SUM)         \
+        CHECK_OPERATOR(name, ctype, SPC_MIN, EXPECTED_MIN)         \
+        CHECK_OPERATOR(name, ctype, SPC_MAX, EXPECTED_MAX)         \
+    }
+SPC_FLOAT_TYPES(DEFINE_FLOAT_CASE)
+
+/* Both in the vector part and in the rest. */
+#define DEFINE_SPECIAL_CASE(name, ctype)                                                              \
+    static void special_values_of_##name(void) {                                                      \
+        static const ctype values[] = {(ctype) - INFINITY, -1, (ctype) - 0.0, 0, 1, (ctype)INFINITY}; \
+        const int count = sizeof values / sizeof values[0];                                           \
+        const spc_field_t field = {SPC_TYPE_##name, ELEMENTS};                                        \
+        ctype left[ELEMENTS], right[ELEMENTS];                                                        \
+        for (int operator = SPC_MIN; operator <= SPC_MAX; operator++) {                               \
+            for (int l = 0; l <= count; l++) {                                                        \
+                for (int r = 0; r <= count; r++) {                                                    \
+                    for (int i = 0; i < ELEMENTS; i++) {                                              \
+                        left[i] = l < count ? values[l] : (ctype)NAN;                                 \
+                        right[i] = r < count ? values[r] : (ctype)NAN;                                \
+                    }                                                                                 \
+                    CHECK_OK(spc_ops_combine((spc_operator_t)operator, &field, 1, left, right));      \
+                    const int wins = operator == SPC_MIN ? (l < r ? l : r) : (l > r ? l : r);         \
+                    for (int i = 0; i < ELEMENTS; i++) {                                              \
+                        if (l == count || r == count) {                                               \
+                            CHECK(isnan(left[i]));                                                    \
+                        } else {                                                                      \
+                            CHECK(left[i] == values[wins]);                                           \
+                            CHECK(!signbit(left[i]) == !signbit(values[wins]));                       \
+                        }                                                                             \
+                    }                                                                                 \
+                }                                                                                     \
+            }                                                                                         \
+        }                                                                                             \
+    }
+SPC_FLOAT_TYPES(DEFINE_SPECIAL_CASE)
+
+static int combine_ints(spc_operator_t operator, int64_t left, int64_t right, int64_t *result) {
+    const spc_field_t field = {SPC_TYPE_INT, 1};
+    *result = left;
+    return spc_ops_combine(operator, &field, 1, result, &right);
+}
+
+static void python_integers_do_not_wrap(void) {
+    int64_t result;
+    CHECK_OK(combine_ints(SPC_SUM, INT64_MAX - 1, 1, &result));
+    CHECK_EQ(result, INT64_MAX);
+    CHECK_OK(combine_ints(SPC_SUM, INT64_MIN, INT64_MAX, &result));
+    CHECK_EQ(result, -1);
+    CHECK_EQ(combine_ints(SPC_SUM, INT64_MAX, 1, &result), SPC_EWIDE);
+    CHECK_EQ(combine_ints(SPC_SUM, INT64_MIN, -1, &result), SPC_EWIDE);
+    CHECK_OK(combine_ints(SPC_MIN, INT64_MAX, INT64_MIN, &result));
+    CHECK_EQ(result, INT64_MIN);
+    CHECK_OK(combine_ints(SPC_MAX, INT64_MAX, INT64_MIN, &result));
+    CHECK_EQ(result, INT64_MAX);
+}
+
+static void one_overflow_among_many_is_found(void) {
+    const spc_field_t field = {SPC_TYPE_INT, ELEMENTS};
+    for (int at = 0; at < ELEMENTS; at++) {
+        int64_t left[ELEMENTS] = {0}, right[ELEMENTS] = {0};
+        left[at] = right[at] = INT64_MAX;
+        CHECK_EQ(spc_ops_combine(SPC_SUM, &field, 1, left, right), SPC_EWIDE);
+    }
+}
+
+static void wide_integers_are_always_refused(void) {
+    const spc_field_t fields[] = {{SPC_TYPE_INT, 1}, {SPC_TYPE_WIDE, 1}, {SPC_TYPE_INT, 1}};
+    for (int operator = 0; operator < SPC_OPERATOR_COUNT; operator++) {
+        int64_t left[3] = {0}, right[3] = {0};
+        CHECK_EQ(spc_ops_combine((spc_operator_t)operator, fields, 3, left, right), SPC_EWIDE);
+        CHECK_EQ(spc_ops_combine((spc_operator_t)operator, &fields[1], 1, left, right), SPC_EWIDE);
+    }
+}
+
+/* A tuple: (three bytes, a double, nothing, two floats). */
+static void fields_start_at_multiples_of_8_bytes(void) {
+    typedef struct {
+        int8_t bytes[3];
+        int8_t gap[5];
+        double number;
+        float floats[2];
+    } value_t;
+    const spc_field_t fields[] = {
+        {SPC_TYPE_INT8, 3}, {SPC_TYPE_FLOAT64, 1}, {SPC_TYPE_NONE, 0}, {SPC_TYPE_FLOAT32, 2}};
+    value_t left = {{1, 2, 3}, {9, 9, 9, 9, 9}, 0.5, {1.5F, 2.5F}};
+    const value_t right = {{10, 20, 30}, {7, 7, 7, 7, 7}, 0.25, {0.5F, -0.5F}};
+    CHECK_EQ_U(spc_fields_bytes(fields, 4), sizeof(value_t));
+    CHECK_OK(spc_ops_combine(SPC_SUM, fields, 4, &left, &right));
+    const value_t expected = {{11, 22, 33}, {9, 9, 9, 9, 9}, 0.75, {2.0F, 2.0F}};
+    CHECK_MEM(&left, &expected, sizeof left);
+}
+
+static void sizes(void) {
+    const spc_field_t large = {SPC_TYPE_FLOAT64, UINT32_MAX};
+    CHECK_EQ_U(spc_type_size(SPC_TYPE_NONE), 0);
+    CHECK_EQ_U(spc_type_size(SPC_TYPE_INT), 8);
+    CHECK_EQ_U(spc_type_size(SPC_TYPE_WIDE), 8);
+    CHECK_EQ_U(spc_type_size(SPC_TYPE_COUNT), 0);
+    CHECK_EQ_U(spc_fields_bytes(NULL, 0), 0);
+    CHECK_EQ_U(spc_fields_bytes(&large, 1), UINT64_C(8) * UINT32_MAX);
+}
+
+static void unknown_operators_and_types_are_refused(void) {
+    const spc_field_t good = {SPC_TYPE_FLOAT64, 1}, bad = {SPC_TYPE_COUNT, 1};
+    double left = 1, right = 2;
+    CHECK_EQ(spc_ops_combine(SPC_OPERATOR_COUNT, &good, 1, &left, &right), SPC_EINVAL);
+    CHECK_EQ(spc_ops_combine(SPC_SUM, &bad, 1, &left, &right), SPC_EINVAL);
+    CHECK_EQ_D(left, 1);
+}
+
+static void hashes_tell_fields_apart(void) {
+    const spc_field_t lists[][2] = {
+        {{SPC_TYPE_INT, 1}, {SPC_TYPE_FLOAT64, 1}},   {{SPC_TYPE_FLOAT64, 1}, {SPC_TYPE_INT, 1}},
+        {{SPC_TYPE_INT, 2}, {SPC_TYPE_FLOAT64, 1}},   {{SPC_TYPE_INT, 1}, {SPC_TYPE_FLOAT64, 2}},
+        {{SPC_TYPE_INT64, 1}, {SPC_TYPE_FLOAT64, 1}}, {{SPC_TYPE_INT, 1}, {SPC_TYPE_FLOAT32, 1}},
+    };
+    const spc_field_t wide[] = {{SPC_TYPE_WIDE, 1}, {SPC_TYPE_FLOAT64, 1}};
+    for (int i = 0; i < 6; i++) {
+        CHECK(spc_fields_hash(lists[i], 1) != spc_fields_hash(lists[i], 2));
+        for (int j = 0; j < i; j++) {
+            CHECK(spc_fields_hash(lists[i], 2) != spc_fields_hash(lists[j], 2));
+        }
+    }
+    CHECK_EQ_U(spc_fields_hash(wide, 2), spc_fields_hash(lists[0], 2));
+}
+
+int main(void) {
+#define RUN_NUMBER_CASE(name, ctype) RUN(combines_##name);
+    SPC_NUMBER_TYPES(RUN_NUMBER_CASE)
+#define RUN_SPECIAL_CASE(name, ctype) RUN(special_values_of_##name);
+    SPC_FLOAT_TYPES(RUN_SPECIAL_CASE)
+    RUN(python_integers_do_not_wrap);
+    RUN(one_overflow_among_many_is_found);
+    RUN(wide_integers_are_always_refused);
+    RUN(fields_start_at_multiples_of_8_bytes);
+    RUN(sizes);
+    RUN(unknown_operators_and_types_are_refused);
+    RUN(hashes_tell_fields_apart);
+    return check_done();
+}

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: MIT */
+/* Outbox: which way a message goes, what is queued, in which order it leaves, and what the limit stops. */
+#include "check.h"
+
+#include "base/spc_error.h"
+#include "message/spc_outbox.h"
+#include "spc_comm.h"
+
+#define NODES 4
+
+typedef struct office { /* node 0 sends; the rows of the others are read by hand */
+    int descriptor;
+    spc_segment_t segment;
+    spc_status_shared_t *status;
+    spc_event_shared_t *events;
+    spc_outbox_t *outbox;
+    spc_mailbox_reader_t row[NODES]; /* of node 0, in each mailbox */
+} office_t;
+
+static void open_office(office_t *office, spc_config_t config) {
+    spc_segment_plan_t plan;
+    uint64_t size_bytes;
+    config.nodes = NODES;
+    config.features = spc_platform_features(0);
+    CHECK_OK(spc_comm_plan(&config, &plan));
+    CHECK_OK(spc_segment_create(&plan, &office->descriptor, &size_bytes));
+    CHECK_OK(spc_segment_attach(&office->segment, office->descriptor));
+    office->status = spc_segment_part(&office->segment, SPC_REGION_STATUS, 0);
+    office->events = spc_segment_part(&office->segment, SPC_REGION_EVENT, 0);
+    const spc_outbox_options_t options = {&office->segment, office->status, office->events, 0};
+    CHECK_OK(spc_outbox_create(&options, &office->outbox));
+    for (uint32_t i = 0; i < NODES; i++) {
+        spc_mailbox_reader_init(&office->row[i], spc_segment_part(&office->segment, SPC_REGION_MAILBOX, i), 0,
+                                office->segment.config->slots);
+    }
+}
+
+static void close_office(office_t *office) {
+    spc_outbox_destroy(office->outbox);
+    spc_segment_detach(&office->segment);
+    close(office->descriptor);
+}
+
+static unsigned char content[100000];
+
+static int send_many(office_t *office, const int32_t *to, uint32_t count, int32_t tag, uint64_t bytes) {
+    spc_payload_t payload = {.data = content, .data_bytes = bytes};
+    memset(content, tag, bytes);
+    return spc_outbox_send(office->outbox, to, count, 0, tag, &payload);
+}
+
+static int send_one(office_t *office, int32_t to, int32_t tag, uint64_t bytes) {
+    return send_many(office, &to, 1, tag, bytes);
+}
+
+static uint64_t ring_place(const office_t *office, const spc_slot_shared_t *slot) {
+    return slot->payload.offset
+           - spc_segment_offset(&office->segment, spc_segment_part(&office->segment, SPC_REGION_RING, 0));
+}
+
+/* The next message or part for node `to`; returns its payload, whose bytes are all the tag. */
+static const spc_slot_shared_t *see(office_t *office, int to, int32_t tag, uint64_t bytes) {
+    const spc_slot_shared_t *slot = spc_mailbox_peek(&office->row[to]);
+    CHECK(slot != NULL);
+    CHECK_EQ(slot->tag, tag);
+    CHECK_EQ_U(slot->length_bytes, bytes);
+    return slot;
+}
+
+/* Takes it as a receiver would; returns the bytes that were in it. */
+static uint64_t take(office_t *office, int to, int32_t tag, uint64_t bytes) {
+    const spc_slot_shared_t *slot = see(office, to, tag, bytes);
+    const unsigned char *payload = slot->payload.inlined;
+    spc_ring_header_shared_t *header = spc_segment_address(&office->segment, 0);
+    uint64_t found = bytes;
+    if ((slot->flags & SPC_SLOT_PLACE) == SPC_SLOT_RING) {
+        header = spc_segment_address(&office->segment, slot->payload.offset);
+        payload = spc_ring_payload(header);
+        found = header->payload_bytes;
+    }
+    for (uint64_t i = 0; i < found; i++) {
+        CHECK_EQ(payload[i], (unsigned char)tag);
+    }
+    if ((slot->flags & SPC_SLOT_PLACE) == SPC_SLOT_RING) {
+        spc_ring_mark_read(header);
+    }
+    spc_mailbox_consume(&office->row[to]);
+    return found;
+}
+
+static void is_idle(office_t *office, int to) {
+    CHECK_EQ_PTR(spc_mailbox_peek(&office->row[to]), NULL);
+}
+
+/* Node 0 has announced A and C to node 1, who has picked up A; the buffer ends at 960; the next message has 80 bytes. */
+static void figure_2(void) {
+    office_t office;
+    open_office(&office, (spc_config_t){.slots = 8, .ring_bytes = 8192});
+    CHECK_OK(send_one(&office, 1, 'A', 240 - 16));
+    CHECK_OK(send_one(&office, 2, 'B', 480 - 16));
+    CHECK_OK(send_one(&office, 1, 'C', 240 - 16));
+    take(&office, 1, 'A', 240 - 16);
+    CHECK_OK(send_one(&office, 1, 'D', 80));
+    take(&office, 1, 'C', 240 - 16);
+    CHECK_EQ_PTR(see(&office, 1, 'D', 80), &office.row[1].row->slot[2]); /* "this is the third slot" */
+    CHECK_EQ_U(ring_place(&office, see(&office, 1, 'D', 80)), 960);
+    close_office(&office);
+}
+
+static void figure_3(void) {
+    office_t office;
+    open_office(&office, (spc_config_t){.slots = 4, .ring_bytes = 8192});
+    const int32_t to[2] = {1, 2};
+    CHECK_OK(send_many(&office, to, 2, 'M', 80));
+    const spc_slot_shared_t *first = see(&office, 1, 'M', 80), *second = see(&office, 2, 'M', 80);
+    CHECK_EQ_U(ring_place(&office, first), 0);
+    CHECK_EQ_U(ring_place(&office, second), sizeof(spc_ring_header_shared_t)); /* each its own header */
+    spc_ring_header_shared_t *one = spc_segment_address(&office.segment, first->payload.offset);
+    spc_ring_header_shared_t *two = spc_segment_address(&office.segment, second->payload.offset);
+    CHECK_EQ_PTR(spc_ring_payload(one), spc_ring_payload(two));
+    take(&office, 2, 'M', 80);
+    take(&office, 1, 'M', 80);
+    is_idle(&office, 0);
+    is_idle(&office, 3);
+    close_office(&office);
+}
+
+static void the_way_follows_from_the_length(void) {
+    office_t office;
+    open_office(&office, (spc_config_t){.slots = 64, .ring_bytes = 4096});
+    uint64_t longest = 1024 - sizeof(spc_ring_header_shared_t);
+    CHECK_OK(send_one(&office, 1, 1, 0));
+    CHECK_OK(send_one(&office, 1, 2, SPC_INLINE_BYTES));
+    CHECK_OK(send_one(&office, 1, 3, SPC_INLINE_BYTES + 1));
+    CHECK_OK(send_one(&office, 2, 4, longest));
+    CHECK_OK(send_one(&office, 3, 5, longest + 1));
+    CHECK_EQ(see(&office, 1, 1, 0)->flags, SPC_SLOT_INLINE);
+    take(&office, 1, 1, 0);
+    CHECK_EQ(see(&office, 1, 2, SPC_INLINE_BYTES)->flags, SPC_SLOT_INLINE);
+    take(&office, 1, 2, SPC_INLINE_BYTES);
+    CHECK_EQ(see(&office, 1, 3, SPC_INLINE_BYTES + 1)->flags, SPC_SLOT_RING);
+    take(&office, 1, 3, SPC_INLINE_BYTES + 1);
+    CHECK_EQ(see(&office, 2, 4, longest)->flags, SPC_SLOT_RING);
+    take(&office, 2, 4, longest);
+    CHECK_EQ(see(&office, 3, 5, longest + 1)->flags, SPC_SLOT_RING | SPC_SLOT_PART);
+    CHECK_EQ_U(take(&office, 3, 5, longest + 1), longest);
+    CHECK_EQ_U(take(&office, 3, 5, longest + 1), 1);
+    CHECK(spc_outbox_is_empty(office.outbox));
+    close_office(&office);
+}
+
+/* One slot: everything but the first waits, whichever way it is to go, and leaves in the order of the calls. */
+static void one_fifo_for_each_destination(void) {
+    office_t office;
+    open_office(&office, (spc_config_t){.slots = 1, .ring_bytes = 4096, .arena_bytes = 1 << 20});
+    const uint64_t bytes[6] = {8, 100, 1500, 0, 9000, 300};
+    const int32_t to[2] = {1, 2};
+    spc_block_shared_t *block;
+    for (int i = 0; i < 6; i++) {
+        CHECK_OK(send_one(&office, 1, 10 + i, bytes[i]));
+    }
+    CHECK_OK(send_many(&office, to, 2, 20, 200)); /* waits for 1, has gone to 2 */
+    CHECK_OK(spc_outbox_take_block(office.outbox, 500, &block));
+    memset(spc_block_payload(block), 21, 500);
+    CHECK_OK(spc_outbox_send_block(office.outbox, to, 2, 0, 21, &(spc_payload_t){.data_bytes = 500}, block));
+    CHECK_EQ_U(take(&office, 2, 20, 200), 200);
+    CHECK_EQ_U(spc_outbox_waiting(office.outbox, 1), 7);
+    CHECK_EQ_U(spc_outbox_waiting(office.outbox, 2), 1);
+    for (int i = 0; i < 6; i++) {
+        for (uint64_t got = 0; got < bytes[i] || bytes[i] == 0;) {
+            got += take(&office, 1, 10 + i, bytes[i]);
+            CHECK_OK(send_one(&office, 1, 30, 0)); /* does not overtake */
+            spc_outbox_flush(office.outbox);
+            if (bytes[i] == 0) {
+                break;
+            }
+        }
+    }
+    take(&office, 1, 20, 200);
+    CHECK(spc_outbox_flush(office.outbox));
+    CHECK_EQ(see(&office, 1, 21, 500)->flags, SPC_SLOT_ARENA);
+    CHECK_EQ(see(&office, 2, 21, 500)->flags, SPC_SLOT_ARENA);
+    CHECK_EQ_U(see(&office, 1, 21, 500)->payload.offset, see(&office, 2, 21, 500)->payload.offset);
+    close_office(&office);
+}
+
+static void the_limit_leaves_nothing_half_done(void) {
+    office_t office;
+    open_office(&office, (spc_config_t){.slots = 1, .ring_bytes = 1024, .queue_limit_bytes = 2000});
+    const int32_t to[3] = {1, 2, 3};
+    int sent = 0;
+    while (send_one(&office, 1, sent, 8) == SPC_OK) {
+        sent++;
+    }
+    CHECK(sent > 3 && sent < 50);
+    uint64_t queued = spc_outbox_queued_bytes(office.outbox);
+    CHECK(queued <= 2000);
+    CHECK_EQ(send_many(&office, to, 3, 99, 8), SPC_EAGAIN);
+    is_idle(&office, 2); /* nobody got it */
+    is_idle(&office, 3);
+    CHECK_OK(send_one(&office, 2, 50, 8)); /* what need not wait is not concerned */
+    CHECK_EQ(send_one(&office, 2, 51, 8), SPC_EAGAIN);
+    CHECK_EQ_U(spc_outbox_queued_bytes(office.outbox), queued);
+    for (int i = 0; i < sent; i++) {
+        take(&office, 1, i, 8);
+        spc_outbox_flush(office.outbox);
+    }
+    take(&office, 2, 50, 8);
+    CHECK_EQ_U(spc_outbox_queued_bytes(office.outbox), 0);
+    CHECK_OK(send_many(&office, to, 3, 99, 8));
+    close_office(&office);
+}
+
+static void empty_messages_count(void) {
+    office_t office;
+    open_office(&office, (spc_config_t){.slots = 1, .ring_bytes = 1024, .queue_limit_bytes = 2000});
+    int sent = 0;
+    while (send_one(&office, 1, 0, 0) == SPC_OK) {
+        CHECK(++sent < 100);
+    }
+    close_office(&office);
+}
+
+static void one_longer_than_the_limit_may_wait_alone(void) {
+    office_t office;
+    open_office(&office, (spc_config_t){.slots = 1, .ring_bytes = 1024, .queue_limit_bytes = 1024});
+    CHECK_OK(send_one(&office, 1, 1, 8));
+    CHECK_OK(send_one(&office, 1, 2, 50000));
+    CHECK_EQ(send_one(&office, 1, 3, 8), SPC_EAGAIN);
+    take(&office, 1, 1, 8);
+    uint64_t got = 0;
+    while (got < 50000) {
+        CHECK(spc_outbox_flush(office.outbox));
+        got += take(&office, 1, 2, 50000);
+    }
+    CHECK_OK(send_one(&office, 1, 3, 8));
+    take(&office, 1, 3, 8);
+    close_office(&office);
+}
+
+/* Node 1 stands still; node 2 gets its messages, also multicasts to both, for ever. */
+static void a_stopped_receiver_holds_up_nobody(void) {
+    office_t office;
+    open_office(&office, (spc_config_t){.slots = 2, .ring_bytes = 1024});
+    const int32_t to[2] = {1, 2};
+    for (int i = 0; i < 500; i++) {
+        uint64_t bytes = 8 + (uint64_t)i % 600;
+        CHECK_OK(send_one(&office, 1, i % 100, bytes));
+        CHECK_OK(send_many(&office, to, 2, i % 100, bytes));
+        uint64_t got = 0;
+        while (got < bytes) {
+            spc_outbox_flush(office.outbox);
+            got += take(&office, 2, i % 100, bytes);
+        }
+        CHECK_EQ_U(spc_outbox_waiting(office.outbox, 2), 0);
+    }
+    close_office(&office);
+}
+
+static void who_has_ended_gets_nothing_more(void) {
+    office_t office;
+    open_office(&office, (spc_config_t){.slots = 2, .ring_bytes = 1024, .arena_bytes = 8192});
+    const int32_t to[2] = {1, 2};
+    spc_block_shared_t *block;
+    for (int i = 0; i < 20; i++) {
+        CHECK_OK(send_many(&office, to, 2, i, 50));
+        take(&office, 2, i, 50);
+    }
+    CHECK(spc_outbox_waiting(office.outbox, 1) > 2);
+    CHECK_EQ_U(spc_outbox_waiting(office.outbox, 2), 0); /* it did not wait for the other */
+    spc_comm_mark_ended(&office.segment, 1, SPC_NODE_DIED, -9);
+    spc_outbox_flush(office.outbox);
+    CHECK(spc_outbox_is_empty(office.outbox));
+    CHECK_EQ_U(spc_outbox_queued_bytes(office.outbox), 0);
+    for (int i = 0; i < 200; i++) {
+        CHECK_OK(send_many(&office, to, 2, i % 100, 60));
+        take(&office, 2, i % 100, 60);
+        CHECK_OK(send_one(&office, 1, 1, (uint64_t)i * 20));
+        CHECK_OK(spc_outbox_take_block(office.outbox, 4000, &block)); /* comes back each time */
+        CHECK_OK(
+            spc_outbox_send_block(office.outbox, to, 1, 0, 1, &(spc_payload_t){.data_bytes = 4000}, block));
+        CHECK(spc_outbox_is_empty(office.outbox));
+    }
+    close_office(&office);
+}
+
+/* An end by finishing frees what was never announced, too. */
+static void what_waits_for_a_finished_node_is_dropped(void) {
+    office_t office;
+    open_office(&office, (spc_config_t){.slots = 1, .ring_bytes = 1024, .arena_bytes = 8192});
+    const int32_t to[2] = {1, 2};
+    spc_block_shared_t *block;
+    CHECK_OK(send_one(&office, 1, 1, 8));
+    CHECK_OK(send_many(&office, to, 2, 2, 200));
+    CHECK_OK(spc_outbox_take_block(office.outbox, 6000, &block));
+    CHECK_OK(spc_outbox_send_block(office.outbox, to, 1, 0, 3, &(spc_payload_t){.data_bytes = 6000}, block));
+    CHECK_EQ(spc_outbox_take_block(office.outbox, 6000, &block), SPC_EAGAIN);
+    CHECK_EQ_U(spc_outbox_waiting(office.outbox, 1), 2);
+    take(&office, 2, 2, 200);
+    spc_status_end(office.status, 1, SPC_NODE_FINISHED, 0, office.events, NODES + 1, 0);
+    CHECK(spc_outbox_flush(office.outbox));
+    CHECK_OK(spc_outbox_take_block(office.outbox, 6000, &block));
+    for (int i = 0; i < 4; i++) { /* all four chunks, one for each of two nodes: the ring is empty again */
+        CHECK_OK(send_one(&office, 2 + i % 2, i, 200));
+        take(&office, 2 + i % 2, i, 200);
+    }
+    close_office(&office);
+}
+
+int main(void) {
+    RUN(figure_2);
+    RUN(figure_3);
+    RUN(the_way_follows_from_the_length);
+    RUN(one_fifo_for_each_destination);
+    RUN(the_limit_leaves_nothing_half_done);
+    RUN(empty_messages_count);
+    RUN(one_longer_than_the_limit_may_wait_alone);
+    RUN(a_stopped_receiver_holds_up_nobody);
+    RUN(who_has_ended_gets_nothing_more);
+    RUN(what_waits_for_a_finished_node_is_dropped);
+    return check_done();
+}

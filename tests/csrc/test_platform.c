@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT */
+/* The platform, each feature with and without it, and the control groups on made-up files. */
+#include "check.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "base/spc_cgroup.h"
+#include "base/spc_error.h"
+#include "base/spc_platform.h"
+
+#define ALL_FEATURES ((1u << 6) - 1)
+
+static void features_can_be_disabled(void) {
+    CHECK_EQ_U(spc_platform_features(ALL_FEATURES), 0);
+    CHECK_EQ_U(spc_platform_features(SPC_FEATURE_futex) & SPC_FEATURE_futex, 0);
+    CHECK_EQ_U(spc_platform_features(0) & ~ALL_FEATURES, 0);
+    CHECK_EQ_U(spc_platform_features(0), spc_platform_features(0));
+}
+
+/* ---- memory */
+
+static void use_memory(uint32_t features) {
+    int descriptor = -1;
+    uint64_t size_bytes = 3 * 65536 + 4096;
+    CHECK_OK(spc_platform_memory_create(features, size_bytes, &descriptor));
+    CHECK(fcntl(descriptor, F_GETFD) & FD_CLOEXEC);
+    unsigned char *one = mmap(NULL, size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    unsigned char *two = mmap(NULL, size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    CHECK(one != MAP_FAILED && two != MAP_FAILED && one != two);
+    for (uint64_t i = 0; i < size_bytes; i++) {
+        CHECK_EQ(one[i], 0);
+    }
+    one[size_bytes - 1] = 7;
+    CHECK_EQ(two[size_bytes - 1], 7);
+    munmap(one, size_bytes);
+    munmap(two, size_bytes);
+    close(descriptor);
+}
+
+static void memory_is_zeroed_and_shared(void) {
+    use_memory(spc_platform_features(0));
+    use_memory(0);
+}
+
+static void two_memories_are_two(void) {
+    int one, two;
+    CHECK_OK(spc_platform_memory_create(0, 4096, &one));
+    CHECK_OK(spc_platform_memory_create(0, 4096, &two));
+    struct stat first, second;
+    CHECK(fstat(one, &first) == 0 && fstat(two, &second) == 0);
+    CHECK(first.st_ino != second.st_ino);
+    CHECK_EQ(first.st_nlink, 0); /* no name left */
+    close(one);
+    close(two);
+}
+
+static void sealed_memory_keeps_its_size(void) {
+    uint32_t features = spc_platform_features(0);
+    if (!(features & SPC_FEATURE_memfd)) {
+        return;
+    }
+    int descriptor;
+    CHECK_OK(spc_platform_memory_create(features, 8192, &descriptor));
+    CHECK_EQ(ftruncate(descriptor, 4096), -1);
+    CHECK_EQ(errno, EPERM);
+    CHECK_EQ(ftruncate(descriptor, 16384), -1);
+    close(descriptor);
+    CHECK(spc_platform_memory_is_sparse(features));
+    CHECK(!spc_platform_memory_is_sparse(0));
+}
+
+static void impossible_sizes_are_refused(void) {
+    int descriptor;
+    CHECK_EQ(spc_platform_memory_create(0, 0, &descriptor), SPC_EINVAL);
+    CHECK_EQ(spc_platform_memory_create(spc_platform_features(0), UINT64_MAX, &descriptor), SPC_EINVAL);
+}
+
+/* Much more than the mount can ever hold: an error at once, instead of SIGBUS at the first touch. */
+static void full_mount_is_an_error(void) {
+    uint64_t room_bytes = spc_platform_memory_room();
+    if (room_bytes == UINT64_MAX || room_bytes > UINT64_MAX / 16) {
+        printf("    (not tried: the room of the shared-memory mount is unknown)\n");
+        return;
+    }
+    int descriptor = -2;
+    errno = 0;
+    CHECK_EQ(spc_platform_memory_create(0, 8 * room_bytes + (UINT64_C(1) << 40), &descriptor), SPC_ESYSTEM);
+    CHECK(errno == ENOSPC || errno == EFBIG);
+    CHECK_EQ(descriptor, -2);
+}
+
+/* ---- sleeping */
+
+static void changed_word_does_not_sleep(void) {
+    _Atomic uint32_t word = 5;
+    spc_platform_sleep(spc_platform_features(0), &word, 4, UINT64_MAX);
+    spc_platform_sleep(0, &word, 4, UINT64_MAX);
+}
+
+static void sleep_ends_by_itself(void) {
+    _Atomic uint32_t word = 5;
+    spc_platform_sleep(spc_platform_features(0), &word, 5, 1000000);
+    spc_platform_sleep(0, &word, 5, 1000000);
+}
+
+typedef struct bed {
+    _Atomic uint32_t word;
+    uint32_t features;
+} bed_t;
+
+static void sleep_or_wake(int rank, int size, void *argument) {
+    bed_t *bed = argument;
+    if (rank == size - 1) {
+        atomic_store(&bed->word, 1);
+        spc_platform_wake(bed->features, &bed->word);
+        return;
+    }
+    while (atomic_load(&bed->word) == 0) {
+        spc_platform_sleep(bed->features, &bed->word, 0, UINT64_MAX);
+    }
+}
+
+static void wake_reaches_all(void) {
+    for (long i = check_scale(100); i > 0; i--) {
+        bed_t *bed = mmap(NULL, sizeof *bed, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        CHECK(bed != MAP_FAILED);
+        bed->features = i % 2 ? spc_platform_features(0) : 0;
+        (i % 4 < 2 ? check_processes : check_threads)(4, sleep_or_wake, bed);
+        munmap(bed, sizeof *bed);
+    }
+}
+
+/* ---- the owner's mark */
+
+static void look_at_mark(int rank, int size, void *argument) {
+    (void)rank;
+    (void)size;
+    CHECK(!spc_owner_mark_holds(argument));
+}
+
+static void mark_is_not_inherited(void) {
+    for (int disabled = 0; disabled < 2; disabled++) {
+        spc_owner_mark_t mark;
+        CHECK_OK(spc_owner_mark_init(&mark, disabled ? 0 : spc_platform_features(0)));
+        CHECK(spc_owner_mark_holds(&mark));
+        check_processes(2, look_at_mark, &mark);
+        CHECK(spc_owner_mark_holds(&mark));
+        spc_owner_mark_fini(&mark);
+        CHECK(!spc_owner_mark_holds(&mark));
+    }
+}
+
+/* ---- cores and memory */
+
+static void use_one_core(int rank, int size, void *argument) {
+    (void)rank;
+    (void)size;
+    (void)argument;
+#ifdef __linux__
+    cpu_set_t set;
+    CHECK_EQ(sched_getaffinity(0, sizeof set, &set), 0);
+    int first = 0;
+    while (!CPU_ISSET(first, &set)) {
+        first++;
+    }
+    CPU_ZERO(&set);
+    CPU_SET(first, &set);
+    CHECK_EQ(sched_setaffinity(0, sizeof set, &set), 0);
+    CHECK(spc_platform_cores() <= 1.0);
+#endif
+}
+
+static void cores_follow_the_mask(void) {
+    double cores = spc_platform_cores();
+    CHECK(cores > 0 && cores <= (double)sysconf(_SC_NPROCESSORS_CONF));
+    check_processes(1, use_one_core, NULL);
+    CHECK_EQ_D(spc_platform_cores(), cores);
+}
+
+static void memory_is_limited(void) {
+    uint64_t limit_bytes = spc_platform_memory_limit();
+    CHECK(limit_bytes > UINT64_C(1) << 20);
+    CHECK(limit_bytes < UINT64_C(1) << 60);
+}
+
+/* ---- control groups, in a directory of the test's own */
+
+static char root[] = "/tmp/spcomm-test-cgroup-XXXXXX";
+
+static void put(const char *path, const char *text) {
+    char whole[512];
+    snprintf(whole, sizeof whole, "%s%s", root, path);
+    for (char *slash = strchr(whole + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        CHECK(mkdir(whole, 0700) == 0 || errno == EEXIST);
+        *slash = '/';
+    }
+    FILE *file = fopen(whole, "w");
+    CHECK(file != NULL);
+    CHECK(fputs(text, file) >= 0);
+    CHECK_EQ(fclose(file), 0);
+}
+
+static void no_files_no_limit(void) {
+    CHECK_EQ_D(spc_cgroup_cores("/nowhere/at/all"), HUGE_VAL);
+    CHECK_EQ_U(spc_cgroup_memory_bytes("/nowhere/at/all"), UINT64_MAX);
+}
+
+static void version_2_counts_all_levels(void) {
+    put("/proc/self/cgroup", "0::/user/class/node\n");
+    put("/sys/fs/cgroup/user/class/node/cpu.max", "max 100000\n");
+    CHECK_EQ_D(spc_cgroup_cores(root), HUGE_VAL);
+    put("/sys/fs/cgroup/user/cpu.max", "150000 100000\n");
+    CHECK_EQ_D(spc_cgroup_cores(root), 1.5);
+    put("/sys/fs/cgroup/user/class/cpu.max", "400000 100000\n");
+    CHECK_EQ_D(spc_cgroup_cores(root), 1.5);
+    put("/sys/fs/cgroup/user/class/node/cpu.max", "50000 100000\n");
+    CHECK_EQ_D(spc_cgroup_cores(root), 0.5);
+    CHECK_EQ_U(spc_cgroup_memory_bytes(root), UINT64_MAX);
+    put("/sys/fs/cgroup/user/class/memory.max", "268435456\n");
+    put("/sys/fs/cgroup/user/memory.max", "max\n");
+    CHECK_EQ_U(spc_cgroup_memory_bytes(root), 268435456);
+}
+
+/* A container sees its own group as the root, under a name that leads nowhere. */
+static void unseen_groups_are_skipped(void) {
+    put("/proc/self/cgroup",
+        "5:memory:/docker/0123\n4:cpu,cpuacct:/docker/0123\n3:cpuset:/\n0::/docker/0123\n");
+    put("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
+    put("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
+    CHECK_EQ_D(spc_cgroup_cores(root), HUGE_VAL);
+    put("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "250000\n");
+    CHECK_EQ_D(spc_cgroup_cores(root), 2.5);
+    CHECK_EQ_U(spc_cgroup_memory_bytes(root), UINT64_MAX);
+    put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"); /* version 1's "none" */
+    CHECK_EQ_U(spc_cgroup_memory_bytes(root), UINT64_MAX);
+    put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "67108864\n");
+    CHECK_EQ_U(spc_cgroup_memory_bytes(root), 67108864);
+}
+
+static void odd_lines_do_no_harm(void) {
+    put("/proc/self/cgroup", "\n:\n0\n0:\n7:cpu\n0::/../../../etc\nx::y\n4:cpufreq:/\n");
+    put("/sys/fs/cgroup/cpufreq/cpu.cfs_quota_us", "1\n");
+    put("/sys/fs/cgroup/cpu.max", "nonsense\n");
+    CHECK_EQ_D(spc_cgroup_cores(root), HUGE_VAL);
+}
+
+int main(void) {
+    CHECK(mkdtemp(root) != NULL);
+    RUN(features_can_be_disabled);
+    RUN(memory_is_zeroed_and_shared);
+    RUN(two_memories_are_two);
+    RUN(sealed_memory_keeps_its_size);
+    RUN(impossible_sizes_are_refused);
+    RUN(full_mount_is_an_error);
+    RUN(changed_word_does_not_sleep);
+    RUN(sleep_ends_by_itself);
+    RUN(wake_reaches_all);
+    RUN(mark_is_not_inherited);
+    RUN(cores_follow_the_mask);
+    RUN(memory_is_limited);
+    RUN(no_files_no_limit);
+    RUN(version_2_counts_all_levels);
+    RUN(unseen_groups_are_skipped);
+    RUN(odd_lines_do_no_harm);
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf '%s'", root);
+    CHECK_EQ(system(command), 0);
+    return check_done();
+}

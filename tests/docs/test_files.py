@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: MIT
+"""Rules for every file: licence line, contract, size, width, and nothing that belongs to one machine."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from checkout import ROOT, fail_with, files, relative
+
+LINES = 450  # the size guide says about 200
+WIDTH = 120  # the formatters say 110; tables and drawings in comments may be a little wider
+C = (".c", ".h")
+PYTHON = (".py", ".pyx", ".pxd")
+
+
+def shared_places():
+    """Patterns for paths of one machine and hosts of registries; written so as not to find themselves."""
+    folders = ["root", "work", "tmp/plan", str(Path.home()).strip("/") or "root"]
+    hosts = ["pypi" + r"\.org", "pythonhosted" + r"\.org", "debian" + r"\.org", "registry" + r"\.npmjs"]
+    return re.compile("|".join([rf"(?<![\w.$}}/-])/{folder}/" for folder in folders] + hosts))
+
+
+@pytest.mark.parametrize("suffix", [*C, *PYTHON, ".hpp", ".mk"])
+def test_licence_line(suffix):
+    expected = (
+        "/* SPDX-License-Identifier: MIT */" if suffix in (*C, ".hpp") else "# SPDX-License-Identifier: MIT"
+    )
+    complaints = []
+    for path in files(suffix):
+        lines = path.read_text().splitlines()[:2] or [expected]  # an empty __init__.py needs none
+        if expected not in lines:
+            complaints.append(f"{relative(path)} does not start with {expected}")
+    fail_with(complaints)
+
+
+def test_headers_open_with_a_contract():
+    complaints = []
+    for path in files(".h", below="csrc"):
+        match = re.search(r"/\*\n(.*?)\*/", path.read_text(), re.DOTALL)
+        if not match or match.start() > 60 or len(match.group(1).split()) < 10:
+            complaints.append(
+                f"{relative(path)}: what is it for, who may call it, in which order, what if it fails?"
+            )
+    fail_with(complaints)
+
+
+def test_sizes():
+    complaints = []
+    for path in [*files(*C, *PYTHON, below="csrc"), *files(*PYTHON, ".pyi", below="spcomm")]:
+        count = len(path.read_text().splitlines())
+        if count > LINES:
+            complaints.append(f"{relative(path)} has {count} lines; is it doing two things?")
+    fail_with(complaints)
+
+
+def test_widths():
+    complaints = []
+    for path in files(*C, *PYTHON, ".hpp"):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if len(line) > WIDTH:
+                complaints.append(f"{relative(path)}:{number} is {len(line)} columns wide")
+    fail_with(complaints)
+
+
+def test_no_state_outside_of_structures():
+    """Nodes can be threads of one process, and several extensions link the same C: no static variables."""
+    pattern = re.compile(r"^\s*static\s+(?!.*\bconst\b)[^(;{]*[;=]", re.MULTILINE)
+    complaints = []
+    for path in files(*C, below="csrc"):
+        for match in pattern.finditer(path.read_text()):
+            if "_Thread_local char token" not in match.group():  # only its address is used
+                complaints.append(f"{relative(path)}: {match.group().strip()}")
+    fail_with(complaints)
+
+
+def test_nothing_of_one_machine():
+    pattern = shared_places()
+    complaints = []
+    for path in files():
+        if path.name == "LICENSE" or path.suffix in (".ppm", ".pdf"):
+            continue
+        for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+            if pattern.search(line):
+                complaints.append(f"{relative(path)}:{number}: {line.strip()}")
+    fail_with(complaints)
+
+
+def test_same_nouns_at_every_level():
+    """A C test is about a file of csrc/, as its name says; what comes after a second _ is its own affair."""
+    nouns = {path.stem.removeprefix("spc_") for path in files(".c", ".h", below="csrc")}
+    nouns.add("faults")  # of several: what happens when nodes die
+    complaints = []
+    for path in (ROOT / "tests" / "csrc").glob("test_*.c"):
+        noun = path.stem.removeprefix("test_")
+        if not any(noun == known or noun.startswith(f"{known}_") for known in nouns):
+            complaints.append(f"{relative(path)}: csrc/ has no spc_{noun}")
+    fail_with(complaints)

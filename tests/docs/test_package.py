@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: MIT
+"""The installed package: version, commands, type stubs, docstrings."""
+
+import doctest
+import inspect
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from checkout import ROOT, fail_with
+
+HERE = Path(__file__).parent
+
+
+def run(*command, **options):
+    return subprocess.run(
+        [str(part) for part in command], capture_output=True, text=True, timeout=150, **options
+    )
+
+
+@pytest.mark.smoke
+def test_versions_agree():
+    import spcomm
+
+    wanted = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert (metadata.version("spcomm"), spcomm.__version__) == (wanted, wanted)
+
+
+@pytest.mark.smoke
+def test_every_public_name_can_be_had():
+    import spcomm
+
+    assert [name for name in spcomm.__all__ if getattr(spcomm, name, None) is None] == []
+    assert set(spcomm.__all__) <= set(dir(spcomm))
+
+
+@pytest.mark.smoke
+def test_both_commands_answer(tmp_path):
+    script = Path(sys.executable).parent / "spcomm"
+    for command in ([script], [sys.executable, "-m", "spcomm"]):
+        answer = run(*command, "--help", cwd=tmp_path)
+        assert (answer.returncode, answer.stderr) == (0, "")
+        assert all(word in answer.stdout for word in ("run", "demo", "bench"))
+
+
+@pytest.mark.smoke
+def test_a_first_program_runs(tmp_path):
+    program = tmp_path / "first.py"
+    program.write_text("import spcomm\ncomm = spcomm.startup()\nprint(comm.global_sum(comm.rank))\n")
+    answer = run(sys.executable, "-m", "spcomm", "run", "-n", "4", "--no-label", program, cwd=tmp_path)
+    assert (answer.returncode, answer.stdout, answer.stderr) == (0, "6\n" * 4, "")
+
+
+def stubs_alone(package, folder):
+    """Copies the stubs and nothing else, so that only they are taken for the truth; returns the modules without."""
+    without = []
+    for path in package.rglob("*"):
+        module = path.parent if path.stem == "__init__" else path.with_name(path.name.partition(".")[0])
+        if path.suffix == ".pyi":
+            copy = folder / "spcomm" / path.relative_to(package)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, copy)
+        elif path.suffix in (".py", ".so"):
+            stubs = [module / "__init__.pyi", module.with_suffix(".pyi")]
+            if not any(stub.exists() for stub in stubs):
+                name = ".".join(["spcomm", *module.relative_to(package).parts])
+                without.append(re.escape(name) + ("" if path.stem == "__init__" else r"(\..*)?"))
+    for parent in [path for path in folder.rglob("*") if path.is_dir()]:
+        (parent / "__init__.pyi").touch()
+    return without
+
+
+@pytest.mark.timeout(300)
+def test_stubs_match_the_module(tmp_path):
+    pytest.importorskip("mypy.stubtest")
+    package = Path(__import__("spcomm").__file__).parent
+    without = stubs_alone(package, tmp_path / "stubs")
+    assert "spcomm" not in without, "there is no spcomm/__init__.pyi"
+    allowed = tmp_path / "allowed"
+    allowed.write_text((HERE / "stubtest-allowlist.txt").read_text() + "\n".join(without) + "\n")
+    # Not from the checkout: mypy would take the sources there for the stubs.
+    environment = {**os.environ, "MYPYPATH": str(tmp_path / "stubs"), "PYTHONPATH": str(package.parent)}
+    command = [
+        sys.executable,
+        "-m",
+        "mypy.stubtest",
+        "spcomm",
+        "--allowlist",
+        allowed,
+        "--ignore-unused-allowlist",
+    ]
+    answer = run(*command, cwd=tmp_path, env=environment)
+    if answer.returncode != 0:
+        pytest.fail(answer.stdout + answer.stderr, pytrace=False)
+
+
+def public_objects():
+    """(name, object) of what users call: the functions of spcomm, the methods and properties of Comm."""
+    import spcomm
+
+    found = [(f"spcomm.{name}", getattr(spcomm, name)) for name in spcomm.__all__]
+    found = [(name, thing) for name, thing in found if callable(thing)]
+    for name in dir(spcomm.Comm):
+        if not name.startswith("_"):
+            found.append((f"Comm.{name}", inspect.getattr_static(spcomm.Comm, name)))
+    return found
+
+
+def test_public_things_have_docstrings():
+    complaints = []
+    for name, thing in public_objects():
+        text = inspect.getdoc(thing) or ""
+        if not text.strip().partition("\n")[0].rstrip().endswith((".", ":", "?")):
+            complaints.append(
+                f"{name}: the first line of its docstring should be a sentence; it is {text[:60]!r}"
+            )
+        try:
+            parameters = inspect.signature(thing).parameters
+        except (TypeError, ValueError):
+            continue
+        missing = [word for word in parameters if word not in ("self", "args", "kwargs") and word not in text]
+        if missing and not inspect.isclass(thing):
+            complaints.append(f"{name}: its docstring does not speak of {', '.join(missing)}")
+    fail_with(complaints)
+
+
+def test_examples_in_docstrings_run():
+    """Each runs in a fresh interpreter, alone, as a reader would try it."""
+    complaints = []
+    for name, thing in public_objects():
+        examples = doctest.DocTestParser().get_examples(inspect.getdoc(thing) or "")
+        if not examples:
+            continue
+        code = f"""
+import doctest, inspect, numpy as np, spcomm
+thing = inspect.getattr_static(spcomm.Comm, {name!r}[5:]) if {name!r}.startswith("Comm.") else eval({name!r})
+text = inspect.getdoc(thing)
+scope = dict(spcomm=spcomm, np=np, comm=spcomm.startup())
+test = doctest.DocTestParser().get_doctest(text, scope, {name!r}, None, 0)
+runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+raise SystemExit(1 if runner.run(test).failed else 0)
+"""
+        answer = run(sys.executable, "-c", code)
+        if answer.returncode != 0:
+            complaints.append(f"{name}:\n{answer.stdout}{answer.stderr}")
+    fail_with(complaints)

@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: MIT
+"""Exit codes, who is to blame, and the order of what is said."""
+
+import os
+import signal
+import sys
+
+import pytest
+
+
+def test_success_says_nothing(launch, start):
+    result = launch.program("pass", options=("-n", 3, *start))
+    assert (result.code, result.out, result.err) == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    ("ending", "code", "text"),
+    [
+        ("sys.exit(3)", 3, "node 1 ended with exit code 3"),
+        ("sys.exit('words')", 1, "node 1 ended with exit code 1"),
+        ("os._exit(7)", 7, "node 1 ended with exit code 7"),
+        ("raise ValueError('x')", 1, "node 1 ended with an uncaught ValueError (exit code 1)"),
+        ("os.kill(os.getpid(), signal.SIGSEGV)", 139, "node 1 was killed by SIGSEGV (128+11)"),
+        ("os.abort()", 134, "node 1 was killed by SIGABRT (128+6)"),
+        ("os.kill(os.getpid(), signal.SIGKILL)", 137, "node 1 was killed by SIGKILL (128+9)"),
+        ("os.kill(os.getpid(), signal.SIGTERM)", 143, "node 1 was killed by SIGTERM (128+15)"),
+        ("raise KeyboardInterrupt", 130, "node 1 ended with an uncaught KeyboardInterrupt (exit code 130)"),
+    ],
+)
+def test_the_first_failure_ends_the_run_and_gives_its_code(launch, start, ending, code, text):
+    result = launch.program(
+        f"""
+        import os, signal, sys, spcomm
+        comm = spcomm.startup()
+        if comm.rank == 1:
+            {ending}
+        signal.pause()
+        """,
+        options=("-n", 3, *start),
+    )
+    assert result.code == code, result
+    assert result.last == f"spcomm: {text}; the other nodes were stopped"
+    assert ("words" in result.err) == ("words" in ending)
+
+
+def test_sys_exit_0_and_none_are_success(launch, start):
+    result = launch.program(
+        "import sys, spcomm; sys.exit(0 if spcomm.startup().rank else None)", options=("-n", 2, *start)
+    )
+    assert (result.code, result.err) == (0, ""), result
+
+
+def test_the_traceback_comes_last_and_shows_only_the_program(launch, start):
+    script = launch.script(
+        """
+        import sys, signal, spcomm
+        comm = spcomm.startup()
+
+        def inner():
+            raise LookupError("not here")
+
+        print("before", file=sys.stderr)
+        if comm.rank == 2:
+            inner()
+        signal.pause()
+        """
+    )
+    result = launch("-n", 4, *start, script)
+    lines = result.err.splitlines()
+    at = lines.index("Traceback (most recent call last):")
+    assert lines[:at] == ["before"] * at and at >= 1
+    assert lines[at + 1].split(",")[0] == f'  File "{script}"'
+    assert lines[-2] == "LookupError: not here"
+    assert "raise LookupError" in result.err and "spcomm/launch" not in result.err.replace(os.sep, "/")
+    assert result.last.startswith("spcomm: node 2 ended with an uncaught LookupError")
+
+
+def test_labels_are_put_before_tracebacks_too(launch):
+    result = launch.program("raise ValueError('x')", options=("-n", 1, "-l"))
+    assert result.err.splitlines()[0] == "[0] Traceback (most recent call last):"
+    assert result.err.splitlines()[-2] == "[0] ValueError: x"
+
+
+def test_nodes_that_fail_alike_are_said_once(launch):
+    result = launch.program(
+        """
+        import signal
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        import missing_module_of_this_name
+        """,
+        options=("-n", 4),
+    )
+    assert result.code == 1
+    assert result.err.count("Traceback") == 1, result
+    assert "ModuleNotFoundError" in result.last
+
+
+def test_a_syntax_error_looks_as_under_plain_python(launch, start):
+    result = launch.program("x = (\n", options=("-n", 1, *start))
+    assert result.code == 1
+    assert "SyntaxError" in result.err and "program.py" in result.err and "launch" not in result.err, result
+
+
+def test_a_failing_thread_is_no_failing_node(launch, start):
+    result = launch.program(
+        "import threading; threading.Thread(target=lambda: 1/0).start()", options=("-n", 1, *start)
+    )
+    assert result.code == 0 and "ZeroDivisionError" in result.err, result
+
+
+def test_an_exception_hook_of_the_program_is_used(launch, start):
+    result = launch.program(
+        """
+        import sys, spcomm
+        spcomm.startup()
+        def hook(kind, error, trace): print("hooked", kind.__name__, file=sys.stderr)
+        sys.excepthook = hook
+        1/0
+        """,
+        options=("-n", 1, *start),
+    )
+    assert result.code == 1
+    assert result.err.splitlines()[0] == "hooked ZeroDivisionError", result
+
+
+def test_nothing_of_the_output_is_lost_when_a_node_fails(launch, start):
+    count = 3000
+    result = launch.program(
+        f"""
+        import sys, signal, spcomm
+        comm = spcomm.startup()
+        for i in range({count}):
+            print("out", comm.rank, i)
+            print("err", comm.rank, i, file=sys.stderr)
+        if comm.rank == 0:
+            raise SystemExit(4)
+        signal.pause()
+        """,
+        options=("-n", 2, *start),
+    )
+    assert result.code == 4
+    assert [line for line in result.lines if line.startswith("out 0")] == [f"out 0 {i}" for i in range(count)]
+    errors = result.err.splitlines()
+    assert [line for line in errors if line.startswith("err 0")] == [f"err 0 {i}" for i in range(count)]
+
+
+def test_the_exit_status_is_that_of_the_end_not_of_the_exception(launch):
+    result = launch.program(
+        "import atexit, os; atexit.register(os._exit, 9); raise ValueError('x')", options=("-n", 1)
+    )
+    assert result.code == 9, result
+
+
+def test_a_node_that_ignores_the_request_to_end_is_killed(launch, start):
+    result = launch.program(
+        """
+        import os, signal, sys, spcomm
+        comm = spcomm.startup()
+        if comm.rank:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            open(f"ready-{comm.rank}", "w").close()
+            while True: signal.pause()
+        while not all(os.path.exists(f"ready-{r}") for r in range(1, comm.size)): os.sched_yield()
+        sys.exit(5)
+        """,
+        options=("-n", 3, "--grace", "0.2", *start),
+    )
+    assert result.code == 5, result
+    assert result.last == "spcomm: node 0 ended with exit code 5; the other nodes were stopped"
+
+
+def test_a_node_may_clean_up_when_it_is_told_to_end(launch, start):
+    result = launch.program(
+        """
+        import os, signal, sys, spcomm
+        comm = spcomm.startup()
+        if comm.rank:
+            def leave(*_):
+                print("cleaned up", comm.rank)
+                sys.exit(77)
+            signal.signal(signal.SIGTERM, leave)
+            open(f"ready-{comm.rank}", "w").close()
+            while True: signal.pause()
+        while not os.path.exists("ready-1"): os.sched_yield()
+        sys.exit(5)
+        """,
+        options=("-n", 2, *start),
+    )
+    assert result.code == 5, result
+    assert result.lines == ["cleaned up 1"]
+
+
+def test_timeout(launch, start):
+    script = launch.script(
+        """
+        import signal, spcomm
+        comm = spcomm.startup()
+        def wait_here():
+            signal.pause()
+        if comm.rank:
+            wait_here()
+        """
+    )
+    result = launch("-n", 3, "--timeout", "1.5", *start, script)
+    assert result.code == 124, result
+    assert (
+        result.last
+        == "spcomm: the run took longer than --timeout 1.5 s; the nodes were stopped (exit code 124)"
+    )
+    assert "node 0     finished" in result.err
+    if start[1] == "fork":
+        assert "nodes 1-2  program.py:5 in wait_here" in result.err
+
+
+def test_a_program_that_is_in_time_is_not_told(launch):
+    assert launch.program("print('done')", options=("-n", 2, "--timeout", "60")).code == 0
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="needs job control")
+def test_a_stopped_node_is_killed_too(launch):
+    result = launch.program(
+        """
+        import os, signal, spcomm
+        comm = spcomm.startup()
+        os.kill(os.getpid(), signal.SIGSTOP)
+        """,
+        options=("-n", 2, "--timeout", "1", "--grace", "0.2"),
+    )
+    assert result.code == 124 and "no answer" in result.err, result
+
+
+def test_what_a_node_leaves_running_is_ended(launch, start):
+    result = launch.program(
+        """
+        import subprocess, sys
+        subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
+        subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"], start_new_session=True)
+        print("left")
+        """,
+        options=("-n", 2, *start),
+    )
+    assert (result.code, result.lines) == (0, ["left"] * 2), result
+    assert not launch.alive()
+
+
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux") or os.getuid() != 0, reason="needs a limit that binds"
+)
+def test_more_nodes_than_descriptors_is_one_sentence(launch):
+    import resource
+    import subprocess
+
+    limit = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))  # noqa: E731
+    process = subprocess.Popen(
+        launch.command("-n", 64, launch.script("import signal; signal.pause()")),
+        cwd=launch.folder, env=launch.environment(), stdout=-1, stderr=-1, preexec_fn=limit,
+    )  # fmt: skip
+    launch.running.append(process)
+    result = launch.finish(process)
+    assert result.code == 125, result
+    assert result.last.startswith("spcomm: only ") and "of 64 nodes could be started" in result.last
+    assert len(result.err.splitlines()) == 1
+
+
+def test_nodes_have_the_descriptor_limit_of_the_launcher(launch):
+    import resource
+    import subprocess
+
+    limit = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (200, 2000))  # noqa: E731
+    script = launch.script("import resource; print(resource.getrlimit(resource.RLIMIT_NOFILE))")
+    process = subprocess.Popen(
+        launch.command("-n", 120, script),
+        cwd=launch.folder, env=launch.environment(), stdout=-1, stderr=-1, preexec_fn=limit,
+    )  # fmt: skip
+    launch.running.append(process)
+    result = launch.finish(process)
+    assert result.code == 0 and set(result.lines) == {"(200, 2000)"}, result

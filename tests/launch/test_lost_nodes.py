@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: MIT
+"""Nodes that others wait for: who is blamed when one of them is lost."""
+
+import pytest
+
+# All nodes meet once, so that every node is known to be running before anything happens to one.
+MEET = """
+    import atexit, os, signal, sys, spcomm
+    comm = spcomm.startup()
+    comm.barrier()
+"""
+
+
+def program(launch, text, nodes, start, *options):
+    indented = "\n".join("    " + line for line in text.splitlines())
+    return launch.program(MEET + indented, options=("-n", nodes, *start, *options))
+
+
+@pytest.mark.parametrize("nodes", [2, 4])
+def test_a_killed_node_is_blamed_not_those_who_waited(launch, start, nodes):
+    result = program(
+        launch, "if comm.rank == 1: os.kill(os.getpid(), signal.SIGKILL)\ncomm.barrier()", nodes, start
+    )
+    assert result.code == 137, result
+    assert result.last.startswith("spcomm: node 1 was killed by SIGKILL (128+9)"), result
+    assert "Traceback" not in result.err
+
+
+def test_nodes_may_handle_the_loss_of_another(launch, start):
+    result = program(
+        launch,
+        """
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+comm.barrier()
+if comm.rank == 1: os.kill(os.getpid(), signal.SIGKILL)
+try:
+    comm.barrier()
+except spcomm.NodeLostError as error:
+    print("lost", error.rank)
+""",
+        3,
+        start,
+    )
+    assert result.code == 137, result
+    assert result.lines == ["lost 1", "lost 1"]
+
+
+def test_a_node_that_raises_is_first_however_long_it_takes_to_end(launch, start):
+    result = program(
+        launch,
+        """
+read, write = os.pipe()
+atexit.register(os.read, read, 1)
+if comm.rank == 2:
+    raise ValueError("the cause")
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+comm.barrier()
+""",
+        3,
+        start,
+        "--grace",
+        "0.5",
+    )
+    assert result.code == 1, result
+    assert "node 2 ended with an uncaught ValueError (exit code 1)" in result.last, result
+    assert result.err.count("Traceback") == 1 and "ValueError: the cause" in result.err
+
+
+def test_a_node_that_finishes_early_leaves_a_waiting_one_to_blame(launch, start):
+    result = program(launch, "if comm.rank == 1: comm.barrier()", 2, start)
+    assert result.code == 1, result
+    assert result.last == "spcomm: node 1 ended with an uncaught NodeLostError (exit code 1)", result
+    assert result.err.count("Traceback") == 1
+
+
+def test_a_node_that_exits_with_a_code_is_first(launch, start):
+    result = program(
+        launch,
+        "if comm.rank == 0: sys.exit(9)\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\ncomm.barrier()",
+        4,
+        start,
+    )
+    assert result.code == 9, result
+    assert result.last.startswith("spcomm: node 0 ended with exit code 9"), result
+
+
+def test_a_loop_of_runs_leaves_nothing(launch):
+    script = launch.script("import spcomm; comm = spcomm.startup(); print(comm.global_sum(comm.rank))")
+    for _ in range(3):
+        assert launch("-n", 8, script).lines == ["28"] * 8

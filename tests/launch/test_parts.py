@@ -1,0 +1,349 @@
+# SPDX-License-Identifier: MIT
+"""The parts by themselves: messages with descriptors, membership, reports, who was first, lines."""
+
+import os
+import select
+import sys
+
+import pytest
+
+from spcomm import config
+from spcomm.launch import report
+from spcomm.launch.failures import Failures
+from spcomm.launch.loop import Loop
+from spcomm.launch.output import LONG, Sink, Stream
+from spcomm.launch.where import describe, user_line
+from spcomm.launch.wire import Wire
+
+
+@pytest.fixture
+def pipe():
+    ends = list(os.pipe())
+    yield ends
+    for fd in ends:
+        try:
+            os.close(fd)
+        except OSError:
+            pass
+
+
+# Messages
+
+
+def test_messages_and_descriptors_arrive_together(pipe):
+    one, two = Wire.pair()
+    one.send(("first", {"a": [1, None, "é"]}))
+    one.send(("second",), (pipe[1], pipe[1]))
+    one.send(("third", b"x" * 100_000))
+    assert two.receive() == (("first", {"a": [1, None, "é"]}), [])
+    message, descriptors = two.receive()
+    assert message == ("second",) and len(descriptors) == 2
+    assert not any(os.get_inheritable(fd) for fd in descriptors)
+    os.write(descriptors[0], b"through")
+    assert os.read(pipe[0], 10) == b"through"
+    for fd in descriptors:
+        os.close(fd)
+    assert two.receive()[0] == ("third", b"x" * 100_000)
+    one.close()
+    assert two.receive() is None
+    two.close()
+
+
+# Membership
+
+
+@pytest.fixture
+def alone(monkeypatch):
+    monkeypatch.setattr(config, "_joined", None)
+    monkeypatch.setattr(config, "_owner", 0)
+    monkeypatch.setattr(report, "_target", None)
+
+
+def member(fd, rank=1, size=4):
+    found = os.fstat(fd)
+    return config.Membership(fd, rank, size, found.st_dev, found.st_ino, os.getpid(), {})
+
+
+def test_an_executed_node_finds_its_place_in_the_environment(alone, monkeypatch, pipe):
+    expected = member(pipe[0])
+    for name, value in config.environment(expected, pipe[1]).items():
+        monkeypatch.setenv(name, value)
+    os.set_inheritable(pipe[0], True)
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    assert config.membership() == expected
+    assert config.VARIABLE not in os.environ and config.REPORT_VARIABLE not in os.environ
+    assert not os.get_inheritable(pipe[0]) and not os.get_inheritable(pipe[1])
+    assert config.membership() == expected, "also the second time"
+
+
+@pytest.mark.parametrize("text", ["", "1:2:3", "a:0:1:2:3:4", "5:4:4:1:1:1", "-1:0:1:1:1:1", "1:2:3:4:5:6:7"])
+def test_a_variable_that_says_nothing_is_no_run(alone, monkeypatch, text):
+    monkeypatch.setenv(config.VARIABLE, text)
+    assert config.membership() is None
+
+
+def test_a_descriptor_that_is_something_else_is_no_run(alone, monkeypatch, pipe):
+    text = config.environment(member(pipe[0]), pipe[1])[config.VARIABLE]
+    os.close(pipe[0])
+    monkeypatch.setenv(config.VARIABLE, text)
+    assert config.membership() is None
+    os.dup2(0, pipe[0])
+    monkeypatch.setenv(config.VARIABLE, text)
+    assert config.membership() is None
+
+
+def test_a_process_that_a_node_forked_is_no_node(alone, pipe):
+    config.join(member(pipe[0]))
+    assert config.membership() is not None
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0 if config.membership() is None else 1)
+    assert os.waitpid(pid, 0)[1] == 0
+
+
+# Reports
+
+
+class NodeLostError(Exception):
+    __module__ = "spcomm._core.errors"
+
+
+def frames(data):
+    found = []
+    while data:
+        length = int.from_bytes(data[5:7], "little")
+        found.append((int.from_bytes(data[:4], "little"), data[4:5], data[7 : 7 + length]))
+        data = data[7 + length :]
+    return found
+
+
+def raised(error, cause=None):
+    try:
+        try:
+            if cause is not None:
+                raise cause
+        finally:
+            raise error
+    except BaseException as caught:
+        return caught
+
+
+@pytest.mark.parametrize(
+    ("error", "cause", "kind", "detail"),
+    [
+        (ValueError("x"), None, report.RAISED, b"ValueError"),
+        (NodeLostError("x"), None, report.LOST, b"NodeLostError"),
+        (ValueError("x"), NodeLostError("y"), report.LOST, b"ValueError"),
+        (KeyboardInterrupt(), None, report.INTERRUPTED, b"test_parts.py:"),
+    ],
+)
+def test_a_report_is_the_traceback_and_its_kind(alone, pipe, error, cause, kind, detail):
+    report.aim(pipe[1], 7)
+    stderr = sys.stderr
+    report.uncaught(raised(error, cause), sys.__excepthook__)
+    assert sys.stderr is stderr
+    found = frames(os.read(pipe[0], 65536))
+    assert {rank for rank, _kind, _payload in found} == {7}
+    assert found[0][1] == kind and found[0][2].startswith(detail)
+    text = b"".join(payload for _rank, name, payload in found if name == report.TEXT)
+    last = repr(error).split("(")[0].encode() + (b": x" if error.args else b"")
+    assert text.startswith(b"Traceback") and text.rstrip().endswith(last)
+
+
+def test_a_large_report_goes_in_pieces_that_the_kernel_does_not_mix(alone, pipe):
+    report.aim(pipe[1], 0)
+    report.uncaught(ValueError("é" * 10_000), sys.__excepthook__)
+    data = os.read(pipe[0], 65536)
+    found = frames(data)
+    assert all(len(payload) + report.HEADER <= select.PIPE_BUF for _rank, _kind, payload in found)
+    assert "é".encode() * 10_000 in b"".join(payload for _rank, kind, payload in found if kind == report.TEXT)
+
+
+def test_without_a_launcher_the_exception_is_shown(alone, capsys):
+    report.uncaught(ValueError("here"), sys.__excepthook__)
+    assert "ValueError: here" in capsys.readouterr().err
+
+
+# Who was first
+
+
+def test_the_first_that_is_heard_of_is_first():
+    failures = Failures()
+    failures.ended(3, 256 * 5)
+    failures.reported(1, report.RAISED, "ValueError")
+    assert failures.first.rank == 3 and failures.first.code == 5
+
+
+def test_a_lost_node_is_not_first_while_there_is_another():
+    failures = Failures()
+    failures.reported(0, report.LOST, "NodeLostError")
+    failures.ended(0, 256)
+    assert failures.first is None and failures.first_lost.rank == 0
+    failures.ended(2, 11)
+    assert failures.first.rank == 2
+    assert failures.first.sentence() == "node 2 was killed by SIGSEGV (128+11)"
+
+
+def test_a_lost_node_is_to_blame_when_nobody_else_is():
+    failures = Failures()
+    failures.reported(0, report.LOST, "NodeLostError")
+    failures.settle()
+    assert failures.first.sentence() == "node 0 ended with an uncaught NodeLostError (exit code 1)"
+
+
+def test_what_happens_after_the_end_was_asked_for_is_no_failure():
+    failures = Failures()
+    failures.closed = True
+    failures.ended(0, 15)
+    failures.settle()
+    assert failures.first is None
+
+
+def test_tracebacks_that_follow_from_the_first_are_counted_only():
+    failures = Failures()
+    for rank, text in ((1, b"first\n"), (0, b"lost\n"), (2, b"first\n"), (3, b"other\n")):
+        failures.text(rank, text)
+        failures.reported(rank, report.LOST if text == b"lost\n" else report.RAISED, "X")
+    text, notes = failures.tracebacks(labels=True, interrupted=False)
+    assert text == b"[3] other\n[1] first\n"
+    assert notes == "node 2 failed in the same way; node 0 raised NodeLostError because of it"
+
+
+# Lines
+
+
+class Written(Sink):
+    """A sink that keeps what is written."""
+
+    def __init__(self):
+        super().__init__()
+        self.data = b""
+
+    def _append(self, fd, data):
+        self.data += data
+
+
+def stream(sink, rank, label=True):
+    read, write = os.pipe()
+    return Stream(read, rank, 1, sink, label, alone=False), write
+
+
+def feed(target, data):
+    made, write = target
+    for at in range(0, len(data), 60_000):
+        os.write(write, data[at : at + 60_000])
+        made.read()
+
+
+@pytest.fixture
+def two():
+    sink = Written()
+    pair = [stream(sink, 0), stream(sink, 1)]
+    yield sink, *pair
+    for made, write in pair:
+        made.close()
+        os.close(write)
+
+
+def test_an_unfinished_line_waits_for_its_end(two):
+    sink, one, other = two
+    feed(one, b"a\nb")
+    feed(other, b"c\n")
+    feed(one, b"d\n")
+    assert sink.data == b"[0] a\n[1] c\n[0] bd\n"
+
+
+def test_a_long_line_keeps_the_floor_until_it_ends(two):
+    sink, one, other = two
+    feed(one, b"x" * (LONG + 1))
+    assert sink.floor is one[0] and len(sink.data) > LONG
+    feed(other, b"c\n")
+    feed(one, b"y\nz\n")
+    assert sink.data == b"[0] " + b"x" * (LONG + 1) + b"y\n[1] c\n[0] z\n"
+
+
+def test_a_long_line_that_stands_still_is_ended_for_the_others(two):
+    sink, one, other = two
+    feed(one, b"x" * (LONG + 1))
+    feed(other, b"c\n")
+    sink.take_floor()
+    feed(one, b"y\n")
+    assert sink.data == b"[0] " + b"x" * (LONG + 1) + b"\n[1] c\n[0] y\n"
+
+
+def test_two_long_lines_the_second_is_not_read_further(two):
+    _sink, one, other = two
+    feed(one, b"x" * (LONG + 1))
+    feed(other, b"y" * (LONG + 1))
+    assert other[0].blocked and not one[0].blocked
+    feed(one, b"\n")
+    assert not other[0].blocked
+
+
+def test_a_shown_prompt_is_ended_by_the_next_line(two):
+    sink, one, other = two
+    feed(one, b"name? ")
+    one[0].show()
+    assert sink.data == b"[0] name? "
+    feed(other, b"c\n")
+    feed(one, b"Ada\n")
+    assert sink.data == b"[0] name? \n[1] c\n[0] Ada\n"
+
+
+# Where nodes are
+
+
+def test_the_users_own_line_is_found_in_a_stack():
+    library, package = os.path.dirname(os.__file__), os.path.dirname(config.__file__)
+    dump = "\n".join(
+        [
+            "Current thread 0x00007f (most recent call first):",
+            f'  File "{library}/threading.py", line 5 in wait',
+            f'  File "{package}/startup.py", line 7 in recv',
+            '  File "/home/ada/ring.py", line 12 in step',
+            '  File "/home/ada/ring.py", line 20 in <module>',
+        ]
+    )
+    assert user_line(dump) == "ring.py:12 in step"
+    assert user_line(dump.split("\n")[1]) == "threading.py:5 in wait"
+    assert user_line("") == ""
+
+
+def test_nodes_in_the_same_state_share_a_line():
+    assert describe({0: "a", 1: "b", 2: "a", 3: "a"}) == "  nodes 0, 2-3  a\n  node 1        b\n"
+
+
+# The loop
+
+
+def test_the_loop_calls_back(pipe):
+    loop, called = Loop(), []
+    loop.add(pipe[0], lambda: called.append(os.read(pipe[0], 10)))
+    loop.at("late", 1000, lambda: called.append("late"))
+    loop.at("soon", 0, lambda: called.append("soon"))
+    os.write(pipe[1], b"data")
+    loop.turn()
+    assert called == [b"data", "soon"] and loop.waits("late") and not loop.waits("soon")
+    loop.close()
+
+
+# Sources newer than what was built from them
+
+
+def test_a_source_newer_than_the_compiled_core_is_found(tmp_path):
+    from spcomm.launch.stale import newer_source
+
+    for name, age in (
+        ("spcomm/_core/agent.so", 5),
+        ("csrc/base/old.c", 1),
+        ("csrc/base/new.c", 9),
+        ("csrc/x.txt", 9),
+    ):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+        os.utime(path, (age, age))
+    assert newer_source(str(tmp_path / "spcomm")) == os.path.join("csrc", "base", "new.c")
+    os.utime(tmp_path / "spcomm/_core/agent.so", (10, 10))
+    assert newer_source(str(tmp_path / "spcomm")) is None
+    assert newer_source(str(tmp_path / "installed" / "spcomm")) is None

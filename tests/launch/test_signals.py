@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: MIT
+"""Ctrl-C, TERM, HUP and kill -9 of the launcher: no process, no shared memory, no file stays."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from launching import read_lines
+
+WAITS = """
+    import os, signal, subprocess, sys, spcomm
+    comm = spcomm.startup()
+    def wait_here():
+        print(os.getpid(), flush=True); signal.pause()
+    wait_here()
+"""
+
+LEAVES_CHILDREN = """
+    import os, signal, subprocess, sys, spcomm
+    comm = spcomm.startup()
+    one = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
+    print(os.getpid(), one.pid, flush=True)
+    signal.pause()
+"""
+
+STUBBORN = """
+    import os, signal, spcomm
+    comm = spcomm.startup()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    print(os.getpid(), flush=True)
+    while True:
+        signal.pause()
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "text"),
+    [
+        (signal.SIGINT, 130, "spcomm: interrupted by Ctrl-C (exit code 130); the nodes were stopped"),
+        (signal.SIGTERM, 143, "spcomm: told to end by SIGTERM (128+15); the nodes were stopped"),
+        (signal.SIGHUP, 129, "spcomm: told to end by SIGHUP (128+1); the nodes were stopped"),
+    ],
+)
+def test_a_signal_to_the_launcher_ends_the_run(launch, start, number, code, text):
+    process = launch.start("-n", 3, *start, launch.script(WAITS))
+    read_lines(process, 3)
+    process.send_signal(number)
+    result = launch.finish(process)
+    assert result.code == code, result
+    assert result.last == text
+    assert "Traceback" not in result.err
+    assert not launch.alive()
+
+
+def test_ctrl_c_tells_where_the_nodes_were(launch, start):
+    process = launch.start("-n", 3, *start, launch.script(WAITS))
+    read_lines(process, 3)
+    process.send_signal(signal.SIGINT)
+    assert "  nodes 0-2  program.py:5 in wait_here" in launch.finish(process).err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_nodes_that_ignore_the_signal_are_killed(launch, start, number):
+    process = launch.start("-n", 2, "--grace", "0.3", *start, launch.script(STUBBORN))
+    read_lines(process, 2)
+    process.send_signal(number)
+    assert launch.finish(process).code == 128 + number
+    assert not launch.alive()
+
+
+def test_a_second_ctrl_c_does_not_wait(launch):
+    process = launch.start("-n", 2, "--grace", "1000", launch.script(STUBBORN))
+    read_lines(process, 2)
+    process.send_signal(signal.SIGINT)
+    while process.poll() is None:
+        process.send_signal(signal.SIGINT)
+        os.sched_yield()
+    assert launch.finish(process).code == 130
+
+
+def test_a_node_handles_the_signal_once(launch, start):
+    process = launch.start(
+        "-n", 2, *start,
+        launch.script(
+            """
+            import os, signal, sys, spcomm
+            comm = spcomm.startup()
+            count = 0
+            read, write = os.pipe()
+            def handler(*_):
+                global count
+                count += 1
+                os.write(write, b"!")
+            signal.signal(signal.SIGINT, handler)
+            print("ready", flush=True)
+            os.read(read, 1)
+            print("handled", count, flush=True)
+            """
+        ),
+    )  # fmt: skip
+    read_lines(process, 2)
+    process.send_signal(signal.SIGINT)
+    result = launch.finish(process)
+    assert result.lines == ["handled 1", "handled 1"], result
+    assert result.code == 130
+
+
+def test_ctrl_c_while_the_warm_process_imports(launch):
+    launch.script("print('importing', flush=True)\nimport signal\nsignal.pause()", "endless.py")
+    process = launch.start("-n", 2, "--preload", "endless", launch.script(WAITS))
+    assert read_lines(process, 1) == ["importing"]
+    process.send_signal(signal.SIGINT)
+    result = launch.finish(process)
+    assert result.code == 130, result
+    assert result.last == "spcomm: interrupted by Ctrl-C (exit code 130); the nodes were stopped"
+
+
+@pytest.mark.parametrize(
+    "text", [WAITS, LEAVES_CHILDREN, STUBBORN], ids=["waiting", "with children", "stubborn"]
+)
+def test_kill_9_of_the_launcher_leaves_nothing(launch, start, text):
+    process = launch.start("-n", 3, *start, launch.script(text))
+    read_lines(process, 3)
+    before = set(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else set()
+    process.kill()
+    process.wait()
+    launch.wait_until_nothing_is_left()
+    after = set(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else set()
+    assert not {name for name in after - before if "spcomm" in name}
+
+
+def test_kill_9_of_the_launcher_while_the_warm_process_imports(launch):
+    launch.script("print('importing', flush=True)\nimport signal\nsignal.pause()", "endless.py")
+    process = launch.start("-n", 2, "--preload", "endless", launch.script(WAITS))
+    assert read_lines(process, 1) == ["importing"]
+    process.kill()
+    process.wait()
+    launch.wait_until_nothing_is_left()
+
+
+def test_kill_9_of_the_warm_process_is_said(launch, start):
+    process = launch.start("-n", 2, *start, launch.script(WAITS))
+    node = int(read_lines(process, 2)[0])
+    with open(f"/proc/{node}/stat") as file:
+        warm = int(file.read().rpartition(")")[2].split()[1])
+    os.kill(warm, signal.SIGKILL)
+    result = launch.finish(process)
+    assert result.code == 125, result
+    assert (
+        result.last
+        == "spcomm: the process that starts the nodes was killed by SIGKILL while it ran the nodes"
+    )
+
+
+def test_a_node_killed_from_outside_is_named(launch, start):
+    process = launch.start("-n", 2, *start, launch.script(WAITS))
+    os.kill(int(read_lines(process, 2)[1]), signal.SIGKILL)
+    result = launch.finish(process)
+    assert result.code == 137, result
+    assert "was killed by SIGKILL (128+9); the other node was stopped" in result.last
+
+
+def test_what_was_ignored_stays_ignored(launch):
+    """As under nohup."""
+    process = subprocess.Popen(
+        launch.command("-n", 2, launch.script(WAITS)),
+        cwd=launch.folder, env=launch.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
+    )  # fmt: skip
+    launch.running.append(process)
+    read_lines(process, 2)
+    process.send_signal(signal.SIGHUP)
+    process.send_signal(signal.SIGTERM)
+    assert launch.finish(process).code == 143
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_ctrl_z_stops_the_nodes_too(launch):
+    process = launch.start("-n", 2, launch.script(WAITS))
+    nodes = [int(line) for line in read_lines(process, 2)]
+    process.send_signal(signal.SIGTSTP)
+    assert os.waitid(os.P_PID, process.pid, os.WSTOPPED) is not None
+    for node in nodes:
+        while state(node) not in "Tt":
+            os.sched_yield()
+    process.send_signal(signal.SIGCONT)
+    for node in nodes:
+        while state(node) in "Tt":
+            os.sched_yield()
+    process.send_signal(signal.SIGTERM)
+    assert launch.finish(process).code == 143
+
+
+def state(pid):
+    with open(f"/proc/{pid}/stat") as file:
+        return file.read().rpartition(")")[2].split()[0]

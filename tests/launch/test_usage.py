@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: MIT
+"""Command lines: what they mean, and one clear sentence for each that cannot be obeyed."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from spcomm.launch import options
+from spcomm.launch.failures import ranks_text
+from spcomm.launch.options import UsageError, check_buffers, parse
+from spcomm.launch.process import interpreter_flags
+
+LIMITS = {"slots": (1, 64, 16), "ring": (1024, 1 << 30, 1 << 20), "arena": (0, 1 << 40, 1 << 26),
+          "queue_limit": (4096, 1 << 40, 0), "fanin": (2, 64, 8)}  # fmt: skip
+
+
+def test_the_first_word_that_is_no_option_is_the_program():
+    found = parse(["-n", "4", "-l", "x.py", "-n", "9", "--", "-m"])
+    assert (found.nodes, found.label, found.program, found.arguments) == (
+        4,
+        True,
+        "x.py",
+        ["-n", "9", "--", "-m"],
+    )
+
+
+@pytest.mark.parametrize("words", [["-n4"], ["-np", "4"], ["-np4"], ["-n=4"], ["-n", "04"]], ids=str)
+def test_spellings_of_the_number(words):
+    assert parse([*words, "x.py"]).nodes == 4
+
+
+def test_a_module_takes_the_rest():
+    found = parse(["--timeout=2.5", "-m", "package.module", "-n", "3"])
+    assert (found.timeout, found.module, found.program, found.arguments) == (
+        2.5,
+        "package.module",
+        None,
+        ["-n", "3"],
+    )
+
+
+def test_two_dashes_end_the_options():
+    assert parse(["-n", "2", "--", "-odd"]).program == "-odd"
+
+
+def test_what_other_launchers_take_is_taken():
+    found = parse(["--oversubscribe", "--allow-run-as-root", "--use-hwthread-cpus", "--tag-output", "x.py"])
+    assert found.label is True and found.program == "x.py"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("4096", 4096), ("64K", 65536), ("2m", 2 << 20), ("1G", 1 << 30), ("8KiB", 8192), ("3MB", 3 << 20)],
+)
+def test_sizes(text, value):
+    assert parse(["--ring", text, "x.py"]).buffers == {"ring": value}
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        (["-n", "0", "x.py"], ["-n 0", "from 1 to 1024"]),
+        (["-n", "-3", "x.py"], ["-n -3", "from 1 to 1024"]),
+        (["-n", "1000000", "x.py"], ["-n 1000000", "from 1 to 1024"]),
+        (["-n", "many", "x.py"], ["-n many", "whole number"]),
+        (["-n"], ["-n needs a value"]),
+        (["--timeot", "3", "x.py"], ["unknown option --timeot", "did you mean --timeout?"]),
+        (["--nonsense", "x.py"], ["unknown option --nonsense", "--help"]),
+        (["-label"], ["unknown option -label"]),
+        (["--timeout", "0", "x.py"], ["--timeout 0", "above 0"]),
+        (["--timeout", "soon", "x.py"], ["--timeout soon", "above 0"]),
+        (["--timeout=nan", "x.py"], ["--timeout nan", "above 0"]),
+        (["--start", "spawn", "x.py"], ["--start spawn", "fork", "exec"]),
+        (["--ring", "4X", "x.py"], ["--ring 4X", "K, M and G"]),
+        (["--ring", "-1", "x.py"], ["--ring -1"]),
+        (["--slots", "3K", "x.py"], ["--slots 3K", "whole number"]),
+        (["--preload", "a b", "x.py"], ["'a b'", "commas"]),
+        (["--no-label=1", "x.py"], ["--no-label takes no value", "'1'"]),
+        ([], ["which program?", "spcomm run -n 4"]),
+        (["-n", "2"], ["which program?"]),
+        (["-m"], ["-m needs a value"]),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_wrong_command_lines_get_one_sentence(words, parts):
+    with pytest.raises(UsageError) as caught:
+        parse(words)
+    text = str(caught.value)
+    assert caught.value.code == 125 and text.startswith("spcomm run: ") and "\n" not in text
+    for part in parts:
+        assert part in text
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["--ring", "12"], "spcomm run: --ring 12: must be from 1K to 1G (without --ring: 1M)"),
+        (["--slots", "65"], "spcomm run: --slots 65: must be from 1 to 64 (without --slots: 16)"),
+        (
+            ["--queue-limit", "1K"],
+            "spcomm run: --queue-limit 1K: must be from 4K to 1024G (without --queue-limit: chosen for this machine)",
+        ),
+        (["--fanin", "1"], "spcomm run: --fanin 1: must be from 2 to 64 (without --fanin: 8)"),
+    ],
+)
+def test_buffers_outside_their_limits(words, text):
+    with pytest.raises(UsageError) as caught:
+        check_buffers(parse([*words, "x.py"]), LIMITS)
+    assert str(caught.value) == text
+
+
+def test_the_limit_of_nodes_is_that_of_the_core():
+    from spcomm._core import agent
+
+    assert agent.NODES_MAX == options.MOST_NODES
+    assert set(agent.LIMITS) >= set(LIMITS)
+
+
+def test_every_option_is_in_the_help():
+    assert [name for name in options._TABLE if name not in options.HELP and name != "--label"] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "text"),
+    [
+        (["missing.py"], 127, "missing.py: no such file (looked in "),
+        (["./missing"], 127, "./missing: no such file"),
+        (["no-such-command-anywhere"], 127, "not found: neither a file here nor a command in PATH"),
+        (["plain"], 126, "plain: is not executable; chmod +x"),
+        (["folder"], 126, "folder: is a directory without a __main__.py"),
+        (["hello"], 127, "hello: not found; did you mean hello.py?"),
+        (["-n", "0", "hello.py"], 125, "-n 0"),
+        (["--ring", "1", "hello.py"], 125, "--ring 1: must be from "),
+        (["--start", "fork", "sh"], 125, "--start fork is for Python scripts"),
+        (["--preload", "numpy", "sh"], 125, "--preload is for nodes that are forked"),
+        (
+            ["--preload", "no_such_module_xyz", "hello.py"],
+            125,
+            "--preload: no_such_module_xyz cannot be imported",
+        ),
+        (["-m", "no_such_module_xyz"], 127, "no module named no_such_module_xyz"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_programs_that_cannot_start(launch, arguments, code, text):
+    launch.script("print('hello')", "hello.py")
+    launch.script("no program", "plain")
+    (launch.folder / "folder").mkdir()
+    result = launch("-n", 2, *arguments)
+    assert result.code == code, result
+    assert text in result.last and result.out == ""
+    if "cannot be imported" not in text:
+        assert len(result.err.splitlines()) == 1
+
+
+def test_a_python_script_without_its_ending_runs_from_its_first_line(launch):
+    launch.script("#!/usr/bin/env python3\nprint('hello')", "tool")
+    assert launch("-n", 1, "tool").lines == ["hello"]
+
+
+def test_an_executable_that_the_system_refuses(launch):
+    path = launch.script("neither a script nor a program", "strange")
+    path.chmod(0o755)
+    result = launch("-n", 1, "./strange")
+    assert result.code == 126 and "cannot execute" in result.err, result
+
+
+def test_the_default_is_one_node_per_usable_core(launch):
+    from spcomm._core import agent
+
+    assert len(launch.program("print('x')").lines) == max(1, int(agent.cores()))
+
+
+FLAGS = (
+    *[(), ("-O", "-B"), ("-OO", "-v"), ("-I",), ("-E", "-s"), ("-P",), ("-W", "error", "-b"), ("-q", "-S")],
+    *[("-bb", "-X", "dev"), ("-X", "utf8", "-X", "faulthandler")],
+)
+
+
+@pytest.mark.parametrize("flags", FLAGS, ids=str)
+def test_interpreter_flags_are_those_of_subprocess(flags):
+    import spcomm
+
+    root = os.path.dirname(spcomm.__path__[0])
+    code = (
+        f"import sys; sys.path.insert(0, {root!r})\n"
+        "import subprocess, spcomm.launch.process as p\n"
+        "print(sorted(p.interpreter_flags()) == sorted(' '.join(subprocess._args_from_interpreter_flags())"
+        ".replace('-X ', '-X').split()), p.interpreter_flags(), subprocess._args_from_interpreter_flags())"
+    )
+    done = subprocess.run([sys.executable, *flags, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout.startswith("True"), done.stdout + done.stderr[-2000:]
+    assert isinstance(interpreter_flags(), list)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "text"),
+    [([3], "node 3"), ([2, 0, 1], "nodes 0-2"), ([5, 0, 1], "nodes 0-1, 5"), ([1, 3], "nodes 1, 3")],
+)
+def test_ranks_text(ranks, text):
+    assert ranks_text(ranks) == text
+
+
+def command(launch, *words):
+    return subprocess.run(
+        [sys.executable, "-m", "spcomm", *words], cwd=launch.folder, env=launch.environment(),
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+
+
+def test_an_unknown_command_names_those_that_exist(launch):
+    done = command(launch, "rum")
+    assert done.returncode == 125
+    assert done.stderr == "spcomm: no command 'rum'; commands: run, demo, bench, version, help\n"
+
+
+@pytest.mark.parametrize("words", [("x.py", "1"), ("-n", "4", "x.py")], ids=str)
+def test_a_forgotten_run_is_noticed(launch, words):
+    done = command(launch, *words)
+    assert done.returncode == 125 and f"spcomm run {' '.join(words)}" in done.stderr
+
+
+def test_help_and_version(launch):
+    assert "spcomm COMMAND" in command(launch).stdout
+    assert command(launch, "run", "--help").stdout == options.HELP
+    assert command(launch, "--version").stdout.startswith("spcomm ")

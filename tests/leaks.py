@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: MIT
+"""What a test may not leave behind: processes, file descriptors, shared memory.
+
+The test process adopts orphans (Linux), so a node that outlived its launcher is found here, not lost to init.
+"""
+
+import ctypes
+import gc
+import os
+import select
+import sys
+import time
+from pathlib import Path
+
+PATIENCE = 10.0  # seconds for processes that are on their way out
+PR_SET_CHILD_SUBREAPER = 36
+# multiprocessing keeps these for the life of the process, whoever used it first.
+LONG_LIVED = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
+
+
+def adopt_orphans():
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def parent_of(pid):
+    """The parent of a process, or None once it is gone."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[1])
+    except OSError:
+        return None
+
+
+def child_numbers():
+    """The children of this process, dead but unreaped ones too."""
+    try:
+        lists = [
+            Path(f"/proc/self/task/{task}/children").read_text() for task in os.listdir("/proc/self/task")
+        ]
+        return [int(number) for numbers in lists for number in numbers.split()]
+    except OSError:  # a kernel without these lists
+        me = os.getpid()
+        return [int(entry) for entry in os.listdir("/proc") if entry.isdigit() and parent_of(entry) == me]
+
+
+def command_of(pid):
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+    except OSError:
+        return "?"
+
+
+def children():
+    """{pid: command} of the children of this process, but for those that stay for good."""
+    found = {pid: command_of(pid) for pid in child_numbers()}
+    return {pid: command for pid, command in found.items() if not any(name in command for name in LONG_LIVED)}
+
+
+def descriptors():
+    """{descriptor: what it refers to}."""
+    found = {}
+    for entry in os.listdir("/proc/self/fd"):
+        try:
+            found[int(entry)] = os.readlink(f"/proc/self/fd/{entry}")
+        except OSError:  # the directory's own descriptor
+            pass
+    tracker = getattr(sys.modules.get("multiprocessing.resource_tracker"), "_resource_tracker", None)
+    found.pop(getattr(tracker, "_fd", None), None)
+    return found
+
+
+def shared_files():
+    try:
+        return {name for name in os.listdir("/dev/shm") if name.startswith("spcomm")}
+    except OSError:
+        return set()
+
+
+def snapshot():
+    return children(), descriptors(), shared_files()
+
+
+def wait_for_end(pid, deadline):
+    """Wait until a child ends, reap it, and tell whether it did."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except (ProcessLookupError, AttributeError):
+        return True
+    try:
+        poller = select.poll()
+        poller.register(descriptor, select.POLLIN)
+        if not poller.poll(max(0.0, deadline - time.monotonic()) * 1000):
+            return False
+        try:
+            os.waitpid(pid, os.WNOHANG)
+        except ChildProcessError:
+            pass
+        return True
+    finally:
+        os.close(descriptor)
+
+
+def leaked(before):
+    """Sentences on what is there now and was not in the snapshot; ends the processes among it."""
+    processes, files, memory = before
+    deadline = time.monotonic() + PATIENCE
+    complaints = []
+    for pid, command in sorted(children().items()):
+        if pid not in processes and not wait_for_end(pid, deadline):
+            complaints.append(f"process {pid} still runs: {command}")
+            os.kill(pid, 9)
+            wait_for_end(pid, deadline + PATIENCE)
+    new = {fd: target for fd, target in descriptors().items() if files.get(fd) != target}
+    if new:
+        gc.collect()
+        still = descriptors()
+        complaints += [
+            f"descriptor {fd} is still open: {t}" for fd, t in sorted(new.items()) if still.get(fd) == t
+        ]
+    complaints += [
+        f"shared memory /dev/shm/{name} is still there" for name in sorted(shared_files() - memory)
+    ]
+    return complaints

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: MIT
+"""Random schedules of everything at once, against a plain Python oracle (schedule.py, carry_out.py).
+
+Rings, slots and arenas are tiny, so queues, parts and full buffers are what usually happens. A failure prints the
+seed and the length that it was found with: `REPLAY=seed,length python -m pytest tests/stress -k replay` runs it again.
+CHECK_SCALE multiplies the number of schedules.
+"""
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from nodepool import Config, verdict
+
+SCALE = float(os.environ.get("CHECK_SCALE", "1"))
+CONFIGS = [
+    # options, nodes, bytes under way at once, schedules
+    (Config("tiny", 1), 200_000, 10),
+    (Config("tiny", 2), 200_000, 20),
+    (Config("tiny", 3), 200_000, 20),
+    (Config("tiny", 8), 400_000, 8),
+    (Config("narrow", 3), 3_500, 20),
+    (Config("small", 4), 400_000, 15),
+    (Config("default", 4), 2_000_000, 10),
+    (Config("tree", 8), 1_000_000, 8),
+    (Config("nothing", 3), 400_000, 10),
+]
+
+
+def check(pool, seed, length, bound):
+    pool.ensure()
+    answers = pool.run(os.path.join(os.path.dirname(__file__), "carry_out.py"), "carry_out",
+                       {"seed": seed, "length": length, "bound": bound})  # fmt: skip
+    if any(status == "failed" for status, _ in answers.values()) and pool.process.poll() is None:
+        pool.kill()
+    verdict(answers)
+
+
+@pytest.mark.parametrize(
+    ("pool", "bound", "count"), CONFIGS, indirect=["pool"], ids=[str(config) for config, _, _ in CONFIGS]
+)
+def test_random_schedules(pool, bound, count):
+    @settings(
+        max_examples=max(1, round(count * SCALE)), deadline=None, database=None, print_blob=True,
+        suppress_health_check=list(HealthCheck), derandomize=SCALE == 1,
+    )  # fmt: skip
+    @given(seed=st.integers(0, 2**32), length=st.sampled_from([10, 40, 150, 400, 800]))
+    def schedules(seed, length):
+        check(pool, seed, length, bound)
+
+    schedules()
+
+
+@pytest.mark.skipif("REPLAY" not in os.environ, reason="REPLAY=seed,length is not set")
+@pytest.mark.parametrize(
+    ("pool", "bound", "count"), CONFIGS, indirect=["pool"], ids=[str(c) for c, _, _ in CONFIGS]
+)
+def test_replay(pool, bound, count):
+    seed, length = map(int, os.environ["REPLAY"].split(","))
+    check(pool, seed, length, bound)
