@@ -62,7 +62,8 @@ struct spc_comm {
     pthread_mutex_t fuzzy_lock; /* the list of fuzzy barriers, which any thread may leave */
     _Atomic uint32_t fuzzy_open; /* its length: nothing to settle if 0 */
     spc_pending_t pending;
-    _Atomic uint64_t last_phase; /* of the last GATHER or mismatch; relaxed: who asks has just been told of it */
+    _Atomic uint64_t
+        last_phase; /* of the last GATHER or mismatch; relaxed: who asks has just been told of it */
     _Atomic int32_t culprit; /* relaxed: the rank that made a call fail; threads may overwrite each other's */
 };
 

@@ -9,26 +9,26 @@
 #define SPC_ERROR_H
 
 /* X(name, number, message). The messages are for C programs; Python words its own, with the values found. */
-#define SPC_ERRORS(X)                                                                                   \
-    X(OK, 0, "success")                                                                                 \
-    X(EINVAL, -1, "an argument has a value that is not allowed")                                        \
-    X(ENOMEM, -2, "no memory left")                                                                     \
-    X(ESYSTEM, -3, "a system call failed; errno says why")                                              \
-    X(EAGAIN, -4, "nothing there yet, or no room yet: try again")                                       \
-    X(ETIMEDOUT, -5, "the deadline passed")                                                             \
-    X(EINTERRUPTED, -6, "the caller's own check ended the wait")                                        \
-    X(ELOST, -7, "a node that this call needs has died")                                                \
-    X(EFINISHED, -8, "a node that this call needs has finished")                                        \
-    X(ETRUNCATED, -9, "the message does not fit where it should go")                                    \
-    X(EMISMATCH, -10, "the nodes called different collective operations")                               \
-    X(EFORMAT, -11, "the message has a format that this language cannot read")                          \
-    X(ERANK, -12, "no such rank")                                                                       \
-    X(ETAG, -13, "no such tag")                                                                         \
-    X(EBUSY, -14, "another thread of this node is inside a collective operation")                       \
-    X(ECLOSED, -15, "the communicator is closed")                                                       \
-    X(EFORKED, -16, "this process is a fork of a node, not a node")                                     \
-    X(EVERSION, -17, "the segment was made by another version of spcomm")                               \
-    X(ELIMIT, -18, "too many operations are open at once")                                              \
+#define SPC_ERRORS(X)                                                             \
+    X(OK, 0, "success")                                                           \
+    X(EINVAL, -1, "an argument has a value that is not allowed")                  \
+    X(ENOMEM, -2, "no memory left")                                               \
+    X(ESYSTEM, -3, "a system call failed; errno says why")                        \
+    X(EAGAIN, -4, "nothing there yet, or no room yet: try again")                 \
+    X(ETIMEDOUT, -5, "the deadline passed")                                       \
+    X(EINTERRUPTED, -6, "the caller's own check ended the wait")                  \
+    X(ELOST, -7, "a node that this call needs has died")                          \
+    X(EFINISHED, -8, "a node that this call needs has finished")                  \
+    X(ETRUNCATED, -9, "the message does not fit where it should go")              \
+    X(EMISMATCH, -10, "the nodes called different collective operations")         \
+    X(EFORMAT, -11, "the message has a format that this language cannot read")    \
+    X(ERANK, -12, "no such rank")                                                 \
+    X(ETAG, -13, "no such tag")                                                   \
+    X(EBUSY, -14, "another thread of this node is inside a collective operation") \
+    X(ECLOSED, -15, "the communicator is closed")                                 \
+    X(EFORKED, -16, "this process is a fork of a node, not a node")               \
+    X(EVERSION, -17, "the segment was made by another version of spcomm")         \
+    X(ELIMIT, -18, "too many operations are open at once")                        \
     X(EWIDE, -19, "an integer sum does not fit into 64 bits")
 
 enum {

@@ -41,23 +41,24 @@ typedef struct spc_wait_callbacks {
 typedef struct spc_waiter {
     uint32_t features;        /* spc_platform_features */
     uint32_t polls;           /* tests before the first yield */
-    uint32_t polls_limit;     /* 0: polls is fixed; else it shrinks where yielding helps, and grows up to this */
-    uint32_t yields;          /* yields before the first sleep, at most */
-    uint64_t yield_long_ns;   /* one yield this long: somebody computes on this core, stop yielding */
-    uint64_t slice_ns;        /* longest sleep before looking around */
+    uint32_t polls_limit; /* 0: polls is fixed; else it shrinks where yielding helps, and grows up to this */
+    uint32_t yields; /* yields before the first sleep, at most */
+    uint64_t yield_long_ns; /* one yield this long: somebody computes on this core, stop yielding */
+    uint64_t slice_ns; /* longest sleep before looking around */
     spc_clock_fn now_ns;
-    uint32_t sleep_at_once;   /* waits left that sleep without yielding first */
-    uint32_t penalty;         /* how many the next long yield costs: 32, doubling to 4096, decaying */
-    uint32_t together;        /* waits in a row that the first yield ended: the other node is on this core */
-    uint32_t together_limit;  /* so many, and one wait sleeps, to wake up on a free core; 64, doubling to 65536 */
-    uint64_t yield_count;     /* statistics */
+    uint32_t sleep_at_once; /* waits left that sleep without yielding first */
+    uint32_t penalty; /* how many the next long yield costs: 32, doubling to 4096, decaying */
+    uint32_t together; /* waits in a row that the first yield ended: the other node is on this core */
+    uint32_t
+        together_limit; /* so many, and one wait sleeps, to wake up on a free core; 64, doubling to 65536 */
+    uint64_t yield_count; /* statistics */
     uint64_t sleep_count;
 } spc_waiter_t;
 
 typedef enum spc_wait_policy {
-    SPC_WAIT_FREE_CORES,   /* everybody has a core: spin tens of microseconds first */
+    SPC_WAIT_FREE_CORES, /* everybody has a core: spin tens of microseconds first */
     SPC_WAIT_SHARED_CORES, /* more users of cores than cores: yield almost at once */
-    SPC_WAIT_SLEEP,        /* sleep at once, for comparison (SPCOMM_WAIT=sleep) */
+    SPC_WAIT_SLEEP, /* sleep at once, for comparison (SPCOMM_WAIT=sleep) */
 } spc_wait_policy_t;
 
 void spc_waiter_init(spc_waiter_t *waiter, spc_wait_policy_t policy, uint32_t features);

@@ -218,7 +218,8 @@ static uint32_t drain_row(spc_inbox_t *inbox, uint32_t sender, bool *emptied) {
             *emptied = true;
             break;
         }
-        if (spc_inbox_must_refuse(inbox, sender, slot) || spc_inbox_store_slot(inbox, sender, slot) != SPC_OK) {
+        if (spc_inbox_must_refuse(inbox, sender, slot)
+            || spc_inbox_store_slot(inbox, sender, slot) != SPC_OK) {
             break;
         }
         completed += row->assembling == NULL;

@@ -35,7 +35,7 @@ uint64_t spc_inbox_held_bytes(const spc_message_t *message) {
 /* ---- out of slots ---- */
 
 void spc_inbox_open_slot(spc_inbox_t *inbox, uint32_t sender, const spc_slot_shared_t *slot,
-                      spc_message_t *message) {
+                         spc_message_t *message) {
     message->length_bytes = slot->length_bytes;
     message->arrival = ++inbox->arrivals;
     message->source = slot->source;

@@ -12,12 +12,12 @@
 #define SPC_NODES_MAX 1024
 
 /* X(name, minimum, maximum, default): what a user may set, in slots, bytes or nodes. */
-#define SPC_CONFIG_LIMITS(X)                                                   \
-    X(slots, 1, 4096, 32)                                                      \
-    X(ring_bytes, 1024, UINT64_C(1) << 32, UINT64_C(1) << 20)                  \
-    X(arena_bytes, 0, UINT64_C(1) << 40, UINT64_C(256) << 20)                  \
-    X(scratch_bytes, 256, UINT64_C(1) << 24, UINT64_C(1) << 16)                \
-    X(queue_limit_bytes, 1024, UINT64_C(1) << 44, UINT64_C(0))                 \
+#define SPC_CONFIG_LIMITS(X)                                    \
+    X(slots, 1, 4096, 32)                                       \
+    X(ring_bytes, 1024, UINT64_C(1) << 32, UINT64_C(1) << 20)   \
+    X(arena_bytes, 0, UINT64_C(1) << 40, UINT64_C(256) << 20)   \
+    X(scratch_bytes, 256, UINT64_C(1) << 24, UINT64_C(1) << 16) \
+    X(queue_limit_bytes, 1024, UINT64_C(1) << 44, UINT64_C(0))  \
     X(fanin, 2, 64, 8)
 
 typedef struct spc_config {
@@ -28,9 +28,10 @@ typedef struct spc_config {
     uint64_t ring_bytes;        /* per sender; divided into 4 to 32 chunks */
     uint64_t arena_bytes;       /* per sender; 0: no arena */
     uint64_t scratch_bytes;     /* per node and half, for long reductions */
-    uint64_t queue_limit_bytes; /* private memory of one node for messages without room; the same for its inbox */
-    uint32_t shared_cores;      /* 1: more users of cores than cores */
-    uint32_t sleep_at_once;     /* 1: waiting never polls (for comparison) */
+    uint64_t
+        queue_limit_bytes; /* private memory of one node for messages without room; the same for its inbox */
+    uint32_t shared_cores; /* 1: more users of cores than cores */
+    uint32_t sleep_at_once; /* 1: waiting never polls (for comparison) */
 } spc_config_t;
 
 _Static_assert(sizeof(spc_config_t) == 56, "spc_config_t lies in shared memory");
