@@ -4,7 +4,6 @@
 import atexit
 import os
 import sys
-import time
 from operator import index
 
 from spcomm import config
@@ -101,40 +100,14 @@ def _join(numbers: "dict[str, int]") -> comm.Comm:
     if member is None:
         _check(numbers, 1)
         segment = agent.Segment(1, disable=agent.disable_mask(os.environ.get("SPCOMM_DISABLE", "")))
-        node = comm.Comm(segment.fd, 0, time.monotonic_ns(), numbers["group_id"])
+        node = comm.Comm(segment.fd, 0, numbers["group_id"])
         segment.close()
     else:
         _check(numbers, member.size)
-        node = comm.Comm(member.fd, member.rank, _start_of(member.launcher_pid), numbers["group_id"])
+        node = comm.Comm(member.fd, member.rank, numbers["group_id"])
     # Functions that the program registers from now on run before this one, and may still communicate.
     atexit.register(_close, node)
     return node
-
-
-def _start_of(process: int) -> int:
-    """When the launcher started, on the monotonic clock; 0, when the machine did, where the system does not tell.
-
-    All nodes must get the same number. Reading two clocks takes a moment, or much longer if another process runs in
-    between; so the shortest of several readings counts, rounded to more than it can be wrong.
-    """
-    try:
-        with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as file:
-            fields = file.read().rpartition(")")[2].split()
-    except OSError:
-        return 0
-    since_boot = int(fields[19]) * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
-    offset = min(_read_clocks() for _ in range(20))[1]
-    return round((since_boot + offset) / 1e6) * 1_000_000
-
-
-def _read_clocks() -> "tuple[int, int]":
-    """How long it took to read two clocks, and the monotonic one's value when the machine started; ns."""
-    before, booted, after = (
-        time.monotonic_ns(),
-        time.clock_gettime_ns(time.CLOCK_BOOTTIME),
-        time.monotonic_ns(),
-    )
-    return after - before, before - booted
 
 
 def _close(node: comm.Comm) -> None:

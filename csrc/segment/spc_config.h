@@ -32,9 +32,10 @@ typedef struct spc_config {
         queue_limit_bytes; /* private memory of one node for messages without room; the same for its inbox */
     uint32_t shared_cores; /* 1: more users of cores than cores */
     uint32_t sleep_at_once; /* 1: waiting never polls (for comparison) */
+    uint64_t made_ns; /* when the segment was made: where a run's time begins */
 } spc_config_t;
 
-_Static_assert(sizeof(spc_config_t) == 56, "spc_config_t lies in shared memory");
+_Static_assert(sizeof(spc_config_t) == 64, "spc_config_t lies in shared memory");
 
 /* Replaces zeros by defaults that fit this machine (memory limit, room for a segment that is not sparse), rounds
  * sizes, makes fanin a power of two (>= nodes: flat), and sets shared_cores if there are more nodes than cores (a 1

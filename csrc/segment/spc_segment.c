@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/spc_atomic.h"
+#include "base/spc_clock.h"
 #include "base/spc_error.h"
 #include "base/spc_platform.h"
 
@@ -41,7 +42,7 @@ typedef struct spc_directory_shared {
     spc_directory_entry_shared_t region[SPC_REGION_COUNT];
 } spc_directory_shared_t;
 
-_Static_assert(sizeof(spc_directory_shared_t) == 80 + 24 * SPC_REGION_COUNT,
+_Static_assert(sizeof(spc_directory_shared_t) == 88 + 24 * SPC_REGION_COUNT,
                "spc_directory_shared_t lies in shared memory");
 _Static_assert(sizeof(spc_directory_shared_t) <= SPC_SEGMENT_PAGE, "the directory fits into the first page");
 
@@ -83,6 +84,7 @@ int spc_segment_create(const spc_segment_plan_t *plan, int *descriptor, uint64_t
         .region_count = SPC_REGION_COUNT,
         .config = plan->config,
     };
+    directory.config.made_ns = spc_clock_now_ns();
     int status = lay_out(plan, &directory);
     if (status != SPC_OK) {
         return status;

@@ -15,7 +15,7 @@ current: Comm | None
 @disjoint_base
 class Comm(Messages):
     def __new__(
-        cls, descriptor: int = ..., rank: int = ..., start_ns: int | None = None, group_id: int = 0
+        cls, descriptor: int = ..., rank: int = ..., group_id: int = 0
     ) -> Self: ...
     @property
     def rank(self) -> int: ...

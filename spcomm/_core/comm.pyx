@@ -49,8 +49,8 @@ cdef class Comm(Messages):
     True
     """
 
-    def __cinit__(self, descriptor=None, rank=None, start_ns=None, group_id=0):
-        self.start_ns = spc_clock_now_ns() if start_ns is None else start_ns
+    def __cinit__(self, descriptor=None, rank=None, group_id=0):
+        self.start_ns = <int64_t>spc_comm_config(self.core).made_ns
         self.group = group_id
 
     def __repr__(self):

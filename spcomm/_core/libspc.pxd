@@ -55,6 +55,7 @@ cdef extern from "segment/spc_config.h" nogil:
         uint64_t queue_limit_bytes
         uint32_t shared_cores
         uint32_t sleep_at_once
+        uint64_t made_ns
     int spc_config_complete(spc_config_t *config)
 
 

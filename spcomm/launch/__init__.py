@@ -7,20 +7,26 @@ Who does what::
         reads every node's output pipe,                imports once, forks,
         decides when the run ends                      reaps, signals process groups
 
-================  =================================================================================
-`options`         reads the command line; every sentence about a wrong one
-`plan`            what to start: a script, a module or an executable, and how
-`starter`         the launcher's end of the socket: starts the warm process, sends the nodes
-`wire`            messages and descriptors over that socket
-`warm`            the warm process: import, freeze, fork, reap
-`child`           what a forked process does until it is a plain Python program (or executes one)
-`ending`          makes the normal end of a forked Python process cheap
-`report`          how a node says, before it is gone, that an exception ended it
-`output`          whole lines, labels, slow readers
-`failures`        who was first, and the sentence that says it
-`where`           asks running nodes at which line they are
-`supervisor`      the event loop and the exit code
-================  =================================================================================
+============  =====================================================================================
+`command`     from the command line to the exit code
+`options`     reads the command line; every sentence about a wrong one
+`plan`        what to start: a script, a module or an executable, and how
+`starter`     the launcher's end of the socket: starts the warm process, sends the nodes
+`wire`        messages and descriptors over that socket
+`warm`        the warm process: import, freeze, fork, reap
+`child`       what a forked process does until it is a plain Python program (or executes one)
+`ending`      makes the normal end of a forked Python process cheap
+`report`      how a node says, before it is gone, that an exception ended it
+`supervisor`  one run: starts, watches, ends, concludes
+`failures`    who was first, and the sentence that says it
+`where`       asks running nodes at which line they are
+`output`      whole lines, labels, bounded memory
+`forward`     moves output through the event loop
+`stdin`       standard input of node 0, and of the others
+`loop`        descriptors with callbacks, and deadlines
+`process`     what Python does not offer: death signals, orphans, interpreter options
+`stale`       is a C source newer than what was compiled from it?
+============  =====================================================================================
 
 Nothing here imports more than it needs: the launcher's own start is part of every run.
 """

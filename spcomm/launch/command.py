@@ -32,6 +32,11 @@ def main(arguments: list[str]) -> int:
     except UsageError as error:
         _complain(str(error))
         return error.code
+    except Exception:  # the nodes end when the socket to the warm process does
+        import traceback
+
+        _complain(traceback.format_exc() + "spcomm: an error of the launcher itself; please report it")
+        return 125
 
 
 def _run(options: Options, signals: int) -> int:
