@@ -14,9 +14,7 @@ current: Comm | None
 
 @disjoint_base
 class Comm(Messages):
-    def __new__(
-        cls, descriptor: int = ..., rank: int = ..., group_id: int = 0
-    ) -> Self: ...
+    def __new__(cls, descriptor: int = ..., rank: int = ..., group_id: int = 0) -> Self: ...
     @property
     def rank(self) -> int: ...
     @property

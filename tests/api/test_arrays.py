@@ -3,6 +3,7 @@
 
 import numpy as np
 import pytest
+
 import spcomm
 from nodetools import neighbours, pass_on, refused, same
 

@@ -4,6 +4,7 @@
 import threading
 
 import pytest
+
 import spcomm
 from nodetools import neighbours, refused
 

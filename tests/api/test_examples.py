@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from programs import finish, ok, run, start
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

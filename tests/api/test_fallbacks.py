@@ -8,6 +8,7 @@ import os
 
 import numpy as np
 import pytest
+
 import spcomm
 from nodetools import neighbours, when_asleep, workers
 

@@ -9,6 +9,7 @@ import traceback
 
 import numpy as np
 import pytest
+
 import spcomm
 from nodetools import neighbours
 

@@ -7,6 +7,7 @@ import weakref
 
 import numpy as np
 import pytest
+
 from nodetools import neighbours, pass_on
 
 

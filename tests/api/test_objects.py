@@ -13,6 +13,7 @@ import uuid
 
 import numpy as np
 import pytest
+
 import spcomm
 from nodetools import neighbours, pass_on, refused, same
 

@@ -3,6 +3,7 @@
 
 import numpy as np
 import pytest
+
 from nodetools import pass_on, refused
 from spcomm import ALL
 

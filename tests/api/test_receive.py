@@ -5,6 +5,7 @@ import time
 
 import numpy as np
 import pytest
+
 import spcomm
 from nodetools import neighbours, refused, when_asleep
 

@@ -8,6 +8,7 @@ import struct
 
 import numpy as np
 import pytest
+
 from nodetools import pass_on, same, tree
 
 SPECIAL = [0.0, -0.0, 1e308, -1e308, 5e-324, math.inf, 1.0, 0.1, -1e-300, 2.0**53, -(2.0**53)]

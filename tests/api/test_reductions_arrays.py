@@ -3,6 +3,7 @@
 
 import numpy as np
 import pytest
+
 from nodetools import neighbours, refused, tree
 
 OPERATORS = {"global_sum": np.add, "global_min": np.minimum, "global_max": np.maximum}

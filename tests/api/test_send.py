@@ -3,6 +3,7 @@
 
 import numpy as np
 import pytest
+
 import spcomm
 from nodetools import neighbours, refused, same
 
@@ -17,9 +18,7 @@ def test_send_returns_nothing(comm):
     assert comm.recv() == 1
 
 
-@pytest.mark.parametrize(
-    "kind", ["list", "tuple", "set", "range", "generator", "array", "numpy-ints"]
-)
+@pytest.mark.parametrize("kind", ["list", "tuple", "set", "range", "generator", "array", "numpy-ints"])
 def test_iterables_of_ranks(comm, kind):
     ranks = range(comm.size)
     several = {

@@ -6,6 +6,7 @@ import os
 import signal
 
 import pytest
+
 import spcomm
 from nodetools import neighbours, when_asleep
 

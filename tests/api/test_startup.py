@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+
 import spcomm
 from nodepool import environment
 from nodetools import refused

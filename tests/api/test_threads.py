@@ -5,6 +5,7 @@ import threading
 
 import numpy as np
 import pytest
+
 import spcomm
 from nodetools import neighbours, refused, state, when_asleep, workers
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+
 from nodepool import environment
 from spcomm import SpcommError
 from spcomm._core import agent

@@ -21,7 +21,9 @@ PYTHON_FLOORS = [
     ["cli"],
     ["__main__"],
 ]
-VARIABLE = re.compile(r"^(?=\w)(?!const|typedef|extern|return|enum)(static\s+)?[\w\s*]+\b\w+(\[.*\])?\s*(=.*)?;$")
+VARIABLE = re.compile(
+    r"^(?=\w)(?!const|typedef|extern|return|enum)(static\s+)?[\w\s*]+\b\w+(\[.*\])?\s*(=.*)?;$"
+)
 needs_sources = pytest.mark.skipif(not (ROOT / "csrc").is_dir(), reason="the sources are not here")
 
 

@@ -4,6 +4,7 @@
 import pickle
 
 import pytest
+
 import spcomm
 
 CONSTANTS = ["ANY", "ALL", "OTHERS", "PROC_NULL"]

@@ -4,6 +4,7 @@
 import textwrap
 
 import pytest
+
 from programs import ok, run
 
 NEEDS = """

@@ -6,6 +6,7 @@ what they saw; then they leave.
 """
 
 import pytest
+
 from programs import HEAD, run, write
 
 # `needs_lost(call)`: the call must raise because of a lost node; prints one line about it.

@@ -6,6 +6,7 @@ import signal
 import sys
 
 import pytest
+
 from nodepool import command
 from programs import finish, ok, run, start, write
 

@@ -5,6 +5,7 @@ import operator
 import random
 
 import numpy as np
+
 import spcomm
 from nodetools import same, tree
 from schedule import NEVER, Mailbox, Schedule, contents

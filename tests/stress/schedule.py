@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
+
 import spcomm
 
 SHARED = 100

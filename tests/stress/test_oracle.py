@@ -11,6 +11,7 @@ import os
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from nodepool import Config, verdict
 
 SCALE = float(os.environ.get("CHECK_SCALE", "1"))

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
+
 from programs import run
 
 HERE = Path(__file__).resolve().parent
