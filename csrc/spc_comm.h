@@ -6,8 +6,8 @@
  * the way it waits. Any thread of the process may call anything at any time; two collectives at once on one
  * communicator are refused (SPC_EBUSY). No lock is held while the caller's `check` runs, and none while a call waits.
  *
- * Progress. Every wait, whatever for, sends what is queued and drains what arrives. One waiting thread drains for all of
- * the node; the others sleep on a private word, and one of them takes over when it leaves.
+ * Progress. Every wait, whatever for, sends what is queued and drains what arrives. One waiting thread drains for all
+ * of the node; the others sleep on a private word, and one of them takes over when it leaves.
  *
  * Deadlines are monotonic nanoseconds (spc_clock.h), SPC_NO_DEADLINE for none. A call that waits returns SPC_ETIMEDOUT,
  * SPC_EINTERRUPTED (check said so), SPC_ELOST or SPC_EFINISHED (the rank is in spc_comm_culprit).
@@ -41,8 +41,8 @@ enum {
 typedef struct spc_comm_options {
     int descriptor;  /* of the segment; the caller closes it */
     uint32_t rank;
-    /* Runs in waiting threads after each slice of sleep, and at once when nothing else is to be done: signals. Other
-     * than SPC_OK ends the wait with SPC_EINTERRUPTED. May be NULL. */
+    /* Runs in waiting threads before they sleep and after each slice of sleep: signals. Other than SPC_OK ends the
+     * wait with SPC_EINTERRUPTED. May be NULL. */
     int (*check)(void *argument);
     void *check_argument;
 } spc_comm_options_t;
@@ -99,6 +99,7 @@ int spc_comm_try_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_
 int spc_comm_poll_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag,
                        spc_message_t *message);
 
+/* Waits until a message matches. */
 int spc_comm_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, uint64_t deadline_ns,
                   spc_message_t *message);
 
@@ -139,9 +140,13 @@ void spc_comm_contribution(const spc_comm_t *comm, uint32_t rank, const void **b
 /* After SPC_EMISMATCH: what `rank` called, if that is known (true), and the phase, a running number. */
 bool spc_comm_mismatch(const spc_comm_t *comm, uint32_t rank, spc_signature_t *signature, uint64_t *phase);
 
+/* SPC_ELIMIT if SPC_FUZZY_MAX are open; SPC_EMISMATCH inside a collective that a timeout has left. Never waits. */
 int spc_comm_fuzzy_enter(spc_comm_t *comm, uint64_t *phase);
+
 /* SPC_OK, SPC_EAGAIN, SPC_EMISMATCH; SPC_ELOST if it cannot complete any more. Also makes progress. */
 int spc_comm_fuzzy_done(spc_comm_t *comm, uint64_t phase);
+
+/* Waits until it is done. */
 int spc_comm_fuzzy_wait(spc_comm_t *comm, uint64_t phase, uint64_t deadline_ns);
 
 #endif

@@ -15,7 +15,7 @@ static bool enter(spc_comm_t *comm) {
            || nobody == self;
 }
 
-static void leave(spc_comm_t *comm) {
+static void leave(spc_comm_t *comm) { /* pairs with enter */
     atomic_store_explicit(&comm->collective, 0, memory_order_release);
 }
 

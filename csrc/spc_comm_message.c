@@ -132,8 +132,8 @@ static bool waits_for_itself(spc_comm_t *comm) {
     return waits;
 }
 
-/* Nobody is left who could send. This node itself counts while it is alone, when other threads of it may send, and while
- * something from it to itself is queued. */
+/* Nobody is left who could send. This node itself counts while it is alone, when other threads of it may send, and
+ * while something from it to itself is queued. */
 static int doomed_from_anybody(spc_comm_t *comm) {
     uint32_t last = comm->rank;
     for (uint32_t rank = 0; rank < comm->size; rank++) {

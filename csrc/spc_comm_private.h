@@ -33,8 +33,7 @@ struct spc_comm {
     const spc_config_t *config;
     uint32_t rank;
     uint32_t size;
-    _Atomic uint32_t
-        polls; /* of the poll_ calls: as many as have been worth it lately; a hint, hence relaxed */
+    _Atomic uint32_t polls; /* of the poll_ calls: as many as have been worth it lately; relaxed: a hint */
     spc_owner_mark_t owner;
     _Atomic bool closed; /* release by close, acquire by calls: they see its end as complete */
     int (*check)(void *argument);
@@ -44,8 +43,7 @@ struct spc_comm {
     spc_event_shared_t *events; /* of all nodes */
     spc_event_shared_t *event;  /* this node's */
 
-    pthread_mutex_t
-        lock; /* inbox and outbox; held for a match or a copy, never while waiting or calling back */
+    pthread_mutex_t lock; /* inbox and outbox; for a match or a copy, never while waiting or calling back */
     spc_inbox_t *inbox;
     spc_outbox_t *outbox;
 
@@ -62,8 +60,7 @@ struct spc_comm {
     pthread_mutex_t fuzzy_lock; /* the list of fuzzy barriers, which any thread may leave */
     _Atomic uint32_t fuzzy_open; /* its length: nothing to settle if 0 */
     spc_pending_t pending;
-    _Atomic uint64_t
-        last_phase; /* of the last GATHER or mismatch; relaxed: who asks has just been told of it */
+    _Atomic uint64_t last_phase; /* of the last GATHER or mismatch; relaxed: who asks was just told of it */
     _Atomic int32_t culprit; /* relaxed: the rank that made a call fail; threads may overwrite each other's */
 };
 

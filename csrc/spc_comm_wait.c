@@ -2,9 +2,10 @@
 /*
  * How the threads of a node wait together.
  *
- * One of them leads: it polls, yields and sleeps on the node's event, and moves everybody's messages along. The others
- * follow: they sleep on `handover`, a private word, and look again when somebody has drained something, when the leader
- * is about to sleep (again), and when it leaves; then one of them becomes the leader. So one thread polls, however many wait.
+ * One of them leads: it polls, yields and sleeps on the node's event, and moves everybody's messages along. The
+ * others follow: they sleep on `handover`, a private word, and look again when somebody has drained something, when the
+ * leader is about to sleep (again), and when it leaves; then one of them becomes the leader. So one thread polls,
+ * however many wait.
  */
 #include "spc_comm_private.h"
 
@@ -24,6 +25,7 @@ uintptr_t spc_comm_this_thread(void) {
     return (uintptr_t)&token;
 }
 
+/* seq_cst pairs with stop_leading: a follower that finds the place taken is roused after it has become free. */
 static bool try_to_lead(spc_comm_t *comm) {
     uintptr_t nobody = 0;
     return atomic_compare_exchange_strong_explicit(&comm->leader, &nobody, spc_comm_this_thread(),
@@ -156,6 +158,7 @@ static int follow(spc_comm_wait_t *wait, uint64_t deadline_ns) {
     spc_waiter_t waiter;
     _Atomic uint32_t sleeping = 0; /* nobody asks: the leader looks at `followers` */
     spc_waiter_init(&waiter, SPC_WAIT_SLEEP, comm->config->features);
+    /* seq_cst, before the first test: pairs with rouse_followers. */
     atomic_fetch_add_explicit(&comm->followers, 1, memory_order_seq_cst);
     int status = spc_wait(&waiter, &comm->handover, &sleeping, &callbacks, wait, deadline_ns);
     atomic_fetch_sub_explicit(&comm->followers, 1, memory_order_seq_cst);

@@ -49,7 +49,7 @@ def membership() -> "Membership | None":
     if text is None:
         return None
     found = _parse(text)
-    if found is None or not _is_segment(found):
+    if found is None or not is_segment(found):
         return None
     os.set_inheritable(found.fd, False)
     join(found)
@@ -78,10 +78,11 @@ def _parse(text: str) -> "Membership | None":
     return Membership(fd, rank, size, device, inode, launcher, {}) if rank < size else None
 
 
-def _is_segment(member: Membership) -> bool:
+def is_segment(member: Membership) -> bool:
+    """Whether the descriptor still is the run's shared memory: a program may have closed or replaced it."""
     try:
         found = os.fstat(member.fd)
-    except OSError:
+    except (OSError, OverflowError):
         return False
     return (found.st_dev, found.st_ino) == (member.device, member.inode)
 

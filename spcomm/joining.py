@@ -104,6 +104,8 @@ def _join(numbers: "dict[str, int]") -> comm.Comm:
         segment.close()
     else:
         _check(numbers, member.size)
+        if not config.is_segment(member):
+            raise errors.closed_segment(member.fd, member.rank)
         node = comm.Comm(member.fd, member.rank, numbers["group_id"])
     # Functions that the program registers from now on run before this one, and may still communicate.
     atexit.register(_close, node)

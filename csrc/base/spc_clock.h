@@ -16,7 +16,7 @@ typedef uint64_t (*spc_clock_fn)(void);
 /* Monotonic, the same for all processes of the machine; about 25 ns. */
 uint64_t spc_clock_now_ns(void);
 
-/* now + timeout, saturating; a negative timeout means for ever (SPC_NO_DEADLINE). */
+/* now + timeout, which cannot overflow; a negative timeout means for ever (SPC_NO_DEADLINE). */
 uint64_t spc_clock_deadline_ns(int64_t timeout_ns);
 
 #endif

@@ -5,6 +5,7 @@
  *   memfd          anonymous sealed memory           else an unlinked shm_open object sized by posix_fallocate
  *   futex          sleeping on a word                else sleeping in short, growing slices
  *   wipe_on_fork   a page that a forked child loses  else comparing getpid()
+ *   pidfd, eventfd, vm_readv                         probed and reported; nothing here needs them
  *
  * Only spc_platform_linux.c and spc_platform_posix.c include system headers of one system; the posix file is also
  * what a system without these features (macOS) is compiled from. A feature can be disabled by a mask, so that

@@ -47,10 +47,9 @@ typedef struct spc_waiter {
     uint64_t slice_ns; /* longest sleep before looking around */
     spc_clock_fn now_ns;
     uint32_t sleep_at_once; /* waits left that sleep without yielding first */
-    uint32_t penalty; /* how many the next long yield costs: 32, doubling to 4096, decaying */
+    uint32_t penalty; /* how many the next long yield costs: 32, doubling to 1024, decaying */
     uint32_t together; /* waits in a row that the first yield ended: the other node is on this core */
-    uint32_t
-        together_limit; /* so many, and one wait sleeps, to wake up on a free core; 64, doubling to 65536 */
+    uint32_t together_limit; /* so many: one wait sleeps, to wake on a free core; 64, doubling to 65536 */
     uint64_t yield_count; /* statistics */
     uint64_t sleep_count;
 } spc_waiter_t;
@@ -63,7 +62,8 @@ typedef enum spc_wait_policy {
 
 void spc_waiter_init(spc_waiter_t *waiter, spc_wait_policy_t policy, uint32_t features);
 
-/* SPC_OK once test() said so; SPC_ETIMEDOUT; or what check() returned. A deadline in the past still tests once. */
+/* SPC_OK once test() said so; SPC_ETIMEDOUT; or what check() returned. With a deadline in the past it tests, makes
+ * progress once and tests again: who only ever asks in passing still moves things along. */
 int spc_wait(spc_waiter_t *waiter, _Atomic uint32_t *word, _Atomic uint32_t *sleeping,
              const spc_wait_callbacks_t *callbacks, void *argument, uint64_t deadline_ns);
 

@@ -25,7 +25,8 @@
  *   NONE    nothing                                               BOOL    one byte, 0 or 1
  *   INT64   8 bytes                                               FLOAT64 8 bytes
  *   STR     UTF-8 (surrogates pass)                               TUPLE   items, each [format u8][length u32][data]
- *   ARRAY   the elements; meta: spc_array_meta_t, shape, dtype    PICKLE  Python's pickle, protocol 5 */
+ *   ARRAY   the elements; meta: spc_array_meta_t, shape, dtype    PICKLE  Python's pickle, protocol 5
+ *   LIST    items as in a TUPLE                                   DICT    key, value, key, value … as in a TUPLE */
 #define SPC_FORMATS(X) \
     X(RAW, 0)          \
     X(BYTES, 1)        \
@@ -37,7 +38,9 @@
     X(SIMTIME, 7)      \
     X(ARRAY, 8)        \
     X(TUPLE, 9)        \
-    X(PICKLE, 10)
+    X(PICKLE, 10)      \
+    X(LIST, 11)        \
+    X(DICT, 12)
 
 typedef enum spc_format {
 #define SPC_FORMAT_ENUM(name, number) SPC_FORMAT_##name = (number),
@@ -46,7 +49,8 @@ typedef enum spc_format {
 } spc_format_t;
 
 /* The meta of an ARRAY: this, then `dimensions` int64 lengths, then, if dtype_length is not 0, the dtype's pickle (for
- * dtypes that a kind and a size do not describe: structured ones, datetime units). */
+ * dtypes that a kind and a size do not describe: structured ones, datetime units). Padding may follow, so that large
+ * data start at a multiple of 64 bytes. */
 typedef struct spc_array_meta {
     char byte_order;       /* '<' or '>': of the elements, for an item of one byte '|' */
     char kind;             /* NumPy's dtype.kind */
@@ -76,7 +80,8 @@ typedef enum spc_storage {
     SPC_STORED_HEAP,   /* in malloc'ed memory that the message owns */
 } spc_storage_t;
 
-/* What a receiver gets. `bytes` is [meta][data]; with INLINE it points into this structure: spc_message_move copies it. */
+/* What a receiver gets. `bytes` is [meta][data]; with INLINE it points into this structure, so spc_message_move copies
+ * it. */
 typedef struct spc_message {
     unsigned char *bytes;
     uint64_t length_bytes; /* meta and data */

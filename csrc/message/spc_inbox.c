@@ -100,7 +100,7 @@ static int take_from_row(spc_inbox_t *inbox, uint32_t sender, const spc_match_t 
     return SPC_EAGAIN;
 }
 
-/* The first row from `from` on whose bell has rung; `senders` if none has. Several rows share a bit if there are many. */
+/* The first row from `from` on whose bell has rung; `senders` if none has. If there are many, several share a bit. */
 static uint32_t next_rung_row(const spc_inbox_t *inbox, uint64_t rung, uint32_t from) {
     for (uint32_t row = from; row < inbox->senders;) {
         uint64_t later = rung >> (row % 64);

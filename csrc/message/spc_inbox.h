@@ -4,7 +4,8 @@
  *
  * A receive looks here first, in order of arrival. If nothing matches and its sender's next slot does, the message is
  * handed over from there directly: nothing is allocated, and ring and arena payloads are read in place. Otherwise rows
- * are drained: inline and ring payloads are copied to the heap, which frees the sender's ring; arena blocks stay.
+ * are drained: inline payloads are copied into the queue and ring payloads to the heap, which frees the sender's ring;
+ * arena blocks stay.
  *
  * Order: per sender as sent (the row is in order, the inbox keeps it, the inbox comes first). ANY is fair: rows are
  * served from the one after the last served, one row-length each at most.

@@ -10,7 +10,7 @@
  *
  * Single writers: a slot, its sender (while free); `consumed`, the receiver. The doorbell has a bit per sender (rank
  * mod 64), set by senders and cleared by the receiver before it scans those rows. The bit is always set after a slot
- * is written, even if it seems set: PROTOCOLS and tests/models/mailbox_doorbell.pml show the lost wake-up otherwise.
+ * is written, even if it seems set: tests/models/mailbox_doorbell.pml shows the lost wake-up otherwise.
  * A dead sender leaves complete slots or none: the sequence is stored last.
  *
  * The writer and reader halves are private to one node each, and used under its communicator's lock.
@@ -156,6 +156,7 @@ static inline bool spc_mailbox_consume(spc_mailbox_reader_t *reader) {
 
 /* Takes and clears the doorbell's bits: rows that may have something. Before any of them is scanned. */
 static inline uint64_t spc_mailbox_collect(spc_mailbox_shared_t *mailbox) {
+    /* Both seq_cst, as part of the second test of a receiver about to sleep. Pair with spc_mailbox_announce. */
     if (atomic_load_explicit(&mailbox->doorbell, memory_order_seq_cst) == 0) {
         return 0;
     }

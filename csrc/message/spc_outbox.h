@@ -5,7 +5,7 @@
  *   up to SPC_INLINE_BYTES        in the slot itself
  *   up to SPC_EAGER_BYTES         in the ring, once for all destinations
  *   longer                        in the arena, once for all destinations; its receivers read it there
- *   longer, and the arena is full in parts through the ring
+ *   longer, and the arena is full in the ring, in parts if it is longer than a chunk
  *
  * Order. One FIFO per destination: while it is not empty, everything to that destination goes behind it, so
  * messages to one receiver are announced in the order they were sent, whichever way they go. What waits is one of: an
@@ -40,9 +40,9 @@ typedef struct spc_outbox_options {
 int spc_outbox_create(const spc_outbox_options_t *options, spc_outbox_t **outbox);
 void spc_outbox_destroy(spc_outbox_t *outbox);
 
-/* Announces or queues; payloads over SPC_EAGER_BYTES in parts. SPC_EAGAIN: it would have to be queued, and the queue is
- * at its limit: nothing was done. SPC_ENOMEM. `destinations` are distinct. What goes to nodes that have ended is
- * dropped in silence: the sender cannot know in time, and asynchronous sends promise no receipt. */
+/* Announces or queues; payloads that no chunk of the ring can hold go in parts. SPC_EAGAIN: it would have to be queued,
+ * and the queue is at its limit: nothing was done. SPC_ENOMEM. `destinations` are distinct. What goes to nodes that
+ * have ended is dropped in silence: the sender cannot know in time, and asynchronous sends promise no receipt. */
 int spc_outbox_send(spc_outbox_t *outbox, const int32_t *destinations, uint32_t destination_count,
                     uint16_t context, int32_t tag, const spc_payload_t *payload);
 

@@ -33,8 +33,7 @@ typedef struct spc_outbox_queue {
     spc_waiting_t *head;
     spc_waiting_t **tail;
     uint32_t length;
-    uint32_t
-        copies; /* how many are not written yet: they need room in the ring before anything behind them */
+    uint32_t copies; /* not written yet: they need room in the ring before anything behind them */
 } spc_outbox_queue_t;
 
 /* What all queues of a node hold together. */

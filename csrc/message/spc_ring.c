@@ -94,6 +94,7 @@ static bool reclaim_message(spc_ring_t *ring, uint32_t chunk, spc_ring_header_sh
     bool all = true;
     for (uint32_t i = 0; i < count; i++) {
         spc_ring_header_shared_t *header = &headers[i];
+        /* relaxed: RECLAIMED is this sender's own word. */
         if (atomic_load_explicit(&header->read, memory_order_relaxed) == RECLAIMED) {
             continue;
         }

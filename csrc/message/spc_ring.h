@@ -4,7 +4,7 @@
  *
  * A message to k nodes is written once, behind k headers. Each receiver is told the offset of its own header, finds
  * the payload from there, and marks its header read; the sender reclaims what all have read. No lock and no count is
- * shared: a header has one reader, who writes one word of it once.
+ * shared: of a header its receiver writes one word, once.
  *
  * The ring is divided into chunks. A chunk is used again when every header in it has been read, in any order of
  * chunks, the hottest first; a message never spans chunks. A stopped receiver pins only chunks that hold its messages,
@@ -25,7 +25,7 @@
 #define SPC_RING_ALIGNMENT 16
 
 typedef struct spc_ring_header_shared {
-    _Atomic uint32_t read;  /* 0, or 1 once its receiver no longer needs the payload */
+    _Atomic uint32_t read;  /* 1: its receiver no longer needs the payload; 2: the sender has seen that */
     uint32_t destination;   /* rank */
     uint32_t payload_bytes;
     uint32_t payload_offset; /* from this header: the last of k headers says h, the first k times h */
@@ -55,7 +55,7 @@ static inline void *spc_ring_payload(spc_ring_header_shared_t *header) {
 }
 
 /* By the receiver, once. seq_cst: the sender may sleep until there is room; the caller notifies its event next.
- * Pairs with the sender's acquire when it reclaims. */
+ * Pairs with the sender's load when it reclaims. */
 static inline void spc_ring_mark_read(spc_ring_header_shared_t *header) {
     atomic_store_explicit(&header->read, 1, memory_order_seq_cst);
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What spc_reduce.c and spc_reduce_tree.c share; nobody else includes it.
+ * spc_reduce_private: what the two files of the reducer share; nobody else includes it.
+ *
+ *   spc_reduce.c       layout, phases, counters, release
+ *   spc_reduce_tree.c  combining a group's values
  */
 #ifndef SPC_REDUCE_PRIVATE_H
 #define SPC_REDUCE_PRIVATE_H

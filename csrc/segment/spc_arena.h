@@ -9,7 +9,7 @@
  * is gone, its pins are ignored. Blocks are given out lowest address first, which keeps them hot, and neighbours are
  * joined at once.
  *
- * The owner calls create, take, pin, reclaim and destroy, under its communicator's lock. Anybody may unpin.
+ * The owner calls create, take, used, pin and destroy, under its communicator's lock. Anybody may unpin.
  */
 #ifndef SPC_ARENA_H
 #define SPC_ARENA_H
@@ -49,7 +49,7 @@ static inline void spc_block_pin(spc_block_shared_t *block, uint32_t rank) {
     atomic_store_explicit(&block->pin[rank], 1, memory_order_relaxed);
 }
 
-/* By `rank`, when it no longer reads or writes the payload. Pairs with the owner's acquire in spc_arena_take: what
+/* By `rank`, when it no longer reads or writes the payload. Pairs with the owner's load in spc_arena_take: what
  * this node did to the payload has happened before the owner gives the block out again. seq_cst, because the owner may
  * sleep until there is room: the caller notifies the owner's event next. */
 static inline void spc_block_unpin(spc_block_shared_t *block, uint32_t rank) {

@@ -28,8 +28,7 @@ typedef struct spc_config {
     uint64_t ring_bytes;        /* per sender; divided into 4 to 32 chunks */
     uint64_t arena_bytes;       /* per sender; 0: no arena */
     uint64_t scratch_bytes;     /* per node and half, for long reductions */
-    uint64_t
-        queue_limit_bytes; /* private memory of one node for messages without room; the same for its inbox */
+    uint64_t queue_limit_bytes; /* of private memory: a node's outbox, and each sender's part of its inbox */
     uint32_t shared_cores; /* 1: more users of cores than cores */
     uint32_t sleep_at_once; /* 1: waiting never polls (for comparison) */
     uint64_t made_ns; /* when the segment was made: where a run's time begins */

@@ -6,6 +6,7 @@ uint64_t spc_status_bytes(uint32_t nodes) {
 }
 
 void spc_status_set_live(spc_status_shared_t *status, uint32_t rank, int32_t process) {
+    /* Published by the release, which pairs with spc_status_state. */
     atomic_store_explicit(&status->line[rank].process, process, memory_order_relaxed);
     atomic_store_explicit(&status->line[rank].state, SPC_NODE_LIVE, memory_order_release);
 }

@@ -2,9 +2,10 @@
 /*
  * spc_status: who is there, who has finished, who has died.
  *
- * A node writes LIVE and FINISHED of itself; the agent writes FINISHED or DIED of a node whose process has ended, so
- * a line has one writer at a time. The epoch is raised after each end, and everybody is woken: a wait that needs the
- * node looks at its line then. Whoever sees an end (acquire) also sees everything that node had announced before.
+ * A node writes LIVE and FINISHED of itself; the agent writes FINISHED or DIED of a node whose process has ended or
+ * has reported that it fails. The end that is written first stays. The epoch is raised after each end, and everybody
+ * is woken: a wait that needs the node looks at its line then. Whoever sees an end (acquire) also sees everything that
+ * node had announced before.
  *
  * A node that has finished may still hold what it received; only when it is gone may its memory be taken from it.
  */
@@ -47,8 +48,9 @@ uint64_t spc_status_bytes(uint32_t nodes);
 /* By the node itself. */
 void spc_status_set_live(spc_status_shared_t *status, uint32_t rank, int32_t process);
 
-/* By the node at its end (state FINISHED), or by the agent for a process that has gone. Only the first end of a node
- * counts: a process that fails after its node has closed did not die for the others. Wakes all nodes: `events` is the array of all of them. */
+/* By the node at its end (state FINISHED), or by the agent, for a process that has gone or has said that it fails.
+ * Only the first end of a node counts: a process that fails after its node has closed did not die for the others.
+ * Wakes everybody: `events` is the array of all events. */
 void spc_status_end(spc_status_shared_t *status, uint32_t rank, spc_node_state_t state, int32_t reason,
                     spc_event_shared_t *events, uint32_t event_count, uint32_t features);
 

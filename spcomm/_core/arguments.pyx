@@ -94,7 +94,8 @@ cdef object find_many(Handle handle, object dest, Targets *targets, str call):
     cdef int32_t *ranks
     cdef set seen = set()
     cdef uint32_t count = 0
-    if isinstance(dest, (str, bytes, bytearray, dict)) or not hasattr(dest, "__iter__"):
+    if isinstance(dest, (str, bytes, bytearray, dict)) or not hasattr(dest, "__iter__") or (
+            getattr(dest, "ndim", 1) == 0):  # an array of NumPy's without dimensions has __iter__
         raise errors.bad_rank_type(call, "dest", dest)
     for item in dest:
         number = as_int(item)

@@ -26,8 +26,10 @@ from spcomm._core.libspc cimport (
     SPC_FORMAT_ARRAY,
     SPC_FORMAT_BOOL,
     SPC_FORMAT_BYTES,
+    SPC_FORMAT_DICT,
     SPC_FORMAT_FLOAT64,
     SPC_FORMAT_INT64,
+    SPC_FORMAT_LIST,
     SPC_FORMAT_NONE,
     SPC_FORMAT_PICKLE,
     SPC_FORMAT_RAW,
@@ -65,9 +67,6 @@ cdef enum:
     DEPTH_MAX = 8            # containers in containers
     CONTAINERS_MAX = 16      # lists and dicts in one message
     ITEM_HEAD = 5            # [format u8][length u32]
-    # Of this language alone; items as in a TUPLE, of a dict key and value in turn.
-    FORMAT_LIST = 11
-    FORMAT_DICT = 12
     VIEW_BYTES = 4096        # longer pickles are read where they are
 
 
@@ -230,10 +229,10 @@ cdef bint write_container(object container, Writer *writer) except -1:
     elif not is_new(container, writer):
         good = False
     elif type(container) is list:
-        format = FORMAT_LIST
+        format = SPC_FORMAT_LIST
         good = write_list(<list>container, writer)
     else:
-        format = FORMAT_DICT
+        format = SPC_FORMAT_DICT
         good = write_dict(<dict>container, writer)
     writer.depth -= 1
     write_head(start, format, <uint32_t>(writer.at - start - ITEM_HEAD))
@@ -318,7 +317,7 @@ cdef object decode_plain(spc_message_t *message, uint8_t format, const unsigned 
         return None
     if format == SPC_FORMAT_BOOL and length == 1:
         return data[0] != 0
-    if format == SPC_FORMAT_TUPLE or format == FORMAT_LIST or format == FORMAT_DICT:
+    if format == SPC_FORMAT_TUPLE or format == SPC_FORMAT_LIST or format == SPC_FORMAT_DICT:
         return decode_container(message, format, data, length)
     raise damaged(message)
 
@@ -352,11 +351,11 @@ cdef int64_t count_items(const unsigned char *data, uint64_t length) noexcept:
 cdef object decode_container(spc_message_t *message, uint8_t format, const unsigned char *data,
                              uint64_t length):
     cdef int64_t count = count_items(data, length)
-    if count < 0 or (format == FORMAT_DICT and count % 2 != 0):
+    if count < 0 or (format == SPC_FORMAT_DICT and count % 2 != 0):
         raise damaged(message)
     if format == SPC_FORMAT_TUPLE:
         return decode_tuple(message, data, count)
-    if format == FORMAT_LIST:
+    if format == SPC_FORMAT_LIST:
         return decode_list(message, data, count)
     return decode_dict(message, data, count)
 

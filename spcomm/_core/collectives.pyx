@@ -76,7 +76,7 @@ cdef class FuzzyBarrier:
         ExitFuzzyBarrier.
         """
         cdef int status
-        if self.outcome is not None:
+        if self.outcome is not None or self.handle is None:
             return look_at(self)
         with nogil:
             status = spc_comm_fuzzy_done(self.handle.core, self.phase)
@@ -105,7 +105,7 @@ cdef class FuzzyBarrier:
         """
         cdef int64_t limit = timeout_to_ns(timeout, "fuzzy_barrier().wait")
         cdef int status
-        if self.outcome is not None:
+        if self.outcome is not None or self.handle is None:
             look_at(self)
             return
         with nogil:
@@ -121,11 +121,15 @@ cdef class FuzzyBarrier:
         return False
 
     def __repr__(self):
+        if self.handle is None:
+            return "<FuzzyBarrier of no node>"
         state = "open" if self.outcome is None else "over"
         return f"<FuzzyBarrier of node {self.handle.rank_number}, {state}>"
 
 
 cdef object look_at(FuzzyBarrier self):
+    if self.handle is None:
+        self.__init__()
     if self.outcome is not True:
         raise self.outcome
     return True

@@ -5,7 +5,6 @@ The compiled modules decide that something is wrong; the functions below only bu
 """
 
 import os
-import signal
 import sys
 
 
@@ -113,7 +112,7 @@ def bad_rank(call: str, argument: str, value: int, size: int) -> RankError:
     if value < 0:
         names = "spcomm.ANY" if argument == "source" else "spcomm.ALL, spcomm.OTHERS"
         hint = f" (ranks are not negative; there are {names}, spcomm.PROC_NULL)"
-    return RankError(f"{call}({argument}={value}): there is no node {value}{hint}; {_nodes(size)}")
+    return RankError(f"{call}({argument}={shown(value)}): there is no node {shown(value)}{hint}; {_nodes(size)}")
 
 
 def bad_rank_type(call: str, argument: str, value: object) -> TypeError:
@@ -130,7 +129,9 @@ def bad_constant(call: str, argument: str, value: object) -> RankError:
 
 def bad_tag(call: str, argument: str, value: int) -> TagError:
     hint = "; spcomm.ANY receives any tag" if "recv" in call or call in ("probe", "take_message") else ""
-    return TagError(f"{call}({argument}={value}): there is no tag {value}; tags are 0 to {2**31 - 1}{hint}")
+    return TagError(
+        f"{call}({argument}={shown(value)}): there is no tag {shown(value)}; tags are 0 to {2**31 - 1}{hint}"
+    )
 
 
 def bad_tag_type(call: str, argument: str, value: object) -> TypeError:
@@ -139,7 +140,7 @@ def bad_tag_type(call: str, argument: str, value: object) -> TypeError:
 
 
 def bad_timeout(call: str, value: object) -> ValueError:
-    return ValueError(f"{call}(timeout={value!r}): a timeout is None (wait for ever) or seconds, 0 or more")
+    return ValueError(f"{call}(timeout={shown(value)}): a timeout is None (wait for ever) or seconds, 0 or more")
 
 
 def bad_timeout_type(call: str, value: object) -> TypeError:
@@ -208,6 +209,8 @@ _STATES = {2: "finished", 3: "died"}
 
 def _ended(reason: int) -> str:
     if reason < 0:
+        import signal  # late: the launcher imports this module, too, and its start is part of every run
+
         try:
             name = signal.Signals(-reason).name
         except ValueError:
@@ -315,9 +318,10 @@ def _worded(signature: "tuple[int, ...]") -> str:
     return text + (f", {length} bytes" if kind in (4, 5) else "")
 
 
-def _ranks(ranks: "list[int]") -> str:
+def ranks_text(ranks: "list[int]") -> str:
+    """`node 3`, `nodes 0-2, 5`."""
     runs: list[list[int]] = []
-    for rank in ranks:
+    for rank in sorted(ranks):
         if runs and runs[-1][1] == rank - 1:
             runs[-1][1] = rank
         else:
@@ -343,7 +347,7 @@ def mismatch(call: str, rank: int, called: "dict[int, tuple[int, ...]]") -> Mism
     lines = []
     for text, nodes in zip(texts, groups.values(), strict=True):
         again = " (of another shape, or made of other types)" if texts.count(text) > 1 else ""
-        lines.append(f"  {_ranks(nodes)}: {text}{again}")
+        lines.append(f"  {ranks_text(nodes)}: {text}{again}")
     return MismatchError("\n".join([f"{call}: the nodes called different operations:", *lines, advice]))
 
 
@@ -361,5 +365,11 @@ def bad_seed(value: object, error: Exception) -> Exception:
 
 
 def needs_launcher(argument: str, value: int) -> ConfigError:
-    start = f"start it with `spcomm run -n {value} {_program()}`, and call startup() without numbers"
-    return ConfigError(f"startup({argument}={value}): this run has 1 node; {start}")
+    start = f"start it with `spcomm run -n {shown(value)} {_program()}`, and call startup() without numbers"
+    return ConfigError(f"startup({argument}={shown(value)}): this run has 1 node; {start}")
+
+
+def closed_segment(fd: int, rank: int) -> ConfigError:
+    found = f"descriptor {fd}, through which node {rank} reaches the run's shared memory, has been closed"
+    advice = "Call startup() before anything that closes descriptors which are not its own (os.closerange)"
+    return ConfigError(f"startup(): {found}. {advice}.")

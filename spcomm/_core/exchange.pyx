@@ -2,8 +2,8 @@
 # cython: autotestdict=False, auto_pickle=False
 """Sending and receiving, underneath the methods of `Comm`: arguments, codec and core put together.
 
-Each call tries first with the interpreter's lock held, which is cheapest when there is something to do, and gives
-it up only to wait or to copy much. No lock of the core is held while Python code runs.
+Each call tries first with the interpreter's lock held, which is cheapest when there is something to do, and
+gives it up only to wait or to copy much. No lock of the core is held while Python code runs.
 """
 
 from libc.stdint cimport int32_t, int64_t

@@ -3,11 +3,6 @@ from typing import Any, Self
 
 from typing_extensions import disjoint_base
 
-FORKED: int
-NODES_MAX: int
-
-def now_ns() -> int: ...
-
 __pyx_capi__: dict[str, Any]
 
 @disjoint_base

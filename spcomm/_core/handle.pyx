@@ -8,14 +8,11 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 
 from spcomm._core.libspc cimport (
-    SPC_EFORKED,
     SPC_EINTERRUPTED,
     SPC_EMISMATCH,
     SPC_ENOMEM,
     SPC_ESYSTEM,
-    SPC_NODES_MAX,
     SPC_OK,
-    spc_clock_now_ns,
     spc_comm_close,
     spc_comm_create,
     spc_comm_destroy,
@@ -109,7 +106,12 @@ cdef int64_t timeout_to_ns(object timeout, object call) except -2:
         return -1
     if isinstance(timeout, (str, bytes)) or not hasattr(type(timeout), "__float__"):
         raise errors.bad_timeout_type(call, timeout)
-    seconds = PyFloat_AsDouble(timeout)
+    try:
+        seconds = PyFloat_AsDouble(timeout)
+    except OverflowError:  # an int beyond all floats
+        seconds = -1.0 if timeout < 0 else FOREVER_S * 2
+    except TypeError:  # an array of several elements
+        raise errors.bad_timeout_type(call, timeout) from None
     if isnan(seconds) or seconds < 0:
         raise errors.bad_timeout(call, timeout)
     return -1 if seconds > FOREVER_S else <int64_t>(seconds * 1e9)
@@ -153,13 +155,3 @@ cdef dict called(Handle handle):
             signatures[rank] = (found.operation, found.op, found.type, found.field_count, found.length_bytes,
                                 found.layout, found.root)
     return signatures
-
-
-def now_ns():
-    """The clock that all nodes of a machine share, in nanoseconds."""
-    return spc_clock_now_ns()
-
-
-# For the modules that are Python.
-FORKED = SPC_EFORKED
-NODES_MAX = SPC_NODES_MAX

@@ -103,6 +103,8 @@ cdef extern from "message/spc_format.h" nogil:
         SPC_FORMAT_ARRAY
         SPC_FORMAT_TUPLE
         SPC_FORMAT_PICKLE
+        SPC_FORMAT_LIST
+        SPC_FORMAT_DICT
         SPC_STORED_INLINE
         SPC_STORED_RING
         SPC_STORED_ARENA

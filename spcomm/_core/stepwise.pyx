@@ -110,6 +110,7 @@ cdef class Item:
         elif isinstance(value, np.ma.MaskedArray):
             raise errors.not_reducible(name, value, "its mask would be lost; give x.filled(…)")
         elif isinstance(value, (np.ndarray, np.generic)):
+            check_kind(op, value, name, value)  # not every dtype can be copied as below
             self.set_array(value, SCALAR if isinstance(value, np.generic) else ARRAY)
         else:
             raise errors.not_reducible(name, value)

@@ -23,9 +23,7 @@ class Program:
 
     def __init__(self, message: dict) -> None:
         self.kind: str = message["kind"]  # script, module or executable
-        self.target: str = message[
-            "target"
-        ]  # absolute path of the script or executable, or the module's name
+        self.target: str = message["target"]  # absolute path of the program, or the module's name
         self.arguments: list[str] = message["arguments"]  # sys.argv, or argv of the executable
         self.command: list[str] = message["command"]  # sys.orig_argv
         self.path_entry: str | None = message["path_entry"]  # sys.path[0], None: leave as it is
@@ -51,6 +49,7 @@ class Node:
         self.program = program
         self.member = member
         self.shared = shared  # descriptors: report, where
+        self.held: set[int] = set()  # signals that wait for the program
 
     def settle(self, parent: int, mask: "set[int]", streams: "list[int]", close: "list[int]") -> None:
         """Take over what the kernel keeps for a process: group, parent's death, descriptors, signals."""
@@ -67,7 +66,9 @@ class Node:
             resource.setrlimit(resource.RLIMIT_NOFILE, self.program.descriptor_limit)
         # The signal that asks for the current line must not arrive before someone answers it.
         asked = {self.program.where_signal} if self.program.where_signal else set()
-        _signal.pthread_sigmask(_signal.SIG_SETMASK, mask | asked)
+        # Nor Ctrl-C before there is a program that it could interrupt.
+        self.held = {_signal.SIGINT} - mask if self.program.kind != "executable" else set()
+        _signal.pthread_sigmask(_signal.SIG_SETMASK, mask | asked | self.held)
 
     def run(self) -> None:
         """Run the program; returns or raises as the top level of `__main__` would."""
@@ -84,7 +85,7 @@ class Node:
         gc.enable()
         sys.argv[:] = self.program.arguments
         sys.orig_argv[:] = self.program.command
-        _run_as_main(self.program)
+        _run_as_main(self.program, self.held)
 
     def _execute(self) -> None:
         """Become the executable. Does not return."""
@@ -149,9 +150,10 @@ def _reseed() -> None:
             module.seed()
 
 
-def _run_as_main(program: Program) -> None:
+def _run_as_main(program: Program, held: "set[int]") -> None:
     main = _fresh_main()
     try:
+        _signal.pthread_sigmask(_signal.SIG_UNBLOCK, held)
         if program.kind == "module":
             import runpy
 
@@ -162,9 +164,8 @@ def _run_as_main(program: Program) -> None:
     except SystemExit as error:
         code = _exit_code(error)
         report.leaving(code)
-        if (
-            not isinstance(error.code, int) or -(2**31) <= error.code < 2**31
-        ):  # a larger one means 255 to Python
+        # One that does not fit into a C int means 255 to Python.
+        if not isinstance(error.code, int) or -(2**31) <= error.code < 2**31:
             ending.expect(code)
         raise
     except BaseException as error:

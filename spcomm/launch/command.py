@@ -2,6 +2,7 @@
 """`spcomm run`: from the command line to the exit code."""
 
 import _signal
+import errno
 import os
 import sys
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:  # the launcher does without importing typing
     from typing import Any
 
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGTSTP")
+_SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM)
 _DESCRIPTORS_EACH = 2  # of the launcher, per node
 _DESCRIPTORS_MORE = 64
 
@@ -32,11 +34,22 @@ def main(arguments: list[str]) -> int:
     except UsageError as error:
         _complain(str(error))
         return error.code
-    except Exception:  # the nodes end when the socket to the warm process does
-        import traceback
-
-        _complain(traceback.format_exc() + "spcomm: an error of the launcher itself; please report it")
+    except OSError as error:
+        if error.errno not in _SHORTAGES:
+            return _internal_error()
+        shortage = f"spcomm run: the system has no resources left for the launcher itself ({error.strerror})"
+        _complain(f"{shortage}; raise the limits (ulimit -n, ulimit -u, those of the container)")
         return 125
+    except Exception:
+        return _internal_error()
+
+
+def _internal_error() -> int:
+    """Say what went wrong. The nodes end when the socket to the warm process does."""
+    import traceback
+
+    _complain(traceback.format_exc() + "spcomm: an error of the launcher itself; please report it")
+    return 125
 
 
 def _run(options: Options, signals: int) -> int:
@@ -121,7 +134,7 @@ def _open_standard_streams() -> None:
         try:
             os.fstat(fd)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # nor must the warm process
 
 
 def _raise_descriptor_limit(nodes: int) -> tuple[int, int] | None:

@@ -6,6 +6,7 @@ else when the node has ended. A `NodeLostError` is somebody else's failure as lo
 Nothing that happens after the launcher has told nodes to end counts as a failure.
 """
 
+from spcomm._core.errors import ranks_text
 from spcomm.launch import report
 from spcomm.launch.process import signal_name
 
@@ -143,15 +144,3 @@ def _labelled(rank: int, text: bytes, labels: bool) -> bytes:
         return text
     label = b"[%d] " % rank
     return label + text[:-1].replace(b"\n", b"\n" + label) + b"\n"
-
-
-def ranks_text(ranks: "list[int]") -> str:
-    """`node 3`, `nodes 0-2, 5`."""
-    ordered, parts, at = sorted(ranks), [], 0
-    while at < len(ordered):
-        end = at
-        while end + 1 < len(ordered) and ordered[end + 1] == ordered[end] + 1:
-            end += 1
-        parts.append(str(ordered[at]) if at == end else f"{ordered[at]}-{ordered[end]}")
-        at = end + 1
-    return ("node " if len(ordered) == 1 else "nodes ") + ", ".join(parts)

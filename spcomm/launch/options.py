@@ -211,10 +211,10 @@ usage: spcomm run [options] program [arguments]
 Runs one program as N cooperating nodes. The program is a Python script (its name ends in .py) or an
 executable.
 
-  -n N, -np N          number of nodes (default: the cores this process may use) -m MODULE            run a
-  module, as python -m does --start fork|exec    fork: all nodes from one process that has imported NumPy and
-  spcomm once (default for Python
-                       on Linux); exec: each node starts by itself (default for executables)
+  -n N, -np N          number of nodes (default: the cores this process may use)
+  -m MODULE            run a module, as python -m does
+  --start fork|exec    fork: all nodes from one process that has imported NumPy and spcomm once (default for
+                       Python on Linux); exec: each node starts by itself (default for executables)
   --preload MODULES    what that process imports before it forks, separated by commas
   -l, --no-label       put [3] before each line that node 3 prints, or do not (default: at a terminal)
   --timeout SECONDS    end the run after this time, say where each node was, exit with 124

@@ -244,7 +244,3 @@ def sinks() -> "tuple[Sink, Sink]":
         return stdout, Sink()
     same = (one.st_dev, one.st_ino, one.st_rdev) == (two.st_dev, two.st_ino, two.st_rdev)
     return stdout, stdout if same else Sink()
-
-
-def labels_by_default() -> bool:
-    return os.isatty(1)

@@ -25,14 +25,16 @@ INTERRUPTED = b"K"  # KeyboardInterrupt; payload: where it was raised
 EXITING = b"X"  # sys.exit() with a code that is not 0; payload: the code
 
 _target: "tuple[int, int] | None" = None  # descriptor and rank
+_pipe = (0, 0)  # device and inode of the descriptor: a program may close what is not its own, and open files
 _owner = 0
 
 
 def aim(fd: int, rank: int) -> None:
     """Reports of this process go to `fd` from now on."""
-    global _target, _owner
+    global _target, _owner, _pipe
     os.set_inheritable(fd, False)
     _target = fd, rank
+    _pipe = _identity(fd)
     _owner = os.getpid()
 
 
@@ -122,9 +124,16 @@ def _send(kind: bytes, payload: bytes) -> bool:
     fd, rank = _target
     frame = rank.to_bytes(4, "little") + kind + len(payload).to_bytes(2, "little") + payload
     try:
+        if _identity(fd) != _pipe:
+            return False
         os.write(fd, frame)
     except OSError as error:
         if error.errno in (errno.EPIPE, errno.EBADF):
             return False
         raise
     return True
+
+
+def _identity(fd: int) -> "tuple[int, int]":
+    found = os.fstat(fd)
+    return found.st_dev, found.st_ino

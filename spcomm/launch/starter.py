@@ -81,6 +81,11 @@ class Starter:
         """Signal one node's process only."""
         self._send(("poke", rank, number))
 
+    def go_on(self) -> None:
+        """Continue the warm process, should someone have stopped it: nobody else can end the nodes."""
+        if not self.ended:
+            os.kill(self.pid, _signal.SIGCONT)
+
     def kill(self) -> None:
         """End the warm process itself: for when it does not listen, because it still imports."""
         if not self.ended:

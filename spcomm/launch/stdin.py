@@ -44,9 +44,8 @@ class Stdin:
         try:
             data = os.read(0, _PIECE)
             if data:
-                os.write(
-                    self._write, data
-                )  # blocks only when the node leaves 64 KiB unread, and then nobody types
+                # Blocks only when the node leaves 64 KiB unread, and then nobody types.
+                os.write(self._write, data)
                 return
         except OSError:
             pass  # the terminal or the node is gone

@@ -3,15 +3,16 @@
 
 The run *ends* when all nodes have ended by themselves, or when there is a reason to end it: a failure, a
 timeout, a signal, nobody who reads the output. Then nodes are told once, killed after the grace period, and
-everything that they had written is still forwarded. Marks in shared memory (`finished`, `died`) come before
+everything that they had written is still forwarded. Marks in shared memory (finished, died) come before
 any of this, so that nodes which wait for a lost one are woken at once.
 """
 
 import _signal
 import os
 
+from spcomm._core.errors import ranks_text
 from spcomm.launch import report, where
-from spcomm.launch.failures import Failures, ranks_text
+from spcomm.launch.failures import Failures
 from spcomm.launch.forward import Forwarder
 from spcomm.launch.loop import Loop
 from spcomm.launch.process import signal_name
@@ -33,7 +34,7 @@ class Supervisor:
         self._timeout = timeout
         self._grace = grace
         self._labels = labels
-        self._locatable = locatable  # nodes answer where.SIGNAL
+        self._locatable = locatable  # nodes answer WHERE_SIGNAL
         self._loop = Loop()
         self._failures = Failures()
         self._forwarder = Forwarder(self._loop, labels, size == 1, self._cannot_write)
@@ -207,7 +208,7 @@ class Supervisor:
         if kind == report.INTERRUPTED and detail and self._states.get(rank) in (_RUNNING, _SILENT):
             self._states[rank] = detail
         self._failures.reported(rank, kind, detail)
-        self._segment.mark_died(rank, 1)
+        self._segment.mark_died(rank, int(detail) if kind == report.EXITING else 1)
         self._consider()
 
     def _consider(self) -> None:
@@ -236,11 +237,13 @@ class Supervisor:
         if not self._ready:
             self._starter.kill()  # it imports, and no node exists yet
             return
+        self._starter.go_on()
         self._starter.signal(number, spared)
         self._starter.no_more()
         self._loop.at("kill", self._grace, self._kill)
 
     def _kill(self) -> None:
+        self._starter.go_on()
         self._starter.signal(_signal.SIGKILL)
 
     def _timed_out(self) -> None:
@@ -290,9 +293,7 @@ class Supervisor:
             self._states[rank] = state
 
     def _cannot_write(self, error: OSError) -> None:
-        if isinstance(
-            error, BrokenPipeError
-        ):  # as in `| head`: nobody wants more, and nobody wants to hear of it
+        if isinstance(error, BrokenPipeError):  # as in `| head`: nobody wants more, or to hear of it
             self._end("reader", _signal.SIGTERM, 128 + _signal.SIGPIPE)
             return
         self._sentence = f"the output cannot be written ({error.strerror}); the nodes were stopped"

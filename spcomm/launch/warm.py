@@ -10,8 +10,8 @@ It never outlives the launcher: while it imports, the kernel kills it when the l
 the end of the socket tells it to kill every node's process group, which the kernel alone would not do for
 what nodes started. Nodes are killed by the kernel when the warm process ends.
 
-Messages in:  ("program", {...})  ("run", {...}) + segment, report, where  ("node", rank) + stdin, stdout,
-stderr
+Messages in:  ("program", {...})  ("run", {...}) + segment, report, where
+              ("nodes", ranks) + stdin, stdout, stderr of each
               ("signal", number, spared rank or None)  ("poke", rank, number)  ("end",)
 Messages out: ("ready", threads)  ("started", ranks)  ("unstarted", ranks, errno)  ("exited", rank, wait status)
               ("missing", module, text)  ("gone",)
@@ -27,11 +27,11 @@ from spcomm.config import Membership
 from spcomm.launch import child, ending, process
 from spcomm.launch.wire import Wire
 
-# What the nodes of a Python program need in any case. Missing ones are left to the program to miss.
+# What the nodes of a Python program need in any case, beside spcomm. If it is missing, the program will say so.
+DEFAULT_PRELOAD = ("numpy",)
+
 _GONE = ("gone",)
 _ALL_SIGNALS = _signal.valid_signals()
-
-DEFAULT_PRELOAD = ("numpy",)
 
 
 def main() -> None:
@@ -106,7 +106,8 @@ class Server:
         self._close = [self._wire.fileno(), wake, self._wake]
         _signal.signal(_signal.SIGCHLD, _ignore)
         _signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
-        process.die_with(self._launcher, 0)  # from here on the end of the socket says so, see above
+        # From here on the end of the socket says so, see above; the signal has a stopped process read it.
+        process.die_with(self._launcher, _signal.SIGCONT)
         poll = select.poll()
         poll.register(wake, select.POLLIN)
         poll.register(self._wire.fileno(), select.POLLIN)

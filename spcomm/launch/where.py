@@ -10,7 +10,7 @@ import os
 import select
 import time
 
-from spcomm.launch.failures import ranks_text
+from spcomm._core.errors import ranks_text
 from spcomm.launch.process import WHERE_SIGNAL
 
 _PATIENCE = 0.1  # seconds for one answer

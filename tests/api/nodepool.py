@@ -53,6 +53,7 @@ OPTIONS = {
     for options in [
         Options("default"),
         Options("tiny", TINY),  # everything is queued or goes in parts
+        Options("least", ("--slots", "1", "--ring", "1024", "--arena", "0", "--fanin", "2")),
         Options("small", ("--slots", "2", "--ring", "4096", "--arena", "65536", "--fanin", "2")),
         Options(
             "narrow", (*TINY, "--queue-limit", "16384")

@@ -86,7 +86,10 @@ def when_asleep(action, thread=None):
     def watch():
         seen = 0
         while seen < 20:
-            seen = seen + 1 if state(watched) == "S" else 0
+            now = state(watched)
+            if now == "gone":
+                break  # it did not have to wait: another node was faster
+            seen = seen + 1 if now == "S" else 0
             os.sched_yield()
         action()
 

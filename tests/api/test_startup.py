@@ -35,7 +35,7 @@ def test_startup_again_gives_the_same(comm):
 
 def test_contradicting_numbers(comm):
     for wrong in (comm.size + 1, comm.size + 7):
-        found = comm.size if comm.size > 1 else "one node"
+        found = comm.size if comm.size > 1 else "1 node"
         with refused(spcomm.ConfigError, wrong, found, "total_nodes"):
             spcomm.startup(total_nodes=wrong)
         with refused(spcomm.ConfigError, wrong, found, "local_nodes"):

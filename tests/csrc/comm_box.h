@@ -12,8 +12,8 @@
 #include "base/spc_platform.h"
 #include "spc_comm.h"
 
-/* ThreadSanitizer knows addresses, not what they are mapped to: it sees what two ranks do to the same memory only through
- * one mapping, and nothing of what another process does between two accesses of this one. */
+/* ThreadSanitizer knows addresses, not what they are mapped to: it sees what two ranks do to the same memory only
+ * through one mapping, and nothing of what another process does between two accesses of this one. */
 #ifdef __SANITIZE_THREAD__
 #define ONE_MAPPING 1
 #define WITH_PROCESSES 0

@@ -92,7 +92,7 @@ static void is_idle(office_t *office, int to) {
     CHECK_EQ_PTR(spc_mailbox_peek(&office->row[to]), NULL);
 }
 
-/* Node 0 has announced A and C to node 1, who has picked up A; the buffer ends at 960; the next message has 80 bytes. */
+/* Node 0 has announced A and C to node 1, who has picked up A; the buffer ends at 960; the next message: 80 bytes. */
 static void figure_2(void) {
     office_t office;
     open_office(&office, (spc_config_t){.slots = 8, .ring_bytes = 8192});

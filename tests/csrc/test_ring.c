@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Ring: figures 2 and 3 of SpeedesComm, chunks that come back in any order, quotas, and what those who are gone held. */
+/* Ring: figures 2 and 3 of SpeedesComm, chunks that come back in any order, quotas, what those who are gone held. */
 #include "check.h"
 
 #include "base/spc_error.h"

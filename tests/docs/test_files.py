@@ -65,10 +65,12 @@ def test_widths():
 
 def test_no_state_outside_of_structures():
     """Nodes can be threads of one process, and several extensions link the same C: no static variables."""
-    pattern = re.compile(r"^\s*static\s+(?!.*\bconst\b)[^(;{]*[;=]", re.MULTILINE)
+    static = re.compile(r"^\s*static\s+(?!.*\bconst\b)[^(;{]*[;=]", re.MULTILINE)
+    top = r"^(?=\w)(?!const|typedef|extern|return|enum|static|_Static_assert)(?!.*\()[\w *]+\b\w+(\[.*\])?\s*(=.*)?;$"
     complaints = []
     for path in files(*C, below="csrc"):
-        for match in pattern.finditer(path.read_text()):
+        text = path.read_text()
+        for match in [*static.finditer(text), *re.finditer(top, text, re.MULTILINE)]:
             if "_Thread_local char token" not in match.group():  # only its address is used
                 complaints.append(f"{relative(path)}: {match.group().strip()}")
     fail_with(complaints)

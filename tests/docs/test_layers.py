@@ -70,6 +70,8 @@ def test_c_floors():
             header = headers.get(name.rpartition("/")[2])
             if header is None:
                 complaints.append(f"{relative(path)} includes {name}, which is not in csrc/")
+            elif not (ROOT / "csrc" / name).exists():
+                complaints.append(f"{relative(path)} includes {name}, which is not a path from csrc/")
             elif c_floor(header) not in BELOW[mine] | {mine}:
                 complaints.append(
                     f"{relative(path)} includes {name}: {mine or 'spc_comm'} stands below or beside it"
