@@ -30,11 +30,16 @@ int spc_comm_plan(const spc_config_t *config, spc_segment_plan_t *plan) {
     return SPC_OK;
 }
 
-void spc_comm_mark_ended(const spc_segment_t *segment, uint32_t rank, spc_node_state_t state,
-                         int32_t reason) {
+void spc_comm_mark_ending(const spc_segment_t *segment, uint32_t rank, spc_node_state_t state,
+                          int32_t reason) {
     spc_status_end(spc_segment_part(segment, SPC_REGION_STATUS, 0), rank, state, reason,
                    spc_segment_part(segment, SPC_REGION_EVENT, 0), segment->config->nodes + 1,
                    segment->config->features);
+}
+
+void spc_comm_mark_ended(const spc_segment_t *segment, uint32_t rank, spc_node_state_t state,
+                         int32_t reason) {
+    spc_comm_mark_ending(segment, rank, state, reason);
     spc_status_set_gone(spc_segment_part(segment, SPC_REGION_STATUS, 0), rank,
                         spc_segment_part(segment, SPC_REGION_EVENT, 0), segment->config->nodes + 1,
                         segment->config->features);

@@ -52,7 +52,10 @@ typedef struct spc_comm_options {
 /* Sizes all regions for this configuration. SPC_EINVAL. */
 int spc_comm_plan(const spc_config_t *config, spc_segment_plan_t *plan);
 
-/* The agent's hand in it: a node's process is gone. */
+/* The agent's hand in it. Ending: a node will do nothing more for the others, but its process may still run and read
+ * what it has received. Ended: the process is gone, too, and what it held is free. */
+void spc_comm_mark_ending(const spc_segment_t *segment, uint32_t rank, spc_node_state_t state,
+                          int32_t reason);
 void spc_comm_mark_ended(const spc_segment_t *segment, uint32_t rank, spc_node_state_t state, int32_t reason);
 
 /* ---- life ---- */

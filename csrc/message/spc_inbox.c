@@ -7,6 +7,16 @@
 #include "message/spc_inbox_private.h"
 #include "message/spc_ring.h"
 
+#define SPC_REFUSE_BYTES_MIN 65536
+
+/* All senders together stay within the node's limit, but none is cut to less than a few ordinary messages. */
+static uint64_t limit_per_sender(const spc_config_t *config) {
+    uint64_t share = config->queue_limit_bytes / config->nodes;
+    uint64_t least =
+        config->queue_limit_bytes < SPC_REFUSE_BYTES_MIN ? config->queue_limit_bytes : SPC_REFUSE_BYTES_MIN;
+    return share > least ? share : least;
+}
+
 int spc_inbox_create(const spc_inbox_options_t *options, spc_inbox_t **inbox) {
     const spc_config_t *config = options->segment->config;
     uint32_t senders = config->nodes + 1; /* the agent is one */
@@ -17,7 +27,7 @@ int spc_inbox_create(const spc_inbox_options_t *options, spc_inbox_t **inbox) {
     made->options = *options;
     made->features = config->features;
     made->senders = senders;
-    made->limit_bytes = config->queue_limit_bytes;
+    made->limit_bytes = limit_per_sender(config);
     made->mailbox = spc_segment_part(options->segment, SPC_REGION_MAILBOX, options->rank);
     spc_inbox_queue_init(&made->queue);
     for (uint32_t i = 0; i < senders; i++) {

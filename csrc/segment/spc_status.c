@@ -19,8 +19,12 @@ void spc_status_end(spc_status_shared_t *status, uint32_t rank, spc_node_state_t
         return;
     }
     atomic_store_explicit(&line->reason, reason, memory_order_relaxed);
-    /* Pairs with spc_status_state: who sees the end sees the reason, and all that the node announced. */
-    atomic_store_explicit(&line->state, (uint32_t)state, memory_order_release);
+    /* Pairs with spc_status_state: who sees the end sees the reason, and all that the node announced. The node and the
+     * agent may come at the same moment: one of them counts. */
+    if (!atomic_compare_exchange_strong_explicit(&line->state, &before, (uint32_t)state, memory_order_acq_rel,
+                                                 memory_order_acquire)) {
+        return;
+    }
     /* Pairs with spc_status_epoch: a sleeper either sees the new epoch in its second test, or is woken here. */
     atomic_fetch_add_explicit(&status->epoch, 1, memory_order_seq_cst);
     for (uint32_t i = 0; i < event_count; i++) {

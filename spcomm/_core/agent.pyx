@@ -23,6 +23,7 @@ from spcomm._core.libspc cimport (
     SPC_OK,
     SPC_REGION_STATUS,
     spc_comm_mark_ended,
+    spc_comm_mark_ending,
     spc_comm_plan,
     spc_config_t,
     spc_error_message,
@@ -205,6 +206,11 @@ cdef class Segment:
         """Tell all nodes that the process of `rank` has ended well."""
         check_rank(self, rank)
         spc_comm_mark_ended(&self.segment, rank, SPC_NODE_FINISHED, exit_code)
+
+    def mark_failing(self, rank, reason):
+        """This node fails with an exit code; its process still runs, and may read what it has received."""
+        check_rank(self, rank)
+        spc_comm_mark_ending(&self.segment, rank, SPC_NODE_DIED, reason)
 
     def mark_died(self, rank, reason):
         """Tell all nodes that the process of `rank` has failed: its exit code, or minus the signal."""

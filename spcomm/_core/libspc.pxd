@@ -195,6 +195,8 @@ cdef extern from "spc_comm.h" nogil:
         void *check_argument
 
     int spc_comm_plan(const spc_config_t *config, spc_segment_plan_t *plan)
+    void spc_comm_mark_ending(const spc_segment_t *segment, uint32_t rank, spc_node_state_t state,
+                              int32_t reason)
     void spc_comm_mark_ended(const spc_segment_t *segment, uint32_t rank, spc_node_state_t state,
                              int32_t reason)
 

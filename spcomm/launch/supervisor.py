@@ -208,7 +208,7 @@ class Supervisor:
         if kind == report.INTERRUPTED and detail and self._states.get(rank) in (_RUNNING, _SILENT):
             self._states[rank] = detail
         self._failures.reported(rank, kind, detail)
-        self._segment.mark_died(rank, int(detail) if kind == report.EXITING else 1)
+        self._segment.mark_failing(rank, int(detail) if kind == report.EXITING else 1)
         self._consider()
 
     def _consider(self) -> None:

@@ -36,7 +36,10 @@ def test_dtypes(comm, dtype):
         assert type(arrived) is np.ndarray and arrived.shape == array.shape
         # Arrays arrive in native byte order, or as they were; equal in either case.
         assert arrived.dtype in (array.dtype, array.dtype.newbyteorder("="))
-        assert arrived.astype(array.dtype).tobytes() == array.tobytes()
+        if dtype == "g":  # a long double has bytes without meaning
+            assert np.array_equal(arrived, array)
+        else:
+            assert arrived.astype(array.dtype).tobytes() == array.tobytes()
         assert arrived.flags.writeable
 
 

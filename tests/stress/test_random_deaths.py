@@ -37,8 +37,6 @@ TEXT = """
             Worker(comm, schedule).run()
         except AssertionError:
             pass    # it has not received all that was meant for it
-        if chance.random() < 0.3:
-            comm.send(bytes(3_000_000), spcomm.OTHERS, 1000)
         os.kill(os.getpid(), signal.SIGKILL)
     try:
         Worker(comm, schedule).run()
