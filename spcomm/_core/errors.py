@@ -112,7 +112,9 @@ def bad_rank(call: str, argument: str, value: int, size: int) -> RankError:
     if value < 0:
         names = "spcomm.ANY" if argument == "source" else "spcomm.ALL, spcomm.OTHERS"
         hint = f" (ranks are not negative; there are {names}, spcomm.PROC_NULL)"
-    return RankError(f"{call}({argument}={shown(value)}): there is no node {shown(value)}{hint}; {_nodes(size)}")
+    return RankError(
+        f"{call}({argument}={shown(value)}): there is no node {shown(value)}{hint}; {_nodes(size)}"
+    )
 
 
 def bad_rank_type(call: str, argument: str, value: object) -> TypeError:
@@ -140,7 +142,9 @@ def bad_tag_type(call: str, argument: str, value: object) -> TypeError:
 
 
 def bad_timeout(call: str, value: object) -> ValueError:
-    return ValueError(f"{call}(timeout={shown(value)}): a timeout is None (wait for ever) or seconds, 0 or more")
+    return ValueError(
+        f"{call}(timeout={shown(value)}): a timeout is None (wait for ever) or seconds, 0 or more"
+    )
 
 
 def bad_timeout_type(call: str, value: object) -> TypeError:
