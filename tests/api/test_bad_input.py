@@ -6,6 +6,7 @@ import pytest
 
 import spcomm
 from nodetools import refused
+from spcomm._core import collectives
 
 CALLS = {
     "send": lambda comm, rank: comm.send("x", rank),
@@ -174,3 +175,37 @@ def test_errors_form_one_family():
         assert issubclass(kind, spcomm.SpcommError) and kind.__doc__, name
     assert issubclass(spcomm.WaitTimeoutError, TimeoutError)
     assert issubclass(spcomm.RankError, ValueError) and issubclass(spcomm.TagError, ValueError)
+
+
+def test_a_fuzzy_barrier_of_no_node(comm):
+    """Made past its constructor: an exception, not a crash."""
+    kind = collectives.FuzzyBarrier
+    for call in (lambda fb: fb.wait(), lambda fb: fb.done(), lambda fb: fb.__exit__(None, None, None)):
+        with refused(TypeError, "comm.fuzzy_barrier()"):
+            call(kind.__new__(kind))
+    assert "no node" in repr(kind.__new__(kind))
+
+
+def test_numbers_beyond_all_limits(comm):
+    """Longer than Python converts to text, and than a float holds."""
+    for number in (10**400, -(10**400), 10**5000):
+        with refused(spcomm.RankError, "send"):
+            comm.send("x", number)
+        with refused(spcomm.TagError, "recv"):
+            comm.recv(tag=number)
+    with refused(ValueError, "timeout"):
+        comm.recv(timeout=-(10**400))
+    comm.send("x", comm.rank)
+    assert comm.recv(timeout=10**400) == "x"
+    with refused(TypeError, "timeout"):
+        comm.recv(timeout=np.zeros(2))
+
+
+def test_an_array_without_dimensions_is_no_list_of_ranks(comm):
+    with refused(TypeError, "dest", "int"):
+        comm.send("x", np.array(1.0))
+
+
+def test_strings_of_any_length_cannot_be_reduced(comm):
+    with refused(TypeError, "global_sum"):
+        comm.global_sum(np.array(["a"], dtype=np.dtypes.StringDType()))

@@ -103,8 +103,8 @@ def test_stopped_inside_a_barrier(tmp_path):
 
 def test_stopped_and_killed(tmp_path):
     """A stopped node can be killed, and the others are told."""
-    text = program("""
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    ignore = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\ncomm.barrier()\n"
+    text = ignore + program("""
         if rank == 0:
             comm.send(bytes(5_000_000), 1)
             os.kill(stopped, signal.SIGKILL)
@@ -113,5 +113,5 @@ def test_stopped_and_killed(tmp_path):
         except spcomm.NodeLostError as error:
             print("lost" if "node 1" in str(error) else error)
     """)
-    result = run(tmp_path, 3, text)
+    result = run(tmp_path, 3, text, "--grace", "60")
     assert result.code == 137 and result.lines() == ["lost", "lost"], str(result)

@@ -3,6 +3,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 
 import pytest
@@ -275,3 +276,52 @@ def test_nodes_have_the_descriptor_limit_of_the_launcher(launch):
     launch.running.append(process)
     result = launch.finish(process)
     assert result.code == 0 and set(result.lines) == {"(200, 2000)"}, result
+
+
+CLOSES_ALL = """
+    import os
+    os.closerange(3, 100)
+    files = [open(f"file{number}", "w") for number in range(20)]
+"""
+
+
+def test_a_traceback_never_goes_into_a_file_of_the_program(launch):
+    """One that took the number of a descriptor which the program had closed though it was not its own."""
+    result = launch.program(CLOSES_ALL + "    raise ValueError('words')", options=("-n", 1))
+    assert result.code == 1 and "ValueError: words" in result.err, result
+    assert not any((launch.folder / f"file{number}").read_bytes() for number in range(20))
+
+
+@pytest.mark.parametrize("text", [CLOSES_ALL, "    import os\n    os.closerange(3, 100)\n"])
+def test_a_closed_descriptor_of_the_run_is_said(launch, text):
+    result = launch.program(
+        text + "    import spcomm\n    spcomm.startup()", options=("-n", 2, "--start", "fork")
+    )
+    assert result.code == 1 and "Call startup() before" in result.err, result
+
+
+def test_without_any_standard_stream(launch):
+    """Nor may the warm process take one of the run's descriptors for a standard stream."""
+    script = launch.script(
+        "import spcomm\ncomm = spcomm.startup()\ncomm.barrier()\nopen(f'{comm.rank}', 'w')"
+    )
+    command = launch.command("-n", 2, script)
+    code = subprocess.run(
+        ["/bin/sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *command],
+        cwd=launch.folder,
+        env=launch.environment(),
+    ).returncode
+    assert code == 0 and (launch.folder / "0").exists() and (launch.folder / "1").exists()
+
+
+def test_a_launcher_without_descriptors_says_so(launch):
+    command = launch.command("-n", 2, launch.script("pass"))
+    result = subprocess.run(
+        ["/bin/sh", "-c", 'ulimit -n 10; exec "$@"', "sh", *command],
+        cwd=launch.folder,
+        env=launch.environment(),
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 125
+    assert "ulimit -n" in result.stderr and "Traceback" not in result.stderr

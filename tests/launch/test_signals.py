@@ -156,6 +156,18 @@ def test_kill_9_of_the_warm_process_is_said(launch, start):
     )
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_a_stopped_warm_process_still_ends_the_run(launch, start, number):
+    process = launch.start("-n", 2, *start, launch.script(WAITS))
+    node = int(read_lines(process, 2)[0])
+    with open(f"/proc/{node}/stat") as file:
+        warm = int(file.read().rpartition(")")[2].split()[1])
+    os.kill(warm, signal.SIGSTOP)
+    process.send_signal(number)
+    assert launch.finish(process).code == {signal.SIGINT: 130, signal.SIGKILL: -signal.SIGKILL}[number]
+    launch.wait_until_nothing_is_left()
+
+
 def test_a_node_killed_from_outside_is_named(launch, start):
     process = launch.start("-n", 2, *start, launch.script(WAITS))
     os.kill(int(read_lines(process, 2)[1]), signal.SIGKILL)

@@ -51,7 +51,7 @@ TEXT = """
 def test_a_death_at_a_random_step(tmp_path, seed, options):
     nodes = [2, 3, 5][seed % 3]
     text = TEXT.format(paths=[str(HERE), str(HERE.parent / "api")], seed=seed)
-    result = run(tmp_path, nodes, text, *OPTIONS[options])
+    result = run(tmp_path, nodes, text, "--grace", "60", *OPTIONS[options])
     assert result.code == 137, str(result)
     lines = result.lines()
     assert len(lines) == nodes - 1 and set(lines) <= {"done", "lost"}, str(result)
