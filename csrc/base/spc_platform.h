@@ -56,6 +56,9 @@ void spc_platform_wake(uint32_t features, _Atomic uint32_t *word);
 /* Lets another process run on this core. */
 void spc_platform_yield(void);
 
+/* Moves this thread to another core that it may use, once: it is not bound there. No-op where that cannot be had. */
+void spc_platform_change_core(void);
+
 /* The cores this process may use: the affinity mask, limited by the cgroup's quota; fractions count. */
 double spc_platform_cores(void);
 

@@ -113,6 +113,19 @@ int spc_native_wipe_on_fork(void *page, uint64_t size_bytes) {
     return madvise(page, size_bytes, MADV_WIPEONFORK) == 0 ? SPC_OK : SPC_ESYSTEM;
 }
 
+void spc_native_change_core(void) {
+    cpu_set_t allowed;
+    int here = sched_getcpu();
+    if (here < 0 || here >= CPU_SETSIZE || sched_getaffinity(0, sizeof allowed, &allowed) != 0) {
+        return; /* a machine with more processors than the set holds is large enough without this */
+    }
+    cpu_set_t elsewhere = allowed;
+    CPU_CLR((size_t)here, &elsewhere);
+    if (CPU_COUNT(&elsewhere) > 0 && sched_setaffinity(0, sizeof elsewhere, &elsewhere) == 0) {
+        sched_setaffinity(0, sizeof allowed, &allowed);
+    }
+}
+
 uint32_t spc_native_affinity(void) {
     /* The kernel refuses a set that is smaller than its own, whose size it does not tell. */
     for (int processors = 1024; processors <= 1 << 20; processors *= 4) {

@@ -21,6 +21,7 @@ int spc_native_memory_create(uint64_t size_bytes, int *descriptor);
 void spc_native_sleep(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns);
 void spc_native_wake(_Atomic uint32_t *word);
 int spc_native_wipe_on_fork(void *page, uint64_t size_bytes);
+void spc_native_change_core(void);
 uint32_t spc_native_affinity(void);    /* processors in this thread's mask; 0: unknown */
 uint64_t spc_native_memory_room(void); /* free bytes where shm_open makes memory; UINT64_MAX: unknown */
 
@@ -46,6 +47,8 @@ static inline int spc_native_wipe_on_fork(void *page, uint64_t size_bytes) {
     (void)page;
     (void)size_bytes;
     return SPC_ESYSTEM;
+}
+static inline void spc_native_change_core(void) {
 }
 static inline uint32_t spc_native_affinity(void) {
     return 0;

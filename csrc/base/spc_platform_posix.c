@@ -124,6 +124,10 @@ void spc_platform_wake(uint32_t features, _Atomic uint32_t *word) {
     }
 }
 
+void spc_platform_change_core(void) {
+    spc_native_change_core();
+}
+
 void spc_platform_yield(void) {
     sched_yield();
 }

@@ -113,7 +113,9 @@ static void learn_to_share(spc_waiter_t *waiter) {
 }
 
 /* Nodes that yield to each other never leave their core, even if the next one is free: the kernel looks for a
- * free core when it wakes somebody up. So one sleeps, now and then, and starts anew. */
+ * free core when it wakes somebody up, and even then it may prefer the waker's. So one of them sleeps, now and then,
+ * and asks for another core first. Both may come here at once, and would meet again on the next core: a coin (a bit
+ * of the clock) lets one stay. If the other cores are busy, the kernel brings it back, and it tries more rarely. */
 static bool try_to_part(spc_waiter_t *waiter) {
     if (waiter->polls_limit == 0 || waiter->together < waiter->together_limit) {
         return false;
@@ -122,6 +124,9 @@ static bool try_to_part(spc_waiter_t *waiter) {
     waiter->together = 0;
     if (waiter->together_limit < SPC_WAIT_TOGETHER_MAX) {
         waiter->together_limit *= 2;
+    }
+    if ((waiter->now_ns() >> 4 & 1) != 0) {
+        spc_platform_change_core();
     }
     return true;
 }

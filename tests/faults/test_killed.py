@@ -219,6 +219,34 @@ def test_a_send_that_waits_for_a_node_that_dies(tmp_path):
     assert survivors(tmp_path, 2, text, *PARTS, "--queue-limit", "16384") == ["0: lost"]
 
 
+def test_dead_receivers_do_not_keep_the_ring(tmp_path):
+    """Six nodes die with the ring full of messages for them: what they had not read no longer takes room."""
+    text = """
+        dying = range(1, 7)
+        if rank in dying:
+            while not os.path.exists("full"):     # computes, and receives nothing
+                pass
+            die()
+        if rank == 0:
+            for number in range(60):
+                for other in dying:
+                    comm.send(bytes(300), other)
+            open("full", "w").close()
+            for other in dying:
+                needs_lost(lambda: comm.recv(other), other)
+            for number in range(300):
+                comm.send((number, bytes(200)), 7)
+            report(comm.recv(7))
+        else:
+            for number in range(300):
+                assert comm.recv(0) == (number, bytes(200))
+            comm.send("all", 0)
+    """
+    path = write(tmp_path, text, HEAD + SURVIVE)
+    result = run(tmp_path, 8, "", "--grace", "60", *PARTS, program=path)
+    assert result.code == 137 and result.lines() == ["0: all"] + ["0: lost"] * 6, str(result)
+
+
 def test_from_any_while_others_live(tmp_path):
     """A receive from ANY still can be served: it goes on waiting, and gets what another node sends."""
     text = """

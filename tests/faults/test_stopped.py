@@ -107,7 +107,10 @@ def test_stopped_and_killed(tmp_path):
     text = ignore + program("""
         if rank == 0:
             comm.send(bytes(5_000_000), 1)
+            comm.recv(2)
             os.kill(stopped, signal.SIGKILL)
+        else:
+            comm.send("has seen it stopped", 0)
         try:
             comm.recv(1)
         except spcomm.NodeLostError as error:
