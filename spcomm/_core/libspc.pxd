@@ -11,7 +11,6 @@ cdef extern from "base/spc_error.h" nogil:
         SPC_ENOMEM
         SPC_ESYSTEM
         SPC_EAGAIN
-        SPC_ETIMEDOUT
         SPC_EINTERRUPTED
         SPC_ELOST
         SPC_EFINISHED
@@ -56,7 +55,6 @@ cdef extern from "segment/spc_config.h" nogil:
         uint32_t shared_cores
         uint32_t sleep_at_once
         uint64_t made_ns
-    int spc_config_complete(spc_config_t *config)
 
 
 cdef extern from "segment/spc_segment.h" nogil:
@@ -87,7 +85,6 @@ cdef extern from "segment/spc_status.h" nogil:
 
 cdef extern from "message/spc_format.h" nogil:
     enum:
-        SPC_INLINE_BYTES
         SPC_META_MAX
         SPC_ANY_SOURCE
         SPC_ANY_TAG
@@ -99,14 +96,11 @@ cdef extern from "message/spc_format.h" nogil:
         SPC_FORMAT_INT64
         SPC_FORMAT_FLOAT64
         SPC_FORMAT_STR
-        SPC_FORMAT_SIMTIME
         SPC_FORMAT_ARRAY
         SPC_FORMAT_TUPLE
         SPC_FORMAT_PICKLE
         SPC_FORMAT_LIST
         SPC_FORMAT_DICT
-        SPC_STORED_INLINE
-        SPC_STORED_RING
         SPC_STORED_ARENA
         SPC_STORED_HEAP
     ctypedef struct spc_array_meta_t:
@@ -159,7 +153,6 @@ cdef extern from "reduce/spc_ops.h" nogil:
         SPC_TYPE_UINT64
         SPC_TYPE_FLOAT32
         SPC_TYPE_FLOAT64
-        SPC_TYPE_COUNT
     ctypedef struct spc_field_t:
         uint32_t type
         uint32_t count
@@ -167,9 +160,7 @@ cdef extern from "reduce/spc_ops.h" nogil:
 
 cdef extern from "reduce/spc_reduce.h" nogil:
     enum:
-        SPC_FUZZY_MAX
         SPC_OPERATION_BARRIER
-        SPC_OPERATION_FUZZY
         SPC_OPERATION_REDUCE
         SPC_OPERATION_GATHER
     ctypedef struct spc_signature_t:
@@ -187,7 +178,6 @@ cdef extern from "spc_comm.h" nogil:
         pass
     enum:
         SPC_CONTEXT_USER
-        SPC_CONTEXT_INTERNAL
     ctypedef struct spc_comm_options_t:
         int descriptor
         uint32_t rank
@@ -203,7 +193,6 @@ cdef extern from "spc_comm.h" nogil:
     int spc_comm_create(const spc_comm_options_t *options, spc_comm_t **comm)
     int spc_comm_close(spc_comm_t *comm, uint64_t deadline_ns)
     void spc_comm_destroy(spc_comm_t *comm)
-    uint32_t spc_comm_rank(const spc_comm_t *comm)
     uint32_t spc_comm_size(const spc_comm_t *comm)
     const spc_config_t *spc_comm_config(const spc_comm_t *comm)
     int32_t spc_comm_culprit(const spc_comm_t *comm, spc_node_state_t *state, int32_t *reason)
