@@ -12,7 +12,7 @@ PYTEST := $(BIN)/python -m pytest
 CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 export PYTHON
 
-C_FILES := $(shell find csrc tests/csrc -name '*.[ch]' 2>/dev/null)
+C_FILES := $(shell find csrc tests examples -name '*.[ch]' 2>/dev/null)
 COMPILED := $(shell find csrc spcomm -name '*.[ch]' -o -name '*.pyx' -o -name '*.pxd' 2>/dev/null)
 COMPILE := CPPFLAGS="$$(cat $(STAMPS)/cppflags) $$CPPFLAGS" $(BIN)/python setup.py --quiet build_ext --inplace
 
@@ -48,8 +48,8 @@ $(STAMPS)/installed: $(STAMPS)/tools pyproject.toml setup.py
 	CPPFLAGS="$$(cat $(STAMPS)/cppflags) $$CPPFLAGS" $(PIP) install --no-build-isolation --editable .
 	@touch $@
 
-# An extension that somebody removed by hand counts as changed.
-$(STAMPS)/built: $(STAMPS)/installed $(COMPILED) $(if $(wildcard spcomm/_core/*.so),,force)
+# An extension or library that somebody removed by hand counts as changed.
+$(STAMPS)/built: $(STAMPS)/installed $(COMPILED) $(if $(wildcard spcomm/_core/*.so),,force) $(if $(wildcard spcomm/lib/*.a),,force)
 	$(COMPILE)
 	@touch $@
 
@@ -121,6 +121,7 @@ sdist: $(STAMPS)/tools ## a source package, in dist/
 
 clean: ## remove everything that was made, .venv too
 	rm -rf build dist *.egg-info $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf spcomm/lib
 	find spcomm -name '*.so' -delete
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

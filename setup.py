@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The compiled part of spcomm; everything else about the package stands in pyproject.toml.
 
-The C core (csrc/) is compiled once, into a static library that every extension links. The extensions are the
-.pyx files of spcomm/_core. Both are found by looking, so a new file needs no change here.
+The C core (csrc/) is compiled once, into a static library that every extension links, and that programs in C and C++
+link, too: it is spcomm/lib/libspcomm.a then, beside spcomm/include in wheels (`spcomm config` knows where). The
+extensions are the .pyx files of spcomm/_core. All are found by looking, so a new file needs no change here.
 """
 
 import os
@@ -74,6 +75,22 @@ class BuildExtensions(build_ext):
             self.run_command("build_clib")
         self.translate()
         super().run()
+        self.copy_library()
+
+    def library(self):
+        """Where programs in C and C++ find the core; in the checkout if the extensions are there, too."""
+        return Path("." if self.inplace else self.build_lib, "spcomm", "lib", "libspcomm.a")
+
+    def copy_library(self):
+        core = self.get_finalized_command("build_clib")
+        built = Path(core.compiler.library_filename("spc", output_dir=core.build_clib))
+        self.library().parent.mkdir(parents=True, exist_ok=True)
+        unfinished = self.library().with_suffix(".new")  # somebody may link it at this moment
+        shutil.copyfile(built, unfinished)
+        unfinished.replace(self.library())
+
+    def get_outputs(self):
+        return [*super().get_outputs(), str(self.library())]
 
     def translate(self):
         """Let Cython make C of the .pyx files, in build/cython-*; here, so that other commands need not wait for it."""
@@ -91,7 +108,7 @@ class BuildExtensions(build_ext):
 
 
 class BuildModules(build_py):
-    """Copy the modules, and the examples and documents as data; an editable install uses the checkout's."""
+    """Copy modules, headers, and examples and documents as data; an editable install uses the checkout's."""
 
     def run(self):
         if not self.editable_mode:
@@ -109,7 +126,9 @@ class BuildModules(build_py):
                 path.unlink()
 
     def data_copies(self):
-        """(file, its copy) of what a wheel carries beside modules: the examples, and the documents they read."""
+        """(file, its copy) of what a wheel carries beside modules: headers, examples, the documents they read."""
+        for path in map(Path, found("csrc/include", "*.h", "*.hpp")):
+            yield path, Path(self.build_lib, "spcomm", "include", path.relative_to("csrc/include"))
         data = Path(self.build_lib, "spcomm", "data")
         for path in map(Path, found("examples", "*")):
             if path.is_file() and "__pycache__" not in path.parts:

@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "spc_comm_private.h"
 
@@ -23,6 +22,7 @@ int spc_comm_plan(const spc_config_t *config, spc_segment_plan_t *plan) {
     SPC_PLAN(EVENT, sizeof(spc_event_shared_t), nodes + 1);
     SPC_PLAN(REDUCE, spc_reduce_bytes(nodes, complete->fanin), 1);
     SPC_PLAN(SCRATCH, 2 * complete->scratch_bytes, nodes);
+    SPC_PLAN(COORDINATED, spc_coordinated_bytes(nodes), 1);
     SPC_PLAN(MAILBOX, spc_mailbox_bytes(nodes + 1, complete->slots), nodes + 1);
     SPC_PLAN(RING, complete->ring_bytes, nodes + 1);
     SPC_PLAN(ARENA, complete->arena_bytes, complete->arena_bytes != 0 ? nodes + 1 : 0);
@@ -45,63 +45,7 @@ void spc_comm_mark_ended(const spc_segment_t *segment, uint32_t rank, spc_node_s
                         segment->config->features);
 }
 
-static int create_reducer(spc_comm_t *comm) {
-    const spc_config_t *config = comm->config;
-    spc_reduce_options_t options = {
-        .shared = spc_segment_part(&comm->segment, SPC_REGION_REDUCE, 0),
-        .base = comm->segment.base,
-        .scratch = spc_segment_part(&comm->segment, SPC_REGION_SCRATCH, comm->rank),
-        .scratch_bytes = config->scratch_bytes,
-        .rank = comm->rank,
-        .nodes = comm->size,
-        .fanin = config->fanin,
-        .events = comm->events,
-        .features = config->features,
-    };
-    int status = spc_reduce_create(&options, &comm->reduce);
-    if (status == SPC_OK) {
-        spc_fuzzy_init(&comm->fuzzy, comm->reduce);
-    }
-    return status;
-}
-
-static int create_boxes(spc_comm_t *comm) {
-    spc_inbox_options_t inbox = {&comm->segment, comm->status, comm->events, comm->rank};
-    spc_outbox_options_t outbox = {&comm->segment, comm->status, comm->events, comm->rank};
-    int status = spc_inbox_create(&inbox, &comm->inbox);
-    return status != SPC_OK ? status : spc_outbox_create(&outbox, &comm->outbox);
-}
-
-static void choose_waiting(spc_comm_t *comm) {
-    const spc_config_t *config = comm->config;
-    spc_wait_policy_t policy = config->sleep_at_once  ? SPC_WAIT_SLEEP
-                               : config->shared_cores ? SPC_WAIT_SHARED_CORES
-                                                      : SPC_WAIT_FREE_CORES;
-    spc_waiter_init(&comm->waiter, policy, config->features);
-    spc_comm_choose_polls(comm);
-}
-
-static int set_up(spc_comm_t *comm, const spc_comm_options_t *options) {
-    int status = SPC_OK;
-    if (!comm->segment_is_borrowed) {
-        status = spc_segment_attach(&comm->segment, options->descriptor);
-    }
-    if (status != SPC_OK) {
-        return status;
-    }
-    comm->config = comm->segment.config;
-    comm->size = comm->config->nodes;
-    if (options->rank >= comm->size) {
-        return SPC_ERANK;
-    }
-    comm->status = spc_segment_part(&comm->segment, SPC_REGION_STATUS, 0);
-    comm->events = spc_segment_part(&comm->segment, SPC_REGION_EVENT, 0);
-    comm->event = &comm->events[comm->rank];
-    choose_waiting(comm);
-    status = spc_owner_mark_init(&comm->owner, comm->config->features);
-    status = status != SPC_OK ? status : create_boxes(comm);
-    return status != SPC_OK ? status : create_reducer(comm);
-}
+/* ---- life ---- */
 
 int spc_comm_create(const spc_comm_options_t *options, spc_comm_t **comm) {
     return spc_comm_create_within(NULL, options, comm);
@@ -109,25 +53,25 @@ int spc_comm_create(const spc_comm_options_t *options, spc_comm_t **comm) {
 
 int spc_comm_create_within(const spc_segment_t *segment, const spc_comm_options_t *options,
                            spc_comm_t **comm) {
+    spc_node_options_t place = {segment, options->descriptor, options->rank, options->check,
+                                options->check_argument};
     spc_comm_t *made = calloc(1, sizeof(*made));
     if (made == NULL) {
         return SPC_ENOMEM;
     }
-    pthread_mutex_init(&made->lock, NULL);
     pthread_mutex_init(&made->fuzzy_lock, NULL);
-    if (segment != NULL) {
-        made->segment = *segment;
-        made->segment_is_borrowed = true;
+    int status = spc_node_create(&place, &made->node);
+    if (status == SPC_OK) {
+        made->config = made->node->config;
+        made->rank = options->rank;
+        made->size = made->node->size;
+        made->area = spc_comm_area_of_run(&made->node->segment);
+        status = spc_comm_attach(made);
     }
-    made->rank = options->rank;
-    made->check = options->check;
-    made->check_argument = options->check_argument;
-    int status = set_up(made, options);
     if (status != SPC_OK) {
         spc_comm_destroy(made);
         return status;
     }
-    spc_status_set_live(made->status, made->rank, (int32_t)getpid());
     *comm = made;
     return SPC_OK;
 }
@@ -136,25 +80,34 @@ void spc_comm_destroy(spc_comm_t *comm) {
     if (comm == NULL) {
         return;
     }
+    spc_coordinated_destroy(comm->cycle.account);
     spc_reduce_destroy(comm->reduce);
-    spc_outbox_destroy(comm->outbox);
-    spc_inbox_destroy(comm->inbox);
-    spc_owner_mark_fini(&comm->owner);
-    if (!comm->segment_is_borrowed) {
-        spc_segment_detach(&comm->segment);
+    if (comm->node != NULL) {
+        spc_message_release(comm, &comm->block); /* after everything that looks into the area */
+        spc_node_release(comm->node);
     }
     pthread_mutex_destroy(&comm->fuzzy_lock);
-    pthread_mutex_destroy(&comm->lock);
+    free(comm->splitting.members);
+    free(comm->members);
+    free(comm->rank_of);
     free(comm);
 }
 
-static bool test_sent(spc_comm_wait_t *wait) {
-    spc_comm_t *comm = wait->comm;
-    pthread_mutex_lock(&comm->lock);
-    spc_outbox_flush(comm->outbox);
-    bool empty = spc_outbox_is_empty(comm->outbox);
-    pthread_mutex_unlock(&comm->lock);
-    return empty;
+/* The run goes on without this node in this communicator; who waits for it here is told. */
+static int close_split(spc_comm_t *comm, uint64_t deadline_ns) {
+    spc_node_t *node = comm->node;
+    int status = spc_node_flush(node, deadline_ns);
+    if (status == SPC_EINTERRUPTED) {
+        return status;
+    }
+    atomic_store_explicit(&comm->closed, true, memory_order_release);
+    /* Release: who sees it sees what this node has announced here. Pairs with spc_comm_has_left. */
+    atomic_store_explicit(&comm->area.left[comm->rank], 1, memory_order_release);
+    spc_status_news(node->status, node->events, node->size + 1, node->config->features);
+    pthread_mutex_lock(&node->lock);
+    spc_inbox_close_contexts(node->inbox, spc_comm_context(comm, 0), SPC_CONTEXT_KINDS);
+    spc_node_unlock(node);
+    return status;
 }
 
 int spc_comm_close(spc_comm_t *comm, uint64_t deadline_ns) {
@@ -162,20 +115,10 @@ int spc_comm_close(spc_comm_t *comm, uint64_t deadline_ns) {
     if (status != SPC_OK) {
         return status;
     }
-    spc_comm_wait_t wait = {.comm = comm, .test = test_sent};
-    status = test_sent(&wait) ? SPC_OK : spc_comm_wait_for(&wait, deadline_ns);
-    if (status == SPC_EINTERRUPTED) {
-        return status; /* the caller decides whether to come again */
-    }
-    atomic_store_explicit(&comm->closed, true, memory_order_release);
-    spc_status_end(comm->status, comm->rank, SPC_NODE_FINISHED, 0, comm->events, comm->size + 1,
-                   comm->config->features);
-    /* Nobody can ask for what has come: its senders get their room back. What this node has taken stays its own. */
-    pthread_mutex_lock(&comm->lock);
-    spc_inbox_discard(comm->inbox);
-    spc_comm_unlock(comm);
-    return status;
+    return comm->number == 0 ? spc_node_close(comm->node, deadline_ns) : close_split(comm, deadline_ns);
 }
+
+/* ---- small questions ---- */
 
 uint32_t spc_comm_rank(const spc_comm_t *comm) {
     return comm->rank;
@@ -189,18 +132,36 @@ const spc_config_t *spc_comm_config(const spc_comm_t *comm) {
     return comm->config;
 }
 
+uint64_t spc_comm_scratch_bytes(const spc_comm_t *comm) {
+    return comm->area.scratch_bytes;
+}
+
+uint32_t spc_comm_rank_in_run(const spc_comm_t *comm, uint32_t rank) {
+    return spc_comm_member(comm, rank);
+}
+
 int spc_comm_usable(const spc_comm_t *comm) {
     return spc_comm_check_usable(comm);
 }
 
+bool spc_comm_has_left(const spc_comm_t *comm, uint32_t rank) {
+    if (spc_node_has_ended(comm->node, spc_comm_member(comm, rank))) {
+        return true;
+    }
+    /* Pairs with close_split. */
+    return comm->area.left != NULL && atomic_load_explicit(&comm->area.left[rank], memory_order_acquire) != 0;
+}
+
 int spc_comm_blame(spc_comm_t *comm, uint32_t rank) {
     atomic_store_explicit(&comm->culprit, (int32_t)rank, memory_order_relaxed);
-    return spc_status_state(comm->status, rank) == SPC_NODE_DIED ? SPC_ELOST : SPC_EFINISHED;
+    bool died = spc_status_state(comm->node->status, spc_comm_member(comm, rank)) == SPC_NODE_DIED;
+    return died ? SPC_ELOST : SPC_EFINISHED;
 }
 
 int32_t spc_comm_culprit(const spc_comm_t *comm, spc_node_state_t *state, int32_t *reason) {
     int32_t rank = atomic_load_explicit(&comm->culprit, memory_order_relaxed);
-    *state = spc_status_state(comm->status, (uint32_t)rank);
-    *reason = atomic_load_explicit(&comm->status->line[rank].reason, memory_order_relaxed);
+    uint32_t member = spc_comm_member(comm, (uint32_t)rank);
+    *state = spc_status_state(comm->node->status, member);
+    *reason = atomic_load_explicit(&comm->node->status->line[member].reason, memory_order_relaxed);
     return rank;
 }

@@ -2,12 +2,11 @@
 /*
  * spc_comm: ties a node together. This and the formats are all that a language binding sees.
  *
- * A spc_comm_t is one node's communicator: its attachment to the segment, its reducer, inbox and outbox, its lock, and
- * the way it waits. Any thread of the process may call anything at any time; two collectives at once on one
- * communicator are refused (SPC_EBUSY). No lock is held while the caller's `check` runs, and none while a call waits.
- *
- * Progress. Every wait, whatever for, sends what is queued and drains what arrives. One waiting thread drains for all
- * of the node; the others sleep on a private word, and one of them takes over when it leaves.
+ * A spc_comm_t is one node's communicator: a set of nodes, its own rank among them, and what it does with them. The
+ * first, of all nodes of the run, is made by joining it; others come of splitting one. All of a process stand on one
+ * spc_node_t (node/spc_node.h), so a wait in one makes progress in all. Any thread of the process may call anything at
+ * any time; two collectives at once on one communicator are refused (SPC_EBUSY). No lock is held while the caller's
+ * `check` runs, and none while a call waits. All ranks here are ranks of the communicator.
  *
  * Deadlines are monotonic nanoseconds (spc_clock.h), SPC_NO_DEADLINE for none. A call that waits returns SPC_ETIMEDOUT,
  * SPC_EINTERRUPTED (check said so), SPC_ELOST or SPC_EFINISHED (the rank is in spc_comm_culprit).
@@ -32,10 +31,12 @@
 
 typedef struct spc_comm spc_comm_t;
 
-/* Contexts: the kind of a message; ANY never looks into another one. */
+/* Contexts: the kind of a message, within its communicator; ANY never looks into another one. */
 enum {
     SPC_CONTEXT_USER = 0,
     SPC_CONTEXT_INTERNAL = 1,
+    SPC_CONTEXT_COORDINATED = 2,
+    SPC_CONTEXT_KINDS = 4, /* a power of two: room for one more */
 };
 
 typedef struct spc_comm_options {
@@ -66,8 +67,15 @@ int spc_comm_create(const spc_comm_options_t *options, spc_comm_t **comm);
 int spc_comm_create_within(const spc_segment_t *segment, const spc_comm_options_t *options,
                            spc_comm_t **comm);
 
-/* Sends what is queued (until the deadline), then publishes FINISHED. SPC_ETIMEDOUT if something could not be sent;
- * finished all the same. Calls afterwards: SPC_ECLOSED, but messages and blocks may still be released. */
+/* Divides the communicator: nodes that give the same color (0 or more) form a new one, ordered by key, then by rank;
+ * who gives a negative color belongs to none (*part is NULL). Collective over `comm`; waits for all. Left by
+ * SPC_EINTERRUPTED or SPC_ETIMEDOUT it goes on where it was when the same call comes again. SPC_ENOMEM, on all nodes of
+ * that color: its first node's arena has no room for the new communicator. SPC_ELIMIT: too many, ever. */
+int spc_comm_split(spc_comm_t *comm, int64_t color, int64_t key, uint64_t deadline_ns, spc_comm_t **part);
+
+/* Sends what is queued (until the deadline), then leaves: the run's communicator publishes FINISHED, of another one its
+ * members are told, and what they send to it is dropped. SPC_ETIMEDOUT if something could not be sent; it has left all
+ * the same. Calls afterwards: SPC_ECLOSED, but messages and blocks may still be released. Not collective. */
 int spc_comm_close(spc_comm_t *comm, uint64_t deadline_ns);
 
 /* Frees it, after close and after the last message or block has been released. */
@@ -75,9 +83,14 @@ void spc_comm_destroy(spc_comm_t *comm);
 
 uint32_t spc_comm_rank(const spc_comm_t *comm);
 uint32_t spc_comm_size(const spc_comm_t *comm);
+uint32_t spc_comm_rank_in_run(const spc_comm_t *comm, uint32_t rank);
 const spc_config_t *spc_comm_config(const spc_comm_t *comm);
 
-/* The rank that made the last such call of this node fail with ELOST or EFINISHED, and how it ended. */
+/* The longest value of one collective. */
+uint64_t spc_comm_scratch_bytes(const spc_comm_t *comm);
+
+/* The rank that made the last such call of this node fail with ELOST or EFINISHED, and how it ended; a LIVE one has
+ * closed this communicator. */
 int32_t spc_comm_culprit(const spc_comm_t *comm, spc_node_state_t *state, int32_t *reason);
 
 /* SPC_OK, SPC_ECLOSED or SPC_EFORKED. */
@@ -119,11 +132,41 @@ int spc_comm_poll(spc_comm_t *comm, uint16_t context, uint64_t *waiting);
 /* Ends a received message: its memory goes back to whom it belongs. Any thread; also after close. Idempotent. */
 void spc_message_release(spc_comm_t *comm, spc_message_t *message);
 
-/* Gives a message back to its place in the queue, as if it had not been received. */
+/* Gives a message back to its place in the queue, as if it had not been received. SPC_ENOMEM; SPC_ECYCLE of a
+ * coordinated message whose cycle is over: it is still the caller's. */
 int spc_comm_put_back(spc_comm_t *comm, spc_message_t *message);
 
 /* Releases by handle what a message of storage ARENA or HEAP held: for owners that outlive the message. */
 void spc_comm_release_stored(spc_comm_t *comm, spc_storage_t storage, void *handle);
+
+/* ---- coordinated messages ---- */
+
+/*
+ * A cycle: all nodes send, then all receive until each has been handed all that was sent to it. It begins with a node's
+ * first coordinated send or receive and is over for it when a receive says so; the next may begin at once. Within it
+ * new collectives, fuzzy barriers and waits for one return SPC_ECYCLE, and so does a coordinated send after the first
+ * receive: nothing was done, the cycle goes on. Messages of a cycle are seen by these receives only.
+ */
+
+/* As spc_comm_send. SPC_ECYCLE; to begin a cycle: SPC_EMISMATCH if a timeout has left a collective, SPC_EBUSY if
+ * another thread is inside one. No destination at all begins a cycle, too. */
+int spc_comm_coordinated_send(spc_comm_t *comm, const int32_t *destinations, uint32_t destination_count,
+                              const spc_payload_t *payload, uint64_t deadline_ns);
+
+/* As that, but never waits, not even for another thread: SPC_EAGAIN, nothing was done, call it. */
+int spc_comm_coordinated_try_send(spc_comm_t *comm, const int32_t *destinations, uint32_t destination_count,
+                                  const spc_payload_t *payload);
+
+/* The next message of the cycle, of any sender, in order from each; or *over and no message, and the next cycle may
+ * begin. Waits while neither is certain. One thread at a time: SPC_EBUSY.
+ * SPC_EMISMATCH: another node called something else. The cycle stays open, all that was sent counts, and the next
+ * receive asks the others again; also if this node has left a collective, which must be ended first.
+ * SPC_ELOST, SPC_EFINISHED: somebody will never receive, or has ended before it could send what it had counted.
+ * Messages that are there are handed over first. After these, SPC_ETIMEDOUT and SPC_EINTERRUPTED call it again. */
+int spc_comm_coordinated_recv(spc_comm_t *comm, uint64_t deadline_ns, spc_message_t *message, bool *over);
+
+/* As recv, polling a moment as spc_comm_poll_recv does, and not waiting for another thread: SPC_EAGAIN, call recv. */
+int spc_comm_coordinated_poll(spc_comm_t *comm, spc_message_t *message, bool *over);
 
 /* ---- collectives ---- */
 

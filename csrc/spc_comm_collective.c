@@ -5,17 +5,16 @@
 
 /* ---- one thread at a time ---- */
 
-/* True if this thread may go on: it has entered now, or was inside already (after a poll that was not over). */
-static bool enter(spc_comm_t *comm) {
+bool spc_comm_enter(spc_comm_t *comm) {
     uintptr_t nobody = 0;
-    uintptr_t self = spc_comm_this_thread();
+    uintptr_t self = spc_node_this_thread();
     /* Acquire pairs with the release in leave: what the last thread did to the reducer is seen. */
     return atomic_compare_exchange_strong_explicit(&comm->collective, &nobody, self, memory_order_acquire,
                                                    memory_order_relaxed)
            || nobody == self;
 }
 
-static void leave(spc_comm_t *comm) { /* pairs with enter */
+void spc_comm_leave(spc_comm_t *comm) { /* pairs with enter */
     atomic_store_explicit(&comm->collective, 0, memory_order_release);
 }
 
@@ -29,8 +28,7 @@ typedef struct collective_call {
     void *result;
 } collective_call_t;
 
-/* Before a phase is taken: open fuzzy barriers whose bank it may need are settled. */
-static void settle_fuzzy(spc_comm_t *comm) {
+void spc_comm_settle_fuzzy(spc_comm_t *comm) {
     /* Acquire pairs with the release in fuzzy_leave; barriers are only opened by the thread that is inside. */
     if (atomic_load_explicit(&comm->fuzzy_open, memory_order_acquire) != 0) {
         pthread_mutex_lock(&comm->fuzzy_lock);
@@ -42,69 +40,78 @@ static void settle_fuzzy(spc_comm_t *comm) {
 /* Starts the operation, or goes on with the one that was left. */
 static int start_or_resume(spc_comm_t *comm, const collective_call_t *call) {
     spc_pending_t *pending = &comm->pending;
-    if (pending->entered) {
+    if (spc_comm_is_pending(comm)) {
         bool same = memcmp(&pending->signature, call->signature, sizeof(pending->signature)) == 0;
         return same ? SPC_OK : SPC_EMISMATCH;
     }
-    settle_fuzzy(comm);
+    if (spc_coordinated_is_open(comm->cycle.account)) {
+        return SPC_ECYCLE;
+    }
+    spc_comm_settle_fuzzy(comm);
     int status = spc_reduce_start(comm->reduce, call->signature, call->fields, call->value,
                                   call->length_bytes, &pending->phase);
     if (status == SPC_OK) {
         pending->signature = *call->signature;
-        pending->entered = true;
+        atomic_store_explicit(&pending->entered, true, memory_order_relaxed);
     }
     return status;
 }
 
 /* After the phase is complete. */
 static int finish(spc_comm_t *comm, const collective_call_t *call) {
-    comm->pending.entered = false;
+    atomic_store_explicit(&comm->pending.entered, false, memory_order_relaxed);
     atomic_store_explicit(&comm->last_phase, comm->pending.phase, memory_order_relaxed);
     return spc_reduce_finish(comm->reduce, comm->pending.phase, call->result,
                              call->result != NULL ? call->length_bytes : 0);
 }
 
-static bool test_phase(spc_comm_wait_t *wait) {
+static bool test_phase(spc_node_wait_t *wait) {
+    const spc_comm_t *comm = wait->owner;
     const uint64_t *phase = wait->argument;
-    return spc_reduce_test(wait->comm->reduce, *phase);
+    return spc_reduce_test(comm->reduce, *phase);
 }
 
 /* Somebody who has not arrived never will. */
-static int doomed_phase(spc_comm_wait_t *wait) {
-    spc_comm_t *comm = wait->comm;
+static int doomed_phase(spc_node_wait_t *wait) {
+    spc_comm_t *comm = wait->owner;
     const uint64_t *phase = wait->argument;
-    for (uint32_t rank = 0; rank < comm->size; rank++) {
-        if (spc_comm_has_ended(comm, rank) && !spc_reduce_arrived(comm->reduce, *phase, rank)) {
-            return spc_comm_blame(comm, rank);
+    int status = spc_comm_check_usable(comm); /* another thread may have closed it */
+    for (uint32_t rank = 0; rank < comm->size && status == SPC_OK; rank++) {
+        if (spc_comm_has_left(comm, rank) && !spc_reduce_arrived(comm->reduce, *phase, rank)) {
+            status = spc_comm_blame(comm, rank);
         }
     }
-    return SPC_OK;
+    return status;
 }
 
 static int wait_for_phase(spc_comm_t *comm, uint64_t phase, uint64_t deadline_ns) {
     if (spc_reduce_test(comm->reduce, phase)) {
         return SPC_OK;
     }
-    spc_comm_wait_t wait = {.comm = comm, .test = test_phase, .doomed = doomed_phase, .argument = &phase};
-    return spc_comm_wait_for(&wait, deadline_ns);
+    spc_node_wait_t wait = {
+        .node = comm->node, .test = test_phase, .doomed = doomed_phase, .owner = comm, .argument = &phase};
+    return spc_node_wait_for(&wait, deadline_ns);
+}
+
+int spc_comm_collective_inside(spc_comm_t *comm, const spc_signature_t *signature, const spc_field_t *fields,
+                               const void *value, uint64_t length_bytes, void *result, uint64_t deadline_ns) {
+    collective_call_t call = {signature, fields, value, length_bytes, result};
+    int status = start_or_resume(comm, &call);
+    status = status != SPC_OK ? status : wait_for_phase(comm, comm->pending.phase, deadline_ns);
+    return status == SPC_OK ? finish(comm, &call) : status;
 }
 
 int spc_comm_collective(spc_comm_t *comm, const spc_signature_t *signature, const spc_field_t *fields,
                         const void *value, uint64_t length_bytes, void *result, uint64_t deadline_ns) {
-    collective_call_t call = {signature, fields, value, length_bytes, result};
     int status = spc_comm_usable(comm);
     if (status != SPC_OK) {
         return status;
     }
-    if (!enter(comm)) {
+    if (!spc_comm_enter(comm)) {
         return SPC_EBUSY;
     }
-    status = start_or_resume(comm, &call);
-    if (status == SPC_OK) {
-        status = wait_for_phase(comm, comm->pending.phase, deadline_ns);
-        status = status == SPC_OK ? finish(comm, &call) : status;
-    }
-    leave(comm);
+    status = spc_comm_collective_inside(comm, signature, fields, value, length_bytes, result, deadline_ns);
+    spc_comm_leave(comm);
     return status;
 }
 
@@ -115,16 +122,16 @@ int spc_comm_collective_poll(spc_comm_t *comm, const spc_signature_t *signature,
     if (status != SPC_OK) {
         return status;
     }
-    if (!enter(comm)) {
+    if (!spc_comm_enter(comm)) {
         return SPC_EBUSY;
     }
     status = start_or_resume(comm, &call);
     if (status != SPC_OK) {
-        leave(comm);
+        spc_comm_leave(comm);
         return status;
     }
     bool complete = spc_reduce_test(comm->reduce, comm->pending.phase);
-    uint32_t polls = atomic_load_explicit(&comm->polls, memory_order_relaxed);
+    uint32_t polls = atomic_load_explicit(&comm->node->polls, memory_order_relaxed);
     for (uint32_t i = 0; i < polls && !complete; i++) {
         spc_cpu_relax();
         complete = spc_reduce_test(comm->reduce, comm->pending.phase);
@@ -133,7 +140,7 @@ int spc_comm_collective_poll(spc_comm_t *comm, const spc_signature_t *signature,
         return SPC_EAGAIN; /* still inside: this thread's spc_comm_collective goes on */
     }
     status = finish(comm, &call);
-    leave(comm);
+    spc_comm_leave(comm);
     return status;
 }
 
@@ -144,8 +151,8 @@ void spc_comm_contribution(const spc_comm_t *comm, uint32_t rank, const void **b
 }
 
 bool spc_comm_mismatch(const spc_comm_t *comm, uint32_t rank, spc_signature_t *signature, uint64_t *phase) {
-    *phase = comm->pending.entered ? comm->pending.phase
-                                   : atomic_load_explicit(&comm->last_phase, memory_order_relaxed);
+    *phase = spc_comm_is_pending(comm) ? comm->pending.phase
+                                       : atomic_load_explicit(&comm->last_phase, memory_order_relaxed);
     return spc_reduce_signature(comm->reduce, *phase, rank, signature);
 }
 
@@ -156,18 +163,20 @@ int spc_comm_fuzzy_enter(spc_comm_t *comm, uint64_t *phase) {
     if (status != SPC_OK) {
         return status;
     }
-    if (!enter(comm)) {
+    if (!spc_comm_enter(comm)) {
         return SPC_EBUSY;
     }
-    if (comm->pending.entered) {
+    if (spc_comm_is_pending(comm)) {
         status = SPC_EMISMATCH;
+    } else if (spc_coordinated_is_open(comm->cycle.account)) {
+        status = SPC_ECYCLE;
     } else {
         pthread_mutex_lock(&comm->fuzzy_lock);
         status = spc_fuzzy_enter(&comm->fuzzy, phase);
         atomic_store_explicit(&comm->fuzzy_open, comm->fuzzy.count, memory_order_release);
         pthread_mutex_unlock(&comm->fuzzy_lock);
     }
-    leave(comm);
+    spc_comm_leave(comm);
     return status;
 }
 
@@ -190,14 +199,17 @@ int spc_comm_fuzzy_done(spc_comm_t *comm, uint64_t phase) {
     if (spc_reduce_test(comm->reduce, phase)) {
         return fuzzy_leave(comm, phase);
     }
-    spc_comm_progress(comm);
-    spc_comm_wait_t wait = {.comm = comm, .argument = &phase};
-    status = spc_status_epoch(comm->status) != 0 ? doomed_phase(&wait) : SPC_OK;
+    spc_node_progress(comm->node);
+    spc_node_wait_t wait = {.node = comm->node, .owner = comm, .argument = &phase};
+    status = spc_status_epoch(comm->node->status) != 0 ? doomed_phase(&wait) : SPC_OK;
     return status != SPC_OK && !spc_reduce_test(comm->reduce, phase) ? status : SPC_EAGAIN;
 }
 
 int spc_comm_fuzzy_wait(spc_comm_t *comm, uint64_t phase, uint64_t deadline_ns) {
     int status = spc_comm_usable(comm);
+    if (status == SPC_OK && spc_coordinated_is_open(comm->cycle.account)) {
+        return SPC_ECYCLE;
+    }
     status = status != SPC_OK ? status : wait_for_phase(comm, phase, deadline_ns);
     return status == SPC_OK ? fuzzy_leave(comm, phase) : status;
 }

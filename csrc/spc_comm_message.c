@@ -5,19 +5,13 @@
 
 /* ---- sending ---- */
 
-typedef struct send_call {
-    const int32_t *destinations;
-    uint32_t destination_count;
-    uint16_t context;
-    int32_t tag;
-    const spc_payload_t *payload;
-} send_call_t;
-
-static bool is_large(const send_call_t *call) {
+static bool is_large(const spc_send_call_t *call) {
     return call->payload->meta_bytes + call->payload->data_bytes > SPC_EAGER_BYTES;
 }
 
-static int check_send(const spc_comm_t *comm, const send_call_t *call) {
+int spc_comm_prepare_send(const spc_comm_t *comm, spc_send_call_t *call, uint16_t kind) {
+    call->context = spc_comm_context(comm, kind);
+    call->ranks = call->destinations;
     for (uint32_t i = 0; i < call->destination_count; i++) {
         if ((uint32_t)call->destinations[i] >= comm->size) {
             return SPC_ERANK;
@@ -26,80 +20,141 @@ static int check_send(const spc_comm_t *comm, const send_call_t *call) {
     return call->tag >= 0 ? spc_comm_check_usable(comm) : SPC_ETAG;
 }
 
-/* With the lock. */
-static int send_locked(spc_comm_t *comm, const send_call_t *call) {
-    if (!spc_outbox_is_empty(comm->outbox)) {
-        spc_outbox_flush(comm->outbox);
+/* With the lock. A coordinated message is counted and sent in one hold of it. */
+static int send_locked(spc_node_t *node, spc_send_call_t *call) {
+    if (!spc_outbox_is_empty(node->outbox)) {
+        spc_outbox_flush(node->outbox);
     }
-    return spc_outbox_send(comm->outbox, call->destinations, call->destination_count, call->context,
-                           call->tag, call->payload);
+    int status = call->counted_by == NULL ? SPC_OK : spc_comm_coordinated_note_send(call);
+    if (status != SPC_OK) {
+        return status;
+    }
+    status = spc_outbox_send(node->outbox, call->destinations, call->destination_count, call->context,
+                             call->tag, call->payload);
+    if (status != SPC_OK && call->counted_by != NULL) {
+        spc_comm_coordinated_undo_send(call);
+    }
+    return status;
+}
+
+/* As send_locked, of a block; nobody gets it if it is not to be sent. */
+static int send_block_locked(spc_node_t *node, spc_send_call_t *call, spc_block_shared_t *block) {
+    if (!spc_outbox_is_empty(node->outbox)) {
+        spc_outbox_flush(node->outbox);
+    }
+    int refused = call->counted_by == NULL ? SPC_OK : spc_comm_coordinated_note_send(call);
+    uint32_t count = refused == SPC_OK ? call->destination_count : 0;
+    int status = spc_outbox_send_block(node->outbox, call->destinations, count, call->context, call->tag,
+                                       call->payload, block);
+    if (refused != SPC_OK) {
+        return refused;
+    }
+    if (status != SPC_OK && call->counted_by != NULL) {
+        spc_comm_coordinated_undo_send(call);
+    }
+    return status;
 }
 
 /* The payload is copied without the lock, so that other threads of the node are not held up. SPC_EAGAIN: no room. */
-static int send_large(spc_comm_t *comm, const send_call_t *call) {
+static int send_large(spc_node_t *node, spc_send_call_t *call) {
     const spc_payload_t *payload = call->payload;
     uint64_t length = payload->meta_bytes + payload->data_bytes;
     spc_block_shared_t *block;
-    pthread_mutex_lock(&comm->lock);
-    int status = spc_outbox_take_block(comm->outbox, length, &block);
-    pthread_mutex_unlock(&comm->lock);
+    pthread_mutex_lock(&node->lock);
+    int status = spc_outbox_take_block(node->outbox, length, &block);
+    pthread_mutex_unlock(&node->lock);
     if (status != SPC_OK) {
         return SPC_EAGAIN;
     }
     spc_payload_copy(payload, 0, length, spc_block_payload(block));
-    pthread_mutex_lock(&comm->lock);
-    if (!spc_outbox_is_empty(comm->outbox)) {
-        spc_outbox_flush(comm->outbox);
-    }
-    status = spc_outbox_send_block(comm->outbox, call->destinations, call->destination_count, call->context,
-                                   call->tag, payload, block);
-    pthread_mutex_unlock(&comm->lock);
+    pthread_mutex_lock(&node->lock);
+    status = send_block_locked(node, call, block);
+    pthread_mutex_unlock(&node->lock);
     return status;
 }
 
-static bool test_send(spc_comm_wait_t *wait) {
-    spc_comm_t *comm = wait->comm;
-    const send_call_t *call = wait->argument;
+static bool test_send(spc_node_wait_t *wait) {
+    spc_node_t *node = wait->node;
+    spc_send_call_t *call = wait->argument;
     if (is_large(call)) {
-        wait->status = send_large(comm, call);
+        wait->status = send_large(node, call);
         if (wait->status != SPC_EAGAIN) {
             return true;
         }
     }
-    pthread_mutex_lock(&comm->lock);
-    wait->status = send_locked(comm, call);
-    pthread_mutex_unlock(&comm->lock);
+    pthread_mutex_lock(&node->lock);
+    wait->status = send_locked(node, call);
+    pthread_mutex_unlock(&node->lock);
     return wait->status != SPC_EAGAIN;
+}
+
+static int try_to_send(spc_node_t *node, spc_send_call_t *call) {
+    if (is_large(call) || pthread_mutex_trylock(&node->lock) != 0) {
+        return SPC_EAGAIN;
+    }
+    int status = send_locked(node, call);
+    pthread_mutex_unlock(&node->lock);
+    return status;
+}
+
+static int send_and_wait(spc_comm_t *comm, spc_send_call_t *call, uint64_t deadline_ns) {
+    spc_node_wait_t wait = {.node = comm->node, .test = test_send, .owner = comm, .argument = call};
+    if (test_send(&wait)) {
+        return wait.status;
+    }
+    int status = spc_node_wait_for(&wait, deadline_ns);
+    return status == SPC_OK ? wait.status : status;
+}
+
+/* Destinations are ranks of this communicator; underneath they are ranks of the segment. */
+static void name_members(const spc_comm_t *comm, spc_send_call_t *call, int32_t members[]) {
+    for (uint32_t i = 0; i < call->destination_count; i++) {
+        members[i] = (int32_t)comm->members[call->destinations[i]];
+    }
+    call->destinations = members;
+}
+
+static int try_to_send_to_members(spc_comm_t *comm, spc_send_call_t *call) {
+    int32_t members[SPC_NODES_MAX];
+    name_members(comm, call, members);
+    return try_to_send(comm->node, call);
+}
+
+static int send_to_members(spc_comm_t *comm, spc_send_call_t *call, uint64_t deadline_ns) {
+    int32_t members[SPC_NODES_MAX];
+    name_members(comm, call, members);
+    return send_and_wait(comm, call, deadline_ns);
+}
+
+int spc_comm_try_send_call(spc_comm_t *comm, spc_send_call_t *call) {
+    return comm->members == NULL ? try_to_send(comm->node, call) : try_to_send_to_members(comm, call);
+}
+
+int spc_comm_send_call(spc_comm_t *comm, spc_send_call_t *call, uint64_t deadline_ns) {
+    return comm->members == NULL ? send_and_wait(comm, call, deadline_ns)
+                                 : send_to_members(comm, call, deadline_ns);
 }
 
 int spc_comm_try_send(spc_comm_t *comm, const int32_t *destinations, uint32_t destination_count,
                       uint16_t context, int32_t tag, const spc_payload_t *payload) {
-    send_call_t call = {destinations, destination_count, context, tag, payload};
-    int status = check_send(comm, &call);
+    spc_send_call_t call = {
+        .destinations = destinations, .destination_count = destination_count, .tag = tag, .payload = payload};
+    int status = spc_comm_prepare_send(comm, &call, context);
     if (status != SPC_OK) {
         return status;
     }
-    if (is_large(&call) || pthread_mutex_trylock(&comm->lock) != 0) {
-        return SPC_EAGAIN;
-    }
-    status = send_locked(comm, &call);
-    pthread_mutex_unlock(&comm->lock);
-    return status;
+    return spc_comm_try_send_call(comm, &call);
 }
 
 int spc_comm_send(spc_comm_t *comm, const int32_t *destinations, uint32_t destination_count, uint16_t context,
                   int32_t tag, const spc_payload_t *payload, uint64_t deadline_ns) {
-    send_call_t call = {destinations, destination_count, context, tag, payload};
-    int status = check_send(comm, &call);
+    spc_send_call_t call = {
+        .destinations = destinations, .destination_count = destination_count, .tag = tag, .payload = payload};
+    int status = spc_comm_prepare_send(comm, &call, context);
     if (status != SPC_OK) {
         return status;
     }
-    spc_comm_wait_t wait = {.comm = comm, .test = test_send, .argument = &call};
-    if (test_send(&wait)) {
-        return wait.status;
-    }
-    status = spc_comm_wait_for(&wait, deadline_ns);
-    return status == SPC_OK ? wait.status : status;
+    return spc_comm_send_call(comm, &call, deadline_ns);
 }
 
 /* ---- receiving ---- */
@@ -109,26 +164,26 @@ typedef struct recv_call {
     spc_message_t *message;
 } recv_call_t;
 
-static int take_locked(spc_comm_t *comm, const recv_call_t *call) {
-    int status = spc_inbox_take(comm->inbox, &call->match, call->message);
-    if (!spc_outbox_is_empty(comm->outbox)) {
-        spc_outbox_flush(comm->outbox);
+static int take_locked(spc_node_t *node, const recv_call_t *call) {
+    int status = spc_inbox_take(node->inbox, &call->match, call->message);
+    if (!spc_outbox_is_empty(node->outbox)) {
+        spc_outbox_flush(node->outbox);
     }
     return status;
 }
 
-static bool test_recv(spc_comm_wait_t *wait) {
-    spc_comm_t *comm = wait->comm;
-    pthread_mutex_lock(&comm->lock);
-    wait->status = take_locked(comm, wait->argument);
-    spc_comm_unlock(comm);
+static bool test_recv(spc_node_wait_t *wait) {
+    spc_node_t *node = wait->node;
+    pthread_mutex_lock(&node->lock);
+    wait->status = take_locked(node, wait->argument);
+    spc_node_unlock(node);
     return wait->status != SPC_EAGAIN;
 }
 
-static bool waits_for_itself(spc_comm_t *comm) {
-    pthread_mutex_lock(&comm->lock);
-    bool waits = spc_outbox_waiting(comm->outbox, comm->rank) != 0;
-    pthread_mutex_unlock(&comm->lock);
+static bool waits_for_itself(spc_node_t *node) {
+    pthread_mutex_lock(&node->lock);
+    bool waits = spc_outbox_waiting(node->outbox, node->rank) != 0;
+    pthread_mutex_unlock(&node->lock);
     return waits;
 }
 
@@ -140,7 +195,7 @@ static int doomed_from_anybody(spc_comm_t *comm) {
         if (rank == comm->rank) {
             continue;
         }
-        if (!spc_comm_has_ended(comm, rank)) {
+        if (!spc_comm_has_left(comm, rank)) {
             return SPC_OK;
         }
         last = rank;
@@ -148,48 +203,69 @@ static int doomed_from_anybody(spc_comm_t *comm) {
     if (last == comm->rank) {
         return SPC_OK;
     }
-    return waits_for_itself(comm) ? SPC_EAGAIN : spc_comm_blame(comm, last);
+    return waits_for_itself(comm->node) ? SPC_EAGAIN : spc_comm_blame(comm, last);
 }
 
+/* `match` has the source as a rank of the segment. */
 static int doomed_by_source(spc_comm_t *comm, const spc_match_t *match) {
+    int status = spc_comm_check_usable(comm); /* another thread may have closed it */
+    if (status != SPC_OK) {
+        return status;
+    }
     if (match->source == SPC_ANY_SOURCE) {
         return doomed_from_anybody(comm);
     }
-    uint32_t source = (uint32_t)match->source;
-    return spc_comm_has_ended(comm, source) ? spc_comm_blame(comm, source) : SPC_OK;
+    uint32_t source = (uint32_t)(comm->rank_of == NULL ? match->source : comm->rank_of[match->source]);
+    return spc_comm_has_left(comm, source) ? spc_comm_blame(comm, source) : SPC_OK;
 }
 
-static int doomed_recv(spc_comm_wait_t *wait) {
+static int doomed_recv(spc_node_wait_t *wait) {
     const recv_call_t *call = wait->argument;
-    return doomed_by_source(wait->comm, &call->match);
+    return doomed_by_source(wait->owner, &call->match);
 }
 
-static int prepare(const spc_comm_t *comm, int32_t source) {
+/* Checks the call, and says what to look for in the inbox. */
+static int prepare(const spc_comm_t *comm, int32_t source, int32_t tag, uint16_t kind, spc_match_t *match) {
     if (source != SPC_ANY_SOURCE && (uint32_t)source >= comm->size) {
         return SPC_ERANK;
+    }
+    match->source = source;
+    match->tag = tag;
+    match->context = spc_comm_context(comm, kind);
+    if (comm->members != NULL && source != SPC_ANY_SOURCE) {
+        match->source = (int32_t)comm->members[source];
     }
     return spc_comm_check_usable(comm);
 }
 
-int spc_comm_try_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag,
-                      spc_message_t *message) {
-    recv_call_t call = {{source, tag, context}, message};
-    int status = prepare(comm, source);
-    if (status != SPC_OK) {
-        return status;
+int spc_comm_name_source(const spc_comm_t *comm, int status, spc_message_t *message) {
+    if (comm->rank_of != NULL && status == SPC_OK) {
+        message->source = comm->rank_of[message->source];
     }
-    if (pthread_mutex_trylock(&comm->lock) != 0) {
+    return status;
+}
+
+static int try_to_take(spc_comm_t *comm, const recv_call_t *call) {
+    spc_node_t *node = comm->node;
+    if (pthread_mutex_trylock(&node->lock) != 0) {
         return SPC_EAGAIN;
     }
-    status = take_locked(comm, &call);
-    spc_comm_unlock(comm);
-    return status;
+    int status = take_locked(node, call);
+    spc_node_unlock(node);
+    return spc_comm_name_source(comm, status, call->message);
+}
+
+int spc_comm_try_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag,
+                      spc_message_t *message) {
+    recv_call_t call = {.message = message};
+    int status = prepare(comm, source, tag, context, &call.match);
+    return status == SPC_OK ? try_to_take(comm, &call) : status;
 }
 
 int spc_comm_poll_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag,
                        spc_message_t *message) {
     int status = spc_comm_try_recv(comm, context, source, tag, message);
-    uint32_t polls = atomic_load_explicit(&comm->polls, memory_order_relaxed);
+    uint32_t polls = atomic_load_explicit(&comm->node->polls, memory_order_relaxed);
     for (uint32_t i = 0; i < polls && status == SPC_EAGAIN; i++) {
         spc_cpu_relax();
         status = spc_comm_try_recv(comm, context, source, tag, message);
@@ -199,29 +275,29 @@ int spc_comm_poll_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32
 
 int spc_comm_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, uint64_t deadline_ns,
                   spc_message_t *message) {
-    recv_call_t call = {{source, tag, context}, message};
-    int status = prepare(comm, source);
+    recv_call_t call = {.message = message};
+    int status = prepare(comm, source, tag, context, &call.match);
     if (status != SPC_OK) {
         return status;
     }
-    spc_comm_wait_t wait = {.comm = comm, .test = test_recv, .doomed = doomed_recv, .argument = &call};
-    if (test_recv(&wait)) {
-        return wait.status;
+    spc_node_wait_t wait = {
+        .node = comm->node, .test = test_recv, .doomed = doomed_recv, .owner = comm, .argument = &call};
+    if (!test_recv(&wait)) {
+        status = spc_node_wait_for(&wait, deadline_ns);
     }
-    status = spc_comm_wait_for(&wait, deadline_ns);
-    return status == SPC_OK ? wait.status : status;
+    return spc_comm_name_source(comm, status == SPC_OK ? wait.status : status, message);
 }
 
 int spc_comm_take(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, spc_message_t *message) {
-    spc_match_t match = {source, tag, context};
-    int status = prepare(comm, source);
+    spc_match_t match;
+    int status = prepare(comm, source, tag, context, &match);
     if (status != SPC_OK) {
         return status;
     }
-    pthread_mutex_lock(&comm->lock);
-    status = spc_inbox_take_queued(comm->inbox, &match, message);
-    spc_comm_unlock(comm);
-    return status;
+    pthread_mutex_lock(&comm->node->lock);
+    status = spc_inbox_take_queued(comm->node->inbox, &match, message);
+    spc_node_unlock(comm->node);
+    return spc_comm_name_source(comm, status, message);
 }
 
 /* ---- looking ---- */
@@ -233,37 +309,38 @@ typedef struct probe_call {
     uint64_t length_bytes;
 } probe_call_t;
 
-static bool test_probe(spc_comm_wait_t *wait) {
-    spc_comm_t *comm = wait->comm;
+static bool test_probe(spc_node_wait_t *wait) {
+    spc_node_t *node = wait->node;
     probe_call_t *call = wait->argument;
-    pthread_mutex_lock(&comm->lock);
-    wait->status = spc_inbox_peek(comm->inbox, &call->match, &call->source, &call->tag, &call->length_bytes);
-    if (!spc_outbox_is_empty(comm->outbox)) {
-        spc_outbox_flush(comm->outbox);
+    pthread_mutex_lock(&node->lock);
+    wait->status = spc_inbox_peek(node->inbox, &call->match, &call->source, &call->tag, &call->length_bytes);
+    if (!spc_outbox_is_empty(node->outbox)) {
+        spc_outbox_flush(node->outbox);
     }
-    spc_comm_unlock(comm);
+    spc_node_unlock(node);
     return wait->status != SPC_EAGAIN;
 }
 
-static int doomed_probe(spc_comm_wait_t *wait) {
+static int doomed_probe(spc_node_wait_t *wait) {
     const probe_call_t *call = wait->argument;
-    return doomed_by_source(wait->comm, &call->match);
+    return doomed_by_source(wait->owner, &call->match);
 }
 
 int spc_comm_probe(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, uint64_t deadline_ns,
                    int32_t *found_source, int32_t *found_tag, uint64_t *length_bytes) {
-    probe_call_t call = {.match = {source, tag, context}};
-    int status = prepare(comm, source);
+    probe_call_t call = {.source = 0};
+    int status = prepare(comm, source, tag, context, &call.match);
     if (status != SPC_OK) {
         return status;
     }
-    spc_comm_wait_t wait = {.comm = comm, .test = test_probe, .doomed = doomed_probe, .argument = &call};
+    spc_node_wait_t wait = {
+        .node = comm->node, .test = test_probe, .doomed = doomed_probe, .owner = comm, .argument = &call};
     if (!test_probe(&wait)) {
-        status = spc_comm_wait_for(&wait, deadline_ns);
+        status = spc_node_wait_for(&wait, deadline_ns);
     }
     status = status == SPC_OK ? wait.status : status;
     if (status == SPC_OK) {
-        *found_source = call.source;
+        *found_source = comm->rank_of == NULL ? call.source : comm->rank_of[call.source];
         *found_tag = call.tag;
         *length_bytes = call.length_bytes;
     }
@@ -275,34 +352,45 @@ int spc_comm_poll(spc_comm_t *comm, uint16_t context, uint64_t *waiting) {
     if (status != SPC_OK) {
         return status;
     }
-    spc_comm_progress(comm);
-    pthread_mutex_lock(&comm->lock);
-    *waiting = spc_inbox_count(comm->inbox, context);
-    spc_comm_unlock(comm);
+    spc_node_progress(comm->node);
+    pthread_mutex_lock(&comm->node->lock);
+    *waiting = spc_inbox_count(comm->node->inbox, spc_comm_context(comm, context));
+    spc_node_unlock(comm->node);
     return SPC_OK;
 }
 
 /* ---- ending ---- */
 
 void spc_message_release(spc_comm_t *comm, spc_message_t *message) {
-    if (message->handle != NULL && spc_owner_mark_holds(&comm->owner)) {
-        spc_inbox_release(comm->inbox, message);
+    if (message->handle != NULL && spc_owner_mark_holds(&comm->node->owner)) {
+        spc_inbox_release(comm->node->inbox, message);
     }
 }
 
 void spc_comm_release_stored(spc_comm_t *comm, spc_storage_t storage, void *handle) {
     if (storage == SPC_STORED_HEAP) {
         free(handle);
-    } else if (spc_owner_mark_holds(&comm->owner)) {
-        spc_inbox_release_block(comm->inbox, handle);
+    } else if (spc_owner_mark_holds(&comm->node->owner)) {
+        spc_inbox_release_block(comm->node->inbox, handle);
     }
 }
 
 int spc_comm_put_back(spc_comm_t *comm, spc_message_t *message) {
-    pthread_mutex_lock(&comm->lock);
-    int status = spc_inbox_put_back(comm->inbox, message);
-    spc_comm_unlock(comm);
+    spc_node_t *node = comm->node;
+    int32_t source = message->source;
+    message->source = (int32_t)spc_comm_member(comm, (uint32_t)source);
+    bool counted = message->context == spc_comm_context(comm, SPC_CONTEXT_COORDINATED);
+    pthread_mutex_lock(&node->lock);
+    int status = counted ? spc_comm_coordinated_check_back(comm, message->tag) : SPC_OK;
+    status = status != SPC_OK ? status : spc_inbox_put_back(node->inbox, message);
+    if (counted && status == SPC_OK) {
+        spc_comm_coordinated_note_back(comm, source);
+    }
+    spc_node_unlock(node);
+    if (status != SPC_OK) {
+        message->source = source; /* it is still the caller's */
+    }
     /* Another thread may wait for just this message. Pairs, through the lock, with its test before it sleeps. */
-    spc_event_notify(comm->event, comm->config->features);
+    spc_event_notify(node->event, node->config->features);
     return status;
 }

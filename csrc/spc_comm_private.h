@@ -1,57 +1,76 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_comm_private: what the four files of the communicator share. Nobody else includes it.
+ * spc_comm_private: what the files of the communicator share. Nobody else includes it.
  *
- *   spc_comm.c             life, plan, small questions
- *   spc_comm_wait.c        how its threads wait together
- *   spc_comm_message.c     sending and receiving
- *   spc_comm_collective.c  collectives and fuzzy barriers
+ *   spc_comm.c              life, plan, small questions
+ *   spc_comm_area.c         where a communicator's part of shared memory lies
+ *   spc_comm_split.c        communicators of some of the nodes
+ *   spc_comm_message.c      sending and receiving
+ *   spc_comm_collective.c   collectives and fuzzy barriers
+ *   spc_comm_coordinated.c  cycles of coordinated messages
  */
 #ifndef SPC_COMM_PRIVATE_H
 #define SPC_COMM_PRIVATE_H
 
-#include <pthread.h>
-
-#include "base/spc_wait.h"
-#include "message/spc_inbox.h"
-#include "message/spc_outbox.h"
+#include "message/spc_coordinated.h"
+#include "node/spc_node.h"
 #include "reduce/spc_fuzzy.h"
 #include "reduce/spc_reduce.h"
-#include "segment/spc_event.h"
 #include "spc_comm.h"
+
+#define SPC_COMMUNICATORS_MAX (UINT32_C(1) << 14) /* context numbers have 16 bits, SPC_CONTEXT_KINDS take 2 */
+
+/* A communicator's shared memory. That of the whole run has its own regions of the segment; that of a split one is a
+ * block of the arena of its first member, which all members hold until they destroy the communicator. */
+typedef struct spc_comm_area {
+    void *reduce;
+    unsigned char
+        *scratch; /* of rank 0; the others follow in steps of 2 * scratch_bytes, rounded as in the segment */
+    uint64_t scratch_stride;
+    uint64_t scratch_bytes;
+    void *coordinated;
+    _Atomic uint8_t
+        *left; /* by rank: has closed this communicator. NULL for the whole run: see spc_status there */
+} spc_comm_area_t;
 
 /* The collective that a node is inside of, or left by a timeout. */
 typedef struct spc_pending {
-    bool entered;
+    _Atomic bool
+        entered; /* relaxed: a coordinated send asks, from any thread, and may as well have asked earlier */
     uint64_t phase;
     spc_signature_t signature;
 } spc_pending_t;
 
+/* A split under way. Kept when an interruption leaves it. */
+typedef struct spc_splitting {
+    uint32_t reserved; /* a number that no other communicator of this node has; 0: no split is under way */
+    uint32_t
+        number; /* of the communicator to be, once all have reserved the same; its members are known then */
+    uint32_t size; /* 0: this node belongs to none */
+    uint32_t rank;
+    uint32_t *members; /* ranks in the parent, by rank in the communicator to be */
+    bool announced; /* the first member: the memory is on its way */
+} spc_splitting_t;
+
+/* The cycle of coordinated messages. All but the account belongs to the thread that is inside a receive. */
+typedef struct spc_cycle {
+    spc_coordinated_t *account; /* with the node's lock */
+    bool entered; /* the phase has been entered, and was no mismatch so far */
+    bool complete; /* and all have */
+    uint64_t phase;
+} spc_cycle_t;
+
 struct spc_comm {
-    spc_segment_t segment;
-    bool segment_is_borrowed;
+    spc_node_t *node;
     const spc_config_t *config;
+    uint32_t number; /* 0: of the whole run; contexts follow from it */
     uint32_t rank;
     uint32_t size;
-    _Atomic uint32_t polls; /* of the poll_ calls: as many as have been worth it lately; relaxed: a hint */
-    spc_owner_mark_t owner;
-    _Atomic bool closed; /* release by close, acquire by calls: they see its end as complete */
-    int (*check)(void *argument);
-    void *check_argument;
-
-    spc_status_shared_t *status;
-    spc_event_shared_t *events; /* of all nodes */
-    spc_event_shared_t *event;  /* this node's */
-
-    pthread_mutex_t lock; /* inbox and outbox; for a match or a copy, never while waiting or calling back */
-    spc_inbox_t *inbox;
-    spc_outbox_t *outbox;
-
-    /* Waiting together: spc_comm_wait.c. */
-    _Atomic uintptr_t leader;   /* the thread that waits on the node's event and drains for all, or 0 */
-    _Atomic uint32_t followers; /* threads that wait on `handover` */
-    _Atomic uint32_t handover;  /* bumped when followers should look again; private to the process */
-    spc_waiter_t waiter;        /* of the leader */
+    uint32_t *members; /* ranks in the segment, by rank here; NULL: they are the same */
+    int32_t *rank_of; /* the other way round; -1: is no member. NULL as above */
+    spc_comm_area_t area;
+    spc_message_t block; /* holds the area; of a split communicator */
+    _Atomic bool closed; /* of a split one: release by close, acquire by calls */
 
     /* Collectives: one thread at a time, the owner of `collective`. */
     _Atomic uintptr_t collective; /* the thread inside, or 0 */
@@ -60,54 +79,95 @@ struct spc_comm {
     pthread_mutex_t fuzzy_lock; /* the list of fuzzy barriers, which any thread may leave */
     _Atomic uint32_t fuzzy_open; /* its length: nothing to settle if 0 */
     spc_pending_t pending;
+    spc_cycle_t cycle;
+    spc_splitting_t splitting;
     _Atomic uint64_t last_phase; /* of the last GATHER or mismatch; relaxed: who asks was just told of it */
     _Atomic int32_t culprit; /* relaxed: the rank that made a call fail; threads may overwrite each other's */
 };
 
-/* A wait of one thread. `test` and `doomed` run without the lock. */
-typedef struct spc_comm_wait {
-    spc_comm_t *comm;
-    bool (*test)(struct spc_comm_wait *wait);
-    /* Somebody has ended: can the wait still be satisfied? SPC_OK, or SPC_ELOST/SPC_EFINISHED with comm->culprit;
-     * SPC_EAGAIN: that may change without another end. */
-    int (*doomed)(struct spc_comm_wait *wait);
-    void *argument;
-    int status; /* what test found */
-    uint32_t epoch; /* ends that have been considered */
-    int ended; /* SPC_OK, or why it cannot be satisfied any more */
-    bool done; /* test has said so: it is not asked again, for it may have taken a message */
-    bool leads; /* this thread drains for the others */
-} spc_comm_wait_t;
+/* ---- areas ---- */
 
-/* Polls of a poll_ call, as the leader's waits have found them to be worth: about two microseconds at most, which is
- * less than what giving an interpreter's lock away and taking it again may cost. */
-void spc_comm_choose_polls(spc_comm_t *comm);
+/* The whole run's, from the segment. */
+spc_comm_area_t spc_comm_area_of_run(const spc_segment_t *segment);
 
-/* SPC_OK when test said so; else as spc_wait. */
-int spc_comm_wait_for(spc_comm_wait_t *wait, uint64_t deadline_ns);
+/* Of a communicator of `size` members: how many bytes, all zero at first, and what lies where. */
+uint64_t spc_comm_area_bytes(const spc_config_t *config, uint32_t size);
+spc_comm_area_t spc_comm_area_in(const spc_config_t *config, uint32_t size, unsigned char *memory);
 
-/* Sends what is queued and drains what arrived. */
-void spc_comm_progress(spc_comm_t *comm);
+/* The communicator's own half of its area, after members, rank and area are set. */
+int spc_comm_attach(spc_comm_t *comm);
 
-/* Unlocks after the inbox was used: wakes the threads of this node that may now find what they wait for. */
-void spc_comm_unlock(spc_comm_t *comm);
+/* ---- members ---- */
 
-/* A name for the calling thread; never 0. */
-uintptr_t spc_comm_this_thread(void);
+/* A rank here as a rank in the segment. */
+static inline uint32_t spc_comm_member(const spc_comm_t *comm, uint32_t rank) {
+    return comm->members == NULL ? rank : comm->members[rank];
+}
 
-/* Records that `rank` ended; gives the status to return. */
+/* Has `rank` ended, or closed this communicator? */
+bool spc_comm_has_left(const spc_comm_t *comm, uint32_t rank);
+
+/* Records that `rank` made a call fail; gives the status to return. */
 int spc_comm_blame(spc_comm_t *comm, uint32_t rank);
+
+/* The number that its messages of this kind carry. */
+static inline uint16_t spc_comm_context(const spc_comm_t *comm, uint16_t kind) {
+    return (uint16_t)(comm->number * SPC_CONTEXT_KINDS + kind);
+}
 
 /* As spc_comm_usable, where each call passes. */
 static inline int spc_comm_check_usable(const spc_comm_t *comm) {
-    if (!spc_owner_mark_holds(&comm->owner)) {
-        return SPC_EFORKED;
+    int status = spc_node_check_usable(comm->node);
+    if (status == SPC_OK && atomic_load_explicit(&comm->closed, memory_order_acquire)) {
+        return SPC_ECLOSED;
     }
-    return atomic_load_explicit(&comm->closed, memory_order_acquire) ? SPC_ECLOSED : SPC_OK;
+    return status;
 }
 
-static inline bool spc_comm_has_ended(const spc_comm_t *comm, uint32_t rank) {
-    return spc_status_state(comm->status, rank) >= SPC_NODE_FINISHED;
+/* ---- messages ---- */
+
+typedef struct spc_send_call {
+    const int32_t *destinations; /* ranks of the segment */
+    const int32_t *ranks; /* the same as ranks of the communicator */
+    uint32_t destination_count;
+    uint16_t context;
+    int32_t tag;
+    const spc_payload_t *payload;
+    spc_comm_t
+        *counted_by; /* the communicator whose cycle counts the message, and gives it its tag; or NULL */
+} spc_send_call_t;
+
+/* Of a message of this kind. Destinations are checked, and so is whether the communicator may be used. */
+int spc_comm_prepare_send(const spc_comm_t *comm, spc_send_call_t *call, uint16_t kind);
+int spc_comm_try_send_call(spc_comm_t *comm, spc_send_call_t *call);
+int spc_comm_send_call(spc_comm_t *comm, spc_send_call_t *call, uint64_t deadline_ns);
+
+/* Of a coordinated message, with the node's lock: before the outbox gets it, and after it has refused (some of) it. */
+int spc_comm_coordinated_note_send(spc_send_call_t *call);
+void spc_comm_coordinated_undo_send(const spc_send_call_t *call);
+
+/* Before a coordinated message is given back, with the node's lock; SPC_ECYCLE: its cycle is over. And after. */
+int spc_comm_coordinated_check_back(const spc_comm_t *comm, int32_t tag);
+void spc_comm_coordinated_note_back(spc_comm_t *comm, int32_t source);
+
+/* The source of what was taken, as a rank of this communicator. Gives the status back. */
+int spc_comm_name_source(const spc_comm_t *comm, int status, spc_message_t *message);
+
+/* ---- collectives ---- */
+
+static inline bool spc_comm_is_pending(const spc_comm_t *comm) {
+    return atomic_load_explicit(&comm->pending.entered, memory_order_relaxed);
 }
+
+/* Before a phase is taken: open fuzzy barriers whose bank it may need are settled. */
+void spc_comm_settle_fuzzy(spc_comm_t *comm);
+
+/* True if this thread may go on: it has entered now, or was inside already (after a poll that was not over). */
+bool spc_comm_enter(spc_comm_t *comm);
+void spc_comm_leave(spc_comm_t *comm);
+
+/* spc_comm_collective, after enter and before leave. */
+int spc_comm_collective_inside(spc_comm_t *comm, const spc_signature_t *signature, const spc_field_t *fields,
+                               const void *value, uint64_t length_bytes, void *result, uint64_t deadline_ns);
 
 #endif

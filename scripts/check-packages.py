@@ -6,6 +6,7 @@ import tarfile
 import zipfile
 from pathlib import Path
 
+HEADERS = ["spcomm/spcomm.h", "spcomm/speedescomm.hpp", "spcomm/simtime.h", "spcomm/destination.h"]
 EXTENSIONS = sorted(path.stem for path in Path(__file__).parent.parent.glob("spcomm/_core/*.pyx"))
 
 
@@ -26,7 +27,9 @@ def check_wheel(path):
     complaints += require(
         names, "spcomm/data/examples/01_", "spcomm/data/documents/README.md", "licenses/LICENSE"
     )
-    complaints += refuse(names, ".pyx", ".pxd", ".c", ".h", ".pyc")
+    complaints += require(names, "spcomm/lib/libspcomm.a", *[f"spcomm/include/{name}" for name in HEADERS])
+    inside = [name for name in names if not name.startswith(("spcomm/include/", "spcomm/data/examples/"))]
+    complaints += refuse(inside, ".pyx", ".pxd", ".c", ".h", ".pyc")
     return complaints + [f"installs {n} beside spcomm" for n in names if not n.startswith("spcomm")]
 
 
@@ -37,7 +40,12 @@ def check_source(path):
         names, *[f"spcomm/_core/{name}.pyx" for name in EXTENSIONS], ".pxd", ".h", "/LICENSE"
     )
     complaints += require(
-        names, "/examples/01_", "/tests/conftest.py", "/tests/csrc/csrc.mk", "/scripts/find-python"
+        names,
+        *[f"/csrc/include/{name}" for name in HEADERS],
+        "/examples/01_",
+        "/tests/conftest.py",
+        "/tests/csrc/csrc.mk",
+        "/scripts/find-python",
     )
     return complaints + refuse(names, ".so", ".o", ".pyc") + [f"carries {n}" for n in names if "/build/" in n]
 

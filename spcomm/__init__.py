@@ -14,6 +14,8 @@ _HOMES = {
     "spcomm.joining": ("startup",),
     "spcomm._core.comm": ("Comm",),
     "spcomm._core.collectives": ("FuzzyBarrier",),
+    "spcomm._core.destination": ("Destination",),
+    "spcomm._core.simtime": ("SimTime",),
     "spcomm._core.names": ("ALL", "ANY", "OTHERS", "PROC_NULL", "Message", "NodeLayout"),
     "spcomm._core.errors": (
         "AuthenticationError",

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 from spcomm._core.collectives import FuzzyBarrier as FuzzyBarrier
 from spcomm._core.comm import Comm as Comm
+from spcomm._core.destination import Destination as Destination
 from spcomm._core.errors import AuthenticationError as AuthenticationError
 from spcomm._core.errors import BufferInUseError as BufferInUseError
 from spcomm._core.errors import ConfigError as ConfigError
@@ -21,6 +22,7 @@ from spcomm._core.names import OTHERS as OTHERS
 from spcomm._core.names import PROC_NULL as PROC_NULL
 from spcomm._core.names import Message as Message
 from spcomm._core.names import NodeLayout as NodeLayout
+from spcomm._core.simtime import SimTime as SimTime
 from spcomm.joining import startup as startup
 
 __all__ = [
@@ -35,12 +37,14 @@ __all__ = [
     "ConnectionLostError",
     "CycleError",
     "DeadlockError",
+    "Destination",
     "FuzzyBarrier",
     "Message",
     "MismatchError",
     "NodeLayout",
     "NodeLostError",
     "RankError",
+    "SimTime",
     "SpcommError",
     "TagError",
     "TruncationError",

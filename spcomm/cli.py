@@ -42,6 +42,12 @@ def _bench(words: "list[str]") -> int:
     return bench(words) or 0
 
 
+def _config(words: "list[str]") -> int:
+    from spcomm.compiling import main as config
+
+    return config(words)
+
+
 def _version(_words: "list[str]") -> int:
     from importlib.metadata import PackageNotFoundError, version
 
@@ -74,6 +80,7 @@ _COMMANDS: "dict[str, tuple[Callable[[list[str]], int], str]]" = {
     "run": (_run, "run a program as N cooperating nodes"),
     "demo": (_demo, "three example programs on real input"),
     "bench": (_bench, "measure spcomm and compare it with what else is installed"),
+    "config": (_config, "print what a C or C++ compiler needs to know"),
     "version": (_version, "print the version"),
     "help": (_help, "this text"),
 }

@@ -9,6 +9,8 @@ from operator import index
 from spcomm import config
 from spcomm._core import agent, comm, errors
 
+_NODES = ("local_nodes", "total_nodes")
+
 
 def startup(
     local_nodes: int = 0,
@@ -23,11 +25,12 @@ def startup(
     local_nodes : int, optional
         How many nodes this machine is to have. 0 (default): as many as were started.
     total_nodes : int, optional
-        How many nodes the whole run is to have. 0: as many as were started.
+        How many nodes the whole run is to have; so far all of them are on this machine. 0: as many as `local_nodes`.
     group_id : int, optional
-        Tells jobs apart that share a server; 0 or more.
+        Tells groups apart, 0 or more. 0: that of ``spcomm run --group``.
     infile : str or path, optional
-        Not supported yet: give None.
+        A file of lines such as ``local_nodes = 4`` (TOML) that gives what is 0 in the call. Its keys are those
+        of the arguments, and ``server``, which is to stay empty: a run has one machine so far.
 
     Returns
     -------
@@ -37,7 +40,10 @@ def startup(
     Raises
     ------
     ConfigError
-        The numbers contradict how the run was started.
+        The numbers are impossible, contradict each other or how the run was started; the infile is wrong (file, line,
+        what is allowed); or nodes are to be forked from a process that cannot be: a notebook, one with threads.
+    OSError
+        The system has no room for so many processes, or for their memory. None of them is left.
     TypeError
         A number is not an int.
     VersionError
@@ -45,8 +51,15 @@ def startup(
 
     Notes
     -----
-    Under ``spcomm run -n N`` it joins the N nodes that were started; without, it makes a run of one node. It does not
-    wait for the other nodes. At the normal end of the program `Comm.close` is called by itself.
+    Under ``spcomm run -n N`` it joins the N nodes that were started. Outside, it makes a run of one node, or of as many
+    as `local_nodes` says: then it *forks*, and returns in that many processes. The caller is node 0; the others are
+    copies of it, with all its variables, but with random numbers of their own and an empty standard input. Call it
+    early: before threads start, files are opened for writing, or large data are read. One more process watches over
+    the run: as under ``spcomm run``, a node that fails ends it, and says so. Node 0 ends last, with the first
+    failure's exit code.
+
+    It does not wait for the other nodes to do the same. At the normal end of the program `Comm.close`
+    is called by itself.
 
     SpeedesComm 2.1, SpComm_StartUp.
 
@@ -57,17 +70,99 @@ def startup(
     >>> print(f"node {comm.rank} of {comm.size}")
     node 0 of 1
     """
-    numbers = {"local_nodes": local_nodes, "total_nodes": total_nodes, "group_id": group_id}
-    numbers = {name: _number(name, value) for name, value in numbers.items()}
-    if infile is not None:
-        raise errors.wrong_nodes(
-            "infile", infile, "files are not read yet; give the nodes to the command: spcomm run -n 4 …"
-        )
+    start = _Start(local_nodes, total_nodes, group_id, infile)
     if comm.current is None:
-        comm.current = _join(numbers)
+        comm.current = _join(start)
     else:
-        _check(numbers, comm.current.size)
+        start.agree(comm.current.size, comm.current.group_id, _how)
     return comm.current
+
+
+_how = ""  # how this run was started, for who contradicts it later
+
+
+class _Start:
+    """What a call of `startup` asks for, checked as far as it stands for itself."""
+
+    def __init__(
+        self,
+        local_nodes: object,
+        total_nodes: object,
+        group_id: object,
+        infile: "str | os.PathLike[str] | None",
+    ) -> None:
+        given = {"local_nodes": local_nodes, "total_nodes": total_nodes, "group_id": group_id}
+        self.numbers = {name: _number(name, value) for name, value in given.items()}
+        self.infile = infile
+        self.from_file: set[str] = set()
+        if infile is not None:
+            self._read(infile)
+        self._check()
+
+    def _read(self, infile: "str | os.PathLike[str]") -> None:
+        from spcomm._core import forking
+
+        if not isinstance(infile, (str, bytes, os.PathLike)):
+            found = f"infile is a path or None, not a {type(infile).__name__}"
+            raise TypeError(f"startup(infile={errors.shown(infile)}): {found}")
+        found = forking.read_infile(infile)
+        if found["server"]:
+            allowed = "a run has one machine so far; leave server out"
+            raise errors.wrong_nodes(
+                "infile", infile, f"it says server = {errors.shown(found['server'])}; {allowed}"
+            )
+        for name, number in self.numbers.items():
+            if number == 0 and found[name]:
+                self.numbers[name] = found[name]
+                self.from_file.add(name)
+
+    def _check(self) -> None:
+        local, total = (self.numbers[name] for name in _NODES)
+        for name in _NODES:
+            if self.numbers[name] > agent.NODES_MAX:
+                raise self.wrong(name, f"a run has up to {agent.NODES_MAX} nodes")
+        if local and 0 < total < local:
+            raise self.wrong("total_nodes", f"that is less than local_nodes={local}, which are part of them")
+        if local and total > local:
+            allowed = (
+                f"all nodes of a run are on one machine so far; give {local} or 0, or local_nodes={total}"
+            )
+            raise self.wrong("total_nodes", f"that is more than local_nodes={local}; {allowed}")
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes are asked for; 0: as many as there are."""
+        return self.numbers["local_nodes"] or self.numbers["total_nodes"]
+
+    @property
+    def call(self) -> str:
+        """The call, as far as it is about nodes."""
+        for name in _NODES:
+            if self.numbers[name]:
+                return self._where(name)
+        return "startup()"
+
+    def agree(self, size: int, group: int, how: str) -> None:
+        """Refuse what contradicts a run that is there already."""
+        for name in _NODES:
+            if self.numbers[name] not in (0, size):
+                found = f"this run has {size} node{'s' if size > 1 else ''}{how}"
+                raise self.wrong(name, f"{found}; give {size} or 0, or {_other_start(self.numbers[name])}")
+        if self.numbers["group_id"] not in (0, group):
+            raise self.wrong("group_id", f"this run has group_id {group}{how}; give {group} or 0")
+
+    def wrong(self, name: str, allowed: str) -> errors.ConfigError:
+        return errors.ConfigError(f"{self._where(name)}: {allowed}")
+
+    def _where(self, name: str) -> str:
+        value = errors.shown(self.numbers[name])
+        if name in self.from_file:
+            return f"startup(infile={errors.shown(self.infile)}), which says {name} = {value}"
+        return f"startup({name}={value})"
+
+
+def _other_start(nodes: int) -> str:
+    return f"start it with `spcomm run -n {errors.shown(nodes)}`, or by the first call of startup()"
 
 
 def _number(name: str, value: object) -> int:
@@ -84,36 +179,44 @@ def _number(name: str, value: object) -> int:
     return number
 
 
-def _check(numbers: "dict[str, int]", size: int) -> None:
-    for name in ("local_nodes", "total_nodes"):
-        if numbers[name] in (0, size):
-            continue
-        if size == 1:
-            raise errors.needs_launcher(name, numbers[name])
-        raise errors.wrong_nodes(
-            name, numbers[name], f"this run was started with {size} nodes; give {size} or 0"
-        )
-
-
-def _join(numbers: "dict[str, int]") -> comm.Comm:
+def _join(start: _Start) -> comm.Comm:
+    global _how
     member = config.membership()
-    if member is None:
-        _check(numbers, 1)
-        segment = agent.Segment(1, disable=agent.disable_mask(os.environ.get("SPCOMM_DISABLE", "")))
-        node = comm.Comm(segment.fd, 0, numbers["group_id"])
-        segment.close()
+    if member is not None:
+        _how = ", started by spcomm run"
+        node = _join_launched(start, member)
+    elif start.nodes > 1:
+        from spcomm import forking
+
+        _how = f", started by {start.call}"
+        node = forking.start(start.nodes, start.numbers["group_id"], start.call)
     else:
-        _check(numbers, member.size)
-        if not config.is_segment(member):
-            raise errors.closed_segment(member.fd, member.rank)
-        node = comm.Comm(member.fd, member.rank, numbers["group_id"])
+        _how = ", started by startup() without nodes" if not start.nodes else f", started by {start.call}"
+        segment = agent.Segment(1, disable=agent.disable_mask(os.environ.get("SPCOMM_DISABLE", "")))
+        node = comm.Comm(segment.fd, 0, start.numbers["group_id"])
+        segment.close()
     # Functions that the program registers from now on run before this one, and may still communicate.
-    atexit.register(_close, node)
+    atexit.register(_leave, node)
     return node
 
 
+def _join_launched(start: _Start, member: config.Membership) -> comm.Comm:
+    group = member.group or start.numbers["group_id"]
+    start.agree(member.size, group, _how)
+    if not config.is_segment(member):
+        raise errors.closed_segment(member.fd, member.rank)
+    return comm.Comm(member.fd, member.rank, group)
+
+
+def _leave(node: comm.Comm) -> None:
+    """At exit. Whoever waits for the other nodes does it when this one has left."""
+    _close(node)
+    if "spcomm.forking" in sys.modules:
+        sys.modules["spcomm.forking"].end()
+
+
 def _close(node: comm.Comm) -> None:
-    """At exit. A program that failed does not finish in order: the launcher tells the others how it ended."""
+    """A program that failed does not finish in order: the launcher tells the others how it ended."""
     if getattr(sys, "last_exc", getattr(sys, "last_value", None)) is not None and node.size > 1:
         comm.abandon(node)
         return

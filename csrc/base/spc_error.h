@@ -29,7 +29,8 @@
     X(EFORKED, -16, "this process is a fork of a node, not a node")               \
     X(EVERSION, -17, "the segment was made by another version of spcomm")         \
     X(ELIMIT, -18, "too many operations are open at once")                        \
-    X(EWIDE, -19, "an integer sum does not fit into 64 bits")
+    X(EWIDE, -19, "an integer sum does not fit into 64 bits")                     \
+    X(ECYCLE, -20, "a cycle of coordinated messages is not over")
 
 enum {
 #define SPC_ERROR_ENUM(name, number, message) SPC_##name = (number),

@@ -7,9 +7,9 @@
  *   wipe_on_fork   a page that a forked child loses  else comparing getpid()
  *   pidfd, eventfd, vm_readv                         probed and reported; nothing here needs them
  *
- * Only spc_platform_linux.c and spc_platform_posix.c include system headers of one system; the posix file is also
- * what a system without these features (macOS) is compiled from. A feature can be disabled by a mask, so that
- * tests can force every fallback. Anybody may call everything here, from any process.
+ * Only spc_platform_linux.c, spc_platform_posix.c and spc_process.c include system headers of one system; the posix
+ * file is also what a system without these features (macOS) is compiled from. A feature can be disabled by a mask, so
+ * that tests can force every fallback. Anybody may call everything here, from any process.
  */
 #ifndef SPC_PLATFORM_H
 #define SPC_PLATFORM_H

@@ -25,6 +25,7 @@
  *   NONE    nothing                                               BOOL    one byte, 0 or 1
  *   INT64   8 bytes                                               FLOAT64 8 bytes
  *   STR     UTF-8 (surrogates pass)                               TUPLE   items, each [format u8][length u32][data]
+ *   SIMTIME 24 bytes: a double, four int32 (spcomm/simtime.h)
  *   ARRAY   the elements; meta: spc_array_meta_t, shape, dtype    PICKLE  Python's pickle, protocol 5
  *   LIST    items as in a TUPLE                                   DICT    key, value, key, value … as in a TUPLE */
 #define SPC_FORMATS(X) \

@@ -41,6 +41,7 @@ void spc_inbox_destroy(spc_inbox_t *inbox) {
     if (inbox != NULL) {
         spc_inbox_queue_fini(&inbox->queue);
         free(inbox->counts);
+        free(inbox->closed);
         free(inbox);
     }
 }
@@ -53,7 +54,7 @@ static bool slot_matches(const spc_slot_shared_t *slot, const spc_match_t *match
            && (match->tag == SPC_ANY_TAG || slot->tag == match->tag);
 }
 
-static void take_entry(spc_inbox_t *inbox, spc_entry_t *entry, spc_message_t *message) {
+void spc_inbox_take_entry(spc_inbox_t *inbox, spc_entry_t *entry, spc_message_t *message) {
     spc_inbox_queue_remove(&inbox->queue, entry, message);
     inbox->counts[message->context]--;
     inbox->row[message->sender].held_bytes -= spc_inbox_held_bytes(message);
@@ -74,7 +75,7 @@ int spc_inbox_take_queued(spc_inbox_t *inbox, const spc_match_t *match, spc_mess
     if (entry == NULL) {
         return SPC_EAGAIN;
     }
-    take_entry(inbox, entry, message);
+    spc_inbox_take_entry(inbox, entry, message);
     return SPC_OK;
 }
 
@@ -303,6 +304,33 @@ void spc_inbox_discard(spc_inbox_t *inbox) {
             spc_inbox_release(inbox, &message);
             spc_inbox_consume_slot(inbox, sender);
         }
+    }
+}
+
+/* Without memory for the mark, what comes later stays in the queue: unwanted, but harmless up to the limit. */
+static void mark_closed(spc_inbox_t *inbox, uint16_t context) {
+    if (inbox->closed == NULL) {
+        inbox->closed = calloc(UINT16_MAX / 8 + 1, 1);
+    }
+    if (inbox->closed != NULL) {
+        inbox->closed[context / 8] |= (unsigned char)(1u << context % 8);
+    }
+}
+
+/* What is still being assembled stays; it is dropped when it is complete. */
+static void discard_context(spc_inbox_t *inbox, uint16_t context) {
+    spc_entry_t *entry;
+    spc_message_t message;
+    while ((entry = spc_inbox_queue_find(&inbox->queue, context, SPC_ANY_SOURCE, SPC_ANY_TAG)) != NULL) {
+        spc_inbox_take_entry(inbox, entry, &message);
+        spc_inbox_release(inbox, &message);
+    }
+}
+
+void spc_inbox_close_contexts(spc_inbox_t *inbox, uint16_t first, uint16_t count) {
+    for (uint16_t i = 0; i < count; i++) {
+        mark_closed(inbox, first + i);
+        discard_context(inbox, first + i);
     }
 }
 

@@ -83,6 +83,10 @@ uint32_t spc_inbox_news(spc_inbox_t *inbox);
 /* Releases whatever has arrived, for a node that will take nothing any more. */
 void spc_inbox_discard(spc_inbox_t *inbox);
 
+/* Releases what has arrived with one of `count` contexts from `first` on, and whatever else comes with them later:
+ * nobody will ask for it. */
+void spc_inbox_close_contexts(spc_inbox_t *inbox, uint16_t first, uint16_t count);
+
 /* Complete messages of a context in the queues. */
 uint64_t spc_inbox_count(const spc_inbox_t *inbox, uint16_t context);
 

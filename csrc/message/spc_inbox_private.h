@@ -30,6 +30,7 @@ struct spc_inbox {
     uint64_t limit_bytes; /* per sender */
     uint64_t *counts;     /* complete messages in the queue, by context */
     uint32_t contexts;
+    unsigned char *closed; /* a bit a context: its messages are dropped. NULL as long as there is none */
     spc_mailbox_shared_t *mailbox;
     spc_inbox_queue_t queue;
     spc_inbox_row_t row[];
@@ -38,6 +39,13 @@ struct spc_inbox {
 static inline bool spc_slot_has_parts(const spc_slot_shared_t *slot) {
     return (slot->flags & SPC_SLOT_PART) != 0;
 }
+
+static inline bool spc_inbox_is_closed(const spc_inbox_t *inbox, uint16_t context) {
+    return __builtin_expect(inbox->closed != NULL, 0) && (inbox->closed[context / 8] >> context % 8 & 1) != 0;
+}
+
+/* Out of the queue, and of the accounts of its sender. */
+void spc_inbox_take_entry(spc_inbox_t *inbox, spc_entry_t *entry, spc_message_t *message);
 
 /* Whose ring or arena has room now, or whose row. */
 void spc_inbox_notify_sender(const spc_inbox_t *inbox, uint32_t sender);

@@ -129,6 +129,15 @@ static int begin_assembly(spc_inbox_t *inbox, uint32_t sender, const spc_slot_sh
     return SPC_OK;
 }
 
+/* A message in parts whose context was closed while they came. */
+static void drop_if_closed(spc_inbox_t *inbox, spc_entry_t *entry) {
+    if (spc_inbox_is_closed(inbox, entry->message.context)) {
+        spc_message_t message;
+        spc_inbox_take_entry(inbox, entry, &message);
+        spc_inbox_release(inbox, &message);
+    }
+}
+
 static int store_part(spc_inbox_t *inbox, uint32_t sender, const spc_slot_shared_t *slot) {
     spc_inbox_row_t *row = &inbox->row[sender];
     int status = row->assembling == NULL ? begin_assembly(inbox, sender, slot) : SPC_OK;
@@ -145,6 +154,7 @@ static int store_part(spc_inbox_t *inbox, uint32_t sender, const spc_slot_shared
     if (spc_entry_is_complete(entry)) {
         row->assembling = NULL;
         count_complete(inbox, entry->message.context);
+        drop_if_closed(inbox, entry);
     }
     return SPC_OK;
 }
@@ -160,7 +170,8 @@ bool spc_inbox_must_refuse(spc_inbox_t *inbox, uint32_t sender, const spc_slot_s
     bool on_heap = (slot->flags & SPC_SLOT_PLACE) == SPC_SLOT_RING;
     uint64_t bytes = sizeof(spc_entry_t) + (on_heap ? slot->length_bytes : 0);
     row->refused = row->assembling == NULL && row->held_bytes != 0
-                   && row->held_bytes + bytes > inbox->limit_bytes && may_send(inbox, sender);
+                   && row->held_bytes + bytes > inbox->limit_bytes && may_send(inbox, sender)
+                   && !spc_inbox_is_closed(inbox, slot->context);
     return row->refused;
 }
 
@@ -170,7 +181,12 @@ int spc_inbox_store_slot(spc_inbox_t *inbox, uint32_t sender, const spc_slot_sha
     }
     spc_message_t message;
     spc_inbox_open_slot(inbox, sender, slot, &message);
-    int status = spc_inbox_enqueue(inbox, &message);
+    int status = SPC_OK;
+    if (spc_inbox_is_closed(inbox, message.context)) {
+        spc_inbox_release(inbox, &message);
+    } else {
+        status = spc_inbox_enqueue(inbox, &message);
+    }
     if (status == SPC_OK) {
         spc_inbox_consume_slot(inbox, sender);
     }

@@ -10,6 +10,7 @@
 typedef struct destination {
     spc_mailbox_writer_t writer;
     spc_outbox_queue_t queue;
+    uint64_t taken; /* the last send that has announced or queued something for it */
 } destination_t;
 
 struct spc_outbox {
@@ -17,6 +18,7 @@ struct spc_outbox {
     uint32_t features;
     uint32_t nodes;
     uint64_t limit_bytes;
+    uint64_t sends; /* running number */
     spc_queue_total_t total;
     spc_ring_t *ring;
     spc_arena_t *arena; /* NULL if this run has none */
@@ -128,6 +130,16 @@ static uint64_t send_parts(spc_outbox_t *outbox, uint32_t rank, const spc_envelo
 
 /* ---- sending ---- */
 
+/* The message is announced for this destination, or queued, if the status is SPC_OK; gives it back. */
+static int note_taken(spc_outbox_t *outbox, uint32_t rank, int status) {
+    outbox->destination[rank].taken = status == SPC_OK ? outbox->sends : 0;
+    return status;
+}
+
+bool spc_outbox_took(const spc_outbox_t *outbox, uint32_t destination) {
+    return outbox->destination[destination].taken == outbox->sends;
+}
+
 static bool fits_ring(const spc_outbox_t *outbox, uint64_t bytes, uint32_t destination_count) {
     return bytes <= spc_ring_payload_max(outbox->ring, destination_count);
 }
@@ -137,10 +149,11 @@ static int announce_or_enqueue(spc_outbox_t *outbox, uint32_t rank, const spc_en
                                uint64_t offset) {
     if (is_open(outbox, rank)) {
         announce_offset(outbox, rank, envelope, offset);
-        return SPC_OK;
+        return note_taken(outbox, rank, SPC_OK);
     }
     spc_waiting_t waiting = {.envelope = *envelope, .offset = offset};
-    return spc_outbox_queue_push(&outbox->destination[rank].queue, &waiting, &outbox->total);
+    int status = spc_outbox_queue_push(&outbox->destination[rank].queue, &waiting, &outbox->total);
+    return note_taken(outbox, rank, status);
 }
 
 /* Writes the payload once into the ring for all of `destinations`. SPC_EAGAIN: there is no room. */
@@ -186,7 +199,7 @@ static int send_alone(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t 
     if (first && !fits_ring(outbox, envelope->length_bytes, 1)) {
         sent = send_parts(outbox, rank, envelope, payload, 0, 0);
         if (sent == envelope->length_bytes) {
-            return SPC_OK;
+            return note_taken(outbox, rank, SPC_OK);
         }
     }
     if (limited && sent == 0 && is_over_limit(outbox, envelope->length_bytes)) {
@@ -203,7 +216,7 @@ static int send_alone(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t 
     spc_waiting_t waiting = {.envelope = *envelope, .copy = *copy, .sent = sent};
     int status = spc_outbox_queue_push(&outbox->destination[rank].queue, &waiting, &outbox->total);
     spc_copy_release(rest, &outbox->total);
-    return status;
+    return note_taken(outbox, rank, status);
 }
 
 /* Each of outbox->batch alone, if they cannot share the ring. */
@@ -248,6 +261,7 @@ static int send_widely(spc_outbox_t *outbox, const int32_t *destinations, uint32
         uint32_t rank = (uint32_t)destinations[i];
         if (small && is_open(outbox, rank)) {
             announce_inline(outbox, rank, envelope, payload);
+            (void)note_taken(outbox, rank, SPC_OK);
         } else if (!small && outbox->destination[rank].queue.copies == 0 && !has_ended(outbox, rank)) {
             outbox->batch[batch++] = destinations[i];
         } else {
@@ -270,10 +284,11 @@ int spc_outbox_send(spc_outbox_t *outbox, const int32_t *destinations, uint32_t 
         .flags = SPC_SLOT_INLINE,
         .length_bytes = payload->meta_bytes + payload->data_bytes,
     };
+    outbox->sends++;
     if (destination_count == 1 && envelope.length_bytes <= SPC_INLINE_BYTES
         && is_open(outbox, (uint32_t)destinations[0])) {
         announce_inline(outbox, (uint32_t)destinations[0], &envelope, payload);
-        return SPC_OK;
+        return note_taken(outbox, (uint32_t)destinations[0], SPC_OK);
     }
     return send_widely(outbox, destinations, destination_count, &envelope, payload);
 }
@@ -297,6 +312,7 @@ int spc_outbox_send_block(spc_outbox_t *outbox, const int32_t *destinations, uin
         .length_bytes = payload->meta_bytes + payload->data_bytes,
     };
     uint64_t offset = spc_segment_offset(outbox->options.segment, block);
+    outbox->sends++;
     bool to_self = false;
     int status = SPC_OK;
     uint32_t count = 0;

@@ -5,6 +5,7 @@
 
 #include "base/spc_atomic.h"
 #include "base/spc_error.h"
+#include "spcomm/simtime.h"
 
 /* left[i] = EXPRESSION of l and r. The inner loop has a fixed length, so that compilers turn it into vector
  * instructions even at -O2, where loops of unknown length are left alone. */
@@ -48,6 +49,34 @@ SPC_INTEGER_TYPES(DEFINE_INTEGER_KERNELS)
     DEFINE_KERNEL(max_##name, ctype, (l > r) | (l != l) | ((l == r) & !HAS_SIGN(l)) ? l : r)
 SPC_FLOAT_TYPES(DEFINE_FLOAT_KERNELS)
 
+static int sum_simtime(void *restrict left_bytes, const void *restrict right_bytes, uint32_t count) {
+    spcomm_simtime_t *restrict left = left_bytes;
+    const spcomm_simtime_t *restrict right = right_bytes;
+    for (uint32_t i = 0; i < count; i++) {
+        left[i] = spcomm_simtime_from(left[i].time + right[i].time);
+    }
+    return SPC_OK;
+}
+
+/* Keeps the right one only where it comes before (sign -1) or after (sign 1) the left one. */
+static int choose_simtime(spcomm_simtime_t *restrict left, const spcomm_simtime_t *restrict right,
+                          uint32_t count, int sign) {
+    for (uint32_t i = 0; i < count; i++) {
+        if (spcomm_simtime_compare(right[i], left[i]) == sign) {
+            left[i] = right[i];
+        }
+    }
+    return SPC_OK;
+}
+
+static int min_simtime(void *restrict left, const void *restrict right, uint32_t count) {
+    return choose_simtime(left, right, count, -1);
+}
+
+static int max_simtime(void *restrict left, const void *restrict right, uint32_t count) {
+    return choose_simtime(left, right, count, 1);
+}
+
 static int sum_exact(void *restrict left_bytes, const void *restrict right_bytes, uint32_t count) {
     int64_t *restrict left = left_bytes;
     const int64_t *restrict right = right_bytes;
@@ -85,6 +114,7 @@ static const struct {
 #define TYPE_ENTRY(name, ctype) [SPC_TYPE_##name] = {sizeof(ctype), {sum_##name, min_##name, max_##name}},
     SPC_NUMBER_TYPES(TYPE_ENTRY)
 #undef TYPE_ENTRY
+    [SPC_TYPE_SIMTIME] = {sizeof(spcomm_simtime_t), {sum_simtime, min_simtime, max_simtime}},
 };
 /* clang-format on */
 

@@ -5,6 +5,10 @@
  * A value is a sequence of fields; each field is `count` elements of one type and starts at a multiple of 8
  * bytes. A number is one field of one element, an array one field, a tuple several. Pure functions; anybody
  * may call.
+ *
+ * A SIMTIME is a spcomm_simtime_t. Its sum adds the times and has no priorities, for those break ties between
+ * events and a sum is none; its order is that of spcomm/simtime.h. Of equal times MIN and MAX keep the one of
+ * the lower ranks, as Python's min and max keep the first.
  */
 #ifndef SPC_OPS_H
 #define SPC_OPS_H
@@ -45,6 +49,7 @@ typedef enum spc_type {
 #define SPC_TYPE_ENUM(name, ctype) SPC_TYPE_##name,
     SPC_NUMBER_TYPES(SPC_TYPE_ENUM)
 #undef SPC_TYPE_ENUM
+    SPC_TYPE_SIMTIME, /* spcomm_simtime_t, 24 bytes */
     SPC_TYPE_COUNT
 } spc_type_t;
 /* clang-format on */

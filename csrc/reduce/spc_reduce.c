@@ -146,10 +146,12 @@ static int check_call(const spc_reduce_t *reduce, const spc_reduce_call_t *call)
     switch (call->signature.operation) {
     case SPC_OPERATION_BARRIER:
     case SPC_OPERATION_FUZZY:
+    case SPC_OPERATION_COORDINATED:
         return call->length_bytes == 0 ? SPC_OK : SPC_EINVAL;
     case SPC_OPERATION_REDUCE:
         return check_reduction(reduce, call);
     case SPC_OPERATION_GATHER:
+    case SPC_OPERATION_SPLIT:
         return call->length_bytes <= reduce->options.scratch_bytes ? SPC_OK : SPC_EINVAL;
     default:
         return SPC_EINVAL;
@@ -180,7 +182,8 @@ static void release(spc_reduce_t *reduce, const spc_reduce_bank_t *bank, uint64_
     atomic_store_explicit(&bank->release->phase, phase, memory_order_seq_cst);
     for (uint32_t rank = 0; rank < options->nodes; rank++) {
         if (rank != options->rank) {
-            spc_event_notify(&options->events[rank], options->features);
+            const uint32_t member = options->members == NULL ? rank : options->members[rank];
+            spc_event_notify(&options->events[member], options->features);
         }
     }
 }

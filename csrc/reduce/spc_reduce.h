@@ -26,10 +26,11 @@
  *
  * Banks. A phase's bank is used again SPC_BANKS phases later, when all have left it. A node that starts phase
  * q has at most SPC_FUZZY_MAX incomplete ones, all fuzzy barriers: spc_comm starts nothing while another
- * operation of this node is incomplete. Phases complete in order, so q - SPC_FUZZY_MAX - 1 is complete and
- * everybody has arrived at it: nobody reads lines of q - SPC_BANKS any more. The release of that phase is
- * overwritten once all have arrived at q, and before that have kept its outcome (spc_fuzzy_settle).
- * tests/models/combining_barrier.pml has the proof.
+ * operation of this node is incomplete, nor within a cycle of coordinated messages, whose phase so is complete
+ * and kept, too. Phases complete in order, so q - SPC_FUZZY_MAX - 1 is complete and everybody has arrived at it:
+ * nobody reads lines of q - SPC_BANKS any more. The release of that phase is overwritten once all have arrived
+ * at q, and before that have kept its outcome (spc_fuzzy_settle). tests/models/combining_barrier.pml has the
+ * proof.
  *
  * Values longer than a line (SPC_LINE_VALUE_BYTES) lie in the node's scratch, in two halves used in turn: a
  * node writes a half again only after its use of the other half is complete, when everybody has arrived there
@@ -55,8 +56,10 @@ typedef enum spc_operation {
     SPC_OPERATION_NONE,
     SPC_OPERATION_BARRIER,
     SPC_OPERATION_FUZZY,
+    SPC_OPERATION_COORDINATED, /* the first receive of a cycle of coordinated messages */
     SPC_OPERATION_REDUCE, /* everybody gets the combined value */
     SPC_OPERATION_GATHER, /* everybody may read everybody's bytes, of any length up to the scratch */
+    SPC_OPERATION_SPLIT,  /* the same, of those who divide a communicator */
     SPC_OPERATION_COUNT
 } spc_operation_t;
 
@@ -118,7 +121,9 @@ typedef struct spc_reduce_options {
     uint32_t rank;
     uint32_t nodes; /* 65535 at most */
     uint32_t fanin; /* a power of two, or any number ≥ nodes: flat */
-    spc_event_shared_t *events; /* of all nodes, by rank */
+    spc_event_shared_t *events; /* of all nodes of the segment */
+    const uint32_t
+        *members; /* whose event belongs to which rank; NULL: the rank's own. Outlives the reducer */
     uint32_t features;
 } spc_reduce_options_t;
 

@@ -25,6 +25,11 @@ void spc_status_end(spc_status_shared_t *status, uint32_t rank, spc_node_state_t
                                                  memory_order_acquire)) {
         return;
     }
+    spc_status_news(status, events, event_count, features);
+}
+
+void spc_status_news(spc_status_shared_t *status, spc_event_shared_t *events, uint32_t event_count,
+                     uint32_t features) {
     /* Pairs with spc_status_epoch: a sleeper either sees the new epoch in its second test, or is woken here. */
     atomic_fetch_add_explicit(&status->epoch, 1, memory_order_seq_cst);
     for (uint32_t i = 0; i < event_count; i++) {

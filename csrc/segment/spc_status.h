@@ -34,7 +34,7 @@ typedef struct spc_status_line_shared {
 } spc_status_line_shared_t;
 
 typedef struct spc_status_shared {
-    _Atomic uint32_t epoch; /* how many nodes have ended */
+    _Atomic uint32_t epoch; /* how many nodes have ended, or left a communicator */
     uint32_t nodes; /* written once, at creation */
     unsigned char padding[SPC_CACHE_LINE - 8];
     spc_status_line_shared_t line[]; /* a line a node */
@@ -53,6 +53,10 @@ void spc_status_set_live(spc_status_shared_t *status, uint32_t rank, int32_t pro
  * Wakes everybody: `events` is the array of all events. */
 void spc_status_end(spc_status_shared_t *status, uint32_t rank, spc_node_state_t state, int32_t reason,
                     spc_event_shared_t *events, uint32_t event_count, uint32_t features);
+
+/* By a node that has published elsewhere that it takes part in something no more: raises the epoch, wakes everybody. */
+void spc_status_news(spc_status_shared_t *status, spc_event_shared_t *events, uint32_t event_count,
+                     uint32_t features);
 
 /* By the agent, after spc_status_end: the process is no more, so nothing is in use by it. Wakes those who need room. */
 void spc_status_set_gone(spc_status_shared_t *status, uint32_t rank, spc_event_shared_t *events,

@@ -6,33 +6,25 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.long cimport PyLong_AsLongAndOverflow
 from libc.stdint cimport int32_t
 
+from spcomm._core.destination cimport RankSet
 from spcomm._core.handle cimport Handle
-from spcomm._core.libspc cimport SPC_ANY_SOURCE, SPC_ANY_TAG, SPC_TAG_MAX
-
-from operator import index
+from spcomm._core.integers cimport as_int
+from spcomm._core.libspc cimport (
+    SPC_ANY_SOURCE,
+    SPC_ANY_TAG,
+    SPC_TAG_MAX,
+    spcomm_destination_count,
+    spcomm_destination_from,
+    spcomm_destination_to_ranks,
+)
 
 from spcomm._core import errors, names
-
-cdef extern from "Python.h":
-    bint PyIndex_Check(object value) noexcept
 
 cdef object ANY = names.ANY
 cdef object ALL = names.ALL
 cdef object OTHERS = names.OTHERS
 cdef object PROC_NULL = names.PROC_NULL
 cdef object Constant = names.Constant
-
-
-cdef object as_int(object value):
-    """An exact int from anything that is one (NumPy's, IntEnum), else None. A bool is no rank or tag."""
-    if type(value) is int:
-        return value
-    if type(value) is bool or not PyIndex_Check(value):
-        return None
-    try:
-        return index(value) + 0  # an IntEnum is its own index
-    except TypeError:
-        return None  # an array of several elements
 
 
 cdef object constant_from(object number):
@@ -65,6 +57,8 @@ cdef object find_targets(Handle handle, object dest, Targets *targets, str call)
     if dest is PROC_NULL:
         targets.count = 0
         return None
+    if isinstance(dest, RankSet):
+        return find_set(handle, <RankSet>dest, targets, call)
     if dest is ANY:
         raise errors.bad_constant(call, "dest", dest)
     number = as_int(dest)
@@ -86,6 +80,19 @@ cdef int32_t rank_or_constant(Handle handle, object number, str call, str argume
     if constant is not None:
         raise errors.bad_constant(call, argument, constant)
     raise errors.bad_rank(call, argument, number, handle.node_count)
+
+
+cdef object find_set(Handle handle, RankSet dest, Targets *targets, str call):
+    """A Destination: its bits are the ranks, in order, each once."""
+    cdef int beyond = spcomm_destination_from(&dest.bits, handle.node_count)
+    cdef bytes kept
+    if beyond >= 0:
+        raise errors.bad_rank(call, "dest", beyond, handle.node_count)
+    targets.count = <uint32_t>spcomm_destination_count(&dest.bits)
+    kept = PyBytes_FromStringAndSize(NULL, targets.count * sizeof(int32_t))
+    targets.ranks = <int32_t *>PyBytes_AS_STRING(kept)
+    spcomm_destination_to_ranks(&dest.bits, <int32_t *>PyBytes_AS_STRING(kept), <int>targets.count)
+    return kept
 
 
 cdef object find_many(Handle handle, object dest, Targets *targets, str call):

@@ -2,8 +2,8 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, autotestdict=False, auto_pickle=False
 """Python objects as messages, in the formats of csrc/message/spc_format.h.
 
-Decided by exact type: None, bool, int (64 bits), float, str, bytes, arrays, and small tuples, lists and dicts
-of these (but not of arrays) have formats of their own; everything else, subclasses and larger ints too, goes
+Decided by exact type: None, bool, int (64 bits), float, SimTime, str, bytes, arrays, and small tuples, lists
+and dicts of these (but not of arrays) have formats of their own; everything else, subclasses and larger ints too, goes
 by pickle. So every object arrives with its exact type.
 """
 
@@ -33,13 +33,16 @@ from spcomm._core.libspc cimport (
     SPC_FORMAT_NONE,
     SPC_FORMAT_PICKLE,
     SPC_FORMAT_RAW,
+    SPC_FORMAT_SIMTIME,
     SPC_FORMAT_STR,
     SPC_FORMAT_TUPLE,
     spc_message_data,
     spc_message_data_bytes,
     spc_message_release,
     spc_message_t,
+    spcomm_simtime_t,
 )
+from spcomm._core.simtime cimport SimTime, new_simtime
 
 from pickle import dumps, loads
 
@@ -111,6 +114,11 @@ cdef object encode(object value, Encoded *encoded, object call):
         encoded.payload.format = SPC_FORMAT_BOOL
         encoded.payload.data_bytes = 1
         encoded.data[0] = value is True
+        return None
+    elif type(value) is SimTime:
+        encoded.payload.format = SPC_FORMAT_SIMTIME
+        encoded.payload.data_bytes = sizeof(spcomm_simtime_t)
+        memcpy(encoded.data, &(<SimTime>value).value, sizeof(spcomm_simtime_t))
         return None
     elif type(value) is dict or type(value) is tuple or type(value) is list:
         kept = encode_container(value, encoded)
@@ -197,6 +205,8 @@ cdef bint write_item(object item, Writer *writer) except -1:
     if item is True or item is False:
         truth = item is True
         return write_bytes(writer, SPC_FORMAT_BOOL, &truth, 1)
+    if type(item) is SimTime:
+        return write_bytes(writer, SPC_FORMAT_SIMTIME, &(<SimTime>item).value, sizeof(spcomm_simtime_t))
     if type(item) is tuple or type(item) is list or type(item) is dict:
         return write_container(item, writer)
     return False
@@ -317,9 +327,21 @@ cdef object decode_plain(spc_message_t *message, uint8_t format, const unsigned 
         return None
     if format == SPC_FORMAT_BOOL and length == 1:
         return data[0] != 0
+    if format == SPC_FORMAT_SIMTIME and length == sizeof(spcomm_simtime_t):
+        return decode_simtime(message, data)
     if format == SPC_FORMAT_TUPLE or format == SPC_FORMAT_LIST or format == SPC_FORMAT_DICT:
         return decode_container(message, format, data, length)
     raise damaged(message)
+
+
+cdef object decode_simtime(spc_message_t *message, const unsigned char *data):
+    cdef spcomm_simtime_t value
+    cdef object time
+    memcpy(&value, data, sizeof(value))
+    time = new_simtime(&value)
+    if time is None:
+        raise errors.unreadable(message.source, message.tag, "its SimTime is NaN, which Python refuses")
+    return time
 
 
 cdef object decode_bytes(const unsigned char *data, uint64_t length):

@@ -241,16 +241,16 @@ cdef class Collectives(Handle):
 
         Parameters
         ----------
-        x : int, float, complex, bool, numpy.ndarray of numbers, or a tuple of these
+        x : int, float, complex, bool, SimTime, numpy.ndarray of numbers or times, or a tuple of these
             Of the same type, and of arrays the same shape and dtype, on every node. A bool counts as int, a
-            NumPy integer as int and a numpy.float64 as float.
+            NumPy integer as int and a numpy.float64 as float. Times in an array are of `SimTime.dtype`.
 
         Returns
         -------
-        int, float, complex, numpy.ndarray or tuple
-            Of ints the exact sum, of any size. Of arrays the sum element by element, a new array of the same
-            shape and dtype (integers wrap as NumPy's do; of bool arrays the counts, int64). Of a tuple the
-            sums of its items.
+        int, float, complex, SimTime, numpy.ndarray or tuple
+            Of ints the exact sum, of any size. Of `SimTime` the sum of the times, with priorities 0. Of arrays
+            the sum element by element, a new array of the same shape and dtype (integers wrap as NumPy's do; of
+            bool arrays the counts, int64). Of a tuple the sums of its items.
 
         Raises
         ------
@@ -260,6 +260,9 @@ cdef class Collectives(Handle):
             A node has ended without calling this.
         TypeError
             x is of a type that cannot be added up so; nothing was done.
+        ValueError
+            The sum of `SimTime` is NaN, since inf and -inf are among them. Raised on all nodes, which have all
+            taken part.
         SpcommError
             The communicator is closed, or another thread of this node is inside a collective call.
 
@@ -270,7 +273,8 @@ cdef class Collectives(Handle):
         runs of that many nodes. Interrupted by Ctrl-C it stays entered: the same call goes on with the values
         given before.
 
-        Cost: numbers, and tuples up to 32 bytes, as a `barrier`; arrays go through shared memory in tiles.
+        Cost: numbers, a `SimTime` (24 bytes), and tuples up to 32 bytes, as a `barrier`; longer tuples and
+        arrays go through shared memory in tiles.
 
         SpeedesComm 2.2, GlobalSum; one exchange for several values is the paper's Net_Sum.
 
@@ -291,14 +295,15 @@ cdef class Collectives(Handle):
 
         Parameters
         ----------
-        x : int, float, bool, numpy.ndarray of real numbers, or a tuple of these
+        x : int, float, bool, SimTime, numpy.ndarray of real numbers or times, or a tuple of these
             As for `global_sum`, but not complex.
 
         Returns
         -------
-        int, float, bool, numpy.ndarray or tuple
-            Of an array the minimum element by element, a new array of the same shape and dtype; of a tuple
-            the minima of its items. NaN if any node gave NaN.
+        int, float, bool, SimTime, numpy.ndarray or tuple
+            Of `SimTime` the earliest, by time and then priorities; of equal ones that of the lowest rank. Of an
+            array the minimum element by element, a new array of the same shape and dtype; of a tuple the minima
+            of its items. NaN if any node gave NaN; but among the times of an array NaN is the latest.
 
         Raises
         ------
@@ -315,6 +320,8 @@ cdef class Collectives(Handle):
         >>> comm = spcomm.startup()
         >>> comm.global_min(comm.rank)
         0
+        >>> comm.global_min((comm.rank, 2.5, spcomm.SimTime(7, 1)))  # one exchange for all three
+        (0, 2.5, SimTime(7.0, 1))
         """
         return reduce_value(self, SPC_MIN, x, "global_min")
 
@@ -323,12 +330,12 @@ cdef class Collectives(Handle):
 
         Parameters
         ----------
-        x : int, float, bool, numpy.ndarray of real numbers, or a tuple of these
+        x : int, float, bool, SimTime, numpy.ndarray of real numbers or times, or a tuple of these
             As for `global_min`.
 
         Returns
         -------
-        int, float, bool, numpy.ndarray or tuple
+        int, float, bool, SimTime, numpy.ndarray or tuple
             As `global_min`, with the maximum. NaN if any node gave NaN.
 
         Raises

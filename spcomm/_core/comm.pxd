@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 from libc.stdint cimport int32_t, int64_t
 
-from spcomm._core.messages cimport Messages
+from spcomm._core.coordinated cimport Coordinated
 
 
-cdef class Comm(Messages):
+cdef class Comm(Coordinated):
     cdef int64_t start_ns
     cdef int32_t group

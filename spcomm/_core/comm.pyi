@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: MIT
 from collections.abc import Sequence
-from typing import Any, Self, SupportsFloat
+from types import TracebackType
+from typing import Any, Self, SupportsFloat, SupportsIndex
 
 import numpy as np
 from typing_extensions import disjoint_base
 
 from spcomm._core.collectives import FuzzyBarrier as FuzzyBarrier
-from spcomm._core.messages import Messages
+from spcomm._core.coordinated import Coordinated
+from spcomm._core.handle import Part
 from spcomm._core.names import Message as Message
 from spcomm._core.names import NodeLayout as NodeLayout
 
 current: Comm | None
 
 @disjoint_base
-class Comm(Messages):
-    def __new__(cls, descriptor: int = ..., rank: int = ..., group_id: int = 0) -> Self: ...
+class Comm(Coordinated):
+    def __new__(cls, descriptor: int | Part = ..., rank: int | None = ..., group_id: int = 0) -> Self: ...
     @property
     def rank(self) -> int: ...
     @property
@@ -27,6 +29,13 @@ class Comm(Messages):
     def group_id(self) -> int: ...
     @property
     def layout(self) -> tuple[NodeLayout, ...]: ...
+    @property
+    def members(self) -> tuple[int, ...]: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...
+    def split(self, color: SupportsIndex | None = 0, key: SupportsIndex = 0) -> Comm | None: ...
     def time(self) -> float: ...
     def rng(self, seed: int | Sequence[int]) -> np.random.Generator: ...
     def close(self, timeout: SupportsFloat | None = 10.0) -> None: ...

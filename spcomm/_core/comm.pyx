@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: MIT
 # cython: autotestdict=False, auto_pickle=False
-"""The class `Comm`: a node's view of its run. Its calls are in messages.pyx and collectives.pyx."""
+"""The class `Comm`: a node's view of its run. Its calls are in messages.pyx, coordinated.pyx and collectives.pyx."""
 
 from libc.stdint cimport int64_t
 
-from spcomm._core.handle cimport deadline_of, fail, timeout_to_ns
+from spcomm._core.handle cimport Part, deadline_of, fail, timeout_to_ns
 from spcomm._core.libspc cimport (
     SPC_ECLOSED,
     SPC_EFORKED,
+    SPC_ELIMIT,
+    SPC_ENOMEM,
+    SPC_NO_DEADLINE,
     SPC_OK,
     spc_clock_now_ns,
     spc_comm_close,
     spc_comm_config,
+    spc_comm_rank_in_run,
+    spc_comm_split,
     spc_comm_usable,
 )
 
@@ -28,11 +33,14 @@ NodeLayout = names.NodeLayout
 current = None  # what startup() returns; here, because this module cannot be reloaded
 
 
-cdef class Comm(Messages):
+cdef class Comm(Coordinated):
     """A node's view of its run: who it is, and all that it can do together with the other nodes.
 
-    `spcomm.startup` makes it; there is one per process. Any thread may call any method at any time, except
-    that collective calls (barriers and reductions) of one node come one after another.
+    `spcomm.startup` makes that of the whole run, of which there is one per process; `split` makes those of some of
+    the nodes. Any thread may call any method at any time, except that collective calls (barriers and reductions) of
+    one node on one communicator come one after another.
+
+    As a context manager it is closed at the end of the block.
 
     Attributes
     ----------
@@ -54,7 +62,20 @@ cdef class Comm(Messages):
         self.group = group_id
 
     def __repr__(self):
-        return f"<Comm: node {self.rank_number} of {self.node_count}>"
+        whole = "" if self.parent is None else f" (node {self.members[self.rank_number]} of the run)"
+        return f"<Comm: node {self.rank_number} of {self.node_count}{whole}>"
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, traceback):
+        if kind is None:
+            self.close()
+            return
+        try:
+            self.close(timeout=0)  # the block's own error is what counts
+        except errors.WaitTimeoutError:
+            pass
 
     def __reduce__(self):
         raise TypeError("a Comm cannot be pickled or sent: every node has its own, from spcomm.startup()")
@@ -72,7 +93,7 @@ cdef class Comm(Messages):
     @property
     def local_rank(self):
         """This node's number within its box, an int from 0 (SpeedesComm 3.3, local node id)."""
-        return self.rank_number
+        return self.members[self.rank_number]
 
     @property
     def box(self):
@@ -94,7 +115,83 @@ cdef class Comm(Messages):
         >>> spcomm.startup().layout[0]
         NodeLayout(rank=0, box=0, local_rank=0, local_zero=0)
         """
-        return tuple([NodeLayout(rank, 0, rank, 0) for rank in range(self.node_count)])
+        return tuple([NodeLayout(rank, 0, member, 0) for rank, member in enumerate(self.members)])
+
+    @property
+    def members(self):
+        """Which nodes of the run take part: a tuple of their ranks there, by rank here.
+
+        Examples
+        --------
+        >>> import spcomm
+        >>> comm = spcomm.startup()
+        >>> comm.members == tuple(range(comm.size))
+        True
+        """
+        return tuple([spc_comm_rank_in_run(self.core, rank) for rank in range(self.node_count)])
+
+    def split(self, color=0, key=0):
+        """Divide the nodes: those that give the same color get a communicator of their own.
+
+        Parameters
+        ----------
+        color : int or None, optional
+            Which part this node goes to, 0 or more. None: to no part.
+        key : int, optional
+            Ranks in the part follow the keys; of equal keys, the ranks here.
+
+        Returns
+        -------
+        Comm or None
+            The communicator of the part, with ranks from 0. None for a node that gave None.
+
+        Raises
+        ------
+        MismatchError
+            Another node called something else. Raised on all nodes.
+        NodeLostError
+            A node has ended without calling this.
+        TypeError, ValueError
+            `color` or `key` is no int, or too large.
+        SpcommError
+            The shared memory has no room for another communicator (``--arena``); or this node has taken part in
+            16,383 splits, the most there may be in a run; or as for `barrier`.
+
+        Notes
+        -----
+        Waits until all nodes have called it: one collective operation, two where nodes have split differently before,
+        and one message to each member. All operations of a `Comm` are there, and those of different communicators
+        never meet: neither messages, with `ANY` or not, nor barriers. Memory: about 10 KiB a member in the arena of the
+        part's node 0, until all members have closed and dropped it.
+
+        The part lives until its `close`, the end of its ``with`` block, or the end of the program. Who waits for a
+        node that has closed it gets `NodeLostError`; what was sent to it and not received is dropped.
+
+        SpeedesComm 2.1 separates groups when they start; this does it within a run.
+
+        Examples
+        --------
+        >>> import spcomm
+        >>> comm = spcomm.startup()
+        >>> with comm.split(comm.rank % 2) as half:
+        ...     members = half.global_sum(1)
+        >>> members == (comm.size + 1 - comm.rank % 2) // 2
+        True
+        """
+        cdef Part part = Part.__new__(Part)
+        cdef int64_t color_number = -1 if color is None else split_number("color", color)
+        cdef int64_t key_number = split_number("key", key)
+        cdef int status
+        if color is not None and color_number < 0:
+            raise errors.bad_color(color)
+        part.parent = self
+        with nogil:
+            status = spc_comm_split(self.core, color_number, key_number, SPC_NO_DEADLINE, &part.core)
+        if status == SPC_ENOMEM or status == SPC_ELIMIT:
+            raise errors.cannot_split(color, status == SPC_ELIMIT)
+        if status != SPC_OK:
+            fail(self, status, f"split(color={color}, key={key})")
+        return None if part.core == NULL else Comm(part, None, self.group)
 
     def time(self):
         """Return the seconds since the run began.
@@ -156,7 +253,7 @@ cdef class Comm(Messages):
         return np.random.default_rng(sequence)
 
     def close(self, timeout=10.0):
-        """Send what is queued, and leave the run. Done by itself at the normal end of a program.
+        """Send what is queued, and leave. Done by itself at the normal end of a program.
 
         Parameters
         ----------
@@ -174,7 +271,7 @@ cdef class Comm(Messages):
         Waits only while messages are queued that have no room. The other nodes still receive everything that
         was sent; who then waits for more of this node gets `NodeLostError`. Afterwards every other call
         raises `SpcommError`; received arrays stay valid. Closing again does nothing, nor does it in a process
-        that a node has forked.
+        that a node has forked. Closing a part of a `split` leaves the run, and other parts, as they are.
 
         SpeedesComm 2.1; the paper's unnamed 25th function.
 
@@ -192,6 +289,15 @@ cdef class Comm(Messages):
             status = spc_comm_close(self.core, deadline_of(limit))
         if status != SPC_OK and status != SPC_ECLOSED and status != SPC_EFORKED:
             fail(self, status, f"close(timeout={timeout})")
+
+
+cdef int64_t split_number(str name, object value) except? -1:
+    if isinstance(value, bool) or not hasattr(type(value), "__index__"):
+        raise errors.bad_split_type(name, value)
+    try:
+        return index(value)
+    except OverflowError:
+        raise errors.bad_split_number(name, value) from None
 
 
 def abandon(Comm comm):

@@ -198,7 +198,9 @@ def wrong_shape(source: int, tag: int, shape: "tuple[int, ...]", out: "tuple[int
 
 def not_reducible(call: str, value: object, why: str = "") -> TypeError:
     kind = f"an array of {value.dtype}" if hasattr(value, "dtype") else f"a {type(value).__name__}"
-    allowed = "int, float, bool, complex, NumPy arrays of numbers, and tuples of these"
+    allowed = (
+        "int, float, bool, complex, SimTime, NumPy arrays of numbers or of SimTime.dtype, and tuples of these"
+    )
     if isinstance(value, list):
         why = why or "for element by element, give np.array(x); for several values, tuple(x)"
     return TypeError(f"{call}(x): x cannot be {kind}{': ' + why if why else ''}. Allowed are {allowed}.")
@@ -208,6 +210,7 @@ def not_reducible(call: str, value: object, why: str = "") -> TypeError:
 
 
 _RECEIVING = ("recv", "probe", "sendrecv")
+_LIVE = 1  # then it has closed the communicator, not ended
 _STATES = {2: "finished", 3: "died"}
 
 
@@ -223,11 +226,28 @@ def _ended(reason: int) -> str:
     return f"it ended with exit code {reason}"
 
 
+def how_ended(state: int, reason: int) -> str:
+    if state == _LIVE:
+        return "has closed this communicator (or left its `with` block)"
+    return f"has died ({_ended(reason)})" if _STATES.get(state) == "died" else "has finished"
+
+
+def in_cycle(
+    call: str, rank: int, begun: "tuple[str, str, int] | None", receiving: "tuple[str, str, int] | None"
+) -> CycleError:
+    from spcomm._core import cycles
+
+    return cycles.not_allowed(call, rank, begun, receiving)
+
+
 def _lost(call: str, culprit: int, state: int, reason: int) -> NodeLostError:
     receiving = call.startswith(_RECEIVING)
     if receiving and "source=ANY" in call:
         how = _ended(reason) if _STATES.get(state) == "died" else "it has finished"
         text = f"{call}: all other nodes have ended and have sent no such message; the last is node {culprit} ({how})"
+    elif state == _LIVE:
+        need = "and no such message is left" if receiving else "but all its nodes must call this"
+        text = f"{call}: node {culprit} has closed this communicator (or left its `with` block), {need}"
     elif _STATES.get(state) == "died":
         need = "its message cannot come any more" if receiving else "this call cannot complete without it"
         text = f"{call}: node {culprit} has died ({_ended(reason)}); {need}"
@@ -244,6 +264,15 @@ def failure(
     name: str, message: str, call: str, rank: int, size: int, culprit: int, state: int, reason: int
 ) -> Exception:
     """The exception for a status of the core. MismatchError, MemoryError and OSError are made elsewhere."""
+    if call.startswith("coordinated_"):
+        from spcomm._core import cycles
+
+        if name in ("SPC_ELOST", "SPC_EFINISHED"):
+            return cycles.lost(call, culprit, state, reason)
+        if name == "SPC_ETIMEDOUT":
+            return cycles.timed_out(call, rank)
+        if name == "SPC_EBUSY":
+            return cycles.busy(call, rank)
     if name in ("SPC_ELOST", "SPC_EFINISHED"):
         return _lost(call, culprit, state, reason)
     if name == "SPC_ETIMEDOUT":
@@ -267,7 +296,7 @@ def failure(
         )
     if name == "SPC_ECLOSED":
         return SpcommError(
-            f"{call}: node {rank} has called close(), after which nothing can be sent or received"
+            f"{call}: node {rank} has closed this communicator, after which nothing can be sent or received in it"
         )
     if name == "SPC_EFORKED":
         advice = "Let the node itself communicate, and pass results to it by other means"
@@ -287,41 +316,6 @@ def failure(
 # ---- mismatches
 
 
-_KINDS = {
-    1: "an int",
-    2: "a float",
-    3: "a bool",
-    4: "an array",
-    5: "a tuple",
-    6: "a complex",
-    7: "a NumPy scalar",
-}
-_TYPES = "int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64".split()
-_OPERATORS = ("global_sum", "global_min", "global_max")
-
-
-def _type_name(number: int, char: int) -> str:
-    if char:
-        import numpy as np
-
-        return np.dtype(chr(char)).name
-    return _TYPES[number - 3] if 3 <= number < 3 + len(_TYPES) else "numbers"
-
-
-def _worded(signature: "tuple[int, ...]") -> str:
-    operation, operator, number, _fields, length, layout, char = signature
-    if operation == 1:
-        return "barrier()"
-    if operation == 2:
-        return "fuzzy_barrier()"
-    name = _OPERATORS[operator] if operator < len(_OPERATORS) else "a collective operation"
-    kind = layout >> 56
-    text = f"{name}() of {_KINDS.get(kind, 'a value')}"
-    if kind in (4, 7):
-        text += f" of {_type_name(number, char)}"
-    return text + (f", {length} bytes" if kind in (4, 5) else "")
-
-
 def ranks_text(ranks: "list[int]") -> str:
     """`node 3`, `nodes 0-2, 5`."""
     runs: list[list[int]] = []
@@ -336,23 +330,38 @@ def ranks_text(ranks: "list[int]") -> str:
 
 def mismatch(call: str, rank: int, called: "dict[int, tuple[int, ...]]") -> MismatchError:
     """`called`: what each node called, as (operation, operator, type, fields, length, layout, char)."""
-    groups: dict[tuple[int, ...], list[int]] = {}
-    for node, signature in called.items():
-        groups.setdefault(signature, []).append(node)
-    advice = (
-        "All nodes must call the same operations in the same order, with values of the same type and shape."
-    )
-    if len(groups) < 2:
-        other = _worded(*groups) if groups else "another operation"
-        return MismatchError(
-            f"{call}: node {rank} has left {other} before its end. Finish that first, by the same call again."
+    from spcomm._core.mismatch import text  # late: it needs the compiled modules, the launcher does not
+
+    return MismatchError(text(call, rank, called))
+
+
+# ---- split
+
+
+def bad_color(color: object) -> ValueError:
+    return ValueError(f"split(color={shown(color)}): a color is an int, 0 or more, or None (to no part)")
+
+
+def bad_split_type(name: str, value: object) -> TypeError:
+    allowed = "an int, 0 or more, or None" if name == "color" else "an int"
+    return TypeError(f"split({name}={shown(value)}): a {name} is {allowed}, not a {type(value).__name__}")
+
+
+def bad_split_number(name: str, value: object) -> ValueError:
+    return ValueError(f"split({name}={shown(value)}): a {name} has at most 63 bits")
+
+
+def cannot_split(color: object, too_many: bool) -> SpcommError:
+    if too_many:
+        reason = (
+            "this run has made 16383 communicators, the most there may be; keep those that are used again"
         )
-    texts = [_worded(signature) for signature in groups]
-    lines = []
-    for text, nodes in zip(texts, groups.values(), strict=True):
-        again = " (of another shape, or made of other types)" if texts.count(text) > 1 else ""
-        lines.append(f"  {ranks_text(nodes)}: {text}{again}")
-    return MismatchError("\n".join([f"{call}: the nodes called different operations:", *lines, advice]))
+    else:
+        reason = (
+            "the arena of the part's node 0 has no room for another communicator; close those that are not used any "
+            "more, drop arrays that were received and are kept, or start with a larger --arena"
+        )
+    return SpcommError(f"split(color={shown(color)}): {reason}")
 
 
 # ---- startup

@@ -13,15 +13,26 @@ from spcomm._core.libspc cimport (
 )
 
 
+cdef class Part:
+    """A communicator that a split has made, on its way to the object that will own it."""
+    cdef spc_comm_t *core
+    cdef Handle parent
+
+
 cdef class Handle:
     cdef spc_comm_t *core         # never NULL in an object that was made; closed, it refuses
     cdef int32_t rank_number
     cdef int32_t node_count
     cdef int32_t *everyone        # 0 .. size - 1
     cdef int32_t *the_others      # the same without rank
+    cdef Handle parent            # what it was split from; it outlives this one
     cdef object pending           # a reduction that was left in the middle, to be resumed
     cdef object interruption      # the exception that a signal handler raised while this node waited
+    cdef object cycle_begun       # where the cycle of coordinated messages began by a send: (call, file, line)
+    cdef object cycle_receiving   # the same of its first receive
     cdef bint abandoned           # its end is not to be announced
+    cdef void *fork               # a spc_fork_t, where startup() has forked the nodes
+    cdef object forked            # keeps it
     cdef object __weakref__
 
 

@@ -8,6 +8,7 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 
 from spcomm._core.libspc cimport (
+    SPC_ECYCLE,
     SPC_EINTERRUPTED,
     SPC_EMISMATCH,
     SPC_ENOMEM,
@@ -18,9 +19,11 @@ from spcomm._core.libspc cimport (
     spc_comm_destroy,
     spc_comm_mismatch,
     spc_comm_options_t,
+    spc_comm_rank,
     spc_comm_size,
     spc_error_message,
     spc_error_name,
+    spc_fork_check,
     spc_signature_t,
 )
 
@@ -41,12 +44,20 @@ cdef int check_signals(void *argument) noexcept with gil:
     Only the main thread runs signal handlers, so one place to keep its exception is enough.
     """
     cdef Handle handle = <Handle>argument
+    spc_fork_check(handle.fork)
     try:
         PyErr_CheckSignals()
     except BaseException as error:
         handle.interruption = error
         return 1
     return 0
+
+
+cdef Handle first_of(Handle handle):
+    """The communicator of the whole run, which has the signals."""
+    while handle.parent is not None:
+        handle = handle.parent
+    return handle
 
 
 cdef class Handle:
@@ -61,19 +72,13 @@ cdef class Handle:
     """
 
     def __cinit__(self, descriptor=None, rank=None, *_more, **_named):
-        cdef spc_comm_options_t options
-        cdef int status
-        if descriptor is None or rank is None:
+        if isinstance(descriptor, Part):
+            adopt(self, descriptor)
+        elif descriptor is None or rank is None:
             raise TypeError(f"{type(self).__name__}(): a node gets its own from spcomm.startup()")
-        options.descriptor = descriptor
-        options.rank = rank
-        options.check = check_signals
-        options.check_argument = <void *>self
-        status = spc_comm_create(&options, &self.core)
-        if status != SPC_OK:
-            self.core = NULL
-            raise_status(self, status, f"startup() as node {rank}", -1, 0, 0)
-        self.rank_number = rank
+        else:
+            join(self, descriptor, rank)
+        self.rank_number = <int32_t>spc_comm_rank(self.core)
         self.node_count = <int32_t>spc_comm_size(self.core)
         make_lists(self)
 
@@ -84,6 +89,33 @@ cdef class Handle:
             spc_comm_close(self.core, 0)
             spc_comm_destroy(self.core)
         free(self.everyone)
+
+
+cdef class Part:
+    def __dealloc__(self):
+        if self.core != NULL:  # nobody has taken it
+            spc_comm_close(self.core, 0)
+            spc_comm_destroy(self.core)
+
+
+cdef int join(Handle self, object descriptor, object rank) except -1:
+    cdef spc_comm_options_t options
+    cdef int status
+    options.descriptor = descriptor
+    options.rank = rank
+    options.check = check_signals
+    options.check_argument = <void *>self
+    status = spc_comm_create(&options, &self.core)
+    if status != SPC_OK:
+        self.core = NULL
+        raise_status(self, status, f"startup() as node {rank}", -1, 0, 0)
+    return 0
+
+
+cdef int adopt(Handle self, Part part) except -1:
+    self.core, part.core = part.core, NULL
+    self.parent = part.parent
+    return 0
 
 
 cdef int make_lists(Handle self) except -1:
@@ -122,6 +154,7 @@ cdef int raise_status(Handle handle, int status, object call, int32_t culprit, i
     cdef int number = errno
     cdef object interruption
     if status == SPC_EINTERRUPTED:
+        handle = first_of(handle)
         interruption, handle.interruption = handle.interruption, None
         raise interruption
     if status == SPC_ENOMEM:
@@ -132,6 +165,8 @@ cdef int raise_status(Handle handle, int status, object call, int32_t culprit, i
         raise OSError(number, f"{call}: {os.strerror(number)}")
     if status == SPC_EMISMATCH:
         raise errors.mismatch(call, handle.rank_number, called(handle))
+    if status == SPC_ECYCLE:
+        raise errors.in_cycle(call, handle.rank_number, handle.cycle_begun, handle.cycle_receiving)
     raise errors.failure(
         spc_error_name(status).decode(),
         spc_error_message(status).decode(),

@@ -17,7 +17,9 @@ cdef extern from "base/spc_error.h" nogil:
         SPC_EMISMATCH
         SPC_ECLOSED
         SPC_EFORKED
+        SPC_ELIMIT
         SPC_EWIDE
+        SPC_ECYCLE
     const char *spc_error_name(int status)
     const char *spc_error_message(int status)
 
@@ -161,8 +163,10 @@ cdef extern from "reduce/spc_ops.h" nogil:
 cdef extern from "reduce/spc_reduce.h" nogil:
     enum:
         SPC_OPERATION_BARRIER
+        SPC_OPERATION_COORDINATED
         SPC_OPERATION_REDUCE
         SPC_OPERATION_GATHER
+        SPC_OPERATION_SPLIT
     ctypedef struct spc_signature_t:
         uint64_t length_bytes
         uint64_t layout
@@ -193,7 +197,11 @@ cdef extern from "spc_comm.h" nogil:
     int spc_comm_create(const spc_comm_options_t *options, spc_comm_t **comm)
     int spc_comm_close(spc_comm_t *comm, uint64_t deadline_ns)
     void spc_comm_destroy(spc_comm_t *comm)
+    int spc_comm_split(spc_comm_t *comm, int64_t color, int64_t key, uint64_t deadline_ns, spc_comm_t **part)
+    uint32_t spc_comm_rank(const spc_comm_t *comm)
     uint32_t spc_comm_size(const spc_comm_t *comm)
+    uint32_t spc_comm_rank_in_run(const spc_comm_t *comm, uint32_t rank)
+    uint64_t spc_comm_scratch_bytes(const spc_comm_t *comm)
     const spc_config_t *spc_comm_config(const spc_comm_t *comm)
     int32_t spc_comm_culprit(const spc_comm_t *comm, spc_node_state_t *state, int32_t *reason)
     int spc_comm_usable(const spc_comm_t *comm)
@@ -228,3 +236,87 @@ cdef extern from "spc_comm.h" nogil:
     int spc_comm_fuzzy_enter(spc_comm_t *comm, uint64_t *phase)
     int spc_comm_fuzzy_done(spc_comm_t *comm, uint64_t phase)
     int spc_comm_fuzzy_wait(spc_comm_t *comm, uint64_t phase, uint64_t deadline_ns)
+
+
+# ---- times and destinations
+
+cdef extern from "spcomm/simtime.h" nogil:
+    ctypedef struct spcomm_simtime_t:
+        double time
+        int32_t priority[4]
+    spcomm_simtime_t spcomm_simtime_from(double time)
+    int spcomm_simtime_compare(spcomm_simtime_t left, spcomm_simtime_t right)
+
+
+cdef extern from "spcomm/destination.h" nogil:
+    enum:
+        SPCOMM_DESTINATION_RANKS
+    ctypedef struct spcomm_destination_t:
+        uint64_t words[16]
+    void spcomm_destination_clear(spcomm_destination_t *destination)
+    int spcomm_destination_set(spcomm_destination_t *destination, int rank)
+    int spcomm_destination_reset(spcomm_destination_t *destination, int rank)
+    bint spcomm_destination_contains(const spcomm_destination_t *destination, int rank)
+    int spcomm_destination_count(const spcomm_destination_t *destination)
+    bint spcomm_destination_equal(const spcomm_destination_t *left, const spcomm_destination_t *right)
+    int spcomm_destination_from(const spcomm_destination_t *destination, int rank)
+    int spcomm_destination_next(spcomm_destination_t *destination)
+    int spcomm_destination_first(spcomm_destination_t *destination)
+    int spcomm_destination_to_ranks(const spcomm_destination_t *destination, int32_t *ranks, int room)
+
+
+cdef extern from "message/spc_format.h" nogil:
+    enum:
+        SPC_FORMAT_SIMTIME
+
+
+cdef extern from "reduce/spc_ops.h" nogil:
+    enum:
+        SPC_TYPE_SIMTIME
+    int spc_ops_combine(int op, const spc_field_t *fields, uint32_t field_count, void *left,
+                        const void *right)
+
+
+cdef extern from "reduce/spc_reduce.h" nogil:
+    enum:
+        SPC_OPERATION_FUZZY
+
+
+cdef extern from "agent/spc_fork.h" nogil:
+    ctypedef struct spc_fork_t:
+        pass
+    ctypedef struct spc_fork_options_t:
+        int descriptor
+        uint32_t nodes
+        double grace_s
+    uint32_t spc_fork_other_threads()
+    int spc_fork_nodes(const spc_fork_options_t *options, spc_fork_t **fork, uint32_t *rank)
+    int spc_fork_check(void *fork)
+    int spc_fork_wait(spc_fork_t *fork, int own_code, int *exit_code)
+    int spc_fork_wait_at_exit(spc_fork_t *fork)
+    int spc_fork_report_descriptor(const spc_fork_t *fork)
+
+
+cdef extern from "agent/spc_infile.h" nogil:
+    enum:
+        SPC_INFILE_SERVER_BYTES
+        SPC_INFILE_MESSAGE_BYTES
+    ctypedef struct spc_infile_t:
+        int32_t local_nodes
+        int32_t total_nodes
+        int32_t group_id
+        char *server
+    int spc_infile_read(const char *path, spc_infile_t *infile, char *message, uint64_t message_bytes)
+
+
+cdef extern from "<stdbool.h>" nogil:
+    ctypedef bint spc_bool "bool"
+
+
+cdef extern from "spc_comm.h" nogil:  # coordinated messages
+    int spc_comm_coordinated_send(spc_comm_t *comm, const int32_t *destinations, uint32_t destination_count,
+                                  const spc_payload_t *payload, uint64_t deadline_ns)
+    int spc_comm_coordinated_try_send(spc_comm_t *comm, const int32_t *destinations, uint32_t destination_count,
+                                      const spc_payload_t *payload)
+    int spc_comm_coordinated_recv(spc_comm_t *comm, uint64_t deadline_ns, spc_message_t *message, spc_bool *over)
+    int spc_comm_coordinated_poll(spc_comm_t *comm, spc_message_t *message, spc_bool *over)

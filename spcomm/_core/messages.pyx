@@ -36,9 +36,9 @@ cdef class Messages(Collectives):
         Parameters
         ----------
         obj : object
-            Anything that can be pickled. None, bool, int, float, str, bytes, tuples of these and NumPy arrays
-            go without pickle. It is copied: it may be changed as soon as the call returns.
-        dest : int, iterable of ints, ALL, OTHERS or PROC_NULL
+            Anything that can be pickled. None, bool, int, float, `SimTime`, str, bytes, tuples of these and NumPy
+            arrays go without pickle. It is copied: it may be changed as soon as the call returns.
+        dest : int, iterable of ints, Destination, ALL, OTHERS or PROC_NULL
             The receiver's rank, 0 to ``size - 1``. Of several, each node gets the message once, however often
             it is named. `ALL` is every node, this one too; `OTHERS` every node but this one; `PROC_NULL`
             nobody.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # cython: boundscheck=False, wraparound=False, cdivision=True, autotestdict=False, auto_pickle=False
-"""Reductions: numbers, tuples of them, and arrays that the core can combine where they lie, in one operation.
+"""Reductions: numbers, times, tuples of them, and arrays that the core can combine where they lie, in one operation.
 
 All else is for stepwise.pyx. Both describe equal values by equal signatures: which way a node takes is its
 own affair.
@@ -11,7 +11,7 @@ from cpython.float cimport PyFloat_AS_DOUBLE
 from cpython.long cimport PyLong_AsLongLongAndOverflow
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t, uint32_t, uint64_t
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from spcomm._core.handle cimport Handle, fail
 from spcomm._core.libspc cimport (
@@ -20,22 +20,28 @@ from spcomm._core.libspc cimport (
     SPC_FIELDS_MAX,
     SPC_NO_DEADLINE,
     SPC_OK,
+    SPC_SUM,
     SPC_TYPE_FLOAT64,
     SPC_TYPE_INT,
     SPC_TYPE_NONE,
+    SPC_TYPE_SIMTIME,
     SPC_TYPE_WIDE,
     spc_comm_collective,
     spc_comm_collective_poll,
-    spc_comm_config,
+    spc_comm_scratch_bytes,
     spc_field_t,
     spc_signature_t,
+    spcomm_simtime_t,
 )
+from spcomm._core.simtime cimport SimTime
 from spcomm._core.stepwise cimport (
     ARRAY,
     FLOAT,
     INT,
+    SIMTIME,
     TUPLE,
     Reduction,
+    as_simtime,
     core_type,
     layout_of,
     mix,
@@ -55,9 +61,11 @@ cdef extern from *:
 
 cdef enum:
     OPERATORS = 3
+    WORDS_MAX = 3  # of 8 bytes, for an item of a tuple
 
 cdef spc_signature_t int_signature[OPERATORS]
 cdef spc_signature_t float_signature[OPERATORS]
+cdef spc_signature_t time_signature[OPERATORS]
 
 
 cdef void prepare_signatures() noexcept:
@@ -65,6 +73,8 @@ cdef void prepare_signatures() noexcept:
     for op in range(OPERATORS):
         set_signature(&int_signature[op], op, SPC_TYPE_INT, 1, 8, layout_of(INT, mix(0, INT), 0))
         set_signature(&float_signature[op], op, SPC_TYPE_FLOAT64, 1, 8, layout_of(FLOAT, mix(0, FLOAT), 0))
+        set_signature(&time_signature[op], op, SPC_TYPE_SIMTIME, 1, sizeof(spcomm_simtime_t),
+                      layout_of(SIMTIME, mix(0, SIMTIME), 0))
 
 
 prepare_signatures()
@@ -106,6 +116,8 @@ cdef object reduce_value(Handle handle, int op, object value, str name):
         if status != SPC_OK:
             fail(handle, status, f"{name}()")
         return number
+    if type(value) is SimTime:
+        return reduce_time(handle, op, <SimTime>value, name)
     if cnp.PyArray_CheckExact(value) and is_direct(handle, <cnp.ndarray>value):
         return reduce_direct(handle, op, <cnp.ndarray>value, name)
     if type(value) is tuple and 0 < len(<tuple>value) <= SPC_FIELDS_MAX:
@@ -113,45 +125,107 @@ cdef object reduce_value(Handle handle, int op, object value, str name):
     return Reduction(handle, op, value, name, False).run()
 
 
-cdef object reduce_tuple(Handle handle, int op, tuple values, str name):
-    """Numbers in one step; a tuple with anything else in it is for Reduction, with the same signature."""
-    cdef spc_field_t fields[SPC_FIELDS_MAX]
-    cdef int64_t numbers[SPC_FIELDS_MAX]
-    cdef spc_signature_t signature
-    cdef uint32_t count = <uint32_t>len(values)
-    cdef uint64_t hash = mix(mix(0, TUPLE), count)
-    cdef double real
-    cdef uint32_t i
-    cdef int overflow = 0
+cdef spcomm_simtime_t operand(int op, SimTime time) noexcept:
+    """A sum has no priorities; in a run of one node nobody adds, so they are taken away here."""
+    cdef spcomm_simtime_t value = time.value
+    if op == SPC_SUM:
+        memset(value.priority, 0, sizeof(value.priority))
+    return value
+
+
+cdef object reduce_time(Handle handle, int op, SimTime time, str name):
+    cdef spcomm_simtime_t value = operand(op, time)
+    cdef spc_field_t field
     cdef int status
-    for i in range(count):
-        fields[i].count = 1
-        if type(values[i]) is float:
-            fields[i].type = SPC_TYPE_FLOAT64
-            real = PyFloat_AS_DOUBLE(values[i])
-            memcpy(&numbers[i], &real, 8)
-            hash = mix(hash, FLOAT)
-        elif type(values[i]) is int:
-            numbers[i] = PyLong_AsLongLongAndOverflow(values[i], &overflow)
-            fields[i].type = SPC_TYPE_INT if overflow == 0 else SPC_TYPE_WIDE
-            hash = mix(hash, INT)
-        else:
-            return Reduction(handle, op, values, name, False).run()
-    set_signature(&signature, op, SPC_TYPE_INT if fields[0].type == SPC_TYPE_WIDE else fields[0].type, count,
-                  8 * count, layout_of(TUPLE, hash, 0))
-    status = combine(handle, &signature, fields, numbers, 8 * count, numbers)
-    if status == SPC_EWIDE:
-        return Reduction(handle, op, values, name, True).run()
+    field.type, field.count = SPC_TYPE_SIMTIME, 1
+    status = combine(handle, &time_signature[op], &field, &value, sizeof(value), &value)
     if status != SPC_OK:
         fail(handle, status, f"{name}()")
-    return tuple([as_number(fields[i].type, &numbers[i]) for i in range(count)])
+    return as_simtime(&value, name)
 
 
-cdef object as_number(uint32_t core, const int64_t *number):
+cdef struct Values:
+    # A tuple: its fields, what they hash to, and their values one behind the other, `words` of 8 bytes.
+    spc_field_t fields[SPC_FIELDS_MAX]
+    int64_t memory[SPC_FIELDS_MAX * WORDS_MAX]
+    uint32_t count
+    uint32_t words
+    uint64_t hash
+
+
+cdef bint add_value(Values *values, int op, object item) except -1:
+    """Append an item; False: it is nothing for here."""
+    cdef spc_field_t *field = &values.fields[values.count]
+    cdef int64_t *place = &values.memory[values.words]
+    cdef spcomm_simtime_t time
+    cdef double real
+    cdef int overflow = 0
+    field.count = 1
+    if type(item) is float:
+        field.type = SPC_TYPE_FLOAT64
+        real = PyFloat_AS_DOUBLE(item)
+        memcpy(place, &real, 8)
+        values.hash = mix(values.hash, FLOAT)
+    elif type(item) is int:
+        place[0] = PyLong_AsLongLongAndOverflow(item, &overflow)
+        field.type = SPC_TYPE_INT if overflow == 0 else SPC_TYPE_WIDE
+        values.hash = mix(values.hash, INT)
+    elif type(item) is SimTime:
+        field.type = SPC_TYPE_SIMTIME
+        time = operand(op, <SimTime>item)
+        memcpy(place, &time, sizeof(time))
+        values.hash = mix(values.hash, SIMTIME)
+    else:
+        return False
+    values.count += 1
+    values.words += words_of(field.type)
+    return True
+
+
+cdef uint32_t words_of(uint32_t core) noexcept:
+    return sizeof(spcomm_simtime_t) // 8 if core == SPC_TYPE_SIMTIME else 1
+
+
+cdef object reduce_tuple(Handle handle, int op, tuple items, str name):
+    """Numbers and times in one step; a tuple with anything else is for Reduction, with the same signature."""
+    cdef Values values
+    cdef spc_signature_t signature
+    cdef uint64_t length
+    cdef uint32_t first
+    cdef int status
+    values.count = values.words = 0
+    values.hash = mix(mix(0, TUPLE), len(items))
+    for item in items:
+        if not add_value(&values, op, item):
+            return Reduction(handle, op, items, name, False).run()
+    length = 8 * values.words
+    first = SPC_TYPE_INT if values.fields[0].type == SPC_TYPE_WIDE else values.fields[0].type
+    set_signature(&signature, op, first, values.count, length, layout_of(TUPLE, values.hash, 0))
+    status = combine(handle, &signature, values.fields, values.memory, length, values.memory)
+    if status == SPC_EWIDE:
+        return Reduction(handle, op, items, name, True).run()
+    if status != SPC_OK:
+        fail(handle, status, f"{name}()")
+    return results_of(&values, name)
+
+
+cdef tuple results_of(Values *values, str name):
+    cdef list results = []
+    cdef const int64_t *at = values.memory
+    cdef uint32_t i
+    for i in range(values.count):
+        results.append(result_of(values.fields[i].type, at, name))
+        at += words_of(values.fields[i].type)
+    return tuple(results)
+
+
+cdef object result_of(uint32_t core, const int64_t *at, str name):
     cdef double real
     if core == SPC_TYPE_INT:
-        return number[0]
-    memcpy(&real, number, 8)
+        return at[0]
+    if core == SPC_TYPE_SIMTIME:
+        return as_simtime(<const spcomm_simtime_t *>at, name)
+    memcpy(&real, at, 8)
     return real
 
 
@@ -160,7 +234,7 @@ cdef bint is_direct(Handle handle, cnp.ndarray array) noexcept:
     cdef int number = cnp.PyArray_TYPE(array)
     cdef uint64_t length = cnp.PyArray_NBYTES(array)
     return (core_type(number) != SPC_TYPE_NONE and cnp.PyArray_ISCARRAY_RO(array)
-            and length % 8 == 0 and 0 < length <= spc_comm_config(handle.core).scratch_bytes)
+            and length % 8 == 0 and 0 < length <= spc_comm_scratch_bytes(handle.core))
 
 
 cdef object reduce_direct(Handle handle, int op, cnp.ndarray array, str name):

@@ -4,10 +4,10 @@ from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memset
 
 from spcomm._core.handle cimport Handle
-from spcomm._core.libspc cimport SPC_OPERATION_REDUCE, spc_field_t, spc_signature_t
+from spcomm._core.libspc cimport SPC_OPERATION_REDUCE, spc_field_t, spc_signature_t, spcomm_simtime_t
 
 cdef enum:
-    # What a value is, in the topmost byte of its layout; errors.py has the words.
+    # What a value is, in the topmost byte of its layout; KINDS in stepwise.pyx has the names.
     INT = 1
     FLOAT = 2
     BOOL = 3
@@ -15,6 +15,7 @@ cdef enum:
     TUPLE = 5
     COMPLEX = 6
     SCALAR = 7
+    SIMTIME = 8
     CORE_TYPES = 24  # NumPy's numbers of types that the core might know
 
 
@@ -45,6 +46,9 @@ cdef uint32_t core_type(int number) noexcept
 cdef uint64_t mix_array(uint64_t hash, int kind, uint32_t core, cnp.ndarray array) except? 0
 
 
+cdef object as_simtime(const spcomm_simtime_t *value, str name)
+
+
 cdef class Item:
     cdef int kind
     cdef uint32_t core      # the core's type of each element of `flat`; SPC_TYPE_NONE: it has none
@@ -57,7 +61,7 @@ cdef class Item:
     cdef int set_array(self, value, int kind) except -1
     cdef int prepare(self, int op) except -1
     cdef uint64_t mix_into(self, uint64_t hash) except? 0
-    cdef object result(self)
+    cdef object result(self, str name)
 
 
 cdef class Reduction:

@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: MIT
-# For the other compiled modules: nothing here is called from Python.
+# For the other compiled modules; the names are for the words of mismatches.
 from typing import Any
 
 from typing_extensions import disjoint_base
 
 __pyx_capi__: dict[str, Any]
+
+OPERATIONS: dict[int, str]
+OPERATORS: dict[int, str]
+KINDS: dict[int, str]
+TYPES: dict[int, str]
 
 @disjoint_base
 class Item:

@@ -18,9 +18,14 @@ from spcomm._core.libspc cimport (
     SPC_EWIDE,
     SPC_FIELDS_MAX,
     SPC_MAX,
+    SPC_MIN,
     SPC_NO_DEADLINE,
     SPC_OK,
+    SPC_OPERATION_BARRIER,
+    SPC_OPERATION_COORDINATED,
+    SPC_OPERATION_FUZZY,
     SPC_OPERATION_GATHER,
+    SPC_OPERATION_SPLIT,
     SPC_SUM,
     SPC_TYPE_FLOAT32,
     SPC_TYPE_FLOAT64,
@@ -30,6 +35,7 @@ from spcomm._core.libspc cimport (
     SPC_TYPE_INT32,
     SPC_TYPE_INT64,
     SPC_TYPE_NONE,
+    SPC_TYPE_SIMTIME,
     SPC_TYPE_UINT8,
     SPC_TYPE_UINT16,
     SPC_TYPE_UINT32,
@@ -37,37 +43,50 @@ from spcomm._core.libspc cimport (
     SPC_TYPE_WIDE,
     spc_comm_collective,
     spc_comm_collective_poll,
-    spc_comm_config,
     spc_comm_contribution,
+    spc_comm_scratch_bytes,
     spc_comm_t,
     spc_field_t,
+    spc_ops_combine,
     spc_signature_t,
+    spcomm_simtime_t,
 )
+from spcomm._core.simtime cimport SimTime, new_simtime
 
 from operator import add, index
 from pickle import dumps, loads
 
 import numpy as np
 
-from spcomm._core import errors
+from spcomm._core import errors, value_errors
 
 cnp.import_array()
 
 cdef enum:
     EXACT = 0x45584143  # mixed into the layout of an exchange of long ints
 
+# Names for what signatures say in numbers: for the words of mismatch.py.
+OPERATIONS = {SPC_OPERATION_BARRIER: "barrier", SPC_OPERATION_FUZZY: "fuzzy_barrier",
+              SPC_OPERATION_COORDINATED: "coordinated_recv", SPC_OPERATION_SPLIT: "split"}
+OPERATORS = {SPC_SUM: "global_sum", SPC_MIN: "global_min", SPC_MAX: "global_max"}
+KINDS = {INT: "INT", FLOAT: "FLOAT", BOOL: "BOOL", ARRAY: "ARRAY", TUPLE: "TUPLE", COMPLEX: "COMPLEX",
+         SCALAR: "SCALAR", SIMTIME: "SIMTIME"}
+TYPES = {SPC_TYPE_INT8: "int8", SPC_TYPE_INT16: "int16", SPC_TYPE_INT32: "int32", SPC_TYPE_INT64: "int64",
+         SPC_TYPE_UINT8: "uint8", SPC_TYPE_UINT16: "uint16", SPC_TYPE_UINT32: "uint32",
+         SPC_TYPE_UINT64: "uint64", SPC_TYPE_FLOAT32: "float32", SPC_TYPE_FLOAT64: "float64",
+         SPC_TYPE_SIMTIME: "SimTime"}
+
 cdef uint32_t core_types[CORE_TYPES]
+cdef object SIMTIME_DTYPE = SimTime.dtype
 cdef tuple PYTHON_OPERATORS = (add, min, max)
 cdef tuple NUMPY_OPERATORS = (np.add, np.minimum, np.maximum)
 
 
 cdef void fill_table() except *:
     memset(core_types, 0, sizeof(core_types))  # SPC_TYPE_NONE
-    for dtype, core in (("b", SPC_TYPE_INT8), ("h", SPC_TYPE_INT16), ("i", SPC_TYPE_INT32),
-                        ("q", SPC_TYPE_INT64), ("B", SPC_TYPE_UINT8), ("H", SPC_TYPE_UINT16),
-                        ("I", SPC_TYPE_UINT32), ("Q", SPC_TYPE_UINT64), ("f", SPC_TYPE_FLOAT32),
-                        ("d", SPC_TYPE_FLOAT64)):
-        core_types[<int>np.dtype(dtype).num] = core
+    for core, name in TYPES.items():
+        if core != SPC_TYPE_SIMTIME:  # to NumPy it is a structure like any other
+            core_types[<int>np.dtype(name).num] = core
     same = (cnp.NPY_LONGLONG, cnp.NPY_ULONGLONG) if sizeof(long) == 8 else (cnp.NPY_INT, cnp.NPY_UINT)
     core_types[<int>cnp.NPY_LONG] = core_types[<int>same[0]]
     core_types[<int>cnp.NPY_ULONG] = core_types[<int>same[1]]
@@ -105,6 +124,8 @@ cdef class Item:
             self.set_int(index(value), INT)
         elif isinstance(value, float):
             self.set_array(np.array(value, np.float64), FLOAT)
+        elif isinstance(value, SimTime):
+            self.set_array(np.asarray(value), SIMTIME)
         elif isinstance(value, complex):
             self.set_array(np.array(value, np.complex128), COMPLEX)
         elif isinstance(value, np.ma.MaskedArray):
@@ -133,7 +154,11 @@ cdef class Item:
 
     cdef int prepare(self, int op) except -1:
         """Find out how the core sees the elements."""
-        if self.array.dtype == np.bool_:
+        if is_simtimes(self.array.dtype):
+            self.flat = self.array.reshape(-1)
+            if op == SPC_SUM:
+                self.flat["priorities"] = 0  # as the core does where it adds; in a run of one node nobody adds
+        elif self.array.dtype == np.bool_:
             self.array = self.array.astype(np.int64) if op == SPC_SUM else self.array
             self.flat = self.array.reshape(-1).view(np.int64 if op == SPC_SUM else np.uint8)
         elif self.array.dtype == np.complex128 or self.array.dtype == np.complex64:
@@ -141,7 +166,8 @@ cdef class Item:
         else:
             self.flat = self.array.reshape(-1)
         if self.number is None:
-            self.core = core_type(self.flat.dtype.num)
+            self.core = (SPC_TYPE_SIMTIME if is_simtimes(self.array.dtype)
+                         else core_type(self.flat.dtype.num))
         return 0
 
     cdef uint64_t mix_into(self, uint64_t hash) except? 0:
@@ -151,7 +177,9 @@ cdef class Item:
             hash = mix(hash, ord(self.array.dtype.kind))
         return mix_array(hash, self.kind, self.core, self.array)
 
-    cdef object result(self):
+    cdef object result(self, str name):
+        if self.kind == SIMTIME:
+            return as_simtime(<const spcomm_simtime_t *>cnp.PyArray_DATA(<cnp.ndarray>self.array), name)
         if self.kind == INT:
             return self.number
         if self.kind == BOOL:
@@ -163,8 +191,22 @@ cdef class Item:
         return self.array if self.kind == ARRAY else self.array[()]
 
 
+cdef object as_simtime(const spcomm_simtime_t *value, str name):
+    """What has come of times; sums of infinite ones may be NaN, on all nodes alike."""
+    cdef object result = new_simtime(value)
+    if result is None:
+        raise value_errors.nan_result(name)
+    return result
+
+
+cdef bint is_simtimes(object dtype) except -1:
+    return dtype is SIMTIME_DTYPE or (dtype.names is not None and dtype.newbyteorder("=") == SIMTIME_DTYPE)
+
+
 cdef int check_kind(int op, object array, str name, object value) except -1:
     cdef str kind = array.dtype.kind
+    if is_simtimes(array.dtype):
+        return 0
     if kind not in "biufcmM" or array.dtype.names is not None:
         raise errors.not_reducible(name, value, "it is not made of numbers")
     if kind == "c" and op != SPC_SUM:
@@ -181,7 +223,7 @@ cdef class Reduction:
         cdef Item item
         self.handle, self.op, self.name, self.exact = handle, op, name, exact
         self.items = [Item(op, x, name) for x in (value if type(value) is tuple else (value,))]
-        self.room = <Py_ssize_t>spc_comm_config(handle.core).scratch_bytes
+        self.room = <Py_ssize_t>spc_comm_scratch_bytes(handle.core)
         self.kind = TUPLE if type(value) is tuple else (<Item>self.items[0]).kind
         self.hash = mix(mix(0, TUPLE), len(self.items)) if self.kind == TUPLE else 0
         for item in self.items:
@@ -224,7 +266,7 @@ cdef class Reduction:
                 self.reduce_exactly(self.steps[self.at])
                 self.exact, self.mine, self.longest = False, None, None
             self.at += 1
-        results = tuple([(<Item>item).result() for item in self.items])
+        results = tuple([(<Item>item).result(self.name) for item in self.items])
         return results if self.kind == TUPLE else results[0]
 
     cdef bint call(self, spc_signature_t *signature, spc_field_t *fields, void *value, uint64_t length,
@@ -323,7 +365,8 @@ cdef class Reduction:
             if item.number is not None:
                 item.number = along_tree(column, PYTHON_OPERATORS[self.op])
             else:
-                item.flat[start:stop] = along_tree(column, NUMPY_OPERATORS[self.op])
+                operators = SIMTIME_OPERATORS if item.core == SPC_TYPE_SIMTIME else NUMPY_OPERATORS
+                item.flat[start:stop] = along_tree(column, operators[self.op])
         return 0
 
     cdef int exchange(self) except -1:
@@ -346,6 +389,23 @@ cdef class Reduction:
             self.call(&signature, NULL, <char *>piece, len(piece), NULL)
             self.parts = [old + new for old, new in zip(self.parts, self.contributions())]
         return 0
+
+
+cdef object combined_times(int op, object left, object right):
+    """Of two arrays of SimTime.dtype, by the core: NumPy has no operators for structures."""
+    cdef cnp.ndarray result = left.copy()
+    cdef cnp.ndarray other = np.ascontiguousarray(right)
+    cdef spc_field_t field
+    field.type, field.count = SPC_TYPE_SIMTIME, <uint32_t>cnp.PyArray_SIZE(result)
+    spc_ops_combine(op, &field, 1, cnp.PyArray_DATA(result), cnp.PyArray_DATA(other))
+    return result
+
+
+cdef tuple SIMTIME_OPERATORS = (
+    lambda left, right: combined_times(SPC_SUM, left, right),
+    lambda left, right: combined_times(SPC_MIN, left, right),
+    lambda left, right: combined_times(SPC_MAX, left, right),
+)
 
 
 cdef object along_tree(list values, object op):

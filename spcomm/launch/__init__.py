@@ -7,11 +7,17 @@ Who does what::
         reads every node's output pipe,                imports once, forks,
         decides when the run ends                      reaps, signals process groups
 
+With several programs there is a warm process for each; programs of one group share its memory and its ranks.
+
 ============  =====================================================================================
 `command`     from the command line to the exit code
-`options`     reads the command line; every sentence about a wrong one
+`options`     reads the command line: programs, separated by `:`, and the options of each and of the run
+`values`      the values of options; every sentence about a wrong one
 `plan`        what to start: a script, a module or an executable, and how
+`environment` the variables of a program's nodes
+`groups`      which nodes see each other, and what nodes are called
 `starter`     the launcher's end of the socket: starts the warm process, sends the nodes
+`crew`        the warm processes of all programs as one
 `wire`        messages and descriptors over that socket
 `warm`        the warm process: import, freeze, fork, reap
 `child`       what a forked process does until it is a plain Python program (or executes one)

@@ -8,8 +8,9 @@ import sys
 
 from spcomm.launch import options as command_line
 from spcomm.launch import plan as plans
-from spcomm.launch.options import Options, UsageError
+from spcomm.launch.options import Options
 from spcomm.launch.process import WHERE_SIGNAL
+from spcomm.launch.values import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # the launcher does without importing typing
@@ -18,6 +19,7 @@ if TYPE_CHECKING:  # the launcher does without importing typing
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGTSTP")
 _SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM)
 _DESCRIPTORS_EACH = 2  # of the launcher, per node
+_DESCRIPTORS_PROGRAM = 3  # a socket; shared memory and a pipe of a group
 _DESCRIPTORS_MORE = 64
 
 
@@ -53,32 +55,43 @@ def _internal_error() -> int:
 
 
 def _run(options: Options, signals: int) -> int:
-    plan = plans.resolve(options)
-    limit = _raise_descriptor_limit(options.nodes or 1)
-    # First thing, so that it starts while we read on.
+    programs = plans.resolve_all(options.parts)
+    limit = _raise_descriptor_limit(sum(plan.nodes or 1 for plan in programs), len(programs))
     from spcomm.launch.starter import Starter
 
-    starter = Starter(plan, options.preload, WHERE_SIGNAL, limit)
+    starters: list[Starter] = []
     try:
-        return _supervise(options, plan, starter, signals)
+        # First thing, so that they start while we read on.
+        for plan in programs:
+            starters.append(Starter(plan, WHERE_SIGNAL, limit))
+        return _supervise(options, programs, starters, signals)
     except UsageError:
-        starter.kill()
-        starter.wait()
+        for starter in starters:
+            starter.kill()
+            starter.wait()
         raise
 
 
-def _supervise(options: Options, plan: plans.Plan, starter: "Any", signals: int) -> int:
+def _supervise(options: Options, programs: "list[plans.Plan]", starters: "list[Any]", signals: int) -> int:
+    from spcomm.launch.crew import Crew
+    from spcomm.launch.groups import gather
     from spcomm.launch.stdin import Stdin
     from spcomm.launch.supervisor import Supervisor
 
     agent = _agent()
     command_line.check_buffers(options, agent.LIMITS)
-    size = options.nodes or max(1, int(agent.cores()))
-    segment = _segment(agent, size, options)
+    cores = agent.cores()
+    for plan in programs:
+        plan.nodes = plan.nodes or max(1, int(cores))
+    groups = gather(programs)
+    crew = Crew(starters, groups)
+    for group in groups:
+        # All nodes of the run share the cores, whichever group they belong to.
+        group.segment = _segment(agent, group.size, crew.size > cores, options)
     labels = os.isatty(1) if options.label is None else options.label
-    supervisor = Supervisor(size, options.timeout, options.grace, labels, plan.kind != "executable")
+    supervisor = Supervisor(crew, options.timeout, options.grace, labels)
     _warn_if_stale()
-    return supervisor.run(starter, segment, signals, Stdin())
+    return supervisor.run(signals, Stdin())
 
 
 def _agent() -> "Any":
@@ -92,14 +105,14 @@ def _agent() -> "Any":
     return agent
 
 
-def _segment(agent: "Any", size: int, options: Options) -> "Any":
+def _segment(agent: "Any", size: int, oversubscribed: bool, options: Options) -> "Any":
     from spcomm._core.errors import SpcommError
 
     # To the core 0 means the default, and less than a page means none; to a user, 0 means none.
     buffers = {name: value or 1 for name, value in options.buffers.items()}
     try:
         mask = agent.disable_mask(os.environ.get("SPCOMM_DISABLE", ""))
-        return agent.Segment(size, disable=mask, **buffers)
+        return agent.Segment(size, oversubscribed=oversubscribed, disable=mask, **buffers)
     except MemoryError:
         reason = "not enough memory"
     except OSError as error:
@@ -137,9 +150,9 @@ def _open_standard_streams() -> None:
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # nor must the warm process
 
 
-def _raise_descriptor_limit(nodes: int) -> tuple[int, int] | None:
+def _raise_descriptor_limit(nodes: int, programs: int) -> tuple[int, int] | None:
     """Make room for many nodes' pipes. Returns the limit that nodes get back; None: nothing changed."""
-    needed = nodes * _DESCRIPTORS_EACH + _DESCRIPTORS_MORE
+    needed = nodes * _DESCRIPTORS_EACH + programs * _DESCRIPTORS_PROGRAM + _DESCRIPTORS_MORE
     if needed <= 256:
         return None
     import resource

@@ -3,11 +3,11 @@
 
 First is the node whose failure was *heard of* first: an exception is reported when it is raised, everything
 else when the node has ended. A `NodeLostError` is somebody else's failure as long as there is another one.
-Nothing that happens after the launcher has told nodes to end counts as a failure.
+Nothing that happens after the launcher has told nodes to end counts as a failure. Nodes are known by index.
 """
 
-from spcomm._core.errors import ranks_text
 from spcomm.launch import report
+from spcomm.launch.groups import ALONE, Names
 from spcomm.launch.process import signal_name
 
 _KEPT = 1 << 20  # bytes of traceback kept of one node
@@ -16,8 +16,9 @@ _KEPT = 1 << 20  # bytes of traceback kept of one node
 class Failure:
     """How one node failed, as far as is known."""
 
-    def __init__(self, rank: int) -> None:
-        self.rank = rank
+    def __init__(self, index: int, name: str) -> None:
+        self.index = index
+        self.name = name
         self.kind = b""  # of its report, if it made one
         self.detail = ""
         self.status: int | None = None  # as of os.waitpid
@@ -43,50 +44,51 @@ class Failure:
             and self.kind != report.INTERRUPTED
         ):
             number = self.status & 0x7F
-            return f"node {self.rank} was killed by {signal_name(number)} (128+{number})"
+            return f"{self.name} was killed by {signal_name(number)} (128+{number})"
         if self.kind in (report.RAISED, report.LOST):
-            return f"node {self.rank} ended with an uncaught {self.detail} (exit code {self.code})"
+            return f"{self.name} ended with an uncaught {self.detail} (exit code {self.code})"
         if self.kind == report.INTERRUPTED:
-            return f"node {self.rank} ended with an uncaught KeyboardInterrupt (exit code {self.code})"
-        return f"node {self.rank} ended with exit code {self.code}"
+            return f"{self.name} ended with an uncaught KeyboardInterrupt (exit code {self.code})"
+        return f"{self.name} ended with exit code {self.code}"
 
 
 class Failures:
     """All failures of a run. `first` is None as long as nobody but victims of a lost node has failed."""
 
-    def __init__(self) -> None:
+    def __init__(self, names: Names = ALONE) -> None:
+        self._names = names
         self._known: dict[int, Failure] = {}
         self.first: Failure | None = None
         self.first_lost: Failure | None = None
         self.closed = False  # nodes have been told to end: what follows is not counted
         self._texts: dict[int, bytearray] = {}
 
-    def text(self, rank: int, piece: bytes) -> None:
+    def text(self, index: int, piece: bytes) -> None:
         """A piece of a node's traceback."""
-        text = self._texts.setdefault(rank, bytearray())
+        text = self._texts.setdefault(index, bytearray())
         if len(text) < _KEPT:
             text += piece
 
-    def reported(self, rank: int, kind: bytes, detail: str) -> None:
+    def reported(self, index: int, kind: bytes, detail: str) -> None:
         """A node said what ends it."""
-        failure = self._failure(rank)
+        failure = self._failure(index)
         failure.kind, failure.detail = kind, detail
         self._count(failure)
 
-    def ended(self, rank: int, status: int) -> None:
+    def ended(self, index: int, status: int) -> None:
         """A node has ended with a wait status that is not 0, or with 0 after it had said otherwise."""
-        failure = self._failure(rank)
+        failure = self._failure(index)
         failure.status = status
         failure.stopped = self.closed and status & 0x7F in (2, 9, 15) and self.first is not None
         self._count(failure)
 
-    def known(self, rank: int) -> bool:
-        return rank in self._known
+    def known(self, index: int) -> bool:
+        return index in self._known
 
-    def spoke(self, rank: int) -> bool:
+    def spoke(self, index: int) -> bool:
         """Whether the node failed by itself, as far as it has said or as it was first."""
-        return (self.first is not None and self.first.rank == rank) or bool(
-            rank in self._known and self._known[rank].kind
+        return (self.first is not None and self.first.index == index) or bool(
+            index in self._known and self._known[index].kind
         )
 
     def settle(self) -> None:
@@ -100,29 +102,31 @@ class Failures:
         Not shown: a `NodeLostError` that followed from the first failure, a KeyboardInterrupt that followed
         from Ctrl-C, and those which say the same as the first.
         """
-        first = self.first.rank if self.first is not None else None
+        first = self.first.index if self.first is not None else None
         mine = bytes(self._texts.get(first, b"")) if first is not None else b""
         shown, same, lost = [], [], []
-        for rank, text in self._texts.items():
-            kind = self._failure(rank).kind
-            if rank == first or (interrupted and kind == report.INTERRUPTED):
+        for index, text in self._texts.items():
+            kind = self._failure(index).kind
+            if index == first or (interrupted and kind == report.INTERRUPTED):
                 continue
             if kind == report.LOST:
-                lost.append(rank)
+                lost.append(index)
             elif mine and bytes(text) == mine:
-                same.append(rank)
+                same.append(index)
             else:
-                shown.append(_labelled(rank, bytes(text), labels))
+                shown.append(self._labelled(index, bytes(text), labels))
         if mine and first is not None:
-            shown.append(_labelled(first, mine, labels))
-        notes = [f"{ranks_text(same)} failed in the same way"] if same else []
+            shown.append(self._labelled(first, mine, labels))
+        notes = [f"{self._names.nodes(same)} failed in the same way"] if same else []
         notes += (
-            [f"{ranks_text(lost)} raised NodeLostError because of it"] if lost and first is not None else []
+            [f"{self._names.nodes(lost)} raised NodeLostError because of it"]
+            if lost and first is not None
+            else []
         )
         return b"".join(shown), "; ".join(notes)
 
-    def _failure(self, rank: int) -> Failure:
-        return self._known.setdefault(rank, Failure(rank))
+    def _failure(self, index: int) -> Failure:
+        return self._known.setdefault(index, Failure(index, self._names.nodes([index])))
 
     def _count(self, failure: Failure) -> None:
         if self.closed or self.first is not None:
@@ -132,15 +136,14 @@ class Failures:
         elif failure.kind or failure.status:
             self.first = failure
 
+    def _labelled(self, index: int, text: bytes, labels: bool) -> bytes:
+        if text and not text.endswith(b"\n"):
+            text += b"\n"
+        if not labels or not text:
+            return text
+        label = self._names.label(index)
+        return label + text[:-1].replace(b"\n", b"\n" + label) + b"\n"
+
 
 def _code(status: int) -> int:
     return 128 + (status & 0x7F) if status & 0x7F else status >> 8
-
-
-def _labelled(rank: int, text: bytes, labels: bool) -> bytes:
-    if text and not text.endswith(b"\n"):
-        text += b"\n"
-    if not labels or not text:
-        return text
-    label = b"[%d] " % rank
-    return label + text[:-1].replace(b"\n", b"\n" + label) + b"\n"

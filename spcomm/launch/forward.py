@@ -15,9 +15,8 @@ _LONG_LINE = 1.0  # seconds of silence that end a long line which others wait fo
 class Forwarder:
     """All streams and both sinks of a run. `broken` is called once if output cannot be written any more."""
 
-    def __init__(self, loop: Loop, labels: bool, alone: bool, broken: "Callable[[OSError], None]") -> None:
+    def __init__(self, loop: Loop, alone: bool, broken: "Callable[[OSError], None]") -> None:
         self._loop = loop
-        self._labels = labels
         self._alone = alone
         self._broken = broken
         self._sinks = sinks()
@@ -26,10 +25,10 @@ class Forwarder:
         self._paused = False
         self._told = False
 
-    def add(self, rank: int, stdout: int, stderr: int) -> None:
-        """Forward a node's two pipes, from the ends that are read."""
+    def add(self, label: bytes, stdout: int, stderr: int) -> None:
+        """Forward a node's two pipes, from the ends that are read, each line with the label before it."""
         for target, fd in ((1, stdout), (2, stderr)):
-            stream = Stream(fd, rank, target, self._sinks[target - 1], self._labels, self._alone)
+            stream = Stream(fd, target, self._sinks[target - 1], label, self._alone)
             self._streams[fd] = stream
             if not self._paused:
                 self._listen(stream)

@@ -3,57 +3,94 @@
 
 import sys
 
-MOST_NODES = 1024  # agent.NODES_MAX, known before the core is loaded
+from spcomm.launch import values
+from spcomm.launch.values import MOST_NODES, UsageError, size_text
+
+_SEPARATOR = ":"
+_HINT = r" (a lone : separates programs; as an argument of a program write '\:')"
+_WHOLE = ("label", "timeout", "grace")  # options of the run; so are all buffers
 
 
-class UsageError(Exception):
-    """A command line that cannot be obeyed; the text is the whole sentence for the user."""
-
-    def __init__(self, text: str, code: int = 125) -> None:
-        super().__init__(text)
-        self.code = code
+class _UnknownOption(UsageError):
+    """Perhaps a program's, which has lost it to a `:` that was meant as an argument."""
 
 
-class Options:
-    """What the command line said. None: nothing was said."""
+class Part:
+    """What the command line said of one program. None: nothing was said."""
 
     def __init__(self) -> None:
         self.nodes: int | None = None
+        self.group: int = 0
         self.start: str | None = None
         self.preload: list[str] | None = None
         self.module: str | None = None
+        self.exports: list[tuple[str, str | None]] = []  # -x: name, and value or None
+        self.environment: str = "all"
+        self.folder: str | None = None  # --wdir
+        self.program: str | None = None
+        self.arguments: list[str] = []
+
+    @property
+    def name(self) -> str:
+        """The program, for sentences about it."""
+        return self.program or f"-m {self.module}"
+
+
+class Options:
+    """What the command line said of the whole run, and its programs. None: nothing was said."""
+
+    def __init__(self) -> None:
+        self.parts: list[Part] = []
         self.label: bool | None = None
         self.timeout: float | None = None
         self.grace: float = 3.0
         self.buffers: dict[str, int] = {}  # slots, ring, arena, queue_limit, fanin
-        self.program: str | None = None
-        self.arguments: list[str] = []
         self.help = False
+        self._said: dict[str, tuple[object, str]] = {}  # field: its value, and the words that gave it
+
+    def take(self, said: "dict[str, tuple[object, str]]") -> None:
+        """Options of the whole run that were given with one of its programs."""
+        for field, (value, words) in said.items():
+            before = self._said.setdefault(field, (value, words))
+            if before[0] != value:
+                raise UsageError(
+                    f"spcomm run: {before[1]} and {words}: these are for the whole run, with all its programs; "
+                    "give one of them"
+                )
+            if field in _WHOLE:
+                setattr(self, field, value)
+            else:
+                self.buffers[field] = value  # type: ignore[assignment]
 
 
 def parse(arguments: "list[str]") -> Options:
-    """Read what follows `spcomm run`. The first word that is no option is the program; the rest is its own."""
+    """Read what follows `spcomm run`: programs, separated by a lone `:`, each with options before it.
+
+    The first word that is no option is the program; the rest, up to the next `:`, is its own.
+    """
     options = Options()
-    rest = list(arguments)
-    while rest:
-        word = rest.pop(0)
-        if word == "--":
-            break
-        if word in ("-h", "--help"):
-            options.help = True
-            return options
-        if not word.startswith("-") or word == "-":
-            rest.insert(0, word)
-            break
-        if _read(options, word, rest):
-            break
-    if options.module is None and rest:
-        options.program = rest.pop(0)
-    options.arguments = rest
-    if options.module is None and not options.program:
-        raise UsageError(
-            "spcomm run: which program? For example: spcomm run -n 4 hello.py  (spcomm run --help)"
-        )
+    pieces = _split(arguments)
+    if len(pieces) > 1 and [] in pieces:
+        raise _no_program(pieces.index([]), len(pieces))
+    for at, words in enumerate(pieces):
+        said: dict[str, tuple[object, str]] = {}
+        part = Part()
+        try:
+            if _read_part(part, words, said):
+                options.help = True
+                return options
+        except _UnknownOption as error:
+            raise UsageError(f"{error}{_HINT if at else ''}") from None
+        if not part.program and part.module is None:
+            raise _no_program(at, len(pieces))
+        if part.nodes is None and len(pieces) > 1:
+            raise UsageError(
+                f"spcomm run: {part.name}: how many nodes? With several programs each needs its number, as in "
+                f"-n 2 a.py : -n 2 b.py{_HINT}"
+            )
+        options.parts.append(part)
+        options.take(said)
+    _check_groups(options.parts)
     return options
 
 
@@ -63,15 +100,72 @@ def check_buffers(options: Options, limits: "dict[str, tuple[int, int, int]]") -
         least, most, default = limits[name]
         if not least <= value <= most:
             option = "--" + name.replace("_", "-")
-            default_text = _size_text(name, default) if default else "chosen for this machine"
+            default_text = size_text(name, default) if default else "chosen for this machine"
             raise UsageError(
-                f"spcomm run: {option} {_size_text(name, value)}: must be from {_size_text(name, least)} to "
-                f"{_size_text(name, most)} (without {option}: {default_text})"
+                f"spcomm run: {option} {size_text(name, value)}: must be from {size_text(name, least)} to "
+                f"{size_text(name, most)} (without {option}: {default_text})"
             )
 
 
-def _read(options: Options, word: str, rest: "list[str]") -> bool:
-    """Read one option, and its value from `rest`. True when the program follows."""
+def _split(arguments: "list[str]") -> "list[list[str]]":
+    pieces: list[list[str]] = [[]]
+    for word in arguments:
+        if word == _SEPARATOR:
+            pieces.append([])
+        else:
+            pieces[-1].append(word)
+    return pieces
+
+
+def _unescaped(word: str) -> str:
+    r"""`\:` is the argument `:`, and `\\:` is `\:`."""
+    before = word[:-1]
+    return word[1:] if before and word.endswith(_SEPARATOR) and not before.strip("\\") else word
+
+
+def _no_program(at: int, count: int) -> UsageError:
+    if count == 1:
+        return UsageError(
+            "spcomm run: which program? For example: spcomm run -n 4 hello.py  (spcomm run --help)"
+        )
+    place = "before the first :" if at == 0 else "after the last :" if at == count - 1 else "between two :"
+    return UsageError(f"spcomm run: which program, {place}? As in -n 2 a.py : -n 2 b.py{_HINT}")
+
+
+def _check_groups(parts: "list[Part]") -> None:
+    groups: dict[int, int] = {}
+    for part in parts:
+        groups[part.group] = groups.get(part.group, 0) + (part.nodes or 1)
+    for group, nodes in groups.items():
+        if nodes > MOST_NODES:
+            raise UsageError(
+                f"spcomm run: the programs of group {group} have {nodes} nodes together; a group has at most "
+                f"{MOST_NODES}"
+            )
+
+
+def _read_part(part: Part, words: "list[str]", said: "dict[str, tuple[object, str]]") -> bool:
+    """Read one program with its options. True when help was asked for."""
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        if word == "--":
+            break
+        if word in ("-h", "--help"):
+            return True
+        if not word.startswith("-") or word == "-":
+            rest.insert(0, word)
+            break
+        if _read(part, word, rest, said):
+            break
+    if part.module is None and rest:
+        part.program = rest.pop(0)
+    part.arguments = [_unescaped(argument) for argument in rest]
+    return False
+
+
+def _read(part: Part, word: str, rest: "list[str]", said: "dict[str, tuple[object, str]]") -> bool:
+    """Read one option, and its value from `rest`. True when the program's arguments follow."""
     name, equals, value = word.partition("=")
     entry = _TABLE.get(name)
     if entry is None or (equals and not word.startswith("--")):
@@ -81,17 +175,19 @@ def _read(options: Options, word: str, rest: "list[str]") -> bool:
         if equals:
             raise UsageError(f"spcomm run: {name} takes no value, but was given {value!r}")
         if field is not None:
-            setattr(options, field, entry[2])
+            said[field] = entry[2], name
         return False
     if not equals:
         if not rest:
             raise UsageError(f"spcomm run: {name} needs a value: {name} {entry[2]}")
         value = rest.pop(0)
     result = kind(name, value)
-    if kind in (_size, _count):
-        options.buffers[field] = result
+    if field in _WHOLE or kind in (values.size, values.count):
+        said[field] = result, f"{name} {value}"
+    elif field == "exports":
+        part.exports.append(result)
     else:
-        setattr(options, field, result)
+        setattr(part, field, result)
     return field == "module"
 
 
@@ -104,125 +200,67 @@ def _short(word: str) -> tuple:
 
     near = difflib.get_close_matches(word.partition("=")[0], _TABLE, 1)
     hint = f"did you mean {near[0]}?" if near else "spcomm run --help lists the options"
-    raise UsageError(f"spcomm run: unknown option {word}; {hint} (the program's own options follow its name)")
-
-
-def _nodes(name: str, text: str) -> int:
-    try:
-        value = int(text)
-    except ValueError:
-        raise UsageError(
-            f"spcomm run: {name} {text}: the number of nodes is a whole number, for example {name} 4"
-        ) from None
-    if not 1 <= value <= MOST_NODES:
-        raise UsageError(f"spcomm run: {name} {text}: the number of nodes must be from 1 to {MOST_NODES}")
-    return value
-
-
-def _start(name: str, text: str) -> str:
-    if text not in ("fork", "exec"):
-        raise UsageError(
-            f"spcomm run: {name} {text}: must be fork (from one warm process) or exec (each by itself)"
-        )
-    return text
-
-
-def _modules(name: str, text: str) -> "list[str]":
-    names = [part.strip() for part in text.split(",") if part.strip()]
-    for part in names:
-        if not all(piece.isidentifier() for piece in part.split(".")):
-            raise UsageError(
-                f"spcomm run: {name} {text}: {part!r} is no module name; separate names by commas"
-            )
-    return names
-
-
-def _text(name: str, text: str) -> str:
-    if not text:
-        raise UsageError(f"spcomm run: {name} needs the name of a module, for example {name} package.module")
-    return text
-
-
-def _seconds(name: str, text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 < value < 1e9:
-        raise UsageError(
-            f"spcomm run: {name} {text}: must be a number of seconds above 0, for example {name} 60"
-        )
-    return value
-
-
-def _count(name: str, text: str) -> int:
-    if not text.isdecimal():
-        raise UsageError(f"spcomm run: {name} {text}: must be a whole number")
-    return int(text)
-
-
-def _size(name: str, text: str) -> int:
-    digits = text.upper().removesuffix("IB").removesuffix("B")
-    shift = {"K": 10, "M": 20, "G": 30}.get(digits[-1:], 0)
-    digits = digits[:-1] if shift else digits
-    if not (digits.isascii() and digits.isdecimal()):
-        raise UsageError(
-            f"spcomm run: {name} {text}: must be a number of bytes; K, M and G may follow, as in {name} 4M"
-        )
-    return int(digits) << shift
-
-
-def _size_text(name: str, value: int) -> str:
-    if name in ("slots", "fanin"):
-        return str(value)
-    for shift, letter in ((30, "G"), (20, "M"), (10, "K")):
-        if value >= 1 << shift and value % (1 << shift) == 0:
-            return f"{value >> shift}{letter}"
-    return str(value)
+    raise _UnknownOption(
+        f"spcomm run: unknown option {word}; {hint} (the program's own options follow its name)"
+    )
 
 
 # option: (how to read its value or None, field, the value it sets or what to call its value)
 _TABLE = {
-    "-n": (_nodes, "nodes", "N"),
-    "-np": (_nodes, "nodes", "N"),
-    "--start": (_start, "start", "fork|exec"),
-    "--preload": (_modules, "preload", "MODULES"),
-    "-m": (_text, "module", "MODULE"),
+    "-n": (values.nodes, "nodes", "N"),
+    "-np": (values.nodes, "nodes", "N"),
+    "--group": (values.group, "group", "ID"),
+    "--start": (values.start, "start", "fork|exec"),
+    "--preload": (values.modules, "preload", "MODULES"),
+    "-m": (values.module, "module", "MODULE"),
+    "-x": (values.variable, "exports", "VAR[=VALUE]"),
+    "--env": (values.environment, "environment", "all|none"),
+    "--wdir": (values.folder, "folder", "FOLDER"),
     "-l": (None, "label", True),
     "--label": (None, "label", True),
     "--tag-output": (None, "label", True),
     "--no-label": (None, "label", False),
-    "--timeout": (_seconds, "timeout", "SECONDS"),
-    "--grace": (_seconds, "grace", "SECONDS"),
-    "--slots": (_count, "slots", "N"),
-    "--ring": (_size, "ring", "SIZE"),
-    "--arena": (_size, "arena", "SIZE"),
-    "--queue-limit": (_size, "queue_limit", "SIZE"),
-    "--fanin": (_count, "fanin", "N"),
+    "--timeout": (values.seconds, "timeout", "SECONDS"),
+    "--grace": (values.seconds, "grace", "SECONDS"),
+    "--slots": (values.count, "slots", "N"),
+    "--ring": (values.size, "ring", "SIZE"),
+    "--arena": (values.size, "arena", "SIZE"),
+    "--queue-limit": (values.size, "queue_limit", "SIZE"),
+    "--fanin": (values.count, "fanin", "N"),
     "--oversubscribe": (None, None, None),
     "--allow-run-as-root": (None, None, None),
     "--use-hwthread-cpus": (None, None, None),
 }
 
-HELP = """\
-usage: spcomm run [options] program [arguments]
+HELP = r"""usage: spcomm run [options] program [arguments] [: [options] program [arguments]]...
        spcomm run [options] -m module [arguments]
 
-Runs one program as N cooperating nodes. The program is a Python script (its name ends in .py) or an
-executable.
+Runs one program as N cooperating nodes, or several programs together. A program is a Python script (its name
+ends in .py) or an executable.
 
-  -n N, -np N          number of nodes (default: the cores this process may use)
+Options of one program:
+  -n N, -np N          number of nodes (default: the cores this process may use; needed with several programs)
+  --group ID           the group its nodes belong to (default: 0). Programs of one group share its ranks, in
+                       the order of the command line; groups know nothing of each other
   -m MODULE            run a module, as python -m does
   --start fork|exec    fork: all nodes from one process that has imported NumPy and spcomm once (default for
                        Python on Linux); exec: each node starts by itself (default for executables)
   --preload MODULES    what that process imports before it forks, separated by commas
-  -l, --no-label       put [3] before each line that node 3 prints, or do not (default: at a terminal)
+  -x VAR[=VALUE]       set a variable for its nodes; without a value: the one it has here
+  --env all|none       all: nodes also get the variables that are set here (default); none: only those of -x
+  --wdir FOLDER        as if it had been started in that folder
+
+Options of the whole run, given with any of its programs:
+  -l, --no-label       put [3] before each line that node 3 prints, or do not (default: at a terminal);
+                       with several groups [1:3] for node 3 of group 1
   --timeout SECONDS    end the run after this time, say where each node was, exit with 124
   --grace SECONDS      how long nodes that are told to end may take before they are killed (default: 3)
   --slots N  --ring SIZE  --arena SIZE  --queue-limit SIZE  --fanin N
                        buffers and tree; sizes are in bytes or end in K, M or G
   --oversubscribe, --allow-run-as-root, --use-hwthread-cpus, --tag-output
                        accepted as in other launchers; only the last has an effect (-l)
+
+A lone : separates programs; where a program is to have it as an argument write '\:'.
 
 Exit codes: of the first node that failed; 124 timeout, 125 spcomm itself, 126 not executable, 127 not found,
 128 + signal number, 130 Ctrl-C. The last line on stderr says which.

@@ -132,13 +132,12 @@ class Sink:
 class Stream:
     """One output pipe of one node."""
 
-    def __init__(self, fd: int, rank: int, target: int, sink: Sink, label: bool, alone: bool) -> None:
+    def __init__(self, fd: int, target: int, sink: Sink, label: bytes, alone: bool) -> None:
         os.set_blocking(fd, False)
         self.fd = fd
-        self.rank = rank
         self.target = target  # 1 or 2
         self.sink = sink
-        self.label = b"[%d] " % rank if label else b""
+        self.label = label  # before each line; may be empty
         self._alone = alone and not label  # the only node: its bytes stay exactly as they are
         self.shown = False  # its unfinished line was shown because nothing followed; anybody may end it
         self._pending: list[bytes] = []

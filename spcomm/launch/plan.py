@@ -4,8 +4,10 @@
 import os
 import sys
 
-from spcomm.launch.options import Options, UsageError
+from spcomm.launch.environment import environments
+from spcomm.launch.options import Part
 from spcomm.launch.process import interpreter_flags
+from spcomm.launch.values import UsageError
 
 
 class Plan:
@@ -19,8 +21,20 @@ class Plan:
         self.arguments = arguments  # sys.argv, or argv of an executable
         self.path_entry = path_entry  # sys.path[0]; None: Python was told to leave it out
         self.command: list[str] = []  # sys.orig_argv
+        self.name = ""  # as the command line named it
+        self.preload: list[str] | None = None
+        self.environment: dict[str, str] = {}
+        self.folder: str | None = None  # where it runs; None: here
+        self.nodes = 0  # 0: as many as there are cores
+        self.group = 0
+        self.indices = range(0)  # its nodes (groups.gather)
 
-    def message(self, preload: "list[str] | None", where_signal: int) -> dict:
+    @property
+    def locatable(self) -> bool:
+        """Whether its nodes answer WHERE_SIGNAL."""
+        return self.kind != "executable"
+
+    def message(self, where_signal: int) -> dict:
         """What the warm process is told."""
         return {
             "kind": self.kind,
@@ -28,55 +42,89 @@ class Plan:
             "arguments": self.arguments,
             "command": self.command,
             "path_entry": self.path_entry,
-            "preload": preload,
-            "where_signal": where_signal if self.kind != "executable" else 0,
+            "preload": self.preload,
+            "where_signal": where_signal if self.locatable else 0,
         }
 
 
-def resolve(options: Options) -> Plan:
-    """Find the program that the options name. Raises `UsageError`, with 126 or 127 as in a shell."""
-    if options.module is not None:
-        plan = Plan(
-            "module", options.module, ["-m", *options.arguments], None if _safe_path() else os.getcwd()
-        )
-        plan.command = [sys.executable, *interpreter_flags(), "-m", options.module, *options.arguments]
+class inside:
+    """`with inside(folder):` this process works there, and comes back. None: it stays where it is."""
+
+    def __init__(self, folder: "str | None") -> None:
+        self._folder = folder
+        self._back = -1
+
+    def __enter__(self) -> None:
+        if self._folder is None:
+            return
+        self._back = os.open(os.curdir, getattr(os, "O_PATH", os.O_RDONLY) | os.O_CLOEXEC)
+        try:
+            os.chdir(self._folder)
+        except OSError as error:
+            os.close(self._back)
+            raise UsageError(f"spcomm run: --wdir {self._folder}: {_no_folder(error)}") from None
+
+    def __exit__(self, *_error: object) -> None:
+        if self._back >= 0:
+            os.fchdir(self._back)
+            os.close(self._back)
+
+
+def resolve_all(parts: "list[Part]") -> "list[Plan]":
+    """Find all programs of the command line. Raises `UsageError`, with 126 or 127 as in a shell."""
+    plans = []
+    for part, environment in zip(parts, environments(parts), strict=True):
+        with inside(part.folder):
+            plan = resolve(part)
+            plan.folder = os.getcwd() if part.folder is not None else None
+        plan.name, plan.preload, plan.environment = part.name, part.preload, environment
+        plan.nodes, plan.group = part.nodes or 0, part.group
+        plans.append(plan)
+    return plans
+
+
+def resolve(part: Part) -> Plan:
+    """Find one program, from where it will run."""
+    if part.module is not None:
+        plan = Plan("module", part.module, ["-m", *part.arguments], None if _safe_path() else os.getcwd())
+        plan.command = [sys.executable, *interpreter_flags(), "-m", part.module, *part.arguments]
     else:
-        plan = _program(options)
+        plan = _program(part)
     python = plan.kind != "executable"
-    start = options.start or ("fork" if python and sys.platform.startswith("linux") else "exec")
+    start = part.start or ("fork" if python and sys.platform.startswith("linux") else "exec")
     if start == "fork" and not python:
         raise UsageError(
-            f"spcomm run: --start fork is for Python scripts and modules; {options.program} needs --start exec"
+            f"spcomm run: --start fork is for Python scripts and modules; {part.program} needs --start exec"
         )
     if start == "exec" and python:
         plan = Plan("executable", sys.executable, plan.command)
-    if plan.kind == "executable" and options.preload:
+    if plan.kind == "executable" and part.preload:
         raise UsageError(
             "spcomm run: --preload is for nodes that are forked from a warm process, not for --start exec"
         )
     return plan
 
 
-def _program(options: Options) -> Plan:
-    name = options.program or ""
+def _program(part: Part) -> Plan:
+    name = part.program or ""
     found = name if os.path.exists(name) or os.sep in name or _python_name(name) else _in_path(name)
     if found is None or not os.path.exists(found):
         raise UsageError(f"spcomm run: {name}: {_not_found(name)}", 127)
     if os.path.isdir(found):
         if not os.path.isfile(os.path.join(found, "__main__.py")):
             raise UsageError(f"spcomm run: {name}: is a directory without a __main__.py, not a program", 126)
-        return _python(found, options.arguments)
+        return _python(found, part.arguments)
     if _python_name(name) or (not os.access(found, os.X_OK) and _python_inside(found)):
         if not os.access(found, os.R_OK):
             raise UsageError(f"spcomm run: {name}: cannot be read (permission denied)", 126)
-        return _script(found, options.arguments)
+        return _script(found, part.arguments)
     if not os.access(found, os.X_OK):
         raise UsageError(
             f"spcomm run: {name}: is not executable; chmod +x makes it so (a Python script's name ends in .py)",
             126,
         )
     path = os.path.abspath(found)
-    return Plan("executable", path, [name, *options.arguments])
+    return Plan("executable", path, [name, *part.arguments])
 
 
 def _script(path: str, arguments: "list[str]") -> Plan:
@@ -90,6 +138,12 @@ def _script(path: str, arguments: "list[str]") -> Plan:
 def _python(path: str, arguments: "list[str]") -> Plan:
     """A directory that Python itself has to open."""
     return Plan("executable", sys.executable, [sys.executable, *interpreter_flags(), path, *arguments])
+
+
+def _no_folder(error: OSError) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "no such folder"
+    return "is not a folder" if isinstance(error, NotADirectoryError) else (error.strerror or str(error))
 
 
 def _safe_path() -> bool:

@@ -3,7 +3,7 @@
 
 Between an uncaught exception and the exit status lie threads to join and exit functions to run, and one of
 these tells the other nodes that this one has finished. They would raise `NodeLostError`, and could even be
-gone first. So a node reports an uncaught exception at once, over one pipe that all nodes share. The traceback
+gone first. So a node reports an uncaught exception at once, over one pipe that its group shares. The traceback
 travels in the report and not through stderr: the launcher can show it last, and nothing that was written to
 stderr is held back.
 
@@ -27,6 +27,34 @@ EXITING = b"X"  # sys.exit() with a code that is not 0; payload: the code
 _target: "tuple[int, int] | None" = None  # descriptor and rank
 _pipe = (0, 0)  # device and inode of the descriptor: a program may close what is not its own, and open files
 _owner = 0
+
+
+class Reader:
+    """The launcher's end of a group's pipe."""
+
+    def __init__(self) -> None:
+        self.fd, self.write = os.pipe()
+        os.set_blocking(self.fd, False)
+        self.ended = False
+        self._data = b""
+
+    def read(self) -> "list[tuple[int, bytes, bytes]]":
+        """The frames that have arrived: rank, kind, payload. Does not block."""
+        try:
+            data = os.read(self.fd, 65536)
+        except BlockingIOError:
+            return []
+        self.ended = not data
+        self._data += data
+        frames = []
+        while len(self._data) >= HEADER:
+            end = HEADER + int.from_bytes(self._data[5:7], "little")
+            if len(self._data) < end:
+                break
+            rank = int.from_bytes(self._data[:4], "little")
+            frames.append((rank, self._data[4:5], self._data[HEADER:end]))
+            self._data = self._data[end:]
+        return frames
 
 
 def aim(fd: int, rank: int) -> None:

@@ -5,9 +5,13 @@ import _signal
 import os
 import sys
 
-from spcomm.launch.plan import Plan
+from spcomm.launch.plan import Plan, inside
 from spcomm.launch.process import interpreter_flags
 from spcomm.launch.wire import MOST_DESCRIPTORS, Wire
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # it is imported when the warm process runs already
+    from spcomm.launch.groups import Group
 
 # Finds this package wherever it lies, and without looking into the current directory, where a student may
 # well have a random.py. The warm process gives the program the sys.path[0] it has under plain Python.
@@ -24,14 +28,13 @@ _IN_FLIGHT = 2 * BATCH  # nodes asked for and not answered: descriptors on their
 
 
 class Starter:
-    """The warm process as the launcher sees it."""
+    """The warm process of one program as the launcher sees it: nodes are known by index here, by rank there."""
 
-    def __init__(
-        self, plan: Plan, preload: "list[str] | None", where_signal: int, limit: "tuple[int, int] | None"
-    ) -> None:
+    def __init__(self, plan: Plan, where_signal: int, limit: "tuple[int, int] | None") -> None:
+        self.plan = plan
         self._wire, theirs = Wire.pair()
         flags = interpreter_flags() if plan.kind != "executable" else ["-S", "-E", "-s"]
-        package = os.path.dirname(sys.modules["spcomm"].__path__[0])
+        package = os.path.dirname(os.path.abspath(sys.modules["spcomm"].__path__[0]))
         arguments = [
             sys.executable,
             *flags,
@@ -42,32 +45,47 @@ class Starter:
             package,
         ]
         os.set_inheritable(theirs.fileno(), True)
-        self.pid = os.posix_spawn(sys.executable, arguments, _environment(), setpgroup=0)
+        with inside(plan.folder):
+            self.pid = os.posix_spawn(sys.executable, arguments, plan.environment, setpgroup=0)
         theirs.close()
+        self._first = 0  # the index of node 0 of its group
         self._unanswered = 0
+        self.asked = 0  # how many of its nodes were asked for
+        self.ready = False  # it has imported what it had to
+        self.gone = False  # it has ended, or said that it does
         self.ended = False
         self.status = 0
-        self._send(("program", {**plan.message(preload, where_signal), "descriptor_limit": limit}))
+        self._send(("program", {**plan.message(where_signal), "descriptor_limit": limit}))
 
     def fileno(self) -> int:
         return self._wire.fileno()
 
-    def run(self, size: int, segment: object, report: int, where: int, options: dict) -> None:
+    def run(self, group: "Group", report: int, where: int) -> None:
         """Describe the run that nodes are about to join."""
-        about = {"size": size, "device": segment.device, "inode": segment.inode, "options": options}
-        self._send(("run", about), (segment.fd, report, where))
+        self._first = group.first
+        about = {
+            "nodes": self.plan.nodes,
+            "size": group.size,
+            "device": group.segment.device,
+            "inode": group.segment.inode,
+            "group": group.number,
+            "options": {},
+        }
+        self._send(("run", about), (group.segment.fd, report, where))
 
-    def room(self) -> bool:
-        """Whether another batch of nodes may be asked for now."""
-        return self._unanswered + BATCH <= _IN_FLIGHT and not self.ended
+    def batch(self) -> range:
+        """The indices of the nodes to ask for now; empty if all were, or if too many are unanswered."""
+        room = self._unanswered + BATCH <= _IN_FLIGHT and not self.ended
+        return self.plan.indices[self.asked : self.asked + BATCH if room else self.asked]
 
-    def nodes(self, ranks: "list[int]", streams: "list[int]") -> None:
-        """Ask for at most BATCH nodes; `streams` holds stdin, stdout and stderr of each.
+    def nodes(self, indices: range, streams: "list[int]") -> None:
+        """Ask for a batch of nodes; `streams` holds stdin, stdout and stderr of each.
 
         The answers are messages: started and unstarted.
         """
-        self._unanswered += len(ranks)
-        self._send(("nodes", ranks), tuple(streams))
+        self.asked += len(indices)
+        self._unanswered += len(indices)
+        self._send(("nodes", [index - self._first for index in indices]), tuple(streams))
 
     def no_more(self) -> None:
         """No more nodes will be asked for."""
@@ -75,11 +93,12 @@ class Starter:
 
     def signal(self, number: int, spared: "int | None" = None) -> None:
         """Signal the process groups of all running nodes but one."""
-        self._send(("signal", number, spared))
+        rank = spared - self._first if spared is not None and spared in self.plan.indices else None
+        self._send(("signal", number, rank))
 
-    def poke(self, rank: int, number: int) -> None:
+    def poke(self, index: int, number: int) -> None:
         """Signal one node's process only."""
-        self._send(("poke", rank, number))
+        self._send(("poke", index - self._first, number))
 
     def go_on(self) -> None:
         """Continue the warm process, should someone have stopped it: nobody else can end the nodes."""
@@ -97,9 +116,13 @@ class Starter:
         if message is None:
             self.wait()
             return None
-        if message[0][0] in ("started", "unstarted"):
-            self._unanswered -= len(message[0][1])
-        return message[0]
+        verb, *rest = message[0]
+        if verb in ("started", "unstarted"):
+            self._unanswered -= len(rest[0])
+            rest[0] = [self._first + rank for rank in rest[0]]
+        elif verb == "exited":
+            rest[0] += self._first
+        return (verb, *rest)
 
     def wait(self) -> None:
         """Until the warm process has ended."""
@@ -114,13 +137,3 @@ class Starter:
             self._wire.send(message, descriptors)
         except ConnectionError:
             pass  # it has ended: receive() will tell
-
-
-def _environment() -> "dict[str, str]":
-    """The launcher's own, and what nodes have to agree on or share the cores for."""
-    environment = dict(os.environ)
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-        environment.setdefault(name, "1")
-    if environment.get("PYTHONHASHSEED", "random") in ("", "random"):
-        environment["PYTHONHASHSEED"] = str(int.from_bytes(os.urandom(4), "little") or 1)
-    return environment

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Standard input: node 0 has the launcher's, all others are at the end of a file.
+"""Standard input: the first node of the run has the launcher's, all others are at the end of a file.
 
 A file or a pipe is handed over as it is. A terminal cannot be: nodes are in process groups of their own, and
 one that reads from the terminal would be stopped. So what is typed is relayed through a pipe.
@@ -23,14 +23,14 @@ class Stdin:
         if self._relayed:
             self._read, self._write = os.pipe()
 
-    def descriptor(self, rank: int) -> int:
+    def descriptor(self, index: int) -> int:
         """The descriptor that becomes the node's standard input."""
-        if rank != 0:
+        if index != 0:
             return self._null
         return self._read if self._relayed else 0
 
     def started(self, loop: Loop) -> None:
-        """Node 0 has been sent its end of the pipe."""
+        """The first node has been sent its end of the pipe."""
         if self._relayed:
             os.close(self._read)
             self._loop = loop

@@ -10,6 +10,8 @@ It never outlives the launcher: while it imports, the kernel kills it when the l
 the end of the socket tells it to kill every node's process group, which the kernel alone would not do for
 what nodes started. Nodes are killed by the kernel when the warm process ends.
 
+Nodes are known by rank here. Programs of one group have a warm process each and share its ranks.
+
 Messages in:  ("program", {...})  ("run", {...}) + segment, report, where
               ("nodes", ranks) + stdin, stdout, stderr of each
               ("signal", number, spared rank or None)  ("poke", rank, number)  ("end",)
@@ -130,7 +132,7 @@ class Server:
         verb = message[0]
         if verb == "run":
             self._run = message[1]
-            self._left = self._run["size"]
+            self._left = self._run["nodes"]
             names = ("segment", "report", "where")
             self._shared = dict(zip(names, descriptors, strict=True))
         elif verb == "nodes":
@@ -176,7 +178,15 @@ class Server:
         """In the forked process."""
         run, shared = self._run, self._shared
         self._wire.detach()
-        place = (shared["segment"], rank, run["size"], run["device"], run["inode"], self._launcher)
+        place = (
+            shared["segment"],
+            rank,
+            run["size"],
+            run["device"],
+            run["inode"],
+            self._launcher,
+            run["group"],
+        )
         node = child.Node(self._program, Membership(*place, run["options"]), shared)
         node.settle(parent, mask, streams[at : at + 3], [*self._close, *streams])
         return node

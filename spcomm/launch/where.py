@@ -9,24 +9,25 @@ do not mix.
 import os
 import select
 import time
+from collections.abc import Callable
 
-from spcomm._core.errors import ranks_text
+from spcomm.launch.groups import ALONE, Names
 from spcomm.launch.process import WHERE_SIGNAL
 
 _PATIENCE = 0.1  # seconds for one answer
 _TOTAL = 1.0  # and for all
 
 
-def ask(starter: object, fd: int, ranks: "list[int]") -> "dict[int, str]":
-    """`{rank: "ring.py:12 in step"}` for the nodes that answered in time."""
+def ask(poke: "Callable[[int, int], None]", fd: int, nodes: "list[int]") -> "dict[int, str]":
+    """`{node: "ring.py:12 in step"}` for those that answered in time. `poke(node, signal)` asks one."""
     answers: dict[int, str] = {}
     end = time.monotonic() + _TOTAL
     poll = select.poll()
     poll.register(fd, select.POLLIN)
-    for rank in ranks:
+    for node in nodes:
         if time.monotonic() > end:
             break
-        starter.poke(rank, WHERE_SIGNAL)
+        poke(node, WHERE_SIGNAL)
         text = b""
         while poll.poll((_PATIENCE if not text else 0.005) * 1000):
             piece = os.read(fd, 65536)
@@ -35,7 +36,7 @@ def ask(starter: object, fd: int, ranks: "list[int]") -> "dict[int, str]":
             text += piece
         line = user_line(text.decode("utf-8", "replace"))
         if line:
-            answers[rank] = line
+            answers[node] = line
     return answers
 
 
@@ -56,11 +57,11 @@ def user_line(dump: str) -> str:
     return first
 
 
-def describe(states: "dict[int, str]") -> str:
+def describe(states: "dict[int, str]", names: Names = ALONE) -> str:
     """One line for each state, with the nodes that are in it."""
     by_state: dict[str, list[int]] = {}
-    for rank, state in sorted(states.items()):
-        by_state.setdefault(state, []).append(rank)
-    rows = [(ranks_text(ranks), state) for state, ranks in by_state.items()]
+    for node, state in sorted(states.items()):
+        by_state.setdefault(state, []).append(node)
+    rows = [(names.nodes(nodes), state) for state, nodes in by_state.items()]
     width = max((len(row[0]) for row in rows), default=0)
-    return "".join(f"  {ranks:<{width}}  {state}\n" for ranks, state in rows)
+    return "".join(f"  {nodes:<{width}}  {state}\n" for nodes, state in rows)

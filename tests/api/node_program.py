@@ -15,7 +15,7 @@ from pathlib import Path
 TESTS = Path(__file__).resolve().parent.parent
 sys.path[:0] = [
     str(TESTS),
-    *(str(TESTS / folder) for folder in ("core", "api", "launch", "faults", "stress")),
+    *(str(TESTS / folder) for folder in ("core", "api", "launch", "faults", "stress", "interfaces")),
 ]
 
 import spcomm  # noqa: E402
@@ -95,8 +95,17 @@ def execute(comm, path, name, arguments):
     return "passed", ""
 
 
+def part_of(whole):
+    """All nodes but the first, in the opposite order; the first gets None."""
+    return whole.split(None if whole.rank == 0 else 0, key=-whole.rank)
+
+
 def main():
-    comm = spcomm.startup()
+    whole = spcomm.startup()
+    comm = part_of(whole) if "part" in sys.argv[2:] else whole
+    if comm is None:
+        whole.barrier()
+        return
     stacks = open(Path(sys.argv[1]).parent / f"stacks-{comm.rank}", "w")
     faulthandler.register(signal.SIGUSR1, stacks, all_threads=True)
     link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -104,6 +113,8 @@ def main():
     answer(link, (comm.rank, os.getpid()))
     while (task := receive(link)) is not None:
         answer(link, execute(comm, *task))
+    if comm is not whole:
+        whole.barrier()
 
 
 if __name__ == "__main__":

@@ -41,6 +41,7 @@ class Options:
     arguments: tuple[str, ...] = ()
     disable: str = ""
     warm: bool = True
+    part: bool = False  # `comm` is a part of the run: all nodes but the first, the last of them as its node 0
 
     @property
     def line(self):
@@ -58,8 +59,11 @@ OPTIONS = {
         Options(
             "narrow", (*TINY, "--queue-limit", "16384")
         ),  # and send has to wait; for tests written for it
+        Options("bounded", ("--slots", "4", "--ring", "64K", "--arena", "0", "--queue-limit", "1M")),
+        Options("bounded-arena", ("--slots", "4", "--ring", "64K", "--arena", "1M", "--queue-limit", "1M")),
         Options("exec", ("--start", "exec"), warm=False),
         Options("tree", ("--fanin", "2")),
+        Options("part", part=True),
         Options("no-memfd", ("--arena", "4194304"), "memfd"),
         Options("no-futex", (), "futex"),
         Options("no-pidfd", (), "pidfd"),
@@ -70,7 +74,17 @@ OPTIONS = {
     ]
 }
 # What else than the default options a test runs with, and at which sizes.
-VARIED = [("tiny", 3), ("tiny", 8), ("small", 4), ("tree", 8), ("exec", 2), ("no-futex", 3), ("nothing", 2)]
+VARIED = [
+    ("tiny", 3),
+    ("tiny", 8),
+    ("small", 4),
+    ("tree", 8),
+    ("part", 3),
+    ("part", 8),
+    ("exec", 2),
+    ("no-futex", 3),
+    ("nothing", 2),
+]
 
 
 @dataclass(frozen=True)
@@ -155,7 +169,8 @@ class Pool:
             listener.bind(address)
             listener.listen(self.config.nodes)
             self.process = subprocess.Popen(
-                command("run", "-n", self.config.nodes, *options.line, TESTS / "api" / "node_program.py", address),
+                command("run", "-n", self.config.nodes + options.part, *options.line,
+                        TESTS / "api" / "node_program.py", address, *(["part"] if options.part else [])),
                 stdin=subprocess.DEVNULL, stdout=self.output, stderr=subprocess.STDOUT, cwd=self.folder.name,
                 env=environment(**({"SPCOMM_DISABLE": options.disable} if options.disable else {})),
             )  # fmt: skip

@@ -4,7 +4,7 @@
 import pytest
 
 import spcomm
-from spcomm._core import errors
+from spcomm._core import errors, mismatch, stepwise
 
 
 def failure(name, call="recv(source=1, tag=7)", culprit=1, state=3, reason=1):
@@ -52,12 +52,25 @@ def test_who_is_missed():
     assert "all other nodes have ended" in str(failure("SPC_ELOST", "recv(source=ANY, tag=7)"))
 
 
-def signature(operation=3, operator=0, number=12, fields=1, length=8, kind=2, layout=0, char=0):
-    return (operation, operator, number, fields, length, kind << 56 | layout, char)
+def number_of(names, name):
+    return next((number for number, known in names.items() if known == name), 77)
+
+
+def signature(
+    operation="", operator="global_sum", type="float64", fields=1, length=8, kind="FLOAT", layout=0, char=0
+):
+    """As the core has it, in numbers; "" is an operation with values, and what has no name an unknown number."""
+    numbers = (
+        number_of(stepwise.OPERATIONS, operation),
+        number_of(stepwise.OPERATORS, operator),
+        number_of(stepwise.TYPES, type),
+    )
+    return (*numbers, fields, length, number_of(stepwise.KINDS, kind) << 56 | layout, char)
 
 
 def test_a_mismatch_names_groups_of_nodes():
-    called = {0: signature(1), 1: signature(), 2: signature(1), 3: signature(1), 4: signature(2)}
+    barrier, fuzzy = signature("barrier"), signature("fuzzy_barrier")
+    called = {0: barrier, 1: signature(), 2: barrier, 3: barrier, 4: fuzzy}
     text = str(errors.mismatch("barrier()", 0, called))
     for words in ("nodes 0, 2-3: barrier()", "node 1: global_sum() of a float", "node 4: fuzzy_barrier()"):
         assert words in text
@@ -67,24 +80,37 @@ def test_a_mismatch_names_groups_of_nodes():
 @pytest.mark.parametrize(
     ("found", "words"),
     [
-        (signature(operator=1, kind=1), "global_min() of an int"),
-        (signature(operator=2, kind=4, length=8192), "global_max() of an array of float64, 8192 bytes"),
-        (signature(4, kind=4, number=0, char=ord("e"), length=6), "an array of float16, 6 bytes"),
-        (signature(kind=5, fields=3, length=24), "a tuple, 24 bytes"),
-        (signature(kind=99, operator=77), "a collective operation() of a value"),
+        (signature(operator="global_min", kind="INT"), "global_min() of an int"),
+        (
+            signature(operator="global_max", kind="ARRAY", length=8192),
+            "global_max() of an array of float64, 8192 bytes",
+        ),
+        (signature(kind="ARRAY", type="", char=ord("e"), length=6), "an array of float16, 6 bytes"),
+        (signature(kind="TUPLE", fields=3, length=24), "a tuple, 24 bytes"),
+        (signature(kind="BOOL"), "of a bool"),
+        (signature(kind="COMPLEX"), "of a complex"),
+        (signature(kind="SCALAR", type="int8"), "of a NumPy scalar of int8"),
+        (signature(kind="SIMTIME", type="SimTime", length=24), "global_sum() of a SimTime"),
+        (signature(kind="ARRAY", type="SimTime", length=48), "an array of SimTime, 48 bytes"),
+        (signature(kind="no", operator="no"), "a collective operation() of a value"),
     ],
 )
 def test_what_was_called(found, words):
-    assert words in str(errors.mismatch("barrier()", 0, {0: signature(1), 1: found}))
+    assert words in str(errors.mismatch("barrier()", 0, {0: signature("barrier"), 1: found}))
+
+
+def test_every_name_has_words():
+    """What the compiled modules count and mismatch.py words; OPERATIONS, OPERATORS and TYPES are words already."""
+    assert set(mismatch.WORDS) == set(stepwise.KINDS.values())
 
 
 def test_equal_words_for_different_calls():
-    called = {0: signature(kind=4, layout=1), 1: signature(kind=4, layout=2)}
+    called = {0: signature(kind="ARRAY", layout=1), 1: signature(kind="ARRAY", layout=2)}
     assert str(errors.mismatch("global_sum()", 0, called)).count("of another shape") == 2
 
 
 def test_a_call_that_was_left():
-    text = str(errors.mismatch("global_sum()", 2, {2: signature(1)}))
+    text = str(errors.mismatch("global_sum()", 2, {2: signature("barrier")}))
     assert "node 2 has left barrier() before its end" in text
 
 

@@ -14,7 +14,7 @@ PROGRAM = """
 import os, sys
 from spcomm import config
 found = config.membership()
-print(None if found is None else tuple(found)[:6])
+print(None if found is None else tuple(found)[:7])
 print(config.VARIABLE in os.environ, sorted(name for name in ("numpy", "spcomm._core.comm") if name in sys.modules))
 if found is not None:
     print(os.get_inheritable(found.fd), config.membership() == found)
@@ -48,23 +48,23 @@ def segment(tmp_path):
 
 def test_an_executed_node(segment):
     fd, device, inode = segment
-    lines = told(f"{fd}:2:5:{device}:{inode}:77", pass_fds=[fd])
-    assert lines == [str((fd, 2, 5, device, inode, 77)), "False []", "False True", "0"]
+    lines = told(f"{fd}:2:5:{device}:{inode}:77:3", pass_fds=[fd])
+    assert lines == [str((fd, 2, 5, device, inode, 77, 3)), "False []", "False True", "0"]
 
 
 def test_another_file_means_alone(segment):
     fd, device, inode = segment
-    for text in (f"{fd}:2:5:{device}:{inode + 1}:77", f"{fd}:2:5:{device + 1}:{inode}:77"):
+    for text in (f"{fd}:2:5:{device}:{inode + 1}:77:3", f"{fd}:2:5:{device + 1}:{inode}:77:3"):
         assert told(text, pass_fds=[fd]) == ["None", "False []"]
 
 
 def test_a_closed_descriptor_means_alone(segment):
     fd, device, inode = segment
-    assert told(f"{fd}:2:5:{device}:{inode}:77") == ["None", "False []"]
+    assert told(f"{fd}:2:5:{device}:{inode}:77:3") == ["None", "False []"]
 
 
 @pytest.mark.parametrize(
-    "text", ["", "1", "a:b:c:d:e:f", "1:2:3:4:5:6:7", "-1:0:1:0:0:0", "0:5:5:0:0:0", ":::::"]
+    "text", ["", "1", "a:b:c:d:e:f", "1:2:3:4:5:6:7:8", "-1:0:1:0:0:0:0", "0:5:5:0:0:0:0", "::::::"]
 )
 def test_nonsense_means_alone(text):
     assert told(text)[0] == "None"
@@ -74,7 +74,7 @@ def test_joining_by_a_call():
     """As the fork server's child does it."""
     code = (
         "from spcomm import config\n"
-        "m = config.Membership(3, 1, 2, 4, 5, 6, {'slots': 9})\n"
+        "m = config.Membership(3, 1, 2, 4, 5, 6, 7, {'slots': 9})\n"
         "config.join(m)\nassert config.membership() is m\n"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment())
@@ -82,8 +82,8 @@ def test_joining_by_a_call():
 
 
 def test_the_variables_for_an_executed_node():
-    member = config.Membership(3, 1, 2, 4, 5, 6, {})
-    assert config.environment(member, 8)[config.VARIABLE] == "3:1:2:4:5:6"
+    member = config.Membership(3, 1, 2, 4, 5, 6, 7, {})
+    assert config.environment(member, 8)[config.VARIABLE] == "3:1:2:4:5:6:7"
 
 
 def test_limits():

@@ -6,6 +6,7 @@
 
 #include "base/spc_error.h"
 #include "reduce/spc_ops.h"
+#include "spcomm/simtime.h"
 
 enum { ELEMENTS = 67 }; /* more than one vector block, and a rest */
 
@@ -119,6 +120,89 @@ static void wide_integers_are_always_refused(void) {
     }
 }
 
+/* Every kind of time, each in its place: sorted by the order, with no two equal. */
+static const spcomm_simtime_t times[] = {
+    {-INFINITY, {0, 0, 0, 0}}, {-2, {9, 9, 9, 9}},          {0, {INT32_MIN, 0, 0, 0}},
+    {-0.0, {0, 0, 0, -1}},     {0, {0, 0, 0, 0}},           {-0.0, {0, 0, 0, 1}},
+    {0, {0, 0, 1, -5}},        {0, {0, 1, -5, -5}},         {0, {1, -5, -5, -5}},
+    {0, {INT32_MAX, 0, 0, 0}}, {1, {-1, 0, 0, 0}},          {INFINITY, {-1, 0, 0, 0}},
+    {INFINITY, {0, 0, 0, 0}},  {NAN, {INT32_MIN, 0, 0, 0}}, {NAN, {0, 0, 0, 0}},
+};
+enum { TIMES = sizeof times / sizeof times[0] };
+
+static void times_are_ordered_lexicographically(void) {
+    for (int i = 0; i < TIMES; i++) {
+        for (int j = 0; j < TIMES; j++) {
+            CHECK_EQ(spcomm_simtime_compare(times[i], times[j]), (i > j) - (i < j));
+            CHECK_EQ(spcomm_simtime_equal(times[i], times[j]), i == j);
+        }
+    }
+    const spcomm_simtime_t zero = spcomm_simtime_from(-0.0);
+    CHECK(spcomm_simtime_equal(zero, times[4]));
+    CHECK(signbit(spcomm_simtime_time(zero)));
+}
+
+static void combines_SIMTIME(void) {
+    CHECK_EQ_U(spc_type_size(SPC_TYPE_SIMTIME), 24);
+    for (int i = 0; i < TIMES; i++) {
+        for (int j = 0; j < TIMES; j++) {
+            const spc_field_t field = {SPC_TYPE_SIMTIME, 3};
+            const spcomm_simtime_t right[] = {times[j], times[i], times[j], times[j]};
+            for (int operator = 0; operator < SPC_OPERATOR_COUNT; operator++) {
+                spcomm_simtime_t left[] = {times[i], times[j], times[i], times[0]};
+                CHECK_OK(spc_ops_combine((spc_operator_t)operator, &field, 1, left, right));
+                const spcomm_simtime_t sum = spcomm_simtime_from(times[i].time + times[j].time);
+                const int wins = operator == SPC_MIN ? (i < j ? i : j) : (i > j ? i : j);
+                for (int k = 0; k < 3; k++) {
+                    if (operator == SPC_SUM) {
+                        CHECK(spcomm_simtime_equal(left[k], sum));
+                    } else {
+                        CHECK_MEM(&left[k], &times[wins], sizeof sum);
+                    }
+                }
+                CHECK_MEM(&left[3], &times[0], sizeof sum); /* none beyond */
+            }
+        }
+    }
+}
+
+/* Equal, but not to the last bit. */
+static void of_equal_times_the_left_one_stays(void) {
+    const spc_field_t field = {SPC_TYPE_SIMTIME, 1};
+    for (int operator = SPC_MIN; operator <= SPC_MAX; operator++) {
+        spcomm_simtime_t minus = spcomm_simtime_from(-0.0), plus = spcomm_simtime_from(0.0), left = minus;
+        CHECK_OK(spc_ops_combine((spc_operator_t)operator, &field, 1, &left, &plus));
+        CHECK_MEM(&left, &minus, sizeof left);
+        left = plus;
+        CHECK_OK(spc_ops_combine((spc_operator_t)operator, &field, 1, &left, &minus));
+        CHECK_MEM(&left, &plus, sizeof left);
+    }
+}
+
+/* The paper's Net_Min, Net_Max and Net_Sum: an int, a double and a time in one exchange. */
+static void times_among_other_fields(void) {
+    typedef struct {
+        int64_t whole;
+        double real;
+        spcomm_simtime_t time;
+        int32_t last[2];
+    } value_t;
+    const spc_field_t fields[] = {
+        {SPC_TYPE_INT, 1}, {SPC_TYPE_FLOAT64, 1}, {SPC_TYPE_SIMTIME, 1}, {SPC_TYPE_INT32, 2}};
+    const value_t left = {3, 1.5, {2, {1, 0, 0, 0}}, {10, -10}}, right = {-4, 2.5, {2, {0, 7, 7, 7}}, {5, 5}};
+    const value_t expected[SPC_OPERATOR_COUNT] = {
+        [SPC_SUM] = {-1, 4.0, {4, {0, 0, 0, 0}}, {15, -5}},
+        [SPC_MIN] = {-4, 1.5, {2, {0, 7, 7, 7}}, {5, -10}},
+        [SPC_MAX] = {3, 2.5, {2, {1, 0, 0, 0}}, {10, 5}},
+    };
+    CHECK_EQ_U(spc_fields_bytes(fields, 4), sizeof(value_t));
+    for (int operator = 0; operator < SPC_OPERATOR_COUNT; operator++) {
+        value_t value = left;
+        CHECK_OK(spc_ops_combine((spc_operator_t)operator, fields, 4, &value, &right));
+        CHECK_MEM(&value, &expected[operator], sizeof value);
+    }
+}
+
 /* A tuple: (three bytes, a double, nothing, two floats). */
 static void fields_start_at_multiples_of_8_bytes(void) {
     typedef struct {
@@ -179,6 +263,10 @@ int main(void) {
     RUN(python_integers_do_not_wrap);
     RUN(one_overflow_among_many_is_found);
     RUN(wide_integers_are_always_refused);
+    RUN(times_are_ordered_lexicographically);
+    RUN(combines_SIMTIME);
+    RUN(of_equal_times_the_left_one_stays);
+    RUN(times_among_other_fields);
     RUN(fields_start_at_multiples_of_8_bytes);
     RUN(sizes);
     RUN(unknown_operators_and_types_are_refused);

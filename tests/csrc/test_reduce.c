@@ -197,6 +197,7 @@ static uint32_t all_calls(call_t *calls) {
     uint32_t count = 0;
     calls[count++] = (call_t){.signature = box_plain(SPC_OPERATION_BARRIER)};
     calls[count++] = (call_t){.signature = box_plain(SPC_OPERATION_FUZZY)};
+    calls[count++] = (call_t){.signature = box_plain(SPC_OPERATION_COORDINATED)};
     calls[count++] = (call_t){.signature = box_plain(SPC_OPERATION_GATHER)};
     calls[count++] = (call_t){.signature = {.operation = SPC_OPERATION_GATHER, .root = 1}};
     calls[count++] = reduction(SPC_SUM, SPC_TYPE_INT, 1);
@@ -378,6 +379,8 @@ static void calls_outside_the_limits_are_refused(void) {
     signature = box_plain(SPC_OPERATION_GATHER);
     CHECK_EQ(spc_reduce_start(box.reduce[0], &signature, NULL, values, 65, &phase), SPC_EINVAL);
     signature = box_plain(SPC_OPERATION_BARRIER);
+    CHECK_EQ(spc_reduce_start(box.reduce[0], &signature, NULL, values, 8, &phase), SPC_EINVAL);
+    signature = box_plain(SPC_OPERATION_COORDINATED);
     CHECK_EQ(spc_reduce_start(box.reduce[0], &signature, NULL, values, 8, &phase), SPC_EINVAL);
     signature = box_plain(SPC_OPERATION_COUNT);
     CHECK_EQ(spc_reduce_start(box.reduce[0], &signature, NULL, NULL, 0, &phase), SPC_EINVAL);

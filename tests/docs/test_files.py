@@ -69,6 +69,10 @@ def test_no_state_outside_of_structures():
     top = r"^(?=\w)(?!const|typedef|extern|return|enum|static|_Static_assert)(?!.*\()[\w *]+\b\w+(\[.*\])?\s*(=.*)?;$"
     complaints = []
     for path in files(*C, below="csrc"):
+        if (
+            path.name == "spc_api_registry.c"
+        ):  # the public interface's: a C program is one process and one node
+            continue
         text = path.read_text()
         for match in [*static.finditer(text), *re.finditer(top, text, re.MULTILINE)]:
             if "_Thread_local char token" not in match.group():  # only its address is used

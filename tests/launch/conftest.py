@@ -5,17 +5,28 @@ import sys
 
 import pytest
 
+from forking import Forked
 from launching import STARTS, Launch
 
 
-@pytest.fixture
-def launch(tmp_path):
-    """Runs scripts, and sees to it that nothing of any run is left when the test ends."""
-    launch = Launch(tmp_path)
+def leaving_nothing(launch):
+    """Sees to it that nothing of any run is left when the test ends."""
     yield launch
     launch.close()
     if sys.platform.startswith("linux"):
         launch.wait_until_nothing_is_left()
+
+
+@pytest.fixture
+def launch(tmp_path):
+    """Runs scripts by `spcomm run`."""
+    yield from leaving_nothing(Launch(tmp_path))
+
+
+@pytest.fixture
+def forked(tmp_path):
+    """Runs scripts by Python alone."""
+    yield from leaving_nothing(Forked(tmp_path))
 
 
 @pytest.fixture(params=STARTS)

@@ -4,14 +4,18 @@
 import os
 import select
 import sys
+from types import SimpleNamespace
 
 import pytest
 
 from spcomm import config
-from spcomm.launch import report
+from spcomm.launch import command, report, supervisor
 from spcomm.launch.failures import Failures
+from spcomm.launch.groups import Names, gather
 from spcomm.launch.loop import Loop
+from spcomm.launch.options import Options
 from spcomm.launch.output import LONG, Sink, Stream
+from spcomm.launch.plan import Plan
 from spcomm.launch.where import describe, user_line
 from spcomm.launch.wire import Wire
 
@@ -61,7 +65,7 @@ def alone(monkeypatch):
 
 def member(fd, rank=1, size=4):
     found = os.fstat(fd)
-    return config.Membership(fd, rank, size, found.st_dev, found.st_ino, os.getpid(), {})
+    return config.Membership(fd, rank, size, found.st_dev, found.st_ino, os.getpid(), 3, {})
 
 
 def test_an_executed_node_finds_its_place_in_the_environment(alone, monkeypatch, pipe):
@@ -76,7 +80,9 @@ def test_an_executed_node_finds_its_place_in_the_environment(alone, monkeypatch,
     assert config.membership() == expected, "also the second time"
 
 
-@pytest.mark.parametrize("text", ["", "1:2:3", "a:0:1:2:3:4", "5:4:4:1:1:1", "-1:0:1:1:1:1", "1:2:3:4:5:6:7"])
+@pytest.mark.parametrize(
+    "text", ["", "1:2:3", "a:0:1:2:3:4", "5:4:4:1:1:1", "-1:0:1:1:1:1", "1:2:3:4:5:6:7:8", "0:0:1:1:1:1"]
+)
 def test_a_variable_that_says_nothing_is_no_run(alone, monkeypatch, text):
     monkeypatch.setenv(config.VARIABLE, text)
     assert config.membership() is None
@@ -159,6 +165,21 @@ def test_a_large_report_goes_in_pieces_that_the_kernel_does_not_mix(alone, pipe)
     assert "é".encode() * 10_000 in b"".join(payload for _rank, kind, payload in found if kind == report.TEXT)
 
 
+def test_a_reader_puts_frames_together_again():
+    reader = report.Reader()
+    assert reader.read() == [] and not reader.ended
+    frame = (5).to_bytes(4, "little") + report.TEXT + (3).to_bytes(2, "little") + b"abc"
+    os.write(reader.write, frame + frame[:6])
+    assert reader.read() == [(5, report.TEXT, b"abc")]
+    os.write(reader.write, frame[6:9])
+    assert reader.read() == []
+    os.write(reader.write, frame[9:])
+    assert reader.read() == [(5, report.TEXT, b"abc")]
+    os.close(reader.write)
+    assert reader.read() == [] and reader.ended
+    os.close(reader.fd)
+
+
 def test_without_a_launcher_the_exception_is_shown(alone, capsys):
     report.uncaught(ValueError("here"), sys.__excepthook__)
     assert "ValueError: here" in capsys.readouterr().err
@@ -171,16 +192,16 @@ def test_the_first_that_is_heard_of_is_first():
     failures = Failures()
     failures.ended(3, 256 * 5)
     failures.reported(1, report.RAISED, "ValueError")
-    assert failures.first.rank == 3 and failures.first.code == 5
+    assert failures.first.index == 3 and failures.first.code == 5
 
 
 def test_a_lost_node_is_not_first_while_there_is_another():
     failures = Failures()
     failures.reported(0, report.LOST, "NodeLostError")
     failures.ended(0, 256)
-    assert failures.first is None and failures.first_lost.rank == 0
+    assert failures.first is None and failures.first_lost.index == 0
     failures.ended(2, 11)
-    assert failures.first.rank == 2
+    assert failures.first.index == 2
     assert failures.first.sentence() == "node 2 was killed by SIGSEGV (128+11)"
 
 
@@ -209,6 +230,64 @@ def test_tracebacks_that_follow_from_the_first_are_counted_only():
     assert notes == "node 2 failed in the same way; node 0 raised NodeLostError because of it"
 
 
+# Groups
+
+
+def plans(*pairs):
+    """Programs with so many nodes, in such a group."""
+    made = []
+    for nodes, group in pairs:
+        plan = Plan("script", "/x.py", ["x.py"])
+        plan.nodes, plan.group = nodes, group
+        made.append(plan)
+    return made
+
+
+def test_programs_of_one_group_get_consecutive_nodes_in_the_order_of_the_command_line():
+    made = plans((2, 5), (3, 1), (1, 5), (2, 1))
+    groups = gather(made)
+    assert [(group.number, group.first, group.size) for group in groups] == [(5, 0, 3), (1, 3, 5)]
+    assert [list(plan.indices) for plan in made] == [[0, 1], [3, 4, 5], [2], [6, 7]]
+    assert [groups[1].rank(index) for plan in (made[1], made[3]) for index in plan.indices] == [0, 1, 2, 3, 4]
+
+
+def test_names_of_nodes_name_the_group_only_if_there_are_several():
+    one = Names(gather(plans((2, 7), (2, 7))))
+    assert (one.nodes([3]), one.nodes([0, 1, 3]), one.label(3)) == ("node 3", "nodes 0-1, 3", b"[3] ")
+    two = Names(gather(plans((2, 7), (2, 0), (1, 7))))
+    assert (two.nodes([2]), two.label(2)) == ("node 2 of group 7", b"[7:2] ")
+    assert two.nodes([4, 1, 0, 3]) == "nodes 0-1 of group 7, nodes 0-1 of group 0"
+    lines = describe({1: "a", 3: "a", 4: "b"}, two).splitlines()
+    assert lines[0] == "  node 1 of group 7, node 0 of group 0  a"
+    assert lines[1].split() == ["node", "1", "of", "group", "0", "b"] and len(lines[0]) == len(lines[1])
+
+
+def test_a_failure_says_its_group():
+    failures = Failures(Names(gather(plans((2, 1), (2, 2)))))
+    failures.text(3, b"first\n")
+    failures.text(0, b"first\n")
+    failures.reported(3, report.RAISED, "ValueError")
+    failures.reported(0, report.RAISED, "ValueError")
+    assert failures.first.sentence() == "node 1 of group 2 ended with an uncaught ValueError (exit code 1)"
+    assert failures.tracebacks(labels=True, interrupted=False) == (
+        b"[2:1] first\n",
+        "node 0 of group 1 failed in the same way",
+    )
+
+
+@pytest.mark.parametrize(("nodes", "shared"), [((2, 2), True), ((2, 1), False), ((4,), True), ((3,), False)])
+def test_whether_cores_are_shared_depends_on_all_nodes_of_the_run(monkeypatch, nodes, shared):
+    """Each group has fewer nodes than there are cores; together they may have more."""
+    made, segments = plans(*((count, group) for group, count in enumerate(nodes))), []
+    core = SimpleNamespace(LIMITS={}, cores=lambda: 3.0)
+    monkeypatch.setattr(command, "_agent", lambda: core)
+    monkeypatch.setattr(command, "_segment", lambda _agent, *found: segments.append(found[:2]))
+    monkeypatch.setattr(supervisor, "Supervisor", lambda *_: SimpleNamespace(run=lambda *_: 7))
+    monkeypatch.setattr("spcomm.launch.stdin.Stdin", lambda: None)
+    assert command._supervise(Options(), made, [], 0) == 7
+    assert segments == [(count, shared) for count in nodes]
+
+
 # Lines
 
 
@@ -225,7 +304,7 @@ class Written(Sink):
 
 def stream(sink, rank, label=True):
     read, write = os.pipe()
-    return Stream(read, rank, 1, sink, label, alone=False), write
+    return Stream(read, 1, sink, b"[%d] " % rank if label else b"", alone=False), write
 
 
 def feed(target, data):

@@ -7,47 +7,49 @@ import sys
 
 import pytest
 
+from spcomm import cli
+from spcomm._core.errors import ranks_text
 from spcomm.launch import options
-from spcomm.launch.failures import ranks_text
-from spcomm.launch.options import UsageError, check_buffers, parse
+from spcomm.launch.options import check_buffers, parse
 from spcomm.launch.process import interpreter_flags
+from spcomm.launch.values import UsageError
 
 LIMITS = {"slots": (1, 64, 16), "ring": (1024, 1 << 30, 1 << 20), "arena": (0, 1 << 40, 1 << 26),
           "queue_limit": (4096, 1 << 40, 0), "fanin": (2, 64, 8)}  # fmt: skip
 
 
+def only(found):
+    """What was said of the only program."""
+    (part,) = found.parts
+    return part
+
+
 def test_the_first_word_that_is_no_option_is_the_program():
     found = parse(["-n", "4", "-l", "x.py", "-n", "9", "--", "-m"])
-    assert (found.nodes, found.label, found.program, found.arguments) == (
-        4,
-        True,
-        "x.py",
-        ["-n", "9", "--", "-m"],
-    )
+    part = only(found)
+    assert (part.nodes, found.label) == (4, True)
+    assert (part.program, part.arguments) == ("x.py", ["-n", "9", "--", "-m"])
 
 
 @pytest.mark.parametrize("words", [["-n4"], ["-np", "4"], ["-np4"], ["-n=4"], ["-n", "04"]], ids=str)
 def test_spellings_of_the_number(words):
-    assert parse([*words, "x.py"]).nodes == 4
+    assert only(parse([*words, "x.py"])).nodes == 4
 
 
 def test_a_module_takes_the_rest():
     found = parse(["--timeout=2.5", "-m", "package.module", "-n", "3"])
-    assert (found.timeout, found.module, found.program, found.arguments) == (
-        2.5,
-        "package.module",
-        None,
-        ["-n", "3"],
-    )
+    part = only(found)
+    assert (found.timeout, part.module, part.program) == (2.5, "package.module", None)
+    assert part.arguments == ["-n", "3"]
 
 
 def test_two_dashes_end_the_options():
-    assert parse(["-n", "2", "--", "-odd"]).program == "-odd"
+    assert only(parse(["-n", "2", "--", "-odd"])).program == "-odd"
 
 
 def test_what_other_launchers_take_is_taken():
     found = parse(["--oversubscribe", "--allow-run-as-root", "--use-hwthread-cpus", "--tag-output", "x.py"])
-    assert found.label is True and found.program == "x.py"
+    assert found.label is True and only(found).program == "x.py"
 
 
 @pytest.mark.parametrize(
@@ -77,6 +79,35 @@ def test_sizes(text, value):
         (["--ring", "-1", "x.py"], ["--ring -1"]),
         (["--slots", "3K", "x.py"], ["--slots 3K", "whole number"]),
         (["--preload", "a b", "x.py"], ["'a b'", "commas"]),
+        (["--group", "-1", "x.py"], ["--group -1", "from 0 to 2147483647"]),
+        (["--group", "2147483648", "x.py"], ["--group 2147483648", "from 0 to 2147483647"]),
+        (["--group", "9" * 5000, "x.py"], ["from 0 to 2147483647"]),
+        (["--group", "red", "x.py"], ["--group red", "whole number"]),
+        (["--group=", "x.py"], ["--group", "whole number"]),
+        (["--env", "some", "x.py"], ["--env some", "all", "none"]),
+        (["--wdir=", "x.py"], ["--wdir needs the name of a folder"]),
+        (["-x", "=3", "x.py"], ["-x =3", "name of a variable"]),
+        (["-x", "SPCOMM_NODE=1", "x.py"], ["SPCOMM_NODE", "spcomm itself"]),
+        (["-x"], ["-x needs a value: -x VAR[=VALUE]"]),
+        ([":", "x.py"], ["which program, before the first :", r"'\:'"]),
+        (["x.py", ":"], ["which program, after the last :"]),
+        (["-n", "2", "x.py", ":", "-n", "2"], ["which program, after the last :"]),
+        (["-n", "1", "x.py", ":", ":", "-n", "1", "y.py"], ["which program, between two :"]),
+        ([":"], ["which program, before the first :"]),
+        (["-n", "2", "x.py", ":", "y.py"], ["y.py: how many nodes?", "-n 2 a.py : -n 2 b.py"]),
+        (["cut", "-d", ":", "-f", "1"], ["cut: how many nodes?", r"'\:'"]),
+        (["-n", "2", "cut", "-d", ":", "-f", "1"], ["unknown option -f", r"'\:'"]),
+        (["-n", "2", "x.py", ":", "-n", "0", "y.py"], ["-n 0", "from 1 to 1024"]),
+        (["-n", "1000", "x.py", ":", "-n", "25", "y.py"], ["group 0 have 1025 nodes", "at most 1024"]),
+        (
+            ["-n", "1", "--timeout", "5", "x.py", ":", "-n", "1", "--timeout=6", "y.py"],
+            ["--timeout 5 and --timeout 6", "whole run"],
+        ),
+        (["-n", "1", "-l", "x.py", ":", "-n", "1", "--no-label", "y.py"], ["-l and --no-label", "whole run"]),
+        (
+            ["-n", "1", "--ring", "4M", "x.py", ":", "-n", "1", "--ring", "8M", "y.py"],
+            ["--ring 4M and --ring 8M", "whole run"],
+        ),
         (["--no-label=1", "x.py"], ["--no-label takes no value", "'1'"]),
         ([], ["which program?", "spcomm run -n 4"]),
         (["-n", "2"], ["which program?"]),
@@ -118,6 +149,56 @@ def test_the_limit_of_nodes_is_that_of_the_core():
     assert set(agent.LIMITS) >= set(LIMITS)
 
 
+def test_programs_are_separated_by_a_colon():
+    found = parse(
+        ["-n", "2", "a.py", "-n", "9", ":", "-n3", "--group=4", "-x", "A=b=c", "-x", "B", "-m", "mod", "x"]
+    )
+    one, two = found.parts
+    assert (one.nodes, one.group, one.program, one.arguments) == (2, 0, "a.py", ["-n", "9"])
+    assert (two.nodes, two.group, two.module, two.arguments) == (3, 4, "mod", ["x"])
+    assert two.exports == [("A", "b=c"), ("B", None)] and one.exports == []
+
+
+def test_options_of_the_whole_run_are_taken_with_any_program():
+    words = ["-n", "1", "--timeout", "5", "--ring", "4M", "a.py", ":", "-n", "1", "-l", "--ring=4096K"]
+    found = parse([*words, "--timeout", "5.0", "b.py"])
+    assert (found.timeout, found.label, found.buffers) == (5.0, True, {"ring": 4 << 20})
+
+
+def test_the_last_of_two_is_meant_with_one_program():
+    assert parse(["--timeout", "5", "--timeout", "6", "-l", "--no-label", "a.py"]).timeout == 6
+
+
+@pytest.mark.parametrize(
+    ("word", "argument"),
+    [
+        ("\\:", ":"),
+        ("\\\\:", "\\:"),
+        ("::", "::"),
+        ("\\", "\\"),
+        ("a:", "a:"),
+        ("\\a:", "\\a:"),
+        (":\\:", ":\\:"),
+    ],
+)
+def test_an_escaped_colon_is_an_argument(word, argument):
+    found = parse(["a.py", word])
+    assert only(found).arguments == [argument]
+
+
+def test_a_group_may_have_leading_zeros_and_its_limit():
+    assert only(parse(["--group", "0" * 30 + "7", "a.py"])).group == 7
+    assert only(parse(["--group", "2147483647", "a.py"])).group == 2147483647
+
+
+def test_groups_may_have_more_nodes_together_than_one_has():
+    assert len(parse(["-n", "1024", "a.py", ":", "-n", "1024", "--group", "1", "a.py"]).parts) == 2
+
+
+def test_help_with_any_program():
+    assert parse(["-n", "1", "a.py", ":", "--help"]).help
+
+
 def test_every_option_is_in_the_help():
     assert [name for name in options._TABLE if name not in options.HELP and name != "--label"] == []
 
@@ -141,8 +222,27 @@ def test_every_option_is_in_the_help():
             "--preload: no_such_module_xyz cannot be imported",
         ),
         (["-m", "no_such_module_xyz"], 127, "no module named no_such_module_xyz"),
+        (["-x", "NOT_SET_XYZ", "hello.py"], 125, "-x NOT_SET_XYZ: is not set here; give it a value"),
+        (["--wdir", "nowhere", "hello.py"], 125, "--wdir nowhere: no such folder"),
+        (["--wdir", "plain", "hello.py"], 125, "--wdir plain: is not a folder"),
+        (["--wdir", "folder", "hello.py"], 127, "hello.py: no such file (looked in "),
+        (["hello.py", ":", "-n", 2, "missing.py"], 127, "missing.py: no such file (looked in "),
+        (["hello.py", ":", "-n", 2, "plain"], 126, "plain: is not executable"),
+        (["hello.py", ":", "-n", 2, "-m", "no_such_module_xyz"], 127, "no module named no_such_module_xyz"),
+        (["-m", "no_such_module_xyz", ":", "-n", 2, "hello.py"], 127, "no module named no_such_module_xyz"),
+        (
+            ["hello.py", ":", "-n", 2, "--preload", "no_such_module_xyz", "hello.py"],
+            125,
+            "--preload: no_such_module_xyz cannot be imported",
+        ),
+        (["hello.py", ":", "-n", 2, "--start", "fork", "sh"], 125, "--start fork is for Python scripts"),
+        (
+            ["-x", "PYTHONHASHSEED=1", "hello.py", ":", "-n", 2, "-x", "PYTHONHASHSEED=2", "hello.py"],
+            125,
+            "-x PYTHONHASHSEED=1 for hello.py and PYTHONHASHSEED=2 for hello.py: it is one for the whole run",
+        ),
     ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+    ids=lambda value: " ".join(map(str, value)) if isinstance(value, list) else None,
 )
 def test_programs_that_cannot_start(launch, arguments, code, text):
     launch.script("print('hello')", "hello.py")
@@ -213,7 +313,7 @@ def command(launch, *words):
 def test_an_unknown_command_names_those_that_exist(launch):
     done = command(launch, "rum")
     assert done.returncode == 125
-    assert done.stderr == "spcomm: no command 'rum'; commands: run, demo, bench, version, help\n"
+    assert done.stderr == f"spcomm: no command 'rum'; commands: {', '.join(cli._COMMANDS)}\n"
 
 
 @pytest.mark.parametrize("words", [("x.py", "1"), ("-n", "4", "x.py")], ids=str)

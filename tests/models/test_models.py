@@ -8,8 +8,9 @@ import pytest
 
 
 @pytest.mark.timeout(600)
-def test_models():
-    result = subprocess.run([Path(__file__).parent / "run"], capture_output=True, text=True)
+def test_models(request):
+    size = [] if request.config.option.everything else ["--quick"]
+    result = subprocess.run([Path(__file__).parent / "run", *size], capture_output=True, text=True)
     print(result.stdout)
     if result.returncode == 77:
         pytest.skip(result.stdout.strip())

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+#include "api/spc_api_private.h"
+
+/* ---- barriers */
+
+int spcomm_barrier(spcomm_t *comm, int64_t timeout_ns) {
+    const spc_signature_t signature = {.operation = SPC_OPERATION_BARRIER};
+    int status = spc_api_check(comm, "spcomm_barrier()");
+    if (status != SPC_OK) {
+        return status;
+    }
+    status =
+        spc_comm_collective(comm->core, &signature, NULL, NULL, 0, NULL, spc_api_deadline_ns(timeout_ns));
+    return spc_api_fail(comm, status, "spcomm_barrier()");
+}
+
+/* ---- fuzzy barriers */
+
+static int refuse_null_fuzzy(const char *call) {
+    return spc_api_refuse(SPC_EINVAL, "%s: fuzzy is NULL; it is what spcomm_fuzzy_enter has filled in", call);
+}
+
+int spcomm_fuzzy_enter(spcomm_t *comm, spcomm_fuzzy_t *fuzzy) {
+    static const char call[] = "spcomm_fuzzy_enter()";
+    int status = spc_api_check(comm, call);
+    if (status != SPC_OK) {
+        return status;
+    }
+    if (fuzzy == NULL) {
+        return refuse_null_fuzzy(call);
+    }
+    return spc_api_fail(comm, spc_comm_fuzzy_enter(comm->core, &fuzzy->phase), "%s", call);
+}
+
+int spcomm_fuzzy_done(spcomm_t *comm, spcomm_fuzzy_t *fuzzy, int *done) {
+    static const char call[] = "spcomm_fuzzy_done()";
+    int status = spc_api_check(comm, call);
+    if (status != SPC_OK) {
+        return status;
+    }
+    if (fuzzy == NULL || done == NULL) {
+        return refuse_null_fuzzy(call);
+    }
+    status = spc_comm_fuzzy_done(comm->core, fuzzy->phase);
+    if (status == SPC_OK || status == SPC_EAGAIN) {
+        *done = status == SPC_OK;
+        return SPC_OK;
+    }
+    return spc_api_fail(comm, status, "%s", call);
+}
+
+int spcomm_fuzzy_wait(spcomm_t *comm, spcomm_fuzzy_t *fuzzy, int64_t timeout_ns) {
+    static const char call[] = "spcomm_fuzzy_wait()";
+    int status = spc_api_check(comm, call);
+    if (status != SPC_OK) {
+        return status;
+    }
+    if (fuzzy == NULL) {
+        return refuse_null_fuzzy(call);
+    }
+    status = spc_comm_fuzzy_wait(comm->core, fuzzy->phase, spc_api_deadline_ns(timeout_ns));
+    return spc_api_fail(comm, status, "%s", call);
+}
+
+int spcomm_enter_fuzzy_barrier(spcomm_t *comm) {
+    static const char call[] = "spcomm_enter_fuzzy_barrier()";
+    int status = spc_api_check(comm, call);
+    if (status != SPC_OK) {
+        return status;
+    }
+    pthread_mutex_lock(&comm->lock);
+    status = comm->fuzzy_count == SPC_FUZZY_MAX ? SPC_ELIMIT : SPC_OK;
+    if (status == SPC_OK) {
+        status = spc_comm_fuzzy_enter(comm->core, &comm->fuzzy[comm->fuzzy_count]);
+        comm->fuzzy_count += status == SPC_OK;
+    }
+    pthread_mutex_unlock(&comm->lock);
+    return spc_api_fail(comm, status, "%s", call);
+}
+
+/* With the lock. A barrier that cannot complete is not asked about again. */
+static int ask_oldest(spcomm_t *comm) {
+    int status = spc_comm_fuzzy_done(comm->core, comm->fuzzy[0]);
+    if (status != SPC_EAGAIN) {
+        comm->fuzzy_count--;
+        memmove(comm->fuzzy, comm->fuzzy + 1, comm->fuzzy_count * sizeof(comm->fuzzy[0]));
+    }
+    return status;
+}
+
+int spcomm_exit_fuzzy_barrier(spcomm_t *comm, int *done) {
+    static const char call[] = "spcomm_exit_fuzzy_barrier()";
+    int status = spc_api_check(comm, call);
+    if (status != SPC_OK) {
+        return status;
+    }
+    if (done == NULL) {
+        return spc_api_refuse(SPC_EINVAL, "%s: done is NULL; it is where 0 or 1 goes", call);
+    }
+    pthread_mutex_lock(&comm->lock);
+    bool any = comm->fuzzy_count != 0;
+    status = any ? ask_oldest(comm) : SPC_EINVAL;
+    pthread_mutex_unlock(&comm->lock);
+    if (!any) {
+        return spc_api_refuse(
+            SPC_EINVAL, "%s: no fuzzy barrier is open; spcomm_enter_fuzzy_barrier opens one, and 1 ends it",
+            call);
+    }
+    if (status == SPC_OK || status == SPC_EAGAIN) {
+        *done = status == SPC_OK;
+        return SPC_OK;
+    }
+    return spc_api_fail(comm, status, "%s", call);
+}
+
+/* ---- reductions
+ * The layout of a signature is a hash of what a value is. It has to be the one that Python's values of the same kind
+ * have (spcomm/_core/stepwise.pxd), for C and Python nodes of one run meet in these calls. */
+
+enum { KIND_INT = 1, KIND_FLOAT = 2, KIND_TUPLE = 5, KIND_SIMTIME = 8 };
+
+static uint64_t mix(uint64_t hash, uint64_t value) {
+    hash = (hash ^ value) * UINT64_C(0x9E3779B97F4A7C15);
+    return hash ^ (hash >> 29);
+}
+
+static uint64_t layout_of(uint64_t kind, uint64_t hash) {
+    return kind << 56 | mix(hash, 0) >> 8;
+}
+
+/* One value, or the three of spcomm_values_t. */
+static int reduce(spcomm_t *comm, const char *name, spc_operator_t operator, uint64_t layout,
+                  const spc_field_t *fields, uint8_t field_count, const void *value, int64_t timeout_ns,
+                  void *result) {
+    const spc_signature_t signature = {
+        .operation = SPC_OPERATION_REDUCE,
+        .operator = (uint8_t)operator,
+        .type = (uint8_t)fields[0].type,
+        .field_count = field_count,
+        .length_bytes = spc_fields_bytes(fields, field_count),
+        .layout = layout,
+    };
+    unsigned char combined[sizeof(spcomm_values_t)];
+    int status = spc_api_check(comm, name);
+    if (status != SPC_OK) {
+        return status;
+    }
+    if (value == NULL || result == NULL) {
+        return spc_api_refuse(SPC_EINVAL, "%s: %s is NULL", name, value == NULL ? "values" : "result");
+    }
+    status = spc_comm_collective(comm->core, &signature, fields, value, signature.length_bytes, combined,
+                                 spc_api_deadline_ns(timeout_ns));
+    if (status != SPC_OK) {
+        return spc_api_fail(comm, status, "%s", name);
+    }
+    memcpy(result, combined, signature.length_bytes);
+    return SPC_OK;
+}
+
+#define REDUCE_ONE(function, ctype, kind, core_type, operator)                                          \
+    int function(spcomm_t *comm, ctype value, int64_t timeout_ns, ctype *result) {                      \
+        const spc_field_t field = {core_type, 1};                                                       \
+        return reduce(comm, #function "()", operator, layout_of(kind, mix(0, kind)), &field, 1, &value, \
+                      timeout_ns, result);                                                              \
+    }
+
+REDUCE_ONE(spcomm_global_min_int64, int64_t, KIND_INT, SPC_TYPE_INT, SPC_MIN)
+REDUCE_ONE(spcomm_global_max_int64, int64_t, KIND_INT, SPC_TYPE_INT, SPC_MAX)
+REDUCE_ONE(spcomm_global_sum_int64, int64_t, KIND_INT, SPC_TYPE_INT, SPC_SUM)
+REDUCE_ONE(spcomm_global_min_double, double, KIND_FLOAT, SPC_TYPE_FLOAT64, SPC_MIN)
+REDUCE_ONE(spcomm_global_max_double, double, KIND_FLOAT, SPC_TYPE_FLOAT64, SPC_MAX)
+REDUCE_ONE(spcomm_global_sum_double, double, KIND_FLOAT, SPC_TYPE_FLOAT64, SPC_SUM)
+REDUCE_ONE(spcomm_global_min_simtime, spcomm_simtime_t, KIND_SIMTIME, SPC_TYPE_SIMTIME, SPC_MIN)
+REDUCE_ONE(spcomm_global_max_simtime, spcomm_simtime_t, KIND_SIMTIME, SPC_TYPE_SIMTIME, SPC_MAX)
+
+/* A sum has no priorities, a sum of one value neither. */
+int spcomm_global_sum_simtime(spcomm_t *comm, spcomm_simtime_t value, int64_t timeout_ns,
+                              spcomm_simtime_t *result) {
+    const spc_field_t field = {SPC_TYPE_SIMTIME, 1};
+    value = spcomm_simtime_from(value.time);
+    return reduce(comm, "spcomm_global_sum_simtime()", SPC_SUM, layout_of(KIND_SIMTIME, mix(0, KIND_SIMTIME)),
+                  &field, 1, &value, timeout_ns, result);
+}
+
+_Static_assert(sizeof(spcomm_values_t) == 40, "the fields follow each other without gaps");
+
+static int reduce_values(spcomm_t *comm, const char *name, spc_operator_t operator,
+                         const spcomm_values_t *values, int64_t timeout_ns, spcomm_values_t *result) {
+    const spc_field_t fields[] = {{SPC_TYPE_INT, 1}, {SPC_TYPE_FLOAT64, 1}, {SPC_TYPE_SIMTIME, 1}};
+    uint64_t hash = mix(mix(0, KIND_TUPLE), 3);
+    hash = mix(mix(mix(hash, KIND_INT), KIND_FLOAT), KIND_SIMTIME);
+    return reduce(comm, name, operator, layout_of(KIND_TUPLE, hash), fields, 3, values, timeout_ns, result);
+}
+
+int spcomm_global_min(spcomm_t *comm, const spcomm_values_t *values, int64_t timeout_ns,
+                      spcomm_values_t *result) {
+    return reduce_values(comm, "spcomm_global_min()", SPC_MIN, values, timeout_ns, result);
+}
+
+int spcomm_global_max(spcomm_t *comm, const spcomm_values_t *values, int64_t timeout_ns,
+                      spcomm_values_t *result) {
+    return reduce_values(comm, "spcomm_global_max()", SPC_MAX, values, timeout_ns, result);
+}
+
+int spcomm_global_sum(spcomm_t *comm, const spcomm_values_t *values, int64_t timeout_ns,
+                      spcomm_values_t *result) {
+    spcomm_values_t plain;
+    if (values != NULL) {
+        plain = *values;
+        plain.simtime = spcomm_simtime_from(values->simtime.time);
+    }
+    return reduce_values(comm, "spcomm_global_sum()", SPC_SUM, values != NULL ? &plain : NULL, timeout_ns,
+                         result);
+}

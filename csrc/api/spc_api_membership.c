@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "api/spc_api_private.h"
+
+#define VARIABLE \
+    "SPCOMM_NODE" /* "fd:rank:size:device:inode:launcher_pid:group"; the last one may be missing */
+#define REPORT_VARIABLE "SPCOMM_REPORT"
+#define FIELDS 7
+#define FIELDS_MIN 6
+
+enum { FD, RANK, SIZE, DEVICE, INODE, LAUNCHER, GROUP };
+
+/* Decimal numbers with colons between them; how many, or 0 if it is anything else. */
+static int parse(const char *text, unsigned long long *fields) {
+    int count = 0;
+    for (;;) {
+        char *end;
+        if (count == FIELDS || *text < '0' || *text > '9') {
+            return 0;
+        }
+        fields[count++] = strtoull(text, &end, 10);
+        if (*end == '\0') {
+            return count;
+        }
+        if (*end != ':') {
+            return 0;
+        }
+        text = end + 1;
+    }
+}
+
+/* A program between the launcher and this one may have closed the descriptor, or have another file there. */
+static bool is_segment(const unsigned long long *fields) {
+    struct stat found;
+    return fields[FD] <= INT32_MAX && fstat((int)fields[FD], &found) == 0
+           && (unsigned long long)found.st_dev == fields[DEVICE]
+           && (unsigned long long)found.st_ino == fields[INODE];
+}
+
+static void close_on_exec(int descriptor) {
+    int flags = fcntl(descriptor, F_GETFD);
+    if (flags >= 0) {
+        (void)fcntl(descriptor, F_SETFD, flags | FD_CLOEXEC);
+    }
+}
+
+/* Where a failing node says why; -1: nowhere. A pipe, and not what a closed descriptor's number stands for by now. */
+static int find_report(const char *text) {
+    unsigned long long fields[FIELDS];
+    struct stat found;
+    if (text == NULL || parse(text, fields) != 1 || fields[0] > INT32_MAX
+        || fstat((int)fields[0], &found) != 0 || !S_ISFIFO(found.st_mode)) {
+        return -1;
+    }
+    close_on_exec((int)fields[0]);
+    return (int)fields[0];
+}
+
+bool spc_api_membership(spc_api_membership_t *member) {
+    const char *text = getenv(VARIABLE);
+    unsigned long long fields[FIELDS] = {0};
+    int count = text != NULL ? parse(text, fields) : 0;
+    bool is_node = count >= FIELDS_MIN && fields[SIZE] <= SPC_NODES_MAX && fields[RANK] < fields[SIZE]
+                   && fields[GROUP] <= INT32_MAX && is_segment(fields);
+    member->report = is_node ? find_report(getenv(REPORT_VARIABLE)) : -1;
+    unsetenv(VARIABLE);
+    unsetenv(REPORT_VARIABLE);
+    if (!is_node) {
+        return false;
+    }
+    close_on_exec((int)fields[FD]);
+    member->descriptor = (int)fields[FD];
+    member->rank = (uint32_t)fields[RANK];
+    member->size = (uint32_t)fields[SIZE];
+    member->group = (int32_t)fields[GROUP];
+    return true;
+}

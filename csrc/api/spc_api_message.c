@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdio.h>
+
+#include "api/spc_api_private.h"
+
+#define CALL_BYTES 120
+
+/* ---- destinations */
+
+int spc_api_targets_one(const spcomm_t *comm, const char *call, int32_t dest, spc_api_targets_t *targets) {
+    if (dest < 0 || (uint32_t)dest >= comm->size) {
+        return spc_api_refuse(SPC_ERANK, "%s: there is no node %d; this run has nodes 0 to %u", call, dest,
+                              comm->size - 1);
+    }
+    targets->count = 1;
+    targets->ranks[0] = dest;
+    return SPC_OK;
+}
+
+int spc_api_targets_set(const spcomm_t *comm, const char *call, const spcomm_destination_t *dest,
+                        spc_api_targets_t *targets) {
+    if (dest == NULL) {
+        return spc_api_refuse(SPC_EINVAL, "%s: dest is NULL; give a set, which may be empty", call);
+    }
+    targets->count = (uint32_t)spcomm_destination_to_ranks(dest, targets->ranks, SPCOMM_DESTINATION_RANKS);
+    if (targets->count != 0 && (uint32_t)targets->ranks[targets->count - 1] >= comm->size) {
+        return spc_api_refuse(SPC_ERANK,
+                              "%s: node %d is in the set, and this run has nodes 0 to %u; nothing was sent",
+                              call, targets->ranks[targets->count - 1], comm->size - 1);
+    }
+    return SPC_OK;
+}
+
+void spc_api_targets_all(const spcomm_t *comm, spc_api_targets_t *targets) {
+    targets->count = comm->size;
+    for (uint32_t rank = 0; rank < comm->size; rank++) {
+        targets->ranks[rank] = (int32_t)rank;
+    }
+}
+
+/* ---- sending */
+
+static int transmit(spcomm_t *comm, const char *call, const spc_api_targets_t *targets, int32_t tag,
+                    const spcomm_data_t *data, int64_t timeout_ns) {
+    spc_api_encoded_t encoded;
+    if (tag < 0) {
+        return spc_api_refuse(SPC_ETAG, "%s: there is no tag %d; tags are 0 to %d", call, tag,
+                              SPCOMM_TAG_MAX);
+    }
+    int status = spc_api_encode(call, data, &encoded);
+    if (status != SPC_OK || targets->count == 0) {
+        return status;
+    }
+    status = spc_comm_try_send(comm->core, targets->ranks, targets->count, SPC_CONTEXT_USER, tag,
+                               &encoded.payload);
+    if (status == SPC_EAGAIN) {
+        status = spc_comm_send(comm->core, targets->ranks, targets->count, SPC_CONTEXT_USER, tag,
+                               &encoded.payload, spc_api_deadline_ns(timeout_ns));
+    }
+    if (status == SPC_ETIMEDOUT) {
+        return spc_api_refuse(
+            status,
+            "%s: the queue of node %u was at its limit all the time, because its receivers take "
+            "too little; nothing was sent",
+            call, comm->rank);
+    }
+    return spc_api_fail(comm, status, "%s", call);
+}
+
+int spcomm_send(spcomm_t *comm, int32_t dest, int32_t tag, spcomm_data_t data, int64_t timeout_ns) {
+    static const char call[] = "spcomm_send()";
+    spc_api_targets_t targets;
+    int status = spc_api_check(comm, call);
+    status = status == SPC_OK ? spc_api_targets_one(comm, call, dest, &targets) : status;
+    return status == SPC_OK ? transmit(comm, call, &targets, tag, &data, timeout_ns) : status;
+}
+
+int spcomm_send_set(spcomm_t *comm, const spcomm_destination_t *dest, int32_t tag, spcomm_data_t data,
+                    int64_t timeout_ns) {
+    static const char call[] = "spcomm_send_set()";
+    spc_api_targets_t targets;
+    int status = spc_api_check(comm, call);
+    status = status == SPC_OK ? spc_api_targets_set(comm, call, dest, &targets) : status;
+    return status == SPC_OK ? transmit(comm, call, &targets, tag, &data, timeout_ns) : status;
+}
+
+int spcomm_send_all(spcomm_t *comm, int32_t tag, spcomm_data_t data, int64_t timeout_ns) {
+    static const char call[] = "spcomm_send_all()";
+    spc_api_targets_t targets;
+    int status = spc_api_check(comm, call);
+    if (status != SPC_OK) {
+        return status;
+    }
+    spc_api_targets_all(comm, &targets);
+    return transmit(comm, call, &targets, tag, &data, timeout_ns);
+}
+
+/* ---- receiving */
+
+typedef struct query {
+    const char *name;
+    int32_t source; /* as the program gave it */
+    int32_t tag;
+    int32_t core_source;
+    int32_t core_tag;
+} query_t;
+
+static void add_number(char *text, const char *name, int32_t number) {
+    size_t length = strlen(text);
+    if (number == SPCOMM_ANY) {
+        snprintf(text + length, CALL_BYTES - length, "%s=SPCOMM_ANY", name);
+    } else {
+        snprintf(text + length, CALL_BYTES - length, "%s=%d", name, number);
+    }
+}
+
+/* "spcomm_recv(source=1, tag=SPCOMM_ANY)": only made when it is needed. */
+static const char *describe(const query_t *query, char *text) {
+    snprintf(text, CALL_BYTES, "%s(", query->name);
+    add_number(text, "source", query->source);
+    add_number(text, ", tag", query->tag);
+    strncat(text, ")", CALL_BYTES - strlen(text) - 1);
+    return text;
+}
+
+static int prepare(spcomm_t *comm, query_t *query, const void *result) {
+    char call[CALL_BYTES];
+    int status = spc_api_check(comm, query->name);
+    if (status != SPC_OK) {
+        return status;
+    }
+    if (result == NULL) {
+        return spc_api_refuse(SPC_EINVAL, "%s: message is NULL; it is what the call fills in",
+                              describe(query, call));
+    }
+    if (query->source != SPCOMM_ANY && (query->source < 0 || (uint32_t)query->source >= comm->size)) {
+        return spc_api_refuse(SPC_ERANK,
+                              "%s: there is no node %d; this run has nodes 0 to %u, and SPCOMM_ANY",
+                              describe(query, call), query->source, comm->size - 1);
+    }
+    if (query->tag != SPCOMM_ANY && query->tag < 0) {
+        return spc_api_refuse(SPC_ETAG, "%s: there is no tag %d; tags are 0 to %d, and SPCOMM_ANY",
+                              describe(query, call), query->tag, SPCOMM_TAG_MAX);
+    }
+    query->core_source = query->source == SPCOMM_ANY ? SPC_ANY_SOURCE : query->source;
+    query->core_tag = query->tag == SPCOMM_ANY ? SPC_ANY_TAG : query->tag;
+    return SPC_OK;
+}
+
+/* What a receive of the core has come to. */
+static int conclude(spcomm_t *comm, const query_t *query, int status, spc_message_t *found, bool any,
+                    spcomm_message_t *message) {
+    char call[CALL_BYTES];
+    if (status == SPC_EAGAIN) {
+        return status;
+    }
+    if (status == SPC_OK && found->format <= SPC_FORMAT_FLOAT64
+        && spc_api_decode(comm, found, any, message) == SPC_OK) {
+        return SPC_OK; /* most are so, and need no words */
+    }
+    describe(query, call);
+    if (status == SPC_OK) {
+        return spc_api_hand_over(comm, call, found, any, message);
+    }
+    if (status == SPC_ETIMEDOUT) {
+        return spc_api_refuse(status, "%s: no such message came to node %u in that time", call, comm->rank);
+    }
+    bool from_anybody = query->source == SPCOMM_ANY && (status == SPC_ELOST || status == SPC_EFINISHED);
+    return spc_api_fail(comm, status, "%s%s", call,
+                        from_anybody ? ": all other nodes have ended and have sent no such message; the last"
+                                     : "");
+}
+
+static int receive(spcomm_t *comm, query_t *query, int64_t timeout_ns, bool any, spcomm_message_t *message) {
+    spc_message_t found;
+    int status = prepare(comm, query, message);
+    if (status != SPC_OK) {
+        return status;
+    }
+    status = spc_comm_recv(comm->core, SPC_CONTEXT_USER, query->core_source, query->core_tag,
+                           spc_api_deadline_ns(timeout_ns), &found);
+    return conclude(comm, query, status, &found, any, message);
+}
+
+int spcomm_recv(spcomm_t *comm, int32_t source, int32_t tag, int64_t timeout_ns, spcomm_message_t *message) {
+    query_t query = {"spcomm_recv", source, tag, 0, 0};
+    return receive(comm, &query, timeout_ns, false, message);
+}
+
+int spcomm_recv_any(spcomm_t *comm, int32_t source, int32_t tag, int64_t timeout_ns,
+                    spcomm_message_t *message) {
+    query_t query = {"spcomm_recv_any", source, tag, 0, 0};
+    return receive(comm, &query, timeout_ns, true, message);
+}
+
+int spcomm_try_recv(spcomm_t *comm, int32_t source, int32_t tag, spcomm_message_t *message) {
+    query_t query = {"spcomm_try_recv", source, tag, 0, 0};
+    spc_message_t found;
+    int status = prepare(comm, &query, message);
+    if (status != SPC_OK) {
+        return status;
+    }
+    status = spc_comm_try_recv(comm->core, SPC_CONTEXT_USER, query.core_source, query.core_tag, &found);
+    return conclude(comm, &query, status, &found, false, message);
+}
+
+int spcomm_take(spcomm_t *comm, int32_t source, int32_t tag, spcomm_message_t *message) {
+    query_t query = {"spcomm_take", source, tag, 0, 0};
+    spc_message_t found;
+    int status = prepare(comm, &query, message);
+    if (status != SPC_OK) {
+        return status;
+    }
+    status = spc_comm_take(comm->core, SPC_CONTEXT_USER, query.core_source, query.core_tag, &found);
+    return conclude(comm, &query, status, &found, false, message);
+}
+
+int spcomm_probe(spcomm_t *comm, int32_t source, int32_t tag, int64_t timeout_ns, int32_t *found_source,
+                 int32_t *found_tag, size_t *bytes) {
+    query_t query = {"spcomm_probe", source, tag, 0, 0};
+    int32_t from, with;
+    uint64_t length;
+    int status = prepare(comm, &query, &query);
+    if (status != SPC_OK) {
+        return status;
+    }
+    status = spc_comm_probe(comm->core, SPC_CONTEXT_USER, query.core_source, query.core_tag,
+                            spc_api_deadline_ns(timeout_ns), &from, &with, &length);
+    if (status != SPC_OK) {
+        return conclude(comm, &query, status, NULL, false, NULL);
+    }
+    if (found_source != NULL) {
+        *found_source = from;
+    }
+    if (found_tag != NULL) {
+        *found_tag = with;
+    }
+    if (bytes != NULL) {
+        *bytes = length;
+    }
+    return SPC_OK;
+}
+
+int spcomm_poll(spcomm_t *comm, uint64_t *waiting) {
+    static const char call[] = "spcomm_poll()";
+    uint64_t count = 0;
+    int status = spc_api_check(comm, call);
+    if (status == SPC_OK) {
+        status = spc_api_fail(comm, spc_comm_poll(comm->core, SPC_CONTEXT_USER, &count), "%s", call);
+    }
+    if (status == SPC_OK && waiting != NULL) {
+        *waiting = count;
+    }
+    return status;
+}

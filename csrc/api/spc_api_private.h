@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * spc_api_private: what the files of the public C interface (spcomm/spcomm.h) share. Nobody else includes it.
+ *
+ *   spc_api_registry.c     the static state of the process
+ *   spc_api_error.c        statuses, and the sentences of spcomm_last_error
+ *   spc_api_membership.c   the run this process was started for
+ *   spc_api_startup.c      joining, leaving, dividing
+ *   spc_api_collective.c   barriers and reductions
+ *   spc_api_data.c         spcomm_data_t to a payload, a received message to spcomm_message_t
+ *   spc_api_message.c      sending and receiving
+ *   spc_api_coordinated.c  coordinated messages
+ *
+ * It adds no protocol: whatever is exact lies in spc_comm. Here are arguments checked, timeouts turned into deadlines,
+ * statuses into sentences, and memory made the program's own.
+ */
+#ifndef SPC_API_PRIVATE_H
+#define SPC_API_PRIVATE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "agent/spc_fork.h"
+#include "spc_comm.h"
+#include "spcomm/spcomm.h"
+
+/* It is never freed: a call after shutdown finds it closed. There are as many as communicators were made. */
+struct spcomm {
+    spc_comm_t *core; /* NULL: a part that was shut down */
+    uint32_t rank;
+    uint32_t size;
+    int32_t group;
+    uint64_t start_ns;
+    struct spcomm *root; /* the run's own */
+    struct spcomm *next; /* all of the process: spc_api_registry.c */
+    spc_fork_t *fork;    /* NULL unless this process or its parent forked the nodes */
+    int report;          /* descriptor: where a failing node says why; -1: nowhere */
+    pthread_mutex_t lock; /* the fuzzy barriers entered without a handle, oldest first */
+    uint64_t fuzzy[SPC_FUZZY_MAX];
+    uint32_t fuzzy_count;
+};
+
+/* ---- registry: the only static state. A process is one node, so there can be one of each. ---- */
+
+#define SPC_API_SENTENCE_BYTES 1024
+
+spcomm_t *spc_api_root(void);
+void spc_api_keep(spcomm_t *comm); /* the first one is the root */
+void spc_api_starting(bool begin); /* two threads may call spcomm_startup at once */
+char *spc_api_sentence(int status); /* of this thread, SPC_API_SENTENCE_BYTES; it is about to say this */
+bool spc_api_loss_was_last(void);  /* this thread's last failure was that another node has ended */
+
+/* ---- errors: set the sentence and return `status` ---- */
+
+/* "<call>: <what the status means here>"; the call as printf. */
+int spc_api_fail(spcomm_t *comm, int status, const char *call, ...) __attribute__((format(printf, 3, 4)));
+
+/* The whole sentence. */
+int spc_api_refuse(int status, const char *sentence, ...) __attribute__((format(printf, 2, 3)));
+
+/* SPC_OK if calls on `comm` may be made, else the status, with its sentence. */
+int spc_api_check(spcomm_t *comm, const char *call);
+
+static inline uint64_t spc_api_deadline_ns(int64_t timeout_ns) {
+    return spc_clock_deadline_ns(timeout_ns);
+}
+
+/* ---- membership ---- */
+
+typedef struct spc_api_membership {
+    int descriptor;
+    uint32_t rank;
+    uint32_t size;
+    int32_t group;
+    int report; /* -1: none */
+} spc_api_membership_t;
+
+/* Was this process started as a node? Takes SPCOMM_NODE and SPCOMM_REPORT out of the environment, so that programs it
+ * starts are not, and lets neither's descriptor pass to them. False: the descriptor is not that segment any more. */
+bool spc_api_membership(spc_api_membership_t *member);
+
+/* ---- data ---- */
+
+enum {
+    SPC_API_META_MAX = sizeof(spc_array_meta_t) + 8 * SPCOMM_DIMENSIONS_MAX + 64,
+};
+
+typedef struct spc_api_encoded {
+    spc_payload_t payload;
+    _Alignas(8) unsigned char meta[SPC_API_META_MAX];
+} spc_api_encoded_t;
+
+/* The payload refers to `data` and `encoded`. SPC_EINVAL with a sentence. */
+int spc_api_encode(const char *call, const spcomm_data_t *data, spc_api_encoded_t *encoded);
+
+/* Makes the core's message the program's: afterwards it has been released, or belongs to `message`. With `any` every
+ * format is given as it is. SPC_EFORMAT, SPC_ENOMEM: nothing has changed, the caller gives it back. */
+int spc_api_decode(spcomm_t *comm, spc_message_t *found, bool any, spcomm_message_t *message);
+
+/* spc_api_decode, and what follows when it fails: the message goes back to its place, with a sentence. */
+int spc_api_hand_over(spcomm_t *comm, const char *call, spc_message_t *found, bool any,
+                      spcomm_message_t *message);
+
+/* "a pickled object", for sentences. */
+const char *spc_api_format_name(int format);
+
+/* ---- destinations ---- */
+
+typedef struct spc_api_targets {
+    uint32_t count;
+    int32_t ranks[SPCOMM_DESTINATION_RANKS];
+} spc_api_targets_t;
+
+/* SPC_ERANK, SPC_EINVAL with a sentence. */
+int spc_api_targets_one(const spcomm_t *comm, const char *call, int32_t dest, spc_api_targets_t *targets);
+int spc_api_targets_set(const spcomm_t *comm, const char *call, const spcomm_destination_t *dest,
+                        spc_api_targets_t *targets);
+void spc_api_targets_all(const spcomm_t *comm, spc_api_targets_t *targets);
+
+#endif

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* on_exit */
+#endif
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/spc_infile.h"
+#include "api/spc_api_private.h"
+
+#define CLOSE_AT_EXIT_NS INT64_C(10000000000)
+
+/* What spcomm_startup was told, the infile's part too. */
+typedef struct numbers {
+    int32_t local_nodes;
+    int32_t total_nodes;
+    int32_t group_id;
+} numbers_t;
+
+/* ---- the numbers */
+
+static int refuse_number(const char *name, int32_t value, const char *allowed) {
+    return spc_api_refuse(SPC_EINVAL, "spcomm_startup(%s=%d): %s", name, value, allowed);
+}
+
+static int check_signs(const numbers_t *numbers) {
+    if (numbers->local_nodes < 0) {
+        return refuse_number("local_nodes", numbers->local_nodes, "the nodes of this machine are 0 or more");
+    }
+    if (numbers->total_nodes < 0) {
+        return refuse_number("total_nodes", numbers->total_nodes, "the nodes of the run are 0 or more");
+    }
+    if (numbers->group_id < 0) {
+        return refuse_number("group_id", numbers->group_id, "a group is 0 or more");
+    }
+    return SPC_OK;
+}
+
+/* Takes from the file what is 0. */
+static int read_infile(const char *path, numbers_t *numbers) {
+    char message[SPC_INFILE_MESSAGE_BYTES];
+    spc_infile_t found;
+    int status = spc_infile_read(path, &found, message, sizeof(message));
+    if (status != SPC_OK) {
+        return spc_api_refuse(status, "spcomm_startup(infile): %s", message);
+    }
+    if (found.server[0] != '\0') {
+        return spc_api_refuse(
+            SPC_EINVAL,
+            "spcomm_startup(infile): %s: server = \"%s\", but runs on several machines are not "
+            "supported yet; leave server out",
+            path, found.server);
+    }
+    numbers->local_nodes = numbers->local_nodes != 0 ? numbers->local_nodes : found.local_nodes;
+    numbers->total_nodes = numbers->total_nodes != 0 ? numbers->total_nodes : found.total_nodes;
+    numbers->group_id = numbers->group_id != 0 ? numbers->group_id : found.group_id;
+    return SPC_OK;
+}
+
+static int check_total(const numbers_t *numbers) {
+    int32_t local = numbers->local_nodes, total = numbers->total_nodes;
+    if (total != 0 && total < local) {
+        return spc_api_refuse(
+            SPC_EINVAL,
+            "spcomm_startup(local_nodes=%d, total_nodes=%d): the run cannot have fewer nodes than "
+            "this machine; give total_nodes=%d or 0",
+            local, total, local);
+    }
+    return SPC_OK;
+}
+
+/* In a run that exists. */
+static int check_against(const numbers_t *numbers, uint32_t size, int32_t group) {
+    const char *names[] = {"local_nodes", "total_nodes"};
+    int32_t values[] = {numbers->local_nodes, numbers->total_nodes};
+    for (int i = 0; i < 2; i++) {
+        if (values[i] != 0 && (uint32_t)values[i] != size) {
+            return spc_api_refuse(
+                SPC_EINVAL,
+                "spcomm_startup(%s=%d): this run was started with %u node%s; give %u or 0, or start "
+                "it with spcomm run -n %d",
+                names[i], values[i], size, size == 1 ? "" : "s", size, values[i]);
+        }
+    }
+    if (numbers->group_id != 0 && numbers->group_id != group) {
+        return spc_api_refuse(SPC_EINVAL, "spcomm_startup(group_id=%d): this run has group %d; give %d or 0",
+                              numbers->group_id, group, group);
+    }
+    return SPC_OK;
+}
+
+/* Outside of a launcher: how many nodes this machine is to have. */
+static int choose_nodes(const numbers_t *numbers, uint32_t *nodes) {
+    int32_t local = numbers->local_nodes != 0 ? numbers->local_nodes : numbers->total_nodes;
+    local = local != 0 ? local : 1;
+    if (local > SPC_NODES_MAX) {
+        return spc_api_refuse(SPC_EINVAL,
+                              "spcomm_startup(): %d nodes are asked for, and a run has at most %d", local,
+                              SPC_NODES_MAX);
+    }
+    if (numbers->total_nodes > local) {
+        return spc_api_refuse(
+            SPC_EINVAL,
+            "spcomm_startup(local_nodes=%d, total_nodes=%d): all nodes of a run are on one machine "
+            "so far; give %d or 0, or local_nodes=%d",
+            local, numbers->total_nodes, local, numbers->total_nodes);
+    }
+    *nodes = (uint32_t)local;
+    return SPC_OK;
+}
+
+/* ---- a segment of one's own */
+
+/* As SPCOMM_DISABLE says, "memfd,futex": for tests of the fallbacks. Other names are somebody else's. */
+static uint32_t disabled_features(void) {
+    const char *text = getenv("SPCOMM_DISABLE");
+    uint32_t mask = 0;
+    while (text != NULL && *text != '\0') {
+        size_t length = strcspn(text, ",");
+#define MATCH(name, bit)                                                \
+    if (length == strlen(#name) && strncmp(text, #name, length) == 0) { \
+        mask |= SPC_FEATURE_##name;                                     \
+    }
+        SPC_FEATURES(MATCH)
+#undef MATCH
+        text += length + (text[length] == ',' ? 1 : 0);
+    }
+    return mask;
+}
+
+static int make_segment(uint32_t nodes, int *descriptor) {
+    const char *wait = getenv("SPCOMM_WAIT");
+    spc_config_t config = {
+        .nodes = nodes,
+        .features = spc_platform_features(disabled_features()),
+        .sleep_at_once = wait != NULL && strcmp(wait, "sleep") == 0,
+    };
+    spc_segment_plan_t plan;
+    uint64_t size_bytes;
+    int status = spc_comm_plan(&config, &plan);
+    status = status == SPC_OK ? spc_segment_create(&plan, descriptor, &size_bytes) : status;
+    return status == SPC_OK
+               ? SPC_OK
+               : spc_api_fail(NULL, status, "spcomm_startup(): shared memory for %u nodes", nodes);
+}
+
+static int fork_nodes(uint32_t nodes, int descriptor, spc_fork_t **fork, uint32_t *rank) {
+    const spc_fork_options_t options = {.descriptor = descriptor, .nodes = nodes};
+    uint32_t threads = nodes > 1 ? spc_fork_other_threads() : 0;
+    if (threads != 0) {
+        return spc_api_refuse(
+            SPC_EINVAL,
+            "spcomm_startup(local_nodes=%u): this process has %u other thread%s, which a fork "
+            "would lose; call it before they start, or use spcomm run -n %u",
+            nodes, threads, threads == 1 ? "" : "s", nodes);
+    }
+    int status = spc_fork_nodes(&options, fork, rank);
+    return status == SPC_OK ? SPC_OK : spc_api_fail(NULL, status, "spcomm_startup(local_nodes=%u)", nodes);
+}
+
+/* ---- the end of the process */
+
+/* Somebody else's end is why this node fails: its exit code is not the first failure of the run. The frame is that of
+ * spc_fork.h: rank, 'L', length, text. */
+static void report_loss(const spcomm_t *comm) {
+    static const char text[] = "spcomm";
+    unsigned char frame[7 + sizeof(text) - 1] = {
+        comm->rank & 0xff, comm->rank >> 8 & 0xff, 0, 0, 'L', sizeof(text) - 1, 0};
+    memcpy(frame + 7, text, sizeof(text) - 1);
+    if (write(comm->report, frame, sizeof(frame)) < 0) {
+        return; /* nobody listens any more */
+    }
+}
+
+static void leave_at_exit(int exit_status) {
+    spcomm_t *comm = spc_api_root();
+    if (comm == NULL || spc_comm_usable(comm->core) == SPC_EFORKED) {
+        return;
+    }
+    if (exit_status == 0) {
+        if (spc_comm_usable(comm->core) == SPC_OK && spcomm_shutdown(comm, CLOSE_AT_EXIT_NS) != SPC_OK) {
+            fprintf(stderr, "spcomm: %s\n", spcomm_last_error());
+        }
+    } else if (comm->report >= 0 && spc_api_loss_was_last()) {
+        report_loss(comm);
+    }
+}
+
+#ifdef __GLIBC__
+static void on_end(int exit_status, void *argument) {
+    (void)argument;
+    leave_at_exit(exit_status & 0xff);
+}
+
+static void watch_exit(spcomm_t *comm) {
+    (void)spc_fork_wait_at_exit(comm->fork); /* runs after the other one */
+    (void)on_exit(on_end, NULL);
+}
+#else
+/* Without the exit status every end by exit() counts as a good one. */
+static void on_end(void) {
+    spcomm_t *comm = spc_api_root();
+    int exit_code = 0;
+    leave_at_exit(0);
+    if (spc_comm_usable(comm->core) != SPC_EFORKED) {
+        (void)spc_fork_wait(comm->fork, 0, &exit_code);
+    }
+    if (exit_code != 0) {
+        fflush(NULL);
+        _exit(exit_code);
+    }
+}
+
+static void watch_exit(spcomm_t *comm) {
+    (void)comm;
+    (void)atexit(on_end);
+}
+#endif
+
+/* ---- joining */
+
+/* Around a core; SPC_ENOMEM. */
+static int make_comm(spc_comm_t *core, spcomm_t *root, spcomm_t **comm) {
+    spcomm_t *made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return SPC_ENOMEM;
+    }
+    made->core = core;
+    made->rank = spc_comm_rank(core);
+    made->size = spc_comm_size(core);
+    made->start_ns = spc_comm_config(core)->made_ns;
+    made->root = root != NULL ? root : made;
+    made->group = made->root->group;
+    made->report = made->root->report;
+    pthread_mutex_init(&made->lock, NULL);
+    *comm = made;
+    return SPC_OK;
+}
+
+/* The caller's descriptor stays open. */
+static int join(const spc_api_membership_t *member, spc_fork_t *fork, spcomm_t **comm) {
+    const spc_comm_options_t options = {
+        .descriptor = member->descriptor,
+        .rank = member->rank,
+        .check = fork != NULL ? spc_fork_check : NULL,
+        .check_argument = fork,
+    };
+    spc_comm_t *core;
+    int status = spc_comm_create(&options, &core);
+    status = status == SPC_OK ? make_comm(core, NULL, comm) : status;
+    if (status != SPC_OK) {
+        return spc_api_fail(NULL, status, "spcomm_startup() as node %u of %u", member->rank, member->size);
+    }
+    (*comm)->group = member->group;
+    (*comm)->report = member->report;
+    (*comm)->fork = fork;
+    return SPC_OK;
+}
+
+static int join_alone(const numbers_t *numbers, spcomm_t **comm) {
+    spc_api_membership_t member = {.group = numbers->group_id, .report = -1};
+    spc_fork_t *fork = NULL;
+    int status = choose_nodes(numbers, &member.size);
+    status = status == SPC_OK ? make_segment(member.size, &member.descriptor) : status;
+    if (status != SPC_OK) {
+        return status;
+    }
+    status = fork_nodes(member.size, member.descriptor, &fork, &member.rank);
+    if (status == SPC_OK) {
+        member.report = spc_fork_report_descriptor(fork);
+        status = join(&member, fork, comm);
+    }
+    int error = errno;
+    close(member.descriptor);
+    errno = error;
+    return status;
+}
+
+static int join_any(const numbers_t *numbers, spcomm_t **comm) {
+    spc_api_membership_t member;
+    if (!spc_api_membership(&member)) {
+        return join_alone(numbers, comm);
+    }
+    member.group = member.group != 0 ? member.group : numbers->group_id;
+    int status = check_against(numbers, member.size, member.group);
+    if (status != SPC_OK) {
+        return status;
+    }
+    return join(&member, NULL, comm);
+}
+
+static int join_once(const numbers_t *numbers, spcomm_t **comm) {
+    spcomm_t *root = spc_api_root();
+    if (root != NULL) {
+        int status = spc_api_check(root, "spcomm_startup()");
+        status = status == SPC_OK ? check_against(numbers, root->size, root->group) : status;
+        *comm = status == SPC_OK ? root : *comm;
+        return status;
+    }
+    int status = join_any(numbers, &root);
+    if (status == SPC_OK) {
+        spc_api_keep(root);
+        watch_exit(root);
+        *comm = root;
+    }
+    return status;
+}
+
+int spcomm_startup(int32_t local_nodes, int32_t total_nodes, int32_t group_id, const char *infile,
+                   spcomm_t **comm) {
+    numbers_t numbers = {local_nodes, total_nodes, group_id};
+    spcomm_t *root = spc_api_root();
+    if (comm == NULL) {
+        return spc_api_refuse(SPC_EINVAL, "spcomm_startup(comm=NULL): comm is where the communicator goes");
+    }
+    int status = root != NULL ? spc_api_check(root, "spcomm_startup()") : SPC_OK;
+    status = status == SPC_OK ? check_signs(&numbers) : status;
+    if (status == SPC_OK && infile != NULL && infile[0] != '\0') {
+        status = read_infile(infile, &numbers);
+    }
+    status = status == SPC_OK ? check_total(&numbers) : status;
+    if (status == SPC_OK) {
+        spc_api_starting(true);
+        status = join_once(&numbers, comm);
+        spc_api_starting(false);
+    }
+    return status;
+}
+
+/* ---- leaving, dividing */
+
+int spcomm_shutdown(spcomm_t *comm, int64_t timeout_ns) {
+    int status = spc_api_check(comm, "spcomm_shutdown()");
+    if (status != SPC_OK) {
+        return status;
+    }
+    status = spc_comm_close(comm->core, spc_api_deadline_ns(timeout_ns));
+    if (status == SPC_ETIMEDOUT) {
+        (void)spc_api_refuse(
+            status,
+            "spcomm_shutdown(): node %u could not send all that was queued; the receivers did not "
+            "take it, and it is lost",
+            comm->rank);
+    } else if (status != SPC_OK) {
+        return spc_api_fail(comm, status, "spcomm_shutdown()");
+    }
+    if (comm != comm->root) {
+        spc_comm_destroy(comm->core);
+        comm->core = NULL;
+    }
+    return status;
+}
+
+int spcomm_split(spcomm_t *comm, int64_t color, int64_t key, int64_t timeout_ns, spcomm_t **part) {
+    spc_comm_t *core = NULL;
+    spcomm_t *made = NULL;
+    int status = spc_api_check(comm, "spcomm_split()");
+    if (status != SPC_OK) {
+        return status;
+    }
+    if (part == NULL) {
+        return spc_api_refuse(SPC_EINVAL, "spcomm_split(part=NULL): part is where the new communicator goes");
+    }
+    status = spc_comm_split(comm->core, color, key, spc_api_deadline_ns(timeout_ns), &core);
+    if (status == SPC_OK && core != NULL) {
+        status = make_comm(core, comm->root, &made);
+    }
+    if (status == SPC_ELIMIT) {
+        return spc_api_refuse(status, "spcomm_split(): too many communicators have been made in this run");
+    }
+    if (status != SPC_OK) {
+        return spc_api_fail(comm, status, "spcomm_split(color=%lld, key=%lld)", (long long)color,
+                            (long long)key);
+    }
+    if (made != NULL) {
+        spc_api_keep(made);
+    }
+    *part = made;
+    return SPC_OK;
+}
+
+/* ---- small questions */
+
+int32_t spcomm_rank(const spcomm_t *comm) {
+    return comm != NULL ? (int32_t)comm->rank : SPC_EINVAL;
+}
+
+int32_t spcomm_size(const spcomm_t *comm) {
+    return comm != NULL ? (int32_t)comm->size : SPC_EINVAL;
+}
+
+int32_t spcomm_group(const spcomm_t *comm) {
+    return comm != NULL ? comm->group : SPC_EINVAL;
+}
+
+int64_t spcomm_time_ns(const spcomm_t *comm) {
+    return comm != NULL ? (int64_t)(spc_clock_now_ns() - comm->start_ns) : SPC_EINVAL;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * spc_process: what the operating system knows about processes, beyond POSIX.
+ *
+ * Linux has all of it; elsewhere each function does nothing, or says that it does not know, and its caller has another
+ * way. Everything concerns the calling process, at once; anybody may call, and only spc_process.c includes the headers.
+ */
+#ifndef SPC_PROCESS_H
+#define SPC_PROCESS_H
+
+#include <stdint.h>
+
+/* A descriptor (close-on-exec) that becomes readable when the process ends: a pidfd. SPC_ESYSTEM where there are none,
+ * or no such process; while a process is another's unreaped child or its parent, its id is its own. */
+int spc_process_watch(int32_t process, int *descriptor);
+
+/* The kernel sends `number` when the thread that made this process ends. The parent may have ended before: compare its
+ * id afterwards. SPC_ESYSTEM where that cannot be had. */
+int spc_process_die_with_parent(int number);
+
+/* This process becomes the parent of every descendant whose own parent ends. */
+void spc_process_adopt_orphans(void);
+
+/* Children of the calling thread, ended or not; at most `room`. 0 also where unknown. */
+uint32_t spc_process_children(int32_t *processes, uint32_t room);
+
+/* Threads of this process, the caller too; 0 where unknown. */
+uint32_t spc_process_threads(void);
+
+/* The name that ps and top show for the process. */
+void spc_process_rename(const char *name);
+
+/* Closes all descriptors from first to last (INT32_MAX: all above). Works everywhere. */
+void spc_process_close_range(int first, int last);
+
+#endif

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+#include "node/spc_node.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+static int create_boxes(spc_node_t *node) {
+    spc_inbox_options_t inbox = {&node->segment, node->status, node->events, node->rank};
+    spc_outbox_options_t outbox = {&node->segment, node->status, node->events, node->rank};
+    int status = spc_inbox_create(&inbox, &node->inbox);
+    return status != SPC_OK ? status : spc_outbox_create(&outbox, &node->outbox);
+}
+
+static void choose_waiting(spc_node_t *node) {
+    const spc_config_t *config = node->config;
+    spc_wait_policy_t policy = config->sleep_at_once  ? SPC_WAIT_SLEEP
+                               : config->shared_cores ? SPC_WAIT_SHARED_CORES
+                                                      : SPC_WAIT_FREE_CORES;
+    spc_waiter_init(&node->waiter, policy, config->features);
+    spc_node_choose_polls(node);
+}
+
+static int attach(spc_node_t *node, const spc_node_options_t *options) {
+    if (options->segment != NULL) {
+        node->segment = *options->segment;
+        node->segment_is_borrowed = true;
+        return SPC_OK;
+    }
+    return spc_segment_attach(&node->segment, options->descriptor);
+}
+
+static int set_up(spc_node_t *node, const spc_node_options_t *options) {
+    int status = attach(node, options);
+    if (status != SPC_OK) {
+        return status;
+    }
+    node->config = node->segment.config;
+    node->size = node->config->nodes;
+    if (options->rank >= node->size) {
+        return SPC_ERANK;
+    }
+    node->status = spc_segment_part(&node->segment, SPC_REGION_STATUS, 0);
+    node->events = spc_segment_part(&node->segment, SPC_REGION_EVENT, 0);
+    node->event = &node->events[node->rank];
+    choose_waiting(node);
+    status = spc_owner_mark_init(&node->owner, node->config->features);
+    return status != SPC_OK ? status : create_boxes(node);
+}
+
+int spc_node_create(const spc_node_options_t *options, spc_node_t **node) {
+    spc_node_t *made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return SPC_ENOMEM;
+    }
+    pthread_mutex_init(&made->lock, NULL);
+    made->references = 1;
+    made->rank = options->rank;
+    made->check = options->check;
+    made->check_argument = options->check_argument;
+    made->next_communicator = 1; /* 0 is the whole run */
+    int status = set_up(made, options);
+    if (status != SPC_OK) {
+        spc_node_release(made);
+        return status;
+    }
+    spc_status_set_live(made->status, made->rank, (int32_t)getpid());
+    *node = made;
+    return SPC_OK;
+}
+
+void spc_node_retain(spc_node_t *node) {
+    atomic_fetch_add_explicit(&node->references, 1, memory_order_relaxed);
+}
+
+void spc_node_release(spc_node_t *node) {
+    /* Release: what this communicator did to the node. Acquire, for the last: all that the others did. */
+    if (atomic_fetch_sub_explicit(&node->references, 1, memory_order_acq_rel) != 1) {
+        return;
+    }
+    spc_outbox_destroy(node->outbox);
+    spc_inbox_destroy(node->inbox);
+    spc_owner_mark_fini(&node->owner);
+    if (!node->segment_is_borrowed) {
+        spc_segment_detach(&node->segment);
+    }
+    pthread_mutex_destroy(&node->lock);
+    free(node);
+}
+
+int spc_node_close(spc_node_t *node, uint64_t deadline_ns) {
+    int status = spc_node_flush(node, deadline_ns);
+    if (status == SPC_EINTERRUPTED) {
+        return status; /* the caller decides whether to come again */
+    }
+    atomic_store_explicit(&node->closed, true, memory_order_release);
+    spc_status_end(node->status, node->rank, SPC_NODE_FINISHED, 0, node->events, node->size + 1,
+                   node->config->features);
+    /* Nobody can ask for what has come: its senders get their room back. What this node has taken stays its own. */
+    pthread_mutex_lock(&node->lock);
+    spc_inbox_discard(node->inbox);
+    spc_node_unlock(node);
+    return status;
+}
+
+static bool test_sent(spc_node_wait_t *wait) {
+    spc_node_t *node = wait->node;
+    pthread_mutex_lock(&node->lock);
+    spc_outbox_flush(node->outbox);
+    bool empty = spc_outbox_is_empty(node->outbox);
+    pthread_mutex_unlock(&node->lock);
+    return empty;
+}
+
+int spc_node_flush(spc_node_t *node, uint64_t deadline_ns) {
+    spc_node_wait_t wait = {.node = node, .test = test_sent};
+    return test_sent(&wait) ? SPC_OK : spc_node_wait_for(&wait, deadline_ns);
+}

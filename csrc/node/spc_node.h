@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * spc_node: one process in its run: its attachment to the segment, its inbox and outbox, and the way its threads wait.
+ *
+ * There is one per process (ranks that are threads have one each); the communicators of that node share it. It knows
+ * nothing of collectives, contexts or members: those are the communicators' (spc_comm.h). Ranks here are the segment's.
+ *
+ * Progress. Every wait, whatever for, sends what is queued and drains what arrives. One waiting thread, the leader,
+ * drains for all of the node; the others sleep on a private word, and one of them takes over when it leaves.
+ *
+ * Used by the files of spc_comm only. `lock` guards inbox and outbox; it is held for a match or a copy, never while
+ * waiting or calling back. A node lives until the last of its communicators is destroyed.
+ */
+#ifndef SPC_NODE_H
+#define SPC_NODE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/spc_error.h"
+#include "base/spc_platform.h"
+#include "base/spc_wait.h"
+#include "message/spc_inbox.h"
+#include "message/spc_outbox.h"
+#include "segment/spc_event.h"
+#include "segment/spc_segment.h"
+#include "segment/spc_status.h"
+
+typedef struct spc_node {
+    spc_segment_t segment;
+    bool segment_is_borrowed;
+    const spc_config_t *config;
+    uint32_t rank;
+    uint32_t size;
+    spc_owner_mark_t owner;
+    _Atomic bool closed;         /* release by close, acquire by calls: they see its end as complete */
+    _Atomic uint32_t references; /* communicators that are not destroyed */
+    _Atomic uint32_t polls; /* of the poll_ calls: as many as have been worth it lately; relaxed: a hint */
+    int (*check)(void *argument);
+    void *check_argument;
+
+    spc_status_shared_t *status;
+    spc_event_shared_t *events; /* of all nodes */
+    spc_event_shared_t *event;  /* this node's */
+
+    pthread_mutex_t lock;
+    spc_inbox_t *inbox;
+    spc_outbox_t *outbox;
+    uint32_t
+        next_communicator; /* no communicator of this node has this number or a higher one; with the lock */
+
+    /* Waiting together: spc_node_wait.c. */
+    _Atomic uintptr_t leader;   /* the thread that waits on the node's event and drains for all, or 0 */
+    _Atomic uint32_t followers; /* threads that wait on `handover` */
+    _Atomic uint32_t handover;  /* bumped when followers should look again; private to the process */
+    spc_waiter_t waiter;        /* of the leader */
+} spc_node_t;
+
+typedef struct spc_node_options {
+    const spc_segment_t *segment; /* borrowed; NULL: attach by descriptor */
+    int descriptor;
+    uint32_t rank;
+    int (*check)(void *argument); /* may be NULL; see spc_comm_options_t */
+    void *check_argument;
+} spc_node_options_t;
+
+/* Joins the run as this rank: its state becomes LIVE. The caller holds the one reference. */
+int spc_node_create(const spc_node_options_t *options, spc_node_t **node);
+
+void spc_node_retain(spc_node_t *node);
+
+/* The last reference frees it. It does not leave the run: close does. */
+void spc_node_release(spc_node_t *node);
+
+/* Waits until nothing is queued any more. */
+int spc_node_flush(spc_node_t *node, uint64_t deadline_ns);
+
+/* Sends what is queued (until the deadline), then publishes FINISHED. SPC_ETIMEDOUT if something could not be sent;
+ * finished all the same. SPC_EINTERRUPTED: nothing has changed. */
+int spc_node_close(spc_node_t *node, uint64_t deadline_ns);
+
+/* ---- waiting ---- */
+
+/* A wait of one thread. `test` and `doomed` run without the lock. */
+typedef struct spc_node_wait {
+    spc_node_t *node;
+    bool (*test)(struct spc_node_wait *wait);
+    /* Somebody has ended or left: can the wait still be satisfied? SPC_OK, or why not; SPC_EAGAIN: that may change
+     * without another end. */
+    int (*doomed)(struct spc_node_wait *wait);
+    void *owner;    /* the communicator */
+    void *argument; /* the call */
+    int status;     /* what test found */
+    uint32_t epoch; /* ends that have been considered */
+    int ended; /* SPC_OK, or why it cannot be satisfied any more */
+    bool done; /* test has said so: it is not asked again, for it may have taken a message */
+    bool leads; /* this thread drains for the others */
+} spc_node_wait_t;
+
+/* SPC_OK when test said so; else as spc_wait, or what doomed said. */
+int spc_node_wait_for(spc_node_wait_t *wait, uint64_t deadline_ns);
+
+/* Sends what is queued and drains what arrived. */
+void spc_node_progress(spc_node_t *node);
+
+/* Unlocks after the inbox was used: wakes the threads of this node that may now find what they wait for. */
+void spc_node_unlock(spc_node_t *node);
+
+/* Polls of a poll_ call, as the leader's waits have found them to be worth: about two microseconds at most, which is
+ * less than what giving an interpreter's lock away and taking it again may cost. */
+void spc_node_choose_polls(spc_node_t *node);
+
+/* A name for the calling thread; never 0. */
+uintptr_t spc_node_this_thread(void);
+
+/* ---- small questions ---- */
+
+/* SPC_OK, SPC_ECLOSED or SPC_EFORKED. */
+static inline int spc_node_check_usable(const spc_node_t *node) {
+    if (!spc_owner_mark_holds(&node->owner)) {
+        return SPC_EFORKED;
+    }
+    return atomic_load_explicit(&node->closed, memory_order_acquire) ? SPC_ECLOSED : SPC_OK;
+}
+
+static inline bool spc_node_has_ended(const spc_node_t *node, uint32_t rank) {
+    return spc_status_state(node->status, rank) >= SPC_NODE_FINISHED;
+}
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+#include "spc_comm_private.h"
+
+/* A split communicator's scratch: enough that long reductions are not cut into too many steps, and little enough that
+ * its block finds room in the arena beside large messages, and several in a small one. */
+#define SPLIT_SCRATCH_MOST UINT64_C(8192)
+#define SPLIT_SCRATCH_LEAST UINT64_C(256)
+#define SPLIT_ARENA_SHARE 16
+
+spc_comm_area_t spc_comm_area_of_run(const spc_segment_t *segment) {
+    return (spc_comm_area_t){
+        .reduce = spc_segment_part(segment, SPC_REGION_REDUCE, 0),
+        .scratch = spc_segment_part(segment, SPC_REGION_SCRATCH, 0),
+        .scratch_stride = spc_segment_stride(segment, SPC_REGION_SCRATCH),
+        .scratch_bytes = segment->config->scratch_bytes,
+        .coordinated = spc_segment_part(segment, SPC_REGION_COORDINATED, 0),
+    };
+}
+
+static uint64_t split_scratch_bytes(const spc_config_t *config, uint32_t size) {
+    uint64_t share = config->arena_bytes / SPLIT_ARENA_SHARE / (2 * size) / SPC_CACHE_LINE * SPC_CACHE_LINE;
+    uint64_t most = config->scratch_bytes < SPLIT_SCRATCH_MOST ? config->scratch_bytes : SPLIT_SCRATCH_MOST;
+    share = share > SPLIT_SCRATCH_LEAST ? share : SPLIT_SCRATCH_LEAST;
+    return share < most ? share : most;
+}
+
+/* [reducer][scratch by rank][coordinated][left by rank], each from a multiple of two cache lines on. */
+static uint64_t reduce_bytes(const spc_config_t *config, uint32_t size) {
+    return spc_round_up(spc_reduce_bytes(size, config->fanin), 2 * SPC_CACHE_LINE);
+}
+
+static uint64_t scratch_bytes(const spc_config_t *config, uint32_t size) {
+    return spc_round_up(2 * split_scratch_bytes(config, size) * size, 2 * SPC_CACHE_LINE);
+}
+
+static uint64_t coordinated_bytes(uint32_t size) {
+    return spc_round_up(spc_coordinated_bytes(size), 2 * SPC_CACHE_LINE);
+}
+
+uint64_t spc_comm_area_bytes(const spc_config_t *config, uint32_t size) {
+    return reduce_bytes(config, size) + scratch_bytes(config, size) + coordinated_bytes(size)
+           + spc_round_up(size, SPC_CACHE_LINE);
+}
+
+spc_comm_area_t spc_comm_area_in(const spc_config_t *config, uint32_t size, unsigned char *memory) {
+    unsigned char *scratch = memory + reduce_bytes(config, size);
+    unsigned char *coordinated = scratch + scratch_bytes(config, size);
+    return (spc_comm_area_t){
+        .reduce = memory,
+        .scratch = scratch,
+        .scratch_stride = 2 * split_scratch_bytes(config, size),
+        .scratch_bytes = split_scratch_bytes(config, size),
+        .coordinated = coordinated,
+        .left = (_Atomic uint8_t *)(coordinated + coordinated_bytes(size)),
+    };
+}
+
+int spc_comm_attach(spc_comm_t *comm) {
+    const spc_node_t *node = comm->node;
+    spc_reduce_options_t options = {
+        .shared = comm->area.reduce,
+        .base = node->segment.base,
+        .scratch = comm->area.scratch + comm->rank * comm->area.scratch_stride,
+        .scratch_bytes = comm->area.scratch_bytes,
+        .rank = comm->rank,
+        .nodes = comm->size,
+        .fanin = comm->config->fanin,
+        .events = node->events,
+        .members = comm->members,
+        .features = comm->config->features,
+    };
+    int status = spc_reduce_create(&options, &comm->reduce);
+    if (status == SPC_OK) {
+        spc_fuzzy_init(&comm->fuzzy, comm->reduce);
+        status =
+            spc_coordinated_create(comm->area.coordinated, comm->rank, comm->size, 0, &comm->cycle.account);
+    }
+    return status;
+}

@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: MIT
+from spcomm._core.libspc cimport spcomm_simtime_t
+
+
+cdef class SimTime:
+    cdef spcomm_simtime_t value  # never NaN, never changed
+
+
+cdef object new_simtime(const spcomm_simtime_t *value)

@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: MIT
+# cython: autotestdict=False, auto_pickle=False
+"""`SimTime`: csrc/include/spcomm/simtime.h as a Python number."""
+
+from cpython.object cimport Py_EQ, Py_GE, Py_GT, Py_LE, Py_LT, Py_NE
+from libc.stdint cimport INT32_MAX, INT32_MIN, int32_t
+
+from spcomm._core.integers cimport as_int
+from spcomm._core.libspc cimport spcomm_simtime_compare, spcomm_simtime_from
+
+from copyreg import __newobj__
+from numbers import Real
+
+import numpy as np
+
+from spcomm._core import value_errors
+
+cdef enum:
+    PRIORITIES = 4
+
+
+cdef class SimTime:
+    """A time of a simulation: seconds or whatever the program counts in, and four priorities that break ties.
+
+    Parameters
+    ----------
+    time : float, optional
+        Any real number, and plus or minus infinity ("never"), but not NaN. A `SimTime` is taken whole.
+    p1, p2, p3, p4 : int, optional
+        The priorities, of 32 bits.
+
+    Attributes
+    ----------
+    time : float
+        The time without the priorities, as `float` gives it.
+    priorities : tuple of int
+        All four.
+    dtype : numpy.dtype
+        The same 24 bytes in an array: the fields ``time`` (float64) and ``priorities`` (four int32).
+
+    Raises
+    ------
+    ValueError
+        The time is NaN, or a priority does not fit into 32 bits.
+    TypeError
+        The time is no real number, or a priority no int.
+
+    Notes
+    -----
+    It cannot be changed. Times are compared first, then the priorities, the first one first; less is earlier. So events
+    with the same time still have one order, the same in every run. A number in a comparison counts as a time without
+    priorities; ``SimTime(1.5) == 1.5``, and their hashes are equal.
+
+    Adding a number advances the time and keeps the priorities. Two of them cannot be added; their distance is
+    ``float(a) - float(b)``.
+
+    A message carries it in 24 bytes, also within tuples, lists and dicts. `Comm.global_min` and `Comm.global_max` find
+    the earliest and the latest; `Comm.global_sum` adds the times, and the sum has no priorities. Arrays:
+    ``np.array([SimTime(1), SimTime(2, 5)])`` has the dtype `SimTime.dtype`; `from_record` is the way back, for an
+    element.
+
+    SpeedesComm 2.2, SpSimTime.
+
+    Examples
+    --------
+    >>> from spcomm import SimTime
+    >>> now = SimTime(1.5, 3)
+    >>> now + 1
+    SimTime(2.5, 3)
+    >>> sorted([now, SimTime(1.5), SimTime(1.5, 2, 9), 0.5])
+    [0.5, SimTime(1.5), SimTime(1.5, 2, 9), SimTime(1.5, 3)]
+    >>> float(now), now.priorities
+    (1.5, (3, 0, 0, 0))
+    """
+
+    dtype = np.dtype([("time", np.float64), ("priorities", np.int32, (PRIORITIES,))])
+
+    # NumPy's numbers leave comparison and addition to this class.
+    __array_ufunc__ = None
+
+    def __cinit__(self, time=0.0, p1=0, p2=0, p3=0, p4=0):
+        cdef int i
+        cdef tuple priorities = (p1, p2, p3, p4)
+        if isinstance(time, SimTime):
+            self.value = (<SimTime>time).value
+            if priorities != (0, 0, 0, 0):
+                raise value_errors.two_priorities(time)
+            return
+        self.value.time = time_from(time)
+        for i in range(PRIORITIES):
+            self.value.priority[i] = priority_from(priorities[i], i + 1)
+
+    @property
+    def time(self):
+        """The time, a float."""
+        return self.value.time
+
+    @property
+    def priorities(self):
+        """The four priorities, a tuple of ints."""
+        cdef int32_t *p = self.value.priority
+        return (p[0], p[1], p[2], p[3])
+
+    @classmethod
+    def from_record(cls, record):
+        """Make one from an element of an array of `SimTime.dtype`.
+
+        Parameters
+        ----------
+        record : numpy.void
+            The element, of any byte order; also an array without dimensions.
+
+        Returns
+        -------
+        SimTime
+
+        Raises
+        ------
+        TypeError
+            record is something else.
+        ValueError
+            Its time is NaN.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from spcomm import SimTime
+        >>> times = np.array([SimTime(3, 1), SimTime(2)])
+        >>> SimTime.from_record(times[0])
+        SimTime(3.0, 1)
+        """
+        if not isinstance(record, (np.void, np.ndarray)) or np.ndim(record) != 0 or (
+                record.dtype.newbyteorder("=") != SimTime.dtype):
+            raise value_errors.no_time_record(record)
+        return cls(float(record["time"]), *record["priorities"].tolist())
+
+    def __float__(self):
+        return self.value.time
+
+    def __richcmp__(self, other, int op):
+        cdef int sign
+        if isinstance(other, SimTime):
+            sign = spcomm_simtime_compare(self.value, (<SimTime>other).value)
+        elif isinstance(other, (float, int, Real)):
+            if other != other:
+                return op == Py_NE  # NaN, as for all numbers
+            sign = compare_number(self, exactly(other))
+        else:
+            return NotImplemented
+        return ((op == Py_LT and sign < 0) or (op == Py_LE and sign <= 0) or (op == Py_EQ and sign == 0)
+                or (op == Py_NE and sign != 0) or (op == Py_GT and sign > 0) or (op == Py_GE and sign >= 0))
+
+    def __hash__(self):
+        if spcomm_simtime_compare(self.value, spcomm_simtime_from(self.value.time)) == 0:
+            return hash(self.value.time)
+        return hash((self.value.time, self.priorities))
+
+    def __add__(self, other):
+        cdef SimTime result
+        if isinstance(other, SimTime) or not isinstance(other, (float, int, Real)):
+            return NotImplemented
+        result = SimTime.__new__(SimTime)
+        result.value = self.value
+        result.value.time = time_from(self.value.time + float(other))
+        return result
+
+    def __radd__(self, other):
+        return self.__add__(other)
+
+    def __array__(self, dtype=None, copy=None):
+        if copy is False:
+            raise ValueError("np.asarray(SimTime(…), copy=False): an array of it is always a copy")
+        if dtype is not None and dtype.names is None:
+            return field_for(self, dtype)
+        array = np.array((self.value.time, self.priorities), SimTime.dtype)
+        return array if dtype is None else array.astype(dtype)
+
+    def __reduce__(self):
+        return __newobj__, (type(self), *arguments(self)), getattr(self, "__dict__", None) or None
+
+    def __repr__(self):
+        return f"{type(self).__name__}({', '.join(map(repr, arguments(self)))})"
+
+
+cdef double time_from(object value) except? -1:
+    cdef double time
+    try:
+        if isinstance(value, (str, bytes, bytearray)):
+            raise TypeError  # float() would read them
+        time = float(value)
+    except OverflowError as error:
+        raise value_errors.bad_time(value, "it is too large for a float") from error
+    except (TypeError, ValueError) as error:
+        raise value_errors.bad_time_type(value) from error
+    if time != time:
+        raise value_errors.bad_time(value, "NaN is neither earlier nor later than anything; never is math.inf")
+    return time
+
+
+cdef int32_t priority_from(object value, int number) except? -1:
+    cdef object priority = as_int(value)
+    if priority is None:
+        raise value_errors.bad_priority_type(number, value)
+    if not INT32_MIN <= priority <= INT32_MAX:
+        raise value_errors.bad_priority(number, value)
+    return priority
+
+
+cdef object exactly(object number):
+    """NumPy would round the time to the type of its number before it compares."""
+    if isinstance(number, np.integer):
+        return int(number)
+    if isinstance(number, np.floating) and number.itemsize <= 8:
+        return float(number)
+    return number
+
+
+cdef int compare_number(SimTime self, object number) except -2:
+    """As Python compares a float with it, exactly: a large int is not rounded. Equal ones go by the priorities."""
+    cdef object time = self.value.time
+    if time == number:
+        return spcomm_simtime_compare(self.value, spcomm_simtime_from(self.value.time))
+    return -1 if time < number else 1
+
+
+cdef object field_for(SimTime self, object dtype):
+    """NumPy fills an element of a structure field by field, and asks for each in its own dtype."""
+    if dtype.kind == "i" and dtype.itemsize == sizeof(int32_t):
+        return np.array(self.priorities, dtype)
+    if dtype.kind == "f":
+        return np.array(self.value.time, dtype)
+    if dtype.kind == "O":
+        array = np.empty((), object)
+        array[()] = self
+        return array
+    raise TypeError(f"np.asarray(SimTime(…), {dtype.name}): a SimTime is an element of SimTime.dtype, or a float")
+
+
+cdef tuple arguments(SimTime self):
+    """What makes an equal one, without the zeros at the end."""
+    cdef int count = PRIORITIES
+    while count > 0 and self.value.priority[count - 1] == 0:
+        count -= 1
+    return (self.value.time, *self.priorities[:count])
+
+
+cdef object new_simtime(const spcomm_simtime_t *value):
+    """From what came from elsewhere; None: its time is NaN."""
+    cdef SimTime result
+    if value.time != value.time:
+        return None
+    result = SimTime.__new__(SimTime)
+    result.value = value[0]
+    return result

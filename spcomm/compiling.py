@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: MIT
+"""`spcomm config`: what a C or C++ compiler needs to know about the installed package."""
+
+import shlex
+import sys
+from pathlib import Path
+
+USAGE = """usage: spcomm config [--cflags] [--libs] [--includedir] [--library] [--version]
+
+Prints what a compiler needs for a program that includes spcomm/spcomm.h (C) or spcomm/speedescomm.hpp (C++):
+
+  cc program.c $(spcomm config --cflags --libs) -o program && spcomm run -n 4 ./program
+
+  --cflags      options for compiling
+  --libs        options for linking: the static library, and the system's that it needs
+  --includedir  the folder of the headers
+  --library     the static library
+  --version     the version of spcomm
+
+Without options, all of it."""
+
+
+def include_dir() -> Path:
+    """The folder to give to the compiler's ``-I``: of the installed package, or of the checkout.
+
+    Raises
+    ------
+    FileNotFoundError
+        The headers are in neither.
+    """
+    package = Path(__file__).resolve().parent
+    for folder in (package / "include", package.parent / "csrc" / "include"):
+        if (folder / "spcomm" / "spcomm.h").is_file():
+            return folder
+    raise FileNotFoundError(
+        f"no spcomm/spcomm.h in {package / 'include'}: this installation is incomplete; reinstall spcomm"
+    )
+
+
+def library() -> Path:
+    """The static library.
+
+    Raises
+    ------
+    FileNotFoundError
+        It is not there.
+    """
+    package = Path(__file__).resolve().parent
+    path = package / "lib" / "libspcomm.a"
+    if not path.is_file():
+        raise FileNotFoundError(f"no {path}: reinstall spcomm, or, in a checkout, compile it by `make build`")
+    return path
+
+
+def cflags() -> "list[str]":
+    """The options for compiling, each a word."""
+    return [f"-I{include_dir()}", "-pthread"]
+
+
+def libs() -> "list[str]":
+    """The options for linking, each a word; they follow the program's own files."""
+    system = ["-lrt"] if sys.platform.startswith("linux") else []  # shm_open, before glibc 2.34
+    return [str(library()), "-pthread", "-lm", *system]
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("spcomm")
+
+
+_OPTIONS = {
+    "--cflags": lambda: shlex.join(cflags()),
+    "--libs": lambda: shlex.join(libs()),
+    "--includedir": lambda: str(include_dir()),
+    "--library": lambda: str(library()),
+    "--version": _version,
+}
+
+
+def main(words: "list[str]") -> int:
+    """Entry point of `spcomm config`; returns the exit code."""
+    if "-h" in words or "--help" in words:
+        print(USAGE)
+        return 0
+    wrong = [word for word in words if word not in _OPTIONS]
+    if wrong:
+        print(f"spcomm config: no option {wrong[0]!r}; there are {', '.join(_OPTIONS)}", file=sys.stderr)
+        return 125
+    try:
+        if not words:
+            for name, value in _OPTIONS.items():
+                print(f"{name:<13} {value()}")
+            return 0
+        # In the order in which a compiler wants them, whatever the order here.
+        print(*[value() for name, value in _OPTIONS.items() if name in words])
+    except FileNotFoundError as error:
+        print(f"spcomm config: {error}", file=sys.stderr)
+        return 125
+    return 0

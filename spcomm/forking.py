@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: MIT
+"""`startup(local_nodes=4)` outside the launcher: this process becomes node 0, and three copies of it the others.
+
+The forking itself, and the agent that watches over the run, are C (csrc/agent/spc_fork.h). Here is what a Python
+process needs around it: when it is refused, streams, random numbers, the report of an exception, the end.
+"""
+
+import os
+import signal
+import sys
+
+from spcomm._core import agent, comm, errors, forking
+
+_ADVICE = "put the program into a file and start it with `spcomm run -n 4 program.py`"
+
+_fork: "forking.Fork | None" = None  # this process's part, once it has forked
+_ends_by_itself = False  # C's exit() waits for the other nodes
+
+
+def start(nodes: int, group_id: int, call: str) -> comm.Comm:
+    """Fork so many nodes, and return each one's `Comm`. `call` is the text of the call, for errors."""
+    global _fork, _ends_by_itself
+    from spcomm.launch import report
+
+    _refuse(call)
+    segment = agent.Segment(nodes, disable=agent.disable_mask(os.environ.get("SPCOMM_DISABLE", "")))
+    # Ctrl-C waits until there is a node that can report it.
+    held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        _flush()
+        _fork = _fork_nodes(segment.fd, nodes, call)
+        report.watch(_fork.report_descriptor, _fork.rank)
+        _settle(_fork.rank)
+        node = comm.Comm(segment.fd, _fork.rank, group_id)
+        forking.guard(node, _fork)
+        _ends_by_itself = _fork.rank != 0 or _fork.wait_at_exit()
+    finally:
+        segment.close()
+        signal.pthread_sigmask(signal.SIG_SETMASK, held)
+    return node
+
+
+def end() -> None:
+    """At exit, after `Comm.close`: node 0 is to be the last one to go, with the exit code of the run.
+
+    C's exit() sees to it, when Python is gone and its exit status is known. It is not reached after an uncaught
+    KeyboardInterrupt (Python ends itself by SIGINT), and not every system tells it the status.
+    """
+    if _fork is None or _fork.rank != 0:
+        return
+    error = getattr(sys, "last_exc", getattr(sys, "last_value", None))
+    if isinstance(error, KeyboardInterrupt):
+        try:
+            _fork.wait(130)
+        except KeyboardInterrupt:
+            pass  # the second one: the agent has heard it, too, and waited no longer
+    elif not _ends_by_itself:
+        mine = 0 if error is None else 1
+        code = _fork.wait(mine)
+        if code != mine:
+            _flush()
+            os._exit(code)
+
+
+def _fork_nodes(descriptor: int, nodes: int, call: str) -> forking.Fork:
+    try:
+        return forking.fork_nodes(descriptor, nodes)
+    except OSError as error:
+        advice = "try fewer nodes, or raise the limits (ulimit -u, ulimit -n, those of the container)"
+        text = f"{call}: {nodes} nodes cannot be started ({error.strerror}); {advice}"
+        raise OSError(error.errno, text) from None
+
+
+# ---- when it is refused
+
+
+def _refuse(call: str) -> None:
+    why = _unfit_place() or _threads()
+    if why:
+        raise errors.ConfigError(f"{call}: {why}")
+
+
+def _unfit_place() -> str:
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", None)
+    if shell is not None and shell() is not None:
+        where = "a notebook's kernel" if "ipykernel" in sys.modules else "IPython"
+        return f"{where} cannot be forked into nodes, each of which would go on as that kernel; {_ADVICE}"
+    if hasattr(sys, "ps1"):
+        return f"at Python's prompt only node 0 would get what you type next; {_ADVICE}"
+    parent = getattr(sys.modules.get("multiprocessing.process"), "parent_process", None)
+    if parent is not None and parent() is not None:
+        return "a process of multiprocessing cannot be forked into nodes; call startup() in the main process"
+    return ""
+
+
+def _threads() -> str:
+    """A fork copies the calling thread alone: what the others were about to do never happens in the copies."""
+    threading = sys.modules.get("threading")
+    names: list[str] = []
+    if threading is not None:
+        me = threading.get_ident()
+        names = sorted(thread.name for thread in threading.enumerate() if thread.ident != me)
+    count = max(len(names), forking.other_threads())
+    if not count:
+        return ""
+    named = f" ({', '.join(names[:5])}{', …' if len(names) > 5 else ''})" if names else ""
+    found = f"{count} other threads are" if count > 1 else "another thread is"
+    advice = "call startup() before anything that starts threads, or use `spcomm run`"
+    return f"{found} running{named}, which the other nodes would not have; {advice}"
+
+
+# ---- streams and random numbers
+
+
+def _flush() -> None:
+    """What is buffered would be written by every node."""
+    for name in ("stdout", "stderr", "__stdout__", "__stderr__"):
+        try:
+            getattr(sys, name).flush()
+        except (AttributeError, OSError, ValueError):
+            pass  # none, closed, or nobody reads it
+
+
+def _settle(rank: int) -> None:
+    try:
+        # Lines of different nodes stay whole, with PYTHONUNBUFFERED too.
+        sys.stdout.reconfigure(line_buffering=True, write_through=False)
+    except (AttributeError, OSError, ValueError):
+        pass
+    if rank == 0:
+        return
+    # What node 0 has read ahead is its own; descriptor 0 is /dev/null by now.
+    old = sys.stdin
+    if old is not None:
+        encoding, wrong = getattr(old, "encoding", None), getattr(old, "errors", None)
+        sys.stdin = sys.__stdin__ = open(0, encoding=encoding, errors=wrong, closefd=False)
+    # `random` reseeds itself after a fork.
+    numbers = sys.modules.get("numpy.random")
+    if numbers is not None:
+        numbers.seed()

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: MIT
+"""The values of the options of `spcomm run`: what each may be, and the sentence about one that cannot be.
+
+Every function takes the option's name as it was written and its value, and returns what the value means.
+"""
+
+MOST_NODES = 1024  # of one group: agent.NODES_MAX, known before the core is loaded
+MOST_GROUP = 2**31 - 1
+RESERVED = ("SPCOMM_NODE", "SPCOMM_REPORT")  # by which an executed node learns its place
+
+
+class UsageError(Exception):
+    """A command line that cannot be obeyed; the text is the whole sentence for the user."""
+
+    def __init__(self, text: str, code: int = 125) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+def nodes(name: str, text: str) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        raise UsageError(
+            f"spcomm run: {name} {text}: the number of nodes is a whole number, for example {name} 4"
+        ) from None
+    if not 1 <= value <= MOST_NODES:
+        raise UsageError(f"spcomm run: {name} {text}: the number of nodes must be from 1 to {MOST_NODES}")
+    return value
+
+
+def group(name: str, text: str) -> int:
+    digits = text.lstrip("0") or "0" if text.isascii() and text.isdecimal() else ""
+    if not (1 <= len(digits) <= 10 and int(digits) <= MOST_GROUP):
+        raise UsageError(
+            f"spcomm run: {name} {text}: a group is a whole number from 0 to {MOST_GROUP}, for example {name} 1"
+        )
+    return int(digits)
+
+
+def start(name: str, text: str) -> str:
+    if text not in ("fork", "exec"):
+        raise UsageError(
+            f"spcomm run: {name} {text}: must be fork (from one warm process) or exec (each by itself)"
+        )
+    return text
+
+
+def modules(name: str, text: str) -> "list[str]":
+    names = [part.strip() for part in text.split(",") if part.strip()]
+    for part in names:
+        if not all(piece.isidentifier() for piece in part.split(".")):
+            raise UsageError(
+                f"spcomm run: {name} {text}: {part!r} is no module name; separate names by commas"
+            )
+    return names
+
+
+def module(name: str, text: str) -> str:
+    if not text:
+        raise UsageError(f"spcomm run: {name} needs the name of a module, for example {name} package.module")
+    return text
+
+
+def variable(name: str, text: str) -> "tuple[str, str | None]":
+    """`VAR` or `VAR=value`; None: the value that it has here."""
+    key, equals, value = text.partition("=")
+    if not key:
+        raise UsageError(
+            f"spcomm run: {name} {text}: needs the name of a variable, for example {name} SEED=7"
+        )
+    if key in RESERVED:
+        raise UsageError(f"spcomm run: {name} {text}: spcomm itself sets {key}, for each node")
+    return key, value if equals else None
+
+
+def environment(name: str, text: str) -> str:
+    if text not in ("all", "none"):
+        raise UsageError(
+            f"spcomm run: {name} {text}: must be all (the variables that are set here, and those of -x) "
+            "or none (only those of -x)"
+        )
+    return text
+
+
+def folder(name: str, text: str) -> str:
+    if not text:
+        raise UsageError(f"spcomm run: {name} needs the name of a folder, for example {name} results")
+    return text
+
+
+def seconds(name: str, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < 1e9:
+        raise UsageError(
+            f"spcomm run: {name} {text}: must be a number of seconds above 0, for example {name} 60"
+        )
+    return value
+
+
+def count(name: str, text: str) -> int:
+    if not text.isdecimal():
+        raise UsageError(f"spcomm run: {name} {text}: must be a whole number")
+    return int(text)
+
+
+def size(name: str, text: str) -> int:
+    digits = text.upper().removesuffix("IB").removesuffix("B")
+    shift = {"K": 10, "M": 20, "G": 30}.get(digits[-1:], 0)
+    digits = digits[:-1] if shift else digits
+    if not (digits.isascii() and digits.isdecimal()):
+        raise UsageError(
+            f"spcomm run: {name} {text}: must be a number of bytes; K, M and G may follow, as in {name} 4M"
+        )
+    return int(digits) << shift
+
+
+def size_text(name: str, value: int) -> str:
+    """The value of a buffer option as a user would write it."""
+    if name in ("slots", "fanin"):
+        return str(value)
+    for shift, letter in ((30, "G"), (20, "M"), (10, "K")):
+        if value >= 1 << shift and value % (1 << shift) == 0:
+            return f"{value >> shift}{letter}"
+    return str(value)

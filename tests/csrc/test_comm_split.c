@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT */
+/* Communicators of some of the nodes: members, order, separate traffic, nesting, leaving, and what goes wrong. */
+#include "comm_box.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#define NODES 6
+
+/* A body runs on every rank, as threads and as processes. */
+#define ON_ALL(name, configuration)                                 \
+    static void name##_body(int rank, int size, void *box) {        \
+        spc_comm_t *comm = comm_box_join(box, rank);                \
+        CHECK_EQ(size, NODES);                                      \
+        name##_of(comm);                                            \
+        barrier(comm);                                              \
+        comm_box_leave(comm);                                       \
+    }                                                               \
+    static void name(void) {                                        \
+        run_ranks(NODES, (spc_config_t)configuration, name##_body); \
+    }
+#define WITH(...) {__VA_ARGS__}
+
+static spc_comm_t *split(spc_comm_t *comm, int64_t color, int64_t key) {
+    spc_comm_t *part;
+    CHECK_OK(spc_comm_split(comm, color, key, SPC_NO_DEADLINE, &part));
+    return part;
+}
+
+static void part_with(spc_comm_t *part) {
+    CHECK_OK(spc_comm_close(part, SPC_NO_DEADLINE));
+    spc_comm_destroy(part);
+}
+
+static int64_t sum(spc_comm_t *comm, int64_t value) {
+    const spc_field_t field = {SPC_TYPE_INT64, 1};
+    const spc_signature_t signature = {
+        .length_bytes = 8, .operation = SPC_OPERATION_REDUCE, .type = SPC_TYPE_INT64, .field_count = 1};
+    CHECK_OK(spc_comm_collective(comm, &signature, &field, &value, 8, &value, SPC_NO_DEADLINE));
+    return value;
+}
+
+static void send_number(spc_comm_t *comm, int32_t to, int32_t tag, int64_t number) {
+    spc_payload_t payload = {.data = &number, .data_bytes = 8, .format = SPC_FORMAT_INT64};
+    CHECK_OK(spc_comm_send(comm, &to, 1, SPC_CONTEXT_USER, tag, &payload, SPC_NO_DEADLINE));
+}
+
+static int64_t recv_number(spc_comm_t *comm, int32_t from, int32_t tag, int32_t *source) {
+    spc_message_t message;
+    int64_t number;
+    CHECK_OK(spc_comm_recv(comm, SPC_CONTEXT_USER, from, tag, SPC_NO_DEADLINE, &message));
+    memcpy(&number, spc_message_data(&message), 8);
+    *source = message.source;
+    spc_message_release(comm, &message);
+    return number;
+}
+
+/* ---- who is in, in which order; what is sent in one is not seen in another ---- */
+
+static void members_and_separate_traffic_of(spc_comm_t *comm) {
+    int rank = (int)spc_comm_rank(comm);
+    spc_comm_t *part = split(comm, rank % 2, -rank); /* the last comes first */
+    CHECK_EQ(spc_comm_size(part), NODES / 2);
+    for (uint32_t i = 0; i < NODES / 2; i++) {
+        CHECK_EQ((int)spc_comm_rank_in_run(part, i), NODES - 2 + rank % 2 - 2 * (int)i);
+    }
+    CHECK_EQ((int)spc_comm_rank_in_run(part, spc_comm_rank(part)), rank);
+    CHECK_EQ(sum(part, 1 << rank), rank % 2 ? 0x2a : 0x15);
+    int32_t source;
+    int32_t next = (int32_t)((spc_comm_rank(part) + 1) % spc_comm_size(part));
+    send_number(comm, (rank + 1) % NODES, 5, 1000 + rank); /* the same tag, in both */
+    send_number(part, next, 5, rank);
+    int64_t found = recv_number(part, SPC_ANY_SOURCE, SPC_ANY_TAG, &source);
+    CHECK_EQ(found, (int64_t)spc_comm_rank_in_run(part, (uint32_t)source));
+    CHECK_EQ((uint32_t)source, (spc_comm_rank(part) + spc_comm_size(part) - 1) % spc_comm_size(part));
+    CHECK_EQ(recv_number(comm, SPC_ANY_SOURCE, SPC_ANY_TAG, &source), 1000 + (rank + NODES - 1) % NODES);
+    part_with(part);
+}
+
+ON_ALL(members_and_separate_traffic, WITH(.slots = 0))
+
+static void some_belong_to_none_of(spc_comm_t *comm) {
+    int rank = (int)spc_comm_rank(comm);
+    spc_comm_t *part;
+    CHECK_OK(spc_comm_split(comm, rank == 0 ? -1 : 7, 0, SPC_NO_DEADLINE, &part));
+    CHECK_EQ(part == NULL, rank == 0);
+    if (part != NULL) {
+        CHECK_EQ(spc_comm_size(part), NODES - 1);
+        barrier(part);
+        part_with(part);
+    }
+    barrier(comm);
+}
+
+ON_ALL(some_belong_to_none, WITH(.slots = 0))
+
+/* ---- nesting, and numbers after different histories ---- */
+
+static void splitting_parts_of(spc_comm_t *comm) {
+    int rank = (int)spc_comm_rank(comm);
+    spc_comm_t *half = split(comm, rank / 3, rank);
+    spc_comm_t *extra = rank / 3 == 0 ? split(half, 0, 0) : NULL; /* only these have had one more */
+    spc_comm_t *pair = split(comm, rank / 2, 0);
+    spc_comm_t *inner = split(half, spc_comm_rank(half) == 1, 0);
+    CHECK_EQ(sum(half, rank), rank / 3 == 0 ? 3 : 12);
+    CHECK_EQ(sum(pair, rank), rank / 2 * 4 + 1);
+    CHECK_EQ(spc_comm_size(inner), spc_comm_rank(half) == 1 ? 1u : 2u);
+    CHECK_EQ(sum(comm, 1), NODES);
+    CHECK_EQ(sum(inner, 1), (int64_t)spc_comm_size(inner));
+    if (extra != NULL) {
+        barrier(extra);
+        part_with(extra);
+    }
+    part_with(inner);
+    part_with(pair);
+    part_with(half);
+}
+
+ON_ALL(splitting_parts, WITH(.fanin = 2))
+
+static void one_after_another_of(spc_comm_t *comm) {
+    for (int i = 0; i < 200; i++) {
+        spc_comm_t *part = split(comm, ((int)spc_comm_rank(comm) + i) % 2, 0);
+        CHECK_EQ(sum(part, 1), NODES / 2);
+        if (i % 3 == 0) { /* never asked for: it must come into no later communicator, and fill nothing up */
+            send_number(part, 0, 1, i);
+        }
+        part_with(part);
+    }
+}
+
+ON_ALL(one_after_another, WITH(.queue_limit_bytes = 1024, .slots = 2))
+
+/* ---- two threads of a node split two communicators at once ---- */
+
+static void *split_often(void *argument) {
+    spc_comm_t *comm = argument;
+    for (int i = 0; i < 50; i++) {
+        spc_comm_t *part = split(comm, 0, 0);
+        int32_t source;
+        int32_t next = (int32_t)((spc_comm_rank(part) + 1) % spc_comm_size(part));
+        send_number(part, next, i, i);
+        CHECK_EQ(recv_number(part, SPC_ANY_SOURCE, SPC_ANY_TAG, &source), i);
+        CHECK_EQ(sum(part, 2), 2 * (int64_t)spc_comm_size(part));
+        part_with(part);
+    }
+    return NULL;
+}
+
+static void two_threads_split_at_once_of(spc_comm_t *comm) {
+    int rank = (int)spc_comm_rank(comm);
+    spc_comm_t *half = split(comm, rank / 3, 0);
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, split_often, half), 0);
+    split_often(comm);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    part_with(half);
+}
+
+ON_ALL(two_threads_split_at_once, WITH(.slots = 0))
+
+/* ---- leaving ---- */
+
+static void who_leaves_is_known_of(spc_comm_t *comm) {
+    int rank = (int)spc_comm_rank(comm);
+    spc_comm_t *part = split(comm, 0, 0);
+    int32_t source;
+    if (rank == 2) {
+        send_number(part, 0, 9, 99); /* sent before it leaves: it counts */
+        part_with(part);
+    } else if (rank == 0) {
+        spc_message_t message;
+        spc_node_state_t state;
+        int32_t reason;
+        CHECK_EQ(spc_comm_recv(part, SPC_CONTEXT_USER, 2, 8, SPC_NO_DEADLINE, &message), SPC_EFINISHED);
+        CHECK_EQ(spc_comm_culprit(part, &state, &reason), 2);
+        CHECK_EQ((int)state, (int)SPC_NODE_LIVE);
+        CHECK_EQ(recv_number(part, 2, 9, &source), 99);
+        const spc_signature_t signature = {.operation = SPC_OPERATION_BARRIER};
+        CHECK_EQ(spc_comm_collective(part, &signature, NULL, NULL, 0, NULL, SPC_NO_DEADLINE), SPC_EFINISHED);
+    }
+    barrier(comm); /* the run itself goes on */
+    if (rank != 2) {
+        CHECK_OK(spc_comm_close(part, SPC_NO_DEADLINE));
+        CHECK_EQ(spc_comm_close(part, SPC_NO_DEADLINE), SPC_ECLOSED);
+        spc_comm_destroy(part);
+    }
+}
+
+ON_ALL(who_leaves_is_known, WITH(.slots = 0))
+
+/* ---- no room ---- */
+
+static void no_room_is_told_to_all_of(spc_comm_t *comm) {
+    spc_comm_t *part;
+    CHECK_EQ(spc_comm_split(comm, 0, 0, SPC_NO_DEADLINE, &part), SPC_ENOMEM);
+    CHECK(part == NULL);
+    barrier(comm);
+}
+
+ON_ALL(no_room_is_told_to_all, WITH(.arena_bytes = 1))
+
+int main(void) {
+    RUN(members_and_separate_traffic);
+    RUN(some_belong_to_none);
+    RUN(splitting_parts);
+    RUN(one_after_another);
+    RUN(two_threads_split_at_once);
+    RUN(who_leaves_is_known);
+    RUN(no_room_is_told_to_all);
+    return check_done();
+}

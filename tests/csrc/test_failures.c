@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+/* Who was first, and the sentence that says it; the tests of forked runs compare them with those of `spcomm run`. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "check.h"
+
+#include "agent/spc_failures.h"
+#include "base/spc_error.h"
+
+enum { KILLED = SIGKILL, TERMINATED = SIGTERM };
+
+static spc_failures_t fresh(uint32_t nodes) {
+    spc_failures_t failures;
+    CHECK_OK(spc_failures_init(&failures, nodes));
+    return failures;
+}
+
+static void report(spc_failures_t *failures, uint32_t rank, spc_report_kind_t kind, const char *text) {
+    spc_failures_reported(failures, rank, kind, text, (uint32_t)strlen(text));
+}
+
+/* Settles, compares all words with what is expected, and frees. */
+static void concludes(spc_failures_t *failures, bool interrupted, int code, const char *expected) {
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    CHECK(out != NULL);
+    spc_failures_settle(failures);
+    spc_failures_write_texts(failures, false, interrupted, out);
+    if (interrupted) {
+        spc_failures_write_places(failures, out);
+    } else {
+        spc_failures_write_sentence(failures, out);
+    }
+    fclose(out);
+    CHECK_STR(text, expected);
+    CHECK_EQ(spc_failures_code(failures), code);
+    free(text);
+    for (uint32_t rank = 0; rank < failures->nodes; rank++) {
+        free(failures->node[rank].text);
+    }
+    free(failures->node);
+}
+
+static void who_was_heard_of_first(void) {
+    spc_failures_t failures = fresh(3);
+    spc_failures_ended(&failures, 0, 0);
+    CHECK_EQ(failures.first, -1);
+    spc_failures_ended(&failures, 2, 3 << 8);
+    spc_failures_ended(&failures, 1, 4 << 8);
+    concludes(&failures, false, 3, "node 2 ended with exit code 3");
+}
+
+static void a_victim_is_not_first_if_there_is_another(void) {
+    spc_failures_t failures = fresh(4);
+    report(&failures, 1, SPC_REPORT_LOST, "NodeLostError");
+    report(&failures, 1, SPC_REPORT_TEXT, "lost\n");
+    CHECK_EQ(failures.first, -1);
+    CHECK_EQ(failures.first_lost, 1);
+    spc_failures_ended(&failures, 3, KILLED);
+    failures.closed = true;
+    spc_failures_ended(&failures, 0, TERMINATED);
+    spc_failures_ended(&failures, 1, 1 << 8);
+    spc_failures_ended(&failures, 2, TERMINATED);
+    concludes(&failures, false, 137,
+              "node 3 was killed by SIGKILL (128+9); node 1 raised NodeLostError because of it; nodes 0, 2 "
+              "were stopped");
+}
+
+static void a_lonely_victim_is_to_blame(void) {
+    spc_failures_t failures = fresh(2);
+    report(&failures, 1, SPC_REPORT_LOST, "NodeLostError");
+    report(&failures, 1, SPC_REPORT_TEXT, "lost\n");
+    spc_failures_ended(&failures, 1, 1 << 8);
+    concludes(&failures, false, 1, "lost\nnode 1 ended with an uncaught NodeLostError (exit code 1)");
+}
+
+static void equal_tracebacks_are_shown_once_and_the_first_last(void) {
+    spc_failures_t failures = fresh(4);
+    for (uint32_t rank = 0; rank < 4; rank++) {
+        report(&failures, rank, SPC_REPORT_RAISED, rank == 3 ? "KeyError" : "ValueError");
+        report(&failures, rank, SPC_REPORT_TEXT, rank == 3 ? "other\n" : "same\nline");
+        spc_failures_ended(&failures, rank, 1 << 8);
+    }
+    concludes(&failures, false, 1,
+              "other\nsame\nline\nnode 0 ended with an uncaught ValueError (exit code 1); "
+              "nodes 1-2 failed in the same way");
+}
+
+static void what_follows_the_end_does_not_count(void) {
+    spc_failures_t failures = fresh(2);
+    spc_failures_vanished(&failures, 0);
+    failures.closed = true;
+    spc_failures_ended(&failures, 1, TERMINATED);
+    concludes(&failures, false, 1, "node 0 died; the other node was stopped");
+}
+
+static void a_node_that_is_stopped_after_it_spoke(void) {
+    spc_failures_t failures = fresh(2);
+    report(&failures, 1, SPC_REPORT_EXITING, "42");
+    failures.closed = true;
+    spc_failures_ended(&failures, 1, KILLED); /* it did not come to its end in time */
+    concludes(&failures, false, 42, "node 1 ended with exit code 42");
+}
+
+static void interruptions_show_places(void) {
+    spc_failures_t failures = fresh(4);
+    for (uint32_t rank = 1; rank < 4; rank++) {
+        report(&failures, rank, SPC_REPORT_INTERRUPTED, rank == 3 ? "b.py:2 in work" : "a.py:1 in <module>");
+        report(&failures, rank, SPC_REPORT_TEXT, "Traceback\n");
+        spc_failures_ended(&failures, rank, SIGINT);
+    }
+    spc_failures_ended(&failures, 0, 0);
+    concludes(&failures, true, 130,
+              "spcomm: where the nodes were:\n  node 0      finished\n  nodes 1-2   a.py:1 in <module>\n"
+              "  node 3      b.py:2 in work\n");
+}
+
+static void long_reports_are_kept_up_to_a_limit(void) {
+    static char piece[4000];
+    spc_failures_t failures = fresh(1);
+    memset(piece, 'p', sizeof piece - 1);
+    report(&failures, 0, SPC_REPORT_RAISED, piece);
+    for (int i = 0; i < 1000; i++) {
+        report(&failures, 0, SPC_REPORT_TEXT, piece);
+    }
+    CHECK(strlen(failures.node[0].detail) == sizeof failures.node[0].detail - 1);
+    CHECK(failures.node[0].text_bytes <= 1 << 20 && failures.node[0].text_bytes > (1 << 20) - 4000);
+    free(failures.node[0].text);
+    free(failures.node);
+}
+
+static void signals_have_names(void) {
+    char buffer[24];
+    CHECK_STR(spc_signal_name(SIGSEGV, buffer, sizeof buffer), "SIGSEGV");
+    CHECK_STR(spc_signal_name(63, buffer, sizeof buffer), "signal 63");
+}
+
+int main(void) {
+    RUN(who_was_heard_of_first);
+    RUN(a_victim_is_not_first_if_there_is_another);
+    RUN(a_lonely_victim_is_to_blame);
+    RUN(equal_tracebacks_are_shown_once_and_the_first_last);
+    RUN(what_follows_the_end_does_not_count);
+    RUN(a_node_that_is_stopped_after_it_spoke);
+    RUN(interruptions_show_places);
+    RUN(long_reports_are_kept_up_to_a_limit);
+    RUN(signals_have_names);
+    return check_done();
+}

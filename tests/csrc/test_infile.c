@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+/* The infile: what is accepted and found, and the sentence for each thing that is wrong. */
+#include "check.h"
+
+#include <errno.h>
+
+#include "agent/spc_infile.h"
+#include "base/spc_error.h"
+
+static char folder[] = P_tmpdir "/infile-XXXXXX";
+static char path[sizeof folder + 10];
+
+static int read_bytes(const char *text, size_t bytes, spc_infile_t *infile, char *message) {
+    FILE *file = fopen(path, "wb");
+    CHECK(file != NULL);
+    CHECK_EQ_U(fwrite(text, 1, bytes, file), bytes);
+    CHECK_EQ(fclose(file), 0);
+    memset(message, 'x', SPC_INFILE_MESSAGE_BYTES);
+    return spc_infile_read(path, infile, message, SPC_INFILE_MESSAGE_BYTES);
+}
+
+static void accepted(const char *text, int local, int total, int group, const char *server) {
+    char message[SPC_INFILE_MESSAGE_BYTES];
+    spc_infile_t found;
+    if (read_bytes(text, strlen(text), &found, message) != SPC_OK) {
+        CHECK_FAIL("refused: %s\n%s", message, text);
+    }
+    CHECK_EQ(found.local_nodes, local);
+    CHECK_EQ(found.total_nodes, total);
+    CHECK_EQ(found.group_id, group);
+    CHECK_STR(found.server, server);
+}
+
+/* `expected` is the sentence without the path. Nothing of the file is kept. */
+static void refused(const char *text, const char *expected) {
+    char message[SPC_INFILE_MESSAGE_BYTES], whole[SPC_INFILE_MESSAGE_BYTES];
+    spc_infile_t found;
+    CHECK_EQ(read_bytes(text, strlen(text), &found, message), SPC_EINVAL);
+    snprintf(whole, sizeof whole, "%s%s", path, expected);
+    CHECK_STR(message, whole);
+    CHECK_EQ(found.local_nodes, 0);
+    CHECK_STR(found.server, "");
+}
+
+static void values(void) {
+    accepted("", 0, 0, 0, "");
+    accepted("local_nodes = 4", 4, 0, 0, "");
+    accepted("local_nodes=4\ntotal_nodes=8\ngroup_id=1\nserver=\"box:1\"\n", 4, 8, 1, "box:1");
+    accepted("# comment\r\n\r\n  group_id\t= 3 # and here\r\n", 0, 0, 3, "");
+    accepted("\"local_nodes\" = +1_0\n'group_id' = -0", 10, 0, 0, "");
+    accepted("total_nodes = 2147483647", 0, 2147483647, 0, "");
+    accepted("\"local\\u005fnodes\" = 2", 2, 0, 0, "");
+    accepted("server = ''", 0, 0, 0, "");
+}
+
+static void strings(void) {
+    accepted("server = 'C:\\n'", 0, 0, 0, "C:\\n");
+    accepted("server = \"\\b\\t\\n\\f\\r\\\"\\\\#\"", 0, 0, 0, "\b\t\n\f\r\"\\#");
+    accepted("server = \"\\u00e9\\u20AC\\U0001F600\"", 0, 0, 0, "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80");
+    accepted("server = \"\xc3\xa9\" # \xf0\x9f\x98\x80", 0, 0, 0, "\xc3\xa9");
+}
+
+#define NUMBERS "; a number is 0 to 2147483647"
+#define KEYS "; allowed are local_nodes, total_nodes, group_id and server"
+
+static void wrong_numbers(void) {
+    static const char *const wrong[] = {"-1",   "1.5",  "four", "\"4\"", "2147483648", "99999999999999999999",
+                                        "0x10", "04",   "1__0", "_1",    "1_",         "+",
+                                        "1e3",  "true", "[4]",  "4,",    "0_0"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        char text[80], expected[120];
+        snprintf(text, sizeof text, "\nlocal_nodes = %s", wrong[i]);
+        snprintf(expected, sizeof expected, ":2: local_nodes = %s" NUMBERS, wrong[i]);
+        refused(text, expected);
+    }
+    refused("group_id =", ":1: group_id = nothing" NUMBERS);
+    refused("group_id = # 4\n", ":1: group_id = nothing" NUMBERS);
+}
+
+static void wrong_lines(void) {
+    refused("local_node = 4", ":1: there is no key local_node" KEYS);
+    refused("\"\" = 4", ":1: there is no key \"\"" KEYS);
+    refused("\"a\\nb\" = 4", ":1: there is no key a?b" KEYS);
+    refused("= 4", ":1: = where a key should be" KEYS);
+    refused("[run]\nlocal_nodes = 4", ":1: [run]; tables are not allowed here, only key = value");
+    refused("local_nodes 4", ":1: 4 after local_nodes; a key is followed by = and its value");
+    refused("server.name = 'x'", ":1: .name after server; a key is followed by = and its value");
+    refused("local_nodes = 4 total_nodes = 4",
+            ":1: total_nodes after the value; allowed is one key = value on a line");
+    refused("group_id = 1\n\n'group_id' = 1",
+            ":3: group_id stands here again, after line 1; once is allowed");
+    refused("server = box", ":1: server = box; it is a string, in quotes");
+    refused("server = 4", ":1: server = 4; it is a string, in quotes");
+    refused("server = \"box", ":1: a string without its closing \"");
+    refused("server = 'box\n'", ":1: a string without its closing '");
+    refused("server = \"\"\"box\"\"\"", ":1: a string of several lines; allowed are \"...\" and '...'");
+    refused("server = \"\\u0000\"", ":1: a string with \\u0000; it cannot hold the character 0");
+    refused("server = \"a\rb\"", ":1: the character 0x0d in a string; write \\u000d in double quotes");
+    refused("# a\rb\n", ":1: the character 0x0d in a comment; it is for text only");
+    for (const char *escape = "x8 '\n"; *escape != '\0'; escape++) {
+        char text[24];
+        snprintf(text, sizeof text, "server = \"\\%c\"", *escape);
+        refused(text, ":1: an escape in a string that TOML does not have; "
+                      "allowed are \\b \\t \\n \\f \\r \\\" \\\\ \\uXXXX \\UXXXXXXXX");
+    }
+}
+
+static void wrong_bytes(void) {
+    static const char *const wrong[] = {
+        "\xff", "\xc0\x80", "\xe0\x80\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\x80", "\xc3"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        char text[40], expected[80];
+        snprintf(text, sizeof text, "group_id = 1\n# %s", wrong[i]);
+        snprintf(expected, sizeof expected, ":2: the byte 0x%02x; a text in UTF-8 is allowed",
+                 (unsigned char)*wrong[i]);
+        refused(text, expected);
+    }
+    char message[SPC_INFILE_MESSAGE_BYTES];
+    spc_infile_t found;
+    CHECK_EQ(read_bytes("a\0b", 3, &found, message), SPC_EINVAL);
+    CHECK(strstr(message, ":1: the byte 0x00;") != NULL);
+}
+
+static void sizes(void) {
+    char message[SPC_INFILE_MESSAGE_BYTES], text[SPC_INFILE_MAX_BYTES + 1],
+        longest[SPC_INFILE_SERVER_BYTES + 20];
+    spc_infile_t found;
+    memset(text, '\n', sizeof text);
+    CHECK_OK(read_bytes(text, SPC_INFILE_MAX_BYTES, &found, message));
+    CHECK_EQ(read_bytes(text, sizeof text, &found, message), SPC_EINVAL);
+    CHECK(strstr(message, "larger than 65536 bytes") != NULL);
+    snprintf(longest, sizeof longest, "server = '%0255d'", 0);
+    CHECK_OK(read_bytes(longest, strlen(longest), &found, message));
+    CHECK_EQ_U(strlen(found.server), 255);
+    snprintf(longest, sizeof longest, "server = '%0256d'", 0);
+    refused(longest, ":1: a string of 256 bytes or more; allowed are up to 255");
+}
+
+static void files_that_cannot_be_read(void) {
+    char message[SPC_INFILE_MESSAGE_BYTES], missing[1000];
+    spc_infile_t found;
+    CHECK_EQ(spc_infile_read(folder, &found, message, sizeof message), SPC_ESYSTEM);
+    CHECK_EQ(errno, EISDIR);
+    CHECK(strstr(message, ": cannot be read: ") != NULL);
+    memset(missing, 'm', sizeof missing - 1);
+    missing[sizeof missing - 1] = '\0';
+    CHECK_EQ(spc_infile_read(missing, &found, message, sizeof message), SPC_ESYSTEM);
+    CHECK(strncmp(message, "...mmm", 6) == 0 && strstr(message, ": cannot be read: ") != NULL);
+    for (uint64_t room = 0; room < 40; room++) { /* a short message is cut, and ends */
+        memset(message, 'x', sizeof message);
+        CHECK_EQ(spc_infile_read("nowhere", &found, message, room), SPC_ESYSTEM);
+        CHECK(room == 0 || memchr(message, '\0', room) != NULL);
+        CHECK(message[room] == 'x');
+    }
+}
+
+/* Any bytes give values or a sentence; the sanitizers watch. */
+static void random_texts(void) {
+    static const char pieces[] =
+        "local_nodes=total_nodesgroup_idserver\"'\\u#\r\n 0123456789_+-\xc3\xa9\xff[";
+    char message[SPC_INFILE_MESSAGE_BYTES], text[64];
+    uint64_t state = check_seed();
+    spc_infile_t found;
+    for (long i = 0; i < check_scale(4000); i++) {
+        size_t length = check_below(&state, sizeof text);
+        for (size_t at = 0; at < length; at++) {
+            text[at] = pieces[check_below(&state, sizeof pieces - 1)];
+        }
+        size_t head = check_below(&state, 3) == 0 ? 0 : 14;
+        if (length >= head) {
+            memcpy(text, "local_nodes = ", head);
+        }
+        int status = read_bytes(text, length, &found, message);
+        CHECK(status == SPC_OK || (status == SPC_EINVAL && strncmp(message, path, strlen(path)) == 0));
+    }
+}
+
+int main(void) {
+    CHECK(mkdtemp(folder) != NULL);
+    snprintf(path, sizeof path, "%s/in.toml", folder);
+    RUN(values);
+    RUN(strings);
+    RUN(wrong_numbers);
+    RUN(wrong_lines);
+    RUN(wrong_bytes);
+    RUN(sizes);
+    RUN(files_that_cannot_be_read);
+    RUN(random_texts);
+    CHECK_EQ(unlink(path), 0);
+    CHECK_EQ(rmdir(folder), 0);
+    return check_done();
+}

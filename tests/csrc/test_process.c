@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+/* What the system knows about processes; where it knows nothing, the functions say so and do no harm. */
+#include "check.h"
+
+#include <fcntl.h>
+#include <poll.h>
+
+#include "base/spc_error.h"
+#include "base/spc_process.h"
+
+#ifdef __linux__
+#define KNOWS 1
+#else
+#define KNOWS 0
+#endif
+
+/* A child that lives until the pipe's writing end is closed. */
+static pid_t child_until(int gate[2]) {
+    CHECK_EQ(pipe(gate), 0);
+    fflush(NULL);
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        char byte;
+        close(gate[1]);
+        _exit(read(gate[0], &byte, 1) == 0 ? 0 : 1);
+    }
+    close(gate[0]);
+    return child;
+}
+
+static void a_watch_tells_the_end(void) {
+    int gate[2], watch = -1;
+    pid_t child = child_until(gate);
+    if (spc_process_watch((int32_t)child, &watch) == SPC_OK) {
+        struct pollfd ready = {.fd = watch, .events = POLLIN};
+        CHECK(fcntl(watch, F_GETFD) & FD_CLOEXEC);
+        CHECK_EQ(poll(&ready, 1, 0), 0);
+        close(gate[1]);
+        CHECK_EQ(poll(&ready, 1, -1), 1);
+        close(watch);
+    } else {
+        CHECK_EQ(watch, -1);
+        close(gate[1]);
+    }
+    CHECK_EQ(check_wait(child), 0);
+    CHECK_EQ(spc_process_watch((int32_t)child, &watch), SPC_ESYSTEM);
+}
+
+static void children_are_listed(void) {
+    int gate[2];
+    int32_t found[4];
+    CHECK_EQ(spc_process_children(found, 4), 0);
+    pid_t child = child_until(gate);
+    uint32_t count = spc_process_children(found, 4);
+    CHECK(count == 0 || (count == 1 && found[0] == child));
+    CHECK_EQ(spc_process_children(found, 0), 0);
+    close(gate[1]);
+    CHECK_EQ(check_wait(child), 0);
+}
+
+/* A child whose own child must not outlive it: the pipe ends with the last of both. */
+static void a_parent_takes_its_child_along(void) {
+    int held[2];
+    char byte = 0;
+    CHECK_EQ(pipe(held), 0);
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        pid_t parent = getpid();
+        if (fork() == 0) {
+            byte = spc_process_die_with_parent(SIGKILL) == SPC_OK && getppid() == parent ? 'y' : 'n';
+            if (write(held[1], &byte, 1) != 1 || byte == 'n') {
+                _exit(0);
+            }
+            for (;;) {
+                pause();
+            }
+        }
+        _exit(read(held[0], &byte, 1) == 1 ? 0 : 1);
+    }
+    close(held[1]);
+    CHECK_EQ(check_wait(child), 0);
+    CHECK_EQ(read(held[0], &byte, 1), 0);
+    close(held[0]);
+}
+
+static void ranges_are_closed(void) {
+    int low = fcntl(1, F_DUPFD, 40), middle = fcntl(1, F_DUPFD, 41), high = fcntl(1, F_DUPFD, 42);
+    CHECK(low == 40 && middle == 41 && high == 42);
+    spc_process_close_range(41, 40);
+    spc_process_close_range(41, 41);
+    CHECK(fcntl(low, F_GETFD) >= 0 && fcntl(middle, F_GETFD) < 0 && fcntl(high, F_GETFD) >= 0);
+    spc_process_close_range(40, INT32_MAX);
+    CHECK(fcntl(low, F_GETFD) < 0 && fcntl(high, F_GETFD) < 0 && fcntl(2, F_GETFD) >= 0);
+}
+
+static void threads_are_counted(void) {
+    CHECK(KNOWS ? spc_process_threads() >= 1 : spc_process_threads() == 0);
+    spc_process_rename("check");
+}
+
+int main(void) {
+    RUN(a_watch_tells_the_end);
+    RUN(children_are_listed);
+    RUN(a_parent_takes_its_child_along);
+    RUN(ranges_are_closed);
+    RUN(threads_are_counted);
+    return check_done();
+}

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: MIT
+"""C and C++ programs, compiled as `spcomm config` says: alone, forking by themselves, and under `spcomm run`."""
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+PROGRAMS = HERE / "programs"
+CSRC = HERE.parent / "csrc"
+API_TESTS = ["test_api_message.c", "test_api_collective.c"]
+SIZES = [1, 2, 4]
+FEATURES_OFF = {"SPCOMM_DISABLE": "memfd,futex,pidfd,eventfd,vm_readv,wipe_on_fork"}
+
+
+def api_program(compiler, name):
+    return compiler(CSRC / name, "-D_GNU_SOURCE")
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("name", API_TESTS)
+def test_c_under_the_launcher(name, n, compiler, launch):
+    result = launch("-n", n, api_program(compiler, name))
+    assert (result.code, result.out, result.err) == (0, "", "")
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("name", API_TESTS)
+def test_c_forks_by_itself(name, n, compiler, alone):
+    assert alone(api_program(compiler, name), n) == (0, "", "")
+
+
+def test_c_without_the_features_of_linux(compiler, alone):
+    assert alone(api_program(compiler, "test_api_message.c"), 2, env=FEATURES_OFF) == (0, "", "")
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize(("name", "says"), [("paper", "all is well\n"), ("wrong", "all is refused\n")])
+def test_cxx_under_the_launcher(name, says, n, compiler, launch):
+    result = launch("-n", n, "--no-label", compiler(PROGRAMS / f"{name}.cpp"))
+    assert (result.code, result.out, result.err) == (0, says * n, "")
+
+
+@pytest.mark.parametrize(("name", "says"), [("paper", "all is well\n"), ("wrong", "all is refused\n")])
+def test_cxx_alone(name, says, compiler, alone):
+    assert alone(compiler(PROGRAMS / f"{name}.cpp")) == (0, says, "")
+
+
+@pytest.mark.parametrize("name", API_TESTS)
+def test_memory_is_clean(name, compiler, alone):
+    """The C tests run under sanitizers, too (tests/csrc); this one sees reads of what nobody has written."""
+    if not shutil.which("valgrind"):
+        pytest.skip("no valgrind")
+    options = ["-q", "--leak-check=full", "--errors-for-leak-kinds=definite", "--error-exitcode=9"]
+    code, out, err = alone(shutil.which("valgrind"), *options, api_program(compiler, name), 1)
+    assert (code, out) == (0, ""), err
+
+
+# ---- how a node begins
+
+
+@pytest.fixture
+def life(compiler):
+    return compiler(PROGRAMS / "life.c", "-D_GNU_SOURCE")
+
+
+def test_alone_it_is_a_run_of_one(life, alone):
+    assert alone(life, "place") == (0, "node 0 of 1 in group 0\n", "")
+
+
+def test_it_learns_its_place(life, launch):
+    result = launch("-n", 3, "--no-label", life, "place")
+    assert sorted(result.lines) == [f"node {rank} of 3 in group 0" for rank in range(3)]
+
+
+@pytest.mark.parametrize("arguments", [(3,), (3, 3), (0, 3)])
+def test_it_forks(arguments, life, alone):
+    code, out, err = alone(life, "place", *arguments)
+    assert (code, sorted(out.splitlines()), err) == (
+        0,
+        [f"node {rank} of 3 in group 0" for rank in range(3)],
+        "",
+    )
+
+
+def test_the_infile_gives_what_is_0(life, alone, tmp_path):
+    infile = tmp_path / "run.toml"
+    infile.write_text("local_nodes = 2  # here\ngroup_id = 7\n")
+    code, out, err = alone(life, "place", 0, 0, 0, infile)
+    assert (code, sorted(out.splitlines()), err) == (
+        0,
+        ["node 0 of 2 in group 7", "node 1 of 2 in group 7"],
+        "",
+    )
+    assert alone(life, "place", 1, 0, 5, infile) == (0, "node 0 of 1 in group 5\n", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("nodes = 2\n", [":1: ", "nodes", "local_nodes"]),
+        ("\nlocal_nodes = -2\n", [":2: "]),
+        ('server = "box:5000"\n', ["server", "box:5000"]),
+        ("local_nodes = 3\ntotal_nodes = 2\n", ["total_nodes=2"]),
+        ("local_nodes = 3000\n", ["3000", "1024"]),
+    ],
+)
+def test_a_wrong_infile(text, words, life, alone, tmp_path):
+    infile = tmp_path / "run.toml"
+    infile.write_text(text)
+    code, out, err = alone(life, "place", 0, 0, 0, infile)
+    assert (code, out) == (40, "")
+    assert [word for word in ["spcomm_startup(", *words] if word not in err] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((-1,), ["local_nodes=-1", "0 or more"]),
+        ((4, 3), ["total_nodes=3", "fewer"]),
+        ((2, 4), ["total_nodes=4", "one machine"]),
+        ((2000,), ["2000", "1024"]),
+        ((0, 0, -1), ["group_id=-1"]),
+    ],
+)
+def test_wrong_numbers(arguments, words, life, alone):
+    code, out, err = alone(life, "place", *arguments)
+    assert (code, out) == (40, "")
+    assert [word for word in words if word not in err] == []
+
+
+def test_numbers_that_contradict_the_launcher(life, launch):
+    result = launch("-n", 2, life, "place", 3)
+    assert result.code == 40
+    assert "spcomm_startup(local_nodes=3): this run was started with 2 nodes; give 2 or 0" in result.err
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["9:0:2:1:1:1", "0:0:2:1:1:1:0", "x", "", "1:2:3", "99999999999999999999:0:1:1:1:1", "3:0:2:1:1:1:5:6"],
+)
+def test_a_place_that_is_none(place, life, alone):
+    """Left over from a parent, say: then it is alone."""
+    assert alone(life, "place", env={"SPCOMM_NODE": place}) == (0, "node 0 of 1 in group 0\n", "")
+
+
+def test_six_fields_are_a_place_too(compiler, launch, life):
+    """The group is the seventh, which older launchers do not give."""
+    program = launch.script(f"""
+        import os, sys
+        place = os.environ["SPCOMM_NODE"].split(":")
+        fd = int(place[0])
+        os.environ["SPCOMM_NODE"] = ":".join(place[:6])
+        os.execv({str(life)!r}, [{str(life)!r}, "place"])
+    """)
+    result = launch("-n", 2, "--no-label", "--start", "exec", program)
+    assert sorted(result.lines) == ["node 0 of 2 in group 0", "node 1 of 2 in group 0"], result
+
+
+# ---- how it ends
+
+
+@pytest.mark.parametrize("n", [2, 4])
+def test_who_forgets_to_shut_down_loses_nothing(n, life, launch):
+    result = launch("-n", n, "--no-label", life, "forget")
+    assert (result.code, result.lines, result.err) == (0, ["got all"] * n, "")
+
+
+def test_an_exit_status_is_told(life, launch):
+    """Node 1 returns 3 from main, with nothing said: the others hear of it, and it is the run's exit code."""
+    result = launch("-n", 3, "--no-label", life, "exit")
+    assert result.code == 3, result
+    assert "node 1 ended with exit code 3" in result.last
+
+
+@pytest.mark.parametrize(
+    ("mode", "code", "words"),
+    [
+        ("exit", 3, "node 1 ended with exit code 3"),
+        ("kill", 128 + 9, "node 1 was killed by SIGKILL"),
+        ("finish", 0, ""),
+        ("forget", 0, ""),
+    ],
+)
+def test_ends_of_nodes_that_were_forked(mode, code, words, life, alone):
+    found, _, err = alone(life, mode, 3)
+    assert found == code and words in err
+
+
+def test_a_killed_node_is_named(life, launch):
+    result = launch("-n", 3, "--no-label", "--grace", 30, life, "kill")
+    assert result.code == 128 + 9, result
+    assert "node 1 was killed by SIGKILL" in result.last
+
+
+def test_a_finished_node_is_named(life, launch):
+    result = launch("-n", 3, "--no-label", life, "finish")
+    words = "spcomm_recv(source=1, tag=5): node 1 has finished, and takes part in nothing more"
+    assert (result.code, result.lines, result.err) == (0, [words] * 2, "")
+
+
+@pytest.mark.parametrize("start", ["launcher", "fork"])
+def test_a_forked_child_is_no_node(start, life, launch, alone):
+    if start == "launcher":
+        result = launch("-n", 2, "--no-label", life, "child")
+        code, out, err = result.code, result.out, result.err
+    else:
+        code, out, err = alone(life, "child", 2)
+    assert (code, out, err) == (0, "the child ended with 0\n" * 2, "")
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks into /proc")
+def test_a_program_started_by_a_node_is_no_node(life, launch):
+    result = launch("-n", 2, "--no-label", life, "program")
+    assert (result.code, result.lines) == (0, ["clean"] * 2), result

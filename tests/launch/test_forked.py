@@ -1,0 +1,412 @@
+# SPDX-License-Identifier: MIT
+"""Runs without the launcher: `startup(local_nodes=n)` forks. Each script is started by plain Python, as a user does."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from forking import HEAD, refusal, well
+from launching import read_lines
+
+AGENT = "the process that watches over the nodes"
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("nodes", [1, 2, 4, 8])
+def test_nodes_talk(forked, nodes):
+    text = """
+    assert (comm.rank, comm.size) == (comm.local_rank, len(comm.layout))
+    comm.send({"from": comm.rank}, (comm.rank + 1) % comm.size)
+    assert comm.recv() == {"from": (comm.rank - 1) % comm.size}
+    comm.barrier()
+    print(comm.rank, comm.global_sum(comm.rank), spcomm.startup() is comm, spcomm.startup(comm.size) is comm)
+    """
+    total = sum(range(nodes))
+    assert sorted(well(forked.nodes(nodes, text)).lines) == [f"{r} {total} True True" for r in range(nodes)]
+
+
+def test_total_nodes_alone_forks_too(forked):
+    head = "import spcomm\ncomm = spcomm.startup(total_nodes=3)\n"
+    assert well(forked.nodes(3, "print(comm.size)\n", head)).out == "3\n" * 3
+
+
+def test_what_was_printed_before_comes_once(forked):
+    head = "import sys\nprint('before')\nsys.stdout.write('half a line ')\n" + HEAD
+    result = well(forked.nodes(4, "comm.barrier()\nprint('after', comm.rank)\n", head))
+    assert result.out.startswith("before\nhalf a line after ")
+    assert sorted(result.out.split()) == sorted("before half a line after after after after 0 1 2 3".split())
+
+
+def test_lines_stay_whole(forked):
+    text = "for i in range(300): print(comm.rank, 'x' * 100, i)\n"
+    lines = well(forked.nodes(4, text)).lines
+    assert sorted(lines) == sorted(f"{rank} {'x' * 100} {i}" for rank in range(4) for i in range(300))
+
+
+def test_random_numbers_differ(forked):
+    head = "import random, numpy\nrandom.seed(1)\nnumpy.random.seed(1)\n" + HEAD
+    result = well(forked.nodes(4, "print(random.random(), numpy.random.random())\n", head))
+    assert len(set(result.out.split())) == 8, result
+
+
+def test_only_node_0_has_the_standard_input(forked):
+    head = "import sys\nfirst = sys.stdin.readline()\n" + HEAD
+    process = forked.begin(3, "print(comm.rank, sys.stdin.read().split())\n", head, stdin=subprocess.PIPE)
+    result = well(forked.finish(process, b"one\ntwo\nthree\n"))
+    assert sorted(result.lines) == ["0 ['two', 'three']", "1 []", "2 []"]
+
+
+def test_a_program_that_comes_by_standard_input(forked):
+    text = HEAD.format(nodes=2) + "print(comm.rank)\n"
+    process = forked.start("-", stdin=subprocess.PIPE)
+    assert sorted(well(forked.finish(process, text.encode())).lines) == ["0", "1"]
+
+
+def test_exit_functions_run_once_in_each_node(forked):
+    head = "import atexit\natexit.register(lambda: print('early', comm.rank))\n" + HEAD
+    text = "atexit.register(lambda: print('late', comm.global_sum(1)))\n"
+    lines = well(forked.nodes(3, text, head)).lines
+    assert sorted(lines) == ["early 0", "early 1", "early 2", "late 3", "late 3", "late 3"]
+
+
+def test_fork_callbacks_run(forked):
+    head = """
+import os
+seen = []
+os.register_at_fork(
+    before=lambda: seen.append("before"),
+    after_in_parent=lambda: seen.append("parent"),
+    after_in_child=lambda: seen.append("child"),
+)
+"""
+    lines = well(forked.nodes(3, "print(comm.rank, *seen)\n", head + HEAD)).lines
+    assert sorted(lines) == ["0 before parent", "1 before child", "2 before child"]
+
+
+def test_a_daemon_thread_does_not_keep_a_node(forked):
+    text = """
+    import threading
+    event = threading.Event()
+    threading.Thread(target=event.wait, daemon=True).start()
+    comm.barrier()
+    """
+    well(forked.nodes(3, text))
+
+
+def test_the_output_ends_with_the_nodes(forked):
+    """The agent holds no copy of the program's descriptors: their readers see the end when the nodes close them."""
+    head = "import os\nreading, writing = os.pipe()\n" + HEAD
+    text = """
+    os.close(writing)
+    if comm.rank == 0:
+        print(os.read(reading, 1))
+    comm.barrier()
+    """
+    assert well(forked.nodes(3, text, head)).out == "b''\n"
+
+
+def test_node_0_ends_last(forked):
+    text = """
+    if comm.rank:
+        comm.recv(0)
+        print("last words")
+    else:
+        comm.send("go", spcomm.OTHERS)
+    """
+    assert well(forked.nodes(4, text)).out == "last words\n" * 3
+
+
+def test_multiprocessing_within_the_nodes(forked):
+    text = """
+    import multiprocessing
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        assert pool.map(abs, range(-5, 0)) == [5, 4, 3, 2, 1]
+    comm.barrier()
+    """
+    well(forked.nodes(2, text))
+
+
+# ---- exit codes and failures, in the words of `spcomm run`
+
+ENDINGS = {
+    "exit": ("sys.exit(3)", 3, "ended with exit code 3"),
+    "exit text": ("sys.exit('words')", 1, "ended with exit code 1"),
+    "raise": ("raise LookupError('words')", 1, "ended with an uncaught LookupError (exit code 1)"),
+    "_exit": ("os._exit(4)", 4, "ended with exit code 4"),
+    "kill": ("os.kill(os.getpid(), 9)", 137, "was killed by SIGKILL (128+9)"),
+    "term": ("os.kill(os.getpid(), 15)", 143, "was killed by SIGTERM (128+15)"),
+}
+
+
+@pytest.mark.parametrize("rank", [0, 2])
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_failure_ends_the_run(forked, ending, rank):
+    """The exit code is the first failure's, also where node 0 computes and hears nothing of it."""
+    code_text, code, words = ENDINGS[ending]
+    result = forked.nodes(3, f"if comm.rank == {rank}: {code_text}\nwhile True: time.sleep(1000)\n")
+    if rank == 0 and ending in ("_exit", "kill", "term"):  # of which only the shell hears
+        words = "died"
+        code = {"_exit": 4, "kill": -9, "term": -15}[ending]
+    assert result.code == code, result
+    assert result.last == f"spcomm: node {rank} {words}; the other nodes were stopped"
+    assert ("words" in result.err) == ("words" in code_text), result
+
+
+@pytest.mark.parametrize("ending", ["exit", "raise", "kill"])
+def test_waiting_nodes_get_node_lost_error(forked, ending):
+    text = f"""
+    if comm.rank == 2:
+        {ENDINGS[ending][0]}
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # so as to see the error, whoever is quicker
+    try:
+        comm.recv(2)
+    except spcomm.NodeLostError as error:
+        print("lost", error.rank)
+    """
+    head = HEAD + "comm.barrier()\n" if ending != "kill" else HEAD
+    result = forked.nodes(4, text, head)
+    assert result.code == ENDINGS[ending][1], result
+    assert set(result.lines) <= {"lost 2"}
+
+
+def test_the_same_words_as_the_launcher(forked, launch):
+    text = "import spcomm, time\ncomm = spcomm.startup({})\n" \
+        "if comm.rank == 1: raise KeyError('one')\ntime.sleep(1000)\n"  # fmt: skip
+    ours = forked(forked.script(text.format(3)))
+    theirs = launch("-n", 3, launch.script(text.format("")))
+    assert (ours.code, ours.err) == (theirs.code, theirs.err), (ours, theirs)
+
+
+def test_a_lost_node_is_not_the_first_failure(forked):
+    """Who waited for the lost one fails, too; only the first traceback is shown."""
+    result = forked.nodes(4, "if comm.rank == 3: raise ZeroDivisionError\ncomm.recv(3)\n")
+    assert result.code == 1 and result.err.count("Traceback") == 1, result
+    assert result.last.startswith("spcomm: node 3 ended with an uncaught ZeroDivisionError (exit code 1)")
+
+
+def test_waiting_for_a_finished_node(forked):
+    result = forked.nodes(2, "if comm.rank == 1: comm.recv(0)\n")
+    assert result.code == 1 and "NodeLostError" in result.err, result
+    assert result.last == "spcomm: node 1 ended with an uncaught NodeLostError (exit code 1)"
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs the parent-death signal")
+@pytest.mark.parametrize("doing", ["comm.recv()", "comm.barrier()"])
+def test_the_agent_is_killed(forked, doing):
+    """Its nodes die with it; node 0 sees it in its wait, and at its end."""
+    text = f"""
+    if comm.rank:
+        comm.send(os.getppid(), 0)
+        time.sleep(1000)
+    for _ in range(2):
+        agent = comm.recv()
+    os.kill(agent, signal.SIGKILL)
+    try:
+        {doing}
+    except spcomm.NodeLostError:
+        print("lost")
+    """
+    result = forked.nodes(3, text)
+    assert (result.code, result.out) == (125, "lost\n"), result
+    assert result.last == f"spcomm: {AGENT} was killed by SIGKILL; the nodes were stopped"
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_node_0_is_killed_from_outside(forked, number):
+    process = forked.begin(4, "comm.barrier()\nprint(comm.rank)\nwhile True: pass\n")
+    assert sorted(read_lines(process, 4)) == ["0", "1", "2", "3"]
+    process.send_signal(number)
+    result = forked.finish(process)
+    assert result.code == -number, result
+    assert result.last == "spcomm: node 0 died; the other nodes were stopped"
+
+
+def test_a_node_that_ignores_sigterm(forked):
+    text = """
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    comm.barrier()
+    if comm.rank == 1:
+        sys.exit(5)
+    while True:
+        time.sleep(1000)
+    """
+    result = forked.nodes(3, text)
+    assert result.code == -9, result
+    assert result.last == "spcomm: node 1 ended with exit code 5; the other nodes were stopped"
+
+
+def test_sigterm_of_the_agent_ends_the_run(forked):
+    text = """
+    if comm.rank == 1:
+        print(os.getppid())
+    time.sleep(1000)
+    """
+    process = forked.begin(3, text)
+    os.kill(int(read_lines(process, 1)[0]), signal.SIGTERM)
+    result = forked.finish(process)
+    assert (result.code, result.last) == (
+        143,
+        "spcomm: told to end by SIGTERM (128+15); the nodes were stopped",
+    )
+
+
+@pytest.mark.parametrize("where", ["time.sleep(1000)", "comm.recv()"])
+def test_ctrl_c(forked, where):
+    process = forked.begin(4, f"comm.barrier()\nprint(comm.rank)\n{where}\n", start_new_session=True)
+    read_lines(process, 4)
+    os.killpg(process.pid, signal.SIGINT)
+    result = forked.finish(process)
+    assert result.code == -signal.SIGINT, result
+    assert result.last == "spcomm: interrupted by Ctrl-C (exit code 130); the nodes were stopped"
+    assert "Traceback" not in result.err and "spcomm: where the nodes were:" in result.err
+
+
+def test_ctrl_c_that_the_program_handles(forked):
+    text = """
+    try:
+        comm.barrier()
+        print("ready")
+        time.sleep(1000)
+    except KeyboardInterrupt:
+        print("handled")
+    comm.barrier()
+    """
+    process = forked.begin(3, text, start_new_session=True)
+    assert read_lines(process, 3) == ["ready"] * 3
+    os.killpg(process.pid, signal.SIGINT)
+    assert well(forked.finish(process)).lines == ["handled"] * 3
+
+
+def test_processes_of_nodes_do_not_stay(forked):
+    """An orphan of a node ends with the run; the fixture looks for it."""
+    text = """
+    import subprocess
+    if comm.rank == 1:
+        subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"])
+    """
+    assert forked.nodes(2, text).code == 0
+
+
+# ---- where it is refused
+
+
+def test_threads_are_named(forked):
+    head = "import threading\nevent = threading.Event()\n" \
+        "threading.Thread(target=event.wait, name='my-worker', daemon=True).start()\n" + HEAD  # fmt: skip
+    refusal(
+        forked.nodes(4, "", head),
+        "startup(local_nodes=4)",
+        "another thread is running (my-worker)",
+        "spcomm run",
+    )
+
+
+def test_not_from_a_thread(forked):
+    head = "import spcomm, threading, sys\nthreading.Thread(target=lambda: spcomm.startup(2)).start()\n"
+    result = forked.nodes(2, "", head)
+    assert "ConfigError" in result.err and "MainThread" in result.err, result
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems do not tell")
+def test_native_threads_count(forked):
+    """Threads that Python does not know: here, one of the C library's."""
+    head = """
+import ctypes
+libc, thread = ctypes.CDLL(None), ctypes.c_ulong()
+pause = ctypes.cast(libc.pause, ctypes.c_void_p)
+assert libc.pthread_create(ctypes.byref(thread), None, pause, None) == 0
+"""
+    refusal(forked.nodes(2, "", head + HEAD), "another thread is running, ")
+
+
+@pytest.mark.parametrize("kernel", [True, False])
+def test_notebooks(forked, kernel):
+    pretended = "import sys, types\nIPython = types.ModuleType('IPython')\n" \
+        "IPython.get_ipython = lambda: object()\nsys.modules['IPython'] = IPython\n"  # fmt: skip
+    pretended += "sys.modules['ipykernel'] = types.ModuleType('ipykernel')\n" if kernel else ""
+    words = "a notebook's kernel" if kernel else "IPython"
+    refusal(forked.nodes(4, "", pretended + HEAD), words, "spcomm run -n 4")
+
+
+def test_ipython_that_is_only_imported(forked):
+    pretended = "import sys, types\nIPython = types.ModuleType('IPython')\n" \
+        "IPython.get_ipython = lambda: None\nsys.modules['IPython'] = IPython\n"  # fmt: skip
+    well(forked.nodes(2, "", pretended + HEAD))
+
+
+def test_the_prompt(forked):
+    process = forked.start("-i", "-q", stdin=subprocess.PIPE)
+    result = forked.finish(process, b"import spcomm\nspcomm.startup(local_nodes=2)\n")
+    assert "ConfigError: startup(local_nodes=2): at Python's prompt" in result.err, result
+
+
+def test_a_process_of_multiprocessing(forked):
+    head = "import multiprocessing, sys, spcomm\n"
+    text = """
+    def work():
+        try:
+            spcomm.startup(local_nodes=2)
+        except spcomm.ConfigError as error:
+            print(error)
+    process = multiprocessing.get_context("fork").Process(target=work)
+    process.start()
+    process.join()
+    """
+    assert "a process of multiprocessing" in well(forked.nodes(2, text, head)).out
+
+
+def test_contradictions(forked):
+    text = """
+    def refused(**numbers):
+        try:
+            spcomm.startup(**numbers)
+        except spcomm.ConfigError as error:
+            return str(error)
+        raise SystemExit(f"not refused: {numbers}")
+    if comm.rank == 0:
+        print(refused(local_nodes=3))
+        print(refused(total_nodes=4))
+        print(refused(group_id=5))
+        assert spcomm.startup(2, 2) is spcomm.startup() is comm
+    """
+    lines = well(forked.nodes(2, text)).lines
+    how = "startup({}={}): this run has {}, started by startup(local_nodes=2); give {} or 0"
+    assert lines[0].startswith(how.format("local_nodes", 3, "2 nodes", 2))
+    assert lines[1].startswith(how.format("total_nodes", 4, "2 nodes", 2))
+    assert lines[2] == how.format("group_id", 5, "group_id 0", 0)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "words"),
+    [
+        ("local_nodes=4, total_nodes=2", "startup(total_nodes=2): that is less than local_nodes=4"),
+        (
+            "local_nodes=2, total_nodes=4",
+            "startup(total_nodes=4): that is more than local_nodes=2; all nodes",
+        ),
+        ("local_nodes=1025", "startup(local_nodes=1025): a run has up to 1024 nodes"),
+        ("total_nodes=10**30", "startup(total_nodes=1000000000000000000000000000000): a run has up to"),
+        ("local_nodes=-2", "startup(local_nodes=-2): local_nodes is 0 or more"),
+    ],
+)
+def test_impossible_numbers(forked, numbers, words):
+    refusal(forked.nodes(0, "", f"import spcomm\nspcomm.startup({numbers})\n"), words)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the limit is Linux's")
+def test_no_room_for_so_many_processes(forked):
+    """Descriptors run out while the pipes are made; nobody is left, and the process may go on alone."""
+    head = "import os, resource, spcomm, spcomm.forking\n"
+    text = """
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 1, 4096))
+    try:
+        spcomm.startup(local_nodes=4)
+    except OSError as error:
+        print(error)
+    print(os.listdir(f"/proc/{os.getpid()}/task") == [str(os.getpid())])
+    """
+    result = well(forked.nodes(0, text, head))
+    assert "startup(local_nodes=4): 4 nodes cannot be started (Too many open files); try fewer" in result.out

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: MIT
+"""The infile: what `startup` makes of it, and that the reader finds what TOML says, in whatever way it is written."""
+
+import os
+import tomllib
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import spcomm
+from forking import well
+from spcomm._core.forking import read_infile
+
+HEAD = "import spcomm\ncomm = spcomm.startup(infile='run.toml'{})\n"
+NOTHING = {"local_nodes": 0, "total_nodes": 0, "group_id": 0, "server": ""}
+
+
+def start(forked, infile, more=""):
+    (forked.folder / "run.toml").write_bytes(infile.encode())
+    return forked.nodes(0, "print(comm.size, comm.group_id)\n", HEAD.replace("{}", more))
+
+
+@pytest.mark.parametrize(
+    ("infile", "more", "out"),
+    [
+        ("local_nodes = 3\r\ngroup_id = 7 # ours\r\n", "", "3 7\n" * 3),
+        ("total_nodes = 2", "", "2 0\n" * 2),
+        ("local_nodes = 3\ngroup_id = 1", ", local_nodes=2, group_id=4", "2 4\n" * 2),
+        ("server = ''", "", "1 0\n"),
+        ("local_nodes = 1", "", "1 0\n"),
+    ],
+)
+def test_it_gives_what_is_0(forked, infile, more, out):
+    assert well(start(forked, infile, more)).out == out
+
+
+def test_it_agrees_with_the_launcher(launch):
+    script = launch.script("import spcomm\nprint(spcomm.startup(infile='run.toml').size)\n")
+    (launch.folder / "run.toml").write_text("local_nodes = 2\n")
+    assert launch("-n", 2, script).out == "2\n2\n"
+    result = launch("-n", 3, script)
+    words = (
+        "startup(infile='run.toml'), which says local_nodes = 2: this run has 3 nodes, started by spcomm run"
+    )
+    assert result.code == 1 and words in result.err, result
+
+
+@pytest.mark.parametrize(
+    ("infile", "words"),
+    [
+        ("\nlocal_nodes = four", "run.toml:2: local_nodes = four; a number is 0 to 2147483647"),
+        (
+            "nodes = 4",
+            "run.toml:1: there is no key nodes; allowed are local_nodes, total_nodes, group_id and server",
+        ),
+        ("local_nodes = -1", "run.toml:1: local_nodes = -1; a number is"),
+        ("local_nodes = 5000", "which says local_nodes = 5000: a run has up to 1024 nodes"),
+        ("local_nodes = 4\ntotal_nodes = 2", "which says total_nodes = 2: that is less than local_nodes=4"),
+        ("server = 'box'", "it says server = 'box'; a run has one machine so far; leave server out"),
+    ],
+)
+def test_what_is_wrong(forked, infile, words):
+    result = start(forked, infile)
+    assert result.code == 1 and result.last.startswith("spcomm._core.errors.ConfigError: "), result
+    assert words in result.last
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    for path, words in [
+        (tmp_path / "none.toml", "No such file"),
+        (tmp_path, "Is a directory"),
+        ("", "No such file"),
+    ]:
+        with pytest.raises(spcomm.ConfigError, match=f"cannot be read: {words}"):
+            read_infile(path)
+    with pytest.raises(spcomm.ConfigError, match="character 0"):
+        read_infile("a\0b")
+    closed = tmp_path / "closed.toml"
+    closed.write_text("local_nodes = 4\n")
+    closed.chmod(0)
+    if not os.access(closed, os.R_OK):
+        with pytest.raises(spcomm.ConfigError, match="Permission denied"):
+            read_infile(closed)
+    large = tmp_path / "large.toml"
+    large.write_text("#" * 100_000)
+    with pytest.raises(spcomm.ConfigError, match="larger than 65536 bytes"):
+        read_infile(large)
+    large.write_bytes(bytes(range(256)))
+    with pytest.raises(spcomm.ConfigError, match=r"large\.toml:1: "):
+        read_infile(large)
+
+
+@pytest.mark.parametrize("wrong", [4, 1.5, [], True])
+def test_a_path_is_a_path(forked, wrong):
+    result = forked.nodes(0, "", f"import spcomm\nspcomm.startup(infile={wrong!r})\n")
+    assert result.code == 1 and "TypeError: startup(infile=" in result.last, result
+
+
+# ---- against another reader of TOML
+
+blank = st.text(" \t", max_size=3)
+plain = st.characters(exclude_categories=("Cs", "Cc"))
+comment = st.one_of(st.just(""), st.text(plain, max_size=20).map(lambda text: "#" + text))
+
+
+def digits(number):
+    """A number in one of the ways in which TOML writes it."""
+    text = str(number)
+    grouped = f"{number:_}"
+    return st.sampled_from([text, grouped, "+" + text, "_".join(text)])
+
+
+def quoted(text):
+    """A string in one of the ways in which TOML writes it."""
+    escaped = text.translate(
+        {ord('"'): '\\"', ord("\\"): "\\\\", **{c: f"\\u{c:04x}" for c in [*range(32), 127]}}
+    )
+    ways = [f'"{escaped}"', '"' + "".join(f"\\U{ord(c):08X}" for c in text) + '"']
+    if "'" not in text and all(c == "\t" or c.isprintable() for c in text):
+        ways.append(f"'{text}'")
+    return st.sampled_from(ways)
+
+
+def short(text):
+    return len(text.encode()) < 256
+
+
+number = st.integers(0, 2**31 - 1).flatmap(digits)
+name = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), max_size=20).filter(short)
+VALUES = {"local_nodes": number, "total_nodes": number, "group_id": number, "server": name.flatmap(quoted)}
+
+
+@st.composite
+def documents(draw):
+    lines = [draw(st.tuples(blank, comment).map("".join)) for _ in range(draw(st.integers(0, 2)))]
+    for key in draw(st.lists(st.sampled_from(list(VALUES)), unique=True)):
+        written = draw(st.sampled_from([key, f'"{key}"', f"'{key}'"]))
+        around = [draw(blank) for _ in range(4)]
+        value = draw(VALUES[key])
+        lines.append(f"{around[0]}{written}{around[1]}={around[2]}{value}{around[3]}{draw(comment)}")
+    return draw(st.sampled_from(["\n", "\r\n"])).join(lines) + draw(st.sampled_from(["", "\n"]))
+
+
+@given(documents())
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_valid_files_say_the_same_to_tomllib(tmp_path, text):
+    path = tmp_path / "valid.toml"
+    path.write_bytes(text.encode())
+    assert read_infile(path) == NOTHING | tomllib.loads(text)
+
+
+@given(documents(), st.data())
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_what_is_accepted_after_a_change_is_still_toml(tmp_path, text, data):
+    """One character more or less: whatever is read nevertheless, tomllib reads the same."""
+    at = data.draw(st.integers(0, len(text)))
+    piece = data.draw(st.sampled_from(["", *"\"'\\#=_+-0 9[\n\r\t.u\x7f"]))
+    changed = text[:at] + piece + text[at + data.draw(st.integers(0, 1)) :]
+    path = tmp_path / "changed.toml"
+    path.write_bytes(changed.encode())
+    try:
+        found = read_infile(path)
+    except spcomm.ConfigError as error:
+        assert str(error).startswith(str(path))
+        return
+    assert found == NOTHING | tomllib.loads(changed)

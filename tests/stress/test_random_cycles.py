@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: MIT
+"""Random cycles of coordinated messages, drawn by Hypothesis, which also shrinks what fails (go_through.py).
+
+A list of cycles says who sends what to whom, and which node is slow: it stays within the cycle until all others are
+in the next one and have sent there. Nodes receive in all ways, and err on purpose: what is refused must lose nothing.
+"""
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from nodepool import Config, verdict
+
+SCALE = float(os.environ.get("CHECK_SCALE", "1"))
+CONFIGS = [
+    (Config("default", 1), 30),
+    (Config("tiny", 2), 60),
+    (Config("default", 3), 80),
+    (Config("tiny", 3), 80),
+    (Config("least", 3), 40),
+    (Config("nothing", 4), 30),
+    (Config("tree", 8), 30),
+]
+SIZES = [0, 1, 30, 60, 100, 800, 3000, 8192, 9000, 30_000]
+
+
+def cycles_of(nodes):
+    ranks = st.integers(0, nodes - 1)
+    some = st.sets(ranks).map(sorted)
+    targets = st.one_of(ranks.map(lambda rank: [rank]), some, st.just(list(range(nodes))))
+    sends = st.lists(st.tuples(ranks, targets, st.sampled_from(SIZES)), max_size=12)
+    return st.lists(st.tuples(sends, st.none() | ranks), min_size=1, max_size=10)
+
+
+@pytest.mark.parametrize(
+    ("pool", "count"), CONFIGS, indirect=["pool"], ids=[str(config) for config, _ in CONFIGS]
+)
+def test_random_cycles(pool, count):
+    program = os.path.join(os.path.dirname(__file__), "go_through.py")
+
+    @settings(
+        max_examples=max(1, round(count * SCALE)), deadline=None, database=None, print_blob=True,
+        suppress_health_check=list(HealthCheck), phases=[Phase.generate, Phase.shrink], derandomize=SCALE == 1,
+    )  # fmt: skip
+    @given(cycles=cycles_of(pool.config.nodes), seed=st.integers(0, 2**32))
+    def go(cycles, seed):
+        pool.ensure()
+        answers = pool.run(program, "go_through", {"cycles": cycles, "seed": seed})
+        if any(status == "failed" for status, _ in answers.values()) and pool.process.poll() is None:
+            pool.kill()
+        verdict(answers)
+
+    go()
