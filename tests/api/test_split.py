@@ -187,7 +187,8 @@ def test_a_node_that_dies_is_known_in_every_part(tmp_path):
             assert error.rank == (1 if comm.rank == 1 else 3), error
             print("told", comm.rank)
         """,
-        "--grace", "60",
+        "--grace",
+        "60",
     )
     assert "told 1" in result.out
     assert "SIGKILL" in result.err
