@@ -23,6 +23,7 @@ int spc_comm_plan(const spc_config_t *config, spc_segment_plan_t *plan) {
     SPC_PLAN(REDUCE, spc_reduce_bytes(nodes, complete->fanin), 1);
     SPC_PLAN(SCRATCH, 2 * complete->scratch_bytes, nodes);
     SPC_PLAN(COORDINATED, spc_coordinated_bytes(nodes), 1);
+    SPC_PLAN(BOARD, spc_board_bytes(nodes), nodes);
     SPC_PLAN(MAILBOX, spc_mailbox_bytes(nodes + 1, complete->slots), nodes + 1);
     SPC_PLAN(RING, complete->ring_bytes, nodes + 1);
     SPC_PLAN(ARENA, complete->arena_bytes, complete->arena_bytes != 0 ? nodes + 1 : 0);
@@ -53,8 +54,15 @@ int spc_comm_create(const spc_comm_options_t *options, spc_comm_t **comm) {
 
 int spc_comm_create_within(const spc_segment_t *segment, const spc_comm_options_t *options,
                            spc_comm_t **comm) {
-    spc_node_options_t place = {segment, options->descriptor, options->rank, options->check,
-                                options->check_argument};
+    spc_node_options_t place = {
+        .segment = segment,
+        .descriptor = options->descriptor,
+        .rank = options->rank,
+        .check = options->check,
+        .locate = options->locate,
+        .check_argument = options->check_argument,
+        .own_signals = options->own_signals,
+    };
     spc_comm_t *made = calloc(1, sizeof(*made));
     if (made == NULL) {
         return SPC_ENOMEM;

@@ -25,6 +25,7 @@
 #include "message/spc_format.h"
 #include "reduce/spc_ops.h"
 #include "reduce/spc_reduce.h"
+#include "segment/spc_board.h"
 #include "segment/spc_config.h"
 #include "segment/spc_segment.h"
 #include "segment/spc_status.h"
@@ -45,7 +46,11 @@ typedef struct spc_comm_options {
     /* Runs in waiting threads before they sleep and after each slice of sleep: signals. Other than SPC_OK ends the
      * wait with SPC_EINTERRUPTED. May be NULL. */
     int (*check)(void *argument);
-    void *check_argument;
+    void *check_argument; /* of locate, too */
+    /* Runs once in a wait that has lasted for milliseconds: fills in file, line and function of the caller, and says
+     * how many threads of the program there are beside this one; -1: as many as the process has. May be NULL. */
+    int32_t (*locate)(void *argument, spc_board_entry_t *entry);
+    uint64_t own_signals; /* 1 << (number - 1) for each signal whose handler calls nothing of this */
 } spc_comm_options_t;
 
 /* ---- the segment, for whoever starts the nodes ---- */

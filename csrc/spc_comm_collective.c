@@ -84,12 +84,21 @@ static int doomed_phase(spc_node_wait_t *wait) {
     return status;
 }
 
+static void describe_phase(const spc_node_wait_t *wait, spc_board_entry_t *entry, spc_board_pair_t *pairs) {
+    const uint64_t *phase = wait->argument;
+    spc_comm_describe_phase(wait->owner, SPC_BOARD_PHASE, *phase, entry, pairs);
+}
+
 static int wait_for_phase(spc_comm_t *comm, uint64_t phase, uint64_t deadline_ns) {
     if (spc_reduce_test(comm->reduce, phase)) {
         return SPC_OK;
     }
-    spc_node_wait_t wait = {
-        .node = comm->node, .test = test_phase, .doomed = doomed_phase, .owner = comm, .argument = &phase};
+    spc_node_wait_t wait = {.node = comm->node,
+                            .test = test_phase,
+                            .doomed = doomed_phase,
+                            .describe = describe_phase,
+                            .owner = comm,
+                            .argument = &phase};
     return spc_node_wait_for(&wait, deadline_ns);
 }
 

@@ -190,12 +190,21 @@ static int doomed_receive(spc_node_wait_t *wait) {
     return status == SPC_OK && somebody && !counted ? SPC_EAGAIN : status;
 }
 
+static void describe_receive(const spc_node_wait_t *wait, spc_board_entry_t *entry, spc_board_pair_t *pairs) {
+    const spc_comm_t *comm = wait->owner;
+    spc_comm_describe_phase(comm, SPC_BOARD_CYCLE, comm->cycle.phase, entry, pairs);
+}
+
 /* ---- calls ---- */
 
 int spc_comm_coordinated_recv(spc_comm_t *comm, uint64_t deadline_ns, spc_message_t *message, bool *over) {
     receive_call_t call = {.message = message};
-    spc_node_wait_t wait = {
-        .node = comm->node, .test = test_receive, .doomed = doomed_receive, .owner = comm, .argument = &call};
+    spc_node_wait_t wait = {.node = comm->node,
+                            .test = test_receive,
+                            .doomed = doomed_receive,
+                            .describe = describe_receive,
+                            .owner = comm,
+                            .argument = &call};
     int status = spc_comm_check_usable(comm);
     if (status != SPC_OK) {
         return status;

@@ -88,6 +88,11 @@ static bool test_send(spc_node_wait_t *wait) {
     return wait->status != SPC_EAGAIN;
 }
 
+static void describe_send(const spc_node_wait_t *wait, spc_board_entry_t *entry, spc_board_pair_t *pairs) {
+    (void)pairs; /* what is queued says whose progress it needs */
+    spc_comm_describe_send(wait->owner, wait->argument, entry);
+}
+
 static int try_to_send(spc_node_t *node, spc_send_call_t *call) {
     if (is_large(call) || pthread_mutex_trylock(&node->lock) != 0) {
         return SPC_EAGAIN;
@@ -98,7 +103,8 @@ static int try_to_send(spc_node_t *node, spc_send_call_t *call) {
 }
 
 static int send_and_wait(spc_comm_t *comm, spc_send_call_t *call, uint64_t deadline_ns) {
-    spc_node_wait_t wait = {.node = comm->node, .test = test_send, .owner = comm, .argument = call};
+    spc_node_wait_t wait = {
+        .node = comm->node, .test = test_send, .describe = describe_send, .owner = comm, .argument = call};
     if (test_send(&wait)) {
         return wait.status;
     }
@@ -224,6 +230,11 @@ static int doomed_recv(spc_node_wait_t *wait) {
     return doomed_by_source(wait->owner, &call->match);
 }
 
+static void describe_recv(const spc_node_wait_t *wait, spc_board_entry_t *entry, spc_board_pair_t *pairs) {
+    const recv_call_t *call = wait->argument;
+    spc_comm_describe_match(wait->owner, &call->match, entry, pairs);
+}
+
 /* Checks the call, and says what to look for in the inbox. */
 static int prepare(const spc_comm_t *comm, int32_t source, int32_t tag, uint16_t kind, spc_match_t *match) {
     if (source != SPC_ANY_SOURCE && (uint32_t)source >= comm->size) {
@@ -280,8 +291,12 @@ int spc_comm_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t ta
     if (status != SPC_OK) {
         return status;
     }
-    spc_node_wait_t wait = {
-        .node = comm->node, .test = test_recv, .doomed = doomed_recv, .owner = comm, .argument = &call};
+    spc_node_wait_t wait = {.node = comm->node,
+                            .test = test_recv,
+                            .doomed = doomed_recv,
+                            .describe = describe_recv,
+                            .owner = comm,
+                            .argument = &call};
     if (!test_recv(&wait)) {
         status = spc_node_wait_for(&wait, deadline_ns);
     }
@@ -326,6 +341,11 @@ static int doomed_probe(spc_node_wait_t *wait) {
     return doomed_by_source(wait->owner, &call->match);
 }
 
+static void describe_probe(const spc_node_wait_t *wait, spc_board_entry_t *entry, spc_board_pair_t *pairs) {
+    const probe_call_t *call = wait->argument;
+    spc_comm_describe_match(wait->owner, &call->match, entry, pairs);
+}
+
 int spc_comm_probe(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, uint64_t deadline_ns,
                    int32_t *found_source, int32_t *found_tag, uint64_t *length_bytes) {
     probe_call_t call = {.source = 0};
@@ -333,8 +353,12 @@ int spc_comm_probe(spc_comm_t *comm, uint16_t context, int32_t source, int32_t t
     if (status != SPC_OK) {
         return status;
     }
-    spc_node_wait_t wait = {
-        .node = comm->node, .test = test_probe, .doomed = doomed_probe, .owner = comm, .argument = &call};
+    spc_node_wait_t wait = {.node = comm->node,
+                            .test = test_probe,
+                            .doomed = doomed_probe,
+                            .describe = describe_probe,
+                            .owner = comm,
+                            .argument = &call};
     if (!test_probe(&wait)) {
         status = spc_node_wait_for(&wait, deadline_ns);
     }

@@ -8,6 +8,7 @@
  *   spc_comm_message.c      sending and receiving
  *   spc_comm_collective.c   collectives and fuzzy barriers
  *   spc_comm_coordinated.c  cycles of coordinated messages
+ *   spc_comm_board.c        what a long wait is for
  */
 #ifndef SPC_COMM_PRIVATE_H
 #define SPC_COMM_PRIVATE_H
@@ -152,6 +153,15 @@ void spc_comm_coordinated_note_back(spc_comm_t *comm, int32_t source);
 
 /* The source of what was taken, as a rank of this communicator. Gives the status back. */
 int spc_comm_name_source(const spc_comm_t *comm, int status, spc_message_t *message);
+
+/* ---- what a wait is for: spc_comm_board.c ---- */
+
+/* For spc_node_wait_t.describe: with the node's lock. */
+void spc_comm_describe_match(const spc_comm_t *comm, const spc_match_t *match, spc_board_entry_t *entry,
+                             spc_board_pair_t *pairs);
+void spc_comm_describe_send(const spc_comm_t *comm, const spc_send_call_t *call, spc_board_entry_t *entry);
+void spc_comm_describe_phase(const spc_comm_t *comm, spc_board_kind_t kind, uint64_t phase,
+                             spc_board_entry_t *entry, spc_board_pair_t *pairs);
 
 /* ---- collectives ---- */
 

@@ -231,6 +231,7 @@ static int fork_with_pipes(spc_fork_t *made) {
                  : made->agent == 0 ? become_agent(made, processes, &pipes)
                                     : settle_as_zero(made, &pipes);
         int error = errno;
+        made->own_signals = handles && made->rank == 0 ? UINT64_C(1) << (SIGTERM - 1) : 0;
         if (handles && (status != SPC_OK || made->rank != 0)) {
             sigaction(SIGTERM, &sigterm, NULL);
         }
@@ -363,4 +364,8 @@ int spc_fork_wait_at_exit(spc_fork_t *fork) {
 
 int spc_fork_report_descriptor(const spc_fork_t *fork) {
     return fork == NULL ? -1 : fork->report;
+}
+
+uint64_t spc_fork_own_signals(const spc_fork_t *fork) {
+    return fork->own_signals;
 }

@@ -53,6 +53,9 @@ uint32_t spc_fork_other_threads(void);
  * says why: too many processes or descriptors, no memory), SPC_ENOMEM, SPC_EINVAL, SPC_EVERSION. */
 int spc_fork_nodes(const spc_fork_options_t *options, spc_fork_t **fork, uint32_t *rank);
 
+/* For spc_comm_options_t. */
+uint64_t spc_fork_own_signals(const spc_fork_t *fork);
+
 /* Is the agent still there? For spc_comm_options_t.check, in all nodes; rarely more than reading the clock. Always
  * SPC_OK: in node 0 the other nodes' deaths are news enough; another node ends here. */
 int spc_fork_check(void *fork);

@@ -32,6 +32,7 @@ struct spc_fork {
     pid_t caller, agent;
     uint32_t rank, nodes;
     uint64_t grace_ns;
+    uint64_t own_signals; /* 1 << (number - 1) for a handler that stands in this node */
     _Atomic uint64_t looked_ns; /* when spc_fork_check last did; relaxed: two threads may look at once */
     int life, report; /* this process's ends */
     volatile sig_atomic_t is_waiting; /* node 0, for the handler of SIGTERM */

@@ -247,6 +247,7 @@ static int join(const spc_api_membership_t *member, spc_fork_t *fork, spcomm_t *
         .rank = member->rank,
         .check = fork != NULL ? spc_fork_check : NULL,
         .check_argument = fork,
+        .own_signals = fork != NULL ? spc_fork_own_signals(fork) : 0,
     };
     spc_comm_t *core;
     int status = spc_comm_create(&options, &core);

@@ -4,7 +4,10 @@
 #endif
 #include "base/spc_process.h"
 
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "base/spc_error.h"
@@ -64,6 +67,18 @@ uint32_t spc_process_threads(void) {
     return count;
 }
 
+/* Timers of timer_create(). The list is there only if the kernel was built with it. */
+static bool has_posix_timer(void) {
+    char first;
+    int list = open("/proc/self/timers", O_RDONLY | O_CLOEXEC);
+    if (list < 0) {
+        return false;
+    }
+    bool found = read(list, &first, 1) == 1;
+    close(list);
+    return found;
+}
+
 void spc_process_rename(const char *name) {
     (void)prctl(PR_SET_NAME, name, 0, 0, 0);
 }
@@ -98,6 +113,10 @@ uint32_t spc_process_threads(void) {
     return 0;
 }
 
+static bool has_posix_timer(void) {
+    return false;
+}
+
 void spc_process_rename(const char *name) {
     (void)name;
 }
@@ -109,6 +128,34 @@ static int close_at_once(int first, int last) {
 }
 
 #endif
+
+bool spc_process_has_timer(void) {
+    static const int kinds[] = {ITIMER_REAL, ITIMER_VIRTUAL, ITIMER_PROF};
+    for (uint32_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        struct itimerval timer;
+        if (getitimer(kinds[i], &timer) == 0 && (timer.it_value.tv_sec != 0 || timer.it_value.tv_usec != 0)) {
+            return true;
+        }
+    }
+    return has_posix_timer();
+}
+
+static bool is_of_a_crash(int number) {
+    return number == SIGSEGV || number == SIGBUS || number == SIGFPE || number == SIGILL || number == SIGABRT;
+}
+
+uint64_t spc_process_handled_signals(void) {
+    uint64_t handled = 0;
+    for (int number = 1; number <= 64 && number < NSIG; number++) {
+        struct sigaction action;
+        if (is_of_a_crash(number) || sigaction(number, NULL, &action) != 0) {
+            continue;
+        }
+        bool is_default = action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN;
+        handled |= (action.sa_flags & SA_SIGINFO) != 0 || !is_default ? UINT64_C(1) << (number - 1) : 0;
+    }
+    return handled;
+}
 
 void spc_process_close_range(int first, int last) {
     if (first > last || close_at_once(first, last) == 0) {

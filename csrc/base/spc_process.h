@@ -8,6 +8,7 @@
 #ifndef SPC_PROCESS_H
 #define SPC_PROCESS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* A descriptor (close-on-exec) that becomes readable when the process ends: a pidfd. SPC_ESYSTEM where there are none,
@@ -26,6 +27,12 @@ uint32_t spc_process_children(int32_t *processes, uint32_t room);
 
 /* Threads of this process, the caller too; 0 where unknown. */
 uint32_t spc_process_threads(void);
+
+/* Is a timer of this process armed, as far as can be known? */
+bool spc_process_has_timer(void);
+
+/* 1 << (number - 1) for each signal that runs a handler, other than those of a crash. */
+uint64_t spc_process_handled_signals(void);
 
 /* The name that ps and top show for the process. */
 void spc_process_rename(const char *name);

@@ -193,6 +193,21 @@ static int yield_phase(const spc_wait_call_t *call) {
     return SPC_EAGAIN;
 }
 
+static void sleep_at_most(const spc_wait_call_t *call, uint32_t seen, uint64_t left_ns) {
+    const spc_wait_callbacks_t *callbacks = call->callbacks;
+    spc_waiter_t *waiter = call->waiter;
+    uint64_t slice_ns = callbacks->settle != NULL ? callbacks->settle(call->argument) : 0;
+#ifdef SPC_WAIT_ENDLESS_SLICES
+    slice_ns = 0;
+#endif
+    slice_ns = slice_ns != 0 ? slice_ns : waiter->slice_ns;
+    spc_platform_sleep(waiter->features, call->word, seen, left_ns < slice_ns ? left_ns : slice_ns);
+    waiter->sleep_count++;
+    if (callbacks->wake != NULL) {
+        callbacks->wake(call->argument);
+    }
+}
+
 /* Announces the sleep, tests once more and sleeps; true if the test says that the wait is over. */
 static bool sleep_slice(const spc_wait_call_t *call) {
     spc_waiter_t *waiter = call->waiter;
@@ -208,9 +223,7 @@ static bool sleep_slice(const spc_wait_call_t *call) {
         uint64_t now_ns = call->deadline_ns != SPC_NO_DEADLINE ? waiter->now_ns() : 0;
         uint64_t left_ns = call->deadline_ns > now_ns ? call->deadline_ns - now_ns : 0;
         if (left_ns > 0) {
-            spc_platform_sleep(waiter->features, call->word, seen,
-                               left_ns < waiter->slice_ns ? left_ns : waiter->slice_ns);
-            waiter->sleep_count++;
+            sleep_at_most(call, seen, left_ns);
         }
     }
     /* relaxed: who still sees the 1 wakes nobody, which only costs time. */

@@ -2,7 +2,7 @@
 /*
  * spc_wait: poll, then yield, then sleep. The only place in the core that waits.
  *
- * It knows a word, a deadline and three callbacks, nothing of messages or barriers. The protocol between a sleeper
+ * It knows a word, a deadline and a few callbacks, nothing of messages or barriers. The protocol between a sleeper
  * and its wakers (who must follow spc_event.h):
  *
  *     sleeper                                   waker
@@ -25,7 +25,7 @@
 #include "base/spc_atomic.h"
 #include "base/spc_clock.h"
 
-/* The three callbacks run in the waiting thread, with no lock of the core held. */
+/* The callbacks run in the waiting thread, with no lock of the core held. */
 typedef struct spc_wait_callbacks {
     /* Is the wait over? May do work (draining, matching). Called often. */
     bool (*test)(void *argument);
@@ -35,6 +35,10 @@ typedef struct spc_wait_callbacks {
     /* Called before the first sleep and after each slice of sleep: signals, deaths. Other than SPC_OK ends the wait
      * with that status, but only after one more test. May be NULL. */
     int (*check)(void *argument);
+    /* Called last before each sleep, after the test has failed, and first after it. `settle` gives the longest time to
+     * sleep, or 0: slice_ns. Both may be NULL. */
+    uint64_t (*settle)(void *argument);
+    void (*wake)(void *argument);
 } spc_wait_callbacks_t;
 
 /* How to wait, and what experience says. Chosen by spc_waiter_init; the fields are open for tests. */

@@ -258,6 +258,28 @@ bool spc_inbox_is_refusing(const spc_inbox_t *inbox, uint32_t source) {
     return inbox->row[source].refused;
 }
 
+uint32_t spc_inbox_received(const spc_inbox_t *inbox, uint32_t source) {
+    return inbox->row[source].reader.received;
+}
+
+static bool is_near(const spc_message_t *message, const spc_match_t *match) {
+    bool source = match->source == SPC_ANY_SOURCE || message->source == match->source;
+    bool tag = match->tag == SPC_ANY_TAG || message->tag == match->tag;
+    return message->context == match->context && source != tag;
+}
+
+uint32_t spc_inbox_near(const spc_inbox_t *inbox, const spc_match_t *match, int32_t *source, int32_t *tag) {
+    uint32_t count = 0;
+    for (const spc_entry_t *entry = inbox->queue.arrivals.first; entry != NULL; entry = entry->next) {
+        if (spc_entry_is_complete(entry) && is_near(&entry->message, match)) {
+            *source = count == 0 ? entry->message.source : *source;
+            *tag = count == 0 ? entry->message.tag : *tag;
+            count++;
+        }
+    }
+    return count;
+}
+
 uint64_t spc_inbox_count(const spc_inbox_t *inbox, uint16_t context) {
     return context < inbox->contexts ? inbox->counts[context] : 0;
 }

@@ -93,4 +93,11 @@ uint64_t spc_inbox_count(const spc_inbox_t *inbox, uint16_t context);
 /* Is `source` at its limit, so that its row is not drained? */
 bool spc_inbox_is_refusing(const spc_inbox_t *inbox, uint32_t source);
 
+/* How many slots of its row have been read, modulo 2³². */
+uint32_t spc_inbox_received(const spc_inbox_t *inbox, uint32_t source);
+
+/* Complete messages in the queues that nearly match: from that source with another tag, or with that tag from another
+ * source. How many, and the first one's source and tag. For a call that waits. */
+uint32_t spc_inbox_near(const spc_inbox_t *inbox, const spc_match_t *match, int32_t *source, int32_t *tag);
+
 #endif

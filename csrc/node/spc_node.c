@@ -42,6 +42,11 @@ static int set_up(spc_node_t *node, const spc_node_options_t *options) {
     node->status = spc_segment_part(&node->segment, SPC_REGION_STATUS, 0);
     node->events = spc_segment_part(&node->segment, SPC_REGION_EVENT, 0);
     node->event = &node->events[node->rank];
+    node->board = spc_segment_part(&node->segment, SPC_REGION_BOARD, node->rank);
+    node->pairs = calloc(node->size + 1, sizeof(*node->pairs));
+    if (node->pairs == NULL) {
+        return SPC_ENOMEM;
+    }
     choose_waiting(node);
     status = spc_owner_mark_init(&node->owner, node->config->features);
     return status != SPC_OK ? status : create_boxes(node);
@@ -56,7 +61,9 @@ int spc_node_create(const spc_node_options_t *options, spc_node_t **node) {
     made->references = 1;
     made->rank = options->rank;
     made->check = options->check;
+    made->locate = options->locate;
     made->check_argument = options->check_argument;
+    made->own_signals = options->own_signals;
     made->next_communicator = 1; /* 0 is the whole run */
     int status = set_up(made, options);
     if (status != SPC_OK) {
@@ -84,6 +91,7 @@ void spc_node_release(spc_node_t *node) {
         spc_segment_detach(&node->segment);
     }
     pthread_mutex_destroy(&node->lock);
+    free(node->pairs);
     free(node);
 }
 
@@ -102,6 +110,15 @@ int spc_node_close(spc_node_t *node, uint64_t deadline_ns) {
     return status;
 }
 
+static void describe_flush(const spc_node_wait_t *wait, spc_board_entry_t *entry, spc_board_pair_t *pairs) {
+    (void)pairs; /* what is queued says it all */
+    entry->kind = SPC_BOARD_SEND;
+    entry->size = wait->node->size;
+    entry->rank = wait->node->rank;
+    entry->source = SPC_ANY_SOURCE;
+    entry->tag = SPC_ANY_TAG;
+}
+
 static bool test_sent(spc_node_wait_t *wait) {
     spc_node_t *node = wait->node;
     pthread_mutex_lock(&node->lock);
@@ -112,6 +129,6 @@ static bool test_sent(spc_node_wait_t *wait) {
 }
 
 int spc_node_flush(spc_node_t *node, uint64_t deadline_ns) {
-    spc_node_wait_t wait = {.node = node, .test = test_sent};
+    spc_node_wait_t wait = {.node = node, .test = test_sent, .describe = describe_flush};
     return test_sent(&wait) ? SPC_OK : spc_node_wait_for(&wait, deadline_ns);
 }

@@ -23,6 +23,7 @@
 #include "base/spc_wait.h"
 #include "message/spc_inbox.h"
 #include "message/spc_outbox.h"
+#include "segment/spc_board.h"
 #include "segment/spc_event.h"
 #include "segment/spc_segment.h"
 #include "segment/spc_status.h"
@@ -38,7 +39,9 @@ typedef struct spc_node {
     _Atomic uint32_t references; /* communicators that are not destroyed */
     _Atomic uint32_t polls; /* of the poll_ calls: as many as have been worth it lately; relaxed: a hint */
     int (*check)(void *argument);
+    int32_t (*locate)(void *argument, spc_board_entry_t *entry);
     void *check_argument;
+    uint64_t own_signals;
 
     spc_status_shared_t *status;
     spc_event_shared_t *events; /* of all nodes */
@@ -55,6 +58,12 @@ typedef struct spc_node {
     _Atomic uint32_t followers; /* threads that wait on `handover` */
     _Atomic uint32_t handover;  /* bumped when followers should look again; private to the process */
     spc_waiter_t waiter;        /* of the leader */
+
+    /* What the leader tells others: spc_node_board.c. */
+    spc_board_shared_t *board; /* NULL: there is none */
+    const struct spc_node_wait *located; /* whose caller `entry` names */
+    spc_board_entry_t entry;
+    spc_board_pair_t *pairs; /* of all nodes, and of the agent */
 } spc_node_t;
 
 typedef struct spc_node_options {
@@ -63,6 +72,8 @@ typedef struct spc_node_options {
     uint32_t rank;
     int (*check)(void *argument); /* may be NULL; see spc_comm_options_t */
     void *check_argument;
+    int32_t (*locate)(void *argument, spc_board_entry_t *entry); /* may be NULL; the same */
+    uint64_t own_signals; /* a bit a signal, 1 << (number - 1), whose handler is known to be harmless */
 } spc_node_options_t;
 
 /* Joins the run as this rank: its state becomes LIVE. The caller holds the one reference. */
@@ -89,6 +100,8 @@ typedef struct spc_node_wait {
     /* Somebody has ended or left: can the wait still be satisfied? SPC_OK, or why not; SPC_EAGAIN: that may change
      * without another end. */
     int (*doomed)(struct spc_node_wait *wait);
+    /* With the lock: the call, and in pairs[].needed whom it needs. NULL: nothing is known of it. */
+    void (*describe)(const struct spc_node_wait *wait, spc_board_entry_t *entry, spc_board_pair_t *pairs);
     void *owner;    /* the communicator */
     void *argument; /* the call */
     int status;     /* what test found */
@@ -96,10 +109,20 @@ typedef struct spc_node_wait {
     int ended; /* SPC_OK, or why it cannot be satisfied any more */
     bool done; /* test has said so: it is not asked again, for it may have taken a message */
     bool leads; /* this thread drains for the others */
+    uint64_t deadline_ns;
+    uint32_t slices; /* of sleep, so far */
+    bool is_located;
+    bool is_published;
 } spc_node_wait_t;
 
 /* SPC_OK when test said so; else as spc_wait, or what doomed said. */
 int spc_node_wait_for(spc_node_wait_t *wait, uint64_t deadline_ns);
+
+/* Of a wait that leads, by spc_node_wait.c: finds out where the caller is, holding nothing; just before a sleep and
+ * just after it. */
+void spc_node_locate(spc_node_wait_t *wait);
+uint64_t spc_node_settle(spc_node_wait_t *wait);
+void spc_node_wake(spc_node_wait_t *wait);
 
 /* Sends what is queued and drains what arrived. */
 void spc_node_progress(spc_node_t *node);

@@ -128,6 +128,19 @@ static int check_signals(void *argument) {
     return SPC_OK;
 }
 
+static int leader_check(void *argument) {
+    spc_node_locate(argument);
+    return check_signals(argument);
+}
+
+static uint64_t leader_settle(void *argument) {
+    return spc_node_settle(argument);
+}
+
+static void leader_wake(void *argument) {
+    spc_node_wake(argument);
+}
+
 static bool follower_test(void *argument) {
     spc_node_wait_t *wait = argument;
     if (is_over(wait)) {
@@ -144,7 +157,8 @@ void spc_node_choose_polls(spc_node_t *node) {
 }
 
 static int lead(spc_node_wait_t *wait, uint64_t deadline_ns) {
-    static const spc_wait_callbacks_t callbacks = {leader_test, leader_progress, check_signals};
+    static const spc_wait_callbacks_t callbacks = {leader_test, leader_progress, leader_check, leader_settle,
+                                                   leader_wake};
     spc_node_t *node = wait->node;
     int status =
         spc_wait(&node->waiter, &node->event->word, &node->event->sleeping, &callbacks, wait, deadline_ns);
@@ -153,7 +167,7 @@ static int lead(spc_node_wait_t *wait, uint64_t deadline_ns) {
 }
 
 static int follow(spc_node_wait_t *wait, uint64_t deadline_ns) {
-    static const spc_wait_callbacks_t callbacks = {follower_test, NULL, check_signals};
+    static const spc_wait_callbacks_t callbacks = {follower_test, NULL, check_signals, NULL, NULL};
     spc_node_t *node = wait->node;
     spc_waiter_t waiter;
     _Atomic uint32_t sleeping = 0; /* nobody asks: the leader looks at `followers` */
@@ -182,6 +196,7 @@ static int lead_or_follow(spc_node_wait_t *wait, uint64_t deadline_ns) {
 }
 
 int spc_node_wait_for(spc_node_wait_t *wait, uint64_t deadline_ns) {
+    wait->deadline_ns = deadline_ns;
     int status = lead_or_follow(wait, deadline_ns);
     return status == SPC_OK ? wait->ended : status;
 }

@@ -276,9 +276,11 @@ void spc_reduce_contribution(const spc_reduce_t *reduce, uint64_t phase, uint32_
 }
 
 bool spc_reduce_arrived(const spc_reduce_t *reduce, uint64_t phase, uint32_t rank) {
-    const spc_reduce_line_shared_t *line = &spc_reduce_bank(reduce, phase)->lines[rank];
-    /* Pairs with spc_reduce_start. */
-    return atomic_load_explicit(&line->phase, memory_order_acquire) >= phase;
+    return spc_reduce_line_arrived(&spc_reduce_bank(reduce, phase)->lines[rank], phase);
+}
+
+const spc_reduce_line_shared_t *spc_reduce_lines(const spc_reduce_t *reduce, uint64_t phase) {
+    return spc_reduce_bank(reduce, phase)->lines;
 }
 
 bool spc_reduce_signature(const spc_reduce_t *reduce, uint64_t phase, uint32_t rank,

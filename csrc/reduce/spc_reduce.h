@@ -164,6 +164,14 @@ void spc_reduce_contribution(const spc_reduce_t *reduce, uint64_t phase, uint32_
 /* Has `rank` arrived at the phase? For finding out who is missing. */
 bool spc_reduce_arrived(const spc_reduce_t *reduce, uint64_t phase, uint32_t rank);
 
+/* The lines of a phase, by rank: for those outside who ask the same. */
+const spc_reduce_line_shared_t *spc_reduce_lines(const spc_reduce_t *reduce, uint64_t phase);
+
+static inline bool spc_reduce_line_arrived(const spc_reduce_line_shared_t *line, uint64_t phase) {
+    /* Pairs with spc_reduce_start. */
+    return atomic_load_explicit(&line->phase, memory_order_acquire) >= phase;
+}
+
 /* The signature that `rank` published for the phase; false if it has none, or has gone on by SPC_BANKS
  * phases. To be asked for a phase that is not complete, or while this node has started at most SPC_BANKS -
  * SPC_FUZZY_MAX - 2 later ones: until then no line of that phase is written again. */

@@ -4,9 +4,11 @@
 
 from libc.errno cimport errno
 from libc.stdint cimport uint32_t, uint64_t
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from spcomm._core.libspc cimport (
+    SPC_BOARD_CYCLE,
+    SPC_BOARD_PHASE,
     SPC_ENOMEM,
     SPC_ESYSTEM,
     SPC_FEATURE_eventfd,
@@ -21,27 +23,44 @@ from spcomm._core.libspc cimport (
     SPC_NODE_STARTING,
     SPC_NODES_MAX,
     SPC_OK,
+    SPC_REGION_BOARD,
     SPC_REGION_STATUS,
+    spc_board_entry_t,
+    spc_board_is_stuck,
+    spc_board_pair_t,
+    spc_board_read,
+    spc_board_read_pair,
+    spc_board_shared_t,
+    spc_board_stuck,
     spc_comm_mark_ended,
     spc_comm_mark_ending,
     spc_comm_plan,
     spc_config_t,
+    spc_deadlock_create,
+    spc_deadlock_destroy,
+    spc_deadlock_has,
+    spc_deadlock_look,
+    spc_deadlock_t,
     spc_error_message,
     spc_platform_cores,
     spc_platform_features,
+    spc_reduce_line_arrived,
+    spc_reduce_line_shared_t,
+    spc_segment_address,
     spc_segment_attach,
     spc_segment_create,
     spc_segment_detach,
     spc_segment_part,
     spc_segment_plan_t,
     spc_segment_t,
+    spc_signature_t,
     spc_status_shared_t,
     spc_status_state,
 )
 
 import os
 
-from spcomm._core import errors
+from spcomm._core import errors, waits
 
 cdef extern from *:
     """
@@ -155,6 +174,7 @@ cdef class Segment:
     """
 
     cdef spc_segment_t segment
+    cdef spc_deadlock_t *deadlock  # made by the first look
     cdef int descriptor
     cdef readonly object device
     cdef readonly object inode
@@ -188,6 +208,7 @@ cdef class Segment:
         self.device, self.inode, self.size, self.nodes = found.st_dev, found.st_ino, size, nodes
 
     def __dealloc__(self):
+        spc_deadlock_destroy(self.deadlock)
         if self.segment.base != NULL:
             spc_segment_detach(&self.segment)
 
@@ -201,6 +222,36 @@ cdef class Segment:
         check_rank(self, rank)
         status = <spc_status_shared_t *>spc_segment_part(&self.segment, SPC_REGION_STATUS, 0)
         return <int>spc_status_state(status, rank)
+
+    def look(self):
+        """Prove that nodes wait for ever.
+
+        Returns
+        -------
+        list of int
+            Their ranks, once this and the call before have found the same ones; else empty. Cheap as long as
+            nodes do not wait for long.
+        """
+        cdef uint32_t rank
+        if self.segment.base == NULL:
+            raise errors.SpcommError("Segment: it is closed")
+        if self.deadlock == NULL:
+            check(spc_deadlock_create(&self.segment, &self.deadlock), self.nodes)
+        if spc_deadlock_look(self.deadlock) == 0:
+            return []
+        return [rank for rank in range(self.nodes) if spc_deadlock_has(self.deadlock, rank)]
+
+    def wait(self, rank):
+        """What a node has been waiting for, for some milliseconds at least: a `Wait`, or None."""
+        cdef spc_board_entry_t entry
+        cdef spc_board_shared_t *board
+        cdef uint32_t stuck
+        check_rank(self, rank)
+        board = <spc_board_shared_t *>spc_segment_part(&self.segment, SPC_REGION_BOARD, rank)
+        stuck = spc_board_stuck(board)
+        if not spc_board_is_stuck(stuck) or not spc_board_read(board, stuck, &entry):
+            return None
+        return make_wait(self, board, &entry)
 
     def mark_finished(self, rank, exit_code=0):
         """Tell all nodes that the process of `rank` has ended well."""
@@ -219,12 +270,52 @@ cdef class Segment:
 
     def close(self):
         """Give up the descriptor and the mapping. The nodes keep theirs."""
+        spc_deadlock_destroy(self.deadlock)
+        self.deadlock = NULL
         if self.segment.base != NULL:
             spc_segment_detach(&self.segment)
             self.segment.base = NULL
         if self.descriptor >= 0:
             os.close(self.descriptor)
             self.descriptor = -1
+
+
+cdef object make_wait(Segment self, const spc_board_shared_t *board, const spc_board_entry_t *entry):
+    cdef spc_board_pair_t pair
+    cdef const spc_reduce_line_shared_t *lines
+    cdef spc_signature_t call
+    cdef uint32_t rank
+    cdef dict needs = {}
+    cdef list full = []
+    is_phase = entry.kind == SPC_BOARD_PHASE or entry.kind == SPC_BOARD_CYCLE
+    lines = <const spc_reduce_line_shared_t *>spc_segment_address(&self.segment, entry.lines_offset)
+    for rank in range(self.nodes):
+        pair = spc_board_read_pair(board, rank)
+        if pair.queued != 0:
+            full.append(rank)
+        if pair.needed == 0 or (is_phase and spc_reduce_line_arrived(&lines[pair.needed - 1], entry.phase)):
+            continue
+        needs[rank] = pair.needed - 1
+    memcpy(&call, entry.call, sizeof(call))
+    near = (entry.near_source, entry.near_tag, entry.near_count) if entry.near_count else None
+    return waits.Wait(
+        kind=waits.KINDS[entry.kind],
+        doubts=entry.doubts,
+        communicator=entry.communicator,
+        rank=entry.rank,
+        size=entry.size,
+        source=entry.source,
+        tag=entry.tag,
+        near=near,
+        file=os.fsdecode(<bytes>(<const char *>entry.file)),
+        line=entry.line,
+        function=(<bytes>(<const char *>entry.function)).decode("utf-8", "replace"),
+        since_ns=entry.since_ns,
+        number=entry.phase,
+        call=(call.operation, call.op, call.type, call.field_count, call.length_bytes, call.layout, call.root),
+        needs=needs,
+        full=tuple(full),
+    )
 
 
 def check_sizes(nodes, sizes):

@@ -14,6 +14,7 @@ from spcomm._core.libspc cimport (
     SPC_OK,
     spc_error_message,
     spc_fork_nodes,
+    spc_fork_own_signals,
     spc_fork_options_t,
     spc_fork_other_threads,
     spc_fork_report_descriptor,
@@ -26,7 +27,7 @@ from spcomm._core.libspc cimport (
 
 import os
 
-from spcomm._core import errors
+from spcomm._core import errors, places
 
 cdef extern from "Python.h":
     void PyOS_BeforeFork()
@@ -106,6 +107,7 @@ def fork_nodes(descriptor, nodes, grace=0.0):
     if status != SPC_OK:
         raise errors.SpcommError(f"fork_nodes({nodes}): {spc_error_message(status).decode()}")
     made.rank = rank
+    places.OWN_SIGNALS |= spc_fork_own_signals(made.core)
     return made
 
 

@@ -6,14 +6,18 @@ from libc.errno cimport errno
 from libc.math cimport isnan
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy, memset
 
 from spcomm._core.libspc cimport (
+    SPC_BOARD_FILE_BYTES,
+    SPC_BOARD_FUNCTION_BYTES,
     SPC_ECYCLE,
     SPC_EINTERRUPTED,
     SPC_EMISMATCH,
     SPC_ENOMEM,
     SPC_ESYSTEM,
     SPC_OK,
+    spc_board_entry_t,
     spc_comm_close,
     spc_comm_create,
     spc_comm_destroy,
@@ -28,8 +32,9 @@ from spcomm._core.libspc cimport (
 )
 
 import os
+import sys
 
-from spcomm._core import errors
+from spcomm._core import errors, places
 
 cdef extern from "Python.h":
     int PyErr_CheckSignals() except -1
@@ -45,11 +50,32 @@ cdef int check_signals(void *argument) noexcept with gil:
     """
     cdef Handle handle = <Handle>argument
     spc_fork_check(handle.fork)
+    if handle.interruption is not None:
+        return 1
     try:
         PyErr_CheckSignals()
     except BaseException as error:
         handle.interruption = error
         return 1
+    return 0
+
+
+cdef int32_t locate(void *argument, spc_board_entry_t *entry) noexcept with gil:
+    """The core calls this once in a long wait: where the caller is, and how many other threads there are."""
+    try:
+        file, line, function = places.of_caller()
+        copy_text(entry.file, SPC_BOARD_FILE_BYTES, places.tail(file, SPC_BOARD_FILE_BYTES - 1))
+        copy_text(entry.function, SPC_BOARD_FUNCTION_BYTES, function.encode()[:SPC_BOARD_FUNCTION_BYTES - 1])
+        entry.line = line
+        return len(sys._current_frames()) - 1
+    except BaseException as error:  # a signal came meanwhile, and its handler raised
+        (<Handle>argument).interruption = error
+        return -1
+
+
+cdef int copy_text(char *room, int room_bytes, bytes text) except -1:
+    memset(room, 0, room_bytes)
+    memcpy(room, <const char *>text, len(text))
     return 0
 
 
@@ -105,6 +131,8 @@ cdef int join(Handle self, object descriptor, object rank) except -1:
     options.rank = rank
     options.check = check_signals
     options.check_argument = <void *>self
+    options.locate = locate
+    options.own_signals = places.OWN_SIGNALS
     status = spc_comm_create(&options, &self.core)
     if status != SPC_OK:
         self.core = NULL

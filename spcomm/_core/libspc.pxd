@@ -61,6 +61,7 @@ cdef extern from "segment/spc_config.h" nogil:
 
 cdef extern from "segment/spc_segment.h" nogil:
     enum:
+        SPC_REGION_BOARD
         SPC_REGION_STATUS
     ctypedef struct spc_segment_plan_t:
         spc_config_t config
@@ -71,6 +72,7 @@ cdef extern from "segment/spc_segment.h" nogil:
     int spc_segment_create(const spc_segment_plan_t *plan, int *descriptor, uint64_t *size_bytes)
     int spc_segment_attach(spc_segment_t *segment, int descriptor)
     void spc_segment_detach(spc_segment_t *segment)
+    void *spc_segment_address(const spc_segment_t *segment, uint64_t offset)
     void *spc_segment_part(const spc_segment_t *segment, int region, uint32_t index)
 
 
@@ -175,6 +177,68 @@ cdef extern from "reduce/spc_reduce.h" nogil:
         uint8_t op "operator"
         uint8_t type
         uint8_t field_count
+    ctypedef struct spc_reduce_line_shared_t:
+        pass
+    bint spc_reduce_line_arrived(const spc_reduce_line_shared_t *line, uint64_t phase)
+
+
+cdef extern from "segment/spc_board.h" nogil:
+    enum:
+        SPC_BOARD_FILE_BYTES
+        SPC_BOARD_FUNCTION_BYTES
+        SPC_BOARD_NOTHING
+        SPC_BOARD_RECEIVE
+        SPC_BOARD_SEND
+        SPC_BOARD_PHASE
+        SPC_BOARD_CYCLE
+        SPC_BOARD_RECEIPT
+        SPC_BOARD_TIMED
+        SPC_BOARD_THREADS
+        SPC_BOARD_TIMER
+        SPC_BOARD_HANDLER
+        SPC_BOARD_UNKNOWN
+
+    ctypedef struct spc_board_entry_t:
+        uint32_t kind
+        uint32_t doubts
+        uint32_t communicator
+        uint32_t rank
+        uint32_t size
+        int32_t source
+        int32_t tag
+        int32_t near_source
+        int32_t near_tag
+        uint32_t near_count
+        uint32_t line
+        uint64_t since_ns
+        uint64_t phase
+        uint64_t lines_offset
+        unsigned char call[24]
+        char function[64]
+        char file[256]
+
+    ctypedef struct spc_board_pair_t:
+        uint32_t queued
+        uint32_t needed
+        uint32_t refused
+
+    ctypedef struct spc_board_shared_t:
+        pass
+
+    uint32_t spc_board_stuck(const spc_board_shared_t *board)
+    bint spc_board_is_stuck(uint32_t stuck)
+    bint spc_board_read(const spc_board_shared_t *board, uint32_t stuck, spc_board_entry_t *entry)
+    spc_board_pair_t spc_board_read_pair(const spc_board_shared_t *board, uint32_t rank)
+
+
+cdef extern from "diagnose/spc_deadlock.h" nogil:
+    ctypedef struct spc_deadlock_t:
+        pass
+
+    int spc_deadlock_create(const spc_segment_t *segment, spc_deadlock_t **deadlock)
+    void spc_deadlock_destroy(spc_deadlock_t *deadlock)
+    uint32_t spc_deadlock_look(spc_deadlock_t *deadlock)
+    bint spc_deadlock_has(const spc_deadlock_t *deadlock, uint32_t rank)
 
 
 cdef extern from "spc_comm.h" nogil:
@@ -187,6 +251,8 @@ cdef extern from "spc_comm.h" nogil:
         uint32_t rank
         int (*check)(void *argument) noexcept
         void *check_argument
+        int32_t (*locate)(void *argument, spc_board_entry_t *entry) noexcept
+        uint64_t own_signals
 
     int spc_comm_plan(const spc_config_t *config, spc_segment_plan_t *plan)
     void spc_comm_mark_ending(const spc_segment_t *segment, uint32_t rank, spc_node_state_t state,
@@ -292,6 +358,7 @@ cdef extern from "agent/spc_fork.h" nogil:
     uint32_t spc_fork_other_threads()
     int spc_fork_nodes(const spc_fork_options_t *options, spc_fork_t **fork, uint32_t *rank)
     int spc_fork_check(void *fork)
+    uint64_t spc_fork_own_signals(const spc_fork_t *fork)
     int spc_fork_wait(spc_fork_t *fork, int own_code, int *exit_code)
     int spc_fork_wait_at_exit(spc_fork_t *fork)
     int spc_fork_report_descriptor(const spc_fork_t *fork)

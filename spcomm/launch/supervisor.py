@@ -19,7 +19,12 @@ from spcomm.launch.process import signal_name
 from spcomm.launch.starter import Starter
 from spcomm.launch.stdin import Stdin
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from spcomm.launch.groups import Group
+
 _SETTLE = 0.5  # seconds in which a NodeLostError may turn out to be the consequence of another failure
+_LOOK = 0.06  # seconds between two looks for a deadlock; two of them make a proof
 _RUNNING = "running"
 _SILENT = "no answer"
 
@@ -40,6 +45,7 @@ class Supervisor:
         self._reason = ""  # why the run is being ended: failure, timeout, signal, reader, spcomm
         self._code = 0
         self._sentence = ""
+        self._report = ""  # of a deadlock
         self._states: dict[int, str] = {}
 
     def run(self, signals: int, stdin: Stdin) -> int:
@@ -53,6 +59,7 @@ class Supervisor:
         self._listen()
         if self._timeout is not None:
             self._loop.at("timeout", self._timeout, self._timed_out)
+        self._loop.at("look", _LOOK, self._look)
         self._start_more()
         while not self._crew.gone:
             self._loop.turn()
@@ -200,6 +207,7 @@ class Supervisor:
         self._reason, self._code = reason, code
         self._failures.closed = True
         self._loop.forget("timeout")
+        self._loop.forget("look")
         self._loop.forget("settle")
         self._crew.end(number, spared)
         self._loop.at("kill", self._grace, self._crew.kill)
@@ -210,6 +218,24 @@ class Supervisor:
             f"the run took longer than --timeout {self._timeout:g} s; the nodes were stopped (exit code 124)"
         )
         self._end("timeout", _signal.SIGTERM, 124)
+
+    def _look(self) -> None:
+        """Do nodes wait for ever?"""
+        for group in self._crew.groups:
+            blocked = group.segment.look()
+            if blocked:
+                self._deadlocked(group, blocked)
+                return
+        self._loop.at("look", _LOOK, self._look)
+
+    def _deadlocked(self, group: "Group", blocked: "list[int]") -> None:
+        from spcomm.diagnose import deadlock
+
+        waits = {rank: group.segment.wait(rank) for rank in blocked}
+        known = {rank: wait for rank, wait in waits.items() if wait is not None}
+        where = "" if len(self._crew.groups) == 1 else f" of group {group.number}"
+        self._report = deadlock.report(known, group.size, where)
+        self._end("deadlock", _signal.SIGTERM, deadlock.EXIT_CODE)
 
     def _signalled(self) -> None:
         for number in _read_all(self._signals):
@@ -274,6 +300,7 @@ class Supervisor:
         if self._reason == "failure":
             self._code = self._failures.first.code
             self._sentence = self._failure_sentence(notes)
+        self._forwarder.write_error(self._report.encode())
         if self._sentence:
             self._say(self._sentence)
         self._forwarder.drain(self._signals)

@@ -258,7 +258,8 @@ static void a_check_ends_a_wait(void) {
     int calls = 0;
     spc_comm_t *comm;
     spc_message_t message;
-    const spc_comm_options_t options = {box.descriptor, 0, refuse, &calls};
+    const spc_comm_options_t options = {
+        .descriptor = box.descriptor, .check = refuse, .check_argument = &calls};
     CHECK_OK(spc_comm_create(&options, &comm));
     CHECK_EQ(recv_until(comm, 1, 0, SPC_NO_DEADLINE, &message), SPC_EINTERRUPTED);
     CHECK_EQ(calls, 1);
@@ -284,8 +285,10 @@ static int receive_within(void *argument) {
 static void nested_body(int rank, int size, void *argument) {
     const comm_box_t *box = argument;
     crew_t crew = {.tag = 0};
-    const spc_comm_options_t options = {box->descriptor, (uint32_t)rank, rank == 1 ? receive_within : NULL,
-                                        &crew};
+    const spc_comm_options_t options = {.descriptor = box->descriptor,
+                                        .rank = (uint32_t)rank,
+                                        .check = rank == 1 ? receive_within : NULL,
+                                        .check_argument = &crew};
     (void)size;
     CHECK_OK(spc_comm_create(&options, &crew.comm));
     if (rank == 1) {

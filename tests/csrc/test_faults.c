@@ -255,8 +255,9 @@ static int die_in_check(void *argument) {
 static void barrier_body(int rank, int size, void *argument) {
     const fault_t *fault = argument;
     const spc_signature_t signature = {.operation = SPC_OPERATION_BARRIER};
-    const spc_comm_options_t options = {fault->box.descriptor, (uint32_t)rank,
-                                        rank == 0 ? die_in_check : NULL, NULL};
+    const spc_comm_options_t options = {.descriptor = fault->box.descriptor,
+                                        .rank = (uint32_t)rank,
+                                        .check = rank == 0 ? die_in_check : NULL};
     spc_comm_t *comm;
     CHECK_OK(spc_comm_create(&options, &comm));
     if (rank == 0) {

@@ -43,7 +43,10 @@ static void program(uint32_t nodes, body_t body, run_t *run) {
     node_t node = {.run = run, .size = nodes};
     CHECK_OK(spc_fork_nodes(&options, &node.fork, &node.rank));
     alarm(100); /* which nodes do not inherit */
-    const spc_comm_options_t member = {box.descriptor, node.rank, spc_fork_check, node.fork};
+    const spc_comm_options_t member = {.descriptor = box.descriptor,
+                                       .rank = node.rank,
+                                       .check = spc_fork_check,
+                                       .check_argument = node.fork};
     CHECK_OK(spc_comm_create(&member, &node.comm));
     comm_box_close(&box);
     bool by_itself = node.rank != 0 || spc_fork_wait_at_exit(node.fork) == SPC_OK;

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT */
+#include "diagnose/spc_deadlock.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/spc_error.h"
+#include "message/spc_mailbox.h"
+#include "reduce/spc_reduce.h"
+#include "segment/spc_status.h"
+
+struct spc_deadlock {
+    const spc_segment_t *segment;
+    const spc_status_shared_t *status;
+    uint32_t nodes;
+    uint32_t slots;
+    uint32_t blocked; /* as of the last look */
+    uint32_t proven;
+    uint32_t *stuck;    /* of the last look */
+    bool *is_blocked;   /* found by the last look */
+    bool *was_blocked;  /* and by the one before */
+};
+
+int spc_deadlock_create(const spc_segment_t *segment, spc_deadlock_t **deadlock) {
+    spc_deadlock_t *made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return SPC_ENOMEM;
+    }
+    made->segment = segment;
+    made->status = spc_segment_part(segment, SPC_REGION_STATUS, 0);
+    made->nodes = segment->config->nodes;
+    made->slots = segment->config->slots;
+    made->stuck = calloc(made->nodes, sizeof(*made->stuck));
+    made->is_blocked = calloc(made->nodes, sizeof(*made->is_blocked));
+    made->was_blocked = calloc(made->nodes, sizeof(*made->was_blocked));
+    if (made->stuck == NULL || made->is_blocked == NULL || made->was_blocked == NULL) {
+        spc_deadlock_destroy(made);
+        return SPC_ENOMEM;
+    }
+    *deadlock = made;
+    return SPC_OK;
+}
+
+void spc_deadlock_destroy(spc_deadlock_t *deadlock) {
+    if (deadlock != NULL) {
+        free(deadlock->stuck);
+        free(deadlock->is_blocked);
+        free(deadlock->was_blocked);
+        free(deadlock);
+    }
+}
+
+static const spc_board_shared_t *board_of(const spc_deadlock_t *deadlock, uint32_t rank) {
+    return spc_segment_part(deadlock->segment, SPC_REGION_BOARD, rank);
+}
+
+static bool has_ended(const spc_deadlock_t *deadlock, uint32_t rank) {
+    return spc_status_state(deadlock->status, rank) >= SPC_NODE_FINISHED;
+}
+
+/* Not struck out so far, and not ended: ended nodes do nothing, and those who need them are told. */
+static bool is_able(const spc_deadlock_t *deadlock, uint32_t rank) {
+    return !deadlock->is_blocked[rank] && !has_ended(deadlock, rank);
+}
+
+/* ---- one node ---- */
+
+/* Is there a slot that this node had not read when it published? */
+static bool has_come(const spc_deadlock_t *deadlock, uint32_t rank, uint32_t sender, uint32_t received) {
+    spc_mailbox_shared_t *mailbox = spc_segment_part(deadlock->segment, SPC_REGION_MAILBOX, rank);
+    const spc_row_shared_t *row = spc_mailbox_row(mailbox, sender, deadlock->slots);
+    const spc_slot_shared_t *slot = &row->slot[received % deadlock->slots];
+    /* Later than what was read: the next, or a whole round on if that was read meanwhile. Pairs with
+     * spc_mailbox_announce. */
+    uint32_t sequence = atomic_load_explicit(&slot->sequence, memory_order_acquire);
+    return (int32_t)(sequence - received) > 0;
+}
+
+static bool something_moves(const spc_deadlock_t *deadlock, uint32_t rank) {
+    const spc_board_shared_t *board = board_of(deadlock, rank);
+    for (uint32_t other = 0; other <= deadlock->nodes; other++) {
+        spc_board_pair_t pair = spc_board_read_pair(board, other);
+        if (pair.refused == 0 && has_come(deadlock, rank, other, pair.received)) {
+            return true;
+        }
+        if (pair.queued != 0
+            && (has_ended(deadlock, other)
+                || spc_board_read_pair(board_of(deadlock, other), rank).refused == 0)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_no_candidate(const spc_deadlock_t *deadlock, uint32_t rank) {
+    spc_board_entry_t entry;
+    uint32_t stuck = deadlock->stuck[rank];
+    return !spc_board_is_stuck(stuck) || has_ended(deadlock, rank)
+           || !spc_board_read(board_of(deadlock, rank), stuck, &entry) || entry.doubts != 0
+           || entry.epoch != spc_status_epoch(deadlock->status);
+}
+
+typedef struct spc_needs {
+    uint32_t able;   /* of those it needs, how many are able */
+    uint32_t absent; /* how many have not arrived at its phase */
+    uint32_t coming; /* and of these, how many are able */
+    uint32_t draining; /* able ones for whom it has something queued */
+} spc_needs_t;
+
+static spc_needs_t count_needs(const spc_deadlock_t *deadlock, uint32_t rank,
+                               const spc_board_entry_t *entry) {
+    spc_needs_t needs = {0};
+    const spc_reduce_line_shared_t *lines = spc_segment_address(deadlock->segment, entry->lines_offset);
+    bool is_phase = entry->kind == SPC_BOARD_PHASE || entry->kind == SPC_BOARD_CYCLE;
+    for (uint32_t other = 0; other < deadlock->nodes; other++) {
+        spc_board_pair_t pair = spc_board_read_pair(board_of(deadlock, rank), other);
+        bool able = is_able(deadlock, other);
+        needs.draining += pair.queued != 0 && able;
+        if (pair.needed == 0) {
+            continue;
+        }
+        bool absent = is_phase && !spc_reduce_line_arrived(&lines[pair.needed - 1], entry->phase);
+        needs.able += able;
+        needs.absent += absent;
+        needs.coming += absent && able;
+    }
+    return needs;
+}
+
+static bool may_go_on(const spc_deadlock_t *deadlock, uint32_t rank) {
+    spc_board_entry_t entry;
+    if (!spc_board_read(board_of(deadlock, rank), deadlock->stuck[rank], &entry)) {
+        return true;
+    }
+    spc_needs_t needs = count_needs(deadlock, rank, &entry);
+    switch ((spc_board_kind_t)entry.kind) {
+    case SPC_BOARD_RECEIVE:
+    case SPC_BOARD_RECEIPT:
+        return needs.able != 0;
+    case SPC_BOARD_PHASE:
+        return needs.absent == needs.coming;
+    case SPC_BOARD_CYCLE:
+        return needs.absent == 0 || needs.coming != 0;
+    case SPC_BOARD_SEND:
+        return needs.draining != 0;
+    case SPC_BOARD_NOTHING:
+        break;
+    }
+    return true;
+}
+
+/* ---- all of them ---- */
+
+static void read_stuck(spc_deadlock_t *deadlock) {
+    for (uint32_t rank = 0; rank < deadlock->nodes; rank++) {
+        uint32_t stuck = spc_board_stuck(board_of(deadlock, rank));
+        deadlock->is_blocked[rank] = stuck == deadlock->stuck[rank];
+        deadlock->stuck[rank] = stuck;
+    }
+}
+
+/* Strikes out those of whom `is_out` says so; gives how many are left. */
+static uint32_t strike_out(spc_deadlock_t *deadlock, bool (*is_out)(const spc_deadlock_t *, uint32_t)) {
+    uint32_t left = 0;
+    for (uint32_t rank = 0; rank < deadlock->nodes; rank++) {
+        deadlock->is_blocked[rank] = deadlock->is_blocked[rank] && !is_out(deadlock, rank);
+        left += deadlock->is_blocked[rank];
+    }
+    return left;
+}
+
+static uint32_t strike_out_all_who_may_go_on(spc_deadlock_t *deadlock, uint32_t left) {
+    uint32_t before = left + 1;
+    while (left != 0 && left != before) {
+        before = left;
+        left = strike_out(deadlock, may_go_on);
+    }
+    return left;
+}
+
+/* What moves between two nodes is looked for last: it takes a cache line for each pair of those that are left. */
+static uint32_t strike_out_all(spc_deadlock_t *deadlock) {
+    uint32_t left = strike_out_all_who_may_go_on(deadlock, strike_out(deadlock, is_no_candidate));
+    uint32_t unmoved = left != 0 ? strike_out(deadlock, something_moves) : 0;
+    return unmoved == left ? left : strike_out_all_who_may_go_on(deadlock, unmoved);
+}
+
+/* All was read as of one moment if nobody has woken up, and nobody has ended. */
+static bool is_still_so(const spc_deadlock_t *deadlock) {
+    for (uint32_t rank = 0; rank < deadlock->nodes; rank++) {
+        if (deadlock->is_blocked[rank]
+            && spc_board_stuck(board_of(deadlock, rank)) != deadlock->stuck[rank]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+uint32_t spc_deadlock_look(spc_deadlock_t *deadlock) {
+    bool *spare = deadlock->was_blocked;
+    uint32_t before = deadlock->blocked;
+    deadlock->was_blocked = deadlock->is_blocked;
+    deadlock->is_blocked = spare;
+    uint32_t epoch = spc_status_epoch(deadlock->status);
+    read_stuck(deadlock);
+    deadlock->blocked = strike_out_all(deadlock);
+    if (deadlock->blocked != 0 && (!is_still_so(deadlock) || spc_status_epoch(deadlock->status) != epoch)) {
+        deadlock->blocked = 0;
+    }
+    bool same = before == deadlock->blocked
+                && memcmp(deadlock->is_blocked, deadlock->was_blocked, deadlock->nodes) == 0;
+    deadlock->proven = same ? deadlock->blocked : 0;
+    return deadlock->proven;
+}
+
+bool spc_deadlock_has(const spc_deadlock_t *deadlock, uint32_t rank) {
+    return deadlock->proven != 0 && deadlock->is_blocked[rank];
+}

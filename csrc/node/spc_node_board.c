@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a long wait tells others: spc_board.
+ *
+ *     first slice    nothing: most waits that sleep at all end within it
+ *     then           where the caller is is found out once, by the binding; that may run anything
+ *     each sleep     the board is published just before it, and retracted just after it
+ *
+ * Only the leader publishes. Followers are other threads of this node, so the leader's wait proves nothing.
+ */
+#include <signal.h>
+#include <string.h>
+
+#include "base/spc_clock.h"
+#include "base/spc_process.h"
+#include "node/spc_node.h"
+
+#define FIRST_SLICE_NS UINT64_C(5000000)
+#define INTERRUPT \
+    (UINT64_C(1) << (SIGINT - 1)) /* somebody at the keyboard: nothing that the run does by itself */
+#define PUBLISHED_SLICE_NS UINT64_C(500000000) /* the board changes with each slice */
+
+static uint32_t find_doubts(const spc_node_t *node, const spc_node_wait_t *wait, int32_t threads) {
+    uint32_t doubts = wait->describe == NULL ? SPC_BOARD_UNKNOWN : 0;
+    if (wait->deadline_ns != SPC_NO_DEADLINE) {
+        doubts |= SPC_BOARD_TIMED;
+    }
+    if (threads < 0) {
+        threads = (int32_t)spc_process_threads() - 1;
+    }
+    if (threads != 0) {
+        doubts |= SPC_BOARD_THREADS;
+    }
+    if (spc_process_has_timer()) {
+        doubts |= SPC_BOARD_TIMER;
+    }
+    if ((spc_process_handled_signals() & ~(node->own_signals | INTERRUPT)) != 0) {
+        doubts |= SPC_BOARD_HANDLER;
+    }
+    return doubts;
+}
+
+void spc_node_locate(spc_node_wait_t *wait) {
+    spc_node_t *node = wait->node;
+    if (node->board == NULL || wait->slices++ == 0) {
+        return;
+    }
+    if (node->located == wait && wait->is_located) {
+        return;
+    }
+    /* First what runs code, which may wait itself and come here. */
+    spc_board_entry_t entry = {.line = 0};
+    int32_t threads = node->locate != NULL ? node->locate(node->check_argument, &entry) : -1;
+    entry.doubts = find_doubts(node, wait, threads);
+    entry.since_ns = spc_clock_now_ns() - FIRST_SLICE_NS;
+    node->entry = entry;
+    node->located = wait;
+    wait->is_located = true;
+}
+
+static void describe(spc_node_wait_t *wait) {
+    spc_node_t *node = wait->node;
+    memset(node->pairs, 0, (node->size + 1) * sizeof(*node->pairs));
+    pthread_mutex_lock(&node->lock);
+    for (uint32_t rank = 0; rank <= node->size; rank++) {
+        node->pairs[rank].received = spc_inbox_received(node->inbox, rank);
+        node->pairs[rank].refused = spc_inbox_is_refusing(node->inbox, rank);
+        node->pairs[rank].queued = rank < node->size ? spc_outbox_waiting(node->outbox, rank) : 0;
+    }
+    if (wait->describe != NULL) {
+        wait->describe(wait, &node->entry, node->pairs);
+    }
+    pthread_mutex_unlock(&node->lock);
+    node->entry.epoch = wait->epoch;
+    if (atomic_load_explicit(&node->followers, memory_order_relaxed) != 0) {
+        node->entry.doubts |= SPC_BOARD_THREADS;
+    }
+}
+
+uint64_t spc_node_settle(spc_node_wait_t *wait) {
+    spc_node_t *node = wait->node;
+    if (node->located != wait || !wait->is_located) {
+        return node->board == NULL ? 0 : FIRST_SLICE_NS;
+    }
+    describe(wait);
+    spc_board_publish(node->board, &node->entry, node->pairs, node->size + 1);
+    wait->is_published = true;
+    return PUBLISHED_SLICE_NS;
+}
+
+void spc_node_wake(spc_node_wait_t *wait) {
+    if (wait->is_published) {
+        spc_board_retract(wait->node->board);
+        wait->is_published = false;
+    }
+}

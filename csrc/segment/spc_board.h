@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * spc_board: what each node waits for, and at which line of whose code.
+ *
+ * A node has one board and alone writes it. A wait that has lasted for some milliseconds publishes before it sleeps on,
+ * and retracts as soon as it wakes: while the board is published, the node is inside a sleep, after a test that found
+ * its wait unsatisfied. So whoever reads the same odd `stuck` twice knows that the node did nothing in between. Calls
+ * that need not wait never come here.
+ *
+ * The agent reads: to say where everybody is, and to prove a deadlock (diagnose/spc_deadlock.h).
+ */
+#ifndef SPC_BOARD_H
+#define SPC_BOARD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/spc_atomic.h"
+
+enum {
+    SPC_BOARD_FILE_BYTES = 256,
+    SPC_BOARD_FUNCTION_BYTES = 64,
+    SPC_BOARD_CALL_BYTES = 24,
+};
+
+typedef enum spc_board_kind {
+    SPC_BOARD_NOTHING,
+    SPC_BOARD_RECEIVE, /* a message from one of those it needs */
+    SPC_BOARD_SEND,    /* room in a queue at its limit, or for the rest of one at the end */
+    SPC_BOARD_PHASE,   /* all those it needs have to arrive */
+    SPC_BOARD_CYCLE,   /* the same, or a coordinated message from one who has not arrived */
+    SPC_BOARD_RECEIPT, /* the one it needs has to receive */
+} spc_board_kind_t;
+
+/* Why its wait may end without anything that a node does. */
+enum {
+    SPC_BOARD_TIMED = 1,   /* the call has a time limit */
+    SPC_BOARD_THREADS = 2, /* other threads run, which may call spcomm */
+    SPC_BOARD_TIMER = 4,   /* a timer is armed */
+    SPC_BOARD_HANDLER = 8, /* a signal has a handler of the program's own */
+    SPC_BOARD_UNKNOWN = 16, /* the wait cannot say what it needs */
+};
+
+/* Ranks are those of the communicator that the call is about. */
+typedef struct spc_board_entry {
+    uint32_t kind; /* spc_board_kind_t */
+    uint32_t doubts; /* SPC_BOARD_TIMED …; 0: only what nodes do can end the wait */
+    uint32_t epoch; /* the ends (spc_status) that the wait has considered */
+    uint32_t communicator;
+    uint32_t rank;
+    uint32_t size;
+    int32_t source; /* or destination; SPC_ANY_SOURCE */
+    int32_t tag;
+    int32_t near_source; /* a message that is there and differs in source or tag; if near_count is not 0 */
+    int32_t near_tag;
+    uint32_t near_count;
+    uint32_t line; /* 0: not known */
+    uint64_t since_ns;
+    uint64_t phase;
+    uint64_t lines_offset; /* of the reducer's lines for that phase, in the segment */
+    unsigned char call[SPC_BOARD_CALL_BYTES]; /* a spc_signature_t, of PHASE */
+    char function[SPC_BOARD_FUNCTION_BYTES];
+    char file[SPC_BOARD_FILE_BYTES];
+} spc_board_entry_t;
+
+/* This node and another one, by its rank in the run. */
+typedef struct spc_board_pair {
+    uint32_t received; /* slots of its row that have been read */
+    uint32_t queued;   /* messages to it that wait for room */
+    uint32_t needed;   /* 0: no; else one more than its rank in the communicator */
+    uint32_t refused;  /* 1: its row is not read further, the queue is at its limit */
+} spc_board_pair_t;
+
+#define SPC_BOARD_ENTRY_WORDS (sizeof(spc_board_entry_t) / 4)
+#define SPC_BOARD_PAIR_WORDS (sizeof(spc_board_pair_t) / 4)
+
+typedef struct spc_board_shared {
+    _Atomic uint32_t stuck; /* odd while published */
+    _Atomic uint32_t vain;  /* polls that found nothing */
+    _Atomic uint32_t entry[SPC_BOARD_ENTRY_WORDS];
+    _Atomic uint32_t pair[]; /* SPC_BOARD_PAIR_WORDS for each node and for the agent */
+} spc_board_shared_t;
+
+_Static_assert(sizeof(spc_board_entry_t) == 416, "the entry is copied word by word");
+_Static_assert(sizeof(spc_board_shared_t) == 424, "spc_board_shared_t lies in shared memory");
+
+uint64_t spc_board_bytes(uint32_t nodes);
+
+/* By the node; `pair` has count elements. */
+void spc_board_publish(spc_board_shared_t *board, const spc_board_entry_t *entry,
+                       const spc_board_pair_t *pair, uint32_t count);
+void spc_board_retract(spc_board_shared_t *board);
+
+static inline bool spc_board_is_stuck(uint32_t stuck) {
+    return stuck % 2 != 0;
+}
+
+static inline uint32_t spc_board_stuck(const spc_board_shared_t *board) {
+    /* seq_cst: pairs with publish and retract. What the node did before either is seen. */
+    return atomic_load_explicit(&board->stuck, memory_order_seq_cst);
+}
+
+/* What was published, if it still is after the copy: `stuck` as read before. */
+bool spc_board_read(const spc_board_shared_t *board, uint32_t stuck, spc_board_entry_t *entry);
+
+/* Of one pair; true only as long as `stuck` stays the same, which the reader sees at the end. */
+spc_board_pair_t spc_board_read_pair(const spc_board_shared_t *board, uint32_t rank);
+
+#endif

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: MIT
+"""What a node waits for, as its status board tells it (csrc/segment/spc_board.h)."""
+
+from typing import NamedTuple
+
+# In the order of spc_board_kind_t.
+RECEIVE, SEND, PHASE, CYCLE, RECEIPT = "receive", "send", "phase", "cycle", "receipt"
+KINDS = ("nothing", RECEIVE, SEND, PHASE, CYCLE, RECEIPT)
+
+# Why the wait may end without anything that a node does: bits of `Wait.doubts`.
+TIMED, THREADS, TIMER, HANDLER, UNKNOWN = 1, 2, 4, 8, 16
+ANY = -1
+
+
+class Wait(NamedTuple):
+    """A wait that has lasted for some milliseconds at least. Ranks are those of the communicator, but for the keys of
+    `needs` and `full`, which are ranks of the run."""
+
+    kind: str
+    doubts: int
+    communicator: int
+    rank: int
+    size: int
+    source: int  # or destination; ANY
+    tag: int
+    near: "tuple[int, int, int] | None"  # source, tag and number of messages that nearly match
+    file: str
+    line: int
+    function: str
+    since_ns: int
+    number: int  # of the collective operation
+    call: "tuple[int, ...]"  # its signature
+    needs: "dict[int, int]"  # whom it waits for: rank of the run -> rank
+    full: "tuple[int, ...]"  # for whom it has something queued

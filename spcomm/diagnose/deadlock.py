@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: MIT
+"""SP101: the report of a proven deadlock."""
+
+from spcomm._core.waits import ANY, CYCLE, PHASE, RECEIPT, RECEIVE, SEND, Wait
+from spcomm.diagnose import words
+
+CODE = "SP101"
+EXIT_CODE = 99
+_CIRCLE_SHOWN = 12
+
+
+def report(waits: "dict[int, Wait]", size: int, group: str = "") -> str:
+    """The text, with its last line break.
+
+    Parameters
+    ----------
+    waits : dict
+        Of the nodes that are proven to wait for ever: rank in the run -> what for.
+    size : int
+        Number of nodes of the run (or of its group).
+    group : str
+        `" of group 2"` where there are several groups.
+    """
+    lines = [f"spcomm: DEADLOCK — {_headline(waits, size)}{group}\n", words.table(_rows(waits))]
+    circle = find_circle(waits)
+    if circle:
+        lines.append(f"  circle: {' → '.join(map(str, circle))}\n")
+    why, advice = _explain(waits)
+    lines.append(f"  {why}\n  Try: {advice}     (spcomm explain {CODE})\n")
+    return "".join(lines)
+
+
+def _headline(waits: "dict[int, Wait]", size: int) -> str:
+    if len(waits) == size:
+        who = "all nodes wait" if size != 2 else "both nodes wait"
+        who = f"all {size} nodes wait" if size > 2 else who
+        return f"{who if size > 1 else 'the node waits'}, and no message is on its way"
+    if len(waits) == 1:
+        return f"node {next(iter(waits))} of {size} waits for what can never come"
+    return f"{words.nodes(list(waits))} of {size} wait for each other only, and no message is on its way"
+
+
+def _relation(waits: "dict[int, Wait]", group: "list[int]") -> str:
+    """How the source of several nodes follows from their rank: `rank+1`."""
+    first = waits[group[0]]
+    sources = {waits[node].source for node in group}
+    if len(sources) == 1:
+        return ""
+    offsets = {(waits[node].source - waits[node].rank) % waits[node].size for node in group}
+    if len(offsets) != 1:
+        return "…"
+    offset = offsets.pop()
+    return f"rank+{offset}" if offset <= first.size // 2 else f"rank-{first.size - offset}"
+
+
+def _rows(waits: "dict[int, Wait]") -> "list[tuple[str, ...]]":
+    """Nodes that do the same share a row."""
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for node, wait in sorted(waits.items()):
+        peer = ANY if wait.source == ANY else 0
+        key = (
+            wait.kind,
+            peer,
+            wait.tag,
+            wait.call if wait.kind == PHASE else (),
+            words.place(wait),
+            wait.communicator,
+        )
+        groups.setdefault(key, []).append(node)
+    rows = []
+    for group in groups.values():
+        wait = waits[group[0]]
+        part = words.of_part(wait) if len(group) == 1 else ", in a part" if wait.communicator else ""
+        rows.append((words.nodes(group), words.call(wait, _relation(waits, group)) + part, words.place(wait)))
+    return rows
+
+
+def find_circle(waits: "dict[int, Wait]") -> "list[int]":
+    """Nodes each of which waits for the next one, the first again at the end; empty if there is none to show.
+
+    Only waits that need one certain node, or all of several, count: a receive from ANY has no next one.
+    """
+    for start in sorted(waits):
+        path: list[int] = []
+        node: int | None = start
+        while node is not None and node not in path:
+            path.append(node)
+            node = _next(waits, node)
+        if node is not None:
+            circle = [*path[path.index(node) :], node]
+            return circle if len(circle) <= _CIRCLE_SHOWN else []
+    return []
+
+
+def _next(waits: "dict[int, Wait]", node: int) -> "int | None":
+    wait = waits.get(node)
+    if wait is None or (wait.kind == RECEIVE and wait.source == ANY):
+        return None
+    wanted = wait.full if wait.kind == SEND else wait.needs
+    return next((other for other in sorted(wanted) if other in waits), None)
+
+
+def _explain(waits: "dict[int, Wait]") -> "tuple[str, str]":
+    """Why, and what to try."""
+    kinds = {wait.kind for wait in waits.values()}
+    for node, wait in sorted(waits.items()):
+        if wait.near is not None:
+            return _near(node, wait)
+    for node, wait in sorted(waits.items()):
+        if wait.kind in (RECEIVE, RECEIPT) and wait.source == wait.rank:
+            verb = "receives from" if wait.kind == RECEIVE else "sends synchronously to"
+            return f"Node {node} {verb} itself, and nobody else can.", "check how the rank is computed."
+    if kinds == {RECEIVE}:
+        return (
+            "Nobody has sent: every node receives first.",
+            "let one node send before it receives, or use sendrecv().",
+        )
+    if kinds == {RECEIPT}:
+        return (
+            "ssend() returns when its message has been received: every node sends first.",
+            "let one node receive before it sends, or use sendrecv().",
+        )
+    if kinds == {SEND}:
+        return (
+            "The queues are full: every node sends more than anybody receives.",
+            "receive between the sends; --queue-limit only moves the point where it stops.",
+        )
+    if PHASE in kinds or CYCLE in kinds:
+        return _missing(waits)
+    return (
+        "Each of these waits for another one of them.",
+        "look at the lines above: one of them must do its part before it waits.",
+    )
+
+
+def _near(node: int, wait: Wait) -> "tuple[str, str]":
+    source, tag, count = wait.near or (0, 0, 0)
+    those = "a message" if count == 1 else f"{count} messages, the first"
+    differs = f"tag {tag}" if source == wait.source or wait.source == ANY else f"node {source}"
+    wanted = f"tag {words._shown(wait.tag)}" if differs.startswith("tag") else f"node {words.source(wait)}"
+    return (
+        f"Node {node} has {those} from node {source} with tag {tag}, and waits for one of {wanted}.",
+        f"receive with {'tag=' + str(tag) if differs.startswith('tag') else 'source=' + str(source)}, or send what is "
+        "waited for.",
+    )
+
+
+def _missing(waits: "dict[int, Wait]") -> "tuple[str, str]":
+    """Some are in a collective operation that others never reach."""
+    inside = sorted(node for node, wait in waits.items() if wait.kind in (PHASE, CYCLE))
+    missing = sorted({other for node in inside for other in waits[node].needs})
+    name = words.call(waits[inside[0]])
+    verb = "waits" if len(inside) == 1 else "wait"
+    return (
+        f"{words.nodes(inside).capitalize()} {verb} in {name} for {words.nodes(missing)}, which must call it, too.",
+        f"have every node call {name.split('(')[0]}(), also those that take another branch, before it waits for them.",
+    )

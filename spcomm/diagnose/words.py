@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: MIT
+"""The words for a wait: the call, and the line."""
+
+import os
+
+from spcomm._core.errors import ranks_text
+from spcomm._core.waits import ANY, CYCLE, PHASE, RECEIPT, RECEIVE, SEND, Wait
+
+
+def _shown(number: int) -> str:
+    return "ANY" if number == ANY else str(number)
+
+
+def source(wait: Wait) -> str:
+    """`1`, or `ANY`."""
+    return _shown(wait.source)
+
+
+def call(wait: Wait, peer: str = "") -> str:
+    """`recv(source=1, tag=7)`. `peer`: what to say instead of the rank."""
+    peer = peer or source(wait)
+    tag = f", tag={_shown(wait.tag)}"
+    if wait.kind == RECEIVE:
+        return f"recv(source={peer}{tag})"
+    if wait.kind == RECEIPT:
+        return f"ssend(dest={peer}{tag})"
+    if wait.kind == SEND and wait.size and wait.tag == ANY:
+        return "the end of the program, with messages still queued"
+    if wait.kind == SEND:
+        return f"send(dest={'several nodes' if wait.source == ANY and not peer.isdigit() else peer}{tag})"
+    if wait.kind == CYCLE:
+        return "coordinated_recv()"
+    if wait.kind == PHASE:
+        from spcomm._core.mismatch import worded  # imports NumPy
+
+        return worded(wait.call)
+    return "a call"
+
+
+def place(wait: Wait) -> str:
+    """`ring.py:12 in step`; empty where it is not known."""
+    if not wait.file:
+        return ""
+    inside = "" if wait.function in ("", "<module>") else f" in {wait.function}"
+    return f"{os.path.basename(wait.file)}:{wait.line}{inside}"
+
+
+def of_part(wait: Wait) -> str:
+    """Which communicator, if it is not that of the whole run."""
+    return f", as node {wait.rank} of a part of {wait.size}" if wait.communicator else ""
+
+
+def table(rows: "list[tuple[str, ...]]") -> str:
+    """Lines of columns, two blanks in front and between them."""
+    columns = max((len(row) for row in rows), default=0)
+    widths = [max((len(row[i]) for row in rows if i < len(row)), default=0) for i in range(columns)]
+    lines = [
+        "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)) for row in rows
+    ]
+    return "".join(line.rstrip() + "\n" for line in lines)
+
+
+def nodes(ranks: "list[int]") -> str:
+    return ranks_text(sorted(ranks))
