@@ -13,6 +13,8 @@ CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 export PYTHON
 
 C_FILES := $(shell find csrc tests examples -name '*.[ch]' 2>/dev/null)
+CXX_FILES := $(shell find csrc tests examples -name '*.[ch]pp' 2>/dev/null)
+CXX_STYLE := $(STAMPS)/clang-format-cxx
 COMPILED := $(shell find csrc spcomm -name '*.[ch]' -o -name '*.pyx' -o -name '*.pxd' 2>/dev/null)
 COMPILE := CPPFLAGS="$$(cat $(STAMPS)/cppflags) $$CPPFLAGS" $(BIN)/python setup.py --quiet build_ext --inplace
 
@@ -61,6 +63,10 @@ $(STAMPS)/lint: $(STAMPS)/venv pyproject.toml
 	$(PIP) install --group lint
 	@touch $@
 
+# Of two languages in one file clang-format would take our .h files for C++.
+$(CXX_STYLE): .clang-format $(STAMPS)/venv
+	@sed 's/^Language: C$$/Language: Cpp/' .clang-format > $@
+
 # ---- testing
 
 test-all: build $(STAMPS)/test csrc-build ## run every test, nothing sampled out, stress tests too
@@ -97,19 +103,21 @@ bench: build ## measure, beside the peers that are installed
 
 RUFF_PATHS := setup.py spcomm tests examples scripts
 
-lint: $(STAMPS)/lint ## ruff, clang-format, cython-lint
+lint: $(STAMPS)/lint $(CXX_STYLE) ## ruff, clang-format, cython-lint
 	@status=0; PATH="$(abspath $(BIN)):$$PATH"; \
 	run() { echo "$$*" | cut -c -60; "$$@" || status=1; }; \
 	run ruff check --quiet $(wildcard $(RUFF_PATHS)); \
 	run ruff format --check --quiet $(wildcard $(RUFF_PATHS)); \
 	run cython-lint $(wildcard spcomm/_core/*.pyx spcomm/_core/*.pxd); \
 	run clang-format --dry-run -Werror $(C_FILES); \
+	run clang-format --style=file:$(CXX_STYLE) --dry-run -Werror $(CXX_FILES); \
 	exit $$status
 
-format: $(STAMPS)/lint ## let ruff and clang-format rewrite what they can
+format: $(STAMPS)/lint $(CXX_STYLE) ## let ruff and clang-format rewrite what they can
 	$(BIN)/ruff check --fix --exit-zero $(wildcard $(RUFF_PATHS))
 	$(BIN)/ruff format $(wildcard $(RUFF_PATHS))
 	@echo clang-format -i ... && $(BIN)/clang-format -i $(C_FILES)
+	@$(BIN)/clang-format --style=file:$(CXX_STYLE) -i $(CXX_FILES)
 
 # ---- packages
 

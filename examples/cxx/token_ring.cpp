@@ -42,9 +42,11 @@ int main() {
     const int latest = SpComm_GlobalMax(token.passes); /* of the last node, in the last round */
     if (node == 0) {
         token = WaitForToken();
-        std::printf("the token has been passed on %d times by %d nodes, and carries %ld\n", latest, nodes, token.sum);
+        std::printf("the token has been passed on %d times by %d nodes, and carries %ld\n", latest, nodes,
+                    token.sum);
     }
-    const bool right = latest == ROUNDS * nodes && (node != 0 || token.sum == ROUNDS * long(nodes) * (nodes - 1) / 2);
+    const bool right =
+        latest == ROUNDS * nodes && (node != 0 || token.sum == ROUNDS * long(nodes) * (nodes - 1) / 2);
     SpComm_ShutDown();
     return right ? 0 : 2;
 }

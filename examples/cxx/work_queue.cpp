@@ -36,8 +36,8 @@ int main() {
             SendPredecessors(number);
         }
         work.clear();
-        int nbytes;
-        while (void *message = SpComm_CoordinatedReceive(nbytes)) { /* NULL: this node has all of this round */
+        int nbytes; /* a receive that returns NULL: this node has all of this round */
+        while (void *message = SpComm_CoordinatedReceive(nbytes)) {
             work.push_back(*static_cast<long *>(message));
             delete[] static_cast<char *>(message);
         }

@@ -79,19 +79,19 @@ class SpSimTime {
 };
 
 /* Comparisons, also with plain numbers, whose priorities are 0. */
-#define SPCOMM_COMPARE_SIMTIMES(op)                                                                          \
-    inline bool operator op(const SpSimTime &left, const SpSimTime &right) {                                 \
-        return spcomm_simtime_compare(left.Value(), right.Value()) op 0;                                     \
-    }                                                                                                        \
-    template <typename Number>                                                                               \
-    typename std::enable_if<std::is_arithmetic<Number>::value, bool>::type operator op(const SpSimTime &left, \
-                                                                                       Number right) {       \
-        return left op SpSimTime(static_cast<double>(right));                                                \
-    }                                                                                                        \
-    template <typename Number>                                                                               \
-    typename std::enable_if<std::is_arithmetic<Number>::value, bool>::type operator op(                      \
-        Number left, const SpSimTime &right) {                                                               \
-        return SpSimTime(static_cast<double>(left)) op right;                                                \
+#define SPCOMM_COMPARE_SIMTIMES(op)                                                     \
+    inline bool operator op(const SpSimTime &left, const SpSimTime &right) {            \
+        return spcomm_simtime_compare(left.Value(), right.Value()) op 0;                \
+    }                                                                                   \
+    template <typename Number>                                                          \
+    typename std::enable_if<std::is_arithmetic<Number>::value, bool>::type operator op( \
+        const SpSimTime &left, Number right) {                                          \
+        return left op SpSimTime(static_cast<double>(right));                           \
+    }                                                                                   \
+    template <typename Number>                                                          \
+    typename std::enable_if<std::is_arithmetic<Number>::value, bool>::type operator op( \
+        Number left, const SpSimTime &right) {                                          \
+        return SpSimTime(static_cast<double>(left)) op right;                           \
     }
 SPCOMM_COMPARE_SIMTIMES(<)
 SPCOMM_COMPARE_SIMTIMES(<=)
@@ -198,9 +198,10 @@ inline void *own(spcomm_message_t &message, int &nbytes, const char *name) {
         }
     } ender = {message};
     if (message.bytes > static_cast<size_t>(INT_MAX)) {
-        refuse(SPCOMM_ETRUNCATED, name,
-               "a message of " + std::to_string(message.bytes)
-                   + " bytes is longer than an int can tell, and is dropped; receive such ones by spcomm_recv");
+        refuse(
+            SPCOMM_ETRUNCATED, name,
+            "a message of " + std::to_string(message.bytes)
+                + " bytes is longer than an int can tell, and is dropped; receive such ones by spcomm_recv");
     }
     char *memory = new char[message.bytes];
     std::memcpy(memory, ender.message.data, message.bytes);
@@ -373,14 +374,16 @@ inline void SpComm_CoordinatedSend(int dest, int nbytes, void *buff) {
     static const char name[] = "SpComm_CoordinatedSend(dest, nbytes, buff)";
     spcomm_t *current = spcomm_detail::comm(name);
     spcomm_detail::check(
-        spcomm_coordinated_send(current, dest, spcomm_detail::bytes(nbytes, buff, name), SPCOMM_FOREVER), name);
+        spcomm_coordinated_send(current, dest, spcomm_detail::bytes(nbytes, buff, name), SPCOMM_FOREVER),
+        name);
 }
 
 inline void SpComm_CoordinatedSend(SpDestination *dest, int nbytes, void *buff) {
     static const char name[] = "SpComm_CoordinatedSend(SpDestination *, nbytes, buff)";
     spcomm_t *current = spcomm_detail::comm(name);
     spcomm_detail::check(spcomm_coordinated_send_set(current, spcomm_detail::set(dest, name),
-                                                     spcomm_detail::bytes(nbytes, buff, name), SPCOMM_FOREVER),
+                                                     spcomm_detail::bytes(nbytes, buff, name),
+                                                     SPCOMM_FOREVER),
                          name);
 }
 
@@ -396,8 +399,8 @@ inline void *SpComm_CoordinatedReceive(int &nbytes) {
     static const char name[] = "SpComm_CoordinatedReceive(nbytes)";
     spcomm_message_t message;
     int over = 0;
-    spcomm_detail::check(
-        spcomm_coordinated_recv(spcomm_detail::comm(name), SPCOMM_FOREVER, &message, &over), name);
+    spcomm_detail::check(spcomm_coordinated_recv(spcomm_detail::comm(name), SPCOMM_FOREVER, &message, &over),
+                         name);
     if (over != 0) {
         nbytes = 0;
         return nullptr;
