@@ -62,6 +62,7 @@ int spcomm_fuzzy_wait(spcomm_t *comm, spcomm_fuzzy_t *fuzzy, int64_t timeout_ns)
     return spc_api_fail(comm, status, "%s", call);
 }
 
+/* Without a handle there is one at a time, as in the paper: nobody could tell which one a 1 is about. */
 int spcomm_enter_fuzzy_barrier(spcomm_t *comm) {
     static const char call[] = "spcomm_enter_fuzzy_barrier()";
     int status = spc_api_check(comm, call);
@@ -69,22 +70,25 @@ int spcomm_enter_fuzzy_barrier(spcomm_t *comm) {
         return status;
     }
     pthread_mutex_lock(&comm->lock);
-    status = comm->fuzzy_count == SPC_FUZZY_MAX ? SPC_ELIMIT : SPC_OK;
-    if (status == SPC_OK) {
-        status = spc_comm_fuzzy_enter(comm->core, &comm->fuzzy[comm->fuzzy_count]);
-        comm->fuzzy_count += status == SPC_OK;
+    bool already = comm->in_fuzzy;
+    if (!already) {
+        status = spc_comm_fuzzy_enter(comm->core, &comm->fuzzy_phase);
+        comm->in_fuzzy = status == SPC_OK;
     }
     pthread_mutex_unlock(&comm->lock);
+    if (already) {
+        return spc_api_refuse(SPC_ELIMIT,
+                              "%s: this node is in a fuzzy barrier already; try to exit until that gives 1, "
+                              "or use spcomm_fuzzy_enter, which has up to %d at a time",
+                              call, SPC_FUZZY_MAX);
+    }
     return spc_api_fail(comm, status, "%s", call);
 }
 
-/* With the lock. A barrier that cannot complete is not asked about again. */
-static int ask_oldest(spcomm_t *comm) {
-    int status = spc_comm_fuzzy_done(comm->core, comm->fuzzy[0]);
-    if (status != SPC_EAGAIN) {
-        comm->fuzzy_count--;
-        memmove(comm->fuzzy, comm->fuzzy + 1, comm->fuzzy_count * sizeof(comm->fuzzy[0]));
-    }
+/* With the lock. After a mismatch it is over; one that a lost node keeps from ending stays. */
+static int ask_entered(spcomm_t *comm) {
+    int status = spc_comm_fuzzy_done(comm->core, comm->fuzzy_phase);
+    comm->in_fuzzy = status != SPC_OK && status != SPC_EMISMATCH;
     return status;
 }
 
@@ -98,13 +102,12 @@ int spcomm_exit_fuzzy_barrier(spcomm_t *comm, int *done) {
         return spc_api_refuse(SPC_EINVAL, "%s: done is NULL; it is where 0 or 1 goes", call);
     }
     pthread_mutex_lock(&comm->lock);
-    bool any = comm->fuzzy_count != 0;
-    status = any ? ask_oldest(comm) : SPC_EINVAL;
+    bool any = comm->in_fuzzy;
+    status = any ? ask_entered(comm) : SPC_EINVAL;
     pthread_mutex_unlock(&comm->lock);
     if (!any) {
         return spc_api_refuse(
-            SPC_EINVAL, "%s: no fuzzy barrier is open; spcomm_enter_fuzzy_barrier opens one, and 1 ends it",
-            call);
+            SPC_EINVAL, "%s: this node is in no fuzzy barrier; enter one first; after a 1 it is over", call);
     }
     if (status == SPC_OK || status == SPC_EAGAIN) {
         *done = status == SPC_OK;

@@ -35,9 +35,9 @@ struct spcomm {
     struct spcomm *next; /* all of the process: spc_api_registry.c */
     spc_fork_t *fork;    /* NULL unless this process or its parent forked the nodes */
     int report;          /* descriptor: where a failing node says why; -1: nowhere */
-    pthread_mutex_t lock; /* the fuzzy barriers entered without a handle, oldest first */
-    uint64_t fuzzy[SPC_FUZZY_MAX];
-    uint32_t fuzzy_count;
+    pthread_mutex_t lock; /* the fuzzy barrier entered without a handle */
+    uint64_t fuzzy_phase;
+    bool in_fuzzy;
 };
 
 /* ---- registry: the only static state. A process is one node, so there can be one of each. ---- */

@@ -134,8 +134,8 @@ int spcomm_fuzzy_enter(spcomm_t *comm, spcomm_fuzzy_t *fuzzy);
 int spcomm_fuzzy_done(spcomm_t *comm, spcomm_fuzzy_t *fuzzy, int *done);
 int spcomm_fuzzy_wait(spcomm_t *comm, spcomm_fuzzy_t *fuzzy, int64_t timeout_ns);
 
-/* The same without a handle, as in the paper: exit asks about the oldest one entered here that is not done.
- * SPCOMM_EINVAL if there is none. */
+/* The same without a handle, as in the paper, and so one at a time: entering a second one is SPCOMM_ELIMIT. Exit gives
+ * done = 1, and the barrier has ended, or 0: not yet. SPCOMM_EINVAL if none was entered. */
 int spcomm_enter_fuzzy_barrier(spcomm_t *comm);
 int spcomm_exit_fuzzy_barrier(spcomm_t *comm, int *done);
 

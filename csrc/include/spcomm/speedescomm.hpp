@@ -310,12 +310,13 @@ inline SpSimTime SpComm_GlobalMax(SpSimTime simTime) {
     return spcomm_detail::reduce(spcomm_global_max_simtime, simTime, "SpComm_GlobalMax(SpSimTime)");
 }
 
+/* One at a time: throws until SpComm_ExitFuzzyBarrier has given 1 for the one before. */
 inline void SpComm_EnterFuzzyBarrier() {
     spcomm_detail::check(spcomm_enter_fuzzy_barrier(spcomm_detail::comm("SpComm_EnterFuzzyBarrier")),
                          "SpComm_EnterFuzzyBarrier");
 }
 
-/* 1: everybody has entered the oldest barrier that this node has not seen end; 0: not yet. */
+/* 1: everybody has entered, and the barrier is over; 0: not yet. */
 inline int SpComm_ExitFuzzyBarrier() {
     int done = 0;
     spcomm_detail::check(spcomm_exit_fuzzy_barrier(spcomm_detail::comm("SpComm_ExitFuzzyBarrier"), &done),

@@ -53,6 +53,8 @@ static void test_fuzzy_barrier() {
     if (node != 0) {
         SpComm_EnterFuzzyBarrier();
         CHECK(SpComm_ExitFuzzyBarrier() == 0);
+        CHECK_THROWS(SpComm_EnterFuzzyBarrier(), SPCOMM_ELIMIT,
+                     "SpComm_EnterFuzzyBarrier: this node is in a");
         SpComm_Send(0, 1, 0, nullptr);
     }
     for (int missing = node == 0 ? nodes - 1 : 0; missing > 0;) {
@@ -63,9 +65,11 @@ static void test_fuzzy_barrier() {
     if (node == 0) {
         SpComm_EnterFuzzyBarrier();
     }
+    CHECK_THROWS(SpComm_EnterFuzzyBarrier(), SPCOMM_ELIMIT, "already");
     while (SpComm_ExitFuzzyBarrier() == 0) {
         usleep(50);
     }
+    CHECK_THROWS(SpComm_ExitFuzzyBarrier(), SPCOMM_EINVAL, "in no fuzzy barrier");
 }
 
 static char *wait_for(int type, int &nbytes) {
