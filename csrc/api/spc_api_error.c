@@ -135,7 +135,7 @@ static void add_reason(writer_t *writer, const spcomm_t *comm, int status) {
         add(writer, "this process was forked by a node, and is not one itself");
         break;
     case SPC_ECLOSED:
-        add(writer, "spcomm_shutdown has been called");
+        add(writer, "this communicator has been shut down, and no call is possible any more");
         break;
     case SPC_ECYCLE:
         add(writer, "this node is inside a cycle of coordinated messages; first receive until that is over");

@@ -12,12 +12,15 @@
 #include "api/spc_api_private.h"
 
 #define CLOSE_AT_EXIT_NS INT64_C(10000000000)
+#define SPC_API_SOURCE_BYTES 256
 
 /* What spcomm_startup was told, the infile's part too. */
 typedef struct numbers {
     int32_t local_nodes;
     int32_t total_nodes;
     int32_t group_id;
+    char
+        source[SPC_API_SOURCE_BYTES]; /* the end of a sentence: which file has given some of them; "": none */
 } numbers_t;
 
 /* ---- the numbers */
@@ -57,6 +60,7 @@ static int read_infile(const char *path, numbers_t *numbers) {
     numbers->local_nodes = numbers->local_nodes != 0 ? numbers->local_nodes : found.local_nodes;
     numbers->total_nodes = numbers->total_nodes != 0 ? numbers->total_nodes : found.total_nodes;
     numbers->group_id = numbers->group_id != 0 ? numbers->group_id : found.group_id;
+    (void)snprintf(numbers->source, sizeof(numbers->source), " (what was 0 in the call comes from %s)", path);
     return SPC_OK;
 }
 
@@ -66,8 +70,8 @@ static int check_total(const numbers_t *numbers) {
         return spc_api_refuse(
             SPC_EINVAL,
             "spcomm_startup(local_nodes=%d, total_nodes=%d): the run cannot have fewer nodes than "
-            "this machine; give total_nodes=%d or 0",
-            local, total, local);
+            "this machine; give total_nodes=%d or 0%s",
+            local, total, local, numbers->source);
     }
     return SPC_OK;
 }
@@ -81,13 +85,14 @@ static int check_against(const numbers_t *numbers, uint32_t size, int32_t group)
             return spc_api_refuse(
                 SPC_EINVAL,
                 "spcomm_startup(%s=%d): this run was started with %u node%s; give %u or 0, or start "
-                "it with spcomm run -n %d",
-                names[i], values[i], size, size == 1 ? "" : "s", size, values[i]);
+                "it with spcomm run -n %d%s",
+                names[i], values[i], size, size == 1 ? "" : "s", size, values[i], numbers->source);
         }
     }
     if (numbers->group_id != 0 && numbers->group_id != group) {
-        return spc_api_refuse(SPC_EINVAL, "spcomm_startup(group_id=%d): this run has group %d; give %d or 0",
-                              numbers->group_id, group, group);
+        return spc_api_refuse(SPC_EINVAL,
+                              "spcomm_startup(group_id=%d): this run has group %d; give %d or 0%s",
+                              numbers->group_id, group, group, numbers->source);
     }
     return SPC_OK;
 }
@@ -98,15 +103,15 @@ static int choose_nodes(const numbers_t *numbers, uint32_t *nodes) {
     local = local != 0 ? local : 1;
     if (local > SPC_NODES_MAX) {
         return spc_api_refuse(SPC_EINVAL,
-                              "spcomm_startup(): %d nodes are asked for, and a run has at most %d", local,
-                              SPC_NODES_MAX);
+                              "spcomm_startup(): %d nodes are asked for, and a run has at most %d%s", local,
+                              SPC_NODES_MAX, numbers->source);
     }
     if (numbers->total_nodes > local) {
         return spc_api_refuse(
             SPC_EINVAL,
             "spcomm_startup(local_nodes=%d, total_nodes=%d): all nodes of a run are on one machine "
-            "so far; give %d or 0, or local_nodes=%d",
-            local, numbers->total_nodes, local, numbers->total_nodes);
+            "so far; give %d or 0, or local_nodes=%d%s",
+            local, numbers->total_nodes, local, numbers->total_nodes, numbers->source);
     }
     *nodes = (uint32_t)local;
     return SPC_OK;
@@ -312,7 +317,7 @@ static int join_once(const numbers_t *numbers, spcomm_t **comm) {
 
 int spcomm_startup(int32_t local_nodes, int32_t total_nodes, int32_t group_id, const char *infile,
                    spcomm_t **comm) {
-    numbers_t numbers = {local_nodes, total_nodes, group_id};
+    numbers_t numbers = {local_nodes, total_nodes, group_id, ""};
     spcomm_t *root = spc_api_root();
     if (comm == NULL) {
         return spc_api_refuse(SPC_EINVAL, "spcomm_startup(comm=NULL): comm is where the communicator goes");

@@ -105,8 +105,9 @@ def test_the_infile_gives_what_is_0(life, alone, tmp_path):
         ("nodes = 2\n", [":1: ", "nodes", "local_nodes"]),
         ("\nlocal_nodes = -2\n", [":2: "]),
         ('server = "box:5000"\n', ["server", "box:5000"]),
-        ("local_nodes = 3\ntotal_nodes = 2\n", ["total_nodes=2"]),
-        ("local_nodes = 3000\n", ["3000", "1024"]),
+        ("local_nodes = 3\ntotal_nodes = 2\n", ["total_nodes=2", "run.toml)"]),
+        ("local_nodes = 3\ntotal_nodes = 4\n", ["total_nodes=4", "run.toml)"]),
+        ("local_nodes = 3000\n", ["3000", "1024", "run.toml)"]),
     ],
 )
 def test_a_wrong_infile(text, words, life, alone, tmp_path):
@@ -137,6 +138,14 @@ def test_numbers_that_contradict_the_launcher(life, launch):
     result = launch("-n", 2, life, "place", 3)
     assert result.code == 40
     assert "spcomm_startup(local_nodes=3): this run was started with 2 nodes; give 2 or 0" in result.err
+
+
+def test_an_infile_that_contradicts_the_launcher(life, launch, tmp_path):
+    infile = tmp_path / "run.toml"
+    infile.write_text("local_nodes = 3\n")
+    result = launch("-n", 2, life, "place", 0, 0, 0, infile)
+    assert result.code == 40
+    assert f"start it with spcomm run -n 3 (what was 0 in the call comes from {infile})" in result.err
 
 
 @pytest.mark.parametrize(
