@@ -422,7 +422,9 @@ def _counted(call: str, arguments: "tuple[Any, ...]", whole: str, broadcast: str
     """The arguments, if there are as many as one of both forms has, and data at their end."""
     if len(arguments) not in (whole.count(",") + 1, broadcast.count(",") + 1):
         forms = f"{call}({whole}), or {call}({broadcast}) to all nodes"
-        found = f"{len(arguments)} arguments were given; nbytes is none of them, data know their length"
+        count = len(arguments)
+        given = f"{count} argument{' was' if count == 1 else 's were'} given"
+        found = f"{given}; nbytes is none of them, data know their length"
         raise TypeError(f"{forms}: {found}")
     if arguments[-1] is None:
         raise TypeError(

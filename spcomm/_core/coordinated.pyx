@@ -26,11 +26,13 @@ from spcomm._core import errors
 
 
 cdef object here(str call):
-    """The call that begins something, and where it is: for the words of a CycleError."""
+    """The call that begins something, and its line in the program: for the words of a CycleError."""
     try:
         frame = _getframe(0)  # the caller's: compiled functions have none
     except ValueError:  # a thread that C has made
         return (call, "", 0)
+    if frame.f_back is not None and frame.f_globals.get("__name__") == "spcomm.speedes":
+        frame = frame.f_back
     return (call, frame.f_code.co_filename, frame.f_lineno)
 
 

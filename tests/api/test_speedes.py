@@ -326,6 +326,18 @@ def test_cycles(comm):
         SpComm_BarrierSync()
 
 
+@pytest.mark.sizes(1, 2)
+def test_a_cycle_error_names_the_line_of_the_program(comm):
+    rank, _ = begin(comm)
+    SpComm_CoordinatedSend(rank, b"")
+    with refused(spcomm.CycleError, "since coordinated_send() at test_speedes.py:"):
+        SpComm_BarrierSync()
+    assert SpComm_CoordinatedReceive() == b""
+    with refused(spcomm.CycleError, "since coordinated_recv() at test_speedes.py:"):
+        SpComm_CoordinatedSend(rank, b"")
+    assert SpComm_CoordinatedReceive() is None
+
+
 # ---- wrong arguments
 
 
@@ -358,7 +370,7 @@ def test_what_else_is_wrong(comm):
         SpComm_Receive(spcomm.ANY)
     with refused(TypeError, "SpComm_Send(dest, type, data)", "SpComm_Send(type, data)", "4", "nbytes"):
         SpComm_Send(0, 1, 3, b"abc")
-    with refused(TypeError, "1 arguments"):
+    with refused(TypeError, "1 argument was given"):
         SpComm_Send(b"abc")
     with refused(TypeError, "SpComm_CoordinatedSend(dest, data)", "3"):
         SpComm_CoordinatedSend(0, 3, b"abc")
