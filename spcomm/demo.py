@@ -3,6 +3,7 @@
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -60,21 +61,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
             flush=True,
         )
         return next(iter(failures.values()))
-    print(f"all {len(chosen)} checked. Next: spcomm run -n 4 {shorter(folder / '01_hello.py')}")
+    print(f"all {len(chosen)} checked. Next: {command()} run -n 4 {shorter(folder / '01_hello.py')}")
     return 0
 
 
 def run(title: str, path: Path, nodes: int, words: Sequence[str]) -> int:
     """Run one example and say what is run, so that it can be typed again."""
-    command = ["run", "-n", str(nodes), "--no-label", str(path), *words]
-    print(
-        f"\n── {title}\n   spcomm run -n {nodes} {' '.join([shorter(path), *map(shorter, words)])}\n",
-        flush=True,
-    )
+    options = ["run", "-n", str(nodes), "--no-label", str(path), *words]
+    shown = " ".join([command(), "run", "-n", str(nodes), shorter(path), *map(shorter, words)])
+    print(f"\n── {title}\n   {shown}\n", flush=True)
     begin = perf_counter()
-    code = subprocess.run([sys.executable, "-m", "spcomm", *command]).returncode
+    code = subprocess.run([sys.executable, "-m", "spcomm", *options]).returncode
     print(f"({perf_counter() - begin:.2f} s from start to finish)", flush=True)
     return code if code >= 0 else 128 - code
+
+
+def command() -> str:
+    """What to type for this installation's ``spcomm`` here: its path, unless the shell finds it by its name."""
+    script = Path(sys.executable).with_name("spcomm")
+    if shutil.which("spcomm") == str(script):
+        return "spcomm"
+    return shorter(script) if script.is_file() else f"{shorter(sys.executable)} -m spcomm"
 
 
 def shorter(path: str | Path) -> str:

@@ -26,6 +26,19 @@ def test_all_three(monkeypatch, tmp_path, capfd):
     assert struct.unpack(">II", picture[16:24]) == (482, 322)
 
 
+def test_the_command_it_shows_can_be_typed(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "bin" / "python"))
+    assert demo.command() == "bin/python -m spcomm"
+    script = tmp_path / "bin" / "spcomm"
+    script.parent.mkdir()
+    script.touch(0o755)
+    assert demo.command() == "bin/spcomm"
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin")
+    assert demo.command() == "spcomm"
+
+
 def test_files_to_count(monkeypatch, tmp_path, capfd):
     (tmp_path / "some words.txt").write_text("one two two\nthree three three\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
