@@ -109,9 +109,7 @@ static int take_locked(spc_comm_t *comm, spc_message_t *message) {
     if (spc_comm_name_source(comm, status, message) == SPC_OK) {
         spc_coordinated_note_handed(comm->cycle.account, message->source);
     }
-    if (!spc_outbox_is_empty(node->outbox)) {
-        spc_outbox_flush(node->outbox);
-    }
+    spc_outbox_flush(node->outbox);
     return status;
 }
 

@@ -22,9 +22,7 @@ int spc_comm_prepare_send(const spc_comm_t *comm, spc_send_call_t *call, uint16_
 
 /* With the lock. A coordinated message is counted and sent in one hold of it. */
 static int send_locked(spc_node_t *node, spc_send_call_t *call) {
-    if (!spc_outbox_is_empty(node->outbox)) {
-        spc_outbox_flush(node->outbox);
-    }
+    spc_outbox_flush(node->outbox);
     int status = call->counted_by == NULL ? SPC_OK : spc_comm_coordinated_note_send(call);
     if (status != SPC_OK) {
         return status;
@@ -39,9 +37,7 @@ static int send_locked(spc_node_t *node, spc_send_call_t *call) {
 
 /* As send_locked, of a block; nobody gets it if it is not to be sent. */
 static int send_block_locked(spc_node_t *node, spc_send_call_t *call, spc_block_shared_t *block) {
-    if (!spc_outbox_is_empty(node->outbox)) {
-        spc_outbox_flush(node->outbox);
-    }
+    spc_outbox_flush(node->outbox);
     int refused = call->counted_by == NULL ? SPC_OK : spc_comm_coordinated_note_send(call);
     uint32_t count = refused == SPC_OK ? call->destination_count : 0;
     int status = spc_outbox_send_block(node->outbox, call->destinations, count, call->context, call->tag,
@@ -172,9 +168,7 @@ typedef struct recv_call {
 
 static int take_locked(spc_node_t *node, const recv_call_t *call) {
     int status = spc_inbox_take(node->inbox, &call->match, call->message);
-    if (!spc_outbox_is_empty(node->outbox)) {
-        spc_outbox_flush(node->outbox);
-    }
+    spc_outbox_flush(node->outbox);
     return status;
 }
 
@@ -329,9 +323,7 @@ static bool test_probe(spc_node_wait_t *wait) {
     probe_call_t *call = wait->argument;
     pthread_mutex_lock(&node->lock);
     wait->status = spc_inbox_peek(node->inbox, &call->match, &call->source, &call->tag, &call->length_bytes);
-    if (!spc_outbox_is_empty(node->outbox)) {
-        spc_outbox_flush(node->outbox);
-    }
+    spc_outbox_flush(node->outbox);
     spc_node_unlock(node);
     return wait->status != SPC_EAGAIN;
 }

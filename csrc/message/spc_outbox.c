@@ -18,7 +18,7 @@ struct spc_outbox {
     uint32_t features;
     uint32_t nodes;
     uint64_t limit_bytes;
-    uint64_t sends; /* running number */
+    uint64_t sends; /* running number of those that may fail */
     spc_queue_total_t total;
     spc_ring_t *ring;
     spc_arena_t *arena; /* NULL if this run has none */
@@ -68,9 +68,9 @@ static void publish(spc_outbox_t *outbox, uint32_t rank) {
     spc_event_notify(&outbox->options.events[rank], outbox->features);
 }
 
-/* The caller has seen that there is room. */
-static void announce_inline(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope,
-                            const spc_payload_t *payload) {
+/* The caller has seen that there is room. Inline, because every small message comes by here. */
+static inline void announce_inline(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope,
+                                   const spc_payload_t *payload) {
     spc_slot_shared_t *slot = spc_mailbox_next(&outbox->destination[rank].writer);
     spc_slot_write_envelope(slot, envelope);
     if (payload->meta_bytes == 0 && payload->data_bytes == 8) { /* a number: mostly */
@@ -248,6 +248,7 @@ static bool is_blocked(spc_outbox_t *outbox, const int32_t *destinations, uint32
 /* Several destinations, or one without an open row: those with nothing unwritten before it share the ring. */
 static int send_widely(spc_outbox_t *outbox, const int32_t *destinations, uint32_t count,
                        const spc_envelope_t *envelope, const spc_payload_t *payload) {
+    outbox->sends++;
     bool small = envelope->length_bytes <= SPC_INLINE_BYTES;
     bool limited = count == 1; /* a multicast that has begun goes beyond the limit, by one message */
     if (!limited && is_over_limit(outbox, envelope->length_bytes)
@@ -284,11 +285,10 @@ int spc_outbox_send(spc_outbox_t *outbox, const int32_t *destinations, uint32_t 
         .flags = SPC_SLOT_INLINE,
         .length_bytes = payload->meta_bytes + payload->data_bytes,
     };
-    outbox->sends++;
     if (destination_count == 1 && envelope.length_bytes <= SPC_INLINE_BYTES
         && is_open(outbox, (uint32_t)destinations[0])) {
         announce_inline(outbox, (uint32_t)destinations[0], &envelope, payload);
-        return note_taken(outbox, (uint32_t)destinations[0], SPC_OK);
+        return SPC_OK;
     }
     return send_widely(outbox, destinations, destination_count, &envelope, payload);
 }
@@ -392,7 +392,8 @@ static void drop_queue(spc_outbox_t *outbox, uint32_t rank) {
     }
 }
 
-bool spc_outbox_flush(spc_outbox_t *outbox) {
+/* Not inlined: its registers are not worth saving where nothing waits. */
+static __attribute__((noinline)) bool flush_waiting(spc_outbox_t *outbox) {
     bool moved = false;
     for (uint32_t rank = 0; rank < outbox->nodes && outbox->total.waiting != 0; rank++) {
         const spc_outbox_queue_t *queue = &outbox->destination[rank].queue;
@@ -413,6 +414,11 @@ bool spc_outbox_flush(spc_outbox_t *outbox) {
         }
     }
     return moved;
+}
+
+/* Every send and receive comes by here, mostly for nothing. */
+bool spc_outbox_flush(spc_outbox_t *outbox) {
+    return __builtin_expect(outbox->total.waiting != 0, 0) && flush_waiting(outbox);
 }
 
 bool spc_outbox_is_empty(const spc_outbox_t *outbox) {

@@ -56,8 +56,8 @@ int spc_outbox_send_block(spc_outbox_t *outbox, const int32_t *destinations, uin
                           uint16_t context, int32_t tag, const spc_payload_t *payload,
                           spc_block_shared_t *block);
 
-/* Did the last send (or send_block) take its message for this destination? After SPC_ENOMEM a multicast may have
- * reached some of its destinations. */
+/* After a send (or send_block) that failed: did it take the message for this destination all the same? With SPC_ENOMEM
+ * a multicast may have reached some of its destinations. */
 bool spc_outbox_took(const spc_outbox_t *outbox, uint32_t destination);
 
 /* Announces what has waited and now has room. True if anything moved. */
