@@ -162,7 +162,7 @@ int spc_comm_send(spc_comm_t *comm, const int32_t *destinations, uint32_t destin
 /* ---- receiving ---- */
 
 typedef struct recv_call {
-    spc_match_t match;
+    spc_match_t match; /* first: see doomed_by_source */
     spc_message_t *message;
 } recv_call_t;
 
@@ -206,8 +206,10 @@ static int doomed_from_anybody(spc_comm_t *comm) {
     return waits_for_itself(comm->node) ? SPC_EAGAIN : spc_comm_blame(comm, last);
 }
 
-/* `match` has the source as a rank of the segment. */
-static int doomed_by_source(spc_comm_t *comm, const spc_match_t *match) {
+/* The argument of a receive and of a probe begins with its match, where the source is a rank of the segment. */
+static int doomed_by_source(spc_node_wait_t *wait) {
+    spc_comm_t *comm = wait->owner;
+    const spc_match_t *match = wait->argument;
     int status = spc_comm_check_usable(comm); /* another thread may have closed it */
     if (status != SPC_OK) {
         return status;
@@ -219,14 +221,8 @@ static int doomed_by_source(spc_comm_t *comm, const spc_match_t *match) {
     return spc_comm_has_left(comm, source) ? spc_comm_blame(comm, source) : SPC_OK;
 }
 
-static int doomed_recv(spc_node_wait_t *wait) {
-    const recv_call_t *call = wait->argument;
-    return doomed_by_source(wait->owner, &call->match);
-}
-
-static void describe_recv(const spc_node_wait_t *wait, spc_board_entry_t *entry, spc_board_pair_t *pairs) {
-    const recv_call_t *call = wait->argument;
-    spc_comm_describe_match(wait->owner, &call->match, entry, pairs);
+static void describe_by_source(const spc_node_wait_t *wait, spc_board_entry_t *entry, spc_board_pair_t *pairs) {
+    spc_comm_describe_match(wait->owner, wait->argument, entry, pairs);
 }
 
 /* Checks the call, and says what to look for in the inbox. */
@@ -287,8 +283,8 @@ int spc_comm_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t ta
     }
     spc_node_wait_t wait = {.node = comm->node,
                             .test = test_recv,
-                            .doomed = doomed_recv,
-                            .describe = describe_recv,
+                            .doomed = doomed_by_source,
+                            .describe = describe_by_source,
                             .owner = comm,
                             .argument = &call};
     if (!test_recv(&wait)) {
@@ -312,7 +308,7 @@ int spc_comm_take(spc_comm_t *comm, uint16_t context, int32_t source, int32_t ta
 /* ---- looking ---- */
 
 typedef struct probe_call {
-    spc_match_t match;
+    spc_match_t match; /* first: see doomed_by_source */
     int32_t source;
     int32_t tag;
     uint64_t length_bytes;
@@ -328,16 +324,6 @@ static bool test_probe(spc_node_wait_t *wait) {
     return wait->status != SPC_EAGAIN;
 }
 
-static int doomed_probe(spc_node_wait_t *wait) {
-    const probe_call_t *call = wait->argument;
-    return doomed_by_source(wait->owner, &call->match);
-}
-
-static void describe_probe(const spc_node_wait_t *wait, spc_board_entry_t *entry, spc_board_pair_t *pairs) {
-    const probe_call_t *call = wait->argument;
-    spc_comm_describe_match(wait->owner, &call->match, entry, pairs);
-}
-
 int spc_comm_probe(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, uint64_t deadline_ns,
                    int32_t *found_source, int32_t *found_tag, uint64_t *length_bytes) {
     probe_call_t call = {.source = 0};
@@ -347,8 +333,8 @@ int spc_comm_probe(spc_comm_t *comm, uint16_t context, int32_t source, int32_t t
     }
     spc_node_wait_t wait = {.node = comm->node,
                             .test = test_probe,
-                            .doomed = doomed_probe,
-                            .describe = describe_probe,
+                            .doomed = doomed_by_source,
+                            .describe = describe_by_source,
                             .owner = comm,
                             .argument = &call};
     if (!test_probe(&wait)) {

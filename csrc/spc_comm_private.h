@@ -25,19 +25,16 @@
  * block of the arena of its first member, which all members hold until they destroy the communicator. */
 typedef struct spc_comm_area {
     void *reduce;
-    unsigned char
-        *scratch; /* of rank 0; the others follow in steps of 2 * scratch_bytes, rounded as in the segment */
-    uint64_t scratch_stride;
+    unsigned char *scratch; /* of rank 0; the others follow, a stride apart */
+    uint64_t scratch_stride; /* 2 * scratch_bytes, in the segment rounded up */
     uint64_t scratch_bytes;
     void *coordinated;
-    _Atomic uint8_t
-        *left; /* by rank: has closed this communicator. NULL for the whole run: see spc_status there */
+    _Atomic uint8_t *left; /* by rank: has closed this communicator; NULL for the run's: spc_status tells */
 } spc_comm_area_t;
 
 /* The collective that a node is inside of, or left by a timeout. */
 typedef struct spc_pending {
-    _Atomic bool
-        entered; /* relaxed: a coordinated send asks, from any thread, and may as well have asked earlier */
+    _Atomic bool entered; /* relaxed: a send of another thread asks, and may as well have asked earlier */
     uint64_t phase;
     spc_signature_t signature;
 } spc_pending_t;
@@ -45,8 +42,7 @@ typedef struct spc_pending {
 /* A split under way. Kept when an interruption leaves it. */
 typedef struct spc_splitting {
     uint32_t reserved; /* a number that no other communicator of this node has; 0: no split is under way */
-    uint32_t
-        number; /* of the communicator to be, once all have reserved the same; its members are known then */
+    uint32_t number; /* once all have reserved the same, and the members are known; else 0 */
     uint32_t size; /* 0: this node belongs to none */
     uint32_t rank;
     uint32_t *members; /* ranks in the parent, by rank in the communicator to be */
@@ -134,8 +130,7 @@ typedef struct spc_send_call {
     uint16_t context;
     int32_t tag;
     const spc_payload_t *payload;
-    spc_comm_t
-        *counted_by; /* the communicator whose cycle counts the message, and gives it its tag; or NULL */
+    spc_comm_t *counted_by; /* NULL, or whose cycle counts the message and gives it its tag */
 } spc_send_call_t;
 
 /* Of a message of this kind. Destinations are checked, and so is whether the communicator may be used. */

@@ -38,12 +38,6 @@ static int by_key_then_rank(const void *left, const void *right) {
 
 /* ---- agreeing on a number ---- */
 
-static void reserve_next(spc_comm_t *comm) {
-    pthread_mutex_lock(&comm->node->lock);
-    comm->splitting.reserved = comm->node->next_communicator++;
-    pthread_mutex_unlock(&comm->node->lock);
-}
-
 /* This number, or if it is taken already, the next that is free. */
 static void reserve(spc_comm_t *comm, uint32_t number) {
     pthread_mutex_lock(&comm->node->lock);
@@ -111,7 +105,7 @@ static int agree(spc_comm_t *comm, int64_t color, int64_t key, uint64_t deadline
     spc_splitting_t *splitting = &comm->splitting;
     bool unanimous = false;
     if (splitting->reserved == 0) {
-        reserve_next(comm);
+        reserve(comm, 0);
     }
     while (!unanimous) {
         int status = exchange(comm, color, key, deadline_ns);
@@ -132,17 +126,15 @@ static int agree(spc_comm_t *comm, int64_t color, int64_t key, uint64_t deadline
 
 /* ---- the memory ---- */
 
-/* Ranks of the parent as ranks of the segment. */
-static void name_members(const spc_comm_t *comm, const spc_splitting_t *splitting, int32_t members[]) {
+/* Straight through the outbox, which knows ranks of the segment: a send would copy the zeros. */
+static int send_block(spc_comm_t *comm, const spc_payload_t *payload) {
+    spc_node_t *node = comm->node;
+    const spc_splitting_t *splitting = &comm->splitting;
+    int32_t members[SPC_NODES_MAX];
+    spc_block_shared_t *block;
     for (uint32_t i = 0; i < splitting->size; i++) {
         members[i] = (int32_t)spc_comm_member(comm, splitting->members[i]);
     }
-}
-
-static int send_block(spc_comm_t *comm, const int32_t members[], spc_payload_t *payload) {
-    spc_node_t *node = comm->node;
-    const spc_splitting_t *splitting = &comm->splitting;
-    spc_block_shared_t *block;
     pthread_mutex_lock(&node->lock);
     int status = spc_outbox_take_block(node->outbox, payload->data_bytes, &block);
     pthread_mutex_unlock(&node->lock);
@@ -164,8 +156,7 @@ static int announce_memory(spc_comm_t *comm, uint64_t deadline_ns) {
     int32_t members[SPC_NODES_MAX];
     spc_payload_t payload = {.format = SPC_FORMAT_RAW,
                              .data_bytes = spc_comm_area_bytes(comm->config, splitting->size)};
-    name_members(comm, splitting, members);
-    if (send_block(comm, members, &payload) == SPC_OK) {
+    if (send_block(comm, &payload) == SPC_OK) {
         return SPC_OK;
     }
     for (uint32_t i = 0; i < splitting->size; i++) {
@@ -199,8 +190,8 @@ static int receive_memory(spc_comm_t *comm, uint64_t deadline_ns, spc_message_t 
 static int make_tables(spc_comm_t *part, const spc_comm_t *parent) {
     const spc_splitting_t *splitting = &parent->splitting;
     part->members = malloc(part->size * sizeof(*part->members));
-    part->rank_of =
-        malloc((part->node->size + 1) * sizeof(*part->rank_of)); /* the agent announces for nodes */
+    /* One more: the agent announces for nodes. */
+    part->rank_of = malloc((part->node->size + 1) * sizeof(*part->rank_of));
     if (part->members == NULL || part->rank_of == NULL) {
         return SPC_ENOMEM;
     }

@@ -20,7 +20,7 @@ int spcomm_barrier(spcomm_t *comm, int64_t timeout_ns) {
         return status;
     }
     status =
-        spc_comm_collective(comm->core, &signature, NULL, NULL, 0, NULL, spc_api_deadline_ns(timeout_ns));
+        spc_comm_collective(comm->core, &signature, NULL, NULL, 0, NULL, spc_clock_deadline_ns(timeout_ns));
     return fail_waiting(comm, status, "spcomm_barrier()");
 }
 
@@ -68,7 +68,7 @@ int spcomm_fuzzy_wait(spcomm_t *comm, spcomm_fuzzy_t *fuzzy, int64_t timeout_ns)
     if (fuzzy == NULL) {
         return refuse_null_fuzzy(call);
     }
-    status = spc_comm_fuzzy_wait(comm->core, fuzzy->phase, spc_api_deadline_ns(timeout_ns));
+    status = spc_comm_fuzzy_wait(comm->core, fuzzy->phase, spc_clock_deadline_ns(timeout_ns));
     return fail_waiting(comm, status, call);
 }
 
@@ -162,7 +162,7 @@ static int reduce(spcomm_t *comm, const char *name, spc_operator_t operator, uin
         return spc_api_refuse(SPC_EINVAL, "%s: %s is NULL", name, value == NULL ? "values" : "result");
     }
     status = spc_comm_collective(comm->core, &signature, fields, value, signature.length_bytes, combined,
-                                 spc_api_deadline_ns(timeout_ns));
+                                 spc_clock_deadline_ns(timeout_ns));
     if (status != SPC_OK) {
         return fail_waiting(comm, status, name);
     }

@@ -14,7 +14,7 @@ static int transmit(spcomm_t *comm, const char *call, const spc_api_targets_t *t
     status = spc_comm_coordinated_try_send(comm->core, targets->ranks, targets->count, &encoded.payload);
     if (status == SPC_EAGAIN) {
         status = spc_comm_coordinated_send(comm->core, targets->ranks, targets->count, &encoded.payload,
-                                           spc_api_deadline_ns(timeout_ns));
+                                           spc_clock_deadline_ns(timeout_ns));
     }
     if (status == SPC_ECYCLE) {
         return spc_api_refuse(
@@ -68,7 +68,7 @@ static int receive(spcomm_t *comm, const char *call, int64_t timeout_ns, bool an
         return spc_api_refuse(SPC_EINVAL, "%s: %s is NULL; it is what the call fills in", call,
                               message == NULL ? "message" : "over");
     }
-    status = spc_comm_coordinated_recv(comm->core, spc_api_deadline_ns(timeout_ns), &found, &is_over);
+    status = spc_comm_coordinated_recv(comm->core, spc_clock_deadline_ns(timeout_ns), &found, &is_over);
     if (status == SPC_ETIMEDOUT) {
         return spc_api_refuse(
             status,

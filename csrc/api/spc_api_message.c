@@ -55,7 +55,7 @@ static int transmit(spcomm_t *comm, const char *call, const spc_api_targets_t *t
                                &encoded.payload);
     if (status == SPC_EAGAIN) {
         status = spc_comm_send(comm->core, targets->ranks, targets->count, SPC_CONTEXT_USER, tag,
-                               &encoded.payload, spc_api_deadline_ns(timeout_ns));
+                               &encoded.payload, spc_clock_deadline_ns(timeout_ns));
     }
     if (status == SPC_ETIMEDOUT) {
         return spc_api_refuse(
@@ -178,7 +178,7 @@ static int receive(spcomm_t *comm, query_t *query, int64_t timeout_ns, bool any,
         return status;
     }
     status = spc_comm_recv(comm->core, SPC_CONTEXT_USER, query->core_source, query->core_tag,
-                           spc_api_deadline_ns(timeout_ns), &found);
+                           spc_clock_deadline_ns(timeout_ns), &found);
     return conclude(comm, query, status, &found, any, message);
 }
 
@@ -225,7 +225,7 @@ int spcomm_probe(spcomm_t *comm, int32_t source, int32_t tag, int64_t timeout_ns
         return status;
     }
     status = spc_comm_probe(comm->core, SPC_CONTEXT_USER, query.core_source, query.core_tag,
-                            spc_api_deadline_ns(timeout_ns), &from, &with, &length);
+                            spc_clock_deadline_ns(timeout_ns), &from, &with, &length);
     if (status != SPC_OK) {
         return conclude(comm, &query, status, NULL, false, NULL);
     }

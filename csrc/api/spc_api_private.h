@@ -45,10 +45,11 @@ struct spcomm {
 #define SPC_API_SENTENCE_BYTES 1024
 
 spcomm_t *spc_api_root(void);
-void spc_api_keep(spcomm_t *comm); /* the first one is the root */
-void spc_api_starting(bool begin); /* two threads may call spcomm_startup at once */
+void spc_api_keep(spcomm_t *comm);  /* the first one is the root */
+void spc_api_lock_startup(void);    /* two threads may call spcomm_startup at once */
+void spc_api_unlock_startup(void);
 char *spc_api_sentence(int status); /* of this thread, SPC_API_SENTENCE_BYTES; it is about to say this */
-bool spc_api_loss_was_last(void);  /* this thread's last failure was that another node has ended */
+bool spc_api_loss_was_last(void);   /* this thread's last failure was that another node has ended */
 
 /* ---- errors: set the sentence and return `status` ---- */
 
@@ -60,10 +61,6 @@ int spc_api_refuse(int status, const char *sentence, ...) __attribute__((format(
 
 /* SPC_OK if calls on `comm` may be made, else the status, with its sentence. */
 int spc_api_check(spcomm_t *comm, const char *call);
-
-static inline uint64_t spc_api_deadline_ns(int64_t timeout_ns) {
-    return spc_clock_deadline_ns(timeout_ns);
-}
 
 /* ---- membership ---- */
 

@@ -8,7 +8,7 @@
 #include "api/spc_api_private.h"
 
 static _Atomic(spcomm_t *) all;
-static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t startup = PTHREAD_MUTEX_INITIALIZER;
 static _Thread_local int last_status;
 static _Thread_local char sentence[SPC_API_SENTENCE_BYTES];
 
@@ -26,12 +26,12 @@ void spc_api_keep(spcomm_t *comm) {
     }
 }
 
-void spc_api_starting(bool begin) {
-    if (begin) {
-        pthread_mutex_lock(&starting);
-    } else {
-        pthread_mutex_unlock(&starting);
-    }
+void spc_api_lock_startup(void) {
+    pthread_mutex_lock(&startup);
+}
+
+void spc_api_unlock_startup(void) {
+    pthread_mutex_unlock(&startup);
 }
 
 char *spc_api_sentence(int status) {

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/spc_failures.h"
 #include "agent/spc_infile.h"
 #include "api/spc_api_private.h"
 
@@ -169,12 +170,12 @@ static int fork_nodes(uint32_t nodes, int descriptor, spc_fork_t **fork, uint32_
 /* ---- the end of the process */
 
 /* Somebody else's end is why this node fails: its exit code is not the first failure of the run. The frame is that of
- * spc_fork.h: rank, 'L', length, text. */
+ * spc_fork.h: rank, kind, length, text. */
 static void report_loss(const spcomm_t *comm) {
     static const char text[] = "spcomm";
-    unsigned char frame[7 + sizeof(text) - 1] = {
-        comm->rank & 0xff, comm->rank >> 8 & 0xff, 0, 0, 'L', sizeof(text) - 1, 0};
-    memcpy(frame + 7, text, sizeof(text) - 1);
+    unsigned char frame[SPC_REPORT_HEADER + sizeof(text) - 1] = {
+        comm->rank & 0xff, comm->rank >> 8 & 0xff, 0, 0, SPC_REPORT_LOST, sizeof(text) - 1, 0};
+    memcpy(frame + SPC_REPORT_HEADER, text, sizeof(text) - 1);
     if (write(comm->report, frame, sizeof(frame)) < 0) {
         return; /* nobody listens any more */
     }
@@ -329,9 +330,9 @@ int spcomm_startup(int32_t local_nodes, int32_t total_nodes, int32_t group_id, c
     }
     status = status == SPC_OK ? check_total(&numbers) : status;
     if (status == SPC_OK) {
-        spc_api_starting(true);
+        spc_api_lock_startup();
         status = join_once(&numbers, comm);
-        spc_api_starting(false);
+        spc_api_unlock_startup();
     }
     return status;
 }
@@ -343,7 +344,7 @@ int spcomm_shutdown(spcomm_t *comm, int64_t timeout_ns) {
     if (status != SPC_OK) {
         return status;
     }
-    status = spc_comm_close(comm->core, spc_api_deadline_ns(timeout_ns));
+    status = spc_comm_close(comm->core, spc_clock_deadline_ns(timeout_ns));
     if (status == SPC_ETIMEDOUT) {
         (void)spc_api_refuse(
             status,
@@ -370,7 +371,7 @@ int spcomm_split(spcomm_t *comm, int64_t color, int64_t key, int64_t timeout_ns,
     if (part == NULL) {
         return spc_api_refuse(SPC_EINVAL, "spcomm_split(part=NULL): part is where the new communicator goes");
     }
-    status = spc_comm_split(comm->core, color, key, spc_api_deadline_ns(timeout_ns), &core);
+    status = spc_comm_split(comm->core, color, key, spc_clock_deadline_ns(timeout_ns), &core);
     if (status == SPC_OK && core != NULL) {
         status = make_comm(core, comm->root, &made);
     }

@@ -37,7 +37,7 @@ typedef struct spc_node {
     spc_owner_mark_t owner;
     _Atomic bool closed;         /* release by close, acquire by calls: they see its end as complete */
     _Atomic uint32_t references; /* communicators that are not destroyed */
-    _Atomic uint32_t polls; /* of the poll_ calls: as many as have been worth it lately; relaxed: a hint */
+    _Atomic uint32_t polls;      /* of the poll_ calls: as many as have been worth it; relaxed: a hint */
     int (*check)(void *argument);
     int32_t (*locate)(void *argument, spc_board_entry_t *entry);
     void *check_argument;
@@ -50,8 +50,7 @@ typedef struct spc_node {
     pthread_mutex_t lock;
     spc_inbox_t *inbox;
     spc_outbox_t *outbox;
-    uint32_t
-        next_communicator; /* no communicator of this node has this number or a higher one; with the lock */
+    uint32_t next_communicator; /* a number that no communicator of this node has, nor any higher one */
 
     /* Waiting together: spc_node_wait.c. */
     _Atomic uintptr_t leader;   /* the thread that waits on the node's event and drains for all, or 0 */
@@ -106,9 +105,9 @@ typedef struct spc_node_wait {
     void *argument; /* the call */
     int status;     /* what test found */
     uint32_t epoch; /* ends that have been considered */
-    int ended; /* SPC_OK, or why it cannot be satisfied any more */
-    bool done; /* test has said so: it is not asked again, for it may have taken a message */
-    bool leads; /* this thread drains for the others */
+    int ended;      /* SPC_OK, or why it cannot be satisfied any more */
+    bool done;      /* test has said so: it is not asked again, for it may have taken a message */
+    bool leads;     /* this thread drains for the others */
     uint64_t deadline_ns;
     uint32_t slices; /* of sleep, so far */
     bool is_located;

@@ -122,8 +122,7 @@ typedef struct spc_reduce_options {
     uint32_t nodes; /* 65535 at most */
     uint32_t fanin; /* a power of two, or any number ≥ nodes: flat */
     spc_event_shared_t *events; /* of all nodes of the segment */
-    const uint32_t
-        *members; /* whose event belongs to which rank; NULL: the rank's own. Outlives the reducer */
+    const uint32_t *members; /* whose event belongs to which rank; NULL: the rank's own. Outlives it */
     uint32_t features;
 } spc_reduce_options_t;
 

@@ -19,12 +19,12 @@ static void all_over(party_t *party) {
 
 /* ---- queues at their limits */
 
-/* A send that finds no room within its time was not sent, and is not waited for. */
-static uint64_t send_until_refused(spc_comm_t *comm) {
-    const int32_t to = 1;
+/* To node 1, or to 1 and 2. */
+static uint64_t send_until_refused(spc_comm_t *comm, uint32_t count) {
+    const int32_t to[] = {1, 2};
     uint64_t sent = 0;
     for (int refused = 0; refused < 3;) {
-        int status = coordinated_until(comm, &to, 1, sent, 600, AT_ONCE);
+        int status = coordinated_until(comm, to, count, sent, 600, AT_ONCE);
         CHECK(status == SPC_OK || status == SPC_ETIMEDOUT);
         sent += status == SPC_OK;
         refused += status != SPC_OK;
@@ -33,27 +33,30 @@ static uint64_t send_until_refused(spc_comm_t *comm) {
     return sent;
 }
 
+/* A send that finds no room within its time was not sent, and is not waited for. */
 static void what_was_not_sent_is_not_waited_for(void) {
-    party_t party = party_open(2, (spc_config_t){.slots = 1, .ring_bytes = 1024, .queue_limit_bytes = 4096});
+    party_t party = party_open(3, (spc_config_t){.slots = 1, .ring_bytes = 1024, .queue_limit_bytes = 4096});
     for (int cycle = 0; cycle < 10; cycle++) {
         spc_message_t message;
-        uint64_t sent = send_until_refused(party.comm[0]), received = 0;
-        bool over[2] = {false, false};
-        while (!over[0] || !over[1]) {
+        uint32_t receivers = 1 + cycle % 2;
+        uint64_t sent = send_until_refused(party.comm[0], receivers), received[3] = {0};
+        bool over[3] = {false, false, false};
+        while (!over[0] || !over[1] || !over[2]) {
             uint64_t waiting;
             CHECK_OK(spc_comm_poll(party.comm[0], SPC_CONTEXT_USER, &waiting)); /* sends on */
-            for (int rank = 0; rank < 2; rank++) {
+            for (int rank = 0; rank < 3; rank++) {
                 int status = over[rank] ? SPC_EAGAIN
                                         : spc_comm_coordinated_poll(party.comm[rank], &message, &over[rank]);
                 CHECK(status == SPC_OK || status == SPC_EAGAIN);
                 if (status == SPC_OK && !over[rank]) {
-                    CHECK_EQ(rank, 1);
-                    message_check(&message, 0, message.tag, received++, 600);
-                    spc_message_release(party.comm[1], &message);
+                    message_check(&message, 0, message.tag, received[rank]++, 600);
+                    spc_message_release(party.comm[rank], &message);
                 }
             }
         }
-        CHECK_EQ_U(received, sent);
+        CHECK_EQ_U(received[0], 0);
+        CHECK_EQ_U(received[1], sent);
+        CHECK_EQ_U(received[2], receivers == 2 ? sent : 0);
     }
     party_close(&party);
 }
@@ -129,8 +132,8 @@ static void half_a_multicast_body(int rank, int size, void *argument) {
 }
 
 static void half_a_multicast_counts_where_it_came(void) {
-    if (!CHECK_SANITIZED
-        && access("/proc/self/statm", R_OK) == 0) { /* sanitizers have a malloc of their own */
+    /* Sanitizers have a malloc of their own. */
+    if (!CHECK_SANITIZED && access("/proc/self/statm", R_OK) == 0) {
         CHECK_EQ(check_wait(check_fork(0, 1, half_a_multicast_body, NULL)), 0);
     }
 }
