@@ -69,7 +69,6 @@ class Starter:
             "device": group.segment.device,
             "inode": group.segment.inode,
             "group": group.number,
-            "options": {},
         }
         self._send(("run", about), (group.segment.fd, report, where))
 

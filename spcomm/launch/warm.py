@@ -178,7 +178,7 @@ class Server:
         """In the forked process."""
         run, shared = self._run, self._shared
         self._wire.detach()
-        place = (
+        member = Membership(
             shared["segment"],
             rank,
             run["size"],
@@ -187,7 +187,7 @@ class Server:
             self._launcher,
             run["group"],
         )
-        node = child.Node(self._program, Membership(*place, run["options"]), shared)
+        node = child.Node(self._program, member, shared)
         node.settle(parent, mask, streams[at : at + 3], [*self._close, *streams])
         return node
 
