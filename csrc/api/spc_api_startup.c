@@ -228,10 +228,12 @@ static void watch_exit(spcomm_t *comm) {
 
 /* ---- joining */
 
-/* Around a core; SPC_ENOMEM. */
+/* Around a core, which is left if this fails, so that nobody waits for it: SPC_ENOMEM. */
 static int make_comm(spc_comm_t *core, spcomm_t *root, spcomm_t **comm) {
     spcomm_t *made = calloc(1, sizeof(*made));
     if (made == NULL) {
+        (void)spc_comm_close(core, 0);
+        spc_comm_destroy(core);
         return SPC_ENOMEM;
     }
     made->core = core;
