@@ -62,7 +62,7 @@ cdef class Comm(Coordinated):
         self.group = group_id
 
     def __repr__(self):
-        whole = "" if self.parent is None else f" (node {self.members[self.rank_number]} of the run)"
+        whole = "" if self.parent is None else f" (node {spc_comm_rank_in_run(self.core, self.rank_number)} of the run)"
         return f"<Comm: node {self.rank_number} of {self.node_count}{whole}>"
 
     def __enter__(self):
@@ -93,7 +93,7 @@ cdef class Comm(Coordinated):
     @property
     def local_rank(self):
         """This node's number within its box, an int from 0 (SpeedesComm 3.3, local node id)."""
-        return self.members[self.rank_number]
+        return spc_comm_rank_in_run(self.core, self.rank_number)
 
     @property
     def box(self):

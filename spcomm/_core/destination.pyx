@@ -192,7 +192,7 @@ cdef int checked(str method, object rank) except -1:
     """A rank that a set may have."""
     cdef object number = as_int(rank)
     if number is None:
-        raise value_errors.bad_member_type(method, rank)
+        raise value_errors.bad_member_type(method, rank, SPCOMM_DESTINATION_RANKS)
     if not 0 <= number < SPCOMM_DESTINATION_RANKS:
         raise value_errors.bad_member(method, rank, SPCOMM_DESTINATION_RANKS)
     return number

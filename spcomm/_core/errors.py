@@ -377,11 +377,6 @@ def bad_seed(value: object, error: Exception) -> Exception:
     )
 
 
-def needs_launcher(argument: str, value: int) -> ConfigError:
-    start = f"start it with `spcomm run -n {shown(value)} {_program()}`, and call startup() without numbers"
-    return ConfigError(f"startup({argument}={shown(value)}): this run has 1 node; {start}")
-
-
 def closed_segment(fd: int, rank: int) -> ConfigError:
     found = f"descriptor {fd}, through which node {rank} reaches the run's shared memory, has been closed"
     advice = "Call startup() before anything that closes descriptors which are not its own (os.closerange)"

@@ -46,14 +46,14 @@ def bad_ranks(value: object) -> TypeError:
     return TypeError(f"Destination({shown(value)}): {found}; for one node, Destination([rank])")
 
 
-def _member(method: str, value: object) -> str:
+def _member(method: str, value: object, limit: int) -> str:
     call = f"Destination().{method}({shown(value)})" if method else f"Destination([… {shown(value)} …])"
-    return f"{call}: a rank is an int from 0 to"
+    return f"{call}: a rank is an int from 0 to {limit - 1}"
 
 
 def bad_member(method: str, value: object, limit: int) -> RankError:
-    return RankError(f"{_member(method, value)} {limit - 1}")
+    return RankError(_member(method, value, limit))
 
 
-def bad_member_type(method: str, value: object) -> TypeError:
-    return TypeError(f"{_member(method, value)} 1023, not a {type(value).__name__}")
+def bad_member_type(method: str, value: object, limit: int) -> TypeError:
+    return TypeError(f"{_member(method, value, limit)}, not a {type(value).__name__}")

@@ -56,8 +56,9 @@ class Crew:
 
     def run(self, reports: "list[int]", where: int) -> None:
         """Describe the run to all; `reports` holds the pipe of each group."""
+        numbers = [group.number for group in self.groups]
         for starter in self._starters:
-            at = next(at for at, group in enumerate(self.groups) if group.number == starter.plan.group)
+            at = numbers.index(starter.plan.group)
             starter.run(self.groups[at], reports[at], where)
 
     def start(self, forwarder: Forwarder, stdin: Stdin, loop: Loop, labels: bool) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from launching import Launch
+from launching import Launch, leaving_nothing
 
 HERE = Path(__file__).parent
 STRICT = ["-g", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
@@ -65,12 +65,8 @@ def compiler(tmp_path_factory):
 
 @pytest.fixture
 def launch(tmp_path):
-    """Runs `spcomm run`, and sees to it that nothing of any run is left when the test ends."""
-    launch = Launch(tmp_path)
-    yield launch
-    launch.close()
-    if sys.platform.startswith("linux"):
-        launch.wait_until_nothing_is_left()
+    """Runs `spcomm run`."""
+    yield from leaving_nothing(Launch(tmp_path))
 
 
 @pytest.fixture

@@ -1,20 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Fixtures of the launcher's tests."""
 
-import sys
-
 import pytest
 
 from forking import Forked
-from launching import STARTS, Launch
-
-
-def leaving_nothing(launch):
-    """Sees to it that nothing of any run is left when the test ends."""
-    yield launch
-    launch.close()
-    if sys.platform.startswith("linux"):
-        launch.wait_until_nothing_is_left()
+from launching import STARTS, Launch, leaving_nothing
 
 
 @pytest.fixture

@@ -155,3 +155,11 @@ def ended(pid, deadline):
 def read_lines(process, count):
     """The next lines of a run's stdout, as they come: a test's way to wait for something."""
     return [process.stdout.readline().decode().rstrip("\n") for _ in range(count)]
+
+
+def leaving_nothing(launch):
+    """Sees to it that nothing of any run is left when the test ends."""
+    yield launch
+    launch.close()
+    if sys.platform.startswith("linux"):
+        launch.wait_until_nothing_is_left()

@@ -1,24 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The C half of a run of both languages: as many nodes as mixed.py has, ranks 0 to n/2 - 1. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <spcomm/spcomm.h>
+#include "../../csrc/api_check.h"
 
 static spcomm_t *comm;
 static int rank, size, partner;
-
-#define CHECK(condition)                                                                     \
-    do {                                                                                     \
-        if (!(condition)) {                                                                  \
-            fprintf(stderr, "%s:%d: %s\n  last error: %s\n", __FILE__, __LINE__, #condition, \
-                    spcomm_last_error());                                                    \
-            _Exit(1);                                                                        \
-        }                                                                                    \
-    } while (0)
-#define CHECK_OK(call) CHECK((call) == SPCOMM_OK)
 
 static spcomm_message_t receive(int tag, int format) {
     spcomm_message_t message;
