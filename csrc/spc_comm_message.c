@@ -221,7 +221,8 @@ static int doomed_by_source(spc_node_wait_t *wait) {
     return spc_comm_has_left(comm, source) ? spc_comm_blame(comm, source) : SPC_OK;
 }
 
-static void describe_by_source(const spc_node_wait_t *wait, spc_board_entry_t *entry, spc_board_pair_t *pairs) {
+static void describe_by_source(const spc_node_wait_t *wait, spc_board_entry_t *entry,
+                               spc_board_pair_t *pairs) {
     spc_comm_describe_match(wait->owner, wait->argument, entry, pairs);
 }
 
