@@ -12,7 +12,9 @@ With several programs there is a warm process for each; programs of one group sh
 ============  =====================================================================================
 `command`     from the command line to the exit code
 `options`     reads the command line: programs, separated by `:`, and the options of each and of the run
+`table`       which options there are; `help` is their text
 `values`      the values of options; every sentence about a wrong one
+`ranks`       which nodes an option is about
 `plan`        what to start: a script, a module or an executable, and how
 `environment` the variables of a program's nodes
 `groups`      which nodes see each other, and what nodes are called
@@ -27,8 +29,10 @@ With several programs there is a warm process for each; programs of one group sh
 `failures`    who was first, and the sentence that says it
 `where`       asks running nodes at which line they are
 `output`      whole lines, labels, bounded memory
+`display`     where each node's output goes; `files` and `windows` are two such places
 `forward`     moves output through the event loop
-`stdin`       standard input of node 0, and of the others
+`stdin`       standard input of chosen nodes, and of the others
+`binding`     which core a node runs on
 `loop`        descriptors with callbacks, and deadlines
 `process`     what Python does not offer: death signals, orphans, interpreter options
 `stale`       is a C source newer than what was compiled from it?

@@ -30,7 +30,9 @@ def main(arguments: list[str]) -> int:
     try:
         options = command_line.parse(arguments)
         if options.help:
-            command_line.show_help()
+            from spcomm.launch.help import HELP
+
+            sys.stdout.write(HELP)
             return 0
         return _run(options, signals)
     except UsageError as error:
@@ -56,7 +58,7 @@ def _internal_error() -> int:
 
 def _run(options: Options, signals: int) -> int:
     programs = plans.resolve_all(options.parts)
-    limit = _raise_descriptor_limit(sum(plan.nodes or 1 for plan in programs), len(programs))
+    limit = _raise_descriptor_limit(sum(plan.nodes or 1 for plan in programs), len(programs), options)
     from spcomm.launch.starter import Starter
 
     starters: list[Starter] = []
@@ -75,7 +77,6 @@ def _run(options: Options, signals: int) -> int:
 def _supervise(options: Options, programs: "list[plans.Plan]", starters: "list[Any]", signals: int) -> int:
     from spcomm.launch.crew import Crew
     from spcomm.launch.groups import gather
-    from spcomm.launch.stdin import Stdin
     from spcomm.launch.supervisor import Supervisor
 
     agent = _agent()
@@ -85,13 +86,57 @@ def _supervise(options: Options, programs: "list[plans.Plan]", starters: "list[A
         plan.nodes = plan.nodes or max(1, int(cores))
     groups = gather(programs)
     crew = Crew(starters, groups)
+    stdin = _stdin(options, groups)
+    crew.cpus = _places(options, crew)
     for group in groups:
         # All nodes of the run share the cores, whichever group they belong to.
         group.segment = _segment(agent, group.size, crew.size > cores, options)
-    labels = os.isatty(1) if options.label is None else options.label
-    supervisor = Supervisor(crew, options.timeout, options.grace, labels)
+    display = _display(options, crew)
     _warn_if_stale()
-    return supervisor.run(signals, Stdin())
+    try:
+        return Supervisor(crew, options, display).run(signals, stdin)
+    finally:
+        display.close(signals)
+
+
+def _stdin(options: Options, groups: "list[Any]") -> "Any":
+    from spcomm.launch.stdin import Stdin
+
+    return Stdin() if options.stdin is None else Stdin(options.stdin.indices(groups))
+
+
+def _display(options: Options, crew: "Any") -> "Any":
+    """Raises `UsageError` for nodes that there are not, and for folders and windows that cannot be made."""
+    from spcomm.launch.display import Display, want_colors, want_labels
+
+    labels = want_labels(options)
+    display = Display(crew.names, labels, want_colors(options) if labels else (False, False))
+    windows = options.window.indices(crew.groups) if options.window is not None else frozenset()
+    if options.show is not None:
+        display.shown = options.show.indices(crew.groups)
+    if options.output is not None:
+        from spcomm.launch.files import Files
+
+        display.files = Files(options.output, crew.groups)
+    if windows:
+        from spcomm.launch.windows import Windows
+
+        display.windows = Windows(windows, crew.names)
+        if display.windows.hint:
+            _complain(f"spcomm: {display.windows.hint}")
+    return display
+
+
+def _places(options: Options, crew: "Any") -> "list[int] | None":
+    """Which processors nodes are bound to, in turn."""
+    if options.bind_to != "core" and not options.report_bindings:
+        return None
+    from spcomm.launch import binding
+
+    cpus = binding.places() if options.bind_to == "core" else None
+    if options.report_bindings:
+        os.write(2, binding.describe(cpus, crew.size, crew.names).encode())
+    return cpus
 
 
 def _agent() -> "Any":
@@ -150,9 +195,12 @@ def _open_standard_streams() -> None:
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # nor must the warm process
 
 
-def _raise_descriptor_limit(nodes: int, programs: int) -> tuple[int, int] | None:
+def _raise_descriptor_limit(nodes: int, programs: int, options: Options) -> tuple[int, int] | None:
     """Make room for many nodes' pipes. Returns the limit that nodes get back; None: nothing changed."""
-    needed = nodes * _DESCRIPTORS_EACH + programs * _DESCRIPTORS_PROGRAM + _DESCRIPTORS_MORE
+    each = _DESCRIPTORS_EACH + sum(
+        option is not None for option in (options.output, options.window, options.stdin)
+    )
+    needed = nodes * each + programs * _DESCRIPTORS_PROGRAM + _DESCRIPTORS_MORE
     if needed <= 256:
         return None
     import resource

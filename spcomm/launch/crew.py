@@ -9,7 +9,6 @@ import os
 
 from spcomm.launch.forward import Forwarder
 from spcomm.launch.groups import Group, Names
-from spcomm.launch.loop import Loop
 from spcomm.launch.starter import Starter
 from spcomm.launch.stdin import Stdin
 
@@ -27,6 +26,7 @@ class Crew:
         self.size = sum(group.size for group in groups)
         self.names = Names(groups)
         self.started: set[int] = set()
+        self.cpus: list[int] | None = None  # what nodes are bound to, in turn
 
     def __iter__(self) -> "Iterator[Starter]":
         return iter(self._starters)
@@ -59,21 +59,18 @@ class Crew:
         numbers = [group.number for group in self.groups]
         for starter in self._starters:
             at = numbers.index(starter.plan.group)
-            starter.run(self.groups[at], reports[at], where)
+            starter.run(self.groups[at], reports[at], where, self.cpus)
 
-    def start(self, forwarder: Forwarder, stdin: Stdin, loop: Loop, labels: bool) -> None:
+    def start(self, forwarder: Forwarder, stdin: Stdin) -> None:
         """Ask for as many nodes as may be asked for now. `OSError` when this process has no descriptors left."""
         if not self.alone and not self.ready:
             return
         for starter in self._starters:
             while batch := starter.batch():
-                self._start(starter, batch, forwarder, stdin, labels)
-                if batch[0] == 0:
-                    stdin.started(loop)
+                self._start(starter, batch, forwarder, stdin)
+                stdin.sent(batch)
 
-    def _start(
-        self, starter: Starter, batch: range, forwarder: Forwarder, stdin: Stdin, labels: bool
-    ) -> None:
+    def _start(self, starter: Starter, batch: range, forwarder: Forwarder, stdin: Stdin) -> None:
         """Two pipes and the standard input of each node. The warm process gets its ends; ours are read."""
         ours: list[int] = []
         theirs: list[int] = []
@@ -95,8 +92,7 @@ class Crew:
             for fd in theirs:
                 os.close(fd)
         for at, index in enumerate(batch):
-            label = self.names.label(index) if labels else b""
-            forwarder.add(label, ours[2 * at], ours[2 * at + 1])
+            forwarder.add(index, ours[2 * at], ours[2 * at + 1])
 
     def poke(self, index: int, number: int) -> None:
         """Signal one node's process only."""

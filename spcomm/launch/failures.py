@@ -6,6 +6,8 @@ else when the node has ended. A `NodeLostError` is somebody else's failure as lo
 Nothing that happens after the launcher has told nodes to end counts as a failure. Nodes are known by index.
 """
 
+from collections.abc import Callable
+
 from spcomm.launch import report
 from spcomm.launch.groups import ALONE, Names
 from spcomm.launch.process import signal_name
@@ -96,11 +98,11 @@ class Failures:
         if self.first is None:
             self.first = self.first_lost
 
-    def tracebacks(self, labels: bool, interrupted: bool) -> "tuple[bytes, str]":
+    def tracebacks(self, label: "Callable[[int, int], bytes]", interrupted: bool) -> "tuple[bytes, str]":
         """All tracebacks worth showing, the first failure's last, and a sentence on those that are not shown.
 
         Not shown: a `NodeLostError` that followed from the first failure, a KeyboardInterrupt that followed
-        from Ctrl-C, and those which say the same as the first.
+        from Ctrl-C, and those which say the same as the first. `label(index, 2)` is what stands before a line.
         """
         first = self.first.index if self.first is not None else None
         mine = bytes(self._texts.get(first, b"")) if first is not None else b""
@@ -114,9 +116,9 @@ class Failures:
             elif mine and bytes(text) == mine:
                 same.append(index)
             else:
-                shown.append(self._labelled(index, bytes(text), labels))
+                shown.append(_labelled(bytes(text), label(index, 2)))
         if mine and first is not None:
-            shown.append(self._labelled(first, mine, labels))
+            shown.append(_labelled(mine, label(first, 2)))
         notes = [f"{self._names.nodes(same)} failed in the same way"] if same else []
         notes += (
             [f"{self._names.nodes(lost)} raised NodeLostError because of it"]
@@ -136,13 +138,13 @@ class Failures:
         elif failure.kind or failure.status:
             self.first = failure
 
-    def _labelled(self, index: int, text: bytes, labels: bool) -> bytes:
-        if text and not text.endswith(b"\n"):
-            text += b"\n"
-        if not labels or not text:
-            return text
-        label = self._names.label(index)
-        return label + text[:-1].replace(b"\n", b"\n" + label) + b"\n"
+
+def _labelled(text: bytes, label: bytes) -> bytes:
+    if text and not text.endswith(b"\n"):
+        text += b"\n"
+    if not label or not text:
+        return text
+    return label + text[:-1].replace(b"\n", b"\n" + label) + b"\n"
 
 
 def _code(status: int) -> int:

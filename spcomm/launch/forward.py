@@ -5,6 +5,7 @@ import os
 import select
 from collections.abc import Callable
 
+from spcomm.launch.display import Display
 from spcomm.launch.loop import Loop
 from spcomm.launch.output import Stream, sinks
 
@@ -13,22 +14,26 @@ _LONG_LINE = 1.0  # seconds of silence that end a long line which others wait fo
 
 
 class Forwarder:
-    """All streams and both sinks of a run. `broken` is called once if output cannot be written any more."""
+    """All streams and sinks of a run. `broken` is called once if output cannot be written any more."""
 
-    def __init__(self, loop: Loop, alone: bool, broken: "Callable[[OSError], None]") -> None:
+    def __init__(
+        self, loop: Loop, alone: bool, display: Display, broken: "Callable[[OSError], None]"
+    ) -> None:
         self._loop = loop
         self._alone = alone
+        self._display = display
         self._broken = broken
         self._sinks = sinks()
+        self._windows = display.sinks()
         self._streams: dict[int, Stream] = {}
         self._blocked: list[Stream] = []  # not read until another node's long line has ended
         self._paused = False
         self._told = False
 
-    def add(self, label: bytes, stdout: int, stderr: int) -> None:
-        """Forward a node's two pipes, from the ends that are read, each line with the label before it."""
+    def add(self, index: int, stdout: int, stderr: int) -> None:
+        """Forward a node's two pipes, from the ends that are read."""
         for target, fd in ((1, stdout), (2, stderr)):
-            stream = Stream(fd, target, self._sinks[target - 1], label, self._alone)
+            stream = self._display.stream(index, target, fd, self._sinks[target - 1], self._alone)
             self._streams[fd] = stream
             if not self._paused:
                 self._listen(stream)
@@ -48,10 +53,13 @@ class Forwarder:
                 else:
                     self._loop.remove(fd)
             full = full or sink.full
-        error = self._sinks[0].error
-        if error is not None and not self._told:
-            self._told = True
-            self._broken(error)
+        for window in self._windows:
+            if window.flush():
+                self._loop.remove(window.fd)
+            else:
+                self._loop.add(window.fd, _nothing, write=True)
+                full = full or window.full
+        self._tell()
         if full != self._paused:
             self._pause(full)
         for stream in [stream for stream in self._blocked if not stream.blocked]:
@@ -68,16 +76,24 @@ class Forwarder:
             stream.close()
         self._streams.clear()
         self.drain(impatient)
+        self._tell()
 
     def drain(self, impatient: int) -> None:
         """Write everything. Blocks while the reader is slow, until `impatient` can be read."""
-        for sink in self._sinks:
+        for sink in (*self._sinks, *self._windows):
             while not sink.flush():
                 poll = select.poll()
                 poll.register(sink.head(), select.POLLOUT)
                 poll.register(impatient, select.POLLIN)
                 if any(fd == impatient for fd, _events in poll.poll()):
                     sink.give_up()
+
+    def _tell(self) -> None:
+        """Say once that something cannot be written."""
+        error = self._sinks[0].error or self._display.error
+        if error is not None and not self._told:
+            self._told = True
+            self._broken(error)
 
     def _pause(self, full: bool) -> None:
         self._paused = full

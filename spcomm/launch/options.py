@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""The command line of `spcomm run`: one table, read without argparse, whose import costs too much."""
+"""The command line of `spcomm run`, read without argparse, whose import costs too much. `table` has the options."""
 
-import sys
-
-from spcomm.launch import values
+from spcomm.launch.table import ALONE, BUFFERS, TABLE, WHOLE
 from spcomm.launch.values import MOST_NODES, UsageError, size_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from spcomm.launch.ranks import Debug, Ranks
 
 _SEPARATOR = ":"
 _HINT = r" (a lone : separates programs; as an argument of a program write '\:')"
-_WHOLE = ("label", "timeout", "grace")  # options of the run; so are all buffers
+STALL_S = 5.0  # --stall, unless it is given
 
 
 class _UnknownOption(UsageError):
@@ -42,8 +44,19 @@ class Options:
     def __init__(self) -> None:
         self.parts: list[Part] = []
         self.label: bool | None = None
+        self.color: bool | None = None
+        self.show: Ranks | None = None
+        self.output: str | None = None
+        self.window: Ranks | None = None
+        self.stdin: Ranks | None = None
+        self.bind_to: str | None = None
+        self.report_bindings = False
         self.timeout: float | None = None
         self.grace: float = 3.0
+        self.stall: float | None = None  # 0: never
+        self.strict = False
+        self.stats = False
+        self.debug: Debug | None = None
         self.buffers: dict[str, int] = {}  # slots, ring, arena, queue_limit, fanin
         self.help = False
         self._said: dict[str, tuple[object, str]] = {}  # field: its value, and the words that gave it
@@ -57,10 +70,20 @@ class Options:
                     f"spcomm run: {before[1]} and {words}: these are for the whole run, with all its programs; "
                     "give one of them"
                 )
-            if field in _WHOLE:
+            if field in WHOLE:
                 setattr(self, field, value)
             else:
                 self.buffers[field] = value  # type: ignore[assignment]
+
+    def finish(self) -> None:
+        """What follows from several options together. Raises `UsageError` for those that contradict each other."""
+        if self.debug is not None and self.timeout is not None:
+            raise UsageError(
+                f"spcomm run: --timeout {self.timeout:g} and --debug: a run with a debugger takes as long as you do; "
+                "leave --timeout out"
+            )
+        if self.stall is None:  # who sits at a debugger keeps the others waiting
+            self.stall = 0.0 if self.debug is not None else STALL_S
 
 
 def parse(arguments: "list[str]") -> Options:
@@ -91,6 +114,7 @@ def parse(arguments: "list[str]") -> Options:
         options.parts.append(part)
         options.take(said)
     _check_groups(options.parts)
+    options.finish()
     return options
 
 
@@ -167,7 +191,7 @@ def _read_part(part: Part, words: "list[str]", said: "dict[str, tuple[object, st
 def _read(part: Part, word: str, rest: "list[str]", said: "dict[str, tuple[object, str]]") -> bool:
     """Read one option, and its value from `rest`. True when the program's arguments follow."""
     name, equals, value = word.partition("=")
-    entry = _TABLE.get(name)
+    entry = TABLE.get(name)
     if entry is None or (equals and not word.startswith("--")):
         name, entry, value, equals = _short(word)
     kind, field = entry[0], entry[1]
@@ -177,12 +201,15 @@ def _read(part: Part, word: str, rest: "list[str]", said: "dict[str, tuple[objec
         if field is not None:
             said[field] = entry[2], name
         return False
-    if not equals:
+    if not equals and name in ALONE:
+        _check_alone(name, rest)
+        value = ALONE[name]
+    elif not equals:
         if not rest:
             raise UsageError(f"spcomm run: {name} needs a value: {name} {entry[2]}")
         value = rest.pop(0)
     result = kind(name, value)
-    if field in _WHOLE or kind in (values.size, values.count):
+    if field in WHOLE or field in BUFFERS:
         said[field] = result, f"{name} {value}"
     elif field == "exports":
         part.exports.append(result)
@@ -191,81 +218,27 @@ def _read(part: Part, word: str, rest: "list[str]", said: "dict[str, tuple[objec
     return field == "module"
 
 
+def _check_alone(name: str, rest: "list[str]") -> None:
+    """An option that needs no value takes one with `=` only: is the next word one that was meant as it?"""
+    word = rest[0] if rest else ""
+    if word.partition(":")[0] in ("pdb", "debugpy", "gdb", "all") or word[:1].isdecimal():
+        import os
+
+        if not os.path.exists(word):
+            raise UsageError(
+                f"spcomm run: {name} {word}: the program follows {name}; did you mean {name}={word}, without a space?"
+            )
+
+
 def _short(word: str) -> tuple:
     """-n4 and -np4; else the option is unknown."""
     for name in ("-np", "-n"):
         if word.startswith(name) and word[len(name) :].lstrip("=").isdecimal():
-            return name, _TABLE[name], word[len(name) :].lstrip("="), "="
+            return name, TABLE[name], word[len(name) :].lstrip("="), "="
     import difflib
 
-    near = difflib.get_close_matches(word.partition("=")[0], _TABLE, 1)
+    near = difflib.get_close_matches(word.partition("=")[0], TABLE, 1)
     hint = f"did you mean {near[0]}?" if near else "spcomm run --help lists the options"
     raise _UnknownOption(
         f"spcomm run: unknown option {word}; {hint} (the program's own options follow its name)"
     )
-
-
-# option: (how to read its value or None, field, the value it sets or what to call its value)
-_TABLE = {
-    "-n": (values.nodes, "nodes", "N"),
-    "-np": (values.nodes, "nodes", "N"),
-    "--group": (values.group, "group", "ID"),
-    "--start": (values.start, "start", "fork|exec"),
-    "--preload": (values.modules, "preload", "MODULES"),
-    "-m": (values.module, "module", "MODULE"),
-    "-x": (values.variable, "exports", "VAR[=VALUE]"),
-    "--env": (values.environment, "environment", "all|none"),
-    "--wdir": (values.folder, "folder", "FOLDER"),
-    "-l": (None, "label", True),
-    "--label": (None, "label", True),
-    "--tag-output": (None, "label", True),
-    "--no-label": (None, "label", False),
-    "--timeout": (values.seconds, "timeout", "SECONDS"),
-    "--grace": (values.seconds, "grace", "SECONDS"),
-    "--slots": (values.count, "slots", "N"),
-    "--ring": (values.size, "ring", "SIZE"),
-    "--arena": (values.size, "arena", "SIZE"),
-    "--queue-limit": (values.size, "queue_limit", "SIZE"),
-    "--fanin": (values.count, "fanin", "N"),
-    "--oversubscribe": (None, None, None),
-    "--allow-run-as-root": (None, None, None),
-    "--use-hwthread-cpus": (None, None, None),
-}
-
-HELP = r"""usage: spcomm run [options] program [arguments] [: [options] program [arguments]]...
-       spcomm run [options] -m module [arguments]
-
-Runs one program as N cooperating nodes, or several programs together. A program is a Python script (its name
-ends in .py) or an executable.
-
-Options of one program:
-  -n N, -np N          number of nodes (default: the cores this process may use; needed with several programs)
-  --group ID           the group its nodes belong to (default: 0). Programs of one group share its ranks, in
-                       the order of the command line; groups know nothing of each other
-  -m MODULE            run a module, as python -m does
-  --start fork|exec    fork: all nodes from one process that has imported NumPy and spcomm once (default for
-                       Python on Linux); exec: each node starts by itself (default for executables)
-  --preload MODULES    what that process imports before it forks, separated by commas
-  -x VAR[=VALUE]       set a variable for its nodes; without a value: the one it has here
-  --env all|none       all: nodes also get the variables that are set here (default); none: only those of -x
-  --wdir FOLDER        as if it had been started in that folder
-
-Options of the whole run, given with any of its programs:
-  -l, --no-label       put [3] before each line that node 3 prints, or do not (default: at a terminal);
-                       with several groups [1:3] for node 3 of group 1
-  --timeout SECONDS    end the run after this time, say where each node was, exit with 124
-  --grace SECONDS      how long nodes that are told to end may take before they are killed (default: 3)
-  --slots N  --ring SIZE  --arena SIZE  --queue-limit SIZE  --fanin N
-                       buffers and tree; sizes are in bytes or end in K, M or G
-  --oversubscribe, --allow-run-as-root, --use-hwthread-cpus, --tag-output
-                       accepted as in other launchers; only the last has an effect (-l)
-
-A lone : separates programs; where a program is to have it as an argument write '\:'.
-
-Exit codes: of the first node that failed; 124 timeout, 125 spcomm itself, 126 not executable, 127 not found,
-128 + signal number, 130 Ctrl-C. The last line on stderr says which.
-"""
-
-
-def show_help() -> None:
-    sys.stdout.write(HELP)

@@ -12,6 +12,7 @@ import errno
 import os
 import select
 from collections import deque
+from collections.abc import Callable
 
 LONG = 256 * 1024  # bytes of an unfinished line that are kept
 FULL = 256 * 1024  # bytes a sink keeps for a slow reader before it is full
@@ -138,6 +139,7 @@ class Stream:
         self.target = target  # 1 or 2
         self.sink = sink
         self.label = label  # before each line; may be empty
+        self.takers: tuple[Callable[[bytes], None], ...] = ()  # who else gets all bytes, as they come
         self._alone = alone and not label  # the only node: its bytes stay exactly as they are
         self.shown = False  # its unfinished line was shown because nothing followed; anybody may end it
         self._pending: list[bytes] = []
@@ -163,7 +165,7 @@ class Stream:
                 raise
             data = b""
         if data:
-            self._take(data)
+            self._arrived(data)
         return bool(data)
 
     def read_rest(self) -> bool:
@@ -173,7 +175,7 @@ class Stream:
         except OSError:
             return False
         if data:
-            self._take(data)
+            self._arrived(data)
         return bool(data)
 
     def close(self) -> None:
@@ -194,6 +196,11 @@ class Stream:
         if self._length and self.sink.floor is None:
             self.shown = True
             self._open()
+
+    def _arrived(self, data: bytes) -> None:
+        for taker in self.takers:
+            taker(data)
+        self._take(data)
 
     def _take(self, data: bytes) -> None:
         if self.sink.floor is self:

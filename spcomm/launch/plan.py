@@ -107,7 +107,7 @@ def resolve(part: Part) -> Plan:
 
 def _program(part: Part) -> Plan:
     name = part.program or ""
-    found = name if os.path.exists(name) or os.sep in name or _python_name(name) else _in_path(name)
+    found = name if os.path.exists(name) or os.sep in name or _python_name(name) else in_path(name)
     if found is None or not os.path.exists(found):
         raise UsageError(f"spcomm run: {name}: {_not_found(name)}", 127)
     if os.path.isdir(found):
@@ -163,7 +163,8 @@ def _python_inside(path: str) -> bool:
     return line.startswith(b"#!") and b"python" in line
 
 
-def _in_path(name: str) -> "str | None":
+def in_path(name: str) -> "str | None":
+    """The executable that a shell would find."""
     for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
         path = os.path.join(folder or os.curdir, name)
         if os.path.isfile(path) and os.access(path, os.X_OK):

@@ -27,6 +27,14 @@ def adopt_orphans() -> None:
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
+def bind(cpu: int) -> None:
+    """Stay on one processor. One that was taken away meanwhile is no reason to fail."""
+    try:
+        os.sched_setaffinity(0, (cpu,))
+    except OSError:
+        pass
+
+
 def children() -> "list[int]":
     """The children of this process, ended or not, as far as the system tells."""
     try:

@@ -60,7 +60,7 @@ class Starter:
     def fileno(self) -> int:
         return self._wire.fileno()
 
-    def run(self, group: "Group", report: int, where: int) -> None:
+    def run(self, group: "Group", report: int, where: int, cpus: "list[int] | None" = None) -> None:
         """Describe the run that nodes are about to join."""
         self._first = group.first
         about = {
@@ -69,6 +69,7 @@ class Starter:
             "device": group.segment.device,
             "inode": group.segment.inode,
             "group": group.number,
+            "cpus": [cpus[(group.first + rank) % len(cpus)] for rank in range(group.size)] if cpus else None,
         }
         self._send(("run", about), (group.segment.fd, report, where))
 

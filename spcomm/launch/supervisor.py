@@ -12,9 +12,11 @@ import os
 
 from spcomm.launch import report, where
 from spcomm.launch.crew import Crew
+from spcomm.launch.display import Display
 from spcomm.launch.failures import Failures
 from spcomm.launch.forward import Forwarder
 from spcomm.launch.loop import Loop
+from spcomm.launch.options import Options
 from spcomm.launch.process import signal_name
 from spcomm.launch.starter import Starter
 from spcomm.launch.stdin import Stdin
@@ -32,14 +34,14 @@ _SILENT = "no answer"
 class Supervisor:
     """Owns everything of a running run. Call `run` once."""
 
-    def __init__(self, crew: Crew, timeout: "float | None", grace: float, labels: bool) -> None:
+    def __init__(self, crew: Crew, options: Options, display: Display) -> None:
         self._crew = crew
-        self._timeout = timeout
-        self._grace = grace
-        self._labels = labels
+        self._timeout = options.timeout
+        self._grace = options.grace
+        self._display = display
         self._loop = Loop()
         self._failures = Failures(crew.names)
-        self._forwarder = Forwarder(self._loop, crew.size == 1, self._cannot_write)
+        self._forwarder = Forwarder(self._loop, crew.size == 1, display, self._cannot_write)
         self._ended: dict[int, int] = {}  # node → wait status
         self._readers: list[report.Reader] = []  # of each group
         self._reason = ""  # why the run is being ended: failure, timeout, signal, reader, spcomm
@@ -51,6 +53,7 @@ class Supervisor:
     def run(self, signals: int, stdin: Stdin) -> int:
         """Start the nodes, forward their output, return the exit code. `signals`: the wake-up descriptor."""
         self._signals, self._stdin = signals, stdin
+        stdin.use(self._loop)
         self._readers = [report.Reader() for _group in self._crew.groups]
         self._where, write_where = os.pipe()
         self._crew.run([reader.write for reader in self._readers], write_where)
@@ -79,7 +82,7 @@ class Supervisor:
         if self._reason:
             return
         try:
-            self._crew.start(self._forwarder, self._stdin, self._loop, self._labels)
+            self._crew.start(self._forwarder, self._stdin)
         except OSError as error:
             self._cannot_start(error.errno or 0)
 
@@ -176,6 +179,7 @@ class Supervisor:
     def _reported(self, node: int, kind: bytes, payload: bytes) -> None:
         if kind == report.TEXT:
             self._failures.text(node, payload)
+            self._display.traceback(node, payload)
             return
         detail = payload.decode("utf-8", "replace")
         if kind == report.INTERRUPTED and detail and self._states.get(node) in (_RUNNING, _SILENT):
@@ -278,10 +282,13 @@ class Supervisor:
             self._states[node] = state
 
     def _cannot_write(self, error: OSError) -> None:
-        if isinstance(error, BrokenPipeError):  # as in `| head`: nobody wants more, or to hear of it
+        if (
+            isinstance(error, BrokenPipeError) and error.filename is None
+        ):  # as in `| head`: nobody wants more, or to hear of it
             self._end("reader", _signal.SIGTERM, 128 + _signal.SIGPIPE)
             return
-        self._sentence = f"the output cannot be written ({error.strerror}); the nodes were stopped"
+        where = f" to {error.filename}" if error.filename else ""
+        self._sentence = f"the output cannot be written{where} ({error.strerror}); the nodes were stopped"
         self._end("spcomm", _signal.SIGTERM, 125)
 
     def _conclude(self) -> int:
@@ -291,7 +298,7 @@ class Supervisor:
         if not self._reason:
             self._failures.settle()
             self._reason = "failure" if self._failures.first is not None else ""
-        tracebacks, notes = self._failures.tracebacks(self._labels, self._reason == "signal")
+        tracebacks, notes = self._failures.tracebacks(self._display.label, self._reason == "signal")
         self._forwarder.write_error(tracebacks)
         if self._states:
             self._forwarder.write_error(

@@ -101,6 +101,26 @@ def seconds(name: str, text: str) -> float:
     return value
 
 
+def seconds_or_never(name: str, text: str) -> float:
+    """0: never."""
+    if text.isascii() and text.isdecimal() and int(text[:10]) == 0:
+        return 0.0
+    try:
+        return seconds(name, text)
+    except UsageError:
+        raise UsageError(
+            f"spcomm run: {name} {text}: must be a number of seconds, or 0 for never, for example {name} 10"
+        ) from None
+
+
+def binding(name: str, text: str) -> str:
+    if text not in ("core", "none"):
+        raise UsageError(
+            f"spcomm run: {name} {text}: must be core (each node on one core, in turn) or none (wherever there is room)"
+        )
+    return text
+
+
 def count(name: str, text: str) -> int:
     if not text.isdecimal():
         raise UsageError(f"spcomm run: {name} {text}: must be a whole number")

@@ -188,6 +188,8 @@ class Server:
             run["group"],
         )
         node = child.Node(self._program, member, shared)
+        if run["cpus"] is not None:
+            process.bind(run["cpus"][rank])
         node.settle(parent, mask, streams[at : at + 3], [*self._close, *streams])
         return node
 

@@ -225,7 +225,7 @@ def test_tracebacks_that_follow_from_the_first_are_counted_only():
     for rank, text in ((1, b"first\n"), (0, b"lost\n"), (2, b"first\n"), (3, b"other\n")):
         failures.text(rank, text)
         failures.reported(rank, report.LOST if text == b"lost\n" else report.RAISED, "X")
-    text, notes = failures.tracebacks(labels=True, interrupted=False)
+    text, notes = failures.tracebacks(lambda index, _target: Names().label(index), interrupted=False)
     assert text == b"[3] other\n[1] first\n"
     assert notes == "node 2 failed in the same way; node 0 raised NodeLostError because of it"
 
@@ -263,13 +263,14 @@ def test_names_of_nodes_name_the_group_only_if_there_are_several():
 
 
 def test_a_failure_says_its_group():
-    failures = Failures(Names(gather(plans((2, 1), (2, 2)))))
+    names = Names(gather(plans((2, 1), (2, 2))))
+    failures = Failures(names)
     failures.text(3, b"first\n")
     failures.text(0, b"first\n")
     failures.reported(3, report.RAISED, "ValueError")
     failures.reported(0, report.RAISED, "ValueError")
     assert failures.first.sentence() == "node 1 of group 2 ended with an uncaught ValueError (exit code 1)"
-    assert failures.tracebacks(labels=True, interrupted=False) == (
+    assert failures.tracebacks(lambda index, _target: names.label(index), interrupted=False) == (
         b"[2:1] first\n",
         "node 0 of group 1 failed in the same way",
     )

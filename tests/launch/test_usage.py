@@ -10,8 +10,12 @@ import pytest
 from spcomm import cli
 from spcomm._core.errors import ranks_text
 from spcomm.launch import options
+from spcomm.launch.groups import Group
+from spcomm.launch.help import HELP
 from spcomm.launch.options import check_buffers, parse
 from spcomm.launch.process import interpreter_flags
+from spcomm.launch.ranks import ranks
+from spcomm.launch.table import TABLE
 from spcomm.launch.values import UsageError
 
 LIMITS = {"slots": (1, 64, 16), "ring": (1024, 1 << 30, 1 << 20), "arena": (0, 1 << 40, 1 << 26),
@@ -41,6 +45,76 @@ def test_a_module_takes_the_rest():
     part = only(found)
     assert (found.timeout, part.module, part.program) == (2.5, "package.module", None)
     assert part.arguments == ["-n", "3"]
+
+
+@pytest.mark.parametrize(
+    ("word", "tool", "nodes"),
+    [
+        ("--debug", None, {0}),
+        ("--debug=2", None, {2}),
+        ("--debug=pdb", "pdb", {0}),
+        ("--debug=gdb:3", "gdb", {3}),
+        ("--debug=debugpy:all", "debugpy", {0, 1, 2, 3}),
+        ("--debug=all", None, {0, 1, 2, 3}),
+    ],
+)
+def test_spellings_of_debug(word, tool, nodes):
+    found = parse([word, "x.py"])
+    assert only(found).program == "x.py"
+    assert (found.debug.tool, found.debug.ranks.indices(worlds((0, 4)))) == (tool, nodes)
+    assert found.stall == 0, "who sits at a debugger keeps the others waiting"
+
+
+@pytest.mark.parametrize(
+    ("words", "seconds"), [([], 5.0), (["--stall", "2.5"], 2.5), (["--stall=0"], 0.0)], ids=str
+)
+def test_spellings_of_stall(words, seconds):
+    assert parse([*words, "x.py"]).stall == seconds
+
+
+def worlds(*pairs):
+    """Groups with such numbers and sizes."""
+    made, first = [], 0
+    for number, size in pairs:
+        group = Group(number)
+        group.first, group.size = first, size
+        first += size
+        made.append(group)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("text", "pairs", "nodes"),
+    [
+        ("none", [(0, 4)], set()),
+        ("all", [(0, 4)], {0, 1, 2, 3}),
+        ("0,2-3", [(0, 4)], {0, 2, 3}),
+        ("3, 1", [(0, 4)], {1, 3}),
+        ("0:1", [(0, 4)], {1}),
+        ("all", [(7, 2), (2, 3)], {0, 1, 2, 3, 4}),
+        ("2:0-1,7:1", [(7, 2), (2, 3)], {1, 2, 3}),
+        ("2:all", [(7, 2), (2, 3)], {2, 3, 4}),
+    ],
+)
+def test_ranks(text, pairs, nodes):
+    assert ranks("--show", text).indices(worlds(*pairs)) == nodes
+
+
+@pytest.mark.parametrize(
+    ("text", "pairs", "words"),
+    [
+        ("4", [(0, 4)], "there is no node 4; this run has nodes 0 to 3 (-n 4)"),
+        ("1-9999999999", [(0, 4)], "there is no node 9999999999"),
+        ("1", [(0, 1)], "there is no node 1; this run has node 0 only (-n 1)"),
+        ("0", [(7, 2), (2, 3)], "of which group? This run has several; write --show 7:0"),
+        ("3:0", [(7, 2), (2, 3)], "there is no group 3; this run has 7, 2"),
+        ("7:2", [(7, 2), (2, 3)], "there is no node 2; group 7 has nodes 0 to 1"),
+    ],
+)
+def test_ranks_that_are_not_there(text, pairs, words):
+    with pytest.raises(UsageError) as caught:
+        ranks("--show", text).indices(worlds(*pairs))
+    assert str(caught.value).startswith(f"spcomm run: --show {text}: ") and words in str(caught.value)
 
 
 def test_two_dashes_end_the_options():
@@ -107,6 +181,25 @@ def test_sizes(text, value):
         (
             ["-n", "1", "--ring", "4M", "x.py", ":", "-n", "1", "--ring", "8M", "y.py"],
             ["--ring 4M and --ring 8M", "whole run"],
+        ),
+        (["--show", "1,x", "x.py"], ["--show 1,x", "'x' is no rank", "0,2-5, or all, or none"]),
+        (["--show", "", "x.py"], ["--show", "'' is no rank"]),
+        (["--show", "-1", "x.py"], ["--show -1", "is no rank"]),
+        (["--stdin", "5-2", "x.py"], ["--stdin 5-2", "write 2-5"]),
+        (["--window", "0,none", "x.py"], ["'none' is no rank"]),
+        (["--stdin", "9" * 50, "x.py"], ["is no rank"]),
+        (["--bind-to", "socket", "x.py"], ["--bind-to socket", "must be core", "or none"]),
+        (["--stall", "soon", "x.py"], ["--stall soon", "0 for never"]),
+        (["--stall", "-1", "x.py"], ["--stall -1", "0 for never"]),
+        (["--output=", "x.py"], ["--output needs the name of a folder"]),
+        (["--debug", "0", "x.py"], ["--debug 0", "--debug=0, without a space"]),
+        (["--debug", "pdb:1", "x.py"], ["--debug=pdb:1, without a space"]),
+        (["--debug=ddd", "x.py"], ["no debugger ddd", "pdb, debugpy or gdb"]),
+        (["--debug=pdb:x", "x.py"], ["'x' is no rank"]),
+        (["--debug", "--timeout", "5", "x.py"], ["--timeout 5 and --debug", "leave --timeout out"]),
+        (
+            ["-n", "1", "--show", "0", "x.py", ":", "-n", "1", "--show", "1", "y.py"],
+            ["--show 0 and --show 1", "whole run"],
         ),
         (["--no-label=1", "x.py"], ["--no-label takes no value", "'1'"]),
         ([], ["which program?", "spcomm run -n 4"]),
@@ -200,7 +293,7 @@ def test_help_with_any_program():
 
 
 def test_every_option_is_in_the_help():
-    assert [name for name in options._TABLE if name not in options.HELP and name != "--label"] == []
+    assert [name for name in TABLE if name not in HELP and name != "--label"] == []
 
 
 @pytest.mark.parametrize(
@@ -324,5 +417,5 @@ def test_a_forgotten_run_is_noticed(launch, words):
 
 def test_help_and_version(launch):
     assert "spcomm COMMAND" in command(launch).stdout
-    assert command(launch, "run", "--help").stdout == options.HELP
+    assert command(launch, "run", "--help").stdout == HELP
     assert command(launch, "--version").stdout.startswith("spcomm ")

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: MIT
+"""The table of the options of `spcomm run`, and which of them are about the run as a whole."""
+
+from spcomm.launch import ranks, values
+
+# option: (how to read its value or None, field, the value it sets or what to call its value)
+TABLE = {
+    "-n": (values.nodes, "nodes", "N"),
+    "-np": (values.nodes, "nodes", "N"),
+    "--group": (values.group, "group", "ID"),
+    "--start": (values.start, "start", "fork|exec"),
+    "--preload": (values.modules, "preload", "MODULES"),
+    "-m": (values.module, "module", "MODULE"),
+    "-x": (values.variable, "exports", "VAR[=VALUE]"),
+    "--env": (values.environment, "environment", "all|none"),
+    "--wdir": (values.folder, "folder", "FOLDER"),
+    "-l": (None, "label", True),
+    "--label": (None, "label", True),
+    "--tag-output": (None, "label", True),
+    "--no-label": (None, "label", False),
+    "--color": (None, "color", True),
+    "--no-color": (None, "color", False),
+    "--show": (ranks.ranks, "show", "RANKS"),
+    "--output": (values.folder, "output", "FOLDER"),
+    "--window": (ranks.ranks, "window", "RANKS"),
+    "--stdin": (ranks.ranks, "stdin", "RANKS"),
+    "--bind-to": (values.binding, "bind_to", "core|none"),
+    "--report-bindings": (None, "report_bindings", True),
+    "--timeout": (values.seconds, "timeout", "SECONDS"),
+    "--grace": (values.seconds, "grace", "SECONDS"),
+    "--stall": (values.seconds_or_never, "stall", "SECONDS"),
+    "--strict": (None, "strict", True),
+    "--stats": (None, "stats", True),
+    "--debug": (ranks.debug, "debug", "[TOOL:]RANKS"),
+    "--slots": (values.count, "slots", "N"),
+    "--ring": (values.size, "ring", "SIZE"),
+    "--arena": (values.size, "arena", "SIZE"),
+    "--queue-limit": (values.size, "queue_limit", "SIZE"),
+    "--fanin": (values.count, "fanin", "N"),
+    "--oversubscribe": (None, None, None),
+    "--allow-run-as-root": (None, None, None),
+    "--use-hwthread-cpus": (None, None, None),
+}
+
+BUFFERS = ("slots", "ring", "arena", "queue_limit", "fanin")
+
+# Fields that are about the run as a whole, with any of its programs; the buffers are, too.
+WHOLE = (
+    *("label", "color", "show", "output", "window", "stdin", "bind_to", "report_bindings"),
+    *("timeout", "grace", "stall", "strict", "stats", "debug"),
+)
+
+# The value of an option that may be given without one; with one it is written with `=`, since the next word is
+# the program.
+ALONE = {"--debug": "0"}

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: MIT
+"""A window for a node: --window. The tmux of these tests has a folder of its own for its sockets."""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+
+import pytest
+
+from launching import read_lines
+
+TMUX = shutil.which("tmux")
+needs_tmux = pytest.mark.skipif(TMUX is None, reason="no tmux here")
+
+WAITING = """
+import sys, spcomm
+comm = spcomm.startup()
+print("from", comm.rank, flush=True)
+comm.barrier()
+if comm.rank == 0:
+    print("all are here", flush=True)
+    sys.stdin.readline()
+comm.barrier()
+"""
+
+
+class Tmux:
+    """The tmux server of a run."""
+
+    def __init__(self, launch, pid):
+        self.command = [TMUX, "-L", f"spcomm-{pid}"]
+        self.environment = launch.environment({"TMUX_TMPDIR": str(launch.folder)})
+
+    def __call__(self, *words):
+        return subprocess.run(
+            [*self.command, *words], env=self.environment, capture_output=True, text=True, timeout=60
+        ).stdout
+
+    def shows(self, window, text):
+        """Wait until a window shows a text."""
+        return any(text in self("capture-pane", "-p", "-t", f"spcomm:{window}") for _attempt in range(2000))
+
+
+def begin(launch, *options, script=WAITING):
+    process = launch.start(
+        "-n", 3, *options, launch.script(script),
+        stdin=subprocess.PIPE, env={"TMUX_TMPDIR": str(launch.folder), "TERM": "xterm"},
+    )  # fmt: skip
+    return process, Tmux(launch, process.pid)
+
+
+def sockets(launch):
+    return [path for path in launch.folder.glob("tmux-*/*")]
+
+
+@needs_tmux
+def test_chosen_nodes_have_a_window_and_are_shown_there(launch):
+    process, tmux = begin(launch, "--window", "1-2")
+    assert read_lines(process, 2) == ["from 0", "all are here"]
+    assert tmux("list-windows", "-F", "#{window_name}").splitlines() == ["node 1", "node 2"]
+    for window in ("node 1", "node 2"):
+        assert tmux.shows(window, f"from {window[-1]}")
+    result = launch.finish(process, b"\n")
+    assert result.code == 0 and result.out == "", result
+    assert (
+        result.err
+        == f"spcomm: to see the windows, in another terminal: tmux -L spcomm-{process.pid} attach\n"
+    )
+    assert sockets(launch) == []
+
+
+@needs_tmux
+def test_what_is_in_a_window_can_be_shown_and_kept_as_well(launch):
+    process, _tmux = begin(launch, "--window=all", "--show=1", "--output=kept")
+    assert read_lines(process, 1) == ["from 1"]
+    assert launch.finish(process, b"\n").code == 0
+    assert (launch.folder / "kept/node-2.txt").read_text() == "from 2\n"
+
+
+@needs_tmux
+def test_a_window_that_somebody_closes_stops_nobody(launch):
+    process, tmux = begin(
+        launch, "--window", "1",
+        script=WAITING + "for i in range(5000): print('x' * 100)\nprint('end', comm.rank)",
+    )  # fmt: skip
+    read_lines(process, 2)
+    tmux("kill-window", "-t", "spcomm:node 1")
+    result = launch.finish(process, b"\n")
+    assert result.code == 0 and result.lines[-1].startswith("end"), result
+
+
+@needs_tmux
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM], ids=str)
+def test_nothing_is_left_however_the_run_ends(launch, number):
+    process, _tmux = begin(launch, "--window", "0,2")
+    read_lines(process, 1)
+    process.send_signal(number)
+    launch.finish(process)
+    launch.wait_until_nothing_is_left()
+    assert sockets(launch) == []
+
+
+@needs_tmux
+def test_inside_tmux_the_windows_are_in_its_session(launch):
+    """A session of the user's: its windows stay, those of the run go."""
+    process, _none = begin(launch, "--show", "none")  # only for its environment
+    launch.finish(process, b"\n")
+    tmux = Tmux(launch, "user")
+    script = launch.script(WAITING)
+    shell = " ".join(launch.command("-n", 2, "--window", "1", script)) + "; tmux wait-for -S over; cat"
+    try:
+        tmux("-f", os.devnull, "new-session", "-d", "-s", "mine", "-n", "shell", "sh", "-c", shell)
+        assert Tmux.shows(_in_session(tmux, "mine"), "shell", "all are here")
+        assert tmux("list-windows", "-t", "mine", "-F", "#{window_name}").split("\n")[:2] == [
+            "shell",
+            "node 1",
+        ]
+        assert Tmux.shows(_in_session(tmux, "mine"), "node 1", "from 1")
+        tmux("send-keys", "-t", "mine:shell", "Enter")
+        assert Tmux.shows(_in_session(tmux, "mine"), "shell", "Enter closes its windows")
+        tmux("send-keys", "-t", "mine:shell", "Enter")
+        tmux("wait-for", "over")
+    finally:
+        tmux("kill-server")
+        with contextlib.suppress(OSError):
+            for path in sockets(launch):
+                path.unlink()
+
+
+class _in_session:
+    """The server with another session's windows."""
+
+    def __init__(self, tmux, session):
+        self._tmux, self._session = tmux, session
+
+    def __call__(self, *words):
+        return self._tmux(*(word.replace("spcomm:", f"{self._session}:") for word in words))
+
+
+def test_without_tmux_there_is_one_sentence(launch):
+    result = launch("-n", 2, "--window", "all", launch.script("print('x')"), env={"PATH": str(launch.folder)})
+    assert (result.code, result.out) == (125, "")
+    assert result.err.startswith("spcomm run: --window needs tmux, which is not here; ")
+    assert "--output FOLDER" in result.err and len(result.err.splitlines()) == 1
+
+
+def test_a_tmux_that_fails_is_one_sentence(launch):
+    tmux = launch.script("#!/bin/sh\necho 'no room for windows' >&2\nexit 1", "tmux")
+    tmux.chmod(0o755)
+    path = f"{launch.folder}{os.pathsep}{os.environ['PATH']}"
+    result = launch("-n", 2, "--window", "all", launch.script("print('x')"), env={"PATH": path})
+    assert (result.code, result.out) == (125, "")
+    assert result.err == "spcomm run: --window: tmux cannot open a window (no room for windows)\n"
