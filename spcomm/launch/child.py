@@ -51,6 +51,7 @@ class Node:
         self.member = member
         self.shared = shared  # descriptors: report, where
         self.held: set[int] = set()  # signals that wait for the program
+        self.debug: dict = {}  # its debugger, if it has one: tool, command
 
     def settle(self, parent: int, mask: "set[int]", streams: "list[int]", close: "list[int]") -> None:
         """Take over what the kernel keeps for a process: group, parent's death, descriptors, signals."""
@@ -87,7 +88,11 @@ class Node:
         gc.enable()
         sys.argv[:] = self.program.arguments
         sys.orig_argv[:] = self.program.command
-        _run_as_main(self.program, self.held)
+        if self.debug.get("tool") == "debugpy":
+            from spcomm.launch import debugger
+
+            debugger.listen(self.member.rank)
+        _run_as_main(self.program, self.held, self.debug.get("tool") == "pdb")
 
     def _execute(self) -> None:
         """Become the executable. Does not return."""
@@ -98,10 +103,14 @@ class Node:
         for fd in (self.member.fd, inherited):
             os.set_inheritable(fd, True)
         environment = {"PYTHONUNBUFFERED": "1", **os.environ, **config.environment(self.member, inherited)}
+        target, arguments = self.program.target, self.program.arguments
+        if self.debug:
+            arguments = self.debug["command"]
+            target = arguments[0]
         try:
-            os.execve(self.program.target, self.program.arguments, environment)
+            os.execve(target, arguments, environment)
         except OSError as error:
-            reason = f"spcomm: cannot execute {self.program.target}: {error.strerror}\n"
+            reason = f"spcomm: cannot execute {target}: {error.strerror}\n"
             os.write(2, os.fsencode(reason))
             os._exit(127 if isinstance(error, FileNotFoundError) else 126)
 
@@ -152,11 +161,13 @@ def _reseed() -> None:
             module.seed()
 
 
-def _run_as_main(program: Program, held: "set[int]") -> None:
+def _run_as_main(program: Program, held: "set[int]", debug: bool) -> None:
     main = _fresh_main()
     try:
         _signal.pthread_sigmask(_signal.SIG_UNBLOCK, held)
-        if program.kind == "module":
+        if debug:
+            _debug(program, main)
+        elif program.kind == "module":
             import runpy
 
             runpy._run_module_as_main(program.target)
@@ -172,15 +183,28 @@ def _run_as_main(program: Program, held: "set[int]") -> None:
         raise
     except BaseException as error:
         trace = error.__traceback__
-        # Only the program's frames: ours are those of this function and of _run_script.
-        ours = 1 if program.kind == "module" else 2
+        # Only the program's frames: ours are those of this function and of _run_script, or _debug and debugger.run.
+        ours = 3 if debug else 1 if program.kind == "module" else 2
         while ours and trace is not None:
             trace, ours = trace.tb_next, ours - 1
         error.__traceback__ = trace
         _failed(error)
 
 
+def _debug(program: Program, main: dict) -> None:
+    from spcomm.launch import debugger
+
+    if program.kind == "module":
+        debugger.run(debugger.module_code(program.target, main), main)
+    else:
+        debugger.run(_script_code(program, main), main)
+
+
 def _run_script(program: Program, main: dict) -> None:
+    exec(_script_code(program, main), main)
+
+
+def _script_code(program: Program, main: dict) -> object:
     from importlib.machinery import SourceFileLoader, SourcelessFileLoader
 
     compiled = program.target.endswith(".pyc")
@@ -193,7 +217,7 @@ def _run_script(program: Program, main: dict) -> None:
         with io.open_code(program.target) as file:
             source = file.read()
         code = compile(source, program.target, "exec", dont_inherit=True)
-    exec(code, main)
+    return code
 
 
 def _fresh_main() -> dict:

@@ -86,7 +86,11 @@ def _supervise(options: Options, programs: "list[plans.Plan]", starters: "list[A
         plan.nodes = plan.nodes or max(1, int(cores))
     groups = gather(programs)
     crew = Crew(starters, groups)
-    stdin = _stdin(options, groups)
+    if options.debug is not None:
+        from spcomm.launch.debugging import prepare
+
+        crew.at_prompt = prepare(options, programs, groups, crew.names)
+    stdin = _stdin(options, crew)
     crew.cpus = _places(options, crew)
     for group in groups:
         # All nodes of the run share the cores, whichever group they belong to.
@@ -99,10 +103,12 @@ def _supervise(options: Options, programs: "list[plans.Plan]", starters: "list[A
         display.close(signals)
 
 
-def _stdin(options: Options, groups: "list[Any]") -> "Any":
+def _stdin(options: Options, crew: "Any") -> "Any":
     from spcomm.launch.stdin import Stdin
 
-    return Stdin() if options.stdin is None else Stdin(options.stdin.indices(groups))
+    if options.stdin is not None:
+        return Stdin(options.stdin.indices(crew.groups))
+    return Stdin() if crew.at_prompt is None else Stdin(frozenset((crew.at_prompt,)))
 
 
 def _display(options: Options, crew: "Any") -> "Any":

@@ -28,6 +28,9 @@ class Plan:
         self.nodes = 0  # 0: as many as there are cores
         self.group = 0
         self.indices = range(0)  # its nodes (groups.gather)
+        self.python: list[str] | None = None  # what follows `python` and its options; None: it is no Python program
+        self.debugged: frozenset[int] = frozenset()  # nodes that run in a debugger
+        self.debug: dict = {}  # and in which
 
     @property
     def locatable(self) -> bool:
@@ -87,7 +90,8 @@ def resolve(part: Part) -> Plan:
     """Find one program, from where it will run."""
     if part.module is not None:
         plan = Plan("module", part.module, ["-m", *part.arguments], None if _safe_path() else os.getcwd())
-        plan.command = [sys.executable, *interpreter_flags(), "-m", part.module, *part.arguments]
+        plan.python = ["-m", part.module, *part.arguments]
+        plan.command = [sys.executable, *interpreter_flags(), *plan.python]
     else:
         plan = _program(part)
     python = plan.kind != "executable"
@@ -97,7 +101,9 @@ def resolve(part: Part) -> Plan:
             f"spcomm run: --start fork is for Python scripts and modules; {part.program} needs --start exec"
         )
     if start == "exec" and python:
+        words = plan.python
         plan = Plan("executable", sys.executable, plan.command)
+        plan.python = words
     if plan.kind == "executable" and part.preload:
         raise UsageError(
             "spcomm run: --preload is for nodes that are forked from a warm process, not for --start exec"
@@ -131,7 +137,8 @@ def _script(path: str, arguments: "list[str]") -> Plan:
     absolute = os.path.abspath(path)
     entry = None if _safe_path() else os.path.dirname(os.path.realpath(path))
     plan = Plan("script", absolute, [path, *arguments], entry)
-    plan.command = [sys.executable, *interpreter_flags(), path, *arguments]
+    plan.python = [path, *arguments]
+    plan.command = [sys.executable, *interpreter_flags(), *plan.python]
     return plan
 
 

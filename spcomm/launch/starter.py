@@ -60,8 +60,11 @@ class Starter:
     def fileno(self) -> int:
         return self._wire.fileno()
 
-    def run(self, group: "Group", report: int, where: int, cpus: "list[int] | None" = None) -> None:
-        """Describe the run that nodes are about to join."""
+    def run(self, group: "Group", report: int, where: int, cpus: "list[int] | None", debugged: bool) -> None:
+        """Describe the run that nodes are about to join. `cpus`: where nodes are bound, in turn.
+
+        `debugged`: some nodes, of any program, run in a debugger.
+        """
         self._first = group.first
         about = {
             "nodes": self.plan.nodes,
@@ -69,6 +72,7 @@ class Starter:
             "device": group.segment.device,
             "inode": group.segment.inode,
             "group": group.number,
+            "debug": {index - group.first: self.plan.debug for index in self.plan.debugged},
             "cpus": [cpus[(group.first + rank) % len(cpus)] for rank in range(group.size)] if cpus else None,
         }
         self._send(("run", about), (group.segment.fd, report, where))

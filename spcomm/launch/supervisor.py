@@ -249,6 +249,10 @@ class Supervisor:
                 self._told_to_end(number)
 
     def _told_to_end(self, number: int) -> None:
+        prompt = self._crew.at_prompt
+        if number == _signal.SIGINT and prompt is not None and prompt not in self._ended and not self._reason:
+            self._crew.poke(prompt, number)  # Ctrl-C is for who sits at the debugger
+            return
         if self._reason:  # the second time: do not wait any longer
             self._crew.kill()
             return

@@ -188,6 +188,7 @@ class Server:
             run["group"],
         )
         node = child.Node(self._program, member, shared)
+        node.debug = run["debug"].get(rank, {})
         if run["cpus"] is not None:
             process.bind(run["cpus"][rank])
         node.settle(parent, mask, streams[at : at + 3], [*self._close, *streams])

@@ -59,7 +59,7 @@ def test_labels_are_on_at_a_terminal_only(launch):
     pty = terminals()
     script = launch.script("print('x')")
     assert launch("-n", 2, script).lines == ["x", "x"]
-    for options, expected in ((), {"[0] x", "[1] x"}), (("--no-label",), {"x"}):
+    for options, expected in (("--no-color",), {"[0] x", "[1] x"}), (("--no-label",), {"x"}):
         main, end = pty.openpty()
         process = launch.start("-n", 2, *options, script, stdout=end)
         os.close(end)
