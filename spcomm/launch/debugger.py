@@ -64,7 +64,11 @@ def module_code(name: str, main: dict) -> object:
         print(f"{sys.executable}: No code object available for {name}", file=sys.stderr)
         raise SystemExit(1)
     main.update(
-        __file__=spec.origin, __cached__=spec.cached, __loader__=spec.loader, __package__=spec.parent, __spec__=spec
+        __file__=spec.origin,
+        __cached__=spec.cached,
+        __loader__=spec.loader,
+        __package__=spec.parent,
+        __spec__=spec,
     )
     sys.argv[0] = spec.origin or name
     return code

@@ -31,7 +31,7 @@ def prepare(options: "Options", plans: "list[Plan]", groups: "list[Group]", name
             needy += mine if tool in _INTERACTIVE else []
     if len(needy) > 1:
         raise UsageError(
-            f"spcomm run: {_spelt(debug)}: {names.nodes(needy)} cannot share the standard input; choose one node, as in "
+            f"spcomm run: {_spelt(debug)}: {names.nodes(needy)} cannot share the standard input; choose one, as in "
             f"--debug={needy[0]}, or use debugpy for several"
         )
     if needy and options.stdin is not None and options.stdin.indices(groups) != frozenset(needy):
@@ -66,8 +66,8 @@ def _command(tool: str, plan: "Plan") -> "list[str] | None":
 def _gdb(plan: "Plan") -> "list[str]":
     if plan.kind != "executable":
         raise UsageError(
-            f"spcomm run: --debug=gdb is for executables; for {plan.name} use --debug=pdb:RANKS, or --start exec to see "
-            "its Python from below"
+            f"spcomm run: --debug=gdb is for executables; for {plan.name} use --debug=pdb:RANKS, or --start exec to "
+            "see its Python from below"
         )
     found = in_path("gdb")
     if found is None:

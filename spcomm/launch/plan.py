@@ -28,7 +28,9 @@ class Plan:
         self.nodes = 0  # 0: as many as there are cores
         self.group = 0
         self.indices = range(0)  # its nodes (groups.gather)
-        self.python: list[str] | None = None  # what follows `python` and its options; None: it is no Python program
+        self.python: list[str] | None = (
+            None  # what follows `python` and its options; None: it is no Python program
+        )
         self.debugged: frozenset[int] = frozenset()  # nodes that run in a debugger
         self.debug: dict = {}  # and in which
 

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: MIT
+"""Nodes in a debugger: --debug. What is typed comes through a pipe."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from launching import read_lines
+from test_output import read_all, terminals
+
+PROGRAM = """
+import spcomm
+comm = spcomm.startup()
+value = comm.rank * 10
+total = comm.global_sum(value)
+print("total", total)
+"""
+FAILING = """
+import spcomm
+def divide(x):
+    return 1 / x
+comm = spcomm.startup()
+divide(0) if comm.rank == 1 else comm.barrier()
+"""
+
+
+@pytest.mark.parametrize("word", ["--debug", "--debug=1", "--debug=pdb:2"])
+def test_pdb_has_the_standard_input_of_its_node(launch, start, word):
+    node = int(word[-1]) if word[-1].isdigit() else 0
+    typed = b"break 6\ncontinue\np (comm.rank, value, __name__)\ncontinue\n"
+    result = launch.program(PROGRAM, stdin=typed, options=("-n", 3, "-l", word, *start))
+    assert result.code == 0 and result.err == "", result
+    lines = [line for line in result.lines if line.startswith(f"[{node}] ")]
+    assert lines[0].endswith("program.py(2)<module>()"), "the first line of the program, where it waits"
+    assert any(f"({node}, {node * 10}, '__main__')" in line for line in lines), result
+    assert sum("total 30" in line for line in result.lines) == 3
+
+
+def test_pdb_of_a_module_with_arguments(launch, start):
+    launch.script("import sys\nprint(sys.argv, __name__, __spec__.name)\n", "package/__main__.py")
+    launch.script("", "package/__init__.py")
+    result = launch("-n", 1, "--debug", *start, "-m", "package", "one", stdin=b"continue\n")
+    path = str(launch.folder / "package" / "__main__.py")
+    assert result.code == 0 and f"{[path, 'one']} __main__ package.__main__" in result.out, result
+
+
+def test_after_an_uncaught_exception_there_is_a_prompt_at_its_line(launch, start):
+    result = launch.program(
+        FAILING, stdin=b"continue\np ('x is', x)\nq\n", options=("-n", 3, "--debug=1", *start)
+    )
+    assert result.code == 1, result
+    assert "uncaught ZeroDivisionError" in result.out and "('x is', 0)" in result.out
+    assert result.err.count("Traceback") == 1 and "debugger.run" not in result.err
+    assert result.last.startswith("spcomm: node 1 ended with an uncaught ZeroDivisionError (exit code 1)")
+
+
+def test_who_leaves_the_debugger_ends_the_run(launch, start):
+    for typed in (b"q\n", b""):  # or closes it
+        result = launch.program(
+            PROGRAM.replace("total =", "comm.barrier(); total ="),
+            stdin=b"next\nnext\n" + typed, options=("-n", 3, "--debug=2", *start),
+        )  # fmt: skip
+        assert result.code == 1 and "the debugger was left, so the run ends" in result.err, result
+        assert result.last.startswith("spcomm: node 2 ended with exit code 1")
+
+
+def test_restart_is_refused(launch):
+    result = launch.program(PROGRAM, stdin=b"restart\n", options=("-n", 2, "--debug"))
+    assert result.code == 1 and "one node alone cannot be restarted" in result.err
+
+
+def test_ctrl_c_is_for_who_sits_at_the_debugger(launch):
+    """It interrupts the debugged node, as in pdb alone; the run goes on."""
+    process = launch.start(
+        "-n", 2, "--debug=1",
+        launch.script(
+            """
+            import spcomm
+            comm = spcomm.startup()
+            if comm.rank == 1:
+                print("waiting", flush=True)
+                going = True
+                while going:
+                    pass
+                comm.send("on", 0)
+            else:
+                print("got", comm.recv())
+            """
+        ),
+        stdin=subprocess.PIPE,
+    )  # fmt: skip
+    process.stdin.write(b"continue\n")
+    while "waiting" not in read_lines(process, 1)[0]:
+        pass
+    process.send_signal(signal.SIGINT)
+    result = launch.finish(process, b"going = False\ncontinue\n")
+    assert result.code == 0 and "got on" in result.out, result
+
+
+def test_pdb_at_a_terminal(launch):
+    pty = terminals()
+    script = launch.script(PROGRAM)
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(launch.folder)
+        os.execve(sys.executable, launch.command("-n", 2, "--debug=1", script), launch.environment())
+    data = b""
+    while data.count(b"(Pdb) ") < 1:
+        data += os.read(terminal, 1000)
+    os.write(terminal, b"continue\n")
+    data += read_all(terminal)
+    assert os.waitpid(pid, 0)[1] == 0
+    assert data.count(b"total 10") == 2, data
+
+
+FAKE = """
+import os
+def listen(address):
+    assert address == ("127.0.0.1", 0)
+    return "127.0.0.1", 1000 + os.getpid()
+def wait_for_client():
+    print("a client is there", flush=True)
+"""
+
+
+def test_debugpy_prints_a_port_for_each_node(launch):
+    launch.script(FAKE, "elsewhere/debugpy.py")
+    path = os.pathsep.join([str(launch.folder / "elsewhere"), launch.environment()["PYTHONPATH"]])
+    result = launch.program(
+        PROGRAM, options=("-n", 3, "--debug=debugpy:0,2", "--stdin", "all"), env={"PYTHONPATH": path}
+    )
+    assert result.code == 0 and result.lines.count("a client is there") == 2, result
+    found = re.findall(
+        r"spcomm: node (\d) waits for a debugger: attach to 127.0.0.1:(\d+) \(debugpy\)\n", result.err
+    )
+    assert sorted(node for node, _port in found) == ["0", "2"] and len({port for _node, port in found}) == 2
+
+
+@pytest.mark.skipif(shutil.which("gdb") is None, reason="no gdb here")
+def test_gdb_for_an_executable(launch):
+    result = launch(
+        "-n", 2, "--debug", "-l", "--stdin", 0, shutil.which("env"), "echo", "hello",
+        stdin=b"show args\nset startup-with-shell off\nrun\nquit\n",
+    )  # fmt: skip
+    assert result.code == 0, result
+    assert any('"echo hello"' in line for line in result.lines) and "[1] hello" in result.lines
+    assert "[0] (gdb) " in result.out
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--debug=0-1",), ["--debug=0-1: nodes 0-1 cannot share the standard input", "debugpy for several"]),
+        (("--debug=pdb:3",), ["there is no node 3"]),
+        (("--debug=gdb:0",), ["--debug=gdb is for executables", "--debug=pdb:RANKS"]),
+        (("--stdin", "all", "--debug=1"), ["--stdin all and --debug=1", "node 1 needs the standard input"]),
+        (("--timeout", "9", "--debug"), ["--timeout 9 and --debug"]),
+        (("--debug=debugpy:0", "--start", "exec"), ["leave --start exec out"]),
+        (("--debug", "0"), ["--debug=0, without a space"]),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_debugged(launch, options, words):
+    result = launch.program(PROGRAM, options=("-n", 2, *options))
+    assert (result.code, result.out) == (125, "") and len(result.err.splitlines()) == 1, result
+    for word in words:
+        assert word in result.err
+
+
+def test_an_executable_is_nothing_for_pdb(launch):
+    result = launch("-n", 2, "--debug=pdb", "cat")
+    assert (
+        result.code == 125
+        and "--debug=pdb is for Python; for cat, an executable, use --debug=gdb" in result.err
+    )
+
+
+def test_a_missing_debugger_is_one_sentence(launch):
+    tool = launch.script("#!/bin/sh\n", "tool")
+    tool.chmod(0o755)
+    result = launch("-n", 2, "--debug", "./tool", env={"PATH": str(launch.folder)})
+    assert result.code == 125 and result.err.endswith(
+        "--debug=gdb needs gdb, which is not here; install it\n"
+    )
+
+
+def test_a_missing_debugpy_is_one_sentence(launch):
+    import importlib.util
+
+    if importlib.util.find_spec("debugpy") is not None:
+        pytest.skip("debugpy is installed")
+    result = launch.program(PROGRAM, options=("-n", 2, "--debug=debugpy:all"))
+    assert (
+        result.code == 125
+        and "needs debugpy, which is not here; install it with: python -m pip" in result.err
+    )
+
+
+def test_a_late_receiver_in_a_debugger_gets_everything(launch):
+    """Node 0 is done long before; it waits without a limit until its queued messages are taken."""
+    program = """
+    import spcomm
+    comm = spcomm.startup()
+    if comm.rank == 0:
+        for i in range(200):
+            comm.send(bytes(10_000), 1)
+    else:
+        print(sum(len(comm.recv()) for _ in range(200)))
+    """
+    options = ("-n", 2, "--debug=1", "--ring", "4K", "--arena", "0", "--slots", 2)
+    result = launch.program(program, stdin=b"continue\n", options=options)
+    assert result.code == 0 and "2000000" in result.out, result
