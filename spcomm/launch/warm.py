@@ -186,6 +186,7 @@ class Server:
             run["inode"],
             self._launcher,
             run["group"],
+            run["options"],
         )
         node = child.Node(self._program, member, shared)
         node.debug = run["debug"].get(rank, {})
