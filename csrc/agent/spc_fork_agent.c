@@ -22,6 +22,8 @@
 #include "base/spc_process.h"
 
 #define SPC_PARENT_NS 50000000 /* between two looks at node 0, without a pidfd */
+#define SPC_REST_MS 50         /* when poll cannot wait */
+#define SPC_SPEAK_MS 10000     /* for a reader of stderr that is slow */
 
 /* ---- start */
 
@@ -64,6 +66,11 @@ static void on_signal(int number) {
     errno = error;
 }
 
+/* An error of the agent itself. A handler of the program's would return to it, for ever. */
+static bool is_fault(int number) {
+    return number == SIGSEGV || number == SIGBUS || number == SIGFPE || number == SIGILL || number == SIGABRT;
+}
+
 /* What the caller ignores (nohup) stays ignored; what would stop or end the agent beside its duties is. */
 static void handle_signals(void) {
     static const int heard[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT};
@@ -71,10 +78,10 @@ static void handle_signals(void) {
     for (int number = 1; number < NSIG; number++) {
         struct sigaction found, action = {.sa_handler = SIG_IGN, .sa_flags = SA_RESTART};
         sigemptyset(&action.sa_mask);
-        if (number == SIGSEGV || number == SIGBUS || number == SIGFPE || number == SIGILL || number == SIGABRT
-            || sigaction(number, NULL, &found) != 0) {
+        if (sigaction(number, NULL, &found) != 0) {
             continue;
         }
+        action.sa_handler = is_fault(number) ? SIG_DFL : SIG_IGN;
         for (uint32_t i = 0; i < sizeof heard / sizeof *heard; i++) {
             bool wanted = number == heard[i] && (number == SIGCHLD || found.sa_handler != SIG_IGN);
             action.sa_handler = wanted ? on_signal : action.sa_handler;
@@ -103,12 +110,21 @@ static void close_all_but(int *kept, uint32_t count) {
     spc_process_close_range(from, INT32_MAX);
 }
 
+/* A descriptor above those of the streams, which may be closed; else there is none. */
+static int watch_zero(pid_t zero) {
+    int found = -1;
+    if (spc_process_watch(zero, &found) != SPC_OK || found > 2) {
+        return found;
+    }
+    int moved = fcntl(found, F_DUPFD_CLOEXEC, 3);
+    close(found);
+    return moved;
+}
+
 static void furnish(spc_fork_agent_t *agent) {
     int wake[2];
     spc_process_rename("spcomm-agent");
-    if (spc_process_watch(agent->fork->caller, &agent->watch) != SPC_OK) {
-        agent->watch = -1;
-    }
+    agent->watch = watch_zero(agent->fork->caller);
     /* Room for the pipe even where the program has used up its descriptors. Our own ends are all above 2. */
     close(0);
     close(1);
@@ -154,22 +170,50 @@ static void turn(spc_fork_agent_t *agent) {
         {.fd = agent->fork->report, .events = POLLIN},
         {.fd = agent->processes[0] != 0 ? agent->watch : -1, .events = POLLIN},
     };
-    (void)poll(ready, 3, patience_ms(agent));
+    if (poll(ready, 3, patience_ms(agent)) < 0 && errno != EINTR) {
+        (void)poll(NULL, 0, SPC_REST_MS); /* which sense has something to say is found out without it, too */
+    }
     spc_fork_hear_signals(agent); /* first: they explain what follows */
     spc_fork_hear_reports(agent);
     spc_fork_reap(agent);
     spc_fork_look_for_zero(agent);
+    if (ready[2].revents != 0 && agent->processes[0] != 0) {
+        close(agent->watch); /* it tells an end that is not to be seen yet: look now and then */
+        agent->watch = -1;
+    }
     spc_fork_obey_deadlines(agent);
 }
 
-/* What nodes have started and left running. */
-static void kill_orphans(void) {
-    int32_t processes[64];
-    for (uint32_t found; (found = spc_process_children(processes, 64)) > 0;) {
+/* What nodes have started and left running. Not for ever: some cannot be killed (of another user), and a process that
+ * goes on by forking may always be one step ahead. */
+static void kill_orphans(uint64_t patience_ns) {
+    uint64_t until_ns = spc_clock_now_ns() + patience_ns;
+    bool again = true;
+    while (again && spc_clock_now_ns() < until_ns) {
+        int32_t processes[64];
+        uint32_t found = spc_process_children(processes, 64);
+        again = false;
         for (uint32_t i = 0; i < found; i++) {
-            kill(processes[i], SIGKILL);
-            (void)waitpid(processes[i], NULL, 0);
+            if (kill(processes[i], SIGKILL) == 0) {
+                again = waitpid(processes[i], NULL, 0) == processes[i] || again;
+            }
         }
+    }
+}
+
+/* On stderr, also where a node has made it non-blocking; not for ever. */
+static void speak(const char *text, size_t bytes) {
+    struct pollfd room = {.fd = SPC_SPEAK, .events = POLLOUT};
+    while (bytes > 0) {
+        ssize_t done = write(SPC_SPEAK, text, bytes);
+        if (done < 0 && errno == EAGAIN && poll(&room, 1, SPC_SPEAK_MS) <= 0) {
+            return;
+        }
+        if (done == 0 || (done < 0 && errno != EINTR && errno != EAGAIN)) {
+            return; /* nobody listens */
+        }
+        text += done > 0 ? done : 0;
+        bytes -= done > 0 ? (size_t)done : 0;
     }
 }
 
@@ -195,13 +239,7 @@ static int conclude(spc_fork_agent_t *agent) {
         fputc('\n', out);
     }
     fclose(out);
-    for (size_t at = 0; at < bytes;) {
-        ssize_t done = write(SPC_SPEAK, text + at, bytes - at);
-        if (done < 0 && errno != EINTR) {
-            break; /* nobody listens */
-        }
-        at += done > 0 ? (size_t)done : 0;
-    }
+    speak(text, bytes);
     return code;
 }
 
@@ -223,7 +261,7 @@ _Noreturn void spc_fork_agent_run(spc_fork_t *fork, pid_t *processes) {
         turn(&agent);
     }
     spc_fork_hear_reports(&agent);
-    kill_orphans();
+    kill_orphans(fork->grace_ns);
     int32_t code = conclude(&agent);
     if (write(fork->life, &code, sizeof code) < 0) {
         /* node 0 is gone */

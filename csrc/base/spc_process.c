@@ -6,7 +6,10 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -16,6 +19,7 @@
 #include <dirent.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434
@@ -41,12 +45,47 @@ void spc_process_adopt_orphans(void) {
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 }
 
+/* In a process-id namespace without a /proc of its own, /proc has the numbers of another one. */
+static bool proc_is_of_others(void) {
+    char number[24];
+    ssize_t length = readlink("/proc/self", number, sizeof number - 1);
+    number[length > 0 ? length : 0] = '\0';
+    return length > 0 && strtol(number, NULL, 10) != getpid();
+}
+
+/* What such a number is here: the last of its NSpid. 0: it has ended. */
+static long number_here(long number_there) {
+    char path[48], line[256], *last;
+    long number = 0;
+    snprintf(path, sizeof path, "/proc/%ld/status", number_there);
+    FILE *status = fopen(path, "re");
+    while (status != NULL && number == 0 && fgets(line, sizeof line, status) != NULL) {
+        if (strncmp(line, "NSpid:", 6) == 0 && (last = strrchr(line, '\t')) != NULL) {
+            number = strtol(last, NULL, 10);
+        }
+    }
+    if (status != NULL) {
+        fclose(status);
+    }
+    return number;
+}
+
+/* Whatever /proc says: a number that is no child's is somebody else's process. */
+static bool is_child(long process) {
+    siginfo_t unused;
+    return process > 0 && waitid(P_PID, (id_t)process, &unused, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
 uint32_t spc_process_children(int32_t *processes, uint32_t room) {
     FILE *list = fopen("/proc/thread-self/children", "re");
+    bool foreign = list != NULL && proc_is_of_others();
     uint32_t count = 0;
     long found;
     while (list != NULL && count < room && fscanf(list, "%ld", &found) == 1) {
-        processes[count++] = (int32_t)found;
+        found = foreign ? number_here(found) : found;
+        if (is_child(found)) {
+            processes[count++] = (int32_t)found;
+        }
     }
     if (list != NULL) {
         fclose(list);

@@ -22,7 +22,8 @@ int spc_process_die_with_parent(int number);
 /* This process becomes the parent of every descendant whose own parent ends. */
 void spc_process_adopt_orphans(void);
 
-/* Children of the calling thread, ended or not; at most `room`. 0 also where unknown. */
+/* Children of the calling thread, ended or not; at most `room`. 0 also where unknown. Each one was its child when it
+ * was looked at, also where /proc belongs to another process-id namespace. */
 uint32_t spc_process_children(int32_t *processes, uint32_t room);
 
 /* Threads of this process, the caller too; 0 where unknown. */

@@ -4,6 +4,8 @@
 #endif
 #include "segment/spc_segment.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -77,6 +79,20 @@ static int lay_out(const spc_segment_plan_t *plan, spc_directory_shared_t *direc
     return end <= SIZE_MAX ? SPC_OK : SPC_EINVAL;
 }
 
+/* 0 to 2 are for the streams, also where somebody has closed them: a node would open its own there. */
+static int above_streams(int *descriptor) {
+    int moved = *descriptor;
+    if (moved > 2) {
+        return SPC_OK;
+    }
+    moved = fcntl(*descriptor, F_DUPFD_CLOEXEC, 3);
+    int error = errno;
+    close(*descriptor);
+    errno = error;
+    *descriptor = moved;
+    return moved < 0 ? SPC_ESYSTEM : SPC_OK;
+}
+
 int spc_segment_create(const spc_segment_plan_t *plan, int *descriptor, uint64_t *size_bytes) {
     spc_directory_shared_t directory = {
         .magic = SPC_SEGMENT_MAGIC,
@@ -91,6 +107,7 @@ int spc_segment_create(const spc_segment_plan_t *plan, int *descriptor, uint64_t
     }
     int made;
     status = spc_platform_memory_create(plan->config.features, directory.size_bytes, &made);
+    status = status == SPC_OK ? above_streams(&made) : status;
     if (status != SPC_OK) {
         return status;
     }

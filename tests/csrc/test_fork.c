@@ -7,6 +7,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#ifdef __linux__
+#include <sched.h>
+#endif
 #include <sys/mman.h>
 #include <sys/resource.h>
 
@@ -34,6 +37,8 @@ typedef struct outcome {
 } outcome_t;
 
 static int deaf_nodes(const node_t *node);
+
+static void (*surroundings)(void); /* what a case changes before the program starts; NULL: nothing */
 
 /* What a C program does around spc_fork; `nodes` processes run this, and each leaves by exit(). */
 static void program(uint32_t nodes, body_t body, run_t *run) {
@@ -75,6 +80,9 @@ static outcome_t outcome_of(uint32_t nodes, body_t body) {
         CHECK_EQ(pipe(run->held), 0);
         run->far = fcntl(run->held[1], F_DUPFD, 200);
         CHECK(run->far >= 200);
+        if (surroundings != NULL) {
+            surroundings();
+        }
         program(nodes, body, run);
     }
     close(text[1]);
@@ -307,6 +315,83 @@ static void no_process_stays(void) {
     }
 }
 
+#ifdef __linux__
+/* This process goes on as the first of a process-id namespace whose /proc it does not have. */
+static void another_namespace(void) {
+    if (unshare(CLONE_NEWPID) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0) {
+        return; /* not everybody may */
+    }
+    pid_t first = fork();
+    CHECK(first >= 0);
+    if (first != 0) {
+        int status = check_wait(first);
+        _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+    }
+}
+
+/* Where numbers in /proc are not those of this process, the wrong ones would be killed, and nothing would end. */
+static void no_process_stays_in_a_namespace(void) {
+    surroundings = another_namespace;
+    expect_code(outcome_of(3, leave_a_process), 0, "");
+    surroundings = NULL;
+}
+#endif
+
+static void no_input(void) {
+    close(0);
+}
+
+static void no_output(void) {
+    close(1);
+}
+
+static void no_input_no_output(void) {
+    close(0);
+    close(1);
+}
+
+/* What the agent opens first gets their numbers, and must keep away from them. */
+static void streams_may_be_closed(void) {
+    void (*const closed[])(void) = {no_input, no_output, no_input_no_output};
+    for (uint32_t i = 0; i < 3; i++) {
+        surroundings = closed[i];
+        outcome_t outcome = outcome_of(3, talk);
+        expect_code(outcome, 0, "");
+        CHECK_EQ(outcome.nodes_seen, 3);
+        expect_signal(outcome_of(3, node_0_is_killed), SIGKILL,
+                      "spcomm: node 0 died; the other nodes were stopped\n");
+    }
+    surroundings = NULL;
+}
+
+/* ---- when the agent itself is in trouble */
+
+static void on_fault(int number) {
+    (void)number; /* comes back at once: the handler of a language that looks at signals later */
+}
+
+static int a_fault_of_the_agent(const node_t *node) {
+    if (node->rank == 1) {
+        kill(getppid(), SIGBUS);
+    }
+    return ORPHANS_ARE_KILLED && node->rank != 0 ? compute() : (receive_nothing(node), 0);
+}
+
+static void fault_handler(void) {
+    signal(SIGBUS, on_fault);
+}
+
+static void handlers_of_faults_do_not_stay_in_the_agent(void) {
+    if (!WAITS_LOOK_AROUND || CHECK_SANITIZED) {
+        return;
+    }
+    surroundings = fault_handler;
+    expect_code(
+        outcome_of(3, a_fault_of_the_agent), 125,
+        "spcomm: the process that watches over the nodes was killed by SIGBUS; the nodes were stopped\n");
+    surroundings = NULL;
+}
+
 static int wait_twice(const node_t *node) {
     int code = 0;
     signal(SIGTERM, SIG_IGN); /* node 0 is to come to its wait, whenever node 1 ends */
@@ -405,6 +490,11 @@ int main(void) {
     RUN(a_killed_agent_is_noticed);
     RUN(the_agent_holds_nothing_of_the_program);
     RUN(no_process_stays);
+#ifdef __linux__
+    RUN(no_process_stays_in_a_namespace);
+#endif
+    RUN(streams_may_be_closed);
+    RUN(handlers_of_faults_do_not_stay_in_the_agent);
     RUN(waiting_is_the_last_thing);
     RUN(wrong_options);
     RUN(no_descriptors_left);
