@@ -140,8 +140,8 @@ bool spc_outbox_took(const spc_outbox_t *outbox, uint32_t destination) {
     return outbox->destination[destination].taken == outbox->sends;
 }
 
-static bool fits_ring(const spc_outbox_t *outbox, uint64_t bytes, uint32_t destination_count) {
-    return bytes <= spc_ring_payload_max(outbox->ring, destination_count);
+static bool fits_ring(const spc_outbox_t *outbox, uint64_t bytes, uint32_t count) {
+    return bytes <= spc_ring_payload_max(outbox->ring, count);
 }
 
 /* Announces what lies in ring or arena, or queues the announcement. */
@@ -179,43 +179,57 @@ static int send_by_ring(spc_outbox_t *outbox, const int32_t *destinations, uint3
     return status;
 }
 
+/* A message longer than the ring: parts as far as there is room, and the queue has the rest. SPC_EAGAIN: not one part
+ * found room, and nothing is queued. SPC_ENOMEM: nothing was sent either. */
+static int begin_parts(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope,
+                       const spc_payload_t *payload) {
+    spc_rest_t rest;
+    if (spc_rest_reserve(envelope->length_bytes, &rest) != SPC_OK) {
+        return SPC_ENOMEM;
+    }
+    uint64_t sent = send_parts(outbox, rank, envelope, payload, 0, 0);
+    if (sent != 0 && sent != envelope->length_bytes) {
+        spc_rest_queue(&rest, envelope, payload, sent, &outbox->destination[rank].queue, &outbox->total);
+        return note_taken(outbox, rank, SPC_OK);
+    }
+    spc_rest_free(&rest);
+    return sent == 0 ? SPC_EAGAIN : note_taken(outbox, rank, SPC_OK);
+}
+
+/* What can go before anything is queued. SPC_EAGAIN: there is no room. */
+static int send_at_once(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope,
+                        const spc_payload_t *payload, bool limited) {
+    if (!fits_ring(outbox, envelope->length_bytes, 1)) {
+        return begin_parts(outbox, rank, envelope, payload);
+    }
+    if (limited || envelope->length_bytes <= SPC_INLINE_BYTES) {
+        return SPC_EAGAIN;
+    }
+    /* Those of a multicast whose receiver keeps up do not wait for one that holds all its chunks. */
+    int32_t destination = (int32_t)rank;
+    return send_by_ring(outbox, &destination, 1, envelope, payload);
+}
+
 /* To one destination, or to some of several that cannot share the ring: queues what has no room. */
 static int send_alone(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope,
                       const spc_payload_t *payload, bool limited, spc_copy_t **shared) {
-    uint64_t sent = 0;
-    bool first = outbox->destination[rank].queue.head == NULL;
     if (has_ended(outbox, rank)) {
         return SPC_OK;
     }
-    if (first && !limited && envelope->length_bytes > SPC_INLINE_BYTES
-        && fits_ring(outbox, envelope->length_bytes, 1)) {
-        /* Those of a multicast whose receiver keeps up do not wait for one that holds all its chunks. */
-        int32_t destination = (int32_t)rank;
-        int status = send_by_ring(outbox, &destination, 1, envelope, payload);
+    if (outbox->destination[rank].queue.head == NULL) {
+        int status = send_at_once(outbox, rank, envelope, payload, limited);
         if (status != SPC_EAGAIN) {
             return status;
         }
     }
-    if (first && !fits_ring(outbox, envelope->length_bytes, 1)) {
-        sent = send_parts(outbox, rank, envelope, payload, 0, 0);
-        if (sent == envelope->length_bytes) {
-            return note_taken(outbox, rank, SPC_OK);
-        }
-    }
-    if (limited && sent == 0 && is_over_limit(outbox, envelope->length_bytes)) {
+    if (limited && is_over_limit(outbox, envelope->length_bytes)) {
         return SPC_EAGAIN;
     }
-    spc_copy_t *rest = NULL;
-    spc_copy_t **copy = sent == 0 ? shared : &rest;
-    if (*copy == NULL) {
-        *copy = spc_copy_make(payload, sent, &outbox->total);
-    }
-    if (*copy == NULL) {
+    if (*shared == NULL && (*shared = spc_copy_make(payload, &outbox->total)) == NULL) {
         return SPC_ENOMEM;
     }
-    spc_waiting_t waiting = {.envelope = *envelope, .copy = *copy, .sent = sent};
+    spc_waiting_t waiting = {.envelope = *envelope, .copy = *shared};
     int status = spc_outbox_queue_push(&outbox->destination[rank].queue, &waiting, &outbox->total);
-    spc_copy_release(rest, &outbox->total);
     return note_taken(outbox, rank, status);
 }
 
@@ -274,17 +288,22 @@ static int send_widely(spc_outbox_t *outbox, const int32_t *destinations, uint32
     return status;
 }
 
-int spc_outbox_send(spc_outbox_t *outbox, const int32_t *destinations, uint32_t destination_count,
-                    uint16_t context, int32_t tag, const spc_payload_t *payload) {
-    spc_envelope_t envelope = {
+static inline spc_envelope_t envelope_of(const spc_outbox_t *outbox, uint16_t context, int32_t tag,
+                                         const spc_payload_t *payload, uint8_t flags) {
+    return (spc_envelope_t){
         .tag = tag,
         .source = (uint16_t)outbox->options.rank,
         .context = context,
         .meta_bytes = payload->meta_bytes,
         .format = payload->format,
-        .flags = SPC_SLOT_INLINE,
+        .flags = flags,
         .length_bytes = payload->meta_bytes + payload->data_bytes,
     };
+}
+
+int spc_outbox_send(spc_outbox_t *outbox, const int32_t *destinations, uint32_t destination_count,
+                    uint16_t context, int32_t tag, const spc_payload_t *payload) {
+    spc_envelope_t envelope = envelope_of(outbox, context, tag, payload, SPC_SLOT_INLINE);
     if (destination_count == 1 && envelope.length_bytes <= SPC_INLINE_BYTES
         && is_open(outbox, (uint32_t)destinations[0])) {
         announce_inline(outbox, (uint32_t)destinations[0], &envelope, payload);
@@ -302,15 +321,8 @@ int spc_outbox_take_block(spc_outbox_t *outbox, uint64_t length_bytes, spc_block
 int spc_outbox_send_block(spc_outbox_t *outbox, const int32_t *destinations, uint32_t destination_count,
                           uint16_t context, int32_t tag, const spc_payload_t *payload,
                           spc_block_shared_t *block) {
-    spc_envelope_t envelope = {
-        .tag = tag,
-        .source = (uint16_t)outbox->options.rank,
-        .context = context,
-        .meta_bytes = payload->meta_bytes,
-        .format = payload->format,
-        .flags = (uint8_t)(SPC_SLOT_ARENA | (destination_count == 1 ? SPC_SLOT_SOLE : 0)),
-        .length_bytes = payload->meta_bytes + payload->data_bytes,
-    };
+    uint8_t flags = (uint8_t)(SPC_SLOT_ARENA | (destination_count == 1 ? SPC_SLOT_SOLE : 0));
+    spc_envelope_t envelope = envelope_of(outbox, context, tag, payload, flags);
     uint64_t offset = spc_segment_offset(outbox->options.segment, block);
     outbox->sends++;
     bool to_self = false;
@@ -377,40 +389,19 @@ static bool flush_head(spc_outbox_t *outbox, uint32_t rank) {
     return true;
 }
 
-/* What was written for a node that has ended is marked as read, the rest forgotten. */
-static void drop_queue(spc_outbox_t *outbox, uint32_t rank) {
-    while (outbox->destination[rank].queue.head != NULL) {
-        const spc_waiting_t *item = outbox->destination[rank].queue.head;
-        void *written =
-            item->copy == NULL ? spc_segment_address(outbox->options.segment, item->offset) : NULL;
-        if (written != NULL && (item->envelope.flags & SPC_SLOT_PLACE) == SPC_SLOT_ARENA) {
-            spc_block_unpin(written, rank);
-        } else if (written != NULL) {
-            spc_ring_mark_read(written);
-        }
-        spc_outbox_queue_pop(&outbox->destination[rank].queue, &outbox->total);
-    }
-}
-
 /* Not inlined: its registers are not worth saving where nothing waits. */
 static __attribute__((noinline)) bool flush_waiting(spc_outbox_t *outbox) {
     bool moved = false;
     for (uint32_t rank = 0; rank < outbox->nodes && outbox->total.waiting != 0; rank++) {
         const spc_outbox_queue_t *queue = &outbox->destination[rank].queue;
-        if (queue->head == NULL) {
-            continue;
-        }
-        if (has_ended(outbox, rank)) {
-            drop_queue(outbox, rank);
+        if (queue->head != NULL && has_ended(outbox, rank)) {
+            spc_outbox_queue_drop(&outbox->destination[rank].queue, outbox->options.segment, rank, &outbox->total);
             moved = true;
-            continue;
         }
-        bool going = true;
-        while (going && queue->head != NULL) {
-            const spc_waiting_t *before = queue->head;
-            going = flush_head(outbox, rank);
-            moved = moved || going;
-            going = going && queue->head != before;
+        const spc_waiting_t *before = NULL;
+        while (queue->head != NULL && queue->head != before) {
+            before = queue->head;
+            moved = flush_head(outbox, rank) || moved;
         }
     }
     return moved;

@@ -4,17 +4,14 @@
 #include <stdlib.h>
 
 #include "base/spc_error.h"
+#include "message/spc_ring.h"
+#include "segment/spc_arena.h"
 
 void spc_outbox_queue_init(spc_outbox_queue_t *queue) {
     *queue = (spc_outbox_queue_t){.tail = &queue->head};
 }
 
-int spc_outbox_queue_push(spc_outbox_queue_t *queue, const spc_waiting_t *waiting, spc_queue_total_t *total) {
-    spc_waiting_t *item = malloc(sizeof(*item));
-    if (item == NULL) {
-        return SPC_ENOMEM;
-    }
-    *item = *waiting;
+static void append(spc_outbox_queue_t *queue, spc_waiting_t *item, spc_queue_total_t *total) {
     item->next = NULL;
     *queue->tail = item;
     queue->tail = &item->next;
@@ -25,6 +22,15 @@ int spc_outbox_queue_push(spc_outbox_queue_t *queue, const spc_waiting_t *waitin
         queue->copies++;
         item->copy->users++;
     }
+}
+
+int spc_outbox_queue_push(spc_outbox_queue_t *queue, const spc_waiting_t *waiting, spc_queue_total_t *total) {
+    spc_waiting_t *item = malloc(sizeof(*item));
+    if (item == NULL) {
+        return SPC_ENOMEM;
+    }
+    *item = *waiting;
+    append(queue, item, total);
     return SPC_OK;
 }
 
@@ -42,15 +48,57 @@ void spc_outbox_queue_pop(spc_outbox_queue_t *queue, spc_queue_total_t *total) {
     free(item);
 }
 
-spc_copy_t *spc_copy_make(const spc_payload_t *payload, uint64_t from, spc_queue_total_t *total) {
-    uint64_t bytes = payload->meta_bytes + payload->data_bytes - from;
-    spc_copy_t *copy = malloc(sizeof(*copy) + bytes);
+void spc_outbox_queue_drop(spc_outbox_queue_t *queue, const spc_segment_t *segment, uint32_t rank,
+                           spc_queue_total_t *total) {
+    while (queue->head != NULL) {
+        const spc_waiting_t *item = queue->head;
+        void *written = item->copy == NULL ? spc_segment_address(segment, item->offset) : NULL;
+        if (written != NULL && (item->envelope.flags & SPC_SLOT_PLACE) == SPC_SLOT_ARENA) {
+            spc_block_unpin(written, rank);
+        } else if (written != NULL) {
+            spc_ring_mark_read(written);
+        }
+        spc_outbox_queue_pop(queue, total);
+    }
+}
+
+int spc_rest_reserve(uint64_t bytes, spc_rest_t *rest) {
+    rest->item = malloc(sizeof(*rest->item));
+    rest->copy = malloc(sizeof(*rest->copy) + bytes);
+    if (rest->item == NULL || rest->copy == NULL) {
+        spc_rest_free(rest);
+        return SPC_ENOMEM;
+    }
+    return SPC_OK;
+}
+
+void spc_rest_free(spc_rest_t *rest) {
+    free(rest->item);
+    free(rest->copy);
+}
+
+static void fill(spc_copy_t *copy, const spc_payload_t *payload, uint64_t from, spc_queue_total_t *total) {
+    copy->users = 1;
+    copy->from = from;
+    copy->bytes = payload->meta_bytes + payload->data_bytes - from;
+    spc_payload_copy(payload, from, copy->bytes, copy->data);
+    total->bytes += sizeof(*copy) + copy->bytes;
+}
+
+void spc_rest_queue(spc_rest_t *rest, const spc_envelope_t *envelope, const spc_payload_t *payload,
+                    uint64_t sent, spc_outbox_queue_t *queue, spc_queue_total_t *total) {
+    spc_copy_t *smaller = realloc(rest->copy, sizeof(*smaller) + envelope->length_bytes - sent);
+    spc_copy_t *copy = smaller != NULL ? smaller : rest->copy;
+    fill(copy, payload, sent, total);
+    *rest->item = (spc_waiting_t){.envelope = *envelope, .copy = copy, .sent = sent};
+    append(queue, rest->item, total);
+    spc_copy_release(copy, total);
+}
+
+spc_copy_t *spc_copy_make(const spc_payload_t *payload, spc_queue_total_t *total) {
+    spc_copy_t *copy = malloc(sizeof(*copy) + payload->meta_bytes + payload->data_bytes);
     if (copy != NULL) {
-        copy->users = 1;
-        copy->from = from;
-        copy->bytes = bytes;
-        spc_payload_copy(payload, from, bytes, copy->data);
-        total->bytes += sizeof(*copy) + bytes;
+        fill(copy, payload, 0, total);
     }
     return copy;
 }

@@ -13,6 +13,7 @@
 
 #include "message/spc_format.h"
 #include "message/spc_mailbox.h"
+#include "segment/spc_segment.h"
 
 typedef struct spc_copy {
     uint32_t users;
@@ -50,10 +51,31 @@ int spc_outbox_queue_push(spc_outbox_queue_t *queue, const spc_waiting_t *waitin
 /* Forgets the head, and its copy if nobody else uses it. */
 void spc_outbox_queue_pop(spc_outbox_queue_t *queue, spc_queue_total_t *total);
 
-/* A copy of the payload from byte `from` on, with one user: the caller. NULL if there is no memory. */
-spc_copy_t *spc_copy_make(const spc_payload_t *payload, uint64_t from, spc_queue_total_t *total);
+/* For a node that has ended: what was written for it is marked as read, the rest forgotten. */
+void spc_outbox_queue_drop(spc_outbox_queue_t *queue, const spc_segment_t *segment, uint32_t rank,
+                           spc_queue_total_t *total);
+
+/* A copy of the payload, with one user: the caller. NULL if there is no memory. */
+spc_copy_t *spc_copy_make(const spc_payload_t *payload, spc_queue_total_t *total);
 
 /* One user less; `copy` may be NULL. */
 void spc_copy_release(spc_copy_t *copy, spc_queue_total_t *total);
+
+/* Room for what may remain of a message whose parts are being sent. It is there before the first part: a message that
+ * has begun has to go on, or its receiver would put it together for ever. */
+typedef struct spc_rest {
+    spc_waiting_t *item;
+    spc_copy_t *copy;
+} spc_rest_t;
+
+/* SPC_ENOMEM: nothing is reserved. Pages of memory are taken for what is queued only. */
+int spc_rest_reserve(uint64_t bytes, spc_rest_t *rest);
+
+/* It was not needed. */
+void spc_rest_free(spc_rest_t *rest);
+
+/* Uses it for what comes after byte `sent` of the payload, at the end of the queue. Never fails. */
+void spc_rest_queue(spc_rest_t *rest, const spc_envelope_t *envelope, const spc_payload_t *payload,
+                    uint64_t sent, spc_outbox_queue_t *queue, spc_queue_total_t *total);
 
 #endif

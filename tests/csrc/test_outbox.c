@@ -2,6 +2,9 @@
 /* Outbox: which way a message goes, what is queued, in which order it leaves, and what the limit stops. */
 #include "check.h"
 
+#include <sys/mman.h>
+#include <sys/resource.h>
+
 #include "base/spc_error.h"
 #include "message/spc_outbox.h"
 #include "spc_comm.h"
@@ -307,6 +310,47 @@ static void what_waits_for_a_finished_node_is_dropped(void) {
     close_office(&office);
 }
 
+/* The rest of a message in parts needs memory. Without it nothing may have begun: the receiver would wait for ever. */
+static void no_memory_body(int rank, int size, void *argument) {
+    (void)rank, (void)size, (void)argument;
+    const uint64_t huge = UINT64_C(1) << 30;
+    office_t office;
+    long pages = 0;
+    open_office(&office, (spc_config_t){.slots = 8, .ring_bytes = 8192});
+    unsigned char *data = mmap(NULL, huge, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    CHECK(data != MAP_FAILED);
+    FILE *file = fopen("/proc/self/statm", "r");
+    CHECK(file != NULL && fscanf(file, "%ld", &pages) == 1);
+    fclose(file);
+    const rlim_t now = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE);
+    CHECK_EQ(setrlimit(RLIMIT_AS, &(struct rlimit){now + huge / 2, RLIM_INFINITY}), 0);
+    const int32_t all[] = {1, 2, 3};
+    const spc_payload_t payload = {.data = data, .data_bytes = huge};
+    CHECK_EQ(spc_outbox_send(office.outbox, all, 1, 0, 'H', &payload), SPC_ENOMEM);
+    CHECK_EQ(spc_outbox_send(office.outbox, all, 3, 0, 'H', &payload), SPC_ENOMEM);
+    CHECK(spc_outbox_is_empty(office.outbox));
+    CHECK_EQ_U(spc_outbox_queued_bytes(office.outbox), 0);
+    for (int to = 1; to < NODES; to++) {
+        is_idle(&office, to);
+        CHECK(!spc_outbox_took(office.outbox, (uint32_t)to));
+    }
+    CHECK_OK(send_one(&office, 1, 'S', 20000)); /* in parts, and there is memory for it */
+    for (uint64_t seen = 0; seen < 20000;) {
+        seen += take(&office, 1, 'S', 20000);
+        (void)spc_outbox_flush(office.outbox);
+    }
+    is_idle(&office, 1);
+    CHECK_EQ_U(spc_outbox_queued_bytes(office.outbox), 0);
+    close_office(&office);
+}
+
+static void no_memory_no_parts(void) {
+    if (!CHECK_SANITIZED
+        && access("/proc/self/statm", R_OK) == 0) { /* sanitizers have a malloc of their own */
+        CHECK_EQ(check_wait(check_fork(0, 1, no_memory_body, NULL)), 0);
+    }
+}
+
 int main(void) {
     RUN(figure_2);
     RUN(figure_3);
@@ -318,5 +362,6 @@ int main(void) {
     RUN(a_stopped_receiver_holds_up_nobody);
     RUN(who_has_ended_gets_nothing_more);
     RUN(what_waits_for_a_finished_node_is_dropped);
+    RUN(no_memory_no_parts);
     return check_done();
 }
