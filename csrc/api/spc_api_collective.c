@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "api/spc_api_private.h"
+#include "reduce/spc_layout.h"
 
 /* After a timeout the node stays inside. */
 static int fail_waiting(spcomm_t *comm, int status, const char *call) {
@@ -126,20 +127,7 @@ int spcomm_exit_fuzzy_barrier(spcomm_t *comm, int *done) {
     return spc_api_fail(comm, status, "%s", call);
 }
 
-/* ---- reductions
- * The layout of a signature is a hash of what a value is. It has to be the one that Python's values of the same kind
- * have (spcomm/_core/stepwise.pxd), for C and Python nodes of one run meet in these calls. */
-
-enum { KIND_INT = 1, KIND_FLOAT = 2, KIND_TUPLE = 5, KIND_SIMTIME = 8 };
-
-static uint64_t mix(uint64_t hash, uint64_t value) {
-    hash = (hash ^ value) * UINT64_C(0x9E3779B97F4A7C15);
-    return hash ^ (hash >> 29);
-}
-
-static uint64_t layout_of(uint64_t kind, uint64_t hash) {
-    return kind << 56 | mix(hash, 0) >> 8;
-}
+/* ---- reductions */
 
 /* One value, or the three of spcomm_values_t. */
 static int reduce(spcomm_t *comm, const char *name, spc_operator_t operator, uint64_t layout,
@@ -170,39 +158,35 @@ static int reduce(spcomm_t *comm, const char *name, spc_operator_t operator, uin
     return SPC_OK;
 }
 
-#define REDUCE_ONE(function, ctype, kind, core_type, operator)                                          \
-    int function(spcomm_t *comm, ctype value, int64_t timeout_ns, ctype *result) {                      \
-        const spc_field_t field = {core_type, 1};                                                       \
-        return reduce(comm, #function "()", operator, layout_of(kind, mix(0, kind)), &field, 1, &value, \
-                      timeout_ns, result);                                                              \
+#define REDUCE_ONE(function, ctype, kind, core_type, operator)                                    \
+    int function(spcomm_t *comm, ctype value, int64_t timeout_ns, ctype *result) {                \
+        const spc_field_t field = {core_type, 1};                                                 \
+        return reduce(comm, #function "()", operator, spc_layout_of_one(kind), &field, 1, &value, \
+                      timeout_ns, result);                                                        \
     }
 
-REDUCE_ONE(spcomm_global_min_int64, int64_t, KIND_INT, SPC_TYPE_INT, SPC_MIN)
-REDUCE_ONE(spcomm_global_max_int64, int64_t, KIND_INT, SPC_TYPE_INT, SPC_MAX)
-REDUCE_ONE(spcomm_global_sum_int64, int64_t, KIND_INT, SPC_TYPE_INT, SPC_SUM)
-REDUCE_ONE(spcomm_global_min_double, double, KIND_FLOAT, SPC_TYPE_FLOAT64, SPC_MIN)
-REDUCE_ONE(spcomm_global_max_double, double, KIND_FLOAT, SPC_TYPE_FLOAT64, SPC_MAX)
-REDUCE_ONE(spcomm_global_sum_double, double, KIND_FLOAT, SPC_TYPE_FLOAT64, SPC_SUM)
-REDUCE_ONE(spcomm_global_min_simtime, spcomm_simtime_t, KIND_SIMTIME, SPC_TYPE_SIMTIME, SPC_MIN)
-REDUCE_ONE(spcomm_global_max_simtime, spcomm_simtime_t, KIND_SIMTIME, SPC_TYPE_SIMTIME, SPC_MAX)
-
-/* A sum has no priorities, a sum of one value neither. */
-int spcomm_global_sum_simtime(spcomm_t *comm, spcomm_simtime_t value, int64_t timeout_ns,
-                              spcomm_simtime_t *result) {
-    const spc_field_t field = {SPC_TYPE_SIMTIME, 1};
-    value = spcomm_simtime_from(value.time);
-    return reduce(comm, "spcomm_global_sum_simtime()", SPC_SUM, layout_of(KIND_SIMTIME, mix(0, KIND_SIMTIME)),
-                  &field, 1, &value, timeout_ns, result);
-}
+REDUCE_ONE(spcomm_global_min_int64, int64_t, SPC_KIND_INT, SPC_TYPE_INT, SPC_MIN)
+REDUCE_ONE(spcomm_global_max_int64, int64_t, SPC_KIND_INT, SPC_TYPE_INT, SPC_MAX)
+REDUCE_ONE(spcomm_global_sum_int64, int64_t, SPC_KIND_INT, SPC_TYPE_INT, SPC_SUM)
+REDUCE_ONE(spcomm_global_min_double, double, SPC_KIND_FLOAT, SPC_TYPE_FLOAT64, SPC_MIN)
+REDUCE_ONE(spcomm_global_max_double, double, SPC_KIND_FLOAT, SPC_TYPE_FLOAT64, SPC_MAX)
+REDUCE_ONE(spcomm_global_sum_double, double, SPC_KIND_FLOAT, SPC_TYPE_FLOAT64, SPC_SUM)
+REDUCE_ONE(spcomm_global_min_simtime, spcomm_simtime_t, SPC_KIND_SIMTIME, SPC_TYPE_SIMTIME, SPC_MIN)
+REDUCE_ONE(spcomm_global_max_simtime, spcomm_simtime_t, SPC_KIND_SIMTIME, SPC_TYPE_SIMTIME, SPC_MAX)
+REDUCE_ONE(spcomm_global_sum_simtime, spcomm_simtime_t, SPC_KIND_SIMTIME, SPC_TYPE_SIMTIME, SPC_SUM)
 
 _Static_assert(sizeof(spcomm_values_t) == 40, "the fields follow each other without gaps");
 
 static int reduce_values(spcomm_t *comm, const char *name, spc_operator_t operator,
                          const spcomm_values_t *values, int64_t timeout_ns, spcomm_values_t *result) {
     const spc_field_t fields[] = {{SPC_TYPE_INT, 1}, {SPC_TYPE_FLOAT64, 1}, {SPC_TYPE_SIMTIME, 1}};
-    uint64_t hash = mix(mix(0, KIND_TUPLE), 3);
-    hash = mix(mix(mix(hash, KIND_INT), KIND_FLOAT), KIND_SIMTIME);
-    return reduce(comm, name, operator, layout_of(KIND_TUPLE, hash), fields, 3, values, timeout_ns, result);
+    static const uint64_t kinds[] = {3, SPC_KIND_INT, SPC_KIND_FLOAT, SPC_KIND_SIMTIME};
+    uint64_t hash = spc_layout_mix(0, SPC_KIND_TUPLE);
+    for (uint32_t i = 0; i < 4; i++) {
+        hash = spc_layout_mix(hash, kinds[i]);
+    }
+    return reduce(comm, name, operator, spc_layout_of(SPC_KIND_TUPLE, hash, 0), fields, 3, values, timeout_ns,
+                  result);
 }
 
 int spcomm_global_min(spcomm_t *comm, const spcomm_values_t *values, int64_t timeout_ns,
@@ -217,11 +201,5 @@ int spcomm_global_max(spcomm_t *comm, const spcomm_values_t *values, int64_t tim
 
 int spcomm_global_sum(spcomm_t *comm, const spcomm_values_t *values, int64_t timeout_ns,
                       spcomm_values_t *result) {
-    spcomm_values_t plain;
-    if (values != NULL) {
-        plain = *values;
-        plain.simtime = spcomm_simtime_from(values->simtime.time);
-    }
-    return reduce_values(comm, "spcomm_global_sum()", SPC_SUM, values != NULL ? &plain : NULL, timeout_ns,
-                         result);
+    return reduce_values(comm, "spcomm_global_sum()", SPC_SUM, values, timeout_ns, result);
 }

@@ -165,3 +165,14 @@ int spc_ops_combine(spc_operator_t operator, const spc_field_t *fields, uint32_t
     }
     return outcome;
 }
+
+void spc_ops_sum_of_one(const spc_field_t *fields, uint32_t field_count, void *value) {
+    unsigned char *bytes = value;
+    for (uint32_t i = 0; i < field_count; i++) {
+        spcomm_simtime_t *times = (spcomm_simtime_t *)(void *)bytes;
+        for (uint32_t j = 0; fields[i].type == SPC_TYPE_SIMTIME && j < fields[i].count; j++) {
+            times[j] = spcomm_simtime_from(times[j].time);
+        }
+        bytes += field_bytes(fields[i]);
+    }
+}

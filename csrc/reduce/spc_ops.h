@@ -76,4 +76,7 @@ uint64_t spc_fields_hash(const spc_field_t *fields, uint32_t field_count);
 int spc_ops_combine(spc_operator_t operator, const spc_field_t *fields, uint32_t field_count, void *left,
                     const void *right);
 
+/* value = the sum of it alone. Only a SIMTIME becomes another: it loses its priorities, as in every sum. */
+void spc_ops_sum_of_one(const spc_field_t *fields, uint32_t field_count, void *value);
+
 #endif

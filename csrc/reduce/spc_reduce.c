@@ -171,6 +171,10 @@ static void publish_value(spc_reduce_t *reduce, spc_reduce_line_shared_t *line, 
     if (call->length_bytes != 0) {
         memcpy(place, value, call->length_bytes);
     }
+    if (reduce->options.nodes == 1 && call->signature.operation == SPC_OPERATION_REDUCE
+        && call->signature.operator == SPC_SUM) { /* nobody else combines it */
+        spc_ops_sum_of_one(call->fields, call->signature.field_count, place);
+    }
 }
 
 /* The paper's last box: everybody may go. Whoever waits for it reads one line, which has the result too. */

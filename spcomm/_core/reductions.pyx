@@ -11,7 +11,7 @@ from cpython.float cimport PyFloat_AS_DOUBLE
 from cpython.long cimport PyLong_AsLongLongAndOverflow
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t, uint32_t, uint64_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy
 
 from spcomm._core.handle cimport Handle, fail
 from spcomm._core.libspc cimport (
@@ -20,7 +20,6 @@ from spcomm._core.libspc cimport (
     SPC_FIELDS_MAX,
     SPC_NO_DEADLINE,
     SPC_OK,
-    SPC_SUM,
     SPC_TYPE_FLOAT64,
     SPC_TYPE_INT,
     SPC_TYPE_NONE,
@@ -44,6 +43,7 @@ from spcomm._core.stepwise cimport (
     as_simtime,
     core_type,
     layout_of,
+    layout_of_one,
     mix,
     mix_array,
     set_signature,
@@ -71,10 +71,10 @@ cdef spc_signature_t time_signature[OPERATORS]
 cdef void prepare_signatures() noexcept:
     cdef int op
     for op in range(OPERATORS):
-        set_signature(&int_signature[op], op, SPC_TYPE_INT, 1, 8, layout_of(INT, mix(0, INT), 0))
-        set_signature(&float_signature[op], op, SPC_TYPE_FLOAT64, 1, 8, layout_of(FLOAT, mix(0, FLOAT), 0))
+        set_signature(&int_signature[op], op, SPC_TYPE_INT, 1, 8, layout_of_one(INT))
+        set_signature(&float_signature[op], op, SPC_TYPE_FLOAT64, 1, 8, layout_of_one(FLOAT))
         set_signature(&time_signature[op], op, SPC_TYPE_SIMTIME, 1, sizeof(spcomm_simtime_t),
-                      layout_of(SIMTIME, mix(0, SIMTIME), 0))
+                      layout_of_one(SIMTIME))
 
 
 prepare_signatures()
@@ -125,16 +125,8 @@ cdef object reduce_value(Handle handle, int op, object value, str name):
     return Reduction(handle, op, value, name, False).run()
 
 
-cdef spcomm_simtime_t operand(int op, SimTime time) noexcept:
-    """A sum has no priorities; in a run of one node nobody adds, so they are taken away here."""
-    cdef spcomm_simtime_t value = time.value
-    if op == SPC_SUM:
-        memset(value.priority, 0, sizeof(value.priority))
-    return value
-
-
 cdef object reduce_time(Handle handle, int op, SimTime time, str name):
-    cdef spcomm_simtime_t value = operand(op, time)
+    cdef spcomm_simtime_t value = time.value
     cdef spc_field_t field
     cdef int status
     field.type, field.count = SPC_TYPE_SIMTIME, 1
@@ -153,11 +145,10 @@ cdef struct Values:
     uint64_t hash
 
 
-cdef bint add_value(Values *values, int op, object item) except -1:
+cdef bint add_value(Values *values, object item) except -1:
     """Append an item; False: it is nothing for here."""
     cdef spc_field_t *field = &values.fields[values.count]
     cdef int64_t *place = &values.memory[values.words]
-    cdef spcomm_simtime_t time
     cdef double real
     cdef int overflow = 0
     field.count = 1
@@ -172,8 +163,7 @@ cdef bint add_value(Values *values, int op, object item) except -1:
         values.hash = mix(values.hash, INT)
     elif type(item) is SimTime:
         field.type = SPC_TYPE_SIMTIME
-        time = operand(op, <SimTime>item)
-        memcpy(place, &time, sizeof(time))
+        memcpy(place, &(<SimTime>item).value, sizeof(spcomm_simtime_t))
         values.hash = mix(values.hash, SIMTIME)
     else:
         return False
@@ -196,7 +186,7 @@ cdef object reduce_tuple(Handle handle, int op, tuple items, str name):
     values.count = values.words = 0
     values.hash = mix(mix(0, TUPLE), len(items))
     for item in items:
-        if not add_value(&values, op, item):
+        if not add_value(&values, item):
             return Reduction(handle, op, items, name, False).run()
     length = 8 * values.words
     first = SPC_TYPE_INT if values.fields[0].type == SPC_TYPE_WIDE else values.fields[0].type

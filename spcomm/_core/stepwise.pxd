@@ -6,29 +6,23 @@ from libc.string cimport memset
 from spcomm._core.handle cimport Handle
 from spcomm._core.libspc cimport SPC_OPERATION_REDUCE, spc_field_t, spc_signature_t, spcomm_simtime_t
 
+cdef extern from "reduce/spc_layout.h" nogil:
+    enum:  # what a value is, in the topmost byte of its layout; KINDS in stepwise.pyx has the names
+        INT "SPC_KIND_INT"
+        FLOAT "SPC_KIND_FLOAT"
+        BOOL "SPC_KIND_BOOL"
+        ARRAY "SPC_KIND_ARRAY"
+        TUPLE "SPC_KIND_TUPLE"
+        COMPLEX "SPC_KIND_COMPLEX"
+        SCALAR "SPC_KIND_SCALAR"
+        SIMTIME "SPC_KIND_SIMTIME"
+    uint64_t mix "spc_layout_mix"(uint64_t hash, uint64_t value)
+    uint64_t layout_of "spc_layout_of"(uint64_t kind, uint64_t hash, uint64_t step)
+    uint64_t layout_of_one "spc_layout_of_one"(uint64_t kind)
+
+
 cdef enum:
-    # What a value is, in the topmost byte of its layout; KINDS in stepwise.pyx has the names.
-    INT = 1
-    FLOAT = 2
-    BOOL = 3
-    ARRAY = 4
-    TUPLE = 5
-    COMPLEX = 6
-    SCALAR = 7
-    SIMTIME = 8
     CORE_TYPES = 24  # NumPy's numbers of types that the core might know
-
-
-# ---- layouts: a hash of all that must agree beside operator and length
-
-
-cdef inline uint64_t mix(uint64_t hash, uint64_t value) noexcept:
-    hash = (hash ^ value) * <uint64_t>0x9E3779B97F4A7C15
-    return hash ^ (hash >> 29)
-
-
-cdef inline uint64_t layout_of(int kind, uint64_t hash, uint64_t step) noexcept:
-    return (<uint64_t>kind << 56) | (mix(hash, step) >> 8)
 
 
 cdef inline void set_signature(spc_signature_t *signature, int op, uint32_t core, uint32_t fields,

@@ -157,7 +157,7 @@ cdef class Item:
         if is_simtimes(self.array.dtype):
             self.flat = self.array.reshape(-1)
             if op == SPC_SUM:
-                self.flat["priorities"] = 0  # as the core does where it adds; in a run of one node nobody adds
+                self.flat["priorities"] = 0  # as in the core; steps combined here have it done here
         elif self.array.dtype == np.bool_:
             self.array = self.array.astype(np.int64) if op == SPC_SUM else self.array
             self.flat = self.array.reshape(-1).view(np.int64 if op == SPC_SUM else np.uint8)

@@ -3,6 +3,8 @@
  * time. */
 #include "reduce_box.h"
 
+#include "spcomm/simtime.h"
+
 static const uint32_t fanins[] = {2, 4, 8, 64};
 #define FANINS (sizeof fanins / sizeof fanins[0])
 
@@ -432,11 +434,39 @@ static void hashes_of_signatures_have_48_mixed_bits(void) {
     CHECK_EQ_U(changed, (UINT64_C(1) << 48) - 1);
 }
 
+/* Where nobody adds anything, too: a sum has no priorities, other results keep theirs. */
+static void a_sum_of_one_time_has_no_priorities(void) {
+    typedef struct {
+        int64_t number;
+        spcomm_simtime_t times[2]; /* together too long for a line */
+    } value_t;
+    const spc_field_t fields[] = {{SPC_TYPE_INT, 1}, {SPC_TYPE_SIMTIME, 2}};
+    const value_t value = {7, {{1.5, {1, 2, 3, 4}}, {-2.5, {-1, 0, 0, 9}}}};
+    const value_t plain = {7, {{1.5, {0}}, {-2.5, {0}}}};
+    for (int operator = SPC_SUM; operator < SPC_OPERATOR_COUNT; operator++) {
+        const spc_signature_t signature = box_reduction((spc_operator_t)operator, fields, 2);
+        const spc_signature_t alone = box_reduction((spc_operator_t)operator, fields + 1, 1);
+        const value_t *expected = operator == SPC_SUM ? &plain : &value;
+        box_t box;
+        value_t result;
+        uint64_t phase = 0;
+        box_open(&box, 1, 2, 64);
+        CHECK_OK(box_start(&box, 0, &signature, fields, &value, &phase));
+        CHECK_OK(spc_reduce_finish(box.reduce[0], phase, &result, sizeof result));
+        CHECK_MEM(&result, expected, sizeof result);
+        CHECK_OK(box_start(&box, 0, &alone, fields + 1, value.times, &phase));
+        CHECK_OK(spc_reduce_finish(box.reduce[0], phase, result.times, sizeof result.times));
+        CHECK_MEM(result.times, expected->times, sizeof result.times);
+        box_close(&box);
+    }
+}
+
 int main(void) {
     RUN(a_barrier_opens_with_the_last_arrival);
     RUN(the_figure_of_the_paper);
     RUN(sums_are_bitwise_those_of_the_fixed_tree);
     RUN(tuples_are_reduced_field_by_field);
+    RUN(a_sum_of_one_time_has_no_priorities);
     RUN(a_gather_keeps_every_length);
     RUN(different_calls_are_a_mismatch_everywhere);
     RUN(two_halves_that_differ_are_a_mismatch);
