@@ -15,6 +15,10 @@ import errno
 import os
 import sys
 
+TYPE_CHECKING = False  # typing's own takes time to import
+if TYPE_CHECKING:
+    import types
+
 HEADER = 7
 _ROOM = 4096 - HEADER
 
@@ -135,15 +139,38 @@ def _kind(error: BaseException) -> "tuple[bytes, str]":
 
 
 def place(error: BaseException) -> str:
-    """`file.py:12 in step`: the innermost line of the user's own code in a traceback."""
-    ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-    found, trace = "", error.__traceback__
+    """`file.py:12 in step`: the innermost line of the user's own code in a traceback.
+
+    Where there is none, as in a program that is somebody's library, the innermost line that is not spcomm's.
+    """
+    own = other = ""
+    trace = error.__traceback__
     while trace is not None:
         code = trace.tb_frame.f_code
-        if not code.co_filename.startswith((ours, "<frozen")):
-            found = f"{os.path.basename(code.co_filename)}:{trace.tb_lineno} in {code.co_name}"
+        line = f"{os.path.basename(code.co_filename)}:{trace.tb_lineno} in {code.co_name}"
+        if not _is_ours(trace.tb_frame):
+            other = line
+            own = own if _is_library(code.co_filename) else line
         trace = trace.tb_next
-    return found
+    return own or other
+
+
+def _is_ours(frame: "types.FrameType") -> bool:
+    """Of compiled modules the module alone tells: their files are named as they were when they were compiled."""
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+    module = frame.f_globals.get("__name__")
+    is_named_so = isinstance(module, str) and module.partition(".")[0] == "spcomm"
+    return is_named_so or frame.f_code.co_filename.startswith(package)
+
+
+def _is_library(path: str) -> bool:
+    """Python's own, or installed beside it."""
+    parts = path.split(os.sep)
+    return (
+        path.startswith(("<frozen", os.path.dirname(os.__file__) + os.sep))
+        or "site-packages" in parts
+        or "dist-packages" in parts
+    )
 
 
 def _send(kind: bytes, payload: bytes) -> bool:

@@ -262,6 +262,9 @@ def test_ctrl_c(forked, where):
     assert result.code == -signal.SIGINT, result
     assert result.last == "spcomm: interrupted by Ctrl-C (exit code 130); the nodes were stopped"
     assert "Traceback" not in result.err and "spcomm: where the nodes were:" in result.err
+    lines = result.err.splitlines()
+    places = lines[lines.index("spcomm: where the nodes were:") + 1 : -1]
+    assert places and all("program.py:" in line for line in places), result
 
 
 def test_ctrl_c_that_the_program_handles(forked):

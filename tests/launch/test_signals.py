@@ -63,6 +63,32 @@ def test_ctrl_c_tells_where_the_nodes_were(launch, start):
     assert "  nodes 0-2  program.py:5 in wait_here" in launch.finish(process).err
 
 
+WAITS_IN = {
+    "a call": "comm.recv(0)",
+    "a library": "__import__('threading').Event().wait()",
+}
+
+
+@pytest.mark.parametrize("wait", WAITS_IN)
+def test_ctrl_c_tells_the_lines_of_the_program(launch, start, wait):
+    """Not those of spcomm, compiled or not, nor of Python's library."""
+    text = f"""
+    import spcomm
+    comm = spcomm.startup()
+    def step():
+        {WAITS_IN[wait]}
+    comm.barrier()
+    print("ready", flush=True)
+    step()
+    """
+    process = launch.start("-n", 2, *start, launch.script(text))
+    read_lines(process, 2)
+    process.send_signal(signal.SIGINT)
+    lines = launch.finish(process).err.splitlines()
+    places = lines[lines.index("spcomm: where the nodes were:") + 1 : -1]
+    assert places and all("program.py:" in line for line in places), lines
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_nodes_that_ignore_the_signal_are_killed(launch, start, number):
     process = launch.start("-n", 2, "--grace", "0.3", *start, launch.script(STUBBORN))
