@@ -336,21 +336,6 @@ cdef extern from "message/spc_format.h" nogil:
         SPC_FORMAT_SIMTIME
 
 
-cdef extern from "reduce/spc_layout.h" nogil:
-    enum:
-        SPC_KIND_INT
-        SPC_KIND_FLOAT
-        SPC_KIND_BOOL
-        SPC_KIND_ARRAY
-        SPC_KIND_TUPLE
-        SPC_KIND_COMPLEX
-        SPC_KIND_SCALAR
-        SPC_KIND_SIMTIME
-    uint64_t spc_layout_mix(uint64_t hash, uint64_t value)
-    uint64_t spc_layout_of(uint64_t kind, uint64_t hash, uint64_t step)
-    uint64_t spc_layout_of_one(uint64_t kind)
-
-
 cdef extern from "reduce/spc_ops.h" nogil:
     enum:
         SPC_TYPE_SIMTIME
