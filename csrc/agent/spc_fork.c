@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -35,6 +36,21 @@ uint32_t spc_fork_other_threads(void) {
     }
     threads = spc_process_threads();
     return threads > 1 ? threads - 1 : 0;
+}
+
+/* Which pipe this is; 0: none. */
+static uint64_t pipe_inode(int descriptor) {
+    struct stat found;
+    return fstat(descriptor, &found) == 0 && S_ISFIFO(found.st_mode) ? (uint64_t)found.st_ino : 0;
+}
+
+/* Are the ends still those that the start has made? Also in a signal handler. */
+static bool has_life(const spc_fork_t *fork) {
+    return fork->life_inode != 0 && pipe_inode(fork->life) == fork->life_inode;
+}
+
+static bool has_report(const spc_fork_t *fork) {
+    return fork->report_inode != 0 && pipe_inode(fork->report) == fork->report_inode;
 }
 
 /* One word of the agent's; false when the agent is gone. */
@@ -83,9 +99,11 @@ static void on_sigterm(int number, siginfo_t *info, void *context) {
         && waitid(P_PID, (id_t)info->si_pid, &child, WEXITED | WNOHANG | WNOWAIT) == 0) {
         spc_fork_t *fork = info->si_value.sival_ptr;
         int32_t code = 0;
-        if (!fork->is_waiting) {
+        if (!fork->is_waiting && has_report(fork) && has_life(fork)) {
             send_frame(fork, SPC_REPORT_STOPPED, 0);
             _exit(read_word(fork->life, &code) ? code : SPC_CODE_SPCOMM);
+        } else if (!fork->is_waiting) {
+            _exit(128 + number); /* the program has closed what the agent could be asked with */
         }
     } else {
         signal(number, SIG_DFL);
@@ -154,6 +172,8 @@ static int settle_as_zero(spc_fork_t *fork, pipes_t *pipes) {
     int32_t error = ECHILD;
     fork->life = pipes->life[0];
     fork->report = pipes->report[1];
+    fork->life_inode = pipe_inode(fork->life);
+    fork->report_inode = pipe_inode(fork->report);
     pipes->life[0] = pipes->report[1] = -1;
     close_pipes(pipes);
     if (read_word(fork->life, &error) && error == 0) {
@@ -284,7 +304,7 @@ int spc_fork_nodes(const spc_fork_options_t *options, spc_fork_t **fork, uint32_
 /* Node 0 knows by the end of the pipe. What became of the nodes it need not look up: the kernel killed them. */
 static void look_for_agent(spc_fork_t *fork) {
     struct pollfd life = {.fd = fork->life, .events = POLLIN};
-    if (fork->is_waiting || poll(&life, 1, 0) <= 0 || !(life.revents & POLLHUP)) {
+    if (fork->is_waiting || !has_life(fork) || poll(&life, 1, 0) <= 0 || !(life.revents & POLLHUP)) {
         return;
     }
     for (uint32_t rank = 1; rank < fork->nodes; rank++) {
@@ -329,13 +349,19 @@ int spc_fork_wait(spc_fork_t *fork, int own_code, int *exit_code) {
         return SPC_OK;
     }
     fork->is_waiting = 1;
+    if (!has_report(fork)) {
+        return SPC_OK; /* the agent cannot be told, and would wait for this node as this node for it */
+    }
     send_frame(fork, SPC_REPORT_OVER, own_code);
-    bool told = read_word(fork->life, &code);
+    bool listens = has_life(fork);
+    bool told = listens && read_word(fork->life, &code);
     pid_t reaped;
     do {
         reaped = waitpid(fork->agent, &status, 0); /* somebody else may have reaped it */
     } while (reaped < 0 && errno == EINTR);
-    if (!told) {
+    if (!told && !listens && reaped == fork->agent && WIFEXITED(status)) {
+        code = WEXITSTATUS(status);
+    } else if (!told) {
         say_that_agent_died(reaped == fork->agent ? status : 0);
         code = SPC_CODE_SPCOMM;
     }

@@ -35,6 +35,7 @@ struct spc_fork {
     uint64_t own_signals; /* 1 << (number - 1) for a handler that stands in this node */
     _Atomic uint64_t looked_ns; /* when spc_fork_check last did; relaxed: two threads may look at once */
     int life, report; /* this process's ends */
+    uint64_t life_inode, report_inode; /* a program may close what is not its own, and open files */
     volatile sig_atomic_t is_waiting; /* node 0, for the handler of SIGTERM */
 };
 

@@ -35,6 +35,7 @@ struct spcomm {
     struct spcomm *next; /* all of the process: spc_api_registry.c */
     spc_fork_t *fork;    /* NULL unless this process or its parent forked the nodes */
     int report;          /* descriptor: where a failing node says why; -1: nowhere */
+    uint64_t report_inode; /* of the root: a program may close it, and open files */
     pthread_mutex_t lock; /* the fuzzy barrier entered without a handle */
     uint64_t fuzzy_phase;
     bool in_fuzzy;

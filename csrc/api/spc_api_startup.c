@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent/spc_failures.h"
@@ -164,10 +165,20 @@ static int fork_nodes(uint32_t nodes, int descriptor, spc_fork_t **fork, uint32_
             nodes, threads, threads == 1 ? "" : "s", nodes);
     }
     int status = spc_fork_nodes(&options, fork, rank);
-    return status == SPC_OK ? SPC_OK : spc_api_fail(NULL, status, "spcomm_startup(local_nodes=%u)", nodes);
+    return status == SPC_OK ? SPC_OK
+                            : spc_api_fail(NULL, status,
+                                           "spcomm_startup(local_nodes=%u): that many cannot be started; try "
+                                           "fewer, or raise the limits (ulimit -n, -u, -v)",
+                                           nodes);
 }
 
 /* ---- the end of the process */
+
+/* 0: none. */
+static uint64_t inode_of(int descriptor) {
+    struct stat found;
+    return fstat(descriptor, &found) == 0 ? (uint64_t)found.st_ino : 0;
+}
 
 /* Somebody else's end is why this node fails: its exit code is not the first failure of the run. The frame is that of
  * spc_fork.h: rank, kind, length, text. */
@@ -190,7 +201,7 @@ static void leave_at_exit(int exit_status) {
         if (spc_comm_usable(comm->core) == SPC_OK && spcomm_shutdown(comm, CLOSE_AT_EXIT_NS) != SPC_OK) {
             fprintf(stderr, "spcomm: %s\n", spcomm_last_error());
         }
-    } else if (comm->report >= 0 && spc_api_loss_was_last()) {
+    } else if (comm->report >= 0 && spc_api_loss_was_last() && inode_of(comm->report) == comm->report_inode) {
         report_loss(comm);
     }
 }
@@ -265,6 +276,7 @@ static int join(const spc_api_membership_t *member, spc_fork_t *fork, spcomm_t *
     }
     (*comm)->group = member->group;
     (*comm)->report = member->report;
+    (*comm)->report_inode = inode_of(member->report);
     (*comm)->fork = fork;
     return SPC_OK;
 }
