@@ -395,7 +395,8 @@ static __attribute__((noinline)) bool flush_waiting(spc_outbox_t *outbox) {
     for (uint32_t rank = 0; rank < outbox->nodes && outbox->total.waiting != 0; rank++) {
         const spc_outbox_queue_t *queue = &outbox->destination[rank].queue;
         if (queue->head != NULL && has_ended(outbox, rank)) {
-            spc_outbox_queue_drop(&outbox->destination[rank].queue, outbox->options.segment, rank, &outbox->total);
+            spc_outbox_queue_drop(&outbox->destination[rank].queue, outbox->options.segment, rank,
+                                  &outbox->total);
             moved = true;
         }
         const spc_waiting_t *before = NULL;
