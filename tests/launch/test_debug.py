@@ -80,10 +80,10 @@ def test_ctrl_c_is_for_who_sits_at_the_debugger(launch):
         "-n", 2, "--debug=1",
         launch.script(
             """
-            import spcomm
+            import os, spcomm
             comm = spcomm.startup()
             if comm.rank == 1:
-                print("waiting", flush=True)
+                os.write(1, b"waiting\\n")  # not through sys.stdout, which the debugger uses when Ctrl-C comes
                 going = True
                 while going:
                     pass
