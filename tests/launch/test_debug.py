@@ -83,8 +83,8 @@ def test_ctrl_c_is_for_who_sits_at_the_debugger(launch):
             import os, spcomm
             comm = spcomm.startup()
             if comm.rank == 1:
-                os.write(1, b"waiting\\n")  # not through sys.stdout, which the debugger uses when Ctrl-C comes
                 going = True
+                os.write(1, b"waiting\\n")  # not through sys.stdout, which the debugger uses when Ctrl-C comes
                 while going:
                     pass
                 comm.send("on", 0)
