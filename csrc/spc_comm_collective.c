@@ -208,6 +208,7 @@ int spc_comm_fuzzy_done(spc_comm_t *comm, uint64_t phase) {
     if (spc_reduce_test(comm->reduce, phase)) {
         return fuzzy_leave(comm, phase);
     }
+    spc_node_note_vain(comm->node);
     spc_node_progress(comm->node);
     spc_node_wait_t wait = {.node = comm->node, .owner = comm, .argument = &phase};
     status = spc_status_epoch(comm->node->status) != 0 ? doomed_phase(&wait) : SPC_OK;

@@ -261,7 +261,11 @@ int spc_comm_try_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_
                       spc_message_t *message) {
     recv_call_t call = {.message = message};
     int status = prepare(comm, source, tag, context, &call.match);
-    return status == SPC_OK ? try_to_take(comm, &call) : status;
+    status = status == SPC_OK ? try_to_take(comm, &call) : status;
+    if (status == SPC_EAGAIN) {
+        spc_node_note_vain(comm->node);
+    }
+    return status;
 }
 
 int spc_comm_poll_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag,
@@ -359,6 +363,9 @@ int spc_comm_poll(spc_comm_t *comm, uint16_t context, uint64_t *waiting) {
     pthread_mutex_lock(&comm->node->lock);
     *waiting = spc_inbox_count(comm->node->inbox, spc_comm_context(comm, context));
     spc_node_unlock(comm->node);
+    if (*waiting == 0) {
+        spc_node_note_vain(comm->node);
+    }
     return SPC_OK;
 }
 

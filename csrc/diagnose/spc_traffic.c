@@ -17,7 +17,8 @@ static uint64_t add_row(const spc_row_shared_t *row, uint32_t slots) {
 uint64_t spc_traffic_seen(const spc_segment_t *segment) {
     const spc_config_t *config = segment->config;
     const spc_status_shared_t *status = spc_segment_part(segment, SPC_REGION_STATUS, 0);
-    uint64_t sum = spc_reduce_entered(spc_segment_part(segment, SPC_REGION_REDUCE, 0), config->nodes);
+    uint64_t sum =
+        spc_reduce_completed(spc_segment_part(segment, SPC_REGION_REDUCE, 0), config->nodes, config->fanin);
     for (uint32_t to = 0; to < config->nodes; to++) {
         spc_mailbox_shared_t *mailbox = spc_segment_part(segment, SPC_REGION_MAILBOX, to);
         for (uint32_t from = 0; from <= config->nodes; from++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_traffic: has anything been sent or entered since the last look?
+ * spc_traffic: has anything been sent or completed since the last look?
  *
  * For the agent, once in a while, when a run seems to stand still: nodes that poll in vain and nodes that exchange
  * messages by polling look alike otherwise. Reads only. Cost: a cache line for each slot of each pair of nodes.
@@ -12,7 +12,8 @@
 
 #include "segment/spc_segment.h"
 
-/* A number that differs when a message has been announced, or a collective operation of the whole run entered. */
+/* A number that differs when a message has been announced, or a collective operation of the whole run
+ * completed. */
 uint64_t spc_traffic_seen(const spc_segment_t *segment);
 
 #endif

@@ -146,6 +146,13 @@ static inline int spc_node_check_usable(const spc_node_t *node) {
     return atomic_load_explicit(&node->closed, memory_order_acquire) ? SPC_ECLOSED : SPC_OK;
 }
 
+/* A poll has found nothing. Relaxed: a hint for the agent. */
+static inline void spc_node_note_vain(const spc_node_t *node) {
+    if (node->board != NULL) {
+        atomic_fetch_add_explicit(&node->board->vain, 1, memory_order_relaxed);
+    }
+}
+
 static inline bool spc_node_has_ended(const spc_node_t *node, uint32_t rank) {
     return spc_status_state(node->status, rank) >= SPC_NODE_FINISHED;
 }

@@ -64,6 +64,18 @@ uint64_t spc_reduce_bytes(uint32_t nodes, uint32_t fanin) {
     return SPC_BANKS * bank_bytes(nodes, plan_levels(nodes, fanin_shift(nodes, fanin), levels, &level_count));
 }
 
+uint64_t spc_reduce_completed(const void *shared, uint32_t nodes, uint32_t fanin) {
+    uint64_t stride = spc_reduce_bytes(nodes, fanin) / SPC_BANKS;
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < SPC_BANKS; i++) {
+        const void *bank = (const unsigned char *)shared + i * stride;
+        /* Relaxed: only whether it changes counts. */
+        sum +=
+            atomic_load_explicit(&((const spc_reduce_release_shared_t *)bank)->phase, memory_order_relaxed);
+    }
+    return sum;
+}
+
 static void find_banks(spc_reduce_t *reduce, uint32_t counters) {
     const uint32_t nodes = reduce->options.nodes;
     unsigned char *start = reduce->options.shared;

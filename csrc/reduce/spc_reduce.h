@@ -166,6 +166,9 @@ bool spc_reduce_arrived(const spc_reduce_t *reduce, uint64_t phase, uint32_t ran
 /* The lines of a phase, by rank: for those outside who ask the same. */
 const spc_reduce_line_shared_t *spc_reduce_lines(const spc_reduce_t *reduce, uint64_t phase);
 
+/* A number that grows with each phase that is completed: for those outside, who have `shared` only. */
+uint64_t spc_reduce_completed(const void *shared, uint32_t nodes, uint32_t fanin);
+
 static inline bool spc_reduce_line_arrived(const spc_reduce_line_shared_t *line, uint64_t phase) {
     /* Pairs with spc_reduce_start. */
     return atomic_load_explicit(&line->phase, memory_order_acquire) >= phase;

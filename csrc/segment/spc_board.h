@@ -100,6 +100,10 @@ static inline uint32_t spc_board_stuck(const spc_board_shared_t *board) {
     return atomic_load_explicit(&board->stuck, memory_order_seq_cst);
 }
 
+static inline uint32_t spc_board_vain(const spc_board_shared_t *board) {
+    return atomic_load_explicit(&board->vain, memory_order_relaxed); /* a hint */
+}
+
 /* What was published, if it still is after the copy: `stuck` as read before. */
 bool spc_board_read(const spc_board_shared_t *board, uint32_t stuck, spc_board_entry_t *entry);
 

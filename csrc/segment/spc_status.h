@@ -72,6 +72,11 @@ static inline spc_node_state_t spc_status_state(const spc_status_shared_t *statu
     return (spc_node_state_t)atomic_load_explicit(&status->line[rank].state, memory_order_acquire);
 }
 
+/* 0 until it is LIVE. */
+static inline int32_t spc_status_process(const spc_status_shared_t *status, uint32_t rank) {
+    return atomic_load_explicit(&status->line[rank].process, memory_order_relaxed); /* written once */
+}
+
 static inline uint32_t spc_status_epoch(const spc_status_shared_t *status) {
     /* seq_cst: part of the sleeper's second test. Pairs with the addition in spc_status_end. */
     return atomic_load_explicit(&status->epoch, memory_order_seq_cst);

@@ -32,6 +32,7 @@ from spcomm._core.libspc cimport (
     spc_board_read_pair,
     spc_board_shared_t,
     spc_board_stuck,
+    spc_board_vain,
     spc_comm_mark_ended,
     spc_comm_mark_ending,
     spc_comm_plan,
@@ -55,7 +56,9 @@ from spcomm._core.libspc cimport (
     spc_segment_t,
     spc_signature_t,
     spc_status_shared_t,
+    spc_status_process,
     spc_status_state,
+    spc_traffic_seen,
 )
 
 import os
@@ -252,6 +255,23 @@ cdef class Segment:
         if not spc_board_is_stuck(stuck) or not spc_board_read(board, stuck, &entry):
             return None
         return make_wait(self, board, &entry)
+
+    def process(self, rank):
+        """The process id of a node; 0: it has not joined the run."""
+        check_rank(self, rank)
+        status = <spc_status_shared_t *>spc_segment_part(&self.segment, SPC_REGION_STATUS, 0)
+        return spc_status_process(status, rank)
+
+    def vain(self, rank):
+        """How many polls of a node have found nothing so far, modulo 2**32."""
+        check_rank(self, rank)
+        return spc_board_vain(<spc_board_shared_t *>spc_segment_part(&self.segment, SPC_REGION_BOARD, rank))
+
+    def traffic(self):
+        """A number that differs when a message was announced or a collective operation completed."""
+        if self.segment.base == NULL:
+            raise errors.SpcommError("Segment: it is closed")
+        return spc_traffic_seen(&self.segment)
 
     def mark_finished(self, rank, exit_code=0):
         """Tell all nodes that the process of `rank` has ended well."""

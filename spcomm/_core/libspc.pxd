@@ -84,6 +84,7 @@ cdef extern from "segment/spc_status.h" nogil:
         SPC_NODE_DIED
     ctypedef struct spc_status_shared_t:
         uint32_t nodes
+    int32_t spc_status_process(const spc_status_shared_t *status, uint32_t rank)
     spc_node_state_t spc_status_state(const spc_status_shared_t *status, uint32_t rank)
 
 
@@ -225,10 +226,15 @@ cdef extern from "segment/spc_board.h" nogil:
     ctypedef struct spc_board_shared_t:
         pass
 
+    uint32_t spc_board_vain(const spc_board_shared_t *board)
     uint32_t spc_board_stuck(const spc_board_shared_t *board)
     bint spc_board_is_stuck(uint32_t stuck)
     bint spc_board_read(const spc_board_shared_t *board, uint32_t stuck, spc_board_entry_t *entry)
     spc_board_pair_t spc_board_read_pair(const spc_board_shared_t *board, uint32_t rank)
+
+
+cdef extern from "diagnose/spc_traffic.h" nogil:
+    uint64_t spc_traffic_seen(const spc_segment_t *segment)
 
 
 cdef extern from "diagnose/spc_deadlock.h" nogil:

@@ -21,7 +21,7 @@ def report(waits: "dict[int, Wait]", size: int, group: str = "") -> str:
     group : str
         `" of group 2"` where there are several groups.
     """
-    lines = [f"spcomm: DEADLOCK — {_headline(waits, size)}{group}\n", words.table(_rows(waits))]
+    lines = [f"spcomm: DEADLOCK — {_headline(waits, size)}{group}\n", words.table(words.wait_rows(waits))]
     circle = find_circle(waits)
     if circle:
         lines.append(f"  circle: {' → '.join(map(str, circle))}\n")
@@ -38,41 +38,6 @@ def _headline(waits: "dict[int, Wait]", size: int) -> str:
     if len(waits) == 1:
         return f"node {next(iter(waits))} of {size} waits for what can never come"
     return f"{words.nodes(list(waits))} of {size} wait for each other only, and no message is on its way"
-
-
-def _relation(waits: "dict[int, Wait]", group: "list[int]") -> str:
-    """How the source of several nodes follows from their rank: `rank+1`."""
-    first = waits[group[0]]
-    sources = {waits[node].source for node in group}
-    if len(sources) == 1:
-        return ""
-    offsets = {(waits[node].source - waits[node].rank) % waits[node].size for node in group}
-    if len(offsets) != 1:
-        return "…"
-    offset = offsets.pop()
-    return f"rank+{offset}" if offset <= first.size // 2 else f"rank-{first.size - offset}"
-
-
-def _rows(waits: "dict[int, Wait]") -> "list[tuple[str, ...]]":
-    """Nodes that do the same share a row."""
-    groups: dict[tuple[object, ...], list[int]] = {}
-    for node, wait in sorted(waits.items()):
-        peer = ANY if wait.source == ANY else 0
-        key = (
-            wait.kind,
-            peer,
-            wait.tag,
-            wait.call if wait.kind == PHASE else (),
-            words.place(wait),
-            wait.communicator,
-        )
-        groups.setdefault(key, []).append(node)
-    rows = []
-    for group in groups.values():
-        wait = waits[group[0]]
-        part = words.of_part(wait) if len(group) == 1 else ", in a part" if wait.communicator else ""
-        rows.append((words.nodes(group), words.call(wait, _relation(waits, group)) + part, words.place(wait)))
-    return rows
 
 
 def find_circle(waits: "dict[int, Wait]") -> "list[int]":

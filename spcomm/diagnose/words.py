@@ -50,6 +50,41 @@ def of_part(wait: Wait) -> str:
     return f", as node {wait.rank} of a part of {wait.size}" if wait.communicator else ""
 
 
+def _relation(waits: "dict[int, Wait]", group: "list[int]") -> str:
+    """How the source of several nodes follows from their rank: `rank+1`."""
+    first = waits[group[0]]
+    sources = {waits[node].source for node in group}
+    if len(sources) == 1:
+        return ""
+    offsets = {(waits[node].source - waits[node].rank) % waits[node].size for node in group}
+    if len(offsets) != 1:
+        return "…"
+    offset = offsets.pop()
+    return f"rank+{offset}" if offset <= first.size // 2 else f"rank-{first.size - offset}"
+
+
+def wait_rows(waits: "dict[int, Wait]") -> "list[tuple[str, ...]]":
+    """Nodes that do the same share a row."""
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for node, wait in sorted(waits.items()):
+        several = ANY if wait.source == ANY else 0
+        key = (
+            wait.kind,
+            several,
+            wait.tag,
+            wait.call if wait.kind == PHASE else (),
+            place(wait),
+            wait.communicator,
+        )
+        groups.setdefault(key, []).append(node)
+    rows = []
+    for group in groups.values():
+        wait = waits[group[0]]
+        part = of_part(wait) if len(group) == 1 else ", in a part" if wait.communicator else ""
+        rows.append((nodes(group), call(wait, _relation(waits, group)) + part, place(wait)))
+    return rows
+
+
 def table(rows: "list[tuple[str, ...]]") -> str:
     """Lines of columns, two blanks in front and between them."""
     columns = max((len(row) for row in rows), default=0)

@@ -111,3 +111,12 @@ def _warning_options(flags: object) -> "list[str]":
         if option in options:
             options.remove(option)
     return options
+
+
+def state_of(process: int) -> str:
+    """The kernel's letter for what a process does: R runs, S and D sleep, T is stopped; empty: not known."""
+    try:
+        with open(f"/proc/{process}/stat", "rb") as file:
+            return chr(file.read().rpartition(b")")[2].split()[0][0])
+    except (OSError, IndexError):
+        return ""

@@ -15,20 +15,14 @@ from spcomm.launch.crew import Crew
 from spcomm.launch.display import Display
 from spcomm.launch.failures import Failures
 from spcomm.launch.forward import Forwarder
+from spcomm.launch.lookout import RUNNING, SILENT, Lookout
 from spcomm.launch.loop import Loop
 from spcomm.launch.options import Options
 from spcomm.launch.process import signal_name
 from spcomm.launch.starter import Starter
 from spcomm.launch.stdin import Stdin
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from spcomm.launch.groups import Group
-
 _SETTLE = 0.5  # seconds in which a NodeLostError may turn out to be the consequence of another failure
-_LOOK = 0.06  # seconds between two looks for a deadlock; two of them make a proof
-_RUNNING = "running"
-_SILENT = "no answer"
 
 
 class Supervisor:
@@ -42,6 +36,7 @@ class Supervisor:
         self._loop = Loop()
         self._failures = Failures(crew.names)
         self._forwarder = Forwarder(self._loop, crew.size == 1, display, self._cannot_write)
+        self._lookout = Lookout(crew, self._loop, options.stall or 0.0, self._deadlocked, self._warn)
         self._ended: dict[int, int] = {}  # node → wait status
         self._readers: list[report.Reader] = []  # of each group
         self._reason = ""  # why the run is being ended: failure, timeout, signal, reader, spcomm
@@ -62,7 +57,7 @@ class Supervisor:
         self._listen()
         if self._timeout is not None:
             self._loop.at("timeout", self._timeout, self._timed_out)
-        self._loop.at("look", _LOOK, self._look)
+        self._lookout.start(self._where, self._ended)
         self._start_more()
         while not self._crew.gone:
             self._loop.turn()
@@ -182,7 +177,7 @@ class Supervisor:
             self._display.traceback(node, payload)
             return
         detail = payload.decode("utf-8", "replace")
-        if kind == report.INTERRUPTED and detail and self._states.get(node) in (_RUNNING, _SILENT):
+        if kind == report.INTERRUPTED and detail and self._states.get(node) in (RUNNING, SILENT):
             self._states[node] = detail
         self._failures.reported(node, kind, detail)
         group = self._crew.group(node)
@@ -211,7 +206,7 @@ class Supervisor:
         self._reason, self._code = reason, code
         self._failures.closed = True
         self._loop.forget("timeout")
-        self._loop.forget("look")
+        self._lookout.stop()
         self._loop.forget("settle")
         self._crew.end(number, spared)
         self._loop.at("kill", self._grace, self._crew.kill)
@@ -223,23 +218,9 @@ class Supervisor:
         )
         self._end("timeout", _signal.SIGTERM, 124)
 
-    def _look(self) -> None:
-        """Do nodes wait for ever?"""
-        for group in self._crew.groups:
-            blocked = group.segment.look()
-            if blocked:
-                self._deadlocked(group, blocked)
-                return
-        self._loop.at("look", _LOOK, self._look)
-
-    def _deadlocked(self, group: "Group", blocked: "list[int]") -> None:
-        from spcomm.diagnose import deadlock
-
-        waits = {rank: group.segment.wait(rank) for rank in blocked}
-        known = {rank: wait for rank, wait in waits.items() if wait is not None}
-        where = "" if len(self._crew.groups) == 1 else f" of group {group.number}"
-        self._report = deadlock.report(known, group.size, where)
-        self._end("deadlock", _signal.SIGTERM, deadlock.EXIT_CODE)
+    def _deadlocked(self, text: str, code: int) -> None:
+        self._report = text
+        self._end("deadlock", _signal.SIGTERM, code)
 
     def _signalled(self) -> None:
         for number in _read_all(self._signals):
@@ -273,17 +254,7 @@ class Supervisor:
 
     def _locate(self) -> None:
         """Find out where each node is, before it is told to end."""
-        alive = sorted(self._crew.started - set(self._ended))
-        able = [node for node in alive if self._crew.of(node).plan.locatable]
-        answers = where.ask(self._crew.poke, self._where, able)
-        for node in range(self._crew.size):
-            if node in self._ended:
-                state = "finished"
-            elif node not in self._crew.started:
-                state = "not started"
-            else:
-                state = answers.get(node, _SILENT if node in able else _RUNNING)
-            self._states[node] = state
+        self._states = self._lookout.places()
 
     def _cannot_write(self, error: OSError) -> None:
         if (
@@ -331,6 +302,9 @@ class Supervisor:
     def _was_stopped(self, node: int) -> bool:
         """By us: it has ended by a signal, or never started."""
         return self._ended.get(node, _signal.SIGTERM) & 0x7F in (_signal.SIGTERM, _signal.SIGKILL)
+
+    def _warn(self, text: str) -> None:
+        self._forwarder.write_error(text.encode())
 
     def _say(self, text: str) -> None:
         self._forwarder.write_error(f"spcomm: {text}\n".encode())

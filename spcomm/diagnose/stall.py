@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: MIT
+"""SP102 and SP103: warnings that a run stands still, though it might go on."""
+
+from spcomm._core.waits import HANDLER, THREADS, TIMED, TIMER, Wait
+from spcomm.diagnose import words
+
+STALL = "SP102"
+SPINNING = "SP103"
+
+_DOUBTS = {
+    TIMED: "has a time limit",
+    THREADS: "has other threads, which may send or receive",
+    TIMER: "has set a timer",
+    HANDLER: "handles signals",
+}
+
+
+def report(
+    waits: "dict[int, Wait]", others: "dict[int, tuple[str, str]]", seconds: float, group: str = ""
+) -> str:
+    """Some wait for long.
+
+    Parameters
+    ----------
+    waits : dict
+        Rank -> what for.
+    others : dict
+        Of those that do not wait: rank -> what they do, and where.
+    seconds : float
+        How long the longest has waited.
+    group : str
+        `" of group 2"` where there are several groups.
+    """
+    who = words.nodes(list(waits))
+    verb = "waits" if len(waits) == 1 else "wait"
+    lines = [f"spcomm: warning: {who}{group} {verb}, for {seconds:.0f} s now     (spcomm explain {STALL})\n"]
+    rows = words.wait_rows(waits) + [(words.nodes([rank]), *what) for rank, what in sorted(others.items())]
+    lines.append(words.table(rows))
+    lines.append(f"  {_why(waits, others)}\n")
+    return "".join(lines)
+
+
+def spinning(
+    waits: "dict[int, Wait]", spinners: "dict[int, tuple[str, str]]", seconds: float, group: str = ""
+) -> str:
+    """Some ask again and again for what does not come, and nothing is on its way."""
+    who = words.nodes(list(spinners))
+    verb = "polls" if len(spinners) == 1 else "poll"
+    lines = [
+        f"spcomm: warning: {who}{group} {verb} in vain, and nothing has been sent for {seconds:.0f} s     "
+        f"(spcomm explain {SPINNING})\n"
+    ]
+    rows = [(words.nodes([rank]), "polls", place) for rank, (_state, place) in sorted(spinners.items())]
+    lines.append(words.table(rows + words.wait_rows(waits)))
+    lines.append(
+        "  Try: find out who should send what they ask for, and whether it has waited for them first.\n"
+    )
+    return "".join(lines)
+
+
+def _why(waits: "dict[int, Wait]", others: "dict[int, tuple[str, str]]") -> str:
+    stopped = [rank for rank, (state, _place) in others.items() if "stopped" in state]
+    if stopped:
+        return f"Try: let {words.nodes(stopped)} go on (kill -CONT, or fg in its terminal)."
+    if others:
+        who = "that node" if len(others) == 1 else "those nodes"
+        return f"Try: give {who} less to do at a time, or share the work more evenly. Longer waits: --stall SECONDS."
+    doubts = sorted({bit for wait in waits.values() for bit in _DOUBTS if wait.doubts & bit})
+    if doubts:
+        why = " and ".join(_DOUBTS[bit] for bit in doubts)
+        return f"All nodes wait. It may be a deadlock; it is not proven, because one of them {why}."
+    return "All nodes wait, and something is still on its way."

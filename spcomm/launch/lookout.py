@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: MIT
+"""Looks after the nodes while they run: do some wait for ever, or for long, or poll in vain?
+
+The status boards in shared memory tell (csrc/segment/spc_board.h); a look takes nothing from the nodes. Nodes
+are known by index here (see groups).
+"""
+
+import time
+from collections.abc import Callable
+
+from spcomm.launch import where
+from spcomm.launch.crew import Crew
+from spcomm.launch.groups import Group
+from spcomm.launch.loop import Loop
+from spcomm.launch.process import state_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from spcomm._core.waits import Wait
+
+_LOOK_S = 0.06  # between two looks for a deadlock; two of them make a proof
+_STALL_LOOK_S = 1.0  # between two looks for a stall
+_VAIN_POLLS = 1000  # in one of these: it polls
+ENDED, UNSTARTED, SILENT, RUNNING = "finished", "not started", "no answer", "running"
+
+
+class Lookout:
+    """Reports through `found(text, exit_code)`, once, and `warn(text)`. Ask `places` for where everybody is."""
+
+    def __init__(
+        self,
+        crew: Crew,
+        loop: Loop,
+        stall_s: float,
+        found: "Callable[[str, int], None]",
+        warn: "Callable[[str], None]",
+    ) -> None:
+        self._crew = crew
+        self._loop = loop
+        self._stall_s = stall_s  # 0: never
+        self._found = found
+        self._warn = warn
+        self._answers = -1  # where nodes tell where they are: a pipe
+        self._ended: dict[int, int] = {}
+        self._watched: dict[int, _Watched] = {}  # of each group, by its first node
+
+    def start(self, answers: int, ended: "dict[int, int]") -> None:
+        """From now on. `ended` has the nodes that have ended, and stays the caller's."""
+        self._answers, self._ended = answers, ended
+        self._loop.at("look", _LOOK_S, self._look)
+        if self._stall_s:
+            self._loop.at("stall", _STALL_LOOK_S, self._look_for_stalls)
+
+    def stop(self) -> None:
+        self._loop.forget("look")
+        self._loop.forget("stall")
+
+    # Deadlocks
+
+    def _look(self) -> None:
+        for group in self._crew.groups:
+            blocked = group.segment.look()
+            if blocked:
+                self._deadlocked(group, blocked)
+                return
+        self._loop.at("look", _LOOK_S, self._look)
+
+    def _deadlocked(self, group: Group, blocked: "list[int]") -> None:
+        from spcomm.diagnose import deadlock
+
+        waits = {rank: group.segment.wait(rank) for rank in blocked}
+        known = {rank: wait for rank, wait in waits.items() if wait is not None}
+        self._found(deadlock.report(known, group.size, self._of(group)), deadlock.EXIT_CODE)
+
+    def _of(self, group: Group) -> str:
+        return "" if len(self._crew.groups) == 1 else f" of group {group.number}"
+
+    # Stalls
+
+    def _look_for_stalls(self) -> None:
+        for group in self._crew.groups:
+            watched = self._watched.setdefault(group.first, _Watched(self._stall_s))
+            text = self._stalled(group, watched)
+            if text:
+                self._warn(text)
+        self._loop.at("stall", _STALL_LOOK_S, self._look_for_stalls)
+
+    def _stalled(self, group: Group, watched: "_Watched") -> str:
+        waits = self.waits(group)
+        now_ns = time.monotonic_ns()
+        for_long = {
+            rank: wait for rank, wait in waits.items() if now_ns - wait.since_ns >= watched.threshold_s * 1e9
+        }
+        live = [rank for rank in range(group.size) if self._is_live(group.first + rank)]
+        spinning = watched.spinners(group, [rank for rank in live if rank not in waits])
+        quiet = watched.is_quiet(group, now_ns) if spinning else False
+        if not live or (not for_long and not quiet):
+            return ""
+        others = [rank for rank in live if rank not in waits]
+        if quiet and set(spinning) == set(others) and set(waits) == set(for_long):
+            watched.told()
+            from spcomm.diagnose import stall
+
+            return stall.spinning(
+                for_long, self._where(group, spinning), watched.quiet_s(now_ns), self._of(group)
+            )
+        if spinning and set(spinning) == set(others):
+            return ""  # who polls computes nothing: soon it is known to be in vain, or no longer so
+        if not for_long or watched.is_known(for_long):
+            return ""
+        watched.told()
+        from spcomm.diagnose import stall
+
+        longest_s = (now_ns - min(wait.since_ns for wait in for_long.values())) / 1e9
+        return stall.report(for_long, self._where(group, others), longest_s, self._of(group))
+
+    def _is_live(self, index: int) -> bool:
+        group = self._crew.group(index)
+        return (
+            index in self._crew.started
+            and index not in self._ended
+            and group.segment.process(group.rank(index)) != 0
+        )
+
+    # Where nodes are
+
+    def waits(self, group: Group) -> "dict[int, Wait]":
+        """What its nodes wait for: rank -> wait."""
+        found = {
+            rank: group.segment.wait(rank) for rank in range(group.size) if self._is_live(group.first + rank)
+        }
+        return {rank: wait for rank, wait in found.items() if wait is not None}
+
+    def _where(self, group: Group, ranks: "list[int]") -> "dict[int, tuple[str, str]]":
+        """What nodes that do not wait do, and where: rank -> ("computes", "ring.py:12 in step")."""
+        states = {rank: state_of(group.segment.process(rank)) for rank in ranks}
+        able = [
+            group.first + rank for rank in ranks if states[rank] != "T" and self._is_able(group.first + rank)
+        ]
+        lines = where.ask(self._crew.poke, self._answers, able)
+        words = {"R": "computes", "T": "is stopped (SIGSTOP)", "Z": "has ended"}
+        return {
+            rank: (words.get(state, "sleeps, or waits for something else"), lines.get(group.first + rank, ""))
+            for rank, state in states.items()
+        }
+
+    def _is_able(self, index: int) -> bool:
+        return self._crew.of(index).plan.locatable
+
+    def places(self) -> "dict[int, str]":
+        """Where every node is, in words: index -> text."""
+        from spcomm.diagnose import words
+
+        states: dict[int, str] = {}
+        waiting: dict[int, Wait] = {}
+        for group in self._crew.groups:
+            waiting.update({group.first + rank: wait for rank, wait in self.waits(group).items()})
+        asked = [
+            index
+            for index in sorted(self._crew.started - set(self._ended) - set(waiting))
+            if self._is_able(index)
+        ]
+        answers = where.ask(self._crew.poke, self._answers, asked)
+        for index in range(self._crew.size):
+            if index in self._ended:
+                states[index] = ENDED
+            elif index not in self._crew.started:
+                states[index] = UNSTARTED
+            elif index in waiting:
+                states[index] = "  ".join(
+                    filter(None, (words.call(waiting[index]), words.place(waiting[index])))
+                )
+            else:
+                states[index] = answers.get(index, SILENT if index in asked else RUNNING)
+        return states
+
+
+class _Watched:
+    """What the last looks at one group have found."""
+
+    def __init__(self, stall_s: float) -> None:
+        self._stall_s = stall_s
+        self.threshold_s = stall_s  # doubles with each warning, so that a long run is not full of them
+        self._known: set[int] = set()  # when the waits began that were told
+        self._vain: dict[int, int] = {}
+        self._traffic = -1
+        self._since_ns = 0  # nothing has moved
+
+    def spinners(self, group: Group, ranks: "list[int]") -> "list[int]":
+        """Which of them have polled in vain since the last look, again and again."""
+        now = {rank: group.segment.vain(rank) for rank in ranks}
+        found = [
+            rank for rank in ranks if (now[rank] - self._vain.get(rank, now[rank])) % 2**32 >= _VAIN_POLLS
+        ]
+        self._vain = now
+        return found
+
+    def is_quiet(self, group: Group, now_ns: int) -> bool:
+        """Has nothing been sent or completed for as long as a stall takes? Asked only while somebody polls."""
+        traffic = group.segment.traffic()
+        if traffic != self._traffic:
+            self._traffic, self._since_ns = traffic, now_ns
+        return now_ns - self._since_ns >= self.threshold_s * 1e9
+
+    def quiet_s(self, now_ns: int) -> float:
+        return (now_ns - self._since_ns) / 1e9
+
+    def is_known(self, waits: "dict[int, Wait]") -> bool:
+        """Were all of these told of already?"""
+        since = {wait.since_ns for wait in waits.values()}
+        known = since <= self._known
+        self._known |= since
+        return known
+
+    def told(self) -> None:
+        self.threshold_s *= 2
