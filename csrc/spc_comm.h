@@ -23,6 +23,7 @@
 #include "base/spc_error.h"
 #include "base/spc_platform.h"
 #include "message/spc_format.h"
+#include "reduce/spc_layout.h"
 #include "reduce/spc_ops.h"
 #include "reduce/spc_reduce.h"
 #include "segment/spc_board.h"

@@ -62,8 +62,9 @@ int spc_fork_check(void *fork);
 
 /* Node 0, when it has nothing more to do for the others and would exit with `own_code`: waits until all have ended.
  * *exit_code is that of the first failure, its own included, or 0; 125 if the agent was killed (and stderr says so).
- * In other processes, and when called again: returns at once, *exit_code is own_code; so it does, too, where the program
- * has closed the descriptor of reports (closefrom, closerange), for then nothing can be agreed upon. Never fails. */
+ * In other processes, and when called again: returns at once, *exit_code is own_code; so it does, too, where the
+ * program has closed the descriptor of reports (closefrom, closerange): nothing can be agreed upon then. Never fails.
+ */
 int spc_fork_wait(spc_fork_t *fork, int own_code, int *exit_code);
 
 /* The same by itself, at the very end: in C's exit(), after the functions registered later. SPC_ESYSTEM where the

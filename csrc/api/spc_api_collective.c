@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "api/spc_api_private.h"
-#include "reduce/spc_layout.h"
 
 /* After a timeout the node stays inside. */
 static int fail_waiting(spcomm_t *comm, int status, const char *call) {

@@ -183,6 +183,21 @@ cdef extern from "reduce/spc_reduce.h" nogil:
     bint spc_reduce_line_arrived(const spc_reduce_line_shared_t *line, uint64_t phase)
 
 
+cdef extern from "reduce/spc_layout.h" nogil:
+    enum:  # what a value is, in the topmost byte of its layout; KINDS in stepwise.pyx has the names
+        INT "SPC_KIND_INT"
+        FLOAT "SPC_KIND_FLOAT"
+        BOOL "SPC_KIND_BOOL"
+        ARRAY "SPC_KIND_ARRAY"
+        TUPLE "SPC_KIND_TUPLE"
+        COMPLEX "SPC_KIND_COMPLEX"
+        SCALAR "SPC_KIND_SCALAR"
+        SIMTIME "SPC_KIND_SIMTIME"
+    uint64_t mix "spc_layout_mix"(uint64_t hash, uint64_t value)
+    uint64_t layout_of "spc_layout_of"(uint64_t kind, uint64_t hash, uint64_t step)
+    uint64_t layout_of_one "spc_layout_of_one"(uint64_t kind)
+
+
 cdef extern from "segment/spc_board.h" nogil:
     enum:
         SPC_BOARD_FILE_BYTES

@@ -4,22 +4,23 @@ from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memset
 
 from spcomm._core.handle cimport Handle
-from spcomm._core.libspc cimport SPC_OPERATION_REDUCE, spc_field_t, spc_signature_t, spcomm_simtime_t
-
-cdef extern from "reduce/spc_layout.h" nogil:
-    enum:  # what a value is, in the topmost byte of its layout; KINDS in stepwise.pyx has the names
-        INT "SPC_KIND_INT"
-        FLOAT "SPC_KIND_FLOAT"
-        BOOL "SPC_KIND_BOOL"
-        ARRAY "SPC_KIND_ARRAY"
-        TUPLE "SPC_KIND_TUPLE"
-        COMPLEX "SPC_KIND_COMPLEX"
-        SCALAR "SPC_KIND_SCALAR"
-        SIMTIME "SPC_KIND_SIMTIME"
-    uint64_t mix "spc_layout_mix"(uint64_t hash, uint64_t value)
-    uint64_t layout_of "spc_layout_of"(uint64_t kind, uint64_t hash, uint64_t step)
-    uint64_t layout_of_one "spc_layout_of_one"(uint64_t kind)
-
+from spcomm._core.libspc cimport (
+    ARRAY,
+    BOOL,
+    COMPLEX,
+    FLOAT,
+    INT,
+    SCALAR,
+    SIMTIME,
+    TUPLE,
+    SPC_OPERATION_REDUCE,
+    layout_of,
+    layout_of_one,
+    mix,
+    spc_field_t,
+    spc_signature_t,
+    spcomm_simtime_t,
+)
 
 cdef enum:
     CORE_TYPES = 24  # NumPy's numbers of types that the core might know

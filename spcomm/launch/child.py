@@ -182,12 +182,7 @@ def _run_as_main(program: Program, held: "set[int]", debug: bool) -> None:
             ending.expect(code)
         raise
     except BaseException as error:
-        trace = error.__traceback__
-        # Only the program's frames: ours are those of this function and of _run_script, or _debug and debugger.run.
-        ours = 3 if debug else 1 if program.kind == "module" else 2
-        while ours and trace is not None:
-            trace, ours = trace.tb_next, ours - 1
-        error.__traceback__ = trace
+        error.__traceback__ = report.users_part(error.__traceback__)
         _failed(error)
 
 

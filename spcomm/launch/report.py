@@ -93,6 +93,7 @@ def uncaught(error: BaseException, hook: object = None) -> None:
     if not _listening():
         hook(type(error), error, error.__traceback__)
         return
+    error.__traceback__ = users_part(error.__traceback__)
     kind, detail = _kind(error)
     sent = _send(kind, detail.encode("utf-8", "replace")[:_ROOM])  # first, so that the launcher knows at once
     stderr = sys.stderr
@@ -153,6 +154,19 @@ def place(error: BaseException) -> str:
             own = own if _is_library(code.co_filename) else line
         trace = trace.tb_next
     return own or other
+
+
+def users_part(trace: "types.TracebackType | None") -> "types.TracebackType | None":
+    """A traceback without our frames at its ends: neither what led to the program, nor what it called of spcomm."""
+    while trace is not None and _is_ours(trace.tb_frame):
+        trace = trace.tb_next
+    last, following = trace, trace
+    while following is not None:
+        last = last if _is_ours(following.tb_frame) else following
+        following = following.tb_next
+    if last is not None:
+        last.tb_next = None
+    return trace
 
 
 def _is_ours(frame: "types.FrameType") -> bool:
