@@ -59,6 +59,9 @@ typedef struct spc_comm_options {
 /* Sizes all regions for this configuration. SPC_EINVAL. */
 int spc_comm_plan(const spc_config_t *config, spc_segment_plan_t *plan);
 
+/* How many collectives of the whole run each node has started, by rank, out of what lies there anyway. SPC_ENOMEM. */
+int spc_comm_count_collectives(const spc_segment_t *segment, uint64_t *counts);
+
 /* The agent's hand in it. Ending: a node will do nothing more for the others, but its process may still run and read
  * what it has received. Ended: the process is gone, too, and what it held is free. */
 void spc_comm_mark_ending(const spc_segment_t *segment, uint32_t rank, spc_node_state_t state,

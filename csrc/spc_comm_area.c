@@ -77,3 +77,25 @@ int spc_comm_attach(spc_comm_t *comm) {
     }
     return status;
 }
+
+int spc_comm_count_collectives(const spc_segment_t *segment, uint64_t *counts) {
+    spc_comm_area_t area = spc_comm_area_of_run(segment);
+    spc_reduce_options_t options = {
+        .shared = area.reduce,
+        .base = segment->base,
+        .scratch = area.scratch,
+        .scratch_bytes = area.scratch_bytes,
+        .nodes = segment->config->nodes,
+        .fanin = segment->config->fanin,
+    };
+    spc_reduce_t *reduce;
+    int status = spc_reduce_create(&options, &reduce);
+    if (status != SPC_OK) {
+        return status;
+    }
+    for (uint32_t rank = 0; rank < options.nodes; rank++) {
+        counts[rank] = spc_reduce_last(reduce, rank);
+    }
+    spc_reduce_destroy(reduce);
+    return SPC_OK;
+}

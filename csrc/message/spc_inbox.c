@@ -321,6 +321,7 @@ void spc_inbox_discard(spc_inbox_t *inbox) {
     for (uint32_t sender = 0; sender < inbox->senders; sender++) {
         const spc_slot_shared_t *slot;
         inbox->row[sender].assembling = NULL;
+        spc_mailbox_publish_count(&inbox->row[sender].reader); /* of what follows, nobody wants to know */
         while ((slot = spc_mailbox_peek(&inbox->row[sender].reader)) != NULL) {
             spc_inbox_open_slot(inbox, sender, slot, &message);
             spc_inbox_release(inbox, &message);

@@ -56,11 +56,13 @@ void spc_inbox_open_slot(spc_inbox_t *inbox, uint32_t sender, const spc_slot_sha
         message->storage = SPC_STORED_RING;
         message->handle = spc_segment_address(inbox->options.segment, slot->payload.offset);
         message->bytes = spc_ring_payload(message->handle);
+        inbox->row[sender].reader.long_bytes += slot->length_bytes;
         break;
     default:
         message->storage = SPC_STORED_ARENA;
         message->handle = spc_segment_address(inbox->options.segment, slot->payload.offset);
         message->bytes = spc_block_payload(message->handle);
+        inbox->row[sender].reader.long_bytes += slot->length_bytes;
         break;
     }
 }

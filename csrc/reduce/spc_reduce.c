@@ -308,3 +308,13 @@ bool spc_reduce_signature(const spc_reduce_t *reduce, uint64_t phase, uint32_t r
     *signature = line->signature;
     return true;
 }
+
+uint64_t spc_reduce_last(const spc_reduce_t *reduce, uint32_t rank) {
+    uint64_t last = 0;
+    for (uint32_t i = 0; i < SPC_BANKS; i++) {
+        /* Relaxed: only the number is used. */
+        uint64_t phase = atomic_load_explicit(&reduce->banks[i].lines[rank].phase, memory_order_relaxed);
+        last = phase > last ? phase : last;
+    }
+    return last;
+}

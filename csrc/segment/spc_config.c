@@ -49,7 +49,12 @@ static uint64_t estimate_bytes(const spc_config_t *config) {
     uint64_t nodes = config->nodes;
     uint64_t row = (uint64_t)config->slots * SPC_CACHE_LINE + SPC_ROW_BYTES;
     uint64_t buffers = config->ring_bytes + config->arena_bytes + 2 * config->scratch_bytes;
-    return nodes * (buffers + SPC_NODE_BYTES + nodes * row);
+    return (nodes + 1) * (buffers + SPC_NODE_BYTES + (nodes + 1) * row); /* one more: the agent's */
+}
+
+/* What the private queues of all nodes may take together: an outbox and an inbox each. */
+static uint64_t queues_bytes(const spc_config_t *config) {
+    return 2 * (uint64_t)config->nodes * config->queue_limit_bytes;
 }
 
 /* Makes the next thing smaller that the user left open: first what is only for speed with large messages. */
@@ -70,10 +75,15 @@ static bool shrink(spc_config_t *config, const spc_config_t *asked) {
     return true;
 }
 
-/* The segment takes at most a quarter of the memory. Where all of it is reserved at once, a sixteenth, and an
- * eighth of the mount stays free for whoever else uses it. What the user asked for is not made smaller. */
+/* Segment and queues take at most a quarter of the memory, the segment half of that if it can be chosen. Where all of
+ * it is reserved at once, a sixteenth, and an eighth of the mount stays free for whoever else uses it. What the user
+ * asked for is not made smaller. */
 static void fit_memory(spc_config_t *config, const spc_config_t *asked, uint64_t memory_bytes) {
-    uint64_t budget_bytes = memory_bytes / 4;
+    uint64_t budget_bytes = memory_bytes / 8;
+    if (asked->queue_limit_bytes != 0 && queues_bytes(asked) > budget_bytes) {
+        uint64_t queued_bytes = queues_bytes(asked);
+        budget_bytes = queued_bytes < memory_bytes / 4 ? memory_bytes / 4 - queued_bytes : 0;
+    }
     if (!spc_platform_memory_is_sparse(config->features)) {
         uint64_t room_bytes = spc_platform_memory_room();
         room_bytes -= room_bytes / 8;
@@ -86,9 +96,13 @@ static void fit_memory(spc_config_t *config, const spc_config_t *asked, uint64_t
     }
 }
 
+/* What the segment leaves of the quarter, divided among the queues of all nodes. */
 static uint64_t default_queue_limit(const spc_config_t *config, uint64_t memory_bytes) {
-    uint64_t limit_bytes = memory_bytes / 4 / config->nodes;
-    uint64_t lowest_bytes = UINT64_C(1) << 20;
+    uint64_t budget_bytes = memory_bytes / 4;
+    uint64_t taken_bytes = estimate_bytes(config);
+    uint64_t left_bytes = taken_bytes < budget_bytes ? budget_bytes - taken_bytes : 0;
+    uint64_t limit_bytes = left_bytes / (2 * (uint64_t)config->nodes);
+    uint64_t lowest_bytes = UINT64_C(1) << 18;
     uint64_t highest_bytes = UINT64_C(1) << 44;
     limit_bytes = limit_bytes > lowest_bytes ? limit_bytes : lowest_bytes;
     return limit_bytes < highest_bytes ? limit_bytes : highest_bytes;
@@ -120,10 +134,10 @@ int spc_config_complete(spc_config_t *config) {
         config->shared_cores = 1;
     }
     config->fanin = choose_fanin(&asked, config->shared_cores != 0, config->fanin);
+    fit_memory(config, &asked, memory_bytes);
     if (config->queue_limit_bytes == 0) {
         config->queue_limit_bytes = default_queue_limit(config, memory_bytes);
     }
-    fit_memory(config, &asked, memory_bytes);
     config->ring_bytes = spc_round_up(config->ring_bytes, 8 * SPC_CACHE_LINE); /* eight chunks */
     config->scratch_bytes = spc_round_up(config->scratch_bytes, SPC_CACHE_LINE);
     config->arena_bytes -= config->arena_bytes % SPC_PAGE;

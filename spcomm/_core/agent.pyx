@@ -24,6 +24,7 @@ from spcomm._core.libspc cimport (
     SPC_NODES_MAX,
     SPC_OK,
     SPC_REGION_BOARD,
+    SPC_REGION_MAILBOX,
     SPC_REGION_STATUS,
     spc_board_entry_t,
     spc_board_is_stuck,
@@ -33,6 +34,7 @@ from spcomm._core.libspc cimport (
     spc_board_shared_t,
     spc_board_stuck,
     spc_board_vain,
+    spc_comm_count_collectives,
     spc_comm_mark_ended,
     spc_comm_mark_ending,
     spc_comm_plan,
@@ -43,16 +45,21 @@ from spcomm._core.libspc cimport (
     spc_deadlock_look,
     spc_deadlock_t,
     spc_error_message,
+    spc_mailbox_count,
+    spc_mailbox_shared_t,
     spc_platform_cores,
     spc_platform_features,
+    spc_platform_memory_limit,
     spc_reduce_line_arrived,
     spc_reduce_line_shared_t,
     spc_segment_address,
     spc_segment_attach,
     spc_segment_create,
     spc_segment_detach,
+    spc_segment_offset,
     spc_segment_part,
     spc_segment_plan_t,
+    spc_segment_stride,
     spc_segment_t,
     spc_signature_t,
     spc_status_shared_t,
@@ -67,13 +74,20 @@ from spcomm._core import errors, waits
 
 cdef extern from *:
     """
-    #include "segment/spc_config.h"
+    #include "segment/spc_segment.h"
     typedef struct spcpy_limit { const char *name; uint64_t minimum, maximum, standard; } spcpy_limit_t;
     static const spcpy_limit_t spcpy_limits[] = {
     #define SPCPY_LIMIT(name, minimum, maximum, standard) {#name, minimum, maximum, standard},
         SPC_CONFIG_LIMITS(SPCPY_LIMIT)
     #undef SPCPY_LIMIT
     };
+    static inline uint64_t spcpy_plan_bytes(const spc_segment_plan_t *plan) {
+        uint64_t bytes = 0;
+        for (int i = 0; i < SPC_REGION_COUNT; i++) {
+            bytes += plan->region[i].stride * plan->region[i].count;
+        }
+        return bytes;
+    }
     #define SPCPY_LIMIT_COUNT (sizeof(spcpy_limits) / sizeof(spcpy_limits[0]))
     """
     ctypedef struct spcpy_limit_t:
@@ -83,6 +97,7 @@ cdef extern from *:
         uint64_t standard
     spcpy_limit_t *spcpy_limits
     int SPCPY_LIMIT_COUNT
+    uint64_t spcpy_plan_bytes(const spc_segment_plan_t *plan)
 
 STARTING = SPC_NODE_STARTING
 LIVE = SPC_NODE_LIVE
@@ -149,6 +164,39 @@ def cores():
     return spc_platform_cores()
 
 
+def memory():
+    """How many bytes of memory this process may use: the machine's, limited by its cgroup."""
+    return spc_platform_memory_limit()
+
+
+def plan(nodes, *, slots=0, ring=0, arena=0, queue_limit=0, fanin=0, scratch=0, disable=0):
+    """What a `Segment` of these arguments would have, as a dict: its sizes by name, and `bytes`, all it may take."""
+    cdef spc_segment_plan_t made
+    cdef spc_config_t config
+    complete(&config, nodes, {"slots": slots, "ring": ring, "arena": arena, "scratch": scratch,
+                              "queue_limit": queue_limit, "fanin": fanin}, disable)
+    check(spc_comm_plan(&config, &made), nodes)
+    chosen = made.config
+    return {"slots": chosen.slots, "ring": chosen.ring_bytes, "arena": chosen.arena_bytes,
+            "scratch": chosen.scratch_bytes, "queue_limit": chosen.queue_limit_bytes, "fanin": chosen.fanin,
+            "bytes": spcpy_plan_bytes(&made)}
+
+
+cdef int complete(spc_config_t *config, nodes, sizes, disable) except -1:
+    """What the arguments say, checked; 0 where they say nothing."""
+    check_sizes(nodes, sizes)
+    memset(config, 0, sizeof(spc_config_t))
+    config.nodes = nodes
+    config.features = spc_platform_features(disable)
+    config.slots = sizes["slots"]
+    config.fanin = sizes["fanin"]
+    config.ring_bytes = sizes["ring"]
+    config.arena_bytes = sizes["arena"]
+    config.scratch_bytes = sizes["scratch"]
+    config.queue_limit_bytes = sizes["queue_limit"]
+    return 0
+
+
 cdef class Segment:
     """The shared memory of one box, made by whoever starts its nodes.
 
@@ -192,16 +240,7 @@ cdef class Segment:
         self.descriptor = -1
         sizes = {"slots": slots, "ring": ring, "arena": arena, "scratch": scratch, "queue_limit": queue_limit,
                  "fanin": fanin}
-        check_sizes(nodes, sizes)
-        memset(&config, 0, sizeof(config))
-        config.nodes = nodes
-        config.features = spc_platform_features(disable)
-        config.slots = slots
-        config.fanin = fanin
-        config.ring_bytes = ring
-        config.arena_bytes = arena
-        config.scratch_bytes = scratch
-        config.queue_limit_bytes = queue_limit
+        complete(&config, nodes, sizes, disable)
         config.shared_cores = nodes > spc_platform_cores() if oversubscribed is None else bool(oversubscribed)
         config.sleep_at_once = os.environ.get("SPCOMM_WAIT") == "sleep"
         check(spc_comm_plan(&config, &plan), nodes)
@@ -287,6 +326,50 @@ cdef class Segment:
         """Tell all nodes that the process of `rank` has failed: its exit code, or minus the signal."""
         check_rank(self, rank)
         spc_comm_mark_ended(&self.segment, rank, SPC_NODE_DIED, reason)
+
+    def counts(self):
+        """What each node has done, also one that was killed, as a list of dicts by rank.
+
+        Returns
+        -------
+        list of dict
+            ``sent``, ``received``: messages announced by this node, and to it; one that is longer than the ring
+            counts as several. ``sent_bytes``, ``received_bytes``: of messages longer than 40 bytes, received by nodes
+            that have closed. ``collectives``: of the whole run's communicator.
+
+        Notes
+        -----
+        Messages and collectives are read from what nodes leave in the memory anyway: they count nothing for it.
+        """
+        cdef uint64_t *collectives
+        if self.segment.base == NULL:
+            raise errors.SpcommError("Segment: it is closed")
+        names = ("sent", "received", "sent_bytes", "received_bytes", "collectives")
+        found = [dict.fromkeys(names, 0) for _ in range(self.nodes)]
+        room = bytearray(8 * self.nodes)
+        collectives = <uint64_t *><void *><char *>room
+        check(spc_comm_count_collectives(&self.segment, collectives), self.nodes)
+        for rank in range(self.nodes):
+            found[rank]["collectives"] = collectives[rank]
+            self.count_mailbox(rank, found)
+        return found
+
+    cdef int count_mailbox(self, uint32_t receiver, list found) except -1:
+        """Read instead of mapped, pages which nobody has touched stay untouched."""
+        cdef void *part = spc_segment_part(&self.segment, SPC_REGION_MAILBOX, receiver)
+        try:
+            copy = os.pread(self.descriptor, spc_segment_stride(&self.segment, SPC_REGION_MAILBOX),
+                            spc_segment_offset(&self.segment, part))
+            part = <void *><const char *>copy
+        except OSError:
+            pass
+        for sender in range(self.nodes):
+            count = spc_mailbox_count(<spc_mailbox_shared_t *>part, sender, self.segment.config.slots)
+            found[sender]["sent"] += count.slots
+            found[sender]["sent_bytes"] += count.long_bytes
+            found[receiver]["received"] += count.slots
+            found[receiver]["received_bytes"] += count.long_bytes
+        return 0
 
     def close(self):
         """Give up the descriptor and the mapping. The nodes keep theirs."""

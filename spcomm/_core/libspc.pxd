@@ -40,6 +40,7 @@ cdef extern from "base/spc_platform.h" nogil:
         SPC_FEATURE_wipe_on_fork
     uint32_t spc_platform_features(uint32_t disabled)
     double spc_platform_cores()
+    uint64_t spc_platform_memory_limit()
 
 
 cdef extern from "segment/spc_config.h" nogil:
@@ -63,6 +64,7 @@ cdef extern from "segment/spc_segment.h" nogil:
     enum:
         SPC_REGION_BOARD
         SPC_REGION_STATUS
+        SPC_REGION_MAILBOX
     ctypedef struct spc_segment_plan_t:
         spc_config_t config
     ctypedef struct spc_segment_t:
@@ -74,6 +76,17 @@ cdef extern from "segment/spc_segment.h" nogil:
     void spc_segment_detach(spc_segment_t *segment)
     void *spc_segment_address(const spc_segment_t *segment, uint64_t offset)
     void *spc_segment_part(const spc_segment_t *segment, int region, uint32_t index)
+    uint64_t spc_segment_stride(const spc_segment_t *segment, int region)
+    uint64_t spc_segment_offset(const spc_segment_t *segment, const void *address)
+
+
+cdef extern from "message/spc_mailbox.h" nogil:
+    ctypedef struct spc_mailbox_shared_t:
+        pass
+    ctypedef struct spc_mailbox_count_t:
+        uint32_t slots
+        uint64_t long_bytes
+    spc_mailbox_count_t spc_mailbox_count(spc_mailbox_shared_t *mailbox, uint32_t sender, uint32_t slots)
 
 
 cdef extern from "segment/spc_status.h" nogil:
@@ -276,6 +289,7 @@ cdef extern from "spc_comm.h" nogil:
         uint64_t own_signals
 
     int spc_comm_plan(const spc_config_t *config, spc_segment_plan_t *plan)
+    int spc_comm_count_collectives(const spc_segment_t *segment, uint64_t *counts)
     void spc_comm_mark_ending(const spc_segment_t *segment, uint32_t rank, spc_node_state_t state,
                               int32_t reason)
     void spc_comm_mark_ended(const spc_segment_t *segment, uint32_t rank, spc_node_state_t state,

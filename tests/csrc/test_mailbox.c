@@ -70,6 +70,29 @@ static void the_envelope_arrives_whole(void) {
     free_mailbox(mailbox, 4);
 }
 
+/* What a row says of its sender at the end: how many messages, also past the end of the row, and long ones' bytes. */
+static void a_row_says_what_its_sender_did(void) {
+    for (uint32_t slots = 1; slots <= 5; slots++) {
+        spc_mailbox_shared_t *mailbox = make_mailbox(slots);
+        spc_mailbox_writer_t writer;
+        spc_mailbox_reader_t reader;
+        spc_mailbox_writer_init(&writer, mailbox, 7, slots);
+        spc_mailbox_reader_init(&reader, mailbox, 7, slots);
+        for (uint32_t i = 0; i < 3 * slots + 2; i++) {
+            CHECK_EQ_U(spc_mailbox_count(mailbox, 7, slots).slots, i);
+            write_number(&writer, i);
+            (void)spc_mailbox_consume(&reader);
+        }
+        CHECK_EQ_U(spc_mailbox_count(mailbox, 6, slots).slots, 0);
+        reader.long_bytes = UINT64_C(1) << 40;
+        CHECK_EQ_U(spc_mailbox_count(mailbox, 7, slots).long_bytes, 0); /* it has not closed */
+        spc_mailbox_publish_count(&reader);
+        CHECK_EQ_U(spc_mailbox_count(mailbox, 7, slots).long_bytes, UINT64_C(1) << 40);
+        CHECK_EQ_U(spc_mailbox_count(mailbox, 7, slots).slots, 3 * slots + 2);
+        free_mailbox(mailbox, slots);
+    }
+}
+
 /* Any number of slots, also over the end of the 32-bit sequence. */
 static void rows_of_any_length(void) {
     for (uint32_t slots = 1; slots <= 12; slots++) {
@@ -202,6 +225,7 @@ static void many_senders_one_receiver(void) {
 
 int main(void) {
     RUN(the_envelope_arrives_whole);
+    RUN(a_row_says_what_its_sender_did);
     RUN(rows_of_any_length);
     RUN(rows_do_not_touch);
     RUN(the_doorbell_names_rows);

@@ -26,6 +26,28 @@ static void zeros_become_defaults(void) {
     CHECK_EQ_U(config.shared_cores, spc_platform_cores() < 2);
 }
 
+/* Rings, arenas and the queues of all nodes together, and the agent's. */
+static uint64_t buffers_bytes(const spc_config_t *config) {
+    uint64_t shared_bytes = config->ring_bytes + config->arena_bytes + 2 * config->scratch_bytes;
+    return (config->nodes + 1) * shared_bytes + 2 * (uint64_t)config->nodes * config->queue_limit_bytes;
+}
+
+static void all_buffers_fit_a_quarter_of_the_memory(void) {
+    for (uint32_t nodes = 1; nodes <= 512; nodes *= 2) {
+        uint64_t quarter_bytes = spc_platform_memory_limit() / 4;
+        spc_config_t config = complete((spc_config_t){.nodes = nodes, .features = SPC_FEATURE_memfd});
+        CHECK(buffers_bytes(&config) <= quarter_bytes);
+        /* What is asked for leaves less to the rest. */
+        uint64_t each_bytes = quarter_bytes * 3 / 4 / (2 * nodes);
+        config = complete(
+            (spc_config_t){.nodes = nodes, .features = SPC_FEATURE_memfd, .queue_limit_bytes = each_bytes});
+        CHECK_EQ_U(config.queue_limit_bytes, each_bytes);
+        CHECK(buffers_bytes(&config) <= quarter_bytes);
+        spc_config_t again = complete(config);
+        CHECK_MEM(&again, &config, sizeof config);
+    }
+}
+
 static void numbers_given_are_kept(void) {
     spc_config_t given = {
         .nodes = 16,
@@ -245,6 +267,7 @@ static void impossible_plans_are_refused(void) {
 
 int main(void) {
     RUN(zeros_become_defaults);
+    RUN(all_buffers_fit_a_quarter_of_the_memory);
     RUN(numbers_given_are_kept);
     RUN(sizes_are_rounded);
     RUN(limits_are_limits);
