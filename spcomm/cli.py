@@ -15,6 +15,9 @@ def main(arguments: "list[str] | None" = None) -> int:
         return _unknown(name)
     try:
         return entry[0](words[1:])
+    except BrokenPipeError:  # as in `| head`: nobody wants more, not even what is still buffered
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 141
     except KeyboardInterrupt:
         print("spcomm: interrupted by Ctrl-C (exit code 130)", file=sys.stderr)
         return 130
@@ -46,6 +49,12 @@ def _config(words: "list[str]") -> int:
     from spcomm.compiling import main as config
 
     return config(words)
+
+
+def _info(words: "list[str]") -> int:
+    from spcomm.info import main as info
+
+    return info(words)
 
 
 def _version(_words: "list[str]") -> int:
@@ -80,6 +89,7 @@ _COMMANDS: "dict[str, tuple[Callable[[list[str]], int], str]]" = {
     "run": (_run, "run a program as N cooperating nodes"),
     "demo": (_demo, "three example programs on real input"),
     "bench": (_bench, "measure spcomm and compare it with what else is installed"),
+    "info": (_info, "what this machine is and allows, on one page"),
     "config": (_config, "print what a C or C++ compiler needs to know"),
     "version": (_version, "print the version"),
     "help": (_help, "this text"),

@@ -48,7 +48,8 @@ IMPORTS = {
     "notebook": PUBLIC | {"launch", "config", "diagnose", "trace"},
     "demo": PUBLIC | {"launch", "config"},
     "compiling": set(),
-    "cli": PUBLIC | {"launch", "bench", "demo", "learn", "model", "trace", "config", "compiling"},
+    "info": {"_core.agent"},
+    "cli": PUBLIC | {"launch", "bench", "demo", "learn", "model", "trace", "config", "compiling", "info"},
     "__main__": {"cli"},
 }
 # (file, imported): why this one import goes up.

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: MIT
+"""`spcomm info`: one page about this machine, as far as it matters to a run."""
+
+import os
+import sys
+
+_USAGE = """usage: spcomm info [--json]
+
+Prints what matters to a run on this machine: cores, memory, what the system allows, versions, tools. What is said to be
+allowed was tried. --json: the same for programs.
+"""
+
+
+def main(words: "list[str]") -> int:
+    """Print the page and return the exit code."""
+    if words in (["-h"], ["--help"]):
+        print(_USAGE, end="")
+        return 0
+    if words not in ([], ["--json"]):
+        print(
+            f"spcomm info: unknown argument {' '.join(words)}; usage: spcomm info [--json]", file=sys.stderr
+        )
+        return 125
+    found = gather()
+    if words:
+        import json
+
+        print(json.dumps(found, indent=2))
+    else:
+        print(page(found), end="")
+    return 0
+
+
+def gather() -> "dict[str, dict[str, object]]":
+    """All of it, by section and name. Sizes are bytes; None: there is none, or it cannot be known."""
+    from spcomm._core import agent
+
+    disabled = agent.disable_mask(os.environ.get("SPCOMM_DISABLE", ""))
+    return {
+        "versions": _versions(),
+        "processors": _processors(agent.cores()),
+        "memory": _memory(agent.memory()),
+        "allowed": {
+            **agent.features(disabled),
+            "vm_readv": _reads_others() and agent.features(disabled)["vm_readv"],
+        },
+        "mpi": _mpi(),
+        "tools": {**{name: _in_path(name) for name in ("cc", "gdb", "tmux")}, "debugpy": _version("debugpy")},
+    }
+
+
+def page(found: "dict[str, dict[str, object]]") -> str:
+    """The same as text."""
+    versions, processors, memory = (found[name] for name in ("versions", "processors", "memory"))
+    quota = "none below that" if processors["quota"] is None else f"{processors['quota']:g}"
+    limit = "none below that" if memory["limit"] is None else _size(memory["limit"])
+    online = f"{processors['online']} online, affinity {processors['affinity']}"
+    machine = f"the machine has {_size(memory['machine'])}, {_size(memory['available'])} of it available"
+    lines = [
+        ("spcomm", f"{versions['spcomm']}, in {versions['folder']}"),
+        ("Python", f"{versions['python']}, NumPy {versions['numpy'] or 'is missing'}"),
+        ("system", f"{versions['system']}, {versions['machine']}"),
+        ("cores", f"{processors['usable']:g} may be used: {online}, quota {quota}"),
+        ("memory", f"{_size(memory['usable'])} may be used: {machine}; limit of the control group {limit}"),
+        ("buffers", f"{_size(memory['buffers'])} at most for all messages of a run, a quarter"),
+        ("/dev/shm", f"{_size(memory['shm'])}, {_size(memory['shm_free'])} free; used only where memfd is not allowed"),
+        *((name, "yes" if works else "no: " + _WITHOUT[name]) for name, works in found["allowed"].items()),
+        *((name, value or "not found") for name, value in (*found["mpi"].items(), *found["tools"].items())),
+    ]  # fmt: skip
+    return "".join(f"{name:<13} {text}\n" for name, text in lines)
+
+
+_WITHOUT = {
+    "memfd": "shared memory lies in /dev/shm, and all of it is reserved at once",
+    "futex": "who waits sleeps in short slices",
+    "pidfd": "ends of processes are found by asking",
+    "eventfd": "pipes are used",
+    "vm_readv": "large messages are copied twice",
+    "wipe_on_fork": "process numbers are compared",
+}
+
+
+def _versions() -> "dict[str, object]":
+    import platform
+
+    return {
+        "spcomm": _version("spcomm"),
+        "folder": os.path.dirname(os.path.abspath(__file__)),
+        "python": f"{platform.python_version()} ({platform.python_implementation()})",
+        "numpy": _version("numpy"),
+        "system": f"{platform.system()} {platform.release()}",
+        "machine": platform.machine(),
+    }
+
+
+def _version(name: str) -> "str | None":
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _processors(usable: float) -> "dict[str, object]":
+    affinity = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
+    allowed = len(affinity) if affinity is not None else os.cpu_count() or 1
+    return {
+        "online": os.cpu_count(),
+        "affinity": _ranges(affinity) if affinity is not None else None,
+        "quota": usable if usable < allowed else None,
+        "usable": usable,
+    }
+
+
+def _ranges(numbers: "list[int]") -> str:
+    """`0-3,8` for 0, 1, 2, 3, 8."""
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and parts[-1][1] == number - 1:
+            parts[-1][1] = number
+        else:
+            parts.append([number, number])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in parts)
+
+
+def _memory(usable: int) -> "dict[str, object]":
+    known = {}
+    try:
+        with open("/proc/meminfo") as file:
+            known = {line.partition(":")[0]: int(line.split()[1]) * 1024 for line in file}
+    except (OSError, ValueError, IndexError):
+        pass
+    machine = known.get("MemTotal")
+    try:
+        mount = os.statvfs("/dev/shm")
+        shm, free = mount.f_blocks * mount.f_frsize, mount.f_bavail * mount.f_frsize
+    except OSError:
+        shm = free = None
+    return {
+        "machine": machine,
+        "available": known.get("MemAvailable"),
+        "limit": usable if machine is None or usable < machine else None,
+        "usable": usable,
+        "buffers": usable // 4,
+        "shm": shm,
+        "shm_free": free,
+    }
+
+
+def _reads_others() -> bool:
+    """Whether a process may read another one's memory, as nodes would: a child tries it on its parent."""
+    import ctypes
+
+    class Piece(ctypes.Structure):
+        _fields_ = (("base", ctypes.c_void_p), ("length", ctypes.c_size_t))
+
+    try:
+        read = ctypes.CDLL(None).process_vm_readv
+    except AttributeError:
+        return False
+    source, target = ctypes.create_string_buffer(b"spcomm"), ctypes.create_string_buffer(6)
+    there, here = Piece(ctypes.addressof(source), 6), Piece(ctypes.addressof(target), 6)
+    parent = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        count = read(parent, ctypes.byref(here), 1, ctypes.byref(there), 1, 0)
+        os._exit(0 if count == 6 and target.raw == b"spcomm" else 1)
+    return os.waitpid(pid, 0)[1] == 0
+
+
+def _mpi() -> "dict[str, object]":
+    found = _in_path("mpiexec") or _in_path("mpirun")
+    return {"mpiexec": f"{found} ({_first_line(found)})" if found else None, "mpi4py": _version("mpi4py")}
+
+
+def _first_line(program: str) -> str:
+    """What a program says of its version."""
+    import subprocess
+
+    try:
+        done = subprocess.run(
+            [program, "--version"], capture_output=True, text=True, timeout=20, stdin=subprocess.DEVNULL
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"does not run: {error}"
+    lines = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+    return lines[0] if lines else "says no version"
+
+
+def _in_path(name: str) -> "str | None":
+    import shutil
+
+    return shutil.which(name)
+
+
+def _size(value: object) -> str:
+    if not isinstance(value, int):
+        return "unknown"
+    for shift, letter in ((30, "G"), (20, "M"), (10, "K")):
+        if value >= 1 << shift:
+            return f"{value / (1 << shift):.1f}".removesuffix(".0") + letter
+    return str(value)

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: MIT
+"""`spcomm info`: the page and its JSON."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from spcomm import info
+from spcomm._core import agent
+
+
+def run(launch, *words, env=None):
+    return subprocess.run(
+        [sys.executable, "-m", "spcomm", "info", *words], cwd=launch.folder, env=launch.environment(env),
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+
+
+def test_the_page_says_what_matters(launch):
+    done = run(launch)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(done.stdout.splitlines()) <= 24, "one page"
+    rows = dict(line.split(None, 1) for line in done.stdout.splitlines())
+    expected = {
+        "spcomm",
+        "Python",
+        "system",
+        "cores",
+        "memory",
+        "buffers",
+        "/dev/shm",
+        "memfd",
+        "pidfd",
+        "vm_readv",
+    }
+    assert expected <= set(rows) and {"mpiexec", "mpi4py", "tmux", "gdb"} <= set(rows)
+    assert rows["cores"].startswith(f"{agent.cores():g} may be used")
+
+
+def test_json_has_the_same(launch):
+    done = run(launch, "--json")
+    found = json.loads(done.stdout)
+    assert found["memory"]["usable"] == agent.memory() and found["memory"]["buffers"] == agent.memory() // 4
+    assert found["processors"]["usable"] == agent.cores()
+    assert set(found["allowed"]) == set(agent.features())
+    assert found["versions"]["python"].split()[0] == ".".join(map(str, sys.version_info[:3]))
+    assert info.page(found)
+
+
+def test_what_is_switched_off_is_not_allowed(launch):
+    found = json.loads(run(launch, "--json", env={"SPCOMM_DISABLE": "memfd,vm_readv"}).stdout)["allowed"]
+    assert (found["memfd"], found["vm_readv"]) == (False, False)
+    page = run(launch, env={"SPCOMM_DISABLE": "memfd"}).stdout
+    assert "no: shared memory lies in /dev/shm" in page
+
+
+def test_an_mpi_is_found_and_asked(launch):
+    tool = launch.script("#!/bin/sh\necho 'mpiexec (of a test) 1.2'\n", "mpiexec")
+    tool.chmod(0o755)
+    found = json.loads(run(launch, "--json", env={"PATH": f"{launch.folder}{os.pathsep}{os.defpath}"}).stdout)
+    assert found["mpi"]["mpiexec"] == f"{tool} (mpiexec (of a test) 1.2)"
+    nothing = json.loads(run(launch, "--json", env={"PATH": str(launch.folder / "nowhere")}).stdout)
+    assert nothing["mpi"]["mpiexec"] is None and nothing["tools"]["tmux"] is None
+
+
+def test_unknown_arguments_and_help(launch):
+    done = run(launch, "--yaml")
+    assert done.returncode == 125 and done.stderr.startswith("spcomm info: unknown argument --yaml; usage: ")
+    assert run(launch, "--help").stdout.startswith("usage: spcomm info")
+
+
+@pytest.mark.parametrize(
+    ("numbers", "text"), [([0], "0"), ([0, 1, 2, 3, 8], "0-3,8"), ([1, 3, 4], "1,3-4"), ([], "")]
+)
+def test_ranges(numbers, text):
+    assert info._ranges(numbers) == text
