@@ -11,6 +11,9 @@ from collections import namedtuple
 
 VARIABLE = "SPCOMM_NODE"
 REPORT_VARIABLE = "SPCOMM_REPORT"
+STRICT_VARIABLE = "SPCOMM_STRICT"
+CLOSE_VARIABLE = "SPCOMM_CLOSE_TIMEOUT"
+CLOSE_S = 10.0
 
 
 class Membership(namedtuple("Membership", "fd rank size device inode launcher_pid group options")):
@@ -62,6 +65,20 @@ def membership() -> "Membership | None":
 def environment(member: Membership, report: int) -> "dict[str, str]":
     """The variables that tell an executed program its place."""
     return {VARIABLE: ":".join(str(value) for value in member[:-1]), REPORT_VARIABLE: str(report)}
+
+
+def strict() -> bool:
+    """Whether warnings at the end are errors: ``spcomm run --strict``, or ``SPCOMM_STRICT=1``."""
+    return os.environ.get(STRICT_VARIABLE, "") not in ("", "0")
+
+
+def close_timeout() -> "float | None":
+    """How many seconds a node goes on sending at its end. None: for ever (``--close-timeout 0``, or a debugger)."""
+    try:
+        seconds = float(os.environ.get(CLOSE_VARIABLE, CLOSE_S))
+    except ValueError:
+        return CLOSE_S
+    return seconds if seconds > 0 else None
 
 
 def limits() -> "dict[str, tuple[int, int, int]]":

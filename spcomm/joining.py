@@ -220,9 +220,7 @@ def _close(node: comm.Comm) -> None:
     if getattr(sys, "last_exc", getattr(sys, "last_value", None)) is not None and node.size > 1:
         comm.abandon(node)
         return
-    member = config.membership()
     try:
-        # Who is held by a debugger takes its messages late.
-        node.close(None if member is not None and member.options.get("debug") else 10.0)
+        node.close(config.close_timeout())
     except errors.WaitTimeoutError as error:
         print(f"spcomm: {error}", file=sys.stderr)

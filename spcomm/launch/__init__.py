@@ -33,6 +33,9 @@ With several programs there is a warm process for each; programs of one group sh
 `forward`     moves output through the event loop
 `stdin`       standard input of chosen nodes, and of the others
 `binding`     which core a node runs on
+`debugging`   which nodes run in a debugger; `debugger` is pdb in a node
+`stats`       what each node did, for the end
+`memory`      how much the message buffers of a run may take
 `loop`        descriptors with callbacks, and deadlines
 `process`     what Python does not offer: death signals, orphans, interpreter options
 `stale`       is a C source newer than what was compiled from it?

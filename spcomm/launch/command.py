@@ -57,7 +57,7 @@ def _internal_error() -> int:
 
 
 def _run(options: Options, signals: int) -> int:
-    programs = plans.resolve_all(options.parts)
+    programs = plans.resolve_all(options)
     limit = _raise_descriptor_limit(sum(plan.nodes or 1 for plan in programs), len(programs), options)
     from spcomm.launch.starter import Starter
 
@@ -92,9 +92,7 @@ def _supervise(options: Options, programs: "list[plans.Plan]", starters: "list[A
         crew.at_prompt = prepare(options, programs, groups, crew.names)
     stdin = _stdin(options, crew)
     crew.cpus = _places(options, crew)
-    for group in groups:
-        # All nodes of the run share the cores, whichever group they belong to.
-        group.segment = _segment(agent, group.size, crew.size > cores, options)
+    _make_segments(agent, options, groups, crew.size > cores)
     display = _display(options, crew)
     _warn_if_stale()
     try:
@@ -156,13 +154,27 @@ def _agent() -> "Any":
     return agent
 
 
-def _segment(agent: "Any", size: int, oversubscribed: bool, options: Options) -> "Any":
+def _make_segments(agent: "Any", options: Options, groups: "list[Any]", oversubscribed: bool) -> None:
+    """All nodes of the run share the cores, whichever group they belong to."""
     from spcomm._core.errors import SpcommError
 
-    # To the core 0 means the default, and less than a page means none; to a user, 0 means none.
-    buffers = {name: value or 1 for name, value in options.buffers.items()}
+    buffers: dict[str, int] = {}
     try:
         mask = agent.disable_mask(os.environ.get("SPCOMM_DISABLE", ""))
+        if options.buffers or len(groups) > 1:  # else the core's defaults fit
+            from spcomm.launch.memory import sizes
+
+            buffers = sizes(agent, options, groups, mask)
+    except SpcommError as error:
+        raise UsageError(f"spcomm run: {error}") from None
+    for group in groups:
+        group.segment = _segment(agent, group.size, oversubscribed, mask, buffers)
+
+
+def _segment(agent: "Any", size: int, oversubscribed: bool, mask: int, buffers: "dict[str, int]") -> "Any":
+    from spcomm._core.errors import SpcommError
+
+    try:
         return agent.Segment(size, oversubscribed=oversubscribed, disable=mask, **buffers)
     except MemoryError:
         reason = "not enough memory"

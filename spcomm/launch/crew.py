@@ -27,6 +27,7 @@ class Crew:
         self.names = Names(groups)
         self.started: set[int] = set()
         self.cpus: list[int] | None = None  # what nodes are bound to, in turn
+        self.stats = False  # whether warm processes tell the times of nodes that have ended
         self.at_prompt: int | None = None  # the node whose debugger has the standard input
 
     def __iter__(self) -> "Iterator[Starter]":
@@ -36,11 +37,6 @@ class Crew:
     def alone(self) -> bool:
         """Whether there is one program only."""
         return len(self._starters) == 1
-
-    @property
-    def debugged(self) -> bool:
-        """Whether some nodes run in a debugger."""
-        return any(starter.plan.debugged for starter in self._starters)
 
     @property
     def ready(self) -> bool:
@@ -65,7 +61,7 @@ class Crew:
         numbers = [group.number for group in self.groups]
         for starter in self._starters:
             at = numbers.index(starter.plan.group)
-            starter.run(self.groups[at], reports[at], where, self.cpus, self.debugged)
+            starter.run(self.groups[at], reports[at], where, self.cpus, self.stats)
 
     def start(self, forwarder: Forwarder, stdin: Stdin) -> None:
         """Ask for as many nodes as may be asked for now. `OSError` when this process has no descriptors left."""

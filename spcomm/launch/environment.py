@@ -3,20 +3,30 @@
 
 import os
 
-from spcomm.launch.options import Part
+from spcomm.config import CLOSE_VARIABLE, STRICT_VARIABLE
+from spcomm.launch.options import Options, Part
 from spcomm.launch.values import UsageError
 
 _SEED = "PYTHONHASHSEED"
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")  # the nodes share the cores
 
 
-def environments(parts: "list[Part]") -> "list[dict[str, str]]":
+def environments(options: Options) -> "list[dict[str, str]]":
     """One for each program. Raises `UsageError` for a variable that is not set."""
-    found = [_environment(part) for part in parts]
-    seed = _hash_seed(parts)
+    found = [_environment(part) for part in options.parts]
     for environment in found:
-        environment[_SEED] = seed
+        environment.update(_of_the_run(options))
     return found
+
+
+def _of_the_run(options: Options) -> "dict[str, str]":
+    """What nodes are told by their environment, whatever language they speak."""
+    told = {_SEED: _hash_seed(options.parts)}
+    if options.strict:
+        told[STRICT_VARIABLE] = "1"
+    if options.close_timeout is not None:
+        told[CLOSE_VARIABLE] = f"{options.close_timeout:g}"
+    return told
 
 
 def _environment(part: Part) -> "dict[str, str]":

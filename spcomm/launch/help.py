@@ -33,6 +33,8 @@ none; with several groups 1:0-3 means nodes 0 to 3 of group 1:
   --timeout SECONDS    end the run after this time, say where each node was, exit with 124
   --grace SECONDS      how long nodes that are told to end may take before they are killed (default: 3)
   --stall SECONDS      when to warn of nodes that wait for one that does not come (default: 5; 0: never)
+  --close-timeout SECONDS
+                       how long a Python node goes on sending at its end (default: 10; 0: until all is taken)
   --strict             messages that nobody received, and barriers left open at the end, are errors: exit code 1
   --stats              print a summary at the end: time, messages, bytes and collectives of each node
   --debug              run node 0 in a debugger: pdb, or gdb for an executable

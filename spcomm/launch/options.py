@@ -54,6 +54,7 @@ class Options:
         self.timeout: float | None = None
         self.grace: float = 3.0
         self.stall: float | None = None  # 0: never
+        self.close_timeout: float | None = None  # 0: never gives up
         self.strict = False
         self.stats = False
         self.debug: Debug | None = None
@@ -82,6 +83,8 @@ class Options:
                 f"spcomm run: --timeout {self.timeout:g} and --debug: a run with a debugger takes as long as you do; "
                 "leave --timeout out"
             )
+        if self.debug is not None and self.close_timeout is None:
+            self.close_timeout = 0.0
         if self.stall is None:  # who sits at a debugger keeps the others waiting
             self.stall = 0.0 if self.debug is not None else STALL_S
 

@@ -5,7 +5,7 @@ import os
 import sys
 
 from spcomm.launch.environment import environments
-from spcomm.launch.options import Part
+from spcomm.launch.options import Options, Part
 from spcomm.launch.process import interpreter_flags
 from spcomm.launch.values import UsageError
 
@@ -75,10 +75,10 @@ class inside:
             os.close(self._back)
 
 
-def resolve_all(parts: "list[Part]") -> "list[Plan]":
+def resolve_all(options: Options) -> "list[Plan]":
     """Find all programs of the command line. Raises `UsageError`, with 126 or 127 as in a shell."""
     plans = []
-    for part, environment in zip(parts, environments(parts), strict=True):
+    for part, environment in zip(options.parts, environments(options), strict=True):
         with inside(part.folder):
             plan = resolve(part)
             plan.folder = os.getcwd() if part.folder is not None else None

@@ -26,6 +26,7 @@ TEXT = b"T"  # a piece of a traceback
 RAISED = b"E"  # an uncaught exception; payload: its type's name
 LOST = b"L"  # an uncaught NodeLostError, or one that was raised because of it
 INTERRUPTED = b"K"  # KeyboardInterrupt; payload: where it was raised
+WARNED = b"W"  # --strict: an error at the end, but only there; payload: the warning's code
 EXITING = b"X"  # sys.exit() with a code that is not 0; payload: the code
 
 _target: "tuple[int, int] | None" = None  # descriptor and rank
@@ -85,6 +86,11 @@ def leaving(code: int) -> None:
     """Say that the program has called `sys.exit(code)`."""
     if code:
         _send(EXITING, str(code).encode())
+
+
+def warned(code: str) -> None:
+    """Say that the node has warned of `code` at its end, which makes the run fail when all nodes have ended."""
+    _send(WARNED, code.encode())
 
 
 def uncaught(error: BaseException, hook: object = None) -> None:

@@ -60,10 +60,10 @@ class Starter:
     def fileno(self) -> int:
         return self._wire.fileno()
 
-    def run(self, group: "Group", report: int, where: int, cpus: "list[int] | None", debugged: bool) -> None:
+    def run(self, group: "Group", report: int, where: int, cpus: "list[int] | None", stats: bool) -> None:
         """Describe the run that nodes are about to join. `cpus`: where nodes are bound, in turn.
 
-        `debugged`: some nodes, of any program, run in a debugger.
+        `stats`: times of nodes are wanted when they end.
         """
         self._first = group.first
         about = {
@@ -72,7 +72,8 @@ class Starter:
             "device": group.segment.device,
             "inode": group.segment.inode,
             "group": group.number,
-            "options": {"debug": True} if debugged else {},
+            "options": {},
+            "stats": stats,
             "debug": {index - group.first: self.plan.debug for index in self.plan.debugged},
             "cpus": [cpus[(group.first + rank) % len(cpus)] for rank in range(group.size)] if cpus else None,
         }

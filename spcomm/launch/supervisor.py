@@ -22,6 +22,10 @@ from spcomm.launch.process import signal_name
 from spcomm.launch.starter import Starter
 from spcomm.launch.stdin import Stdin
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from spcomm.launch.stats import Stats
+
 _SETTLE = 0.5  # seconds in which a NodeLostError may turn out to be the consequence of another failure
 
 
@@ -33,6 +37,8 @@ class Supervisor:
         self._timeout = options.timeout
         self._grace = options.grace
         self._display = display
+        self._stats = _stats(crew) if options.stats else None
+        self._warned: dict[str, list[int]] = {}  # by --strict an error: code → nodes
         self._loop = Loop()
         self._failures = Failures(crew.names)
         self._forwarder = Forwarder(self._loop, crew.size == 1, display, self._cannot_write)
@@ -101,6 +107,8 @@ class Supervisor:
                 self._lost(starter)
             starter.gone = True
         elif verb == "exited":
+            if self._stats is not None and len(message) > 3:
+                self._stats.ended(message[1], message[3])
             self._node_ended(message[1], message[2])
         elif verb == "started":
             self._crew.started.update(message[1])
@@ -177,6 +185,9 @@ class Supervisor:
             self._display.traceback(node, payload)
             return
         detail = payload.decode("utf-8", "replace")
+        if kind == report.WARNED:
+            self._warned.setdefault(detail, []).append(node)
+            return
         if kind == report.INTERRUPTED and detail and self._states.get(node) in (RUNNING, SILENT):
             self._states[node] = detail
         self._failures.reported(node, kind, detail)
@@ -282,12 +293,24 @@ class Supervisor:
         if self._reason == "failure":
             self._code = self._failures.first.code
             self._sentence = self._failure_sentence(notes)
+        elif not self._reason and self._warned:
+            self._code = 1
+            self._sentence = self._strict_sentence()
         self._forwarder.write_error(self._report.encode())
+        if self._stats is not None:
+            self._forwarder.write_error(self._stats.text().encode())
         if self._sentence:
             self._say(self._sentence)
         self._forwarder.drain(self._signals)
         self._crew.wait()
         return self._code
+
+    def _strict_sentence(self) -> str:
+        found = [
+            f"{code} of {self._crew.names.nodes(sorted(nodes))}"
+            for code, nodes in sorted(self._warned.items())
+        ]
+        return f"warnings are errors (--strict): {', '.join(found)} (exit code 1)"
 
     def _failure_sentence(self, notes: str) -> str:
         parts = [self._failures.first.sentence()] + ([notes] if notes else [])
@@ -308,6 +331,13 @@ class Supervisor:
 
     def _say(self, text: str) -> None:
         self._forwarder.write_error(f"spcomm: {text}\n".encode())
+
+
+def _stats(crew: Crew) -> "Stats":
+    from spcomm.launch.stats import Stats
+
+    crew.stats = True
+    return Stats(crew)
 
 
 def _read_all(fd: int) -> bytes:

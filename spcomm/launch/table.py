@@ -29,6 +29,7 @@ TABLE = {
     "--timeout": (values.seconds, "timeout", "SECONDS"),
     "--grace": (values.seconds, "grace", "SECONDS"),
     "--stall": (values.seconds_or_never, "stall", "SECONDS"),
+    "--close-timeout": (values.seconds_or_never, "close_timeout", "SECONDS"),
     "--strict": (None, "strict", True),
     "--stats": (None, "stats", True),
     "--debug": (ranks.debug, "debug", "[TOOL:]RANKS"),
@@ -47,7 +48,7 @@ BUFFERS = ("slots", "ring", "arena", "queue_limit", "fanin")
 # Fields that are about the run as a whole, with any of its programs; the buffers are, too.
 WHOLE = (
     *("label", "color", "show", "output", "window", "stdin", "bind_to", "report_bindings"),
-    *("timeout", "grace", "stall", "strict", "stats", "debug"),
+    *("timeout", "grace", "stall", "close_timeout", "strict", "stats", "debug"),
 )
 
 # The value of an option that may be given without one; with one it is written with `=`, since the next word is

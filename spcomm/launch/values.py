@@ -138,6 +138,14 @@ def size(name: str, text: str) -> int:
     return int(digits) << shift
 
 
+def about(value: int) -> str:
+    """A number of bytes for reading: `7.8G`."""
+    for shift, letter in ((30, "G"), (20, "M"), (10, "K")):
+        if value >= 1 << shift:
+            return f"{value / (1 << shift):.1f}".removesuffix(".0") + letter
+    return str(value)
+
+
 def size_text(name: str, value: int) -> str:
     """The value of a buffer option as a user would write it."""
     if name in ("slots", "fanin"):

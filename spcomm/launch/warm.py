@@ -15,8 +15,8 @@ Nodes are known by rank here. Programs of one group have a warm process each and
 Messages in:  ("program", {...})  ("run", {...}) + segment, report, where
               ("nodes", ranks) + stdin, stdout, stderr of each
               ("signal", number, spared rank or None)  ("poke", rank, number)  ("end",)
-Messages out: ("ready", threads)  ("started", ranks)  ("unstarted", ranks, errno)  ("exited", rank, wait status)
-              ("missing", module, text)  ("gone",)
+Messages out: ("ready", threads)  ("started", ranks)  ("unstarted", ranks, errno)
+              ("exited", rank, wait status[, times])  ("missing", module, text)  ("gone",)
 """
 
 import _signal
@@ -58,6 +58,7 @@ class Server:
         self._wire = wire
         self._launcher = launcher
         self._ranks: dict[int, int] = {}  # pid → rank of the nodes that are not reaped
+        self._born: dict[int, float] = {}  # pid → when, if somebody wants to know
         self._left = 0  # nodes that have not ended, or not started
         self._run: dict = {}
         self._shared: dict[str, int] = {}
@@ -162,6 +163,10 @@ class Server:
             error = failure.errno or 0
         for pid, rank in zip(pids, ranks, strict=False):
             self._ranks[pid] = rank
+            if self._run["stats"]:
+                import time
+
+                self._born[pid] = time.monotonic()
             try:
                 os.setpgid(pid, pid)  # both do, so that it is done whoever runs first
             except OSError:
@@ -206,10 +211,22 @@ class Server:
             rank = self._ranks.pop(found.si_pid, None)
             if rank is not None:
                 _kill_group(found.si_pid, _signal.SIGKILL)  # what the node has left running
-            status = os.waitpid(found.si_pid, 0)[1]
+            times = self._times(found.si_pid)
+            status = os.waitpid(found.si_pid, 0)[1] if times is None else times[0]
             if rank is not None:
                 self._left -= 1
-                self._send(("exited", rank, status))
+                self._send(("exited", rank, status) if times is None else ("exited", rank, *times))
+
+    def _times(self, pid: int) -> "tuple[int, tuple] | None":
+        """Reap a node with what the kernel knows of its time, if that was asked for: its status, and times."""
+        born = self._born.pop(pid, None)
+        if born is None:
+            return None
+        from spcomm.launch import stats
+
+        queued = stats.queued(pid)  # while it can be asked
+        _pid, status, resources = os.wait4(pid, 0)
+        return status, stats.times(born, resources, queued)
 
     def _signal(self, number: int, spared: "int | None" = None) -> None:
         for pid, rank in self._ranks.items():

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: MIT
+"""`--stats`: what each node has done, in a table at the end.
+
+Nothing is counted for it while nodes run. Times are the kernel's, from the node's end: how long it ran on a core
+(`computed`; polling for a moment counts), how long it was ready and had none (`no core`), and the rest, in
+which it waited: for messages, for other nodes, for a disk. Messages and collectives are read from shared memory, where
+their running numbers lie anyway; of bytes only those of messages that do not fit into a slot are known.
+"""
+
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from spcomm.launch.crew import Crew
+
+_HEAD = (
+    "node",
+    "time",
+    "computed",
+    "no core",
+    "waited",
+    "sent",
+    "received",
+    "MB sent",
+    "MB received",
+    "collectives",
+)
+_UNKNOWN = "?"
+
+
+def times(born: float, resources: object, queued: float) -> "tuple[float, float, float]":
+    """Of a node that has ended: seconds of life, on a core, and ready without one."""
+    return time.monotonic() - born, resources.ru_utime + resources.ru_stime, queued
+
+
+def queued(pid: int) -> float:
+    """How long the main thread was ready and had no core, before it is reaped; 0 where the kernel does not tell."""
+    try:
+        with open(f"/proc/{pid}/schedstat") as file:
+            return int(file.read().split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return 0.0
+
+
+class Stats:
+    """Gathers the times of the nodes as they end."""
+
+    def __init__(self, crew: "Crew") -> None:
+        self._crew = crew
+        self._times: dict[int, tuple[float, float, float]] = {}
+
+    def ended(self, index: int, times: "tuple[float, float, float]") -> None:
+        self._times[index] = times
+
+    def text(self) -> str:
+        """The table, with a line for all nodes together if there are several."""
+        rows = []
+        for group in self._crew.groups:
+            for rank, counts in enumerate(group.segment.counts()):
+                rows.append((group.first + rank, self._times.get(group.first + rank), counts))
+        lines = [_HEAD, *(self._line(self._name(index), times, counts) for index, times, counts in rows)]
+        if len(rows) > 1:
+            lines.append(self._total(rows))
+        widths = [max(len(line[column]) for line in lines) for column in range(len(_HEAD))]
+        text = [
+            "  ".join(
+                [
+                    line[0].ljust(widths[0]),
+                    *(cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True)),
+                ]
+            )
+            for line in lines
+        ]
+        note = "times in seconds; MB: of messages longer than 40 bytes"
+        return f"spcomm: what the nodes did ({note})\n" + "".join(f"  {line}\n" for line in text)
+
+    def _name(self, index: int) -> str:
+        return self._crew.names.label(index).decode().strip("[] ")
+
+    def _line(
+        self, name: str, times: "tuple[float, float, float] | None", counts: "dict[str, int]"
+    ) -> "tuple[str, ...]":
+        cells = [_UNKNOWN] * 4
+        if times is not None:
+            life, computed, queued = times
+            cells = [f"{value:.2f}" for value in (life, computed, queued, max(0.0, life - computed - queued))]
+        numbers = [str(counts["sent"]), str(counts["received"])]
+        numbers += [f"{counts[name] / 1e6:.1f}" for name in ("sent_bytes", "received_bytes")]
+        return (name, *cells, *numbers, str(counts["collectives"]))
+
+    def _total(self, rows: "list[tuple]") -> "tuple[str, ...]":
+        known = [times for _index, times, _counts in rows if times is not None]
+        times = (
+            (max(time[0] for time in known), sum(time[1] for time in known), sum(time[2] for time in known))
+            if known
+            else None
+        )
+        counts = {name: sum(row[2][name] for row in rows) for name in rows[0][2]}
+        line = self._line("all", times, counts)
+        waited = sum(max(0.0, life - computed - queued) for life, computed, queued in known)
+        return (*line[:4], f"{waited:.2f}", *line[5:])
