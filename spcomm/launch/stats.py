@@ -4,7 +4,7 @@
 Nothing is counted for it while nodes run. Times are the kernel's, from the node's end: how long it ran on a core
 (`computed`; polling for a moment counts), how long it was ready and had none (`no core`), and the rest, in
 which it waited: for messages, for other nodes, for a disk. Messages and collectives are read from shared memory, where
-their running numbers lie anyway; of bytes only those of messages that do not fit into a slot are known.
+their running numbers lie anyway; of bytes only those of received messages that do not fit into a slot are known.
 """
 
 import time
@@ -71,7 +71,7 @@ class Stats:
             )
             for line in lines
         ]
-        note = "times in seconds; MB: of messages longer than 40 bytes"
+        note = "times in seconds; MB: of received messages longer than 40 bytes"
         return f"spcomm: what the nodes did ({note})\n" + "".join(f"  {line}\n" for line in text)
 
     def _name(self, index: int) -> str:
