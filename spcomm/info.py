@@ -54,7 +54,7 @@ def page(found: "dict[str, dict[str, object]]") -> str:
     versions, processors, memory = (found[name] for name in ("versions", "processors", "memory"))
     quota = "none below that" if processors["quota"] is None else f"{processors['quota']:g}"
     limit = "none below that" if memory["limit"] is None else _size(memory["limit"])
-    online = f"{processors['online']} online, affinity {processors['affinity']}"
+    online = f"{processors['online']} online, affinity {processors['affinity'] or 'unknown'}"
     machine = f"the machine has {_size(memory['machine'])}, {_size(memory['available'])} of it available"
     lines = [
         ("spcomm", f"{versions['spcomm']}, in {versions['folder']}"),

@@ -14,8 +14,9 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")  # the nodes share the co
 def environments(options: Options) -> "list[dict[str, str]]":
     """One for each program. Raises `UsageError` for a variable that is not set."""
     found = [_environment(part) for part in options.parts]
+    told = _of_the_run(options)
     for environment in found:
-        environment.update(_of_the_run(options))
+        environment.update(told)
     return found
 
 
