@@ -61,7 +61,7 @@ static bool is_seen(void *argument) {
 static void sleep_for_ever(spc_event_shared_t *event, uint32_t features, bool (*test)(void *argument),
                            void *argument) {
     spc_waiter_t waiter;
-    spc_wait_callbacks_t callbacks = {test, NULL, NULL};
+    spc_wait_callbacks_t callbacks = {.test = test};
     spc_waiter_init(&waiter, SPC_WAIT_SLEEP, features);
     waiter.slice_ns = UINT64_MAX;
     CHECK_OK(spc_wait(&waiter, &event->word, &event->sleeping, &callbacks, argument, SPC_NO_DEADLINE));
