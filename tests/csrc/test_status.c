@@ -116,7 +116,7 @@ static void sleep_until_first_ends(int rank, int size, void *argument) {
         return;
     }
     spc_waiter_t waiter;
-    spc_wait_callbacks_t callbacks = {first_has_ended, NULL, NULL};
+    spc_wait_callbacks_t callbacks = {.test = first_has_ended};
     spc_waiter_init(&waiter, SPC_WAIT_SLEEP, box->features);
     waiter.slice_ns = UINT64_MAX;
     CHECK_OK(spc_wait(&waiter, &box->event[rank].word, &box->event[rank].sleeping, &callbacks, box,

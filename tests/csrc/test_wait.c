@@ -182,7 +182,7 @@ static void sleeps_no_longer_than_the_deadline(void) {
         waiter.slice_ns = UINT64_MAX;
         spc_event_shared_t event = {0};
         script_t script = {.event = &event};
-        spc_wait_callbacks_t callbacks = {script_test, NULL, NULL};
+        spc_wait_callbacks_t callbacks = {.test = script_test};
         uint64_t deadline_ns = spc_clock_deadline_ns(3000000);
         CHECK_EQ(spc_wait(&waiter, &event.word, &event.sleeping, &callbacks, &script, deadline_ns),
                  SPC_ETIMEDOUT);
@@ -234,7 +234,7 @@ static void long_work_is_no_long_yield(void) {
     spc_waiter_t waiter = fake_waiter(0, 50);
     spc_event_shared_t event = {0};
     script_t script = {.event = &event, .true_from_test = 20};
-    spc_wait_callbacks_t callbacks = {script_test, work_for_long, NULL};
+    spc_wait_callbacks_t callbacks = {.test = script_test, .progress = work_for_long};
     CHECK_OK(spc_wait(&waiter, &event.word, &event.sleeping, &callbacks, &script, SPC_NO_DEADLINE));
     CHECK_EQ_U(waiter.yield_count, 19);
     CHECK_EQ_U(waiter.sleep_at_once, 0);
@@ -366,7 +366,7 @@ static void wait_inside(void *argument) {
 static void meet(member_t *member) {
     meeting_t *meeting = member->meeting;
     spc_event_shared_t *own = &meeting->event[member->rank];
-    static const spc_wait_callbacks_t callbacks = {phase_is_over, wait_inside, NULL};
+    static const spc_wait_callbacks_t callbacks = {.test = phase_is_over, .progress = wait_inside};
     member->phase++;
     if (atomic_fetch_add(&meeting->arrived, 1) + 1 == (uint64_t)member->size * member->phase) {
         atomic_store(&meeting->phase, member->phase);
