@@ -6,6 +6,7 @@
  *   spc_comm_area.c         where a communicator's part of shared memory lies
  *   spc_comm_split.c        communicators of some of the nodes
  *   spc_comm_message.c      sending and receiving
+ *   spc_comm_synchronous.c  sending that waits for the receiver
  *   spc_comm_collective.c   collectives and fuzzy barriers
  *   spc_comm_coordinated.c  cycles of coordinated messages
  *   spc_comm_board.c        what a long wait is for
@@ -137,6 +138,28 @@ typedef struct spc_send_call {
 int spc_comm_prepare_send(const spc_comm_t *comm, spc_send_call_t *call, uint16_t kind);
 int spc_comm_try_send_call(spc_comm_t *comm, spc_send_call_t *call);
 int spc_comm_send_call(spc_comm_t *comm, spc_send_call_t *call, uint64_t deadline_ns);
+
+/* One destination of a message whose receipt is waited for. */
+typedef struct spc_awaited {
+    int32_t destination; /* rank of the segment */
+    uint32_t rank; /* the same in the communicator */
+    uint32_t number; /* of the message: spc_receipt.h */
+} spc_awaited_t;
+
+/* A send that waits until the message has been taken. */
+typedef struct spc_synchronous_call {
+    int32_t destination; /* rank of the segment: for whom it waits now; once `sent` */
+    uint16_t context;
+    int32_t tag;
+    const spc_send_call_t *send;
+    spc_awaited_t *awaited; /* room for all destinations */
+    uint32_t count; /* of them */
+    uint32_t next; /* all before this one have taken it */
+    bool sent; /* before, it waits for room in the queue */
+    bool content; /* not an ssend: itself does not count, nor do those that end without taking it */
+} spc_synchronous_call_t;
+
+int spc_comm_send_and_wait(spc_comm_t *comm, spc_synchronous_call_t *call, uint64_t deadline_ns);
 
 /* Of a coordinated message, with the node's lock: before the outbox gets it, and after it has refused (some of) it. */
 int spc_comm_coordinated_note_send(spc_send_call_t *call);

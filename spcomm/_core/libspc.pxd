@@ -283,6 +283,8 @@ cdef extern from "spc_comm.h" nogil:
                       int32_t tag, const spc_payload_t *payload, uint64_t deadline_ns)
     int spc_comm_try_send(spc_comm_t *comm, const int32_t *destinations, uint32_t destination_count,
                           uint16_t context, int32_t tag, const spc_payload_t *payload)
+    int spc_comm_ssend(spc_comm_t *comm, int32_t destination, uint16_t context, int32_t tag,
+                       const spc_payload_t *payload, uint64_t deadline_ns)
     int spc_comm_try_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag,
                           spc_message_t *message)
     int spc_comm_poll_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag,
