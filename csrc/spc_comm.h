@@ -108,6 +108,11 @@ int spc_comm_usable(const spc_comm_t *comm);
 int spc_comm_send(spc_comm_t *comm, const int32_t *destinations, uint32_t destination_count, uint16_t context,
                   int32_t tag, const spc_payload_t *payload, uint64_t deadline_ns);
 
+/* As send, by a caller that receives next: where the run's configuration makes sends wait for their receivers, this one
+ * does not. */
+int spc_comm_send_ahead(spc_comm_t *comm, const int32_t *destinations, uint32_t destination_count,
+                        uint16_t context, int32_t tag, const spc_payload_t *payload, uint64_t deadline_ns);
+
 /* As send, but never waits, not even for another thread: SPC_EAGAIN, nothing was done, call spc_comm_send. */
 int spc_comm_try_send(spc_comm_t *comm, const int32_t *destinations, uint32_t destination_count,
                       uint16_t context, int32_t tag, const spc_payload_t *payload);

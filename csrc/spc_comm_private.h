@@ -7,6 +7,7 @@
  *   spc_comm_split.c        communicators of some of the nodes
  *   spc_comm_message.c      sending and receiving
  *   spc_comm_synchronous.c  sending that waits for the receiver
+ *   spc_comm_perturb.c      calls of a run whose schedule is perturbed: spc_comm_perturb.h
  *   spc_comm_collective.c   collectives and fuzzy barriers
  *   spc_comm_coordinated.c  cycles of coordinated messages
  *   spc_comm_board.c        what a long wait is for
@@ -68,7 +69,7 @@ struct spc_comm {
     int32_t *rank_of; /* the other way round; -1: is no member. NULL as above */
     spc_comm_area_t area;
     spc_message_t block; /* holds the area; of a split communicator */
-    _Atomic bool closed; /* of a split one: release by close, acquire by calls */
+    _Atomic uint32_t gate; /* SPC_GATE_…, 0: calls pass. Closed, of a split one: release by close, acquire by calls */
 
     /* Collectives: one thread at a time, the owner of `collective`. */
     _Atomic uintptr_t collective; /* the thread inside, or 0 */
@@ -113,11 +114,30 @@ static inline uint16_t spc_comm_context(const spc_comm_t *comm, uint16_t kind) {
     return (uint16_t)(comm->number * SPC_CONTEXT_KINDS + kind);
 }
 
-/* As spc_comm_usable, where each call passes. */
+enum { /* a mask */
+    SPC_GATE_CLOSED = 1,
+    SPC_GATE_PERTURBED = 2, /* the schedule is perturbed, or sends wait: for as long as the communicator is there */
+};
+
+/* As spc_comm_usable. */
 static inline int spc_comm_check_usable(const spc_comm_t *comm) {
     int status = spc_node_check_usable(comm->node);
-    if (status == SPC_OK && atomic_load_explicit(&comm->closed, memory_order_acquire)) {
+    if (status == SPC_OK
+        && (atomic_load_explicit(&comm->gate, memory_order_acquire) & SPC_GATE_CLOSED) != 0) {
         return SPC_ECLOSED;
+    }
+    return status;
+}
+
+/* The same where calls begin. SPC_EAGAIN: they may, but their schedule is perturbed. So calls that never wait send their
+ * callers to those that may, which look into it; and where nothing is perturbed nobody pays for asking. */
+static inline int spc_comm_pass_gate(const spc_comm_t *comm) {
+    int status = spc_node_check_usable(comm->node);
+    if (status == SPC_OK) {
+        uint32_t gate = atomic_load_explicit(&comm->gate, memory_order_acquire);
+        if (__builtin_expect(gate != 0, 0)) {
+            return (gate & SPC_GATE_CLOSED) != 0 ? SPC_ECLOSED : SPC_EAGAIN;
+        }
     }
     return status;
 }
@@ -134,10 +154,20 @@ typedef struct spc_send_call {
     spc_comm_t *counted_by; /* NULL, or whose cycle counts the message and gives it its tag */
 } spc_send_call_t;
 
-/* Of a message of this kind. Destinations are checked, and so is whether the communicator may be used. */
+/* Of a message of this kind. Destinations are checked, and so is whether the communicator may be used; SPC_EAGAIN: it
+ * may, and all is prepared, but see spc_comm_pass_gate. */
 int spc_comm_prepare_send(const spc_comm_t *comm, spc_send_call_t *call, uint16_t kind);
 int spc_comm_try_send_call(spc_comm_t *comm, spc_send_call_t *call);
 int spc_comm_send_call(spc_comm_t *comm, spc_send_call_t *call, uint64_t deadline_ns);
+
+/* What is received; `match` has the source as a rank of the segment. */
+typedef struct spc_recv_call {
+    spc_match_t match;
+    spc_message_t *message;
+} spc_recv_call_t;
+
+/* Of a wait whose argument begins with a match. */
+int spc_comm_doomed_by_source(spc_node_wait_t *wait);
 
 /* One destination of a message whose receipt is waited for. */
 typedef struct spc_awaited {
@@ -178,6 +208,8 @@ int spc_comm_name_source(const spc_comm_t *comm, int status, spc_message_t *mess
 void spc_comm_describe_match(const spc_comm_t *comm, const spc_match_t *match, spc_board_entry_t *entry,
                              spc_board_pair_t *pairs);
 void spc_comm_describe_send(const spc_comm_t *comm, const spc_send_call_t *call, spc_board_entry_t *entry);
+void spc_comm_describe_receipt(const spc_comm_t *comm, const spc_synchronous_call_t *call,
+                               spc_board_entry_t *entry, spc_board_pair_t *pairs);
 void spc_comm_describe_phase(const spc_comm_t *comm, spc_board_kind_t kind, uint64_t phase,
                              spc_board_entry_t *entry, spc_board_pair_t *pairs);
 

@@ -7,6 +7,7 @@
  * that was told to wait (spc_comm_perturb.c) may have several, does not wait for its own node, and is content with
  * destinations that end: as ever, what is sent to them is dropped.
  */
+#include "spc_comm_perturb.h"
 #include "spc_comm_private.h"
 
 static bool is_over(const spc_synchronous_call_t *call) {
@@ -49,9 +50,7 @@ static void note_sent(spc_node_t *node, spc_synchronous_call_t *call, int status
 /* With the lock; `block` holds the payload, or is NULL. Nobody gets the block if it is not to be sent. */
 static int send_locked(spc_node_t *node, spc_synchronous_call_t *call, spc_block_shared_t *block) {
     const spc_send_call_t *send = call->send;
-    if (!spc_outbox_is_empty(node->outbox)) {
-        spc_outbox_flush(node->outbox);
-    }
+    spc_outbox_flush(node->outbox);
     int refused = number_all(node, call);
     uint32_t count = refused == SPC_OK ? send->destination_count : 0;
     int status = refused;
@@ -138,6 +137,19 @@ static int doomed_synchronous(spc_node_wait_t *wait) {
     return spc_comm_has_left(comm, rank) ? spc_comm_blame(comm, rank) : SPC_OK;
 }
 
+/* A receipt that was given while this node sleeps is known only to who looks at its bit, so a reader must do that before
+ * it calls this wait hopeless: until one does, it is marked as unknown. */
+static void describe_synchronous(const spc_node_wait_t *wait, spc_board_entry_t *entry,
+                                 spc_board_pair_t *pairs) {
+    const spc_synchronous_call_t *call = wait->argument;
+    if (call->sent && call->next < call->count) {
+        spc_comm_describe_receipt(wait->owner, call, entry, pairs);
+        entry->doubts |= SPC_BOARD_UNKNOWN;
+    } else {
+        spc_comm_describe_send(wait->owner, call->send, entry);
+    }
+}
+
 /* Receipts that come later are for nobody. */
 static void settle_all(spc_node_t *node, const spc_synchronous_call_t *call) {
     if (call->count == 0) {
@@ -154,6 +166,7 @@ int spc_comm_send_and_wait(spc_comm_t *comm, spc_synchronous_call_t *call, uint6
     spc_node_wait_t wait = {.node = comm->node,
                             .test = test_synchronous,
                             .doomed = doomed_synchronous,
+                            .describe = describe_synchronous,
                             .owner = comm,
                             .argument = call};
     int status = SPC_OK;
@@ -168,7 +181,7 @@ int spc_comm_ssend(spc_comm_t *comm, int32_t destination, uint16_t context, int3
                    const spc_payload_t *payload, uint64_t deadline_ns) {
     spc_send_call_t send = {
         .destinations = &destination, .destination_count = 1, .tag = tag, .payload = payload};
-    int status = spc_comm_prepare_send(comm, &send, context);
+    int status = spc_comm_perturb(comm, spc_comm_prepare_send(comm, &send, context));
     if (status != SPC_OK) {
         return status;
     }

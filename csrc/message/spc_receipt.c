@@ -45,12 +45,19 @@ void spc_receipts_destroy(spc_receipts_t *receipts) {
     free(receipts);
 }
 
-bool spc_receipts_given(const spc_receipts_t *receipts, uint32_t destination, uint32_t number) {
-    const spc_row_shared_t *row = receipts->asked[destination].row;
+bool spc_receipt_is_given(const spc_row_shared_t *row, uint32_t number) {
     /* seq_cst: part of the second test of a sender about to sleep. Pairs with spc_receipt_give. */
     uint32_t bits = atomic_load_explicit(&row->receipt[word_of(number)], memory_order_seq_cst);
     bool odd_lap = number / SPC_RECEIPTS_MAX % 2 != 0;
     return ((bits & bit_of(number)) != 0) != odd_lap;
+}
+
+const spc_row_shared_t *spc_receipts_row(const spc_receipts_t *receipts, int32_t destination) {
+    return receipts->asked[destination].row;
+}
+
+bool spc_receipts_given(const spc_receipts_t *receipts, uint32_t destination, uint32_t number) {
+    return spc_receipt_is_given(receipts->asked[destination].row, number);
 }
 
 int spc_receipts_next(spc_receipts_t *receipts, uint32_t destination, uint32_t *number) {
@@ -85,7 +92,7 @@ void spc_receipts_settle(spc_receipts_t *receipts, uint32_t destination, uint32_
 void spc_receipt_give(spc_row_shared_t *row, uint32_t number) {
     _Atomic uint32_t *word = &row->receipt[word_of(number)];
     /* The only writer. seq_cst: between the bit and the caller's load of `sleeping`; release, so that the sender sees
-     * what the receiver did before. Pairs with spc_receipts_given. */
+     * what the receiver did before. Pairs with spc_receipt_is_given. */
     uint32_t bits = atomic_load_explicit(word, memory_order_relaxed);
     atomic_store_explicit(word, bits ^ bit_of(number), memory_order_seq_cst);
 }

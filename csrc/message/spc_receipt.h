@@ -8,8 +8,8 @@
  * `consumed` in the row's first line, and notifies the sender's event. So a receipt overtakes everything, needs no room
  * and cannot fail.
  *
- * Laps. In laps 0, 2, 4 … a set bit means "taken", in the others a clear one. That is unambiguous while a bit stands for
- * one message at a time: number k is not used before k - 256 has been taken and whoever waited for it has seen that.
+ * Laps. In laps 0, 2, 4 … a set bit means "taken", in the others a clear one. That is unambiguous while a bit stands
+ * for one message at a time: number k is not used before k - 256 has been taken and whoever waited for it has seen that.
  * Until then more such messages are refused (SPC_ELIMIT): only waits that were given up make that happen, or hundreds
  * of threads. 256 divides 2^32, so the numbers may wrap.
  *
@@ -44,6 +44,10 @@ void spc_receipts_note_sent(spc_receipts_t *receipts, uint32_t destination);
 
 /* Has this message been taken? */
 bool spc_receipts_given(const spc_receipts_t *receipts, uint32_t destination, uint32_t number);
+
+/* The same for any reader of the segment, and the row to look at. */
+bool spc_receipt_is_given(const spc_row_shared_t *row, uint32_t number);
+const spc_row_shared_t *spc_receipts_row(const spc_receipts_t *receipts, int32_t destination);
 
 /* Nobody waits for it any more. */
 void spc_receipts_settle(spc_receipts_t *receipts, uint32_t destination, uint32_t number);

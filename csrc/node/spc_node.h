@@ -43,6 +43,7 @@ typedef struct spc_node {
     int32_t (*locate)(void *argument, spc_board_entry_t *entry);
     void *check_argument;
     uint64_t own_signals;
+    _Atomic uint64_t perturbed_calls; /* relaxed; counted only in a perturbed run: spc_comm_perturb.h */
 
     spc_status_shared_t *status;
     spc_event_shared_t *events; /* of all nodes */

@@ -27,6 +27,7 @@ from spcomm._core.libspc cimport (
     spc_comm_poll_recv,
     spc_comm_recv,
     spc_comm_send,
+    spc_comm_send_ahead,
     spc_comm_ssend,
     spc_comm_try_send,
     spc_comm_usable,
@@ -64,6 +65,7 @@ cdef int transmit(Handle self, str name, object value, object dest, object tag,
     cdef int32_t number = send_tag(tag, name, "tag")
     cdef object _targets = find_targets(self, dest, &targets, name)
     cdef object _payload  # keeps alive what `encoded` points to; as _targets does for `targets`
+    cdef bint receives_next = name == "sendrecv"
     cdef int status
     if targets.count == 0:
         status = spc_comm_usable(self.core)
@@ -75,8 +77,12 @@ cdef int transmit(Handle self, str name, object value, object dest, object tag,
                                    &encoded.payload)
     if status == SPC_EAGAIN:
         with nogil:
-            status = spc_comm_send(self.core, targets.ranks, targets.count, SPC_CONTEXT_USER, number,
-                                   &encoded.payload, deadline_of(timeout_ns))
+            if receives_next:
+                status = spc_comm_send_ahead(self.core, targets.ranks, targets.count, SPC_CONTEXT_USER, number,
+                                             &encoded.payload, deadline_of(timeout_ns))
+            else:
+                status = spc_comm_send(self.core, targets.ranks, targets.count, SPC_CONTEXT_USER, number,
+                                       &encoded.payload, deadline_of(timeout_ns))
     if status != SPC_OK:
         fail(self, status, (send_call, name, dest, tag))
     return 0

@@ -85,6 +85,9 @@ def _supervise(options: Options, programs: "list[plans.Plan]", starters: "list[A
     for plan in programs:
         plan.nodes = plan.nodes or max(1, int(cores))
     groups = gather(programs)
+    if options.perturb and options.seed is None:
+        options.seed = int.from_bytes(os.urandom(2))
+        _complain(f"spcomm: the schedule is perturbed; --perturb --seed {options.seed} does the same again")
     crew = Crew(starters, groups)
     if options.debug is not None:
         from spcomm.launch.debugging import prepare
@@ -163,7 +166,7 @@ def _segment(agent: "Any", size: int, oversubscribed: bool, options: Options) ->
     buffers = {name: value or 1 for name, value in options.buffers.items()}
     try:
         mask = agent.disable_mask(os.environ.get("SPCOMM_DISABLE", ""))
-        return agent.Segment(size, oversubscribed=oversubscribed, disable=mask, **buffers)
+        return agent.Segment(size, oversubscribed=oversubscribed, disable=mask, perturb=options.seed, rendezvous=options.rendezvous, **buffers)
     except MemoryError:
         reason = "not enough memory"
     except OSError as error:

@@ -121,6 +121,14 @@ def binding(name: str, text: str) -> str:
     return text
 
 
+def seed(name: str, text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) <= 20 and int(text) < 2**64):
+        raise UsageError(
+            f"spcomm run: {name} {text}: a seed is a whole number from 0 to {2**64 - 1}, for example {name} 1"
+        )
+    return int(text)
+
+
 def count(name: str, text: str) -> int:
     if not text.isdecimal():
         raise UsageError(f"spcomm run: {name} {text}: must be a whole number")
