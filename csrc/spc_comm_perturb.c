@@ -253,7 +253,9 @@ int spc_comm_perturbed_try_recv(spc_comm_t *comm, const spc_recv_call_t *call) {
     if (call->match.source != (int32_t)comm->node->rank && spc_comm_perturb_blinds(comm)) {
         return SPC_EAGAIN;
     }
-    pthread_mutex_lock(&comm->node->lock);
+    if (pthread_mutex_trylock(&comm->node->lock) != 0) {
+        return SPC_EAGAIN;
+    }
     int status = take_shuffled(comm, &shuffled);
     spc_node_unlock(comm->node);
     return status;

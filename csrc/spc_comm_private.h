@@ -69,7 +69,8 @@ struct spc_comm {
     int32_t *rank_of; /* the other way round; -1: is no member. NULL as above */
     spc_comm_area_t area;
     spc_message_t block; /* holds the area; of a split communicator */
-    _Atomic uint32_t gate; /* SPC_GATE_…, 0: calls pass. Closed, of a split one: release by close, acquire by calls */
+    _Atomic uint32_t
+        gate; /* SPC_GATE_…, 0: calls pass. Closed, of a split one: release by close, acquire by calls */
 
     /* Collectives: one thread at a time, the owner of `collective`. */
     _Atomic uintptr_t collective; /* the thread inside, or 0 */
@@ -115,8 +116,9 @@ static inline uint16_t spc_comm_context(const spc_comm_t *comm, uint16_t kind) {
 }
 
 enum { /* a mask */
-    SPC_GATE_CLOSED = 1,
-    SPC_GATE_PERTURBED = 2, /* the schedule is perturbed, or sends wait: for as long as the communicator is there */
+       SPC_GATE_CLOSED = 1,
+       SPC_GATE_PERTURBED =
+           2, /* the schedule is perturbed, or sends wait: for as long as the communicator is there */
 };
 
 /* As spc_comm_usable. */

@@ -21,8 +21,8 @@
     X(fanin, 2, 64, 8)
 
 enum { /* a mask */
-    SPC_PERTURB_SCHEDULE = 1, /* delays, and arrivals in another order */
-    SPC_PERTURB_RENDEZVOUS = 2,
+       SPC_PERTURB_SCHEDULE = 1, /* delays, and arrivals in another order */
+       SPC_PERTURB_RENDEZVOUS = 2,
 };
 
 typedef struct spc_config {
@@ -38,7 +38,8 @@ typedef struct spc_config {
     uint32_t sleep_at_once; /* 1: waiting never polls (for comparison) */
     uint64_t made_ns; /* when the segment was made: where a run's time begins */
     uint64_t perturb_seed; /* of the schedule perturber: spc_comm_perturb.h */
-    uint64_t rendezvous_bytes; /* sends of so many bytes or more wait for their receivers; if `perturb` says so */
+    uint64_t
+        rendezvous_bytes; /* sends of so many bytes or more wait for their receivers; if `perturb` says so */
     uint32_t perturb; /* SPC_PERTURB_… or 0 */
     uint32_t reserved;
 } spc_config_t;

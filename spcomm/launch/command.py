@@ -166,7 +166,14 @@ def _segment(agent: "Any", size: int, oversubscribed: bool, options: Options) ->
     buffers = {name: value or 1 for name, value in options.buffers.items()}
     try:
         mask = agent.disable_mask(os.environ.get("SPCOMM_DISABLE", ""))
-        return agent.Segment(size, oversubscribed=oversubscribed, disable=mask, perturb=options.seed, rendezvous=options.rendezvous, **buffers)
+        return agent.Segment(
+            size,
+            oversubscribed=oversubscribed,
+            disable=mask,
+            perturb=options.seed,
+            rendezvous=options.rendezvous,
+            **buffers,
+        )
     except MemoryError:
         reason = "not enough memory"
     except OSError as error:

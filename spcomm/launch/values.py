@@ -146,6 +146,13 @@ def size(name: str, text: str) -> int:
     return int(digits) << shift
 
 
+def rendezvous(name: str, text: str) -> int:
+    value = size(name, text)
+    if value >= 2**63:
+        raise UsageError(f"spcomm run: {name} {text}: must be from 0 (every send) to {2**63 - 1} bytes")
+    return value
+
+
 def size_text(name: str, value: int) -> str:
     """The value of a buffer option as a user would write it."""
     if name in ("slots", "fanin"):
