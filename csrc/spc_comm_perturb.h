@@ -2,10 +2,11 @@
 /*
  * spc_comm_perturb: the schedule perturber: what may happen, but seldom does, happens more often.
  *
- * In a run whose configuration says so (spc_config_t: perturb), calls of the communicator are delayed at random before
- * and after they do their work, a receive from ANY chooses at random among the senders that have something for it, calls
- * that never wait find nothing now and then, and, if that was asked for, sends of a certain length wait until they have
- * been received. All of that may happen in any run: a program that minds is wrong. Messages of one sender stay in order.
+ * In a run whose configuration says so (spc_config_t: perturb), calls of the communicator are delayed at random
+ * before and after they do their work, a receive from ANY chooses at random among the senders that have something for
+ * it, calls that never wait find nothing now and then, and, if that was asked for, sends of a certain length wait
+ * until they have been received. All of that may happen in any run: a program that minds is wrong. Messages of one
+ * sender stay in order.
  *
  * Choices follow from the seed, the node's rank in the run and the number of the call on this node, nothing else: the
  * same seed gives the same choices. (With several threads the numbers depend on who calls first; and what there is to
@@ -42,7 +43,7 @@ bool spc_comm_perturb_blinds(spc_comm_t *comm);
 /* When a node joins: nodes begin at different times. */
 void spc_comm_perturb_start(spc_comm_t *comm);
 
-/* spc_comm_send after prepare_send has said SPC_EAGAIN. `may_wait`: for the receivers, as SPC_PERTURB_RENDEZVOUS says. */
+/* spc_comm_send after prepare_send has said SPC_EAGAIN. `may_wait`: for the receivers, if the run is so. */
 int spc_comm_perturbed_send(spc_comm_t *comm, spc_send_call_t *call, bool may_wait, uint64_t deadline_ns);
 
 /* spc_comm_recv and spc_comm_try_recv; `match` has the source as a rank of the segment, and so has `message`. */

@@ -131,8 +131,8 @@ static inline int spc_comm_check_usable(const spc_comm_t *comm) {
     return status;
 }
 
-/* The same where calls begin. SPC_EAGAIN: they may, but their schedule is perturbed. So calls that never wait send their
- * callers to those that may, which look into it; and where nothing is perturbed nobody pays for asking. */
+/* The same where calls begin. SPC_EAGAIN: they may, but their schedule is perturbed. So calls that never wait send
+ * their callers to those that may, which look into it; and where nothing is perturbed nobody pays for asking. */
 static inline int spc_comm_pass_gate(const spc_comm_t *comm) {
     int status = spc_node_check_usable(comm->node);
     if (status == SPC_OK) {

@@ -9,9 +9,9 @@
  * and cannot fail.
  *
  * Laps. In laps 0, 2, 4 … a set bit means "taken", in the others a clear one. That is unambiguous while a bit stands
- * for one message at a time: number k is not used before k - 256 has been taken and whoever waited for it has seen that.
- * Until then more such messages are refused (SPC_ELIMIT): only waits that were given up make that happen, or hundreds
- * of threads. 256 divides 2^32, so the numbers may wrap.
+ * for one message at a time: number k is not used before k - 256 has been taken and whoever waited for it has seen
+ * that. Until then more such messages are refused (SPC_ELIMIT): only waits that were given up make that happen, or
+ * hundreds of threads. 256 divides 2^32, so the numbers may wrap.
  *
  * A receipt is given once, at the first match: also if the receiver puts the message back. None is given for what is
  * dropped because its communicator is closed, or its node has ended.
