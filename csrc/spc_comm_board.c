@@ -53,8 +53,8 @@ void spc_comm_describe_receipt(const spc_comm_t *comm, const spc_synchronous_cal
     describe(comm, SPC_BOARD_RECEIPT, (int32_t)awaited->rank, call->tag, entry);
     need(comm, awaited->rank, pairs);
     entry->phase = awaited->number;
-    entry->lines_offset = spc_segment_offset(&comm->node->segment,
-                                             spc_receipts_row(comm->node->receipts, call->destination));
+    entry->lines_offset =
+        spc_segment_offset(&comm->node->segment, spc_receipts_row(comm->node->receipts, call->destination));
 }
 
 void spc_comm_describe_phase(const spc_comm_t *comm, spc_board_kind_t kind, uint64_t phase,

@@ -208,15 +208,20 @@ static bool test_arrived(spc_node_wait_t *wait) {
     return wait->status != SPC_EAGAIN;
 }
 
-static void describe_shuffled(const spc_node_wait_t *wait, spc_board_entry_t *entry, spc_board_pair_t *pairs) {
+static void describe_shuffled(const spc_node_wait_t *wait, spc_board_entry_t *entry,
+                              spc_board_pair_t *pairs) {
     const shuffled_call_t *call = wait->argument;
     spc_comm_describe_match(wait->owner, &call->recv.match, entry, pairs);
 }
 
 static int wait_until(spc_comm_t *comm, bool (*test)(spc_node_wait_t *wait), shuffled_call_t *call,
                       uint64_t deadline_ns) {
-    spc_node_wait_t wait = {
-        .node = comm->node, .test = test, .doomed = spc_comm_doomed_by_source, .describe = describe_shuffled, .owner = comm, .argument = call};
+    spc_node_wait_t wait = {.node = comm->node,
+                            .test = test,
+                            .doomed = spc_comm_doomed_by_source,
+                            .describe = describe_shuffled,
+                            .owner = comm,
+                            .argument = call};
     int status = test(&wait) ? SPC_OK : spc_node_wait_for(&wait, deadline_ns);
     return status == SPC_OK ? wait.status : status;
 }

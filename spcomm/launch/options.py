@@ -86,9 +86,7 @@ class Options:
                 "leave --timeout out"
             )
         if self.seed is not None and not self.perturb:
-            raise UsageError(
-                f"spcomm run: --seed {self.seed} is the seed of --perturb, which was not given"
-            )
+            raise UsageError(f"spcomm run: --seed {self.seed} is the seed of --perturb, which was not given")
         if self.stall is None:  # who sits at a debugger keeps the others waiting
             self.stall = 0.0 if self.debug is not None else STALL_S
 

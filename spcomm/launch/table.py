@@ -34,7 +34,7 @@ TABLE = {
     "--debug": (ranks.debug, "debug", "[TOOL:]RANKS"),
     "--perturb": (None, "perturb", True),
     "--seed": (values.seed, "seed", "NUMBER"),
-    "--rendezvous": (values.size, "rendezvous", "SIZE"),
+    "--rendezvous": (values.rendezvous, "rendezvous", "SIZE"),
     "--slots": (values.count, "slots", "N"),
     "--ring": (values.size, "ring", "SIZE"),
     "--arena": (values.size, "arena", "SIZE"),
