@@ -133,7 +133,7 @@ int spcomm_ssend(spcomm_t *comm, int32_t dest, int32_t tag, spcomm_data_t data, 
         return status;
     }
     status = spc_comm_ssend(comm->core, dest, SPC_CONTEXT_USER, tag, &encoded.payload,
-                            spc_api_deadline_ns(timeout_ns));
+                            spc_clock_deadline_ns(timeout_ns));
     return synchronous_failure(comm, status, call, dest);
 }
 
