@@ -24,8 +24,8 @@
 
 void spc_comm_perturb_before(spc_comm_t *comm);
 
-/* What pass_gate has said, in a call that may take its time: SPC_EAGAIN becomes SPC_OK, after a delay. Everything else
- * stays. */
+/* What pass_gate has said, in a call that may take its time: SPC_EAGAIN becomes SPC_OK, after a delay.
+ * Everything else stays. */
 static inline int spc_comm_perturb(spc_comm_t *comm, int status) {
     if (__builtin_expect(status == SPC_EAGAIN, 0)) {
         spc_comm_perturb_before(comm);

@@ -193,7 +193,8 @@ typedef struct spc_synchronous_call {
 
 int spc_comm_send_and_wait(spc_comm_t *comm, spc_synchronous_call_t *call, uint64_t deadline_ns);
 
-/* Of a coordinated message, with the node's lock: before the outbox gets it, and after it has refused (some of) it. */
+/* Of a coordinated message, with the node's lock: before the outbox gets it, and after it has refused (some of)
+ * it. */
 int spc_comm_coordinated_note_send(spc_send_call_t *call);
 void spc_comm_coordinated_undo_send(const spc_send_call_t *call);
 

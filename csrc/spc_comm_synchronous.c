@@ -137,8 +137,8 @@ static int doomed_synchronous(spc_node_wait_t *wait) {
     return spc_comm_has_left(comm, rank) ? spc_comm_blame(comm, rank) : SPC_OK;
 }
 
-/* A receipt that was given while this node sleeps is known only to who looks at its bit, so a reader must do that before
- * it calls this wait hopeless: until one does, it is marked as unknown. */
+/* A receipt that was given while this node sleeps is known only to who looks at its bit, so a reader must do
+ * that before it calls this wait hopeless: until one does, it is marked as unknown. */
 static void describe_synchronous(const spc_node_wait_t *wait, spc_board_entry_t *entry,
                                  spc_board_pair_t *pairs) {
     const spc_synchronous_call_t *call = wait->argument;

@@ -2,11 +2,11 @@
 /*
  * spc_receipt: how the sender of a message learns that its receiver has taken it (ACLMPL's synchronous send).
  *
- * Messages that ask for a receipt (SPC_SLOT_ASKS) are numbered, 0, 1, 2 … for each pair of nodes. Nobody transmits the
- * numbers: the sender counts what it sends, the receiver what it finds in the row, and a row keeps its order. When the
- * receiver takes message number k, in whatever order, it flips bit k mod 256 of the pair's receipts, which lie beside
- * `consumed` in the row's first line, and notifies the sender's event. So a receipt overtakes everything, needs no room
- * and cannot fail.
+ * Messages that ask for a receipt (SPC_SLOT_ASKS) are numbered, 0, 1, 2 … for each pair of nodes. Nobody transmits
+ * the numbers: the sender counts what it sends, the receiver what it finds in the row, and a row keeps its order.
+ * When the receiver takes message number k, in whatever order, it flips bit k mod 256 of the pair's receipts, which
+ * lie beside `consumed` in the row's first line, and notifies the sender's event. So a receipt overtakes
+ * everything, needs no room and cannot fail.
  *
  * Laps. In laps 0, 2, 4 … a set bit means "taken", in the others a clear one. That is unambiguous while a bit stands
  * for one message at a time: number k is not used before k - 256 has been taken and whoever waited for it has seen
