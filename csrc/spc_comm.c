@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "spc_comm_perturb.h"
 #include "spc_comm_private.h"
 
 int spc_comm_plan(const spc_config_t *config, spc_segment_plan_t *plan) {
@@ -76,6 +77,9 @@ int spc_comm_create_within(const spc_segment_t *segment, const spc_comm_options_
         made->area = spc_comm_area_of_run(&made->node->segment);
         status = spc_comm_attach(made);
     }
+    if (status == SPC_OK) {
+        spc_comm_perturb_start(made);
+    }
     if (status != SPC_OK) {
         spc_comm_destroy(made);
         return status;
@@ -108,7 +112,7 @@ static int close_split(spc_comm_t *comm, uint64_t deadline_ns) {
     if (status == SPC_EINTERRUPTED) {
         return status;
     }
-    atomic_store_explicit(&comm->closed, true, memory_order_release);
+    atomic_fetch_or_explicit(&comm->gate, SPC_GATE_CLOSED, memory_order_release);
     /* Release: who sees it sees what this node has announced here. Pairs with spc_comm_has_left. */
     atomic_store_explicit(&comm->area.left[comm->rank], 1, memory_order_release);
     spc_status_news(node->status, node->events, node->size + 1, node->config->features);

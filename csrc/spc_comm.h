@@ -23,6 +23,7 @@
 #include "base/spc_error.h"
 #include "base/spc_platform.h"
 #include "message/spc_format.h"
+#include "message/spc_receipt.h"
 #include "reduce/spc_layout.h"
 #include "reduce/spc_ops.h"
 #include "reduce/spc_reduce.h"
@@ -111,9 +112,22 @@ int spc_comm_usable(const spc_comm_t *comm);
 int spc_comm_send(spc_comm_t *comm, const int32_t *destinations, uint32_t destination_count, uint16_t context,
                   int32_t tag, const spc_payload_t *payload, uint64_t deadline_ns);
 
+/* As send, by a caller that receives next: where the run's configuration makes sends wait for their receivers, this one
+ * does not. */
+int spc_comm_send_ahead(spc_comm_t *comm, const int32_t *destinations, uint32_t destination_count,
+                        uint16_t context, int32_t tag, const spc_payload_t *payload, uint64_t deadline_ns);
+
 /* As send, but never waits, not even for another thread: SPC_EAGAIN, nothing was done, call spc_comm_send. */
 int spc_comm_try_send(spc_comm_t *comm, const int32_t *destinations, uint32_t destination_count,
                       uint16_t context, int32_t tag, const spc_payload_t *payload);
+
+/* Sends, and waits until the receiver has taken the message: matched it, in whatever order. The first time counts, also
+ * if the receiver puts it back. SPC_ELOST, SPC_EFINISHED: it has ended, or closed the communicator, without taking it.
+ * After SPC_ETIMEDOUT and SPC_EINTERRUPTED the message has been sent all the same, unless the private queue was at its
+ * limit all the time. SPC_ELIMIT: SPC_RECEIPTS_MAX messages, of waits that were given up, are still there; nothing was
+ * sent. To oneself: another thread has to receive. */
+int spc_comm_ssend(spc_comm_t *comm, int32_t destination, uint16_t context, int32_t tag,
+                   const spc_payload_t *payload, uint64_t deadline_ns);
 
 /* The first message that matches, or SPC_EAGAIN (none, or another thread is at it). Never waits. */
 int spc_comm_try_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag,

@@ -75,6 +75,10 @@ int spc_comm_attach(spc_comm_t *comm) {
         status =
             spc_coordinated_create(comm->area.coordinated, comm->rank, comm->size, 0, &comm->cycle.account);
     }
+    if (comm->config->perturb != 0) {
+        atomic_fetch_or_explicit(&comm->gate, SPC_GATE_PERTURBED,
+                                 memory_order_relaxed); /* nobody calls yet */
+    }
     return status;
 }
 

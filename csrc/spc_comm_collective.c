@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
 
+#include "spc_comm_perturb.h"
 #include "spc_comm_private.h"
 
 /* ---- one thread at a time ---- */
@@ -112,7 +113,8 @@ int spc_comm_collective_inside(spc_comm_t *comm, const spc_signature_t *signatur
 
 int spc_comm_collective(spc_comm_t *comm, const spc_signature_t *signature, const spc_field_t *fields,
                         const void *value, uint64_t length_bytes, void *result, uint64_t deadline_ns) {
-    int status = spc_comm_usable(comm);
+    int passed = spc_comm_pass_gate(comm);
+    int status = spc_comm_perturb(comm, passed);
     if (status != SPC_OK) {
         return status;
     }
@@ -121,13 +123,16 @@ int spc_comm_collective(spc_comm_t *comm, const spc_signature_t *signature, cons
     }
     status = spc_comm_collective_inside(comm, signature, fields, value, length_bytes, result, deadline_ns);
     spc_comm_leave(comm);
+    if (passed == SPC_EAGAIN) {
+        spc_comm_perturb_after(comm);
+    }
     return status;
 }
 
 int spc_comm_collective_poll(spc_comm_t *comm, const spc_signature_t *signature, const spc_field_t *fields,
                              const void *value, uint64_t length_bytes, void *result) {
     collective_call_t call = {signature, fields, value, length_bytes, result};
-    int status = spc_comm_usable(comm);
+    int status = spc_comm_pass_gate(comm);
     if (status != SPC_OK) {
         return status;
     }
@@ -168,7 +173,7 @@ bool spc_comm_mismatch(const spc_comm_t *comm, uint32_t rank, spc_signature_t *s
 /* ---- fuzzy barriers ---- */
 
 int spc_comm_fuzzy_enter(spc_comm_t *comm, uint64_t *phase) {
-    int status = spc_comm_usable(comm);
+    int status = spc_comm_perturb(comm, spc_comm_pass_gate(comm));
     if (status != SPC_OK) {
         return status;
     }
@@ -201,7 +206,10 @@ static int fuzzy_leave(spc_comm_t *comm, uint64_t phase) {
 }
 
 int spc_comm_fuzzy_done(spc_comm_t *comm, uint64_t phase) {
-    int status = spc_comm_usable(comm);
+    int status = spc_comm_pass_gate(comm);
+    if (status == SPC_EAGAIN && !spc_comm_perturb_blinds(comm)) {
+        status = SPC_OK;
+    }
     if (status != SPC_OK) {
         return status;
     }
@@ -216,7 +224,7 @@ int spc_comm_fuzzy_done(spc_comm_t *comm, uint64_t phase) {
 }
 
 int spc_comm_fuzzy_wait(spc_comm_t *comm, uint64_t phase, uint64_t deadline_ns) {
-    int status = spc_comm_usable(comm);
+    int status = spc_comm_perturb(comm, spc_comm_pass_gate(comm));
     if (status == SPC_OK && spc_coordinated_is_open(comm->cycle.account)) {
         return SPC_ECYCLE;
     }

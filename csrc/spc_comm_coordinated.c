@@ -11,6 +11,7 @@
  * what they are, and the next receive enters another phase. So the n-th phase of this kind that is not a mismatch is
  * that of the n-th cycle, on all nodes.
  */
+#include "spc_comm_perturb.h"
 #include "spc_comm_private.h"
 
 /* ---- one thread at a time ---- */
@@ -70,7 +71,7 @@ int spc_comm_coordinated_send(spc_comm_t *comm, const int32_t *destinations, uin
                               const spc_payload_t *payload, uint64_t deadline_ns) {
     spc_send_call_t call = {
         .destinations = destinations, .destination_count = destination_count, .payload = payload};
-    int status = prepare(comm, &call);
+    int status = spc_comm_perturb(comm, prepare(comm, &call));
     return status != SPC_OK ? status : spc_comm_send_call(comm, &call, deadline_ns);
 }
 
@@ -203,7 +204,7 @@ int spc_comm_coordinated_recv(spc_comm_t *comm, uint64_t deadline_ns, spc_messag
                             .describe = describe_receive,
                             .owner = comm,
                             .argument = &call};
-    int status = spc_comm_check_usable(comm);
+    int status = spc_comm_perturb(comm, spc_comm_pass_gate(comm));
     if (status != SPC_OK) {
         return status;
     }
@@ -245,7 +246,7 @@ static int try_to_receive(spc_comm_t *comm, receive_call_t *call) {
 
 int spc_comm_coordinated_poll(spc_comm_t *comm, spc_message_t *message, bool *over) {
     receive_call_t call = {.message = message};
-    int status = spc_comm_check_usable(comm);
+    int status = spc_comm_pass_gate(comm);
     if (status != SPC_OK) {
         return status;
     }

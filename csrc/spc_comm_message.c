@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 
+#include "spc_comm_perturb.h"
 #include "spc_comm_private.h"
 
 /* ---- sending ---- */
@@ -17,7 +18,7 @@ int spc_comm_prepare_send(const spc_comm_t *comm, spc_send_call_t *call, uint16_
             return SPC_ERANK;
         }
     }
-    return call->tag >= 0 ? spc_comm_check_usable(comm) : SPC_ETAG;
+    return call->tag >= 0 ? spc_comm_pass_gate(comm) : SPC_ETAG;
 }
 
 /* With the lock. A coordinated message is counted and sent in one hold of it. */
@@ -154,19 +155,26 @@ int spc_comm_send(spc_comm_t *comm, const int32_t *destinations, uint32_t destin
         .destinations = destinations, .destination_count = destination_count, .tag = tag, .payload = payload};
     int status = spc_comm_prepare_send(comm, &call, context);
     if (status != SPC_OK) {
-        return status;
+        bool may_wait = context == SPC_CONTEXT_USER;
+        return status != SPC_EAGAIN ? status : spc_comm_perturbed_send(comm, &call, may_wait, deadline_ns);
     }
     return spc_comm_send_call(comm, &call, deadline_ns);
 }
 
+int spc_comm_send_ahead(spc_comm_t *comm, const int32_t *destinations, uint32_t destination_count,
+                        uint16_t context, int32_t tag, const spc_payload_t *payload, uint64_t deadline_ns) {
+    spc_send_call_t call = {
+        .destinations = destinations, .destination_count = destination_count, .tag = tag, .payload = payload};
+    int status = spc_comm_prepare_send(comm, &call, context);
+    if (status == SPC_EAGAIN) {
+        return spc_comm_perturbed_send(comm, &call, false, deadline_ns);
+    }
+    return status != SPC_OK ? status : spc_comm_send_call(comm, &call, deadline_ns);
+}
+
 /* ---- receiving ---- */
 
-typedef struct recv_call {
-    spc_match_t match; /* first: see doomed_by_source */
-    spc_message_t *message;
-} recv_call_t;
-
-static int take_locked(spc_node_t *node, const recv_call_t *call) {
+static int take_locked(spc_node_t *node, const spc_recv_call_t *call) {
     int status = spc_inbox_take(node->inbox, &call->match, call->message);
     spc_outbox_flush(node->outbox);
     return status;
@@ -207,7 +215,7 @@ static int doomed_from_anybody(spc_comm_t *comm) {
 }
 
 /* The argument of a receive and of a probe begins with its match, where the source is a rank of the segment. */
-static int doomed_by_source(spc_node_wait_t *wait) {
+int spc_comm_doomed_by_source(spc_node_wait_t *wait) {
     spc_comm_t *comm = wait->owner;
     const spc_match_t *match = wait->argument;
     int status = spc_comm_check_usable(comm); /* another thread may have closed it */
@@ -237,7 +245,7 @@ static int prepare(const spc_comm_t *comm, int32_t source, int32_t tag, uint16_t
     if (comm->members != NULL && source != SPC_ANY_SOURCE) {
         match->source = (int32_t)comm->members[source];
     }
-    return spc_comm_check_usable(comm);
+    return spc_comm_pass_gate(comm);
 }
 
 int spc_comm_name_source(const spc_comm_t *comm, int status, spc_message_t *message) {
@@ -247,7 +255,7 @@ int spc_comm_name_source(const spc_comm_t *comm, int status, spc_message_t *mess
     return status;
 }
 
-static int try_to_take(spc_comm_t *comm, const recv_call_t *call) {
+static int try_to_take(spc_comm_t *comm, const spc_recv_call_t *call) {
     spc_node_t *node = comm->node;
     if (pthread_mutex_trylock(&node->lock) != 0) {
         return SPC_EAGAIN;
@@ -259,9 +267,13 @@ static int try_to_take(spc_comm_t *comm, const recv_call_t *call) {
 
 int spc_comm_try_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag,
                       spc_message_t *message) {
-    recv_call_t call = {.message = message};
+    spc_recv_call_t call = {.message = message};
     int status = prepare(comm, source, tag, context, &call.match);
-    status = status == SPC_OK ? try_to_take(comm, &call) : status;
+    if (status == SPC_OK) {
+        status = try_to_take(comm, &call);
+    } else if (status == SPC_EAGAIN) {
+        status = spc_comm_name_source(comm, spc_comm_perturbed_try_recv(comm, &call), message);
+    }
     if (status == SPC_EAGAIN) {
         spc_node_note_vain(comm->node);
     }
@@ -270,25 +282,32 @@ int spc_comm_try_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_
 
 int spc_comm_poll_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag,
                        spc_message_t *message) {
-    int status = spc_comm_try_recv(comm, context, source, tag, message);
+    spc_recv_call_t call = {.message = message};
+    int status = prepare(comm, source, tag, context, &call.match);
+    if (status != SPC_OK) {
+        return status; /* SPC_EAGAIN, too: spc_comm_recv sees to it */
+    }
+    status = try_to_take(comm, &call);
     uint32_t polls = atomic_load_explicit(&comm->node->polls, memory_order_relaxed);
     for (uint32_t i = 0; i < polls && status == SPC_EAGAIN; i++) {
         spc_cpu_relax();
-        status = spc_comm_try_recv(comm, context, source, tag, message);
+        status = try_to_take(comm, &call);
     }
     return status;
 }
 
 int spc_comm_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, uint64_t deadline_ns,
                   spc_message_t *message) {
-    recv_call_t call = {.message = message};
+    spc_recv_call_t call = {.message = message};
     int status = prepare(comm, source, tag, context, &call.match);
     if (status != SPC_OK) {
-        return status;
+        return status != SPC_EAGAIN
+                   ? status
+                   : spc_comm_name_source(comm, spc_comm_perturbed_recv(comm, &call, deadline_ns), message);
     }
     spc_node_wait_t wait = {.node = comm->node,
                             .test = test_recv,
-                            .doomed = doomed_by_source,
+                            .doomed = spc_comm_doomed_by_source,
                             .describe = describe_by_source,
                             .owner = comm,
                             .argument = &call};
@@ -301,7 +320,7 @@ int spc_comm_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t ta
 int spc_comm_take(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, spc_message_t *message) {
     spc_match_t match;
     int status = prepare(comm, source, tag, context, &match);
-    if (status != SPC_OK) {
+    if (status != SPC_OK && status != SPC_EAGAIN) { /* it looks only at what is here: nothing to perturb */
         return status;
     }
     pthread_mutex_lock(&comm->node->lock);
@@ -313,7 +332,7 @@ int spc_comm_take(spc_comm_t *comm, uint16_t context, int32_t source, int32_t ta
 /* ---- looking ---- */
 
 typedef struct probe_call {
-    spc_match_t match; /* first: see doomed_by_source */
+    spc_match_t match; /* first: see spc_comm_doomed_by_source */
     int32_t source;
     int32_t tag;
     uint64_t length_bytes;
@@ -332,13 +351,13 @@ static bool test_probe(spc_node_wait_t *wait) {
 int spc_comm_probe(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, uint64_t deadline_ns,
                    int32_t *found_source, int32_t *found_tag, uint64_t *length_bytes) {
     probe_call_t call = {.source = 0};
-    int status = prepare(comm, source, tag, context, &call.match);
+    int status = spc_comm_perturb(comm, prepare(comm, source, tag, context, &call.match));
     if (status != SPC_OK) {
         return status;
     }
     spc_node_wait_t wait = {.node = comm->node,
                             .test = test_probe,
-                            .doomed = doomed_by_source,
+                            .doomed = spc_comm_doomed_by_source,
                             .describe = describe_by_source,
                             .owner = comm,
                             .argument = &call};
@@ -355,7 +374,7 @@ int spc_comm_probe(spc_comm_t *comm, uint16_t context, int32_t source, int32_t t
 }
 
 int spc_comm_poll(spc_comm_t *comm, uint16_t context, uint64_t *waiting) {
-    int status = spc_comm_check_usable(comm);
+    int status = spc_comm_perturb(comm, spc_comm_pass_gate(comm));
     if (status != SPC_OK) {
         return status;
     }

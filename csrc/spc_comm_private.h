@@ -6,6 +6,8 @@
  *   spc_comm_area.c         where a communicator's part of shared memory lies
  *   spc_comm_split.c        communicators of some of the nodes
  *   spc_comm_message.c      sending and receiving
+ *   spc_comm_synchronous.c  sending that waits for the receiver
+ *   spc_comm_perturb.c      calls of a run whose schedule is perturbed: spc_comm_perturb.h
  *   spc_comm_collective.c   collectives and fuzzy barriers
  *   spc_comm_coordinated.c  cycles of coordinated messages
  *   spc_comm_board.c        what a long wait is for
@@ -67,7 +69,8 @@ struct spc_comm {
     int32_t *rank_of; /* the other way round; -1: is no member. NULL as above */
     spc_comm_area_t area;
     spc_message_t block; /* holds the area; of a split communicator */
-    _Atomic bool closed; /* of a split one: release by close, acquire by calls */
+    _Atomic uint32_t
+        gate; /* SPC_GATE_…, 0: calls pass. Closed, of a split one: release by close, acquire by calls */
 
     /* Collectives: one thread at a time, the owner of `collective`. */
     _Atomic uintptr_t collective; /* the thread inside, or 0 */
@@ -112,11 +115,31 @@ static inline uint16_t spc_comm_context(const spc_comm_t *comm, uint16_t kind) {
     return (uint16_t)(comm->number * SPC_CONTEXT_KINDS + kind);
 }
 
-/* As spc_comm_usable, where each call passes. */
+enum { /* a mask */
+       SPC_GATE_CLOSED = 1,
+       SPC_GATE_PERTURBED =
+           2, /* the schedule is perturbed, or sends wait: for as long as the communicator is there */
+};
+
+/* As spc_comm_usable. */
 static inline int spc_comm_check_usable(const spc_comm_t *comm) {
     int status = spc_node_check_usable(comm->node);
-    if (status == SPC_OK && atomic_load_explicit(&comm->closed, memory_order_acquire)) {
+    if (status == SPC_OK
+        && (atomic_load_explicit(&comm->gate, memory_order_acquire) & SPC_GATE_CLOSED) != 0) {
         return SPC_ECLOSED;
+    }
+    return status;
+}
+
+/* The same where calls begin. SPC_EAGAIN: they may, but their schedule is perturbed. So calls that never wait send
+ * their callers to those that may, which look into it; and where nothing is perturbed nobody pays for asking. */
+static inline int spc_comm_pass_gate(const spc_comm_t *comm) {
+    int status = spc_node_check_usable(comm->node);
+    if (status == SPC_OK) {
+        uint32_t gate = atomic_load_explicit(&comm->gate, memory_order_acquire);
+        if (__builtin_expect(gate != 0, 0)) {
+            return (gate & SPC_GATE_CLOSED) != 0 ? SPC_ECLOSED : SPC_EAGAIN;
+        }
     }
     return status;
 }
@@ -133,12 +156,45 @@ typedef struct spc_send_call {
     spc_comm_t *counted_by; /* NULL, or whose cycle counts the message and gives it its tag */
 } spc_send_call_t;
 
-/* Of a message of this kind. Destinations are checked, and so is whether the communicator may be used. */
+/* Of a message of this kind. Destinations are checked, and so is whether the communicator may be used; SPC_EAGAIN: it
+ * may, and all is prepared, but see spc_comm_pass_gate. */
 int spc_comm_prepare_send(const spc_comm_t *comm, spc_send_call_t *call, uint16_t kind);
 int spc_comm_try_send_call(spc_comm_t *comm, spc_send_call_t *call);
 int spc_comm_send_call(spc_comm_t *comm, spc_send_call_t *call, uint64_t deadline_ns);
 
-/* Of a coordinated message, with the node's lock: before the outbox gets it, and after it has refused (some of) it. */
+/* What is received; `match` has the source as a rank of the segment. */
+typedef struct spc_recv_call {
+    spc_match_t match;
+    spc_message_t *message;
+} spc_recv_call_t;
+
+/* Of a wait whose argument begins with a match. */
+int spc_comm_doomed_by_source(spc_node_wait_t *wait);
+
+/* One destination of a message whose receipt is waited for. */
+typedef struct spc_awaited {
+    int32_t destination; /* rank of the segment */
+    uint32_t rank; /* the same in the communicator */
+    uint32_t number; /* of the message: spc_receipt.h */
+} spc_awaited_t;
+
+/* A send that waits until the message has been taken. */
+typedef struct spc_synchronous_call {
+    int32_t destination; /* rank of the segment: for whom it waits now; once `sent` */
+    uint16_t context;
+    int32_t tag;
+    const spc_send_call_t *send;
+    spc_awaited_t *awaited; /* room for all destinations */
+    uint32_t count; /* of them */
+    uint32_t next; /* all before this one have taken it */
+    bool sent; /* before, it waits for room in the queue */
+    bool content; /* not an ssend: itself does not count, nor do those that end without taking it */
+} spc_synchronous_call_t;
+
+int spc_comm_send_and_wait(spc_comm_t *comm, spc_synchronous_call_t *call, uint64_t deadline_ns);
+
+/* Of a coordinated message, with the node's lock: before the outbox gets it, and after it has refused (some of)
+ * it. */
 int spc_comm_coordinated_note_send(spc_send_call_t *call);
 void spc_comm_coordinated_undo_send(const spc_send_call_t *call);
 
@@ -155,6 +211,8 @@ int spc_comm_name_source(const spc_comm_t *comm, int status, spc_message_t *mess
 void spc_comm_describe_match(const spc_comm_t *comm, const spc_match_t *match, spc_board_entry_t *entry,
                              spc_board_pair_t *pairs);
 void spc_comm_describe_send(const spc_comm_t *comm, const spc_send_call_t *call, spc_board_entry_t *entry);
+void spc_comm_describe_receipt(const spc_comm_t *comm, const spc_synchronous_call_t *call,
+                               spc_board_entry_t *entry, spc_board_pair_t *pairs);
 void spc_comm_describe_phase(const spc_comm_t *comm, spc_board_kind_t kind, uint64_t phase,
                              spc_board_entry_t *entry, spc_board_pair_t *pairs);
 

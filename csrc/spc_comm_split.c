@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "spc_comm_perturb.h"
 #include "spc_comm_private.h"
 
 /* What each node tells the others. */
@@ -246,7 +247,7 @@ static int split_inside(spc_comm_t *comm, int64_t color, int64_t key, uint64_t d
 
 int spc_comm_split(spc_comm_t *comm, int64_t color, int64_t key, uint64_t deadline_ns, spc_comm_t **part) {
     *part = NULL;
-    int status = spc_comm_usable(comm);
+    int status = spc_comm_perturb(comm, spc_comm_pass_gate(comm));
     if (status != SPC_OK) {
         return status;
     }

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "api/spc_api_private.h"
+#include "base/spc_process.h"
 
 #define CALL_BYTES 120
 
@@ -93,6 +94,47 @@ int spcomm_send_all(spcomm_t *comm, int32_t tag, spcomm_data_t data, int64_t tim
     }
     spc_api_targets_all(comm, &targets);
     return transmit(comm, call, &targets, tag, &data, timeout_ns);
+}
+
+static int synchronous_failure(spcomm_t *comm, int status, const char *call, int32_t dest) {
+    if (status == SPC_ETIMEDOUT) {
+        return spc_api_refuse(status,
+                              "%s: node %d has not received the message in that time; it has been sent, and "
+                              "may still be received",
+                              call, dest);
+    }
+    if (status == SPC_ELIMIT) {
+        return spc_api_refuse(status,
+                              "%s: %d messages that timed out here are still unreceived at node %d; nothing "
+                              "was sent",
+                              call, SPC_RECEIPTS_MAX, dest);
+    }
+    return spc_api_fail(comm, status, "%s", call);
+}
+
+int spcomm_ssend(spcomm_t *comm, int32_t dest, int32_t tag, spcomm_data_t data, int64_t timeout_ns) {
+    static const char call[] = "spcomm_ssend()";
+    spc_api_targets_t targets;
+    spc_api_encoded_t encoded;
+    int status = spc_api_check(comm, call);
+    status = status == SPC_OK ? spc_api_targets_one(comm, call, dest, &targets) : status;
+    if (status == SPC_OK && tag < 0) {
+        return spc_api_refuse(SPC_ETAG, "%s: there is no tag %d; tags are 0 to %d", call, tag,
+                              SPCOMM_TAG_MAX);
+    }
+    if (status == SPC_OK && (uint32_t)dest == comm->rank && spc_process_threads() == 1) {
+        return spc_api_refuse(SPC_ERANK,
+                              "%s: node %d is this one, and has no other thread that could receive, so the "
+                              "call could never return; use spcomm_send",
+                              call, dest);
+    }
+    status = status == SPC_OK ? spc_api_encode(call, &data, &encoded) : status;
+    if (status != SPC_OK) {
+        return status;
+    }
+    status = spc_comm_ssend(comm->core, dest, SPC_CONTEXT_USER, tag, &encoded.payload,
+                            spc_clock_deadline_ns(timeout_ns));
+    return synchronous_failure(comm, status, call, dest);
 }
 
 /* ---- receiving */

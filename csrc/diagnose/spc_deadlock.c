@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/spc_error.h"
-#include "message/spc_mailbox.h"
+#include "message/spc_receipt.h"
 #include "reduce/spc_reduce.h"
 #include "segment/spc_status.h"
 
@@ -135,8 +135,11 @@ static bool may_go_on(const spc_deadlock_t *deadlock, uint32_t rank) {
     spc_needs_t needs = count_needs(deadlock, rank, &entry);
     switch ((spc_board_kind_t)entry.kind) {
     case SPC_BOARD_RECEIVE:
-    case SPC_BOARD_RECEIPT:
         return needs.able != 0;
+    case SPC_BOARD_RECEIPT:
+        return needs.able != 0
+               || spc_receipt_is_given(spc_segment_address(deadlock->segment, entry.lines_offset),
+                                       (uint32_t)entry.phase);
     case SPC_BOARD_PHASE:
         return needs.absent == needs.coming;
     case SPC_BOARD_CYCLE:

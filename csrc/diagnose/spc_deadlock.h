@@ -12,7 +12,7 @@
  *   - PHASE       all of those it needs have arrived or are able
  *   - CYCLE       all have arrived, or one who has not is able
  *   - SEND        one of those for whom it has something queued is able
- *   - RECEIPT     the one it needs is able
+ *   - RECEIPT     it is given, or the one it needs is able
  *
  * A node that does not wait is able; one that has ended is not. If the boards of those that are left are still the same
  * then, none of them has done anything while we looked, so all was read as of one moment. And none will ever do

@@ -94,7 +94,7 @@ typedef struct spc_message {
     uint16_t meta_bytes;
     uint8_t format;
     uint8_t storage;
-    uint8_t sole;          /* ARENA: no other node has it, so it may be written */
+    uint8_t sole;          /* ARENA: not 0 if no other node has it, so it may be written */
     uint8_t reserved;
     uint32_t sender;       /* whose ring or arena it lies in */
     unsigned char inlined[SPC_INLINE_BYTES];

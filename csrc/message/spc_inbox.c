@@ -55,6 +55,10 @@ static bool slot_matches(const spc_slot_shared_t *slot, const spc_match_t *match
 }
 
 void spc_inbox_take_entry(spc_inbox_t *inbox, spc_entry_t *entry, spc_message_t *message) {
+    if (__builtin_expect(entry->asks != 0, 0)) {
+        spc_inbox_give_receipt(inbox, entry->message.sender, (uint32_t)(entry->asks - 1));
+        entry->asks = 0;
+    }
     spc_inbox_queue_remove(&inbox->queue, entry, message);
     inbox->counts[message->context]--;
     inbox->row[message->sender].held_bytes -= spc_inbox_held_bytes(message);
@@ -79,6 +83,14 @@ int spc_inbox_take_queued(spc_inbox_t *inbox, const spc_match_t *match, spc_mess
     return SPC_OK;
 }
 
+/* The row's next slot, which matches and wants a receipt. */
+static void take_asking(spc_inbox_t *inbox, uint32_t sender, const spc_slot_shared_t *slot,
+                        spc_message_t *message) {
+    spc_inbox_open_slot(inbox, sender, slot, message);
+    spc_inbox_consume_slot(inbox, sender);
+    spc_inbox_give_receipt(inbox, sender, inbox->row[sender].asked++);
+}
+
 /* Serves one row until it gives a match: directly from the slot, or by completing a message in parts. Others go into
  * the queue. At most one row-length. SPC_EAGAIN: nothing (more) there; `emptied` tells whether that is certain. */
 static int take_from_row(spc_inbox_t *inbox, uint32_t sender, const spc_match_t *match,
@@ -92,9 +104,13 @@ static int take_from_row(spc_inbox_t *inbox, uint32_t sender, const spc_match_t 
             return SPC_EAGAIN;
         }
         bool wanted = slot_matches(slot, match);
-        if (wanted && !spc_slot_has_parts(slot)) {
+        if (wanted && !spc_slot_is_special(slot)) {
             spc_inbox_open_slot(inbox, sender, slot, message);
             spc_inbox_consume_slot(inbox, sender);
+            return SPC_OK;
+        }
+        if (wanted && !spc_slot_has_parts(slot)) {
+            take_asking(inbox, sender, slot, message);
             return SPC_OK;
         }
         if (!wanted && spc_inbox_must_refuse(inbox, sender, slot)) {
@@ -345,6 +361,7 @@ static void discard_context(spc_inbox_t *inbox, uint16_t context) {
     spc_entry_t *entry;
     spc_message_t message;
     while ((entry = spc_inbox_queue_find(&inbox->queue, context, SPC_ANY_SOURCE, SPC_ANY_TAG)) != NULL) {
+        entry->asks = 0; /* nobody has taken it */
         spc_inbox_take_entry(inbox, entry, &message);
         spc_inbox_release(inbox, &message);
     }

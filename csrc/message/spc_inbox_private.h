@@ -3,7 +3,7 @@
  * spc_inbox_private: what the two files of the inbox share; nobody else includes it.
  *
  *   spc_inbox.c        which message a receive gets
- *   spc_inbox_store.c  out of slots, into the queue
+ *   spc_inbox_store.c  out of slots, into the queue; receipts
  */
 #ifndef SPC_INBOX_PRIVATE_H
 #define SPC_INBOX_PRIVATE_H
@@ -16,6 +16,7 @@ typedef struct spc_inbox_row {
     spc_entry_t *assembling; /* the message whose parts are arriving: they come without gaps */
     uint64_t held_bytes;     /* memory that its messages in the queue take */
     bool refused;
+    uint32_t asked; /* messages that want a receipt, so far: the number of the next one */
 } spc_inbox_row_t;
 
 struct spc_inbox {
@@ -40,6 +41,11 @@ static inline bool spc_slot_has_parts(const spc_slot_shared_t *slot) {
     return (slot->flags & SPC_SLOT_PART) != 0;
 }
 
+/* Not all is in the slot: it is one part of several, or has to be answered. */
+static inline bool spc_slot_is_special(const spc_slot_shared_t *slot) {
+    return (slot->flags & (SPC_SLOT_PART | SPC_SLOT_ASKS)) != 0;
+}
+
 static inline bool spc_inbox_is_closed(const spc_inbox_t *inbox, uint16_t context) {
     return __builtin_expect(inbox->closed != NULL, 0) && (inbox->closed[context / 8] >> context % 8 & 1) != 0;
 }
@@ -53,6 +59,9 @@ void spc_inbox_notify_sender(const spc_inbox_t *inbox, uint32_t sender);
 /* The slot's message, where it lies; the slot can be consumed afterwards. */
 void spc_inbox_open_slot(spc_inbox_t *inbox, uint32_t sender, const spc_slot_shared_t *slot,
                          spc_message_t *message);
+
+/* Tells the sender that its message of this number has been taken. */
+void spc_inbox_give_receipt(spc_inbox_t *inbox, uint32_t sender, uint32_t number);
 
 /* Counts the row's next slot as read. */
 void spc_inbox_consume_slot(spc_inbox_t *inbox, uint32_t sender);

@@ -19,6 +19,7 @@ typedef struct spc_entry {
     struct spc_entry *next, *previous;         /* by arrival */
     struct spc_entry *tag_next, *tag_previous; /* by arrival, of one bucket of tags */
     uint64_t assembled_bytes;                  /* how much of it is here */
+    uint64_t asks; /* its sender wants a receipt: that message's number + 1; else 0 */
     spc_message_t message;
 } spc_entry_t;
 

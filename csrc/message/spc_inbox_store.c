@@ -4,6 +4,7 @@
 
 #include "base/spc_error.h"
 #include "message/spc_inbox_private.h"
+#include "message/spc_receipt.h"
 #include "message/spc_ring.h"
 
 /* ---- counting ---- */
@@ -43,7 +44,7 @@ void spc_inbox_open_slot(spc_inbox_t *inbox, uint32_t sender, const spc_slot_sha
     message->context = slot->context;
     message->meta_bytes = slot->meta_bytes;
     message->format = slot->format;
-    message->sole = (slot->flags & SPC_SLOT_SOLE) != 0;
+    message->sole = slot->flags & SPC_SLOT_SOLE;
     message->sender = sender;
     switch (slot->flags & SPC_SLOT_PLACE) {
     case SPC_SLOT_INLINE:
@@ -77,6 +78,11 @@ void spc_inbox_consume_slot(spc_inbox_t *inbox, uint32_t sender) {
     }
 }
 
+void spc_inbox_give_receipt(spc_inbox_t *inbox, uint32_t sender, uint32_t number) {
+    spc_receipt_give(inbox->row[sender].reader.row, number);
+    spc_inbox_notify_sender(inbox, sender);
+}
+
 /* ---- into the queue ---- */
 
 /* Moves a ring message to the heap, which frees the ring. */
@@ -93,7 +99,7 @@ static int move_to_heap(spc_inbox_t *inbox, spc_message_t *message) {
     return SPC_OK;
 }
 
-int spc_inbox_enqueue(spc_inbox_t *inbox, const spc_message_t *message) {
+static int enqueue(spc_inbox_t *inbox, const spc_message_t *message, uint64_t asks) {
     int status = make_count(inbox, message->context);
     spc_entry_t *entry = status == SPC_OK ? spc_inbox_queue_make(&inbox->queue) : NULL;
     if (entry == NULL) {
@@ -106,9 +112,14 @@ int spc_inbox_enqueue(spc_inbox_t *inbox, const spc_message_t *message) {
     }
     count_complete(inbox, message->context);
     entry->assembled_bytes = message->length_bytes;
+    entry->asks = asks;
     spc_inbox_queue_insert(&inbox->queue, entry);
     inbox->row[message->sender].held_bytes += spc_inbox_held_bytes(&entry->message);
     return SPC_OK;
+}
+
+int spc_inbox_enqueue(spc_inbox_t *inbox, const spc_message_t *message) {
+    return enqueue(inbox, message, 0);
 }
 
 /* The first part of a message: its place in the queue, and memory for all of it. */
@@ -125,6 +136,7 @@ static int begin_assembly(spc_inbox_t *inbox, uint32_t sender, const spc_slot_sh
     entry->message.handle = memory;
     entry->message.bytes = memory;
     entry->assembled_bytes = 0;
+    entry->asks = (slot->flags & SPC_SLOT_ASKS) != 0 ? (uint64_t)inbox->row[sender].asked++ + 1 : 0;
     spc_inbox_queue_insert(&inbox->queue, entry);
     inbox->row[sender].assembling = entry;
     inbox->row[sender].held_bytes += spc_inbox_held_bytes(&entry->message);
@@ -135,6 +147,7 @@ static int begin_assembly(spc_inbox_t *inbox, uint32_t sender, const spc_slot_sh
 static void drop_if_closed(spc_inbox_t *inbox, spc_entry_t *entry) {
     if (spc_inbox_is_closed(inbox, entry->message.context)) {
         spc_message_t message;
+        entry->asks = 0; /* nobody has taken it */
         spc_inbox_take_entry(inbox, entry, &message);
         spc_inbox_release(inbox, &message);
     }
@@ -177,20 +190,32 @@ bool spc_inbox_must_refuse(spc_inbox_t *inbox, uint32_t sender, const spc_slot_s
     return row->refused;
 }
 
-int spc_inbox_store_slot(spc_inbox_t *inbox, uint32_t sender, const spc_slot_shared_t *slot) {
-    if (spc_slot_has_parts(slot)) {
-        return store_part(inbox, sender, slot);
-    }
+/* A message that is complete in its slot. */
+static int store_whole(spc_inbox_t *inbox, uint32_t sender, const spc_slot_shared_t *slot, uint64_t asks) {
     spc_message_t message;
     spc_inbox_open_slot(inbox, sender, slot, &message);
     int status = SPC_OK;
     if (spc_inbox_is_closed(inbox, message.context)) {
         spc_inbox_release(inbox, &message);
     } else {
-        status = spc_inbox_enqueue(inbox, &message);
+        status = enqueue(inbox, &message, asks);
     }
     if (status == SPC_OK) {
         spc_inbox_consume_slot(inbox, sender);
     }
     return status;
+}
+
+static int store_special(spc_inbox_t *inbox, uint32_t sender, const spc_slot_shared_t *slot) {
+    if (spc_slot_has_parts(slot)) {
+        return store_part(inbox, sender, slot);
+    }
+    int status = store_whole(inbox, sender, slot, (uint64_t)inbox->row[sender].asked + 1);
+    inbox->row[sender].asked += status == SPC_OK;
+    return status;
+}
+
+int spc_inbox_store_slot(spc_inbox_t *inbox, uint32_t sender, const spc_slot_shared_t *slot) {
+    return spc_slot_is_special(slot) ? store_special(inbox, sender, slot)
+                                     : store_whole(inbox, sender, slot, 0);
 }

@@ -8,9 +8,9 @@
  * it got it publishes in `consumed` now and then (a quarter of the row), so the sender's view of free slots is a
  * cached one.
  *
- * Single writers: a slot, its sender (while free); `consumed`, the receiver. The doorbell has a bit per sender (rank
- * mod 64), set by senders and cleared by the receiver before it scans those rows. The bit is always set after a slot
- * is written, even if it seems set: tests/models/mailbox_doorbell.pml shows the lost wake-up otherwise.
+ * Single writers: a slot, its sender (while free); `consumed` and `receipt`, the receiver. The doorbell has a bit per
+ * sender (rank mod 64), set by senders and cleared by the receiver before it scans those rows. The bit is always set
+ * after a slot is written, even if it seems set: tests/models/mailbox_doorbell.pml shows the lost wake-up otherwise.
  * A dead sender leaves complete slots or none: the sequence is stored last.
  *
  * The writer and reader halves are private to one node each, and used under its communicator's lock.
@@ -33,6 +33,7 @@ enum {
     SPC_SLOT_PLACE = 3,   /* mask of the above */
     SPC_SLOT_PART = 4,    /* the ring holds one part; `length_bytes` is of the whole, in every part */
     SPC_SLOT_SOLE = 8,    /* ARENA: the only receiver */
+    SPC_SLOT_ASKS = 16,   /* the sender wants a receipt (spc_receipt.h); in every part of a message */
 };
 
 /* 64 bytes. `sequence` is stored last (release) and read first (acquire). */
@@ -53,13 +54,18 @@ typedef struct spc_slot_shared {
 
 _Static_assert(sizeof(spc_slot_shared_t) == SPC_CACHE_LINE, "a slot is one cache line");
 
-typedef struct spc_row_shared {
+#define SPC_RECEIPT_WORDS 8
+
+typedef struct spc_row_shared { /* what the receiver writes, then the slots */
     _Atomic uint32_t consumed; /* slots read so far, published lazily */
     uint32_t unused;
     _Atomic uint64_t long_bytes; /* published by the receiver at its end; see spc_mailbox_count */
-    unsigned char padding[SPC_CACHE_LINE - 16];
+    _Atomic uint32_t receipt[SPC_RECEIPT_WORDS]; /* a bit a receipt: spc_receipt.h */
+    unsigned char padding[SPC_CACHE_LINE - 16 - 4 * SPC_RECEIPT_WORDS];
     spc_slot_shared_t slot[];
 } spc_row_shared_t;
+
+_Static_assert(sizeof(spc_row_shared_t) == SPC_CACHE_LINE, "spc_row_shared_t lies in shared memory");
 
 typedef struct spc_mailbox_shared {
     _Atomic uint64_t doorbell;

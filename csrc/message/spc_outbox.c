@@ -19,6 +19,7 @@ struct spc_outbox {
     uint32_t nodes;
     uint64_t limit_bytes;
     uint64_t sends; /* running number of those that may fail */
+    uint8_t asks; /* SPC_SLOT_ASKS or 0: of what is sent now */
     spc_queue_total_t total;
     spc_ring_t *ring;
     spc_arena_t *arena; /* NULL if this run has none */
@@ -110,7 +111,7 @@ static bool is_over_limit(const spc_outbox_t *outbox, uint64_t bytes) {
 static uint64_t send_parts(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope,
                            const spc_payload_t *payload, uint64_t skipped, uint64_t sent) {
     spc_envelope_t part = *envelope;
-    part.flags = SPC_SLOT_RING | SPC_SLOT_PART;
+    part.flags |= SPC_SLOT_RING | SPC_SLOT_PART;
     uint64_t longest = spc_ring_payload_max(outbox->ring, 1);
     int32_t destination = (int32_t)rank;
     while (sent < envelope->length_bytes && spc_mailbox_has_room(&outbox->destination[rank].writer)) {
@@ -134,6 +135,10 @@ static uint64_t send_parts(spc_outbox_t *outbox, uint32_t rank, const spc_envelo
 static int note_taken(spc_outbox_t *outbox, uint32_t rank, int status) {
     outbox->destination[rank].taken = status == SPC_OK ? outbox->sends : 0;
     return status;
+}
+
+void spc_outbox_ask(spc_outbox_t *outbox, bool on) {
+    outbox->asks = on ? SPC_SLOT_ASKS : 0;
 }
 
 bool spc_outbox_took(const spc_outbox_t *outbox, uint32_t destination) {
@@ -167,7 +172,7 @@ static int send_by_ring(spc_outbox_t *outbox, const int32_t *destinations, uint3
     }
     spc_payload_copy(payload, 0, envelope->length_bytes, room);
     spc_envelope_t by_ring = *envelope;
-    by_ring.flags = SPC_SLOT_RING;
+    by_ring.flags |= SPC_SLOT_RING;
     for (uint32_t i = 0; i < count; i++) {
         uint64_t offset = spc_segment_offset(outbox->options.segment, &headers[i]);
         int queued = announce_or_enqueue(outbox, (uint32_t)destinations[i], &by_ring, offset);
@@ -296,7 +301,7 @@ static inline spc_envelope_t envelope_of(const spc_outbox_t *outbox, uint16_t co
         .context = context,
         .meta_bytes = payload->meta_bytes,
         .format = payload->format,
-        .flags = flags,
+        .flags = (uint8_t)(flags | outbox->asks),
         .length_bytes = payload->meta_bytes + payload->data_bytes,
     };
 }
@@ -372,7 +377,7 @@ static bool flush_head(spc_outbox_t *outbox, uint32_t rank) {
         announce_inline(outbox, rank, &item->envelope, &rest);
     } else if (fits_ring(outbox, item->envelope.length_bytes, 1)) {
         spc_envelope_t by_ring = item->envelope;
-        by_ring.flags = SPC_SLOT_RING;
+        by_ring.flags |= SPC_SLOT_RING;
         if (spc_ring_reserve(outbox->ring, &to, 1, by_ring.length_bytes, &header, &room) != SPC_OK) {
             return false;
         }

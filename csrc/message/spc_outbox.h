@@ -56,6 +56,10 @@ int spc_outbox_send_block(spc_outbox_t *outbox, const int32_t *destinations, uin
                           uint16_t context, int32_t tag, const spc_payload_t *payload,
                           spc_block_shared_t *block);
 
+/* From now on, until it is switched off again within the same hold of the lock, what is sent asks its receivers for
+ * receipts (spc_receipt.h). */
+void spc_outbox_ask(spc_outbox_t *outbox, bool on);
+
 /* After a send (or send_block) that failed: did it take the message for this destination all the same? With SPC_ENOMEM
  * a multicast may have reached some of its destinations. */
 bool spc_outbox_took(const spc_outbox_t *outbox, uint32_t destination);

@@ -84,6 +84,7 @@ void spc_node_release(spc_node_t *node) {
     if (atomic_fetch_sub_explicit(&node->references, 1, memory_order_acq_rel) != 1) {
         return;
     }
+    spc_receipts_destroy(node->receipts);
     spc_outbox_destroy(node->outbox);
     spc_inbox_destroy(node->inbox);
     spc_owner_mark_fini(&node->owner);

@@ -23,6 +23,7 @@
 #include "base/spc_wait.h"
 #include "message/spc_inbox.h"
 #include "message/spc_outbox.h"
+#include "message/spc_receipt.h"
 #include "segment/spc_board.h"
 #include "segment/spc_event.h"
 #include "segment/spc_segment.h"
@@ -42,6 +43,7 @@ typedef struct spc_node {
     int32_t (*locate)(void *argument, spc_board_entry_t *entry);
     void *check_argument;
     uint64_t own_signals;
+    _Atomic uint64_t perturbed_calls; /* relaxed; counted only in a perturbed run: spc_comm_perturb.h */
 
     spc_status_shared_t *status;
     spc_event_shared_t *events; /* of all nodes */
@@ -50,6 +52,7 @@ typedef struct spc_node {
     pthread_mutex_t lock;
     spc_inbox_t *inbox;
     spc_outbox_t *outbox;
+    spc_receipts_t *receipts; /* NULL until somebody asks for one; with the lock */
     uint32_t next_communicator; /* a number that no communicator of this node has, nor any higher one */
 
     /* Waiting together: spc_node_wait.c. */

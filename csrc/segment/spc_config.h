@@ -20,6 +20,11 @@
     X(queue_limit_bytes, 1024, UINT64_C(1) << 44, UINT64_C(0))  \
     X(fanin, 2, 64, 8)
 
+enum { /* a mask */
+       SPC_PERTURB_SCHEDULE = 1, /* delays, and arrivals in another order */
+       SPC_PERTURB_RENDEZVOUS = 2,
+};
+
 typedef struct spc_config {
     uint32_t nodes;             /* in the whole run; this box has all of them so far */
     uint32_t features;          /* spc_platform_features, the same for everybody */
@@ -32,9 +37,14 @@ typedef struct spc_config {
     uint32_t shared_cores; /* 1: more users of cores than cores */
     uint32_t sleep_at_once; /* 1: waiting never polls (for comparison) */
     uint64_t made_ns; /* when the segment was made: where a run's time begins */
+    uint64_t perturb_seed; /* of the schedule perturber: spc_comm_perturb.h */
+    uint64_t
+        rendezvous_bytes; /* sends of so many bytes or more wait for their receivers; if `perturb` says so */
+    uint32_t perturb; /* SPC_PERTURB_… or 0 */
+    uint32_t reserved;
 } spc_config_t;
 
-_Static_assert(sizeof(spc_config_t) == 64, "spc_config_t lies in shared memory");
+_Static_assert(sizeof(spc_config_t) == 88, "spc_config_t lies in shared memory");
 
 /* Replaces zeros by defaults that fit this machine (memory limit, room for a segment that is not sparse), rounds
  * sizes, makes fanin a power of two (>= nodes: flat), and sets shared_cores if there are more nodes than cores (a 1

@@ -22,6 +22,8 @@ from spcomm._core.libspc cimport (
     SPC_NODE_LIVE,
     SPC_NODE_STARTING,
     SPC_NODES_MAX,
+    SPC_PERTURB_RENDEZVOUS,
+    SPC_PERTURB_SCHEDULE,
     SPC_OK,
     SPC_REGION_BOARD,
     SPC_REGION_MAILBOX,
@@ -210,6 +212,10 @@ cdef class Segment:
         Whether more processes than cores will compute. None: decided from the nodes and the cores.
     disable : int, optional
         Features not to use: see `disable_mask`.
+    perturb : int, optional
+        The seed of a schedule to perturb, 64 bits; None: it is left alone.
+    rendezvous : int, optional
+        Sends of so many bytes or more wait until they are received; None: none does.
 
     Raises
     ------
@@ -233,7 +239,7 @@ cdef class Segment:
     cdef readonly object nodes
 
     def __cinit__(self, nodes, *, slots=0, ring=0, arena=0, queue_limit=0, fanin=0, scratch=0,
-                  oversubscribed=None, disable=0):
+                  oversubscribed=None, disable=0, perturb=None, rendezvous=None):
         cdef spc_segment_plan_t plan
         cdef spc_config_t config
         cdef uint64_t size = 0
@@ -242,6 +248,12 @@ cdef class Segment:
                  "fanin": fanin}
         complete(&config, nodes, sizes, disable)
         config.shared_cores = nodes > spc_platform_cores() if oversubscribed is None else bool(oversubscribed)
+        if perturb is not None:
+            config.perturb |= SPC_PERTURB_SCHEDULE
+            config.perturb_seed = perturb
+        if rendezvous is not None:
+            config.perturb |= SPC_PERTURB_RENDEZVOUS
+            config.rendezvous_bytes = rendezvous
         config.sleep_at_once = os.environ.get("SPCOMM_WAIT") == "sleep"
         check(spc_comm_plan(&config, &plan), nodes)
         check(spc_segment_create(&plan, &self.descriptor, &size), nodes)

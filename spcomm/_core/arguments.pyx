@@ -67,6 +67,16 @@ cdef object find_targets(Handle handle, object dest, Targets *targets, str call)
     return find_many(handle, dest, targets, call)
 
 
+cdef int32_t one_target(Handle handle, object dest, str call) except? -2147483647:
+    """A rank, or NOBODY, where there can be one destination only."""
+    cdef object number = as_int(dest)
+    if number is None:
+        raise errors.not_one_target(call, dest)
+    if number in (ALL, OTHERS):
+        raise errors.not_one_target(call, constant_from(number))
+    return rank_or_constant(handle, number, call, "dest")
+
+
 cdef int32_t rank_or_constant(Handle handle, object number, str call, str argument) except -1:
     """A rank, or NOBODY for what was PROC_NULL before it became a plain number."""
     cdef int overflow = 0

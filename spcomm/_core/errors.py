@@ -125,6 +125,17 @@ def bad_rank_type(call: str, argument: str, value: object) -> TypeError:
     return TypeError(f"{call}({argument}={shown(value)}): {found}; {argument} is {allowed}")
 
 
+def not_one_target(call: str, value: object) -> TypeError:
+    found = f"{call} sends to one node: dest is an int or spcomm.PROC_NULL"
+    advice = "For several, call it for each, or use send and a barrier"
+    return TypeError(f"{call}(dest={shown(value)}): {found}. {advice}.")
+
+
+def ssend_to_itself(dest: object) -> RankError:
+    found = "this node itself, which has no other thread that could receive, so the call could never return"
+    return RankError(f"ssend(dest={shown(dest)}): that is {found}; use send")
+
+
 def bad_constant(call: str, argument: str, value: object) -> RankError:
     return RankError(f"{call}({argument}={value!r}): {value!r} makes no sense as {argument}")
 
@@ -210,6 +221,7 @@ def not_reducible(call: str, value: object, why: str = "") -> TypeError:
 
 
 _RECEIVING = ("recv", "probe", "sendrecv")
+_SYNCHRONOUS = "ssend("
 _LIVE = 1  # then it has closed the communicator, not ended
 _STATES = {2: "finished", 3: "died"}
 
@@ -242,7 +254,9 @@ def in_cycle(
 
 def _lost(call: str, culprit: int, state: int, reason: int) -> NodeLostError:
     receiving = call.startswith(_RECEIVING)
-    if receiving and "source=ANY" in call:
+    if call.startswith(_SYNCHRONOUS):
+        text = f"{call}: node {culprit} {how_ended(state, reason)} without receiving the message"
+    elif receiving and "source=ANY" in call:
         how = _ended(reason) if _STATES.get(state) == "died" else "it has finished"
         text = f"{call}: all other nodes have ended and have sent no such message; the last is node {culprit} ({how})"
     elif state == _LIVE:
@@ -284,6 +298,11 @@ def failure(
             return WaitTimeoutError(
                 f"{call}: the queue of node {rank} was at its limit all the time, because {advice}"
             )
+        if call.startswith(_SYNCHRONOUS):
+            advice = "it has been sent, and may still be received"
+            return WaitTimeoutError(
+                f"{call}: nobody received the message of node {rank} in that time; {advice}"
+            )
         if call.startswith(_RECEIVING):
             return WaitTimeoutError(f"{call}: no such message came to node {rank} in that time")
         return WaitTimeoutError(
@@ -304,6 +323,9 @@ def failure(
     if name == "SPC_EVERSION":
         advice = "Install the same version for the launcher and for all nodes"
         return VersionError(f"{call}: the run was started by another version of spcomm. {advice}.")
+    if name == "SPC_ELIMIT" and call.startswith(_SYNCHRONOUS):
+        found = f"256 messages of node {rank}, whose ssend timed out, have not been received there"
+        return SpcommError(f"{call}: {found}; nothing was sent")
     if name == "SPC_ELIMIT":
         return SpcommError(
             f"{call}: eight fuzzy barriers are open already, the most that may be; wait for one first"

@@ -5,6 +5,7 @@ from spcomm._core.handle cimport Handle
 from spcomm._core.libspc cimport spc_message_t
 
 cdef int transmit(Handle self, str name, object value, object dest, object tag, int64_t timeout_ns) except -1
+cdef int transmit_and_wait(Handle self, object value, object dest, object tag, int64_t timeout_ns) except -1
 cdef int receive(Handle self, str name, object source, object tag, int64_t timeout_ns,
                  spc_message_t *message) except -1
 cdef object receive_data(Handle self, str name, object source, object tag, object out, int64_t timeout_ns,

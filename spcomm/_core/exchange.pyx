@@ -8,7 +8,15 @@ gives it up only to wait or to copy much. No lock of the core is held while Pyth
 
 from libc.stdint cimport int32_t, int64_t
 
-from spcomm._core.arguments cimport NOBODY, Targets, find_targets, send_tag, source_from, tag_or_any
+from spcomm._core.arguments cimport (
+    NOBODY,
+    Targets,
+    find_targets,
+    one_target,
+    send_tag,
+    source_from,
+    tag_or_any,
+)
 from spcomm._core.arrays cimport NOGIL_BYTES, Encoded, check_out, receive_into
 from spcomm._core.codec cimport decode, encode
 from spcomm._core.handle cimport Handle, deadline_of, fail
@@ -19,10 +27,14 @@ from spcomm._core.libspc cimport (
     spc_comm_poll_recv,
     spc_comm_recv,
     spc_comm_send,
+    spc_comm_send_ahead,
+    spc_comm_ssend,
     spc_comm_try_send,
     spc_comm_usable,
     spc_message_t,
 )
+
+import sys
 
 from spcomm._core import errors, names
 
@@ -53,6 +65,7 @@ cdef int transmit(Handle self, str name, object value, object dest, object tag,
     cdef int32_t number = send_tag(tag, name, "tag")
     cdef object _targets = find_targets(self, dest, &targets, name)
     cdef object _payload  # keeps alive what `encoded` points to; as _targets does for `targets`
+    cdef bint receives_next = name == "sendrecv"
     cdef int status
     if targets.count == 0:
         status = spc_comm_usable(self.core)
@@ -64,10 +77,35 @@ cdef int transmit(Handle self, str name, object value, object dest, object tag,
                                    &encoded.payload)
     if status == SPC_EAGAIN:
         with nogil:
-            status = spc_comm_send(self.core, targets.ranks, targets.count, SPC_CONTEXT_USER, number,
-                                   &encoded.payload, deadline_of(timeout_ns))
+            if receives_next:
+                status = spc_comm_send_ahead(self.core, targets.ranks, targets.count, SPC_CONTEXT_USER, number,
+                                             &encoded.payload, deadline_of(timeout_ns))
+            else:
+                status = spc_comm_send(self.core, targets.ranks, targets.count, SPC_CONTEXT_USER, number,
+                                       &encoded.payload, deadline_of(timeout_ns))
     if status != SPC_OK:
         fail(self, status, (send_call, name, dest, tag))
+    return 0
+
+
+cdef int transmit_and_wait(Handle self, object value, object dest, object tag, int64_t timeout_ns) except -1:
+    cdef Encoded encoded
+    cdef int32_t number = send_tag(tag, "ssend", "tag")
+    cdef int32_t rank = one_target(self, dest, "ssend")
+    cdef object _payload  # keeps alive what `encoded` points to
+    cdef int status = spc_comm_usable(self.core)
+    if status != SPC_OK:
+        fail(self, status, (send_call, "ssend", dest, tag))
+    if rank == NOBODY:
+        return 0
+    if rank == self.rank_number and len(sys._current_frames()) == 1:
+        raise errors.ssend_to_itself(dest)
+    _payload = encode(value, &encoded, "ssend")
+    with nogil:
+        status = spc_comm_ssend(self.core, rank, SPC_CONTEXT_USER, number, &encoded.payload,
+                                deadline_of(timeout_ns))
+    if status != SPC_OK:
+        fail(self, status, (send_call, "ssend", dest, tag))
     return 0
 
 

@@ -46,6 +46,8 @@ cdef extern from "base/spc_platform.h" nogil:
 cdef extern from "segment/spc_config.h" nogil:
     enum:
         SPC_NODES_MAX
+        SPC_PERTURB_SCHEDULE
+        SPC_PERTURB_RENDEZVOUS
     ctypedef struct spc_config_t:
         uint32_t nodes
         uint32_t features
@@ -58,6 +60,9 @@ cdef extern from "segment/spc_config.h" nogil:
         uint32_t shared_cores
         uint32_t sleep_at_once
         uint64_t made_ns
+        uint64_t perturb_seed
+        uint64_t rendezvous_bytes
+        uint32_t perturb
 
 
 cdef extern from "segment/spc_segment.h" nogil:
@@ -312,6 +317,10 @@ cdef extern from "spc_comm.h" nogil:
                       int32_t tag, const spc_payload_t *payload, uint64_t deadline_ns)
     int spc_comm_try_send(spc_comm_t *comm, const int32_t *destinations, uint32_t destination_count,
                           uint16_t context, int32_t tag, const spc_payload_t *payload)
+    int spc_comm_send_ahead(spc_comm_t *comm, const int32_t *destinations, uint32_t destination_count,
+                            uint16_t context, int32_t tag, const spc_payload_t *payload, uint64_t deadline_ns)
+    int spc_comm_ssend(spc_comm_t *comm, int32_t destination, uint16_t context, int32_t tag,
+                       const spc_payload_t *payload, uint64_t deadline_ns)
     int spc_comm_try_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag,
                           spc_message_t *message)
     int spc_comm_poll_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag,

@@ -15,6 +15,13 @@ class Messages(Collectives):
         tag: SupportsIndex = 0,
         timeout: SupportsFloat | None = None,
     ) -> None: ...
+    def ssend(
+        self,
+        obj: Any,
+        dest: SupportsIndex,
+        tag: SupportsIndex = 0,
+        timeout: SupportsFloat | None = None,
+    ) -> None: ...
     def recv(
         self,
         source: SupportsIndex = ...,

@@ -5,7 +5,7 @@
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from spcomm._core.arguments cimport NOBODY, source_from, tag_or_any
-from spcomm._core.exchange cimport as_message, check_receive, receive, receive_data, transmit
+from spcomm._core.exchange cimport as_message, check_receive, receive, receive_data, transmit, transmit_and_wait
 from spcomm._core.handle cimport deadline_of, fail, timeout_to_ns
 from spcomm._core.libspc cimport (
     SPC_ANY_SOURCE,
@@ -79,6 +79,48 @@ cdef class Messages(Collectives):
         {'step': 1}
         """
         transmit(self, "send", obj, dest, tag, -1 if timeout is None else timeout_to_ns(timeout, "send"))
+
+    def ssend(self, obj, dest, tag=0, timeout=None):
+        """Send an object to one node, and wait until it has been received there.
+
+        Parameters
+        ----------
+        obj, tag
+            As for `send`.
+        dest : int or PROC_NULL
+            The receiver's rank.
+        timeout : float, optional
+            Seconds to wait. None: for ever.
+
+        Raises
+        ------
+        WaitTimeoutError
+            It was not received in `timeout` seconds. It stays sent, and may be received later.
+        NodeLostError
+            `dest` has ended without receiving it.
+        RankError, TagError, TypeError
+            As for `send`; nothing was sent. Also RankError: `dest` is this node, and it has no other thread.
+        SpcommError
+            The communicator is closed; or 256 messages to `dest` whose `ssend` timed out are still there.
+
+        Notes
+        -----
+        Waits until a receive of `dest` has taken this message, in whatever order, also one that then fails
+        because it does not fit into `out`. So two nodes that call it for each other first, and receive then,
+        wait for ever: `sendrecv` does not. Costs a `send`, and about the way back.
+
+        ACLMPL 4 (synchronous send).
+
+        Examples
+        --------
+        >>> import spcomm
+        >>> comm = spcomm.startup()
+        >>> if comm.rank == 0 and comm.size > 1:
+        ...     comm.ssend("received when this returns", dest=1)
+        ... elif comm.rank == 1:
+        ...     text = comm.recv(source=0)
+        """
+        transmit_and_wait(self, obj, dest, tag, -1 if timeout is None else timeout_to_ns(timeout, "ssend"))
 
     def recv(self, source=ANY, tag=ANY, out=None, timeout=None, copy=True):
         """Wait for a message and return what was sent.

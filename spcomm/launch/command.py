@@ -85,6 +85,9 @@ def _supervise(options: Options, programs: "list[plans.Plan]", starters: "list[A
     for plan in programs:
         plan.nodes = plan.nodes or max(1, int(cores))
     groups = gather(programs)
+    if options.perturb and options.seed is None:
+        options.seed = int.from_bytes(os.urandom(2))
+        _complain(f"spcomm: the schedule is perturbed; --perturb --seed {options.seed} does the same again")
     crew = Crew(starters, groups)
     if options.debug is not None:
         from spcomm.launch.debugging import prepare
@@ -168,14 +171,23 @@ def _make_segments(agent: "Any", options: Options, groups: "list[Any]", oversubs
     except SpcommError as error:
         raise UsageError(f"spcomm run: {error}") from None
     for group in groups:
-        group.segment = _segment(agent, group.size, oversubscribed, mask, buffers)
+        group.segment = _segment(agent, group.size, oversubscribed, mask, options, buffers)
 
 
-def _segment(agent: "Any", size: int, oversubscribed: bool, mask: int, buffers: "dict[str, int]") -> "Any":
+def _segment(
+    agent: "Any", size: int, oversubscribed: bool, mask: int, options: Options, buffers: "dict[str, int]"
+) -> "Any":
     from spcomm._core.errors import SpcommError
 
     try:
-        return agent.Segment(size, oversubscribed=oversubscribed, disable=mask, **buffers)
+        return agent.Segment(
+            size,
+            oversubscribed=oversubscribed,
+            disable=mask,
+            perturb=options.seed,
+            rendezvous=options.rendezvous,
+            **buffers,
+        )
     except MemoryError:
         reason = "not enough memory"
     except OSError as error:

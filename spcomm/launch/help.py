@@ -40,6 +40,10 @@ none; with several groups 1:0-3 means nodes 0 to 3 of group 1:
   --debug              run node 0 in a debugger: pdb, or gdb for an executable
   --debug=[TOOL:]RANKS the same for other nodes and with another TOOL: pdb, gdb (one node, it has the standard input)
                        or debugpy (many: each prints the port at which it waits). No space before RANKS
+  --perturb            delay calls at random, and change the order in which messages of different nodes arrive:
+                       programs that rely on luck fail now, not later
+  --seed NUMBER        the seed of --perturb (default: another one each time); the same one, the same choices
+  --rendezvous SIZE    sends of this size or more wait until they have been received (0: every send)
   --slots N  --ring SIZE  --arena SIZE  --queue-limit SIZE  --fanin N
                        buffers and tree; sizes are in bytes or end in K, M or G
   --oversubscribe, --allow-run-as-root, --use-hwthread-cpus, --tag-output

@@ -58,6 +58,9 @@ class Options:
         self.strict = False
         self.stats = False
         self.debug: Debug | None = None
+        self.perturb = False
+        self.seed: int | None = None
+        self.rendezvous: int | None = None  # bytes
         self.buffers: dict[str, int] = {}  # slots, ring, arena, queue_limit, fanin
         self.help = False
         self._said: dict[str, tuple[object, str]] = {}  # field: its value, and the words that gave it
@@ -85,6 +88,8 @@ class Options:
             )
         if self.debug is not None and self.close_timeout is None:
             self.close_timeout = 0.0
+        if self.seed is not None and not self.perturb:
+            raise UsageError(f"spcomm run: --seed {self.seed} is the seed of --perturb, which was not given")
         if self.stall is None:  # who sits at a debugger keeps the others waiting
             self.stall = 0.0 if self.debug is not None else STALL_S
 

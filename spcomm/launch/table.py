@@ -33,6 +33,9 @@ TABLE = {
     "--strict": (None, "strict", True),
     "--stats": (None, "stats", True),
     "--debug": (ranks.debug, "debug", "[TOOL:]RANKS"),
+    "--perturb": (None, "perturb", True),
+    "--seed": (values.seed, "seed", "NUMBER"),
+    "--rendezvous": (values.rendezvous, "rendezvous", "SIZE"),
     "--slots": (values.count, "slots", "N"),
     "--ring": (values.size, "ring", "SIZE"),
     "--arena": (values.size, "arena", "SIZE"),
@@ -48,7 +51,18 @@ BUFFERS = ("slots", "ring", "arena", "queue_limit", "fanin")
 # Fields that are about the run as a whole, with any of its programs; the buffers are, too.
 WHOLE = (
     *("label", "color", "show", "output", "window", "stdin", "bind_to", "report_bindings"),
-    *("timeout", "grace", "stall", "close_timeout", "strict", "stats", "debug"),
+    *(
+        "timeout",
+        "grace",
+        "stall",
+        "close_timeout",
+        "strict",
+        "stats",
+        "debug",
+        "perturb",
+        "seed",
+        "rendezvous",
+    ),
 )
 
 # The value of an option that may be given without one; with one it is written with `=`, since the next word is

@@ -121,6 +121,14 @@ def binding(name: str, text: str) -> str:
     return text
 
 
+def seed(name: str, text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) <= 20 and int(text) < 2**64):
+        raise UsageError(
+            f"spcomm run: {name} {text}: a seed is a whole number from 0 to {2**64 - 1}, for example {name} 1"
+        )
+    return int(text)
+
+
 def count(name: str, text: str) -> int:
     if not text.isdecimal():
         raise UsageError(f"spcomm run: {name} {text}: must be a whole number")
@@ -144,6 +152,13 @@ def about(value: int) -> str:
         if value >= 1 << shift:
             return f"{value / (1 << shift):.1f}".removesuffix(".0") + letter
     return str(value)
+
+
+def rendezvous(name: str, text: str) -> int:
+    value = size(name, text)
+    if value >= 2**63:
+        raise UsageError(f"spcomm run: {name} {text}: must be from 0 (every send) to {2**63 - 1} bytes")
+    return value
 
 
 def size_text(name: str, value: int) -> str:

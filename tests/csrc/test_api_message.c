@@ -44,6 +44,31 @@ static void test_lengths(void) {
     spcomm_message_free(NULL);
 }
 
+/* In pairs: alone, or with an odd node at the end, there is nobody to receive. */
+static void test_ssend(void) {
+    int partner = rank % 2 == 0 ? rank + 1 : rank - 1;
+    CHECK_FAILS(spcomm_ssend(comm, size, 1, spcomm_int64(1), 0), SPCOMM_ERANK, "there is no node");
+    CHECK_FAILS(spcomm_ssend(comm, 0, -1, spcomm_int64(1), 0), SPCOMM_ETAG, "there is no tag -1");
+#ifndef __SANITIZE_THREAD__ /* it has a thread of its own */
+    CHECK_FAILS(spcomm_ssend(comm, rank, 1, spcomm_int64(1), 0), SPCOMM_ERANK, "no other thread");
+#endif
+    if (partner < size && rank % 2 == 0) {
+        CHECK_OK(spcomm_ssend(comm, partner, 81, spcomm_int64(rank), SPCOMM_FOREVER));
+        CHECK_FAILS(spcomm_ssend(comm, partner, 82, spcomm_int64(rank), 0), SPCOMM_ETIMEDOUT,
+                    "has not received the message");
+        CHECK_OK(spcomm_send(comm, partner, 83, spcomm_int64(0), SPCOMM_FOREVER));
+    } else if (rank % 2 == 1) {
+        spcomm_message_t message;
+        for (int tag = 81; tag <= 83; tag += 2) {
+            message = receive(partner, tag);
+            spcomm_message_free(&message);
+        }
+        message = receive(partner, 82);
+        CHECK(*(int64_t *)message.data == partner);
+        spcomm_message_free(&message);
+    }
+}
+
 static void test_formats(void) {
     spcomm_simtime_t time = {2.5, {1, -2, 3, rank}};
     const char text[] = "h\xc3\xa9llo";
@@ -216,6 +241,7 @@ int main(int argc, char **argv) {
     rank = spcomm_rank(comm);
     size = spcomm_size(comm);
     test_lengths();
+    test_ssend();
     test_formats();
     test_long_string();
     test_arrays();

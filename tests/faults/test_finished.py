@@ -125,3 +125,19 @@ def test_an_uncaught_error_about_a_finished_node(tmp_path):
     """It is a failure like any other: the run ends with its traceback."""
     result = run(tmp_path, 2, "if rank == 0: comm.recv(1)")
     assert result.code == 1 and "Error" in result.err and "finish" in result.err, str(result)
+
+
+@pytest.mark.parametrize("early", [True, False], ids=["before", "while-waiting"])
+def test_a_waiting_sender_is_told(tmp_path, early):
+    """It has finished without receiving: the other messages were taken, this one was not."""
+    text = program(f"""
+        if rank == 1:
+            if {not early}:
+                comm.probe(0, 8)
+            comm.recv(0, 7)
+        else:
+            comm.send(1, 1, 7)
+            needs_finished(lambda: comm.ssend(1, 1, 8), 1)
+    """)
+    result = run(tmp_path, 2, text)
+    assert ok(result).lines() == ["0: told"], str(result)

@@ -143,7 +143,7 @@ def test_sizes(text, value):
         (["-n", "many", "x.py"], ["-n many", "whole number"]),
         (["-n"], ["-n needs a value"]),
         (["--timeot", "3", "x.py"], ["unknown option --timeot", "did you mean --timeout?"]),
-        (["--nonsense", "x.py"], ["unknown option --nonsense", "--help"]),
+        (["--unheard-of", "x.py"], ["unknown option --unheard-of", "--help"]),
         (["-label"], ["unknown option -label"]),
         (["--timeout", "0", "x.py"], ["--timeout 0", "above 0"]),
         (["--timeout", "soon", "x.py"], ["--timeout soon", "above 0"]),

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: MIT
+"""Programs that rely on nothing pass with every seed: the examples, and what is promised even then."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("[0-9]*.py"))
+
+
+def seeds(config, name):
+    """A hundred, or a sample of them that changes with each commit, as tests/sampling.py does with cases."""
+    if config.option.everything:
+        return range(100)
+    return random.Random(f"{config.option.sample_seed} {name}").sample(range(100), 2)
+
+
+@pytest.mark.timeout(1500)
+@pytest.mark.parametrize("program", EXAMPLES, ids=lambda program: program.stem)
+def test_examples(launch, program, request):
+    for seed in seeds(request.config, program.stem):
+        result = launch("-n", 4, "--perturb", "--seed", seed, "--timeout", 50, program)
+        assert result.code == 0, f"seed {seed}: {result!r}"
+
+
+@pytest.mark.parametrize("limit", ["0", "1K"])
+@pytest.mark.parametrize("program", EXAMPLES, ids=lambda program: program.stem)
+def test_examples_by_rendezvous(launch, program, limit):
+    result = launch("-n", 4, "--rendezvous", limit, "--timeout", 100, program)
+    assert result.code == 0, repr(result)
+
+
+PROMISES = """
+    import numpy as np, spcomm
+    comm = spcomm.startup()
+    others = [rank for rank in range(comm.size) if rank != comm.rank]
+    right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+
+    # Messages of one sender stay in order, whatever their length.
+    for number in range(20):
+        comm.send((comm.rank, number, bytes(number * 300)), others[0] if number % 2 else others)
+    last = {}
+    wanted = 10 * len(others) + 10 * sum(min({*range(comm.size)} - {rank}) == comm.rank for rank in others)
+    for _ in range(wanted):
+        source, number, _ = comm.recv()
+        assert number > last.get(source, -1)
+        last[source] = number
+    assert comm.global_sum(1) == comm.size
+
+    # What was sent is found in the end by who looks often enough.
+    comm.send("look", right, tag=5)
+    while (message := comm.try_recv_message(left, 5)) is None:
+        pass
+    assert message.data == "look"
+
+    # Exchanges and sends to oneself do not wait.
+    assert comm.sendrecv(np.full(30_000, comm.rank), right, left)[0] == left
+    comm.send("me", comm.rank, tag=6)
+    assert comm.recv(comm.rank, 6) == "me"
+
+    # Barriers, sums and cycles are what they are.
+    barrier = comm.fuzzy_barrier()
+    while not barrier.done():
+        pass
+    for cycle in range(3):
+        comm.coordinated_send(cycle, right)
+        assert [message.data for message in comm.coordinated_messages()] == [cycle]
+    with comm.split(comm.rank % 2) as part:
+        assert part.global_max(comm.rank) % 2 == comm.rank % 2
+    if comm.rank % 2 == 0 and comm.rank + 1 < comm.size:
+        comm.ssend("pair", comm.rank + 1, tag=7)
+    elif comm.rank % 2 == 1:
+        assert comm.recv(comm.rank - 1, 7) == "pair"
+    comm.barrier()
+"""
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_what_is_promised(launch, n, request):
+    for seed in seeds(request.config, n):
+        result = launch.program(PROMISES, options=("-n", n, "--perturb", "--seed", seed, "--timeout", 50))
+        assert (result.code, result.out, result.err) == (0, "", ""), f"seed {seed}: {result!r}"
