@@ -25,6 +25,7 @@
 #include "message/spc_outbox.h"
 #include "segment/spc_board.h"
 #include "segment/spc_event.h"
+#include "segment/spc_note.h"
 #include "segment/spc_segment.h"
 #include "segment/spc_status.h"
 
@@ -48,6 +49,7 @@ typedef struct spc_node {
     spc_event_shared_t *event;  /* this node's */
 
     pthread_mutex_t lock;
+    spc_note_shared_t *notes; /* this node's; written with the lock */
     spc_inbox_t *inbox;
     spc_outbox_t *outbox;
     uint32_t next_communicator; /* a number that no communicator of this node has, nor any higher one */
