@@ -7,7 +7,7 @@ import pytest
 START = """\
 import os, signal, sys, time, spcomm
 comm = spcomm.startup()
-signal.signal(signal.SIGTERM, signal.SIG_IGN)
+signal.signal(signal.SIGTERM, signal.SIG_IGN); comm.barrier()  # on one line: line numbers are tested
 def told(call):
     try:
         call()
