@@ -25,6 +25,7 @@ int spc_comm_plan(const spc_config_t *config, spc_segment_plan_t *plan) {
     SPC_PLAN(SCRATCH, 2 * complete->scratch_bytes, nodes);
     SPC_PLAN(COORDINATED, spc_coordinated_bytes(nodes), 1);
     SPC_PLAN(BOARD, spc_board_bytes(nodes), nodes);
+    SPC_PLAN(NOTE, sizeof(spc_note_shared_t), nodes);
     SPC_PLAN(MAILBOX, spc_mailbox_bytes(nodes + 1, complete->slots), nodes + 1);
     SPC_PLAN(RING, complete->ring_bytes, nodes + 1);
     SPC_PLAN(ARENA, complete->arena_bytes, complete->arena_bytes != 0 ? nodes + 1 : 0);
@@ -127,7 +128,11 @@ int spc_comm_close(spc_comm_t *comm, uint64_t deadline_ns) {
     if (status != SPC_OK) {
         return status;
     }
-    return comm->number == 0 ? spc_node_close(comm->node, deadline_ns) : close_split(comm, deadline_ns);
+    status = comm->number == 0 ? spc_node_close(comm->node, deadline_ns) : close_split(comm, deadline_ns);
+    if (status != SPC_EINTERRUPTED) {
+        spc_comm_note_left_open(comm);
+    }
+    return status;
 }
 
 /* ---- small questions ---- */

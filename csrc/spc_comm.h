@@ -29,6 +29,7 @@
 #include "reduce/spc_reduce.h"
 #include "segment/spc_board.h"
 #include "segment/spc_config.h"
+#include "segment/spc_note.h"
 #include "segment/spc_segment.h"
 #include "segment/spc_status.h"
 
@@ -105,6 +106,28 @@ int32_t spc_comm_culprit(const spc_comm_t *comm, spc_node_state_t *state, int32_
 
 /* SPC_OK, SPC_ECLOSED or SPC_EFORKED. */
 int spc_comm_usable(const spc_comm_t *comm);
+
+/* ---- what a node leaves for others to read: spc_comm_note.c ---- */
+
+/* Written by the binding, which knows lines: END before close; FUZZY and CYCLE with a place and no count, if close is
+ * to find them open. */
+void spc_comm_note(spc_comm_t *comm, spc_note_kind_t kind, const spc_note_t *note);
+bool spc_comm_has_note(const spc_comm_t *comm, spc_note_kind_t kind);
+
+void spc_comm_note_sent(spc_comm_t *comm, const spc_note_sent_t *sent);
+
+/* How and where `rank` ended, or was waiting when it was killed. False: that is not known. */
+bool spc_comm_end_of(const spc_comm_t *comm, uint32_t rank, spc_note_t *note);
+
+/* After SPC_EMISMATCH in a phase: tells the others this node's call and line, and waits for theirs. False: `rank` has
+ * not told until the deadline. */
+void spc_comm_note_call(spc_comm_t *comm, uint64_t phase, spc_note_t *note);
+bool spc_comm_call_of(const spc_comm_t *comm, uint32_t rank, uint64_t phase, uint64_t deadline_ns,
+                      spc_note_t *note);
+
+/* After a receive has failed: how many messages are here that nearly match, and source and tag of the first. */
+uint32_t spc_comm_near(const spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag,
+                       int32_t *near_source, int32_t *near_tag);
 
 /* ---- messages ---- */
 

@@ -11,6 +11,7 @@
  *   spc_comm_collective.c   collectives and fuzzy barriers
  *   spc_comm_coordinated.c  cycles of coordinated messages
  *   spc_comm_board.c        what a long wait is for
+ *   spc_comm_note.c         what is left for others to read
  */
 #ifndef SPC_COMM_PRIVATE_H
 #define SPC_COMM_PRIVATE_H
@@ -215,6 +216,9 @@ void spc_comm_describe_receipt(const spc_comm_t *comm, const spc_synchronous_cal
                                spc_board_entry_t *entry, spc_board_pair_t *pairs);
 void spc_comm_describe_phase(const spc_comm_t *comm, spc_board_kind_t kind, uint64_t phase,
                              spc_board_entry_t *entry, spc_board_pair_t *pairs);
+
+/* After it has closed: fuzzy barriers and a cycle that are open. */
+void spc_comm_note_left_open(const spc_comm_t *comm);
 
 /* ---- collectives ---- */
 

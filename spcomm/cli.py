@@ -57,6 +57,12 @@ def _info(words: "list[str]") -> int:
     return info(words)
 
 
+def _explain(words: "list[str]") -> int:
+    from spcomm.diagnose.explain import main as explain
+
+    return explain(words)
+
+
 def _version(_words: "list[str]") -> int:
     from importlib.metadata import PackageNotFoundError, version
 
@@ -91,6 +97,7 @@ _COMMANDS: "dict[str, tuple[Callable[[list[str]], int], str]]" = {
     "bench": (_bench, "measure spcomm and compare it with what else is installed"),
     "info": (_info, "what this machine is and allows, on one page"),
     "config": (_config, "print what a C or C++ compiler needs to know"),
+    "explain": (_explain, "what a code in a message means (SP101), by example"),
     "version": (_version, "print the version"),
     "help": (_help, "this text"),
 }

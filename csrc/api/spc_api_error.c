@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/spc_api_private.h"
@@ -55,16 +56,31 @@ __attribute__((format(printf, 2, 3))) static void add(writer_t *writer, const ch
     va_end(arguments);
 }
 
+/* Where it ended, if its program is one that tells. */
+static void add_end(writer_t *writer, const spcomm_t *comm, int32_t rank) {
+    spc_note_t note;
+    if (!spc_comm_end_of(comm->core, (uint32_t)rank, &note)) {
+        return;
+    }
+    const char *slash = strrchr(note.file, '/');
+    add(writer, ": %s", note.words);
+    if (note.line != 0) {
+        add(writer, " at %s:%u", slash != NULL ? slash + 1 : note.file, note.line);
+    }
+}
+
 static void add_culprit(writer_t *writer, const spcomm_t *comm) {
     spc_node_state_t state;
     int32_t reason;
     int32_t rank = spc_comm_culprit(comm->core, &state, &reason);
-    if (state == SPC_NODE_DIED && reason < 0) {
-        add(writer, "node %d has died (signal %d); this call cannot complete without it", rank, -reason);
-    } else if (state == SPC_NODE_DIED) {
-        add(writer, "node %d has died (exit code %d); this call cannot complete without it", rank, reason);
+    if (state == SPC_NODE_DIED) {
+        add(writer, "node %d has died (%s %d", rank, reason < 0 ? "signal" : "exit code", abs(reason));
+        add_end(writer, comm, rank);
+        add(writer, "); this call cannot complete without it");
     } else {
-        add(writer, "node %d has finished, and takes part in nothing more", rank);
+        add(writer, "node %d has finished", rank);
+        add_end(writer, comm, rank);
+        add(writer, ", and takes part in nothing more");
     }
 }
 
@@ -107,6 +123,8 @@ static void add_mismatch(writer_t *writer, const spcomm_t *comm) {
     }
     for (uint32_t rank = 0; rank < comm->size; rank++) {
         if (spc_comm_mismatch(comm->core, rank, &other, &phase) && memcmp(&other, &mine, sizeof(mine)) != 0) {
+            spc_note_t unknown = {.line = 0};
+            spc_comm_note_call(comm->core, phase, &unknown); /* nodes of Python need not wait for a line */
             add(writer, "the nodes called different operations: node %u ", comm->rank);
             add_signature(writer, &mine);
             add(writer, ", node %u ", rank);

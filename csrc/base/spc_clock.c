@@ -18,3 +18,9 @@ uint64_t spc_clock_deadline_ns(int64_t timeout_ns) {
     }
     return spc_clock_now_ns() + (uint64_t)timeout_ns;
 }
+
+void spc_clock_sleep_ns(uint64_t time_ns) {
+    const struct timespec slice = {(time_t)(time_ns / UINT64_C(1000000000)),
+                                   (long)(time_ns % UINT64_C(1000000000))};
+    (void)nanosleep(&slice, NULL);
+}

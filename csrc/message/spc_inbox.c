@@ -328,21 +328,38 @@ void spc_inbox_release(const spc_inbox_t *inbox, spc_message_t *message) {
     }
 }
 
+/* Of a message in parts only the first one counts; `missing` bytes of it are still to come. */
+static void discard_row(spc_inbox_t *inbox, uint32_t sender, uint64_t missing) {
+    const spc_slot_shared_t *slot;
+    spc_message_t message;
+    spc_mailbox_publish_count(&inbox->row[sender].reader); /* of what was received, not of what follows */
+    while ((slot = spc_mailbox_peek(&inbox->row[sender].reader)) != NULL) {
+        spc_inbox_open_slot(inbox, sender, slot, &message);
+        if (missing == 0) {
+            spc_inbox_note_left(inbox, &message);
+            missing = spc_slot_has_parts(slot) ? message.length_bytes : 0;
+        }
+        if (spc_slot_has_parts(slot)) {
+            missing -= ((const spc_ring_header_shared_t *)message.handle)->payload_bytes;
+        }
+        spc_inbox_release(inbox, &message);
+        spc_inbox_consume_slot(inbox, sender);
+    }
+    spc_mailbox_publish(&inbox->row[sender].reader);
+}
+
 void spc_inbox_discard(spc_inbox_t *inbox) {
     spc_message_t message;
+    (void)spc_mailbox_collect(inbox->mailbox); /* bits that are set later are of what comes later */
+    for (uint32_t sender = 0; sender < inbox->senders; sender++) {
+        const spc_entry_t *begun = inbox->row[sender].assembling;
+        discard_row(inbox, sender, begun != NULL ? begun->message.length_bytes - begun->assembled_bytes : 0);
+        inbox->row[sender].assembling = NULL;
+    }
     while (inbox->queue.arrivals.first != NULL) {
         spc_inbox_queue_remove(&inbox->queue, inbox->queue.arrivals.first, &message);
+        spc_inbox_note_left(inbox, &message);
         spc_inbox_release(inbox, &message);
-    }
-    for (uint32_t sender = 0; sender < inbox->senders; sender++) {
-        const spc_slot_shared_t *slot;
-        inbox->row[sender].assembling = NULL;
-        spc_mailbox_publish_count(&inbox->row[sender].reader); /* of what follows, nobody wants to know */
-        while ((slot = spc_mailbox_peek(&inbox->row[sender].reader)) != NULL) {
-            spc_inbox_open_slot(inbox, sender, slot, &message);
-            spc_inbox_release(inbox, &message);
-            spc_inbox_consume_slot(inbox, sender);
-        }
     }
 }
 
@@ -363,6 +380,7 @@ static void discard_context(spc_inbox_t *inbox, uint16_t context) {
     while ((entry = spc_inbox_queue_find(&inbox->queue, context, SPC_ANY_SOURCE, SPC_ANY_TAG)) != NULL) {
         entry->asks = 0; /* nobody has taken it */
         spc_inbox_take_entry(inbox, entry, &message);
+        spc_inbox_note_left(inbox, &message);
         spc_inbox_release(inbox, &message);
     }
 }

@@ -24,6 +24,7 @@
 #include "message/spc_format.h"
 #include "message/spc_mailbox.h"
 #include "segment/spc_arena.h"
+#include "segment/spc_note.h"
 #include "segment/spc_segment.h"
 #include "segment/spc_status.h"
 
@@ -34,6 +35,7 @@ typedef struct spc_inbox_options {
     const spc_status_shared_t *status;
     spc_event_shared_t *events;
     uint32_t rank;
+    spc_note_shared_t *notes; /* where messages that nobody asked for are counted; may be NULL */
 } spc_inbox_options_t;
 
 /* What a receive asks for. */
@@ -80,7 +82,8 @@ enum {
 };
 uint32_t spc_inbox_news(spc_inbox_t *inbox);
 
-/* Releases whatever has arrived, for a node that will take nothing any more. */
+/* Releases and counts whatever has arrived, for a node that will take nothing any more. Rows are published as
+ * read: what comes from now on is told by their slots, and by the doorbell. */
 void spc_inbox_discard(spc_inbox_t *inbox);
 
 /* Releases what has arrived with one of `count` contexts from `first` on, and whatever else comes with them later:

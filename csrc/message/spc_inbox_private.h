@@ -53,6 +53,9 @@ static inline bool spc_inbox_is_closed(const spc_inbox_t *inbox, uint16_t contex
 /* Out of the queue, and of the accounts of its sender. */
 void spc_inbox_take_entry(spc_inbox_t *inbox, spc_entry_t *entry, spc_message_t *message);
 
+/* Nobody will ask for it any more. */
+void spc_inbox_note_left(const spc_inbox_t *inbox, const spc_message_t *message);
+
 /* Whose ring or arena has room now, or whose row. */
 void spc_inbox_notify_sender(const spc_inbox_t *inbox, uint32_t sender);
 

@@ -68,6 +68,11 @@ void spc_inbox_open_slot(spc_inbox_t *inbox, uint32_t sender, const spc_slot_sha
     }
 }
 
+void spc_inbox_note_left(const spc_inbox_t *inbox, const spc_message_t *message) {
+    spc_note_add_left(inbox->options.notes, (uint32_t)message->source, inbox->options.rank, message->tag,
+                      message->context);
+}
+
 void spc_inbox_notify_sender(const spc_inbox_t *inbox, uint32_t sender) {
     spc_event_notify(&inbox->options.events[sender], inbox->features);
 }
@@ -149,6 +154,7 @@ static void drop_if_closed(spc_inbox_t *inbox, spc_entry_t *entry) {
         spc_message_t message;
         entry->asks = 0; /* nobody has taken it */
         spc_inbox_take_entry(inbox, entry, &message);
+        spc_inbox_note_left(inbox, &message);
         spc_inbox_release(inbox, &message);
     }
 }
@@ -196,6 +202,7 @@ static int store_whole(spc_inbox_t *inbox, uint32_t sender, const spc_slot_share
     spc_inbox_open_slot(inbox, sender, slot, &message);
     int status = SPC_OK;
     if (spc_inbox_is_closed(inbox, message.context)) {
+        spc_inbox_note_left(inbox, &message);
         spc_inbox_release(inbox, &message);
     } else {
         status = enqueue(inbox, &message, asks);

@@ -53,3 +53,27 @@ spc_mailbox_count_t spc_mailbox_count(spc_mailbox_shared_t *mailbox, uint32_t se
     }
     return count;
 }
+
+bool spc_mailbox_unread(spc_mailbox_shared_t *mailbox, uint32_t sender, uint32_t slots, uint32_t *at,
+                        spc_unread_t *unread) {
+    /* Pairs with spc_mailbox_announce, as spc_mailbox_collect does. */
+    uint64_t rung = atomic_load_explicit(&mailbox->doorbell, memory_order_seq_cst);
+    if ((rung >> sender % 64 & 1) == 0) {
+        return false;
+    }
+    const spc_row_shared_t *row = spc_mailbox_row(mailbox, sender, slots);
+    uint32_t consumed = atomic_load_explicit(&row->consumed, memory_order_seq_cst); /* pairs with publish */
+    while (*at < slots) {
+        uint32_t index = consumed + (*at)++;
+        const spc_slot_shared_t *slot = &row->slot[index % slots];
+        /* Pairs with the release in spc_mailbox_announce. */
+        if (atomic_load_explicit(&slot->sequence, memory_order_acquire) != index + 1) {
+            return false;
+        }
+        if ((slot->flags & SPC_SLOT_PART) == 0) {
+            *unread = (spc_unread_t){slot->source, slot->context, slot->tag};
+            return true;
+        }
+    }
+    return false;
+}

@@ -137,6 +137,24 @@ static inline bool spc_mailbox_has_room(spc_mailbox_writer_t *writer) {
     return writer->announced - writer->consumed < writer->slots || spc_mailbox_refresh(writer);
 }
 
+/* What lies unread in a row, one message after the other from *at = 0 on; after the end of its receiver, which has
+ * published how far it read (spc_mailbox_publish) or has read nothing. Messages in parts are left out. Looks only where
+ * the bell has rung since. False: there is no more. */
+typedef struct spc_unread {
+    uint16_t source;
+    uint16_t context;
+    int32_t tag;
+} spc_unread_t;
+
+bool spc_mailbox_unread(spc_mailbox_shared_t *mailbox, uint32_t sender, uint32_t slots, uint32_t *at,
+                        spc_unread_t *unread);
+
+/* Has something come that was not looked for yet? To be asked after the end of its receiver. */
+static inline bool spc_mailbox_has_rung(const spc_mailbox_shared_t *mailbox) {
+    /* Pairs with spc_mailbox_announce, as spc_mailbox_collect does. */
+    return atomic_load_explicit(&mailbox->doorbell, memory_order_seq_cst) != 0;
+}
+
 /* The slot to fill, if has_room said so. */
 static inline spc_slot_shared_t *spc_mailbox_next(spc_mailbox_writer_t *writer) {
     return &writer->row->slot[writer->index];
@@ -179,6 +197,14 @@ static inline bool spc_mailbox_consume(spc_mailbox_reader_t *reader) {
     /* Pairs with spc_mailbox_refresh: what was read of the slot has been read before it is written again. */
     atomic_store_explicit(&reader->row->consumed, reader->received, memory_order_seq_cst);
     return true;
+}
+
+/* So that others see how far the row has been read, at the end. */
+static inline void spc_mailbox_publish(spc_mailbox_reader_t *reader) {
+    if (reader->received % reader->publish_every != 0) {
+        /* As in spc_mailbox_consume. */
+        atomic_store_explicit(&reader->row->consumed, reader->received, memory_order_seq_cst);
+    }
 }
 
 /* Takes and clears the doorbell's bits: rows that may have something. Before any of them is scanned. */

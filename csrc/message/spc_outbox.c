@@ -99,6 +99,15 @@ static bool has_ended(const spc_outbox_t *outbox, uint32_t rank) {
     return spc_status_state(outbox->options.status, rank) >= SPC_NODE_FINISHED;
 }
 
+/* Nobody will receive it: it is counted, and dropped. */
+static bool is_lost(const spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope) {
+    if (!has_ended(outbox, rank)) {
+        return false;
+    }
+    spc_note_add_left(outbox->options.notes, envelope->source, rank, envelope->tag, envelope->context);
+    return true;
+}
+
 static bool is_over_limit(const spc_outbox_t *outbox, uint64_t bytes) {
     /* A message longer than the limit may be queued alone: otherwise it could never be sent. */
     bytes += sizeof(spc_copy_t) + sizeof(spc_waiting_t);
@@ -115,8 +124,7 @@ static uint64_t send_parts(spc_outbox_t *outbox, uint32_t rank, const spc_envelo
     uint64_t longest = spc_ring_payload_max(outbox->ring, 1);
     int32_t destination = (int32_t)rank;
     while (sent < envelope->length_bytes && spc_mailbox_has_room(&outbox->destination[rank].writer)) {
-        uint64_t bytes = envelope->length_bytes - sent;
-        bytes = bytes < longest ? bytes : longest;
+        uint64_t left = envelope->length_bytes - sent, bytes = left < longest ? left : longest;
         spc_ring_header_shared_t *header;
         void *room;
         if (spc_ring_reserve(outbox->ring, &destination, 1, bytes, &header, &room) != SPC_OK) {
@@ -218,7 +226,7 @@ static int send_at_once(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_
 /* To one destination, or to some of several that cannot share the ring: queues what has no room. */
 static int send_alone(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope,
                       const spc_payload_t *payload, bool limited, spc_copy_t **shared) {
-    if (has_ended(outbox, rank)) {
+    if (is_lost(outbox, rank, envelope)) {
         return SPC_OK;
     }
     if (outbox->destination[rank].queue.head == NULL) {
@@ -335,7 +343,7 @@ int spc_outbox_send_block(spc_outbox_t *outbox, const int32_t *destinations, uin
     uint32_t count = 0;
     /* All pins before the first announcement: a fast receiver must not be the last for a moment. */
     for (uint32_t i = 0; i < destination_count; i++) {
-        if (!has_ended(outbox, (uint32_t)destinations[i])) {
+        if (!is_lost(outbox, (uint32_t)destinations[i], &envelope)) {
             spc_block_pin(block, (uint32_t)destinations[i]);
             to_self = to_self || (uint32_t)destinations[i] == outbox->options.rank;
             outbox->batch[count++] = destinations[i];
@@ -400,8 +408,7 @@ static __attribute__((noinline)) bool flush_waiting(spc_outbox_t *outbox) {
     for (uint32_t rank = 0; rank < outbox->nodes && outbox->total.waiting != 0; rank++) {
         const spc_outbox_queue_t *queue = &outbox->destination[rank].queue;
         if (queue->head != NULL && has_ended(outbox, rank)) {
-            spc_outbox_queue_drop(&outbox->destination[rank].queue, outbox->options.segment, rank,
-                                  &outbox->total);
+            spc_outbox_queue_drop(&outbox->destination[rank].queue, &outbox->options, rank, &outbox->total);
             moved = true;
         }
         const spc_waiting_t *before = NULL;

@@ -24,6 +24,7 @@
 #include "message/spc_mailbox.h"
 #include "message/spc_ring.h"
 #include "segment/spc_arena.h"
+#include "segment/spc_note.h"
 #include "segment/spc_segment.h"
 
 #define SPC_EAGER_BYTES 8192
@@ -35,6 +36,7 @@ typedef struct spc_outbox_options {
     const spc_status_shared_t *status;
     spc_event_shared_t *events;
     uint32_t rank;
+    spc_note_shared_t *notes; /* where what is dropped is counted; may be NULL */
 } spc_outbox_options_t;
 
 int spc_outbox_create(const spc_outbox_options_t *options, spc_outbox_t **outbox);

@@ -48,16 +48,18 @@ void spc_outbox_queue_pop(spc_outbox_queue_t *queue, spc_queue_total_t *total) {
     free(item);
 }
 
-void spc_outbox_queue_drop(spc_outbox_queue_t *queue, const spc_segment_t *segment, uint32_t rank,
+void spc_outbox_queue_drop(spc_outbox_queue_t *queue, const spc_outbox_options_t *options, uint32_t rank,
                            spc_queue_total_t *total) {
     while (queue->head != NULL) {
         const spc_waiting_t *item = queue->head;
-        void *written = item->copy == NULL ? spc_segment_address(segment, item->offset) : NULL;
+        void *written = item->copy == NULL ? spc_segment_address(options->segment, item->offset) : NULL;
         if (written != NULL && (item->envelope.flags & SPC_SLOT_PLACE) == SPC_SLOT_ARENA) {
             spc_block_unpin(written, rank);
         } else if (written != NULL) {
             spc_ring_mark_read(written);
         }
+        spc_note_add_left(options->notes, item->envelope.source, rank, item->envelope.tag,
+                          item->envelope.context);
         spc_outbox_queue_pop(queue, total);
     }
 }

@@ -13,7 +13,7 @@
 
 #include "message/spc_format.h"
 #include "message/spc_mailbox.h"
-#include "segment/spc_segment.h"
+#include "message/spc_outbox.h"
 
 typedef struct spc_copy {
     uint32_t users;
@@ -51,8 +51,8 @@ int spc_outbox_queue_push(spc_outbox_queue_t *queue, const spc_waiting_t *waitin
 /* Forgets the head, and its copy if nobody else uses it. */
 void spc_outbox_queue_pop(spc_outbox_queue_t *queue, spc_queue_total_t *total);
 
-/* For a node that has ended: what was written for it is marked as read, the rest forgotten. */
-void spc_outbox_queue_drop(spc_outbox_queue_t *queue, const spc_segment_t *segment, uint32_t rank,
+/* For a destination that has ended: what was written for it is marked as read, the rest forgotten; all is counted. */
+void spc_outbox_queue_drop(spc_outbox_queue_t *queue, const spc_outbox_options_t *options, uint32_t rank,
                            spc_queue_total_t *total);
 
 /* A copy of the payload, with one user: the caller. NULL if there is no memory. */

@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 static int create_boxes(spc_node_t *node) {
-    spc_inbox_options_t inbox = {&node->segment, node->status, node->events, node->rank};
-    spc_outbox_options_t outbox = {&node->segment, node->status, node->events, node->rank};
+    spc_inbox_options_t inbox = {&node->segment, node->status, node->events, node->rank, node->notes};
+    spc_outbox_options_t outbox = {&node->segment, node->status, node->events, node->rank, node->notes};
     int status = spc_inbox_create(&inbox, &node->inbox);
     return status != SPC_OK ? status : spc_outbox_create(&outbox, &node->outbox);
 }
@@ -42,6 +42,7 @@ static int set_up(spc_node_t *node, const spc_node_options_t *options) {
     node->status = spc_segment_part(&node->segment, SPC_REGION_STATUS, 0);
     node->events = spc_segment_part(&node->segment, SPC_REGION_EVENT, 0);
     node->event = &node->events[node->rank];
+    node->notes = spc_segment_part(&node->segment, SPC_REGION_NOTE, node->rank);
     node->board = spc_segment_part(&node->segment, SPC_REGION_BOARD, node->rank);
     node->pairs = calloc(node->size + 1, sizeof(*node->pairs));
     if (node->pairs == NULL) {
@@ -107,6 +108,7 @@ int spc_node_close(spc_node_t *node, uint64_t deadline_ns) {
     /* Nobody can ask for what has come: its senders get their room back. What this node has taken stays its own. */
     pthread_mutex_lock(&node->lock);
     spc_inbox_discard(node->inbox);
+    spc_note_settle(node->notes);
     spc_node_unlock(node);
     return status;
 }

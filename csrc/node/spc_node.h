@@ -26,6 +26,7 @@
 #include "message/spc_receipt.h"
 #include "segment/spc_board.h"
 #include "segment/spc_event.h"
+#include "segment/spc_note.h"
 #include "segment/spc_segment.h"
 #include "segment/spc_status.h"
 
@@ -50,6 +51,7 @@ typedef struct spc_node {
     spc_event_shared_t *event;  /* this node's */
 
     pthread_mutex_t lock;
+    spc_note_shared_t *notes; /* this node's; written with the lock */
     spc_inbox_t *inbox;
     spc_outbox_t *outbox;
     spc_receipts_t *receipts; /* NULL until somebody asks for one; with the lock */

@@ -22,6 +22,7 @@ typedef enum spc_region {
     SPC_REGION_SCRATCH,  /* spc_reduce: a part a node */
     SPC_REGION_COORDINATED, /* spc_coordinated: one part */
     SPC_REGION_BOARD,    /* spc_board: a part a node */
+    SPC_REGION_NOTE,     /* spc_note: a part a node */
     SPC_REGION_MAILBOX,  /* spc_mailbox: a part a receiver */
     SPC_REGION_RING,     /* spc_ring: a part a sender */
     SPC_REGION_ARENA,    /* spc_arena: a part a sender */

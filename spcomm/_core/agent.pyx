@@ -6,6 +6,7 @@ from libc.errno cimport errno
 from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
+from spcomm._core.libnotes cimport spc_leftovers_any
 from spcomm._core.libspc cimport (
     SPC_BOARD_CYCLE,
     SPC_BOARD_PHASE,
@@ -101,10 +102,7 @@ cdef extern from *:
     int SPCPY_LIMIT_COUNT
     uint64_t spcpy_plan_bytes(const spc_segment_plan_t *plan)
 
-STARTING = SPC_NODE_STARTING
-LIVE = SPC_NODE_LIVE
-FINISHED = SPC_NODE_FINISHED
-DIED = SPC_NODE_DIED
+STARTING, LIVE, FINISHED, DIED = SPC_NODE_STARTING, SPC_NODE_LIVE, SPC_NODE_FINISHED, SPC_NODE_DIED
 NODES_MAX = SPC_NODES_MAX
 
 cdef dict FEATURES = {
@@ -323,6 +321,10 @@ cdef class Segment:
         if self.segment.base == NULL:
             raise errors.SpcommError("Segment: it is closed")
         return spc_traffic_seen(&self.segment)
+
+    def has_left(self):
+        """After the end of all nodes: may there be something that they have left? See leftovers.pyx."""
+        return self.segment.base != NULL and spc_leftovers_any(&self.segment)
 
     def mark_finished(self, rank, exit_code=0):
         """Tell all nodes that the process of `rank` has ended well."""

@@ -9,6 +9,7 @@ from spcomm._core.handle cimport Handle, deadline_of, fail, timeout_to_ns
 from spcomm._core.libspc cimport (
     SPC_EAGAIN,
     SPC_EINVAL,
+    SPC_EMISMATCH,
     SPC_MAX,
     SPC_MIN,
     SPC_OK,
@@ -23,7 +24,7 @@ from spcomm._core.libspc cimport (
 )
 from spcomm._core.reductions cimport reduce_value
 
-from spcomm._core import errors
+from spcomm._core import errors, places
 
 cdef spc_signature_t BARRIER
 memset(&BARRIER, 0, sizeof(BARRIER))
@@ -138,6 +139,8 @@ cdef object look_at(FuzzyBarrier self):
 cdef object conclude(FuzzyBarrier self, int status, str call):
     if status == SPC_EINVAL and self.outcome is not None:
         return look_at(self)  # another thread has ended it meanwhile
+    if self.handle.entered is not None and (status == SPC_OK or status == SPC_EMISMATCH):
+        self.handle.entered.pop(self.phase, None)
     if status == SPC_OK:
         self.outcome = True
         return True
@@ -231,6 +234,8 @@ cdef class Collectives(Handle):
         cdef int status = spc_comm_fuzzy_enter(self.core, &phase)
         if status != SPC_OK:
             fail(self, status, "fuzzy_barrier()")
+        if self.strict:
+            self.entered = {**(self.entered or {}), phase: places.of_caller()}
         barrier = FuzzyBarrier.__new__(FuzzyBarrier)
         barrier.handle = self
         barrier.phase = phase

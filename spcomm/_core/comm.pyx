@@ -24,7 +24,7 @@ from operator import index
 
 import numpy as np
 
-from spcomm._core import collectives, errors, names
+from spcomm._core import collectives, endings, errors, names, notes
 
 FuzzyBarrier = collectives.FuzzyBarrier
 Message = names.Message
@@ -285,10 +285,24 @@ cdef class Comm(Coordinated):
         """
         cdef int64_t limit = timeout_to_ns(timeout, "close")
         cdef int status
+        before_close(self)
         with nogil:
             status = spc_comm_close(self.core, deadline_of(limit))
         if status != SPC_OK and status != SPC_ECLOSED and status != SPC_EFORKED:
             fail(self, status, f"close(timeout={timeout})")
+
+
+cdef int before_close(Comm comm) except -1:
+    """Leave word of where this happens, and of what is open."""
+    if spc_comm_usable(comm.core) != SPC_OK:
+        return 0
+    if comm.parent is None:
+        endings.closed()
+    begun = comm.cycle_begun or comm.cycle_receiving
+    entered = next(iter(comm.entered.values()), None) if comm.entered else None
+    notes.leave_open(comm, entered, (begun[1], begun[2], "") if begun is not None else None)
+    notes.tell_sent(comm)
+    return 0
 
 
 cdef int64_t split_number(str name, object value) except? -1:

@@ -5,6 +5,10 @@ import os
 
 from spcomm._core.errors import CycleError, NodeLostError, SpcommError, WaitTimeoutError, how_ended
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from spcomm._core.endings import Note
+
 # The call that began something, and where it is: words, file, line; file and line may be unknown.
 Place = tuple[str, str, int]
 
@@ -32,11 +36,11 @@ def not_allowed(call: str, rank: int, begun: Place | None, receiving: Place | No
     )
 
 
-def lost(call: str, culprit: int, state: int, reason: int) -> NodeLostError:
-    how = how_ended(state, reason)
+def lost(call: str, culprit: int, state: int, reason: int, note: "Note | None" = None) -> NodeLostError:
+    how = how_ended(state, reason, note)
     error = NodeLostError(
         f"{call}: node {culprit} {how}; it has not received in this cycle, or has announced messages that cannot "
-        "come any more. This cycle cannot end."
+        "come any more. This cycle cannot end (spcomm explain SP104)."
     )
     error.rank = culprit
     return error

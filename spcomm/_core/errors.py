@@ -7,6 +7,10 @@ The compiled modules decide that something is wrong; the functions below only bu
 import os
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from spcomm._core.endings import Note
+
 
 class SpcommError(Exception):
     """The base of all errors of spcomm."""
@@ -226,7 +230,9 @@ _LIVE = 1  # then it has closed the communicator, not ended
 _STATES = {2: "finished", 3: "died"}
 
 
-def _ended(reason: int) -> str:
+def _ended(reason: int, note: "Note | None" = None) -> str:
+    from spcomm._core import endings  # late: it needs this
+
     if reason < 0:
         import signal  # late: the launcher imports this module, too, and its start is part of every run
 
@@ -234,14 +240,16 @@ def _ended(reason: int) -> str:
             name = signal.Signals(-reason).name
         except ValueError:
             name = "unknown"
-        return f"killed by signal {-reason} ({name})"
-    return f"it ended with exit code {reason}"
+        return f"killed by signal {-reason} ({name}){endings.at(note)}"
+    return endings.text(note) if note is not None else f"it ended with exit code {reason}"
 
 
-def how_ended(state: int, reason: int) -> str:
+def how_ended(state: int, reason: int, note: "Note | None" = None) -> str:
     if state == _LIVE:
         return "has closed this communicator (or left its `with` block)"
-    return f"has died ({_ended(reason)})" if _STATES.get(state) == "died" else "has finished"
+    if _STATES.get(state) == "died":
+        return f"has died ({_ended(reason, note)})"
+    return f"has finished ({_ended(0, note)})" if note is not None else "has finished"
 
 
 def in_cycle(
@@ -252,43 +260,65 @@ def in_cycle(
     return cycles.not_allowed(call, rank, begun, receiving)
 
 
-def _lost(call: str, culprit: int, state: int, reason: int) -> NodeLostError:
+def _lost(call: str, culprit: int, state: int, reason: int, note: "Note | None") -> NodeLostError:
     receiving = call.startswith(_RECEIVING)
+    how = how_ended(state, reason, note)
     if call.startswith(_SYNCHRONOUS):
-        text = f"{call}: node {culprit} {how_ended(state, reason)} without receiving the message"
+        text = f"{call}: node {culprit} {how} without receiving the message"
     elif receiving and "source=ANY" in call:
-        how = _ended(reason) if _STATES.get(state) == "died" else "it has finished"
-        text = f"{call}: all other nodes have ended and have sent no such message; the last is node {culprit} ({how})"
+        last = f"the last is node {culprit}, which {how}"
+        text = f"{call}: all other nodes have ended and have sent no such message; {last}"
     elif state == _LIVE:
-        need = "and no such message is left" if receiving else "but all its nodes must call this"
-        text = f"{call}: node {culprit} has closed this communicator (or left its `with` block), {need}"
+        text = f"{call}: node {culprit} {how}, " + (
+            "and no such message is left" if receiving else "but all its nodes must call this"
+        )
     elif _STATES.get(state) == "died":
-        need = "its message cannot come any more" if receiving else "this call cannot complete without it"
-        text = f"{call}: node {culprit} has died ({_ended(reason)}); {need}"
-    elif receiving:
-        text = f"{call}: node {culprit} has finished and will send nothing more, and no such message is left"
+        text = f"{call}: node {culprit} {how}; " + (
+            "its message cannot come any more" if receiving else "this call cannot complete without it"
+        )
     else:
-        text = f"{call}: node {culprit} has finished and takes part in nothing more; all nodes must call this"
-    error = NodeLostError(text)
+        text = f"{call}: node {culprit} {how} and " + (
+            "will send nothing more, and no such message is left"
+            if receiving
+            else "takes part in nothing more; all nodes must call this"
+        )
+    error = NodeLostError(f"{text} (spcomm explain SP104)")
     error.rank = culprit
     return error
 
 
+def add_near(error: SpcommError, node: object, source: int, tag: int) -> None:
+    """`error`: a receive (negative: of any source or tag) has failed; say so if a message nearly matches."""
+    from spcomm._core import endings, notes
+
+    found = notes.near(node, source, tag)  # type: ignore[arg-type]
+    if found is not None:
+        error.args = (f"{error}. {endings.near(found, source)}.",)
+
+
 def failure(
-    name: str, message: str, call: str, rank: int, size: int, culprit: int, state: int, reason: int
+    name: str,
+    message: str,
+    call: str,
+    rank: int,
+    size: int,
+    culprit: int,
+    state: int,
+    reason: int,
+    note: "Note | None" = None,
 ) -> Exception:
     """The exception for a status of the core. MismatchError, MemoryError and OSError are made elsewhere."""
     if call.startswith("coordinated_"):
         from spcomm._core import cycles
 
         if name in ("SPC_ELOST", "SPC_EFINISHED"):
-            return cycles.lost(call, culprit, state, reason)
+            return cycles.lost(call, culprit, state, reason, note)
         if name == "SPC_ETIMEDOUT":
             return cycles.timed_out(call, rank)
         if name == "SPC_EBUSY":
             return cycles.busy(call, rank)
     if name in ("SPC_ELOST", "SPC_EFINISHED"):
-        return _lost(call, culprit, state, reason)
+        return _lost(call, culprit, state, reason, note)
     if name == "SPC_ETIMEDOUT":
         if call.startswith("close("):
             advice = "the receivers did not take it, and it is lost"
@@ -350,11 +380,17 @@ def ranks_text(ranks: "list[int]") -> str:
     return f"node {text}" if len(ranks) == 1 else f"nodes {text}"
 
 
-def mismatch(call: str, rank: int, called: "dict[int, tuple[int, ...]]") -> MismatchError:
+def mismatch(
+    call: str,
+    rank: int,
+    number: int,
+    called: "dict[int, tuple[int, ...]]",
+    notes: "dict[int, Note] | None" = None,
+) -> MismatchError:
     """`called`: what each node called, as (operation, operator, type, fields, length, layout, char)."""
     from spcomm._core.mismatch import text  # late: it needs the compiled modules, the launcher does not
 
-    return MismatchError(text(call, rank, called))
+    return MismatchError(text(call, rank, number, called, notes or {}))
 
 
 # ---- split

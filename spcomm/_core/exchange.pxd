@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-from libc.stdint cimport int64_t
+from libc.stdint cimport int32_t, int64_t
 
 from spcomm._core.handle cimport Handle
 from spcomm._core.libspc cimport spc_message_t
@@ -12,3 +12,4 @@ cdef object receive_data(Handle self, str name, object source, object tag, objec
                          bint copy)
 cdef object as_message(Handle self, spc_message_t *message, bint copy)
 cdef int check_receive(Handle self, object source, object tag, object out) except -1
+cdef int fail_receive(Handle self, int status, int32_t source, int32_t tag, object call) except -1

@@ -6,7 +6,7 @@ Each call tries first with the interpreter's lock held, which is cheapest when t
 gives it up only to wait or to copy much. No lock of the core is held while Python code runs.
 """
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t
 
 from spcomm._core.arguments cimport (
     NOBODY,
@@ -36,7 +36,7 @@ from spcomm._core.libspc cimport (
 
 import sys
 
-from spcomm._core import errors, names
+from spcomm._core import errors, names, places
 
 cdef extern from *:
     """
@@ -70,6 +70,8 @@ cdef int transmit(Handle self, str name, object value, object dest, object tag,
     if targets.count == 0:
         status = spc_comm_usable(self.core)
         return 0 if status == SPC_OK else fail(self, status, (send_call, name, dest, tag))
+    if self.strict:
+        remember(self, &targets, number)
     _payload = encode(value, &encoded, name)
     status = SPC_EAGAIN
     if encoded.payload.data_bytes < NOGIL_BYTES:
@@ -109,6 +111,18 @@ cdef int transmit_and_wait(Handle self, object value, object dest, object tag, i
     return 0
 
 
+cdef int remember(Handle self, const Targets *targets, int32_t tag) except -1:
+    """For a warning about messages that nobody received (--strict): the line of the last one to each node."""
+    cdef uint32_t i
+    cdef object place = places.of_caller()
+    if self.sent is None:
+        self.sent = {}
+    for i in range(targets.count):
+        self.sent.pop((targets.ranks[i], tag), None)
+        self.sent[(targets.ranks[i], tag)] = place
+    return 0
+
+
 cdef int receive(Handle self, str name, object source, object tag, int64_t timeout_ns,
                  spc_message_t *message) except -1:
     """Wait for a message. 0, or 1 if it is to come from PROC_NULL."""
@@ -124,8 +138,17 @@ cdef int receive(Handle self, str name, object source, object tag, int64_t timeo
             status = spc_comm_recv(self.core, SPC_CONTEXT_USER, rank, number, deadline_of(timeout_ns),
                                    message)
     if status != SPC_OK:
-        fail(self, status, (recv_call, name, source, tag, timeout_ns))
+        fail_receive(self, status, rank, number, (recv_call, name, source, tag, timeout_ns))
     return 0
+
+
+cdef int fail_receive(Handle self, int status, int32_t source, int32_t tag, object call) except -1:
+    """As fail; a message that is nearly the one asked for is mentioned."""
+    try:
+        fail(self, status, call)
+    except (errors.NodeLostError, errors.WaitTimeoutError) as error:
+        errors.add_near(error, self, source, tag)
+        raise
 
 
 cdef object receive_data(Handle self, str name, object source, object tag, object out, int64_t timeout_ns,

@@ -30,6 +30,10 @@ cdef class Handle:
     cdef object interruption      # the exception that a signal handler raised while this node waited
     cdef object cycle_begun       # where the cycle of coordinated messages began by a send: (call, file, line)
     cdef object cycle_receiving   # the same of its first receive
+    cdef object doing             # its call in words, for a mismatch that is about to be raised
+    cdef bint strict              # remembers where messages are sent and fuzzy barriers are entered
+    cdef dict sent                # of messages: (rank, tag) -> file, line, function of the last; None: none
+    cdef dict entered             # of fuzzy barriers that are open, in the same way: phase -> ...
     cdef bint abandoned           # its end is not to be announced
     cdef void *fork               # a spc_fork_t, where startup() has forked the nodes
     cdef object forked            # keeps it

@@ -4,7 +4,7 @@
 
 from libc.errno cimport errno
 from libc.math cimport isnan
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
@@ -21,20 +21,18 @@ from spcomm._core.libspc cimport (
     spc_comm_close,
     spc_comm_create,
     spc_comm_destroy,
-    spc_comm_mismatch,
     spc_comm_options_t,
     spc_comm_rank,
     spc_comm_size,
     spc_error_message,
     spc_error_name,
     spc_fork_check,
-    spc_signature_t,
 )
 
 import os
 import sys
 
-from spcomm._core import errors, places
+from spcomm._core import endings, errors, places
 
 cdef extern from "Python.h":
     int PyErr_CheckSignals() except -1
@@ -107,6 +105,9 @@ cdef class Handle:
         self.rank_number = <int32_t>spc_comm_rank(self.core)
         self.node_count = <int32_t>spc_comm_size(self.core)
         make_lists(self)
+        self.strict = os.environ.get("SPCOMM_STRICT", "0") not in ("", "0")
+        if self.parent is None:
+            endings.watch(self)
 
     def __dealloc__(self):
         # Arrays that lie in shared memory hold a reference to this object, so none is left. In a forked child
@@ -192,7 +193,8 @@ cdef int raise_status(Handle handle, int status, object call, int32_t culprit, i
     if status == SPC_ESYSTEM:
         raise OSError(number, f"{call}: {os.strerror(number)}")
     if status == SPC_EMISMATCH:
-        raise errors.mismatch(call, handle.rank_number, called(handle))
+        words, handle.doing = handle.doing, None
+        raise errors.mismatch(call, handle.rank_number, *late().mismatch(handle, words or ""))
     if status == SPC_ECYCLE:
         raise errors.in_cycle(call, handle.rank_number, handle.cycle_begun, handle.cycle_receiving)
     raise errors.failure(
@@ -204,17 +206,12 @@ cdef int raise_status(Handle handle, int status, object call, int32_t culprit, i
         culprit,
         state,
         reason,
+        late().end_of(handle, culprit) if culprit >= 0 else None,
     )
 
 
-cdef dict called(Handle handle):
-    """What every node called, as far as that is known: rank -> the fields of its signature."""
-    cdef spc_signature_t found
-    cdef uint64_t phase
-    cdef int32_t rank
-    cdef dict signatures = {}
-    for rank in range(handle.node_count):
-        if spc_comm_mismatch(handle.core, rank, &found, &phase):
-            signatures[rank] = (found.operation, found.op, found.type, found.field_count, found.length_bytes,
-                                found.layout, found.root)
-    return signatures
+cdef object late():
+    """What is needed when something has gone wrong, and not before."""
+    from spcomm._core import notes
+
+    return notes

@@ -5,7 +5,15 @@
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from spcomm._core.arguments cimport NOBODY, source_from, tag_or_any
-from spcomm._core.exchange cimport as_message, check_receive, receive, receive_data, transmit, transmit_and_wait
+from spcomm._core.exchange cimport (
+    as_message,
+    check_receive,
+    fail_receive,
+    receive,
+    receive_data,
+    transmit,
+    transmit_and_wait,
+)
 from spcomm._core.handle cimport deadline_of, fail, timeout_to_ns
 from spcomm._core.libspc cimport (
     SPC_ANY_SOURCE,
@@ -382,7 +390,7 @@ cdef class Messages(Collectives):
             status = spc_comm_probe(self.core, SPC_CONTEXT_USER, rank, number, deadline_of(limit),
                                     &found_source, &found_tag, &length)
         if status != SPC_OK:
-            fail(self, status, (recv_call, "probe", source, tag, limit))
+            fail_receive(self, status, rank, number, (recv_call, "probe", source, tag, limit))
         return Message(None, found_source, found_tag)
 
     def sendrecv(self, obj, dest, source=ANY, tag=0, recv_tag=None, out=None, timeout=None):

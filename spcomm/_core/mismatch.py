@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The words for collective operations that do not match: who called what."""
 
+from spcomm._core.endings import Note, at
 from spcomm._core.errors import ranks_text
 from spcomm._core.stepwise import KINDS, OPERATIONS, OPERATORS, TYPES
 
@@ -43,19 +44,38 @@ def worded(signature: Signature) -> str:
     return text + (f", {length} bytes" if kind in _WITH_LENGTH else "")
 
 
-def text(call: str, rank: int, called: dict[int, Signature]) -> str:
-    """The text of the error that node `rank` raises; `called`: what each node called."""
-    groups: dict[Signature, list[int]] = {}
+def described(name: str, value: object) -> str:
+    """The words for a reduction of this value, with its shape, which signatures do not hold."""
+    return f"{name}() of {_value(value)}"
+
+
+def _value(value: object) -> str:
+    if type(value) is tuple:
+        return f"a tuple of ({', '.join(_value(item) for item in value)})"
+    shape = getattr(value, "shape", None)
+    if shape is None or shape == ():
+        return f"a {type(value).__name__}"
+    return f"an array of {value.dtype}, shape {shape}"  # type: ignore[attr-defined]
+
+
+def text(call: str, rank: int, number: int, called: dict[int, Signature], notes: "dict[int, Note]") -> str:
+    """The text of the error that node `rank` raises; `called`: what each node called, `notes`: at which line."""
+    groups: dict[tuple[object, ...], list[int]] = {}
     for node, signature in called.items():
-        groups.setdefault(signature, []).append(node)
-    if len(groups) < 2:
-        other = worded(*groups) if groups else "another operation"
+        note = notes.get(node)
+        groups.setdefault((signature, note.words if note else "", at(note)), []).append(node)
+    signatures = list(dict.fromkeys(called.values()))
+    if len(signatures) < 2:
+        other = worded(*signatures) if signatures else "another operation"
         return (
             f"{call}: node {rank} has left {other} before its end. Finish that first, by the same call again."
         )
-    texts = [worded(signature) for signature in groups]
+    texts = {signature: worded(signature) for signature in signatures}
     lines = []
-    for words, nodes in zip(texts, groups.values(), strict=True):
-        again = " (of another shape, or made of other types)" if texts.count(words) > 1 else ""
-        lines.append(f"  {ranks_text(nodes)}: {words}{again}")
-    return "\n".join([f"{call}: the nodes called different operations:", *lines, _ADVICE])
+    for (signature, words, place), nodes in groups.items():
+        plain = texts[signature]
+        alike = not words and list(texts.values()).count(plain) > 1
+        again = " (of another shape, or made of other types)" if alike else ""
+        lines.append(f"  {ranks_text(nodes)}: {words or plain}{again}{place}")
+    head = f"{call}: the nodes called different operations (number {number} of each):"
+    return "\n".join([head, *lines, f"{_ADVICE} (spcomm explain SP105)"])

@@ -36,6 +36,17 @@ def of_caller() -> "tuple[str, int, str]":
     return "", 0, ""
 
 
+def of_error(error: BaseException) -> "tuple[str, int, str]":
+    """The innermost line of the user's code in an exception's traceback, in the same way."""
+    found, trace = ("", 0, ""), error.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if is_users(code.co_filename) and not code.co_filename.endswith((".pyx", ".pxd")):
+            found = code.co_filename, trace.tb_lineno, code.co_name
+        trace = trace.tb_next
+    return found
+
+
 def tail(path: str, most: int) -> bytes:
     """The path, or its end if it is longer than so many bytes."""
     return os.fsencode(path)[-most:]

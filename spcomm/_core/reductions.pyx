@@ -41,6 +41,7 @@ from spcomm._core.stepwise cimport (
     TUPLE,
     Reduction,
     as_simtime,
+    fail_with,
     core_type,
     layout_of,
     layout_of_one,
@@ -195,7 +196,7 @@ cdef object reduce_tuple(Handle handle, int op, tuple items, str name):
     if status == SPC_EWIDE:
         return Reduction(handle, op, items, name, True).run()
     if status != SPC_OK:
-        fail(handle, status, f"{name}()")
+        fail_with(handle, status, name, items)
     return results_of(&values, name)
 
 
@@ -241,7 +242,7 @@ cdef object reduce_direct(Handle handle, int op, cnp.ndarray array, str name):
     result = <cnp.ndarray>spcpy_empty_like(descr_of(array), cnp.PyArray_NDIM(array), cnp.PyArray_DIMS(array))
     status = combine(handle, &signature, &field, cnp.PyArray_DATA(array), length, cnp.PyArray_DATA(result))
     if status != SPC_OK:
-        fail(handle, status, f"{name}()")
+        fail_with(handle, status, name, array)
     return result
 
 

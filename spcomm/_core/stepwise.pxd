@@ -44,6 +44,9 @@ cdef uint64_t mix_array(uint64_t hash, int kind, uint32_t core, cnp.ndarray arra
 cdef object as_simtime(const spcomm_simtime_t *value, str name)
 
 
+cdef int fail_with(Handle handle, int status, str name, object value) except -1
+
+
 cdef class Item:
     cdef int kind
     cdef uint32_t core      # the core's type of each element of `flat`; SPC_TYPE_NONE: it has none
@@ -64,6 +67,7 @@ cdef class Reduction:
     cdef int op
     cdef int kind
     cdef str name
+    cdef object value          # as it was given
     cdef uint64_t hash
     cdef uint64_t total        # bytes
     cdef list items

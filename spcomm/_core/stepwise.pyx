@@ -15,6 +15,7 @@ from spcomm._core.handle cimport Handle, fail
 from spcomm._core.libspc cimport (
     SPC_EAGAIN,
     SPC_EINTERRUPTED,
+    SPC_EMISMATCH,
     SPC_EWIDE,
     SPC_FIELDS_MAX,
     SPC_MAX,
@@ -110,6 +111,15 @@ cdef uint64_t mix_array(uint64_t hash, int kind, uint32_t core, cnp.ndarray arra
     for i in range(cnp.PyArray_NDIM(array)):
         hash = mix(hash, cnp.PyArray_DIMS(array)[i])
     return hash
+
+
+cdef int fail_with(Handle handle, int status, str name, object value) except -1:
+    """As fail; what was to be combined is told where another node called something else."""
+    if status == SPC_EMISMATCH:
+        from spcomm._core.mismatch import described  # late: it needs this module
+
+        handle.doing = described(name, value)
+    return fail(handle, status, f"{name}()")
 
 
 cdef class Item:
@@ -221,7 +231,7 @@ cdef class Reduction:
 
     def __init__(self, Handle handle, int op, value, str name, bint exact):
         cdef Item item
-        self.handle, self.op, self.name, self.exact = handle, op, name, exact
+        self.handle, self.op, self.name, self.exact, self.value = handle, op, name, exact, value
         self.items = [Item(op, x, name) for x in (value if type(value) is tuple else (value,))]
         self.room = <Py_ssize_t>spc_comm_scratch_bytes(handle.core)
         self.kind = TUPLE if type(value) is tuple else (<Item>self.items[0]).kind
@@ -285,7 +295,7 @@ cdef class Reduction:
         if status == SPC_EINTERRUPTED:
             self.handle.pending = self
         if status != SPC_OK:
-            fail(self.handle, status, f"{self.name}()")
+            fail_with(self.handle, status, self.name, self.value)
         return False
 
     cdef bint reduce(self, list step) except -1:

@@ -176,7 +176,7 @@ def _run_as_main(program: Program, held: "set[int]", debug: bool) -> None:
         ending.expect(0)
     except SystemExit as error:
         code = _exit_code(error)
-        report.leaving(code)
+        report.leaving(error, code)
         # One that does not fit into a C int means 255 to Python.
         if not isinstance(error.code, int) or -(2**31) <= error.code < 2**31:
             ending.expect(code)

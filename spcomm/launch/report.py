@@ -82,8 +82,9 @@ def watch(fd: int, rank: int) -> None:
     sys.excepthook = hook
 
 
-def leaving(code: int) -> None:
+def leaving(error: SystemExit, code: int) -> None:
     """Say that the program has called `sys.exit(code)`."""
+    _note_end(error)
     if code:
         _send(EXITING, str(code).encode())
 
@@ -100,6 +101,7 @@ def uncaught(error: BaseException, hook: object = None) -> None:
         hook(type(error), error, error.__traceback__)
         return
     error.__traceback__ = users_part(error.__traceback__)
+    _note_end(error)
     kind, detail = _kind(error)
     sent = _send(kind, detail.encode("utf-8", "replace")[:_ROOM])  # first, so that the launcher knows at once
     stderr = sys.stderr
@@ -107,6 +109,13 @@ def uncaught(error: BaseException, hook: object = None) -> None:
     sent = sent and all(_send(TEXT, text[at : at + _ROOM]) for at in range(0, len(text), _ROOM))
     if not sent and stderr is not None:  # the launcher is gone; so will this process be, soon
         stderr.write(text.decode("utf-8", "replace"))
+
+
+def _note_end(error: BaseException) -> None:
+    """For the nodes that need this one: they ask as soon as the launcher knows."""
+    endings = sys.modules.get("spcomm._core.endings")
+    if endings is not None:  # the program has called startup()
+        (endings.exited if isinstance(error, SystemExit) else endings.raised)(error)
 
 
 def _listening() -> bool:

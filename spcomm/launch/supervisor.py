@@ -38,6 +38,7 @@ class Supervisor:
         self._grace = options.grace
         self._display = display
         self._stats = _stats(crew) if options.stats else None
+        self._strict = options.strict
         self._warned: dict[str, list[int]] = {}  # by --strict an error: code → nodes
         self._loop = Loop()
         self._failures = Failures(crew.names)
@@ -293,7 +294,9 @@ class Supervisor:
         if self._reason == "failure":
             self._code = self._failures.first.code
             self._sentence = self._failure_sentence(notes)
-        elif not self._reason and self._warned:
+        elif not self._reason:
+            self._report_leftovers()
+        if not self._reason and self._warned:
             self._code = 1
             self._sentence = self._strict_sentence()
         self._forwarder.write_error(self._report.encode())
@@ -304,6 +307,18 @@ class Supervisor:
         self._forwarder.drain(self._signals)
         self._crew.wait()
         return self._code
+
+    def _report_leftovers(self) -> None:
+        """The run has gone well: has it left messages that nobody received, or barriers that nobody waited for?"""
+        for group in self._crew.groups:
+            if group.segment.has_left():
+                from spcomm.diagnose import leftovers
+
+                where = "" if len(self._crew.groups) == 1 else f" of group {group.number}"
+                text, found = leftovers.report(group.segment.fd, where, self._strict)
+                self._report += text
+                for code, ranks in found.items() if self._strict else ():
+                    self._warned.setdefault(code, []).extend(group.first + rank for rank in ranks)
 
     def _strict_sentence(self) -> str:
         found = [

@@ -71,10 +71,11 @@ def signature(
 def test_a_mismatch_names_groups_of_nodes():
     barrier, fuzzy = signature("barrier"), signature("fuzzy_barrier")
     called = {0: barrier, 1: signature(), 2: barrier, 3: barrier, 4: fuzzy}
-    text = str(errors.mismatch("barrier()", 0, called))
+    text = str(errors.mismatch("barrier()", 0, 3, called))
     for words in ("nodes 0, 2-3: barrier()", "node 1: global_sum() of a float", "node 4: fuzzy_barrier()"):
         assert words in text
-    assert text.endswith("values of the same type and shape.")
+    assert "(number 3 of each)" in text
+    assert text.endswith("values of the same type and shape. (spcomm explain SP105)")
 
 
 @pytest.mark.parametrize(
@@ -96,7 +97,7 @@ def test_a_mismatch_names_groups_of_nodes():
     ],
 )
 def test_what_was_called(found, words):
-    assert words in str(errors.mismatch("barrier()", 0, {0: signature("barrier"), 1: found}))
+    assert words in str(errors.mismatch("barrier()", 0, 3, {0: signature("barrier"), 1: found}))
 
 
 def test_every_name_has_words():
@@ -106,11 +107,11 @@ def test_every_name_has_words():
 
 def test_equal_words_for_different_calls():
     called = {0: signature(kind="ARRAY", layout=1), 1: signature(kind="ARRAY", layout=2)}
-    assert str(errors.mismatch("global_sum()", 0, called)).count("of another shape") == 2
+    assert str(errors.mismatch("global_sum()", 0, 3, called)).count("of another shape") == 2
 
 
 def test_a_call_that_was_left():
-    text = str(errors.mismatch("global_sum()", 2, {2: signature("barrier")}))
+    text = str(errors.mismatch("global_sum()", 2, 3, {2: signature("barrier")}))
     assert "node 2 has left barrier() before its end" in text
 
 

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: MIT
+"""The words for what other nodes have left written (csrc/segment/spc_note.h), and for what is nearly there."""
+
+import os
+import sys
+from typing import NamedTuple
+
+from spcomm._core import places
+from spcomm._core.errors import shown
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from spcomm._core.handle import Handle
+
+# Whose program this process runs: a weak reference. Set when a node is made.
+_node: "object" = None
+
+
+class Note(NamedTuple):
+    """How a node ended, or what it called, and the line of its program; line 0: not known."""
+
+    words: str
+    file: str
+    line: int
+    function: str
+
+
+def place(note: Note) -> str:
+    """`ring.py:12 in step`; empty where it is not known."""
+    if not note.file or not note.line:
+        return ""
+    inside = "" if note.function[:1] in ("", "<") else f" in {note.function}"
+    return f"{os.path.basename(note.file)}:{note.line}{inside}"
+
+
+def at(note: "Note | None") -> str:
+    """`, at ring.py:12 in step`, or nothing."""
+    where = place(note) if note is not None else ""
+    return f", at {where}" if where else ""
+
+
+def text(note: Note) -> str:
+    """`an uncaught ValueError at ring.py:12 in step`."""
+    where = place(note)
+    return f"{note.words} at {where}" if where else note.words
+
+
+def near(found: "tuple[int, int, int]", source: int) -> str:
+    """A sentence. `found`: source, tag and number of messages that nearly match; `source`: asked for, negative: any."""
+    sender, tag, count = found
+    those = "is, though, a message" if count == 1 else f"are, though, {count} messages, the first"
+    differs = "tag" if source < 0 or source == sender else "sender"
+    return f"Here {those} from node {sender} with tag {tag}: another {differs} than asked for (spcomm explain SP108)"
+
+
+# ---- by the node that ends
+
+
+def watch(node: "Handle") -> None:
+    """From now on `raised`, `exited` and `closed` tell of this node's end."""
+    global _node
+    import _weakref
+
+    _node = _weakref.ref(node)
+
+
+def _tell(words: str, file: str, line: int, function: str) -> None:
+    node = _node() if _node is not None else None  # type: ignore[operator]
+    if node is not None:
+        from spcomm._core import notes
+
+        notes.end(node, words, file, line, function)
+
+
+def raised(error: BaseException) -> None:
+    """This node ends by an uncaught exception."""
+    _tell(f"an uncaught {type(error).__name__}", *places.of_error(error))
+
+
+def exited(error: SystemExit) -> None:
+    """This node ends by `sys.exit`."""
+    code = "" if error.code is None else shown(error.code)
+    _tell(f"sys.exit({code})", *places.of_error(error))
+
+
+def closed() -> None:
+    """This node leaves the run: where it is told to, or when its program has come to its end."""
+    found = places.of_caller()
+    program = os.path.basename(sys.argv[0]) if getattr(sys, "argv", None) else ""
+    if found[1]:
+        _tell("close()", *found)
+    elif program:
+        _tell(f"the end of {program}", "", 0, "")

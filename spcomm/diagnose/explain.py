@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: MIT
+"""`spcomm explain [CODE]`: what a code in a message means, by example, and what to do.
+
+A page is Markdown: a title, what the code means, a program that goes wrong with its output, and the same program
+mended. tests/diagnose runs all of them.
+"""
+
+import os
+import sys
+
+_PAGES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "pages")
+
+
+def main(words: "list[str]") -> int:
+    """Print the page of a code, or the list of all codes; returns the exit code."""
+    if words and words[0] in ("-h", "--help"):
+        print(
+            "usage: spcomm explain [CODE]\n\nWhat a code such as SP101 means, by example. Without a code: all codes."
+        )
+        return 0
+    if len(words) > 1:
+        return _complain(f"one code at a time, not {len(words)}; {_allowed()}")
+    if not words:
+        for code in codes():
+            print(f"{code}  {title(code)}")
+        print("\nspcomm explain CODE tells more.")
+        return 0
+    code = words[0].strip("[]().,:").upper()
+    code = f"SP{code}" if code.isdecimal() else code
+    if code not in codes():
+        return _complain(f"there is no code {words[0]!r}; {_allowed()}")
+    print(shown(page(code)), end="")
+    return 0
+
+
+def codes() -> "list[str]":
+    """All codes that have a page, in order."""
+    return sorted(name[:-3] for name in os.listdir(_PAGES) if name.endswith(".md"))
+
+
+def page(code: str) -> str:
+    """Its text, in Markdown."""
+    with open(os.path.join(_PAGES, f"{code}.md"), encoding="utf-8") as file:
+        return file.read()
+
+
+def title(code: str) -> str:
+    """What it is, in a few words."""
+    return page(code).splitlines()[0].partition(": ")[2]
+
+
+def shown(text: str) -> str:
+    """For a terminal: programs and output are set off by blanks, headings stand alone."""
+    lines, inside = [], False
+    for line in text.splitlines():
+        if line.startswith("```"):
+            inside = not inside
+        elif inside:
+            lines.append(f"    {line}".rstrip())
+        else:
+            lines.append(line.lstrip("#").strip() if line.startswith("#") else line)
+    return "\n".join(lines) + "\n"
+
+
+def _allowed() -> str:
+    found = codes()
+    return f"there are {found[0]} to {found[-1]}, and `spcomm explain` lists them"
+
+
+def _complain(text: str) -> int:
+    print(f"spcomm explain: {text}", file=sys.stderr)
+    return 125

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: MIT
+"""SP106 and SP107: what a run that went well has left behind."""
+
+import os
+
+from spcomm._core import leftovers
+from spcomm.diagnose.words import nodes, table
+
+MESSAGES = "SP106"
+OPEN = "SP107"
+_ROWS = 16
+
+_Row = tuple[tuple[int, ...], tuple[int, ...], int, str, int]  # sources, destinations, tag, place, number
+
+
+def report(descriptor: int, group: str = "", strict: bool = False) -> "tuple[str, dict[str, list[int]]]":
+    """The warnings of a run (or of a group), with their last line breaks, and by code the nodes they are about.
+
+    Parameters
+    ----------
+    descriptor : int
+        Of the segment; all its nodes have ended.
+    group : str
+        `" of group 2"` where there are several groups.
+    strict : bool
+        Nodes have noted lines, so there is no need to say how to get them.
+    """
+    messages, more, still_open, sent = leftovers.find(descriptor)
+    text, found = "", {}
+    if messages:
+        text += _messages(messages, more, sent, group, strict)
+        found[MESSAGES] = sorted({destination for _source, destination, _tag, _count in messages})
+    if still_open:
+        text += _open(still_open, group, strict)
+        found[OPEN] = sorted({row[0] for row in still_open})
+    return text, found
+
+
+def _messages(
+    messages: "list[tuple[int, int, int, int]]",
+    more: int,
+    sent: "dict[tuple[int, int, int], tuple[str, int]]",
+    group: str,
+    strict: bool,
+) -> str:
+    total = sum(row[3] for row in messages) + more
+    what = "1 message was" if total == 1 else f"{total} messages were"
+    lines = [f"spcomm: warning: {what} never received{group}\n"]
+    rows = [_worded(row) for row in _together(messages, sent)]
+    lines.append(table(rows[:_ROWS]))
+    if len(rows) > _ROWS or more:
+        lines.append("  …\n")
+    lines.append(
+        "  Try: receive them, or do not send them." + _lines(strict) + f"     (spcomm explain {MESSAGES})\n"
+    )
+    return "".join(lines)
+
+
+def _lines(strict: bool) -> str:
+    return "" if strict else " With --strict the lines are shown."
+
+
+def _place(place: "tuple[str, int] | None") -> str:
+    return f"{os.path.basename(place[0])}:{place[1]}" if place is not None and place[1] else ""
+
+
+def _together(
+    messages: "list[tuple[int, int, int, int]]", sent: "dict[tuple[int, int, int], tuple[str, int]]"
+) -> "list[_Row]":
+    """What one node sent to several share a row; then what several sent to one."""
+    by_source: dict[tuple[int, int, str, int], list[int]] = {}
+    for source, destination, tag, count in messages:
+        place = _place(sent.get((source, destination, tag)))
+        by_source.setdefault((source, tag, place, count), []).append(destination)
+    by_target: dict[tuple[tuple[int, ...], int, str, int], list[int]] = {}
+    for (source, tag, place, count), destinations in by_source.items():
+        by_target.setdefault((tuple(destinations), tag, place, count), []).append(source)
+    return [
+        (tuple(sources), destinations, tag, place, count * len(sources) * len(destinations))
+        for (destinations, tag, place, count), sources in by_target.items()
+    ]
+
+
+def _worded(row: _Row) -> "tuple[str, ...]":
+    sources, destinations, tag, place, count = row
+    cells = (
+        f"{count} message{'s' if count > 1 else ''}",
+        f"from {nodes(list(sources))}",
+        f"to {nodes(list(destinations))}",
+        f"tag {tag}",
+    )
+    return (*cells, f"sent at {place}") if place else cells
+
+
+def _open(still_open: "list[tuple[int, bool, int, str, int, str]]", group: str, strict: bool) -> str:
+    groups: dict[tuple[bool, int, str], list[int]] = {}
+    for rank, is_cycle, count, file, line, function in still_open:
+        place = _place((file, line))
+        place += f" in {function}" if place and function[:1] not in ("", "<") else ""
+        groups.setdefault((is_cycle, count, place), []).append(rank)
+    rows = []
+    for (is_cycle, count, place), ranks in groups.items():
+        barriers = "a fuzzy barrier" if count == 1 else f"{count} fuzzy barriers"
+        what = "a cycle of coordinated messages" if is_cycle else barriers
+        verb = "begun" if is_cycle else "entered"
+        rows.append((nodes(ranks), what, f"{verb} at {place}" if place else ""))
+    unknown = any(not row[2] for row in rows)
+    return "".join(
+        (
+            f"spcomm: warning: the program has ended, and something is still open{group}\n",
+            table(rows[:_ROWS]),
+            "  …\n" if len(rows) > _ROWS else "",
+            f"  Try: {_advice({row[1] for row in rows})}" + (_lines(strict) if unknown else ""),
+            f"     (spcomm explain {OPEN})\n",
+        )
+    )
+
+
+def _advice(found: "set[str]") -> str:
+    texts = []
+    if any("barrier" in what for what in found):
+        texts.append("wait for the fuzzy barrier, by wait() or done().")
+    if any("cycle" in what for what in found):
+        texts.append(f"{'Receive' if texts else 'receive'} until coordinated_recv() returns None.")
+    return " ".join(texts)

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: MIT
+"""`spcomm explain`: each page's wrong program says what the page says it does, and the mended one ends well."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from spcomm.diagnose import explain
+
+CODES = [f"SP{number}" for number in range(101, 109)]
+
+
+def spcomm(*words):
+    command = [sys.executable, "-m", "spcomm", *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+
+def blocks(code, kind):
+    return re.findall(rf"^```{kind}\n(.*?)^```$", explain.page(code), re.MULTILINE | re.DOTALL)
+
+
+def command(code):
+    """The options and the name of the program."""
+    [words] = re.findall(r"`spcomm run (.*?)`", explain.page(code))
+    return words.split()
+
+
+@pytest.mark.smoke
+def test_all_codes_are_listed():
+    result = spcomm("explain")
+    listed = [line.split()[0] for line in result.stdout.splitlines() if line.startswith("SP1")]
+    assert result.returncode == 0 and listed == CODES == explain.codes()
+    assert "deadlock" in result.stdout and "never" not in result.stderr
+
+
+@pytest.mark.parametrize("word", ["SP106", "sp106", "106", "(SP106)"])
+def test_a_page(word):
+    result = spcomm("explain", word)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith("SP106: messages that nobody received\n")
+    assert "```" not in result.stdout and "\n    import spcomm\n" in result.stdout
+
+
+@pytest.mark.parametrize("words", [["SP999"], ["deadlock"], ["SP101", "SP102"]])
+def test_unknown_codes(words):
+    result = spcomm("explain", *words)
+    assert result.returncode == 125 and result.stdout == ""
+    assert result.stderr.startswith("spcomm explain: ") and "SP101 to SP108" in result.stderr
+
+
+def matches(line, text):
+    """`…` stands for anything."""
+    return re.search("^" + ".*".join(map(re.escape, line.split("…"))) + "$", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_the_wrong_program_says_what_the_page_says(launch, code):
+    *options, name = command(code)
+    launch.script(blocks(code, "python")[0], name)
+    result = launch(*options, name)
+    [output] = blocks(code, "text")
+    missing = [line for line in output.splitlines() if not matches(line, result.err)]
+    assert not missing, f"{missing}\n{result!r}"
+    assert code in output and code in result.err
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_the_mended_program_ends_well(launch, code):
+    *options, name = command(code)
+    launch.script(blocks(code, "python")[1], name)
+    result = launch(*options, name)
+    assert result.code == 0 and result.err == "", result

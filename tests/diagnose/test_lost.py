@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: MIT
+"""SP104: who needs a node that has ended is told how and where it ended."""
+
+import pytest
+
+# Node 0 prints what it is told of node 1; the lines are those of the script, which starts with this.
+START = """\
+import os, signal, sys, time, spcomm
+comm = spcomm.startup()
+signal.signal(signal.SIGTERM, signal.SIG_IGN); comm.barrier()  # on one line: line numbers are tested
+def told(call):
+    try:
+        call()
+    except spcomm.NodeLostError as error:
+        print(error, flush=True)
+"""
+
+ENDS = {
+    "raises": (
+        "def work():\n    raise ValueError('no')\nif comm.rank == 1:\n    work()\n",
+        "node 1 has died (an uncaught ValueError at program.py:10 in work); its message cannot come any more",
+    ),
+    "asserts": (
+        "if comm.rank == 1:\n    assert comm.size == 1\n",
+        "node 1 has died (an uncaught AssertionError at program.py:10); its message",
+    ),
+    "in-a-call-of-ours": (
+        "if comm.rank == 1:\n    comm.send(1, dest=99)\n",
+        "node 1 has died (an uncaught RankError at program.py:10); its message",
+    ),
+    "exits-with-a-code": (
+        "if comm.rank == 1:\n    sys.exit(3)\n",
+        "node 1 has died (sys.exit(3) at program.py:10); its message",
+    ),
+    "exits": (
+        "def leave():\n    sys.exit()\nif comm.rank == 1:\n    leave()\n",
+        "node 1 has finished (sys.exit() at program.py:10 in leave) and will send nothing more",
+    ),
+    "closes": (
+        "if comm.rank == 1:\n    comm.close()\n    sys.exit()\n",
+        "node 1 has finished (close() at program.py:10) and will send nothing more",
+    ),
+    "comes-to-its-end": ("", "node 1 has finished (the end of program.py) and will send nothing more"),
+}
+
+
+def run(launch, text, *options):
+    return launch.program(START + text, options=("-n", 2, "--start", "fork", *options))
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_how_it_ended(launch, end):
+    text, words = ENDS[end]
+    result = run(launch, text + "if comm.rank == 0:\n    told(lambda: comm.recv(1, tag=7))\n")
+    assert result.lines == [
+        line for line in result.lines if line.startswith("recv(source=1, tag=7): node 1 ")
+    ]
+    assert len(result.lines) == 1 and words in result.out and "(spcomm explain SP104)" in result.out, result
+
+
+@pytest.mark.parametrize(
+    "call", ["comm.barrier()", "comm.global_sum(1)", "comm.fuzzy_barrier().wait()", "comm.coordinated_recv()"]
+)
+def test_in_collective_calls(launch, call):
+    text = f"""
+if comm.rank == 1:
+    raise KeyError(1)
+told(lambda: {call})
+"""
+    result = run(launch, text)
+    assert "node 1 has died (an uncaught KeyError at program.py:11)" in result.out, result
+    assert "SP104" in result.out
+
+
+def test_from_anybody(launch):
+    result = run(launch, "if comm.rank == 0:\n    told(comm.recv)\n")
+    assert "the last is node 1, which has finished (the end of program.py)" in result.out, result
+
+
+KILLED = """
+if comm.rank == 1:
+    comm.send(os.getpid(), 0)
+    comm.recv(0, timeout=100)
+else:
+    process = comm.recv(1)
+    while open(f"/proc/{process}/stat").read().rpartition(")")[2].split()[0] != "S":
+        time.sleep(0.01)
+    time.sleep(0.2)  # its wait is published after some milliseconds; nothing tells when
+    os.kill(process, signal.SIGKILL)
+    told(lambda: comm.recv(1))
+"""
+
+
+def test_killed_while_it_waited(launch):
+    """The line is known if the wait was long enough to be published; the signal always is."""
+    result = run(launch, KILLED)
+    assert "node 1 has died (killed by signal 9 (SIGKILL)" in result.out, result
+    assert "(SIGKILL), at program.py:12)" in result.out or "(SIGKILL));" in result.out, result
+    assert result.code == 137
+
+
+def test_an_executed_node(launch):
+    """Its exceptions are told in the same way; sys.exit() is not heard of."""
+    text = START + "if comm.rank == 1:\n    raise OSError\ntold(lambda: comm.recv(1))\n"
+    result = launch.program(text, options=("-n", 2, "--start", "exec"))
+    assert "node 1 has died (an uncaught OSError at program.py:10); its message" in result.out, result
+
+
+def test_handled_exceptions_are_no_end(launch):
+    text = """
+try:
+    raise ValueError
+except ValueError:
+    pass
+if comm.rank == 0:
+    told(lambda: comm.recv(1))
+"""
+    result = run(launch, text)
+    assert "node 1 has finished (the end of program.py)" in result.out and result.code == 0, result
