@@ -61,7 +61,8 @@ static int script_check(void *argument) {
     return script->checks >= script->check_fails_from ? script->check_status : SPC_OK;
 }
 
-static const spc_wait_callbacks_t script_callbacks = {script_test, script_progress, script_check};
+static const spc_wait_callbacks_t script_callbacks = {
+    .test = script_test, .progress = script_progress, .check = script_check};
 
 static spc_waiter_t fake_waiter(uint32_t polls, uint32_t yields) {
     spc_waiter_t waiter;
@@ -354,7 +355,7 @@ static void wait_inside(void *argument) {
     member_t *member = argument;
     if (member->waits_inside) {
         spc_event_shared_t *event = &member->meeting->event[member->rank];
-        spc_wait_callbacks_t inner = {never, NULL, NULL};
+        spc_wait_callbacks_t inner = {.test = never};
         CHECK_EQ(spc_wait(&member->waiter, &event->word, &event->sleeping, &inner, NULL, 0), SPC_ETIMEDOUT);
         inner.test = always;
         CHECK_OK(spc_wait(&member->waiter, &event->word, &event->sleeping, &inner, NULL, SPC_NO_DEADLINE));
