@@ -105,8 +105,9 @@ static bool something_moves(const spc_deadlock_t *deadlock, uint32_t rank) {
 static bool is_no_candidate(const spc_deadlock_t *deadlock, uint32_t rank) {
     spc_board_entry_t entry;
     uint32_t stuck = deadlock->stuck[rank];
-    return has_ended(deadlock, rank) || !spc_board_read(board_of(deadlock, rank), stuck, &entry) || entry.doubts != 0
-           || entry.epoch != spc_status_epoch(deadlock->status) || is_roused(deadlock, rank, entry.word);
+    return has_ended(deadlock, rank) || !spc_board_read(board_of(deadlock, rank), stuck, &entry)
+           || entry.doubts != 0 || entry.epoch != spc_status_epoch(deadlock->status)
+           || is_roused(deadlock, rank, entry.word);
 }
 
 typedef struct spc_needs {
