@@ -11,14 +11,14 @@
  *   - it has something queued for a node that does not refuse it
  *   - RECEIVE     one of those it needs is able
  *   - PHASE       all have arrived, or one who has not is able: it may arrive, or end, which ends the wait
- *   - CYCLE       all have arrived, or one of those it needs is able: it may still have messages for it in its queue
+ *   - CYCLE       all have arrived, or one of those it needs is able: it may still have queued messages for it
  *   - SEND        any node is able: it may give back room
  *   - RECEIPT     the one it needs is able
  *
  * A node that does not wait is able; one that has ended, and of whose end all have been told, is not. If the boards of
- * those that are left are still the same then, none of them has done anything while we looked, so all was read as of one
- * moment. And none will ever do anything: each waits for what only others of them could do, and has been told of all
- * that they did before. docs/internals/deadlock.md argues it, tests/models/deadlock.pml checks it.
+ * those that are left are still the same then, none of them has done anything while we looked, so all was read as of
+ * one moment. And none will ever do anything: each waits for what only others of them could do, and has been told of
+ * all that they did before. docs/internals/deadlock.md argues it, tests/models/deadlock.pml checks it.
  *
  * Memory: private to the caller, 6 bytes a node. Cost of a look: a load a node; where nodes wait for long, eight cache
  * lines each; where they may be stuck, two for each pair of them.
