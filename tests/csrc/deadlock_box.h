@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * deadlock_box: a stage for nodes that wait without end. Ranks are threads; each goes through its part of a scene, which
- * ends in such a wait, and is called off when the test has looked.
+ * deadlock_box: a stage for nodes that wait without end. Ranks are threads; each goes through its part of a scene,
+ * which ends in such a wait, and is called off when the test has looked.
  */
 #ifndef DEADLOCK_BOX_H
 #define DEADLOCK_BOX_H
