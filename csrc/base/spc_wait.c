@@ -196,7 +196,7 @@ static int yield_phase(const spc_wait_call_t *call) {
 static void sleep_at_most(const spc_wait_call_t *call, uint32_t seen, uint64_t left_ns) {
     const spc_wait_callbacks_t *callbacks = call->callbacks;
     spc_waiter_t *waiter = call->waiter;
-    uint64_t slice_ns = callbacks->settle != NULL ? callbacks->settle(call->argument) : 0;
+    uint64_t slice_ns = callbacks->settle != NULL ? callbacks->settle(call->argument, seen) : 0;
 #ifdef SPC_WAIT_ENDLESS_SLICES
     slice_ns = 0;
 #endif

@@ -35,9 +35,10 @@ typedef struct spc_wait_callbacks {
     /* Called before the first sleep and after each slice of sleep: signals, deaths. Other than SPC_OK ends the wait
      * with that status, but only after one more test. May be NULL. */
     int (*check)(void *argument);
-    /* Called last before each sleep, after the test has failed, and first after it. `settle` gives the longest time to
-     * sleep, or 0: slice_ns. Both may be NULL. */
-    uint64_t (*settle)(void *argument);
+    /* Called last before each sleep, after the test has failed, and first after it. `settle` is told the word as it was
+     * before that test, on which the sleep will be; it gives the longest time to sleep, or 0: slice_ns. Both may be
+     * NULL. */
+    uint64_t (*settle)(void *argument, uint32_t seen);
     void (*wake)(void *argument);
 } spc_wait_callbacks_t;
 

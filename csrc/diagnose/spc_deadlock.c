@@ -12,13 +12,14 @@
 struct spc_deadlock {
     const spc_segment_t *segment;
     const spc_status_shared_t *status;
+    spc_event_shared_t *events;
     uint32_t nodes;
     uint32_t slots;
     uint32_t blocked; /* as of the last look */
     uint32_t proven;
-    uint32_t *stuck;    /* of the last look */
-    bool *is_blocked;   /* found by the last look */
-    bool *was_blocked;  /* and by the one before */
+    uint32_t *stuck;   /* of the last look */
+    bool *is_blocked;  /* found by the last look */
+    bool *was_blocked; /* and by the one before */
 };
 
 int spc_deadlock_create(const spc_segment_t *segment, spc_deadlock_t **deadlock) {
@@ -28,6 +29,7 @@ int spc_deadlock_create(const spc_segment_t *segment, spc_deadlock_t **deadlock)
     }
     made->segment = segment;
     made->status = spc_segment_part(segment, SPC_REGION_STATUS, 0);
+    made->events = spc_segment_part(segment, SPC_REGION_EVENT, 0);
     made->nodes = segment->config->nodes;
     made->slots = segment->config->slots;
     made->stuck = calloc(made->nodes, sizeof(*made->stuck));
@@ -58,9 +60,17 @@ static bool has_ended(const spc_deadlock_t *deadlock, uint32_t rank) {
     return spc_status_state(deadlock->status, rank) >= SPC_NODE_FINISHED;
 }
 
-/* Not struck out so far, and not ended: ended nodes do nothing, and those who need them are told. */
+/* Struck out, and not ended. An ended node does nothing, and those who need it have been told so; before, its end may
+ * still end their waits. */
 static bool is_able(const spc_deadlock_t *deadlock, uint32_t rank) {
-    return !deadlock->is_blocked[rank] && !has_ended(deadlock, rank);
+    return !deadlock->is_blocked[rank] && !spc_status_is_told(deadlock->status, rank);
+}
+
+/* Has this node been told of something since it tested its wait for the last time? Who changes what others wait for
+ * raises their events before it waits itself. */
+static bool is_roused(const spc_deadlock_t *deadlock, uint32_t rank, uint32_t word) {
+    /* Pairs with spc_event_raise: of those whose boards are published, all raising is seen. */
+    return atomic_load_explicit(&deadlock->events[rank].word, memory_order_seq_cst) != word;
 }
 
 /* ---- one node ---- */
@@ -95,16 +105,16 @@ static bool something_moves(const spc_deadlock_t *deadlock, uint32_t rank) {
 static bool is_no_candidate(const spc_deadlock_t *deadlock, uint32_t rank) {
     spc_board_entry_t entry;
     uint32_t stuck = deadlock->stuck[rank];
-    return !spc_board_is_stuck(stuck) || has_ended(deadlock, rank)
-           || !spc_board_read(board_of(deadlock, rank), stuck, &entry) || entry.doubts != 0
-           || entry.epoch != spc_status_epoch(deadlock->status);
+    return has_ended(deadlock, rank) || !spc_board_read(board_of(deadlock, rank), stuck, &entry)
+           || entry.doubts != 0 || entry.epoch != spc_status_epoch(deadlock->status)
+           || is_roused(deadlock, rank, entry.word);
 }
 
 typedef struct spc_needs {
     uint32_t able;   /* of those it needs, how many are able */
     uint32_t absent; /* how many have not arrived at its phase */
     uint32_t coming; /* and of these, how many are able */
-    uint32_t draining; /* able ones for whom it has something queued */
+    uint32_t others; /* how many are able, needed or not */
 } spc_needs_t;
 
 static spc_needs_t count_needs(const spc_deadlock_t *deadlock, uint32_t rank,
@@ -115,7 +125,7 @@ static spc_needs_t count_needs(const spc_deadlock_t *deadlock, uint32_t rank,
     for (uint32_t other = 0; other < deadlock->nodes; other++) {
         spc_board_pair_t pair = spc_board_read_pair(board_of(deadlock, rank), other);
         bool able = is_able(deadlock, other);
-        needs.draining += pair.queued != 0 && able;
+        needs.others += able;
         if (pair.needed == 0) {
             continue;
         }
@@ -141,11 +151,11 @@ static bool may_go_on(const spc_deadlock_t *deadlock, uint32_t rank) {
                || spc_receipt_is_given(spc_segment_address(deadlock->segment, entry.lines_offset),
                                        (uint32_t)entry.phase);
     case SPC_BOARD_PHASE:
-        return needs.absent == needs.coming;
-    case SPC_BOARD_CYCLE:
         return needs.absent == 0 || needs.coming != 0;
+    case SPC_BOARD_CYCLE:
+        return needs.absent == 0 || needs.able != 0;
     case SPC_BOARD_SEND:
-        return needs.draining != 0;
+        return needs.others != 0;
     case SPC_BOARD_NOTHING:
         break;
     }
@@ -157,7 +167,7 @@ static bool may_go_on(const spc_deadlock_t *deadlock, uint32_t rank) {
 static void read_stuck(spc_deadlock_t *deadlock) {
     for (uint32_t rank = 0; rank < deadlock->nodes; rank++) {
         uint32_t stuck = spc_board_stuck(board_of(deadlock, rank));
-        deadlock->is_blocked[rank] = stuck == deadlock->stuck[rank];
+        deadlock->is_blocked[rank] = spc_board_is_stuck(stuck);
         deadlock->stuck[rank] = stuck;
     }
 }

@@ -2,24 +2,26 @@
 /*
  * spc_deadlock: proves that some nodes wait for ever.
  *
- * The agent looks now and then; a look takes nothing from the nodes. Nodes that have published the same board since the
- * last look may be stuck. Of these, the *able* ones are struck out again and again until none is left:
+ * The agent looks now and then; a look takes nothing from the nodes. Nodes whose boards are published may be stuck. Of
+ * these, the *able* ones are struck out again and again until none is left:
  *
+ *   - its event has been raised since its last test: it has been told of something that it has not looked at
+ *   - its wait may end by itself (spc_board doubts), or it has not considered all ends of nodes yet
  *   - something has come to it that it has not read, from a node that it does not refuse
  *   - it has something queued for a node that does not refuse it
- *   - its wait may end by itself (spc_board doubts), or it has not considered all ends of nodes yet
  *   - RECEIVE     one of those it needs is able
- *   - PHASE       all of those it needs have arrived or are able
- *   - CYCLE       all have arrived, or one who has not is able
- *   - SEND        one of those for whom it has something queued is able
+ *   - PHASE       all have arrived, or one who has not is able: it may arrive, or end, which ends the wait
+ *   - CYCLE       all have arrived, or one of those it needs is able: it may still have queued messages for it
+ *   - SEND        any node is able: it may give back room
  *   - RECEIPT     it is given, or the one it needs is able
  *
- * A node that does not wait is able; one that has ended is not. If the boards of those that are left are still the same
- * then, none of them has done anything while we looked, so all was read as of one moment. And none will ever do
- * anything: each waits for what only others of them could do. tests/models/deadlock.pml has the proof.
+ * A node that does not wait is able; one that has ended, and of whose end all have been told, is not. If the boards of
+ * those that are left are still the same then, none of them has done anything while we looked, so all was read as of
+ * one moment. And none will ever do anything: each waits for what only others of them could do, and has been told of
+ * all that they did before. docs/internals/deadlock.md argues it, tests/models/deadlock.pml checks it.
  *
- * Memory: private to the caller, 8 bytes a node. Cost of a look: a load a node; where nodes are stuck, two cache lines
- * for each pair of them.
+ * Memory: private to the caller, 6 bytes a node. Cost of a look: a load a node; where nodes wait for long, eight cache
+ * lines each; where they may be stuck, two for each pair of them.
  */
 #ifndef SPC_DEADLOCK_H
 #define SPC_DEADLOCK_H

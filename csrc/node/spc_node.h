@@ -125,7 +125,7 @@ int spc_node_wait_for(spc_node_wait_t *wait, uint64_t deadline_ns);
 /* Of a wait that leads, by spc_node_wait.c: finds out where the caller is, holding nothing; just before a sleep and
  * just after it. */
 void spc_node_locate(spc_node_wait_t *wait);
-uint64_t spc_node_settle(spc_node_wait_t *wait);
+uint64_t spc_node_settle(spc_node_wait_t *wait, uint32_t seen);
 void spc_node_wake(spc_node_wait_t *wait);
 
 /* Sends what is queued and drains what arrived. */

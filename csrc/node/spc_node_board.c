@@ -2,7 +2,7 @@
 /*
  * What a long wait tells others: spc_board.
  *
- *     first slice    nothing: most waits that sleep at all end within it
+ *     first slice    nothing: most waits that sleep at all end within it (a build with endless slices has none)
  *     then           where the caller is is found out once, by the binding; that may run anything
  *     each sleep     the board is published just before it, and retracted just after it
  *
@@ -19,6 +19,12 @@
 #define INTERRUPT \
     (UINT64_C(1) << (SIGINT - 1)) /* somebody at the keyboard: nothing that the run does by itself */
 #define PUBLISHED_SLICE_NS UINT64_C(500000000) /* the board changes with each slice */
+
+#ifdef SPC_WAIT_ENDLESS_SLICES
+#define HAS_FIRST_SLICE 0 /* nothing would ever be published after it */
+#else
+#define HAS_FIRST_SLICE 1
+#endif
 
 static uint32_t find_doubts(const spc_node_t *node, const spc_node_wait_t *wait, int32_t threads) {
     uint32_t doubts = wait->describe == NULL ? SPC_BOARD_UNKNOWN : 0;
@@ -42,7 +48,7 @@ static uint32_t find_doubts(const spc_node_t *node, const spc_node_wait_t *wait,
 
 void spc_node_locate(spc_node_wait_t *wait) {
     spc_node_t *node = wait->node;
-    if (node->board == NULL || wait->slices++ == 0) {
+    if (node->board == NULL || (wait->slices++ == 0 && HAS_FIRST_SLICE)) {
         return;
     }
     if (node->located == wait && wait->is_located) {
@@ -77,12 +83,13 @@ static void describe(spc_node_wait_t *wait) {
     }
 }
 
-uint64_t spc_node_settle(spc_node_wait_t *wait) {
+uint64_t spc_node_settle(spc_node_wait_t *wait, uint32_t seen) {
     spc_node_t *node = wait->node;
     if (node->located != wait || !wait->is_located) {
         return node->board == NULL ? 0 : FIRST_SLICE_NS;
     }
     describe(wait);
+    node->entry.word = seen;
     spc_board_publish(node->board, &node->entry, node->pairs, node->size + 1);
     wait->is_published = true;
     return PUBLISHED_SLICE_NS;

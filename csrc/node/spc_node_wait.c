@@ -133,8 +133,8 @@ static int leader_check(void *argument) {
     return check_signals(argument);
 }
 
-static uint64_t leader_settle(void *argument) {
-    return spc_node_settle(argument);
+static uint64_t leader_settle(void *argument, uint32_t seen) {
+    return spc_node_settle(argument, seen);
 }
 
 static void leader_wake(void *argument) {

@@ -46,6 +46,8 @@ typedef struct spc_board_entry {
     uint32_t kind; /* spc_board_kind_t */
     uint32_t doubts; /* SPC_BOARD_TIMED …; 0: only what nodes do can end the wait */
     uint32_t epoch; /* the ends (spc_status) that the wait has considered */
+    uint32_t word; /* of the node's event, as read before the last test: what is told later changes it */
+    uint32_t unused;
     uint32_t communicator;
     uint32_t rank;
     uint32_t size;
@@ -81,8 +83,8 @@ typedef struct spc_board_shared {
     _Atomic uint32_t pair[]; /* SPC_BOARD_PAIR_WORDS for each node and for the agent */
 } spc_board_shared_t;
 
-_Static_assert(sizeof(spc_board_entry_t) == 416, "the entry is copied word by word");
-_Static_assert(sizeof(spc_board_shared_t) == 424, "spc_board_shared_t lies in shared memory");
+_Static_assert(sizeof(spc_board_entry_t) == 424, "the entry is copied word by word");
+_Static_assert(sizeof(spc_board_shared_t) == 432, "spc_board_shared_t lies in shared memory");
 
 uint64_t spc_board_bytes(uint32_t nodes);
 

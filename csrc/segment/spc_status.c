@@ -15,17 +15,20 @@ void spc_status_end(spc_status_shared_t *status, uint32_t rank, spc_node_state_t
                     spc_event_shared_t *events, uint32_t event_count, uint32_t features) {
     spc_status_line_shared_t *line = &status->line[rank];
     uint32_t before = atomic_load_explicit(&line->state, memory_order_acquire);
-    if (before == SPC_NODE_FINISHED || before == SPC_NODE_DIED) {
-        return;
+    bool ended = before >= SPC_NODE_FINISHED;
+    while (!ended) {
+        atomic_store_explicit(&line->reason, reason, memory_order_relaxed);
+        /* Pairs with spc_status_state: who sees the end sees the reason, and all that the node announced. The node and
+         * the agent may come at the same moment: one of them counts. */
+        ended = atomic_compare_exchange_strong_explicit(&line->state, &before, (uint32_t)state,
+                                                        memory_order_acq_rel, memory_order_acquire)
+                || before >= SPC_NODE_FINISHED;
     }
-    atomic_store_explicit(&line->reason, reason, memory_order_relaxed);
-    /* Pairs with spc_status_state: who sees the end sees the reason, and all that the node announced. The node and the
-     * agent may come at the same moment: one of them counts. */
-    if (!atomic_compare_exchange_strong_explicit(&line->state, &before, (uint32_t)state, memory_order_acq_rel,
-                                                 memory_order_acquire)) {
-        return;
+    if (!spc_status_is_told(status, rank)) { /* if both come here, the news is told twice */
+        spc_status_news(status, events, event_count, features);
+        /* Last. Pairs with spc_status_is_told. */
+        atomic_store_explicit(&line->told, 1, memory_order_seq_cst);
     }
-    spc_status_news(status, events, event_count, features);
 }
 
 void spc_status_news(spc_status_shared_t *status, spc_event_shared_t *events, uint32_t event_count,

@@ -30,7 +30,8 @@ typedef struct spc_status_line_shared {
     _Atomic int32_t reason; /* FINISHED, DIED: exit code, or minus the signal; valid once the state says so */
     _Atomic int32_t process; /* its process id, once LIVE */
     _Atomic uint32_t gone; /* 1: its process no longer reads or writes the segment */
-    unsigned char padding[SPC_CACHE_LINE - 16];
+    _Atomic uint32_t told; /* 1: the epoch has been raised for its end, and everybody's event */
+    unsigned char padding[SPC_CACHE_LINE - 20];
 } spc_status_line_shared_t;
 
 typedef struct spc_status_shared {
@@ -49,7 +50,8 @@ uint64_t spc_status_bytes(uint32_t nodes);
 void spc_status_set_live(spc_status_shared_t *status, uint32_t rank, int32_t process);
 
 /* By the node at its end (state FINISHED), or by the agent, for a process that has gone or has said that it fails.
- * Only the first end of a node counts: a process that fails after its node has closed did not die for the others.
+ * Only the first end of a node counts: a process that fails after its node has closed did not die for the others. But
+ * one that is killed while it ends may not have told everybody: then the second call does.
  * Wakes everybody: `events` is the array of all events. */
 void spc_status_end(spc_status_shared_t *status, uint32_t rank, spc_node_state_t state, int32_t reason,
                     spc_event_shared_t *events, uint32_t event_count, uint32_t features);
@@ -65,6 +67,12 @@ void spc_status_set_gone(spc_status_shared_t *status, uint32_t rank, spc_event_s
 static inline bool spc_status_is_gone(const spc_status_shared_t *status, uint32_t rank) {
     /* seq_cst: part of the second test of a sender who waits for room. Pairs with spc_status_set_gone. */
     return atomic_load_explicit(&status->line[rank].gone, memory_order_seq_cst) != 0;
+}
+
+/* Has everybody been told of its end? Who then reads the epoch reads one that counts it. */
+static inline bool spc_status_is_told(const spc_status_shared_t *status, uint32_t rank) {
+    /* Pairs with spc_status_end. */
+    return atomic_load_explicit(&status->line[rank].told, memory_order_seq_cst) != 0;
 }
 
 static inline spc_node_state_t spc_status_state(const spc_status_shared_t *status, uint32_t rank) {

@@ -11,11 +11,12 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from time import monotonic, perf_counter
+from time import monotonic, monotonic_ns, perf_counter
 
 from spcomm.bench.neighbours import Neighbours
 from spcomm.bench.peers import PROGRAMS, Contender
@@ -23,6 +24,7 @@ from spcomm.bench.rows import Row
 
 TIMEOUT = 60.0  # seconds for one start of the programs; none needs a tenth of it
 LAUNCH = "launch"
+DIAGNOSE = "diagnose"
 
 
 class ProgramFailed(Exception):
@@ -84,7 +86,7 @@ def grouped(rows: Sequence[Row]) -> list[list[Row]]:
     """
     groups: dict[object, list[Row]] = {}
     for row in rows:
-        alone = row.key if row.work == LAUNCH else None
+        alone = row.key if row.work in (LAUNCH, DIAGNOSE) else None
         key = (row.nodes, row.computing, tuple(sorted(row.environment.items())), row.peers, alone)
         groups.setdefault(key, []).append(row)
     return list(groups.values())
@@ -121,6 +123,9 @@ def one_start(group: Sequence[Row], contender: Contender, seconds: float) -> dic
         if output.split() != [str(nodes)]:
             raise ProgramFailed(f"{nodes} nodes should have met, it said {output.strip()!r}")
         return {group[0].key: [spent]}
+    if group[0].work == DIAGNOSE:
+        times = [one_deadlock(contender, nodes, environment) for _ in range(group[0].parameters["runs"])]
+        return {group[0].key: times}
     orders = [{"key": row.key, "work": row.work, "parameters": row.parameters} for row in group]
     with tempfile.TemporaryDirectory(prefix="spcomm-bench-") as folder:
         path = Path(folder, "results.json")
@@ -158,6 +163,37 @@ def run(
         if code != 0:
             raise ProgramFailed(f"exit code {code}: {last_line(errors.read())}")
         return spent, output.read()
+
+
+def one_deadlock(contender: Contender, nodes: int, environment: dict[str, str]) -> float:
+    """Seconds from the last node's last word until the launcher's report can be read."""
+    with tempfile.NamedTemporaryFile(prefix="spcomm-bench-") as stamps:
+        process = subprocess.Popen(
+            contender.start(nodes, "deadlock", [stamps.name]),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env=os.environ | contender.environment | environment,
+            start_new_session=True,
+        )
+        watchdog = threading.Timer(TIMEOUT, end, [process])
+        watchdog.start()
+        try:
+            errors = process.stderr or ()
+            arrived = next((monotonic_ns() for line in errors if b"DEADLOCK" in line), None)
+            for _ in errors:
+                pass
+            process.wait()
+        finally:
+            watchdog.cancel()
+            end(process)
+            if process.stderr:
+                process.stderr.close()
+        words = stamps.read()
+    if arrived is None or len(words) != 8 * nodes:
+        raise ProgramFailed(f"no report of the deadlock: exit code {process.returncode}")
+    last = max(int.from_bytes(words[8 * i : 8 * i + 8], "little") for i in range(nodes))
+    return (arrived - last) / 1e9
 
 
 def end(process: subprocess.Popen) -> None:

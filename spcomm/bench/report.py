@@ -79,6 +79,7 @@ class Report:
             f"Medians over {rounds}, in brackets the smallest and largest of a round. Ratio: spcomm to the best peer.",
             f"{cores()} cores, {platform.system()} {platform.release()}, Python {platform.python_version()}.",
         ]
+        lines += [text for row in self.rows for text in self.percentile(row)]
         if self.results.others is not None and self.results.others > DISTURBING:
             lines.append(
                 f"Disturbed: other programs kept {self.results.others:.1f} cores busy meanwhile. Better repeat it."
@@ -91,6 +92,15 @@ class Report:
         if self.results.interrupted:
             lines.append("Interrupted: this is what was measured until then.")
         return lines
+
+    def percentile(self, row: Row) -> list[str]:
+        """A line, or none."""
+        rounds = self.results.times.get(row.key, {}).get("spcomm", [])
+        times = [value for batches in rounds for value in batches]
+        if not row.percentile or not times:
+            return []
+        value = table.number(statistics.percentile(times, row.percentile) * row.unit[1])
+        return [f"{row.title}: {value} {row.unit[0]} or less in {row.percentile} % of {len(times)} runs."]
 
     # ---- for programs
 

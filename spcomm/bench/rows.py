@@ -39,7 +39,8 @@ class Row:
     ----------
     key : unique name, also in the JSON.
     title : what the reader sees.
-    work : a function of `programs/works_*.py`, timed inside the nodes; or "launch": the whole program is timed.
+    work : a function of `programs/works_*.py`, timed inside the nodes; or "launch": the whole program is timed; or
+        "diagnose": from a deadlock to its report.
     nodes : number of nodes.
     parameters : keyword arguments of that function.
     goal : what is to be reached, if anything.
@@ -47,6 +48,7 @@ class Row:
     environment : extra environment variables (for spcomm's own switches).
     peers : False for rows that only spcomm can run.
     unit : name and factor from seconds.
+    percentile : of all single times of all rounds, to be told below the table; 0: none.
     """
 
     key: str
@@ -59,6 +61,7 @@ class Row:
     environment: dict[str, str] = field(default_factory=dict)
     peers: bool = True
     unit: tuple[str, float] = MICROSECONDS
+    percentile: int = 0
 
 
 def benchmarks() -> dict[str, ModuleType]:

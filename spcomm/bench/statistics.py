@@ -24,6 +24,12 @@ def summarise(rounds: Sequence[Sequence[float]]) -> Summary | None:
     return Summary(statistics.median(medians), min(medians), max(medians), medians)
 
 
+def percentile(values: Sequence[float], percent: int) -> float:
+    """The smallest of `values` that is not exceeded by so many percent of them."""
+    ordered = sorted(values)
+    return ordered[max(0, -(-len(ordered) * percent // 100) - 1)]
+
+
 def best(summaries: Mapping[str, Summary | None]) -> str | None:
     """Name of the contender with the smallest median."""
     measured = {name: summary.median for name, summary in summaries.items() if summary is not None}

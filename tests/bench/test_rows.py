@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spcomm.bench.measure import LAUNCH, grouped
+from spcomm.bench.measure import DIAGNOSE, LAUNCH, grouped
 from spcomm.bench.peers import PROGRAMS
 from spcomm.bench.rows import PEERS, benchmarks, summary
 
@@ -45,7 +45,7 @@ def test_goals_compare_with_something_that_is_there(row):
 def test_every_work_has_its_function(library):
     known = functions(f"works_{library}.py")
     for row in ROWS:
-        if row.work != LAUNCH:
+        if row.work not in (LAUNCH, DIAGNOSE):
             assert known[row.work] == ["comm", "count", *row.parameters]
     assert (PROGRAMS / f"meet_{library}.py").is_file()
 
@@ -59,7 +59,7 @@ def test_groups_share_nodes_and_surroundings():
     assert sorted(row.key for group in groups for row in group) == sorted(row.key for row in ROWS)
     for group in groups:
         assert len({(row.nodes, row.computing, str(row.environment), row.peers) for row in group}) == 1
-        assert len(group) == 1 or LAUNCH not in {row.work for row in group}
+        assert len(group) == 1 or not {LAUNCH, DIAGNOSE} & {row.work for row in group}
 
 
 @pytest.mark.parametrize("name", benchmarks())

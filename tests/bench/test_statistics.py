@@ -3,7 +3,7 @@
 
 import pytest
 
-from spcomm.bench.statistics import best, ratio, ratio_range, summarise
+from spcomm.bench.statistics import best, percentile, ratio, ratio_range, summarise
 
 
 def test_median_of_the_rounds_medians():
@@ -37,3 +37,11 @@ def test_no_ratio_without_both():
     assert ratio(None, summarise([[1.0]])) is None
     assert ratio(summarise([[1.0]]), None) is None
     assert ratio_range(summarise([[1.0], [2.0]]), summarise([[1.0]])) is None
+
+
+def test_percentiles_are_values_that_were_measured():
+    hundred = [float(n) for n in range(100, 0, -1)]
+    assert percentile(hundred, 99) == 99.0
+    assert percentile(hundred, 50) == 50.0
+    assert percentile(hundred[:30], 99) == 100.0
+    assert percentile([7.0], 99) == 7.0

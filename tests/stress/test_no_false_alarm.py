@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: MIT
+"""Correct programs are never reported as deadlocked, whoever is stopped meanwhile, and for how long."""
+
+import os
+import random
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from launching import WATCHDOG_S, Launch, leaving_nothing, read_lines
+
+NODES = 4
+SECONDS = 6 * int(os.environ.get("CHECK_SCALE", 1))  # a minute with `make stress`
+SHORT = 0.4
+PATTERNS = [
+    "ping_pong",
+    "ring",
+    "server",
+    "collectives",
+    "fuzzy",
+    "coordinated",
+    "parts",
+    "full_queues",
+    "one_way",
+    "timers",
+    "threads",
+    "handlers",
+    "timeouts",
+    "ends",
+]
+
+
+@pytest.fixture
+def launch(tmp_path):
+    """Runs programs by `spcomm run`."""
+    yield from leaving_nothing(Launch(tmp_path))
+
+
+def still_runs(process, seconds):
+    """A run that has ended says so at once."""
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return True
+    return False
+
+
+def send(process, number):
+    try:
+        os.kill(process, number)
+    except ProcessLookupError:
+        pass  # at the end of the run
+
+
+def disturb(run, nodes, seconds, rng):
+    """Stops nodes for longer than the launcher takes to prove something, often several of them."""
+    deadline = time.monotonic() + seconds
+    running = True
+    while running and time.monotonic() < deadline:
+        stopped = rng.sample(nodes, rng.randint(1, len(nodes) - 1))
+        for node in stopped:
+            send(node, signal.SIGSTOP)
+            running = running and still_runs(run, rng.random() * 0.01)
+        running = running and still_runs(run, 0.1 + rng.random() * 0.4)
+        for node in stopped:
+            send(node, signal.SIGCONT)
+            running = running and still_runs(run, rng.random() * 0.1)
+
+
+def check(launch, pattern, seconds, seed):
+    print(f"seed {seed}")
+    options = ["-n", NODES, "--queue-limit", "100k", "--slots", "8"]
+    run = launch.start(*options, Path(__file__).with_name("patterns.py"), pattern, seconds)
+    nodes = [int(word) for word in read_lines(run, 1)[0].split()]
+    assert len(nodes) == NODES
+    disturb(run, nodes, seconds, random.Random(seed))
+    result = launch.finish(run)
+    assert result.code == 0, repr(result)
+    assert "DEADLOCK" not in result.err
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_for_a_moment(launch, pattern):
+    check(launch, pattern, SHORT, int.from_bytes(os.urandom(4), "little"))
+
+
+@pytest.mark.stress
+@pytest.mark.timeout(SECONDS + 2 * WATCHDOG_S)
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_for_long(launch, pattern):
+    check(launch, pattern, SECONDS, int.from_bytes(os.urandom(4), "little"))
