@@ -101,11 +101,11 @@ static bool has_ended(const spc_outbox_t *outbox, uint32_t rank) {
 
 /* Nobody will receive it: it is counted, and dropped. */
 static bool is_lost(const spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope) {
-    if (!has_ended(outbox, rank)) {
-        return false;
+    bool lost = has_ended(outbox, rank);
+    if (lost) {
+        spc_note_add_left(outbox->options.notes, envelope->source, rank, envelope->tag, envelope->context);
     }
-    spc_note_add_left(outbox->options.notes, envelope->source, rank, envelope->tag, envelope->context);
-    return true;
+    return lost;
 }
 
 static bool is_over_limit(const spc_outbox_t *outbox, uint64_t bytes) {
@@ -114,20 +114,17 @@ static bool is_over_limit(const spc_outbox_t *outbox, uint64_t bytes) {
     return outbox->total.bytes != 0 && outbox->total.bytes + bytes > outbox->limit_bytes;
 }
 
-/* ---- parts ---- */
-
 /* Sends parts from `sent` on while there is room; returns how far it got. */
 static uint64_t send_parts(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope,
                            const spc_payload_t *payload, uint64_t skipped, uint64_t sent) {
     spc_envelope_t part = *envelope;
     part.flags |= SPC_SLOT_RING | SPC_SLOT_PART;
     uint64_t longest = spc_ring_payload_max(outbox->ring, 1);
-    int32_t destination = (int32_t)rank;
     while (sent < envelope->length_bytes && spc_mailbox_has_room(&outbox->destination[rank].writer)) {
         uint64_t left = envelope->length_bytes - sent, bytes = left < longest ? left : longest;
         spc_ring_header_shared_t *header;
         void *room;
-        if (spc_ring_reserve(outbox->ring, &destination, 1, bytes, &header, &room) != SPC_OK) {
+        if (spc_ring_reserve(outbox->ring, &(int32_t){(int32_t)rank}, 1, bytes, &header, &room) != SPC_OK) {
             break;
         }
         spc_payload_copy(payload, sent - skipped, bytes, room);

@@ -4,12 +4,11 @@
 
 from libc.errno cimport errno
 from libc.stdint cimport uint32_t, uint64_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 
 from spcomm._core.libnotes cimport spc_leftovers_any
+from spcomm._core.boards cimport make_wait
 from spcomm._core.libspc cimport (
-    SPC_BOARD_CYCLE,
-    SPC_BOARD_PHASE,
     SPC_ENOMEM,
     SPC_ESYSTEM,
     SPC_FEATURE_eventfd,
@@ -31,9 +30,7 @@ from spcomm._core.libspc cimport (
     SPC_REGION_STATUS,
     spc_board_entry_t,
     spc_board_is_stuck,
-    spc_board_pair_t,
     spc_board_read,
-    spc_board_read_pair,
     spc_board_shared_t,
     spc_board_stuck,
     spc_board_vain,
@@ -53,9 +50,6 @@ from spcomm._core.libspc cimport (
     spc_platform_cores,
     spc_platform_features,
     spc_platform_memory_limit,
-    spc_reduce_line_arrived,
-    spc_reduce_line_shared_t,
-    spc_segment_address,
     spc_segment_attach,
     spc_segment_create,
     spc_segment_detach,
@@ -64,7 +58,6 @@ from spcomm._core.libspc cimport (
     spc_segment_plan_t,
     spc_segment_stride,
     spc_segment_t,
-    spc_signature_t,
     spc_status_shared_t,
     spc_status_process,
     spc_status_state,
@@ -73,7 +66,7 @@ from spcomm._core.libspc cimport (
 
 import os
 
-from spcomm._core import errors, waits
+from spcomm._core import errors
 
 cdef extern from *:
     """
@@ -303,7 +296,7 @@ cdef class Segment:
         stuck = spc_board_stuck(board)
         if not spc_board_is_stuck(stuck) or not spc_board_read(board, stuck, &entry):
             return None
-        return make_wait(self, board, &entry)
+        return make_wait(&self.segment, self.nodes, board, &entry)
 
     def process(self, rank):
         """The process id of a node; 0: it has not joined the run."""
@@ -395,44 +388,6 @@ cdef class Segment:
         if self.descriptor >= 0:
             os.close(self.descriptor)
             self.descriptor = -1
-
-
-cdef object make_wait(Segment self, const spc_board_shared_t *board, const spc_board_entry_t *entry):
-    cdef spc_board_pair_t pair
-    cdef const spc_reduce_line_shared_t *lines
-    cdef spc_signature_t call
-    cdef uint32_t rank
-    cdef dict needs = {}
-    cdef list full = []
-    is_phase = entry.kind == SPC_BOARD_PHASE or entry.kind == SPC_BOARD_CYCLE
-    lines = <const spc_reduce_line_shared_t *>spc_segment_address(&self.segment, entry.lines_offset)
-    for rank in range(self.nodes):
-        pair = spc_board_read_pair(board, rank)
-        if pair.queued != 0:
-            full.append(rank)
-        if pair.needed == 0 or (is_phase and spc_reduce_line_arrived(&lines[pair.needed - 1], entry.phase)):
-            continue
-        needs[rank] = pair.needed - 1
-    memcpy(&call, entry.call, sizeof(call))
-    near = (entry.near_source, entry.near_tag, entry.near_count) if entry.near_count else None
-    return waits.Wait(
-        kind=waits.KINDS[entry.kind],
-        doubts=entry.doubts,
-        communicator=entry.communicator,
-        rank=entry.rank,
-        size=entry.size,
-        source=entry.source,
-        tag=entry.tag,
-        near=near,
-        file=os.fsdecode(<bytes>(<const char *>entry.file)),
-        line=entry.line,
-        function=(<bytes>(<const char *>entry.function)).decode("utf-8", "replace"),
-        since_ns=entry.since_ns,
-        number=entry.phase,
-        call=(call.operation, call.op, call.type, call.field_count, call.length_bytes, call.layout, call.root),
-        needs=needs,
-        full=tuple(full),
-    )
 
 
 def check_sizes(nodes, sizes):
