@@ -51,7 +51,8 @@ typedef struct spc_comm_options {
     int (*check)(void *argument);
     void *check_argument; /* of locate, too */
     /* Runs once in a wait that has lasted for milliseconds: fills in file, line and function of the caller, and says
-     * how many threads of the program there are beside this one; -1: as many as the process has. May be NULL. */
+     * how many threads of the program there are beside this one; -1: as many as the process has; INT32_MIN: a signal
+     * ends the wait, as in `check`. May be NULL. */
     int32_t (*locate)(void *argument, spc_board_entry_t *entry);
     uint64_t own_signals; /* 1 << (number - 1) for each signal whose handler calls nothing of this */
 } spc_comm_options_t;

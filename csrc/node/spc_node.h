@@ -70,6 +70,8 @@ typedef struct spc_node {
     spc_board_pair_t *pairs; /* of all nodes, and of the agent */
 } spc_node_t;
 
+#define SPC_NODE_INTERRUPTED INT32_MIN /* instead of a number of threads: a signal came meanwhile */
+
 typedef struct spc_node_options {
     const spc_segment_t *segment; /* borrowed; NULL: attach by descriptor */
     int descriptor;
@@ -124,7 +126,7 @@ int spc_node_wait_for(spc_node_wait_t *wait, uint64_t deadline_ns);
 
 /* Of a wait that leads, by spc_node_wait.c: finds out where the caller is, holding nothing; just before a sleep and
  * just after it. */
-void spc_node_locate(spc_node_wait_t *wait);
+int spc_node_locate(spc_node_wait_t *wait); /* SPC_OK, SPC_EINTERRUPTED */
 uint64_t spc_node_settle(spc_node_wait_t *wait, uint32_t seen);
 void spc_node_wake(spc_node_wait_t *wait);
 

@@ -46,22 +46,26 @@ static uint32_t find_doubts(const spc_node_t *node, const spc_node_wait_t *wait,
     return doubts;
 }
 
-void spc_node_locate(spc_node_wait_t *wait) {
+int spc_node_locate(spc_node_wait_t *wait) {
     spc_node_t *node = wait->node;
     if (node->board == NULL || (wait->slices++ == 0 && HAS_FIRST_SLICE)) {
-        return;
+        return SPC_OK;
     }
     if (node->located == wait && wait->is_located) {
-        return;
+        return SPC_OK;
     }
     /* First what runs code, which may wait itself and come here. */
     spc_board_entry_t entry = {.line = 0};
     int32_t threads = node->locate != NULL ? node->locate(node->check_argument, &entry) : -1;
+    if (threads == SPC_NODE_INTERRUPTED) {
+        return SPC_EINTERRUPTED;
+    }
     entry.doubts = find_doubts(node, wait, threads);
     entry.since_ns = spc_clock_now_ns() - FIRST_SLICE_NS;
     node->entry = entry;
     node->located = wait;
     wait->is_located = true;
+    return SPC_OK;
 }
 
 static void describe(spc_node_wait_t *wait) {

@@ -129,8 +129,8 @@ static int check_signals(void *argument) {
 }
 
 static int leader_check(void *argument) {
-    spc_node_locate(argument);
-    return check_signals(argument);
+    int status = spc_node_locate(argument);
+    return status == SPC_OK ? check_signals(argument) : status;
 }
 
 static uint64_t leader_settle(void *argument, uint32_t seen) {

@@ -4,7 +4,7 @@
 
 from libc.errno cimport errno
 from libc.math cimport isnan
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport INT32_MIN, int32_t, int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
@@ -48,8 +48,6 @@ cdef int check_signals(void *argument) noexcept with gil:
     """
     cdef Handle handle = <Handle>argument
     spc_fork_check(handle.fork)
-    if handle.interruption is not None:
-        return 1
     try:
         PyErr_CheckSignals()
     except BaseException as error:
@@ -68,7 +66,7 @@ cdef int32_t locate(void *argument, spc_board_entry_t *entry) noexcept with gil:
         return len(sys._current_frames()) - 1
     except BaseException as error:  # a signal came meanwhile, and its handler raised
         (<Handle>argument).interruption = error
-        return -1
+        return INT32_MIN
 
 
 cdef int copy_text(char *room, int room_bytes, bytes text) except -1:

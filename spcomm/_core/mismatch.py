@@ -54,8 +54,10 @@ def _value(value: object) -> str:
         return f"a tuple of ({', '.join(_value(item) for item in value)})"
     shape = getattr(value, "shape", None)
     if shape is None or shape == ():
-        return f"a {type(value).__name__}"
-    return f"an array of {value.dtype}, shape {shape}"  # type: ignore[attr-defined]
+        name = type(value).__name__
+        return f"{'an' if name.startswith('int') else 'a'} {name}"
+    dtype = value.dtype  # type: ignore[attr-defined]
+    return f"an array of {dtype if dtype.names is None else 'SimTime'}, shape {shape}"
 
 
 def text(call: str, rank: int, number: int, called: dict[int, Signature], notes: "dict[int, Note]") -> str:
