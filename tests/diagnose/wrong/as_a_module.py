@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: MIT
+# run: -n 2 -m as_a_module
+# says: SP101 both nodes wait, and no message is on its way
+# circle: 0 → 1 → 0
+# hint: let one node send before it receives
+"""Run by its name."""
+
+import spcomm
+
+comm = spcomm.startup()
+
+
+def main():
+    comm.recv(1 - comm.rank)  # <- nodes 0-1: recv(source=rank+1, tag=ANY) in main
+
+
+main()

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: MIT
+# run: -n 4
+# says: SP101 all 4 nodes wait, and no message is on its way
+# circle: 0 → 2 → 0
+# hint: for node 2, which must call it, too
+"""One node calls the barrier of the whole run, the rest of its part that of the part, and the others wait, too."""
+
+import spcomm
+
+comm = spcomm.startup()
+part = comm.split(comm.rank % 2)
+if comm.rank == 0:
+    part.barrier()  # <- node 0: barrier(), as node 0 of a part of 2
+else:
+    comm.barrier()  # <- nodes 1-3: barrier()

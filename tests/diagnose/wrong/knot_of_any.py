@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: MIT
+# run: -n 5
+# says: SP101 nodes 0-2 of 5 wait for each other only, and no message is on its way
+# hint: look at the lines above
+"""Two wait for node 2 and for each other; node 2 waits for one of them, whom it knows; the last two have nothing to do."""
+
+import spcomm
+
+comm = spcomm.startup()
+if comm.rank > 2:
+    comm.close()
+elif comm.rank == 2:
+    comm.recv(0, tag=1)  # <- node 2: recv(source=0, tag=1)
+else:
+    comm.recv(tag=2)  # <- nodes 0-1: recv(source=ANY, tag=2)

@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: MIT
+# run: -n 2
+# says: SP101 both nodes wait, and no message is on its way
+# circle: 0 → 1 → 0
+# hint: let one node send before it receives
+"""Python's own library calls the user's function: its line is shown, not the library's."""
+
+import functools
+
+import spcomm
+
+comm = spcomm.startup()
+
+
+def combine(total, number):
+    return total + number * comm.recv(1 - comm.rank)  # <- nodes 0-1: recv(source=rank+1, tag=ANY) in combine
+
+
+print(functools.reduce(combine, range(3)))
