@@ -41,13 +41,20 @@ class Case:
     def rows(self):
         """The rows that the table must have: (nodes, call, place)."""
         return sorted(
-            (nodes, call, f"{path.name}:{number}" + (f" in {function}" if function else ""))
+            (nodes, call, *place(path, number, call, function))
             for path in self.files
             for number, line in enumerate(path.read_text().splitlines(), 1)
             if " <- " in line
             for mark in line.split(" <- ")[1].removesuffix(" */").split(" | ")
             for nodes, call, function in [MARK.fullmatch(mark).groups()]
         )
+
+
+def place(path, number, call, function):
+    """As it is shown; C programs and stopped nodes tell no lines."""
+    if path.suffix == ".c" or "stopped" in call:
+        return ()
+    return (f"{path.name}:{number}" + (f" in {function}" if function else ""),)
 
 
 def found(code):
@@ -73,7 +80,7 @@ def differences(case, err):
     complaints = []
     wanted = case.rows()
     if len(rows) != len(wanted) or not all(
-        len(row) == 3 and all(map(matches, wants, row)) for wants, row in zip(wanted, rows, strict=True)
+        len(row) == len(wants) and all(map(matches, wants, row)) for wants, row in zip(wanted, rows, strict=True)
     ):
         complaints.append("rows:\n" + "\n".join(map(str, rows)) + "\nwanted:\n" + "\n".join(map(str, wanted)))
     circles = [line.removeprefix("  circle: ") for line in body if line.startswith("  circle: ")]

@@ -12,4 +12,4 @@ other = 1 - comm.rank
 try:
     comm.recv(other, timeout=0.05)
 except spcomm.WaitTimeoutError:
-    comm.recv(other)  # <- nodes 0-1: recv(source=rank+1, tag=ANY)
+    comm.recv(other)  # <- node 0: recv(source=1, tag=ANY) | node 1: recv(source=0, tag=ANY)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # run: -n 1
 # says: SP101 the node waits, and no message is on its way
-# hint: Try:
+# hint: Nobody has sent
 """A program for two nodes, run with one."""
 
 import spcomm

@@ -14,7 +14,7 @@ field = np.zeros((10, 10))
 
 
 def exchange(field):
-    comm.recv(other, out=field[0])  # <- nodes 0-1: recv(source=rank+1, tag=ANY) in exchange
+    comm.recv(other, out=field[0])  # <- node 0: recv(source=1, tag=ANY) in exchange | node 1: recv(source=0, tag=ANY) in exchange
     comm.send(field[-2], other)
 
 

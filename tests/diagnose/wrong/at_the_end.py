@@ -2,7 +2,7 @@
 # run: -n 2
 # says: SP101 both nodes wait, and no message is on its way
 # circle: 0 → 1 → 0
-# hint: Try:
+# hint: let one node send before it receives
 """An exit function waits for what no one sends."""
 
 import atexit
@@ -14,4 +14,4 @@ comm = spcomm.startup()
 
 @atexit.register
 def goodbye():
-    comm.recv(1 - comm.rank)  # <- nodes 0-1: recv(source=rank+1, tag=ANY) in goodbye
+    comm.recv(1 - comm.rank)  # <- node 0: recv(source=1, tag=ANY) in goodbye | node 1: recv(source=0, tag=ANY) in goodbye

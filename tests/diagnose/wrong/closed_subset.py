@@ -13,4 +13,4 @@ comm = spcomm.startup()
 if comm.rank == 2:
     time.sleep(3600)
 else:
-    comm.recv(1 - comm.rank)  # <- nodes 0-1: recv(source=rank+1, tag=ANY)
+    comm.recv(1 - comm.rank)  # <- node 0: recv(source=1, tag=ANY) | node 1: recv(source=0, tag=ANY)

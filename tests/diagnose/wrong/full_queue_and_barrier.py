@@ -2,7 +2,7 @@
 # run: -n 2 --queue-limit 64K --arena 0
 # says: SP101 both nodes wait, and no message is on its way
 # circle: 0 → 1 → 0
-# hint: which must call it, too
+# hint: Node 0 sends more to node 1 than the queues hold, and nobody receives it.
 """Node 0 sends more than the queues hold; node 1 receives only after a barrier."""
 
 import spcomm

@@ -10,6 +10,6 @@ import spcomm
 comm = spcomm.startup()
 other = 1 - comm.rank
 for number in range(100):
-    comm.send(bytes(10_000), other, tag=number % 2)  # <- nodes 0-1: send(dest=rank+1, tag=…)
+    comm.send(bytes(10_000), other, tag=number % 2)  # <- node 0: send(dest=1, tag=…) | node 1: send(dest=0, tag=…)
 for number in range(100):
     comm.recv(other, tag=number % 2)

@@ -10,6 +10,6 @@ import spcomm
 comm = spcomm.startup()
 if comm.rank == 1:
     comm.recv(0)  # <- node 1: recv(source=0, tag=ANY)
-with comm.fuzzy_barrier():
-    work = sum(range(1000))  # <- node 0: fuzzy_barrier()
+with comm.fuzzy_barrier():  # <- node 0: fuzzy_barrier()
+    work = sum(range(1000))
 comm.send("done", 1)

@@ -13,4 +13,4 @@ comm = spcomm.startup()
 part = comm.split(comm.rank % 2)
 if comm.rank % 2 == 0:
     time.sleep(3600)
-part.recv(1 - part.rank)  # <- nodes 1, 3: recv(source=rank+1, tag=ANY), in a part
+part.recv(1 - part.rank)  # <- node 1: recv(source=1, tag=ANY), as node 0 of a part of 2 | node 3: recv(source=0, tag=ANY), as node 1 of a part of 2

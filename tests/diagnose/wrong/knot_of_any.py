@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # run: -n 5
 # says: SP101 nodes 0-2 of 5 wait for each other only, and no message is on its way
-# hint: look at the lines above
+# hint: All of these receive, and nobody is left who could send to them.
 """Two wait for node 2 and for each other; node 2 waits for one of them, whom it knows; the last two have nothing to do."""
 
 import spcomm

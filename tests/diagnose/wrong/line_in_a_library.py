@@ -13,7 +13,7 @@ comm = spcomm.startup()
 
 
 def combine(total, number):
-    return total + number * comm.recv(1 - comm.rank)  # <- nodes 0-1: recv(source=rank+1, tag=ANY) in combine
+    return total + number * comm.recv(1 - comm.rank)  # <- node 0: recv(source=1, tag=ANY) in combine | node 1: recv(source=0, tag=ANY) in combine
 
 
 print(functools.reduce(combine, range(3)))

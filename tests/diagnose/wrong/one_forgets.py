@@ -2,7 +2,7 @@
 # run: -n 4
 # says: SP101 all 4 nodes wait, and no message is on its way
 # circle: 0 → 1 → 2 → 3 → 0
-# hint: let one node send before it receives
+# hint: All of these receive, and nobody is left who could send to them.
 """One node of the ring is in another branch, at a line of its own."""
 
 import spcomm

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # run: -n 3
 # says: SP101 all 3 nodes wait, and no message is on its way
-# hint: look at the lines above
+# hint: is an answer missing, or a last message that ends a loop?
 """The master expects one result more than its workers send, and they wait for their next task."""
 
 import spcomm

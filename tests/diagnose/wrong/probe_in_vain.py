@@ -9,5 +9,5 @@ import spcomm
 
 comm = spcomm.startup()
 other = 1 - comm.rank
-message = comm.probe(other, tag=5)  # <- nodes 0-1: recv(source=rank+1, tag=5)
+message = comm.probe(other, tag=5)  # <- node 0: recv(source=1, tag=5) | node 1: recv(source=0, tag=5)
 comm.send("here", other, tag=5)

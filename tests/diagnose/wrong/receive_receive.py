@@ -9,5 +9,5 @@ import spcomm
 
 comm = spcomm.startup()
 other = 1 - comm.rank
-answer = comm.recv(other)  # <- nodes 0-1: recv(source=rank+1, tag=ANY)
+answer = comm.recv(other)  # <- node 0: recv(source=1, tag=ANY) | node 1: recv(source=0, tag=ANY)
 comm.send(comm.rank, other)

@@ -9,5 +9,5 @@ import spcomm
 
 comm = spcomm.startup()
 other = 1 - comm.rank
-comm.ssend("hello", other)  # <- nodes 0-1: ssend(dest=rank+1, tag=0)
+comm.ssend("hello", other)  # <- node 0: ssend(dest=1, tag=0) | node 1: ssend(dest=0, tag=0)
 comm.recv(other)

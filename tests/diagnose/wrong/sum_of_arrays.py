@@ -12,4 +12,4 @@ comm = spcomm.startup()
 part = np.ones((3, 4))
 if comm.rank == 1:
     part = comm.recv(0)  # <- node 1: recv(source=0, tag=ANY)
-comm.global_sum(part)  # <- node 0: global_sum() of an array of float64, shape (3, 4)
+comm.global_sum(part)  # <- node 0: global_sum() of an array of float64, 96 bytes

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # run: -n 4
 # says: SP101 all 4 nodes wait, and no message is on its way
-# hint: Nobody has sent: every node receives first
+# hint: nobody is left who could send to them
 """Two pairs; in each one waits for anybody of its part, the other for the first one."""
 
 import spcomm
