@@ -126,9 +126,14 @@ def _unreceived(waits: "dict[int, Wait]") -> "tuple[str, str]":
     """Some wait until what they sent is received."""
     senders = _of_kind(waits, RECEIPT)
     told = any(waits[node].by_rendezvous for node in senders)
-    returns = f"{'With --rendezvous, send()' if told else 'ssend()'} returns when its message has been received"
+    returns = (
+        f"{'With --rendezvous, send()' if told else 'ssend()'} returns when its message has been received"
+    )
     if len(senders) == len(waits):
-        return (f"{returns}: every node sends first.", "let one node receive before it sends, or use sendrecv().")
+        return (
+            f"{returns}: every node sends first.",
+            "let one node receive before it sends, or use sendrecv().",
+        )
     others = sorted({other for node in senders for other in waits[node].needs})
     return (
         f"{returns}, and {words.nodes(others)} {'waits' if len(others) == 1 else 'wait'} for something else.",
@@ -165,10 +170,13 @@ def _missing(waits: "dict[int, Wait]") -> "tuple[str, str]":
             _sentence(f"{'; '.join(texts)}."),
             "have all nodes call the same operations in the same order, those of parts among those of the run.",
         )
-    name = next(iter(operations))[0].split("(")[0]
+    [((name, _part), inside)] = operations.items()
+    missing = {other for node in inside for other in waits[node].needs}
+    receive = [node for node in sorted(missing) if node in waits and waits[node].kind == RECEIVE]
+    or_send = f", or first send {words.nodes(receive)} what is waited for there" if receive else ""
     return (
         f"{_sentence(texts[0])}, which must call it, too.",
-        f"have every node call {name}(), also those that take another branch, before it waits for them.",
+        f"have every node call {name.split('(')[0]}(), also those that take another branch{or_send}.",
     )
 
 

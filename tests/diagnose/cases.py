@@ -9,15 +9,15 @@ At its head, a line each:
     # circle: 0 → 1 → 0           if there must be one
     # hint: let one node send     what must be found below the table
 
-A line at which nodes wait is marked with them, the call and, within a function, its name: `# <- nodes 0-1: recv(…) in step`.
-Several marks are separated by ` | `.
+A line at which nodes wait is marked with them and the call, and at last the function that it is in:
+`# <- node 0: barrier() | nodes 1-3: recv(…) in step`.
 """
 
 import re
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "wrong"
-MARK = re.compile(r"(nodes? [\d, -]+): (.*?)(?: in (\w+))?")
+MARKS = re.compile(r" <- (.*?)(?: in (\w+))?(?: \*/)?$")
 
 
 class Case:
@@ -41,18 +41,17 @@ class Case:
     def rows(self):
         """The rows that the table must have: (nodes, call, place)."""
         return sorted(
-            (nodes, call, *place(path, number, call, function))
+            (*mark.split(": ", 1), *place(path, number, mark, marks[2]))
             for path in self.files
             for number, line in enumerate(path.read_text().splitlines(), 1)
-            if " <- " in line
-            for mark in line.split(" <- ")[1].removesuffix(" */").split(" | ")
-            for nodes, call, function in [MARK.fullmatch(mark).groups()]
+            if (marks := MARKS.search(line))
+            for mark in marks[1].split(" | ")
         )
 
 
-def place(path, number, call, function):
+def place(path, number, mark, function):
     """As it is shown; C programs and stopped nodes tell no lines."""
-    if path.suffix == ".c" or "stopped" in call:
+    if path.suffix == ".c" or "stopped" in mark:
         return ()
     return (f"{path.name}:{number}" + (f" in {function}" if function else ""),)
 
@@ -80,7 +79,8 @@ def differences(case, err):
     complaints = []
     wanted = case.rows()
     if len(rows) != len(wanted) or not all(
-        len(row) == len(wants) and all(map(matches, wants, row)) for wants, row in zip(wanted, rows, strict=True)
+        len(row) == len(wants) and all(map(matches, wants, row))
+        for wants, row in zip(wanted, rows, strict=True)
     ):
         complaints.append("rows:\n" + "\n".join(map(str, rows)) + "\nwanted:\n" + "\n".join(map(str, wanted)))
     circles = [line.removeprefix("  circle: ") for line in body if line.startswith("  circle: ")]

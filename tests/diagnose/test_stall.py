@@ -10,7 +10,7 @@ import pytest
 
 import cases
 
-LIMIT = ("--timeout", "40")  # of runs that never say what they must
+LIMIT = ("--timeout", 40, "--grace", 0.2)  # runs that never say what they must end, too
 START_OF_PLACES = "spcomm: where the nodes were:"
 PLACES = """
     import spcomm
@@ -64,7 +64,7 @@ def places(err):
 
 
 def test_ctrl_c_tells_calls_and_lines(launch):
-    process = launch.start("-n", 5, "--stall", 0.3, launch.script(PLACES))
+    process = launch.start("-n", 5, "--stall", 0.3, "--grace", 0.2, launch.script(PLACES))
     head = "spcomm: warning: nodes 1-4 wait, for"
     text = read_until(process, lambda text: head in text)
     assert head in text
@@ -75,7 +75,7 @@ def test_ctrl_c_tells_calls_and_lines(launch):
 
 def test_a_timeout_tells_the_same(launch):
     for limit in (2, 8, 30):  # a busy machine may need longer to come to these lines
-        result = launch.program(PLACES, options=("-n", 5, "--timeout", limit))
+        result = launch.program(PLACES, options=("-n", 5, "--timeout", limit, "--grace", 0.2))
         assert result.code == 124, result
         if places(result.err) == TABLE:
             return

@@ -6,6 +6,7 @@
 """Halo rows of an array, received before they are sent."""
 
 import numpy as np
+
 import spcomm
 
 comm = spcomm.startup()
@@ -14,7 +15,7 @@ field = np.zeros((10, 10))
 
 
 def exchange(field):
-    comm.recv(other, out=field[0])  # <- node 0: recv(source=1, tag=ANY) in exchange | node 1: recv(source=0, tag=ANY) in exchange
+    comm.recv(other, out=field[0])  # <- node 0: recv(source=1, …) | node 1: recv(source=0, …) in exchange
     comm.send(field[-2], other)
 
 

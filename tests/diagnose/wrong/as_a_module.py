@@ -11,7 +11,7 @@ comm = spcomm.startup()
 
 
 def main():
-    comm.recv(1 - comm.rank)  # <- node 0: recv(source=1, tag=ANY) in main | node 1: recv(source=0, tag=ANY) in main
+    comm.recv(1 - comm.rank)  # <- node 0: recv(source=1, tag=ANY) | node 1: recv(source=0, tag=ANY) in main
 
 
 main()

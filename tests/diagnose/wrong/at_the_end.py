@@ -14,4 +14,4 @@ comm = spcomm.startup()
 
 @atexit.register
 def goodbye():
-    comm.recv(1 - comm.rank)  # <- node 0: recv(source=1, tag=ANY) in goodbye | node 1: recv(source=0, tag=ANY) in goodbye
+    comm.recv(1 - comm.rank)  # <- node 0: recv(source=1, …) | node 1: recv(source=0, …) in goodbye

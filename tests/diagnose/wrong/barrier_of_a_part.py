@@ -3,7 +3,7 @@
 # says: SP101 all 4 nodes wait, and no message is on its way
 # circle: 0 → 2 → 0
 # hint: Node 0 waits in barrier() of a part for node 2; nodes 1-3 wait in barrier() for node 0.
-"""One node calls the barrier of the whole run, the rest of its part that of the part, and the others wait, too."""
+"""One node calls the barrier of its part, all others that of the run."""
 
 import spcomm
 

@@ -12,4 +12,5 @@ if comm.rank == 0:
     number = 0
     while True:
         number += 1
-comm.recv(comm.rank % 3 + 1)  # <- node 1: recv(source=2, tag=ANY) | node 2: recv(source=3, tag=ANY) | node 3: recv(source=1, tag=ANY)
+other = comm.rank % 3 + 1
+comm.recv(other)  # <- node 1: recv(source=2, …) | node 2: recv(source=3, …) | node 3: recv(source=1, …)

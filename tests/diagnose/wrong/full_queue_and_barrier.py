@@ -9,9 +9,9 @@ import spcomm
 
 comm = spcomm.startup()
 if comm.rank == 0:
-    for number in range(1000):
+    for _ in range(1000):
         comm.send(bytes(10_000), 1)  # <- node 0: send(dest=1, tag=0)
 comm.barrier()  # <- node 1: barrier()
 if comm.rank == 1:
-    for number in range(1000):
+    for _ in range(1000):
         comm.recv(0)

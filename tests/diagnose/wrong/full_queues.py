@@ -10,6 +10,7 @@ import spcomm
 comm = spcomm.startup()
 other = 1 - comm.rank
 for number in range(100):
-    comm.send(bytes(10_000), other, tag=number % 2)  # <- node 0: send(dest=1, tag=…) | node 1: send(dest=0, tag=…)
+    tag = number % 2
+    comm.send(bytes(10_000), other, tag)  # <- node 0: send(dest=1, …) | node 1: send(dest=0, …)
 for number in range(100):
     comm.recv(other, tag=number % 2)

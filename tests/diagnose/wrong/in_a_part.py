@@ -13,4 +13,7 @@ comm = spcomm.startup()
 part = comm.split(comm.rank % 2)
 if comm.rank % 2 == 0:
     time.sleep(3600)
-part.recv(1 - part.rank)  # <- node 1: recv(source=1, tag=ANY), as node 0 of a part of 2 | node 3: recv(source=0, tag=ANY), as node 1 of a part of 2
+if part.rank == 0:
+    part.recv(1)  # <- node 1: recv(source=1, tag=ANY), as node 0 of a part of 2
+else:
+    part.recv(0)  # <- node 3: recv(source=0, tag=ANY), as node 1 of a part of 2

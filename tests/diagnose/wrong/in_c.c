@@ -13,6 +13,7 @@ int main(void) {
         return 1;
     }
     const int other = 1 - spcomm_rank(comm);
-    spcomm_recv(comm, other, 3, SPCOMM_FOREVER, &message); /* <- node 0: recv(source=1, tag=3) | node 1: recv(source=0, tag=3) */
+    /* <- node 0: recv(source=1, tag=3) | node 1: recv(source=0, tag=3) */
+    spcomm_recv(comm, other, 3, SPCOMM_FOREVER, &message);
     return spcomm_send(comm, other, 3, spcomm_int64(1), SPCOMM_FOREVER);
 }

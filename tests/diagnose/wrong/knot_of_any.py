@@ -2,7 +2,7 @@
 # run: -n 5
 # says: SP101 nodes 0-2 of 5 wait for each other only, and no message is on its way
 # hint: All of these receive, and nobody is left who could send to them.
-"""Two wait for node 2 and for each other; node 2 waits for one of them, whom it knows; the last two have nothing to do."""
+"""Two wait for anybody, and node 2 for one of them; the last two have left."""
 
 import spcomm
 

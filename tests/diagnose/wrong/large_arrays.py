@@ -6,6 +6,7 @@
 """Arrays so large that their sends wait for the receivers."""
 
 import numpy as np
+
 import spcomm
 
 comm = spcomm.startup()

@@ -15,7 +15,7 @@ import exchanger
 
 
 def step(comm):
-    exchanger.fetch(comm, 1 - comm.rank)  # <- node 0: recv(source=1, tag=ANY) in step | node 1: recv(source=0, tag=ANY) in step
+    exchanger.fetch(comm, 1 - comm.rank)  # <- node 0: recv(source=1, …) | node 1: recv(source=0, …) in step
 
 
 step(spcomm.startup())

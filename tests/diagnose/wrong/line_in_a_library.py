@@ -13,7 +13,9 @@ comm = spcomm.startup()
 
 
 def combine(total, number):
-    return total + number * comm.recv(1 - comm.rank)  # <- node 0: recv(source=1, tag=ANY) in combine | node 1: recv(source=0, tag=ANY) in combine
+    other = 1 - comm.rank
+    total += comm.recv(other)  # <- node 0: recv(source=1, …) | node 1: recv(source=0, …) in combine
+    return total + number
 
 
 print(functools.reduce(combine, range(3)))

@@ -8,4 +8,4 @@
 import spcomm
 
 comm = spcomm.startup()
-print(list(map(comm.recv, [1 - comm.rank])))  # <- node 0: recv(source=1, tag=ANY) | node 1: recv(source=0, tag=ANY)
+print(list(map(comm.recv, [1 - comm.rank])))  # <- node 0: recv(source=1, …) | node 1: recv(source=0, …)

@@ -12,7 +12,7 @@ comm = spcomm.startup()
 
 def incoming(source):
     while True:
-        yield comm.recv(source)  # <- node 0: recv(source=1, tag=ANY) in incoming | node 1: recv(source=0, tag=ANY) in incoming
+        yield comm.recv(source)  # <- node 0: recv(source=1, …) | node 1: recv(source=0, …) in incoming
 
 
 print(sum(value for value, _ in zip(incoming(1 - comm.rank), range(3), strict=False)))

@@ -14,7 +14,7 @@ class Neighbour:
         self.other = 1 - comm.rank
 
     def fetch(self):
-        return self.comm.recv(  # <- node 0: recv(source=1, tag=8) in fetch | node 1: recv(source=0, tag=8) in fetch
+        return self.comm.recv(  # <- node 0: recv(source=1, tag=8) | node 1: recv(source=0, tag=8) in fetch
             self.other,
             tag=8,
         )

@@ -6,7 +6,8 @@
 # hint: let one node send before it receives
 """The line that waits is in a module that the program imports."""
 
-import spcomm
 from helpers.neighbours import swap
+
+import spcomm
 
 print(swap(spcomm.startup(), "mine"))

@@ -11,7 +11,7 @@ comm = spcomm.startup()
 
 
 def main():
-    comm.recv(1 - comm.rank, tag=2)  # <- node 0: recv(source=1, tag=2) in main | node 1: recv(source=0, tag=2) in main
+    comm.recv(1 - comm.rank, tag=2)  # <- node 0: recv(source=1, …) | node 1: recv(source=0, …) in main
 
 
 main()

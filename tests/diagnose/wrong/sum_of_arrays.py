@@ -6,6 +6,7 @@
 """A sum of arrays against a receive."""
 
 import numpy as np
+
 import spcomm
 
 comm = spcomm.startup()

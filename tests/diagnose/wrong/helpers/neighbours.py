@@ -3,6 +3,6 @@
 
 
 def swap(comm, value):
-    found = comm.recv(1 - comm.rank)  # <- node 0: recv(source=1, tag=ANY) in swap | node 1: recv(source=0, tag=ANY) in swap
+    found = comm.recv(1 - comm.rank)  # <- node 0: recv(source=1, …) | node 1: recv(source=0, …) in swap
     comm.send(value, 1 - comm.rank)
     return found
