@@ -47,7 +47,7 @@ typedef struct spc_board_entry {
     uint32_t doubts; /* SPC_BOARD_TIMED …; 0: only what nodes do can end the wait */
     uint32_t epoch; /* the ends (spc_status) that the wait has considered */
     uint32_t word; /* of the node's event, as read before the last test: what is told later changes it */
-    uint32_t unused;
+    uint32_t by_rendezvous; /* of RECEIPT: 1 if it is a send that --rendezvous makes wait */
     uint32_t communicator;
     uint32_t rank;
     uint32_t size;

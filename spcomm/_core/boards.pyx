@@ -60,4 +60,5 @@ cdef object make_wait(const spc_segment_t *segment, uint32_t nodes, const spc_bo
         call=(call.operation, call.op, call.type, call.field_count, call.length_bytes, call.layout, call.root),
         needs=needs,
         full=tuple(full),
+        by_rendezvous=entry.by_rendezvous != 0,
     )

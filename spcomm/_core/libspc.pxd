@@ -235,6 +235,7 @@ cdef extern from "segment/spc_board.h" nogil:
     ctypedef struct spc_board_entry_t:
         uint32_t kind
         uint32_t doubts
+        uint32_t by_rendezvous
         uint32_t communicator
         uint32_t rank
         uint32_t size

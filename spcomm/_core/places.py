@@ -18,33 +18,52 @@ def own_signal(number: int) -> None:
         OWN_SIGNALS |= 1 << (number - 1)
 
 
-def is_users(path: str) -> bool:
-    """Is this a file of the user's, or at least nobody's that can be named: neither ours nor Python's?"""
-    return not path.startswith((_PACKAGE, "<frozen")) and (
-        not path.startswith(_LIBRARY) or f"{os.sep}site-packages{os.sep}" in path
-    )
+def _is_ours(path: str) -> bool:
+    return path.startswith(_PACKAGE) or path.endswith((".pyx", ".pxd"))
+
+
+def _is_pythons(path: str) -> bool:
+    """Does it come with Python?"""
+    return path.startswith((_LIBRARY, "<frozen")) and not _is_installed(path)
+
+
+def _is_installed(path: str) -> bool:
+    """Is it somebody's package?"""
+    return f"{os.sep}site-packages{os.sep}" in path or f"{os.sep}dist-packages{os.sep}" in path
 
 
 def of_caller() -> "tuple[str, int, str]":
-    """The innermost line of the user's code in this thread: file, line, function. Empty and 0: there is none."""
-    frame = sys._getframe()
+    """The innermost line of the user's code in this thread: file, line, function. Empty and 0: there is none.
+
+    In a program that is somebody's library, it is the innermost line of that.
+    """
+    frames, frame = [], sys._getframe()
     while frame is not None:
-        code = frame.f_code
-        if is_users(code.co_filename) and not code.co_filename.endswith((".pyx", ".pxd")):
-            return code.co_filename, frame.f_lineno, code.co_name
+        frames.append((frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name))
         frame = frame.f_back
-    return "", 0, ""
+    return _innermost(frames)
 
 
 def of_error(error: BaseException) -> "tuple[str, int, str]":
     """The innermost line of the user's code in an exception's traceback, in the same way."""
-    found, trace = ("", 0, ""), error.__traceback__
+    frames, trace = [], error.__traceback__
     while trace is not None:
         code = trace.tb_frame.f_code
-        if is_users(code.co_filename) and not code.co_filename.endswith((".pyx", ".pxd")):
-            found = code.co_filename, trace.tb_lineno, code.co_name
+        frames.append((code.co_filename, trace.tb_lineno, code.co_name))
         trace = trace.tb_next
-    return found
+    return _innermost(frames[::-1])
+
+
+def _innermost(frames: "list[tuple[str, int, str]]") -> "tuple[str, int, str]":
+    installed = ("", 0, "")
+    for frame in frames:
+        path = frame[0]
+        if _is_ours(path) or _is_pythons(path):
+            continue
+        if not _is_installed(path):
+            return frame
+        installed = installed if installed[1] else frame
+    return installed
 
 
 def tail(path: str, most: int) -> bytes:

@@ -32,3 +32,4 @@ class Wait(NamedTuple):
     call: "tuple[int, ...]"  # its signature
     needs: "dict[int, int]"  # whom it waits for: rank of the run -> rank
     full: "tuple[int, ...]"  # for whom it has something queued
+    by_rendezvous: bool  # of RECEIPT: a send that --rendezvous makes wait

@@ -21,7 +21,7 @@ def report(waits: "dict[int, Wait]", size: int, group: str = "") -> str:
     group : str
         `" of group 2"` where there are several groups.
     """
-    lines = [f"spcomm: DEADLOCK — {_headline(waits, size)}{group}\n", words.table(words.wait_rows(waits))]
+    lines = [f"spcomm: DEADLOCK — {_headline(waits, size, group)}\n", words.table(words.wait_rows(waits))]
     circle = find_circle(waits)
     if circle:
         lines.append(f"  circle: {' → '.join(map(str, circle))}\n")
@@ -30,14 +30,14 @@ def report(waits: "dict[int, Wait]", size: int, group: str = "") -> str:
     return "".join(lines)
 
 
-def _headline(waits: "dict[int, Wait]", size: int) -> str:
+def _headline(waits: "dict[int, Wait]", size: int, group: str) -> str:
     if len(waits) == size:
-        who = "all nodes wait" if size != 2 else "both nodes wait"
-        who = f"all {size} nodes wait" if size > 2 else who
-        return f"{who if size > 1 else 'the node waits'}, and no message is on its way"
+        who = "the node" if size == 1 else "both nodes" if size == 2 else f"all {size} nodes"
+        return f"{who}{group} wait{'s' if size == 1 else ''}, and no message is on its way"
+    who = f"{words.nodes(list(waits))} of {f'the {size} nodes{group}' if group else size}"
     if len(waits) == 1:
-        return f"node {next(iter(waits))} of {size} waits for what can never come"
-    return f"{words.nodes(list(waits))} of {size} wait for each other only, and no message is on its way"
+        return f"{who} waits for what can never come"
+    return f"{who} wait for each other only, and no message is on its way"
 
 
 def find_circle(waits: "dict[int, Wait]") -> "list[int]":
@@ -76,25 +76,70 @@ def _explain(waits: "dict[int, Wait]") -> "tuple[str, str]":
             verb = "receives from" if wait.kind == RECEIVE else "sends synchronously to"
             return f"Node {node} {verb} itself, and nobody else can.", "check how the rank is computed."
     if kinds == {RECEIVE}:
-        return (
-            "Nobody has sent: every node receives first.",
-            "let one node send before it receives, or use sendrecv().",
-        )
-    if kinds == {RECEIPT}:
-        return (
-            "ssend() returns when its message has been received: every node sends first.",
-            "let one node receive before it sends, or use sendrecv().",
-        )
-    if kinds == {SEND}:
-        return (
-            "The queues are full: every node sends more than anybody receives.",
-            "receive between the sends; --queue-limit only moves the point where it stops.",
-        )
+        return _nobody_sends(waits)
+    if SEND in kinds:
+        return _full(waits)
+    if RECEIPT in kinds:
+        return _unreceived(waits)
     if PHASE in kinds or CYCLE in kinds:
         return _missing(waits)
     return (
         "Each of these waits for another one of them.",
         "look at the lines above: one of them must do its part before it waits.",
+    )
+
+
+def _of_kind(waits: "dict[int, Wait]", kind: str) -> "list[int]":
+    return [node for node, wait in sorted(waits.items()) if wait.kind == kind]
+
+
+def _nobody_sends(waits: "dict[int, Wait]") -> "tuple[str, str]":
+    if len({words.place(wait) for wait in waits.values()}) == 1:
+        return (
+            "Nobody has sent: every node receives first.",
+            "let one node send before it receives, or use sendrecv().",
+        )
+    return (
+        "All of these receive, and nobody is left who could send to them.",
+        "let one node send before it receives here; is an answer missing, or a last message that ends a loop?",
+    )
+
+
+def _full(waits: "dict[int, Wait]") -> "tuple[str, str]":
+    moves = "--queue-limit only moves the point where it stops."
+    senders = _of_kind(waits, SEND)
+    if len(senders) == len(waits):
+        return (
+            "The queues are full: every node sends more than anybody receives.",
+            f"receive between the sends; {moves}",
+        )
+    full = sorted({other for node in senders for other in waits[node].full})
+    verb = "sends" if len(senders) == 1 else "send"
+    return (
+        f"{words.nodes(senders).capitalize()} {verb} more to {words.nodes(full)} than the queues hold, and nobody "
+        "receives it.",
+        f"receive before waiting for anything else; {moves}",
+    )
+
+
+def _unreceived(waits: "dict[int, Wait]") -> "tuple[str, str]":
+    """Some wait until what they sent is received."""
+    senders = _of_kind(waits, RECEIPT)
+    told = any(waits[node].by_rendezvous for node in senders)
+    returns = (
+        f"{'With --rendezvous, send()' if told else 'ssend()'} returns when its message has been received"
+    )
+    if len(senders) == len(waits):
+        return (
+            f"{returns}: every node sends first.",
+            "let one node receive before it sends, or use sendrecv().",
+        )
+    others = sorted({other for node in senders for other in waits[node].needs})
+    return (
+        f"{returns}, and {words.nodes(others)} {'waits' if len(others) == 1 else 'wait'} for something else.",
+        f"let {words.nodes(others)} receive first, or use send(), which does not wait."
+        if not told
+        else f"let {words.nodes(others)} receive first.",
     )
 
 
@@ -112,11 +157,33 @@ def _near(node: int, wait: Wait) -> "tuple[str, str]":
 
 def _missing(waits: "dict[int, Wait]") -> "tuple[str, str]":
     """Some are in a collective operation that others never reach."""
-    inside = sorted(node for node, wait in waits.items() if wait.kind in (PHASE, CYCLE))
-    missing = sorted({other for node in inside for other in waits[node].needs})
-    name = words.call(waits[inside[0]])
-    verb = "waits" if len(inside) == 1 else "wait"
+    operations: dict[tuple[str, int], list[int]] = {}
+    for node, wait in sorted(waits.items()):
+        if wait.kind in (PHASE, CYCLE):
+            operations.setdefault((words.call(wait), wait.communicator), []).append(node)
+    texts = [
+        _who_is_missing(waits, inside, f"{name}{' of a part' if part else ''}")
+        for (name, part), inside in operations.items()
+    ]
+    if len(texts) > 1:
+        return (
+            _sentence(f"{'; '.join(texts)}."),
+            "have all nodes call the same operations in the same order, those of parts among those of the run.",
+        )
+    [((name, _part), inside)] = operations.items()
+    missing = {other for node in inside for other in waits[node].needs}
+    receive = [node for node in sorted(missing) if node in waits and waits[node].kind == RECEIVE]
+    or_send = f", or first send {words.nodes(receive)} what is waited for there" if receive else ""
     return (
-        f"{words.nodes(inside).capitalize()} {verb} in {name} for {words.nodes(missing)}, which must call it, too.",
-        f"have every node call {name.split('(')[0]}(), also those that take another branch, before it waits for them.",
+        f"{_sentence(texts[0])}, which must call it, too.",
+        f"have every node call {name.split('(')[0]}(), also those that take another branch{or_send}.",
     )
+
+
+def _who_is_missing(waits: "dict[int, Wait]", inside: "list[int]", name: str) -> str:
+    missing = sorted({other for node in inside for other in waits[node].needs})
+    return f"{words.nodes(inside)} {'waits' if len(inside) == 1 else 'wait'} in {name} for {words.nodes(missing)}"
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -6,6 +6,8 @@ import os
 from spcomm._core.errors import ranks_text
 from spcomm._core.waits import ANY, CYCLE, PHASE, RECEIPT, RECEIVE, SEND, Wait
 
+_SOURCES_SHOWN = 4  # more rows than these would hide what they have in common
+
 
 def _shown(number: int) -> str:
     return "ANY" if number == ANY else str(number)
@@ -23,7 +25,7 @@ def call(wait: Wait, peer: str = "") -> str:
     if wait.kind == RECEIVE:
         return f"recv(source={peer}{tag})"
     if wait.kind == RECEIPT:
-        return f"ssend(dest={peer}{tag})"
+        return f"{'send' if wait.by_rendezvous else 'ssend'}(dest={peer}{tag})"
     if wait.kind == SEND and wait.size and wait.tag == ANY:
         return "the end of the program, with messages still queued"
     if wait.kind == SEND:
@@ -41,7 +43,7 @@ def place(wait: Wait) -> str:
     """`ring.py:12 in step`; empty where it is not known."""
     if not wait.file:
         return ""
-    inside = "" if wait.function in ("", "<module>") else f" in {wait.function}"
+    inside = f" in {wait.function}" if wait.function[:1] not in ("", "<") else ""
     return f"{os.path.basename(wait.file)}:{wait.line}{inside}"
 
 
@@ -51,38 +53,48 @@ def of_part(wait: Wait) -> str:
 
 
 def _relation(waits: "dict[int, Wait]", group: "list[int]") -> str:
-    """How the source of several nodes follows from their rank: `rank+1`."""
+    """How the sources of several nodes, which differ, follow from their ranks: `rank+1`; empty if they do not."""
     first = waits[group[0]]
-    sources = {waits[node].source for node in group}
-    if len(sources) == 1:
-        return ""
     offsets = {(waits[node].source - waits[node].rank) % waits[node].size for node in group}
     if len(offsets) != 1:
-        return "…"
+        return ""
     offset = offsets.pop()
     return f"rank+{offset}" if offset <= first.size // 2 else f"rank-{first.size - offset}"
 
 
-def wait_rows(waits: "dict[int, Wait]") -> "list[tuple[str, ...]]":
-    """Nodes that do the same share a row."""
+def _by_source(waits: "dict[int, Wait]", group: "list[int]") -> "list[tuple[list[int], str]]":
+    """Nodes whose waits differ in the source at most: those that share a row, and its words for the source."""
+    sources: dict[int, list[int]] = {}
+    for node in group:
+        sources.setdefault(waits[node].source, []).append(node)
+    if len(sources) == 1:
+        return [(group, "")]
+    relation = _relation(waits, group) if len(group) > 2 else ""
+    if relation or len(sources) > _SOURCES_SHOWN:
+        return [(group, relation or "…")]
+    return [(nodes, "") for nodes in sources.values()]
+
+
+def grouped(waits: "dict[int, Wait]") -> "list[tuple[list[int], str, str]]":
+    """Nodes that do the same, the call, and the place; by the first node."""
     groups: dict[tuple[object, ...], list[int]] = {}
     for node, wait in sorted(waits.items()):
         several = ANY if wait.source == ANY else 0
-        key = (
-            wait.kind,
-            several,
-            wait.tag,
-            wait.call if wait.kind == PHASE else (),
-            place(wait),
-            wait.communicator,
-        )
+        what = wait.call if wait.kind == PHASE else ()
+        key = (wait.kind, wait.by_rendezvous, several, wait.tag, what, place(wait), wait.communicator)
         groups.setdefault(key, []).append(node)
-    rows = []
+    found = []
     for group in groups.values():
-        wait = waits[group[0]]
-        part = of_part(wait) if len(group) == 1 else ", in a part" if wait.communicator else ""
-        rows.append((nodes(group), call(wait, _relation(waits, group)) + part, place(wait)))
-    return rows
+        for ranks, peer in _by_source(waits, group):
+            wait = waits[ranks[0]]
+            part = of_part(wait) if len(ranks) == 1 else ", in a part" if wait.communicator else ""
+            found.append((ranks, call(wait, peer) + part, place(wait)))
+    return sorted(found)
+
+
+def wait_rows(waits: "dict[int, Wait]") -> "list[tuple[str, ...]]":
+    """Nodes that do the same share a row."""
+    return [(nodes(ranks), what, where) for ranks, what, where in grouped(waits)]
 
 
 def table(rows: "list[tuple[str, ...]]") -> str:

@@ -152,9 +152,10 @@ class Lookout:
         from spcomm.diagnose import words
 
         states: dict[int, str] = {}
-        waiting: dict[int, Wait] = {}
+        waiting: dict[int, str] = {}
         for group in self._crew.groups:
-            waiting.update({group.first + rank: wait for rank, wait in self.waits(group).items()})
+            for ranks, *what in words.grouped(self.waits(group)):
+                waiting.update({group.first + rank: "  ".join(filter(None, what)) for rank in ranks})
         asked = [
             index
             for index in sorted(self._crew.started - set(self._ended) - set(waiting))
@@ -167,9 +168,7 @@ class Lookout:
             elif index not in self._crew.started:
                 states[index] = UNSTARTED
             elif index in waiting:
-                states[index] = "  ".join(
-                    filter(None, (words.call(waiting[index]), words.place(waiting[index])))
-                )
+                states[index] = waiting[index]
             else:
                 states[index] = answers.get(index, SILENT if index in asked else RUNNING)
         return states

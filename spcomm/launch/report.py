@@ -157,13 +157,15 @@ def _kind(error: BaseException) -> "tuple[bytes, str]":
 def place(error: BaseException) -> str:
     """`file.py:12 in step`: the innermost line of the user's own code in a traceback.
 
-    Where there is none, as in a program that is somebody's library, the innermost line that is not spcomm's.
+    Outside of functions none is named. Where there is no such line, as in a program that is somebody's library, it is
+    the innermost line that is not spcomm's.
     """
     own = other = ""
     trace = error.__traceback__
     while trace is not None:
         code = trace.tb_frame.f_code
-        line = f"{os.path.basename(code.co_filename)}:{trace.tb_lineno} in {code.co_name}"
+        inside = "" if code.co_name.startswith("<") else f" in {code.co_name}"
+        line = f"{os.path.basename(code.co_filename)}:{trace.tb_lineno}{inside}"
         if not _is_ours(trace.tb_frame):
             other = line
             own = own if _is_library(code.co_filename) else line

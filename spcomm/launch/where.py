@@ -50,7 +50,7 @@ def user_line(dump: str) -> str:
         if len(parts) != 2 or not parts[0].startswith('File "'):
             continue
         path = parts[0][6:].rstrip('"')
-        found = f"{os.path.basename(path)}:{parts[1]}"
+        found = f"{os.path.basename(path)}:{parts[1].partition(' in <')[0]}"
         if not path.startswith((package, library, "<")):
             return found
         first = first or found
@@ -58,10 +58,10 @@ def user_line(dump: str) -> str:
 
 
 def describe(states: "dict[int, str]", names: Names = ALONE) -> str:
-    """One line for each state, with the nodes that are in it."""
+    """One line for each state, with the nodes that are in it. Two blanks in a state: a column ends."""
     by_state: dict[str, list[int]] = {}
     for node, state in sorted(states.items()):
         by_state.setdefault(state, []).append(node)
-    rows = [(names.nodes(nodes), state) for state, nodes in by_state.items()]
-    width = max((len(row[0]) for row in rows), default=0)
-    return "".join(f"  {nodes:<{width}}  {state}\n" for nodes, state in rows)
+    from spcomm.diagnose.words import table
+
+    return table([(names.nodes(nodes), *state.split("  ")) for state, nodes in by_state.items()])

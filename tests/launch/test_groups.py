@@ -160,5 +160,5 @@ def test_a_timeout_says_where_the_nodes_of_each_group_were(launch):
     lines = [line.split("  ") for line in result.err.splitlines() if line.startswith("  ")]
     assert {(line[1], line[-1].strip()) for line in lines} == {
         ("node 0 of group 1, node 0 of group 2", "finished"),
-        ("node 1 of group 1, nodes 1-2 of group 2", "program.py:3 in <module>"),
+        ("node 1 of group 1, nodes 1-2 of group 2", "program.py:3"),
     }

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: MIT
+"""Wrong programs (wrong/), each of which says in comments what must be said of it.
+
+At its head, a line each:
+
+    # run: -n 2 --start exec      the options; `{}` stands for the program where it is not simply the last word
+    # with: helpers/second.py     other files with marked lines
+    # says: SP101 both nodes …    the code, and the headline; `…` stands for anything
+    # circle: 0 → 1 → 0           if there must be one
+    # hint: let one node send     what must be found below the table
+
+A line at which nodes wait is marked with them and the call, and at last the function that it is in:
+`# <- node 0: barrier() | nodes 1-3: recv(…) in step`.
+"""
+
+import re
+from pathlib import Path
+
+FOLDER = Path(__file__).parent / "wrong"
+MARKS = re.compile(r" <- (.*?)(?: in (\w+))?(?: \*/)?$")
+
+
+class Case:
+    """What is expected of one program."""
+
+    def __init__(self, path):
+        self.path, self.name = path, path.stem
+        heads = re.findall(r"^(?:#|//) (\w+): (.*)$", path.read_text(), re.MULTILINE)
+        self.head = {key: value for key, value in heads if key in ("run", "with", "says", "circle", "hint")}
+        self.code, self.headline = self.head["says"].split(" ", 1)
+        self.circle = self.head.get("circle", "")
+        self.hint = self.head["hint"]
+        self.files = [path, *(path.parent / name for name in self.head.get("with", "").split())]
+
+    def command(self, program):
+        """The words after `spcomm run`."""
+        words = self.head["run"].split()
+        named = "{}" in words or "-m" in words
+        return [str(program) if word == "{}" else word for word in words] + ([] if named else [str(program)])
+
+    def rows(self):
+        """The rows that the table must have: (nodes, call, place)."""
+        return sorted(
+            (*mark.split(": ", 1), *place(path, number, mark, marks[2]))
+            for path in self.files
+            for number, line in enumerate(path.read_text().splitlines(), 1)
+            if (marks := MARKS.search(line))
+            for mark in marks[1].split(" | ")
+        )
+
+
+def place(path, number, mark, function):
+    """As it is shown; C programs and stopped nodes tell no lines."""
+    if path.suffix == ".c" or "stopped" in mark:
+        return ()
+    return (f"{path.name}:{number}" + (f" in {function}" if function else ""),)
+
+
+def found(code):
+    """The programs that are about one code."""
+    programs = [path for path in sorted(FOLDER.iterdir()) if path.suffix in (".py", ".c")]
+    return [case for case in map(Case, programs) if case.code == code]
+
+
+def matches(pattern, text):
+    """`…` stands for anything."""
+    return re.fullmatch(".*".join(map(re.escape, pattern.split("…"))), text) is not None
+
+
+def differences(case, err):
+    """What the report on stderr lacks, or has too much: a text, empty if all is as it must be."""
+    lines = err.splitlines()
+    heads = [number for number, line in enumerate(lines) if is_head(case, line)]
+    if len(heads) != 1:
+        return f"{len(heads)} reports of {case.code} {case.headline!r}"
+    body = lines[heads[0] + 1 :]
+    table = [line for line in body if re.match(r"  nodes? \d", line)]
+    rows = sorted(tuple(re.split(r"  +", line.strip())) for line in table)
+    complaints = []
+    wanted = case.rows()
+    if len(rows) != len(wanted) or not all(
+        len(row) == len(wants) and all(map(matches, wants, row))
+        for wants, row in zip(wanted, rows, strict=True)
+    ):
+        complaints.append("rows:\n" + "\n".join(map(str, rows)) + "\nwanted:\n" + "\n".join(map(str, wanted)))
+    circles = [line.removeprefix("  circle: ") for line in body if line.startswith("  circle: ")]
+    if circles != ([case.circle] if case.circle else []):
+        complaints.append(f"circles: {circles}, wanted: {case.circle!r}")
+    if case.hint not in "\n".join(body):
+        complaints.append(f"no hint {case.hint!r}")
+    if f"(spcomm explain {case.code})" not in err:
+        complaints.append("nothing said of spcomm explain")
+    if "<module>" in err or "Traceback" in err:
+        complaints.append("something that is not the user's")
+    return "\n".join(complaints)
+
+
+def is_head(case, line):
+    if case.code == "SP101":
+        return matches(f"spcomm: DEADLOCK — {case.headline}", line)
+    return matches(f"spcomm: warning: {case.headline}     (spcomm explain {case.code})", line)

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: MIT
+"""SP101: wrong programs end by themselves with exit code 99, and the report names nodes, calls and lines."""
+
+import pytest
+
+import cases
+
+PROGRAMS = cases.found("SP101")
+DEADLOCK = 99
+
+
+def test_there_are_enough():
+    assert len(PROGRAMS) >= 40
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("case", PROGRAMS, ids=lambda case: case.name)
+def test_is_told(at_programs, compiled, case):
+    result = at_programs(*case.command(compiled(case)))
+    assert result.code == DEADLOCK, result
+    assert cases.differences(case, result.err) == "", result
+    assert not at_programs.alive()

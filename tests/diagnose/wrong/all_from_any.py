@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: MIT
+# run: -n 4
+# says: SP101 all 4 nodes wait, and no message is on its way
+# hint: Nobody has sent: every node receives first
+"""Everybody waits for anybody."""
+
+import spcomm
+
+comm = spcomm.startup()
+print(comm.recv())  # <- nodes 0-3: recv(source=ANY, tag=ANY)
+comm.send(comm.rank, spcomm.OTHERS)

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: MIT
+# run: -n 2
+# says: SP101 both nodes wait, and no message is on its way
+# circle: 0 → 1 → 0
+# hint: let one node send before it receives
+"""An exit function waits for what no one sends."""
+
+import atexit
+
+import spcomm
+
+comm = spcomm.startup()
+
+
+@atexit.register
+def goodbye():
+    comm.recv(1 - comm.rank)  # <- node 0: recv(source=1, …) | node 1: recv(source=0, …) in goodbye

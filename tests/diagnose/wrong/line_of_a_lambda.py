@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: MIT
+# run: -n 2
+# says: SP101 both nodes wait, and no message is on its way
+# circle: 0 → 1 → 0
+# hint: let one node send before it receives
+"""A function without a name."""
+
+import spcomm
+
+comm = spcomm.startup()
+fetches = [lambda: comm.recv(1 - comm.rank)]  # <- node 0: recv(source=1, …) | node 1: recv(source=0, …)
+fetches[0]()

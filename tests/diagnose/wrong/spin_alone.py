@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: MIT
+# run: -n 2 --stall 0.3
+# says: SP103 nodes 0-1 poll in vain, and nothing has been sent for … s
+# hint: and whether it has waited for them first
+"""Both poll, nobody sends."""
+
+import spcomm
+
+comm = spcomm.startup()
+while comm.try_recv_message() is None:  # <- node 0: polls | node 1: polls
+    pass
