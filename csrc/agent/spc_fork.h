@@ -12,6 +12,9 @@
  *     end in the segment, as `spcomm run` does, so that waits for a lost node fail at once;
  *   - the first failure ends the run: the other nodes get SIGTERM, and SIGKILL after grace_s; then it says on stderr,
  *     in the words of `spcomm run`, who was first, and tells node 0 the exit code that the run deserves;
+ *   - every 60 ms it looks at what nodes wait for (diagnose/spc_deadlock.h). Nodes that are proven to wait for ever end
+ *     the run in the same way: a report instead of the sentence, exit code 99. A node 0 that is deaf to SIGTERM is
+ *     killed like any other: then the shell sees 137;
  *   - Ctrl-C, SIGQUIT and SIGHUP it only notes, for the nodes get them, too; SIGTERM ends the run.
  *
  * It holds nothing of the program's: standard input and output are /dev/null, and of the other descriptors only

@@ -154,6 +154,7 @@ static int patience_ms(const spc_fork_agent_t *agent) {
     uint64_t now_ns = spc_clock_now_ns();
     uint64_t until_ns = agent->settle_ns < agent->told_ns ? agent->settle_ns : agent->told_ns;
     until_ns = agent->kill_ns < until_ns ? agent->kill_ns : until_ns;
+    until_ns = agent->look_ns < until_ns ? agent->look_ns : until_ns;
     if (agent->watch < 0 && agent->processes[0] != 0 && until_ns > now_ns + SPC_PARENT_NS) {
         until_ns = now_ns + SPC_PARENT_NS;
     }
@@ -182,6 +183,7 @@ static void turn(spc_fork_agent_t *agent) {
         agent->watch = -1;
     }
     spc_fork_obey_deadlines(agent);
+    spc_fork_look_for_deadlock(agent);
 }
 
 /* What nodes have started and left running. Not for ever: some cannot be killed (of another user), and a process that
@@ -222,12 +224,16 @@ static int conclude(spc_fork_agent_t *agent) {
     size_t bytes = 0;
     FILE *out = open_memstream(&text, &bytes);
     spc_failures_settle(&agent->failures);
-    int code = agent->signal != 0 ? 128 + agent->signal : spc_failures_code(&agent->failures);
+    int code = agent->verdict != NULL ? SPC_CODE_DEADLOCK
+               : agent->signal != 0   ? 128 + agent->signal
+                                      : spc_failures_code(&agent->failures);
     if (out == NULL || code == 0) {
         return code;
     }
     spc_failures_write_texts(&agent->failures, isatty(SPC_SPEAK), agent->signal == SIGINT, out);
-    if (agent->signal == SIGINT) {
+    if (agent->verdict != NULL) {
+        fwrite(agent->verdict, 1, agent->verdict_bytes, out);
+    } else if (agent->signal == SIGINT) {
         spc_failures_write_places(&agent->failures, out);
         fprintf(out, "spcomm: interrupted by Ctrl-C (exit code 130); the nodes were stopped\n");
     } else if (agent->signal != 0) {
@@ -250,11 +256,13 @@ _Noreturn void spc_fork_agent_run(spc_fork_t *fork, pid_t *processes) {
         .settle_ns = SPC_NO_DEADLINE,
         .told_ns = SPC_NO_DEADLINE,
         .kill_ns = SPC_NO_DEADLINE,
+        .look_ns = SPC_NO_DEADLINE,
     };
     if (spc_failures_init(&agent.failures, fork->nodes) != SPC_OK) {
         _exit(SPC_CODE_SPCOMM); /* and so the nodes */
     }
     furnish(&agent);
+    spc_fork_start_looking(&agent);
     spc_fork_reap(&agent); /* who ended before anything was watched */
     spc_fork_look_for_zero(&agent);
     while (!is_over(&agent)) {

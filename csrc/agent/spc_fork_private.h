@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Private to spc_fork: what its files share. spc_fork.c is what the nodes do, spc_fork_agent.c the agent's life,
- * spc_fork_watch.c what it hears and does about it; spc_failures.[ch] has the words.
+ * spc_fork_watch.c what it hears and does about it, spc_fork_lookout.c how it finds deadlocks; spc_failures.[ch] and
+ * diagnose/spc_verdict.[ch] have the words.
  *
  * Three pipes. `life`: the agent writes, node 0 reads; a word at the start (0: everybody exists, else an errno) and one
  * at the end (the exit code). Only the agent can write, so its end is the pipe's. `start`: a word for each other node,
@@ -17,6 +18,7 @@
 
 #include "agent/spc_failures.h"
 #include "agent/spc_fork.h"
+#include "diagnose/spc_deadlock.h"
 #include "segment/spc_segment.h"
 
 /* A signal with a value can be told from anybody else's SIGTERM. */
@@ -50,7 +52,10 @@ typedef struct spc_fork_agent {
     int heard; /* the last signal that the nodes may have got, too */
     bool is_ending; /* nodes have been told to */
     int signal; /* the run ends because of it */
-    uint64_t settle_ns, told_ns, kill_ns; /* when to do what; SPC_NO_DEADLINE: not */
+    uint64_t settle_ns, told_ns, kill_ns, look_ns; /* when to do what; SPC_NO_DEADLINE: not */
+    spc_deadlock_t *deadlock; /* NULL: there was no memory for it */
+    char *verdict; /* the report of a deadlock, for which the run ends; else NULL */
+    size_t verdict_bytes;
 } spc_fork_agent_t;
 
 /* What both files of the agent need: its streams, which lie where other programs have theirs. */
@@ -59,6 +64,7 @@ enum {
     SPC_WAKE_WRITE = 1,
     SPC_SPEAK = 2,
     SPC_CODE_SPCOMM = 125, /* the exit code that says: spcomm itself */
+    SPC_CODE_DEADLOCK = 99,
 };
 
 /* The agent's start: forks nodes 1 to n-1 of `fork->nodes`. Returns in each of them, with fork->rank set, and in the
@@ -74,5 +80,13 @@ void spc_fork_hear_reports(spc_fork_agent_t *agent);
 void spc_fork_reap(spc_fork_agent_t *agent);
 void spc_fork_look_for_zero(spc_fork_agent_t *agent);
 void spc_fork_obey_deadlines(spc_fork_agent_t *agent);
+
+/* Tells the nodes to end by `number` (0: they know already), but for one (-1: all), and kills them after the grace
+ * time. Nothing that follows counts. */
+void spc_fork_end_run(spc_fork_agent_t *agent, int number, int32_t spared);
+
+/* In spc_fork_lookout.c: a look now and then at what nodes wait for, until the run is told to end. */
+void spc_fork_start_looking(spc_fork_agent_t *agent);
+void spc_fork_look_for_deadlock(spc_fork_agent_t *agent);
 
 #endif

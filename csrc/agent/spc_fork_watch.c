@@ -40,10 +40,10 @@ static void signal_nodes(const spc_fork_agent_t *agent, int number, int32_t spar
     }
 }
 
-static void end_run(spc_fork_agent_t *agent, int number, int32_t spared) {
+void spc_fork_end_run(spc_fork_agent_t *agent, int number, int32_t spared) {
     agent->is_ending = true;
     agent->failures.closed = true;
-    agent->settle_ns = agent->told_ns = SPC_NO_DEADLINE;
+    agent->settle_ns = agent->told_ns = agent->look_ns = SPC_NO_DEADLINE;
     agent->kill_ns = spc_clock_now_ns() + agent->fork->grace_ns;
     if (number != 0) {
         signal_nodes(agent, number, spared);
@@ -65,7 +65,7 @@ static void consider(spc_fork_agent_t *agent) {
     if (agent->failures.first >= 0) {
         bool answer = is_answer(agent);
         agent->signal = answer ? agent->heard : 0;
-        end_run(agent, answer ? 0 : SIGTERM, agent->failures.first);
+        spc_fork_end_run(agent, answer ? 0 : SIGTERM, agent->failures.first);
     } else if (agent->failures.first_lost >= 0 && agent->settle_ns == SPC_NO_DEADLINE) {
         agent->settle_ns = spc_clock_now_ns() + SPC_SETTLE_NS;
     }
@@ -80,7 +80,7 @@ void spc_fork_obey_deadlines(spc_fork_agent_t *agent) {
     }
     if (now_ns >= agent->told_ns) {
         agent->signal = SIGTERM;
-        end_run(agent, SIGTERM, -1);
+        spc_fork_end_run(agent, SIGTERM, -1);
     }
     if (now_ns >= agent->kill_ns) {
         agent->kill_ns = SPC_NO_DEADLINE;

@@ -226,3 +226,35 @@ def test_a_forked_child_is_no_node(start, life, launch, alone):
 def test_a_program_started_by_a_node_is_no_node(life, launch):
     result = launch("-n", 2, "--no-label", life, "program")
     assert (result.code, result.lines) == (0, ["clean"] * 2), result
+
+
+# ---- nodes that wait for ever
+
+
+@pytest.fixture
+def deadlock(compiler):
+    return compiler(PROGRAMS / "deadlock.c", "-D_GNU_SOURCE")
+
+
+@pytest.mark.parametrize("mode", ["circle", "barrier"])
+def test_a_deadlock_of_c_programs(mode, deadlock, alone, launch):
+    """The agent that the program has forked says what the launcher says."""
+    code, out, err = alone(deadlock, mode, 3)
+    assert (code, out) == (99, ""), err
+    assert err.startswith("spcomm: DEADLOCK — all 3 nodes wait, and no message is on its way\n")
+    assert "(spcomm explain SP101)" in err
+    result = launch("-n", 3, "--no-label", deadlock, mode, 0)
+    assert (result.code, result.err) == (99, err)
+
+
+def test_a_deadlock_of_deaf_nodes(deadlock, alone):
+    """Node 0, which the shell waits for, has to be killed; the report comes nevertheless."""
+    code, _, err = alone(deadlock, "deaf", 3)
+    assert (code, err.splitlines()[0]) == (
+        -9,
+        "spcomm: DEADLOCK — all 3 nodes wait, and no message is on its way",
+    )
+
+
+def test_long_waits_are_no_deadlock(deadlock, alone):
+    assert alone(deadlock, "long", 3) == (0, "", "")

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT */
+#include "diagnose/spc_call_words.h"
+
+#include <string.h>
+
+#include "reduce/spc_layout.h"
+#include "reduce/spc_reduce.h"
+
+#define ANY (-1) /* source or tag */
+
+void spc_call_words_write_number(int32_t number, FILE *out) {
+    if (number == ANY) {
+        fputs("ANY", out);
+    } else {
+        fprintf(out, "%d", number);
+    }
+}
+
+void spc_call_words_write_ranks(const bool *chosen, uint32_t nodes, FILE *out) {
+    uint32_t count = 0;
+    for (uint32_t rank = 0; rank < nodes; rank++) {
+        count += chosen[rank];
+    }
+    fputs(count == 1 ? "node " : "nodes ", out);
+    const char *between = "";
+    for (uint32_t rank = 0; rank < nodes; rank++) {
+        uint32_t end = rank;
+        while (end < nodes && chosen[end]) {
+            end++;
+        }
+        if (end > rank) {
+            fprintf(out, end > rank + 1 ? "%s%u-%u" : "%s%u", between, rank, end - 1);
+            between = ", ";
+            rank = end;
+        }
+    }
+}
+
+/* ---- reductions ---- */
+
+static const char *type_word(uint32_t type) {
+    static const char *const words[SPC_TYPE_COUNT] = {
+        [SPC_TYPE_INT8] = "int8",       [SPC_TYPE_INT16] = "int16",     [SPC_TYPE_INT32] = "int32",
+        [SPC_TYPE_INT64] = "int64",     [SPC_TYPE_UINT8] = "uint8",     [SPC_TYPE_UINT16] = "uint16",
+        [SPC_TYPE_UINT32] = "uint32",   [SPC_TYPE_UINT64] = "uint64",   [SPC_TYPE_FLOAT32] = "float32",
+        [SPC_TYPE_FLOAT64] = "float64", [SPC_TYPE_SIMTIME] = "SimTime",
+    };
+    return type < SPC_TYPE_COUNT && words[type] != NULL ? words[type] : "numbers";
+}
+
+/* Of types that the core does not know a signature has the letter of NumPy's dtype. */
+static const char *element_word(const spc_signature_t *call) {
+    switch (call->root) {
+    case 0:
+        return type_word(call->type);
+    case '?':
+        return "bool";
+    case 'e':
+        return "float16";
+    case 'F':
+        return "complex64";
+    case 'D':
+        return "complex128";
+    default:
+        return "numbers";
+    }
+}
+
+static const char *kind_word(uint64_t kind) {
+    switch (kind) {
+    case SPC_KIND_INT:
+        return "an int";
+    case SPC_KIND_FLOAT:
+        return "a float";
+    case SPC_KIND_BOOL:
+        return "a bool";
+    case SPC_KIND_ARRAY:
+        return "an array";
+    case SPC_KIND_TUPLE:
+        return "a tuple";
+    case SPC_KIND_COMPLEX:
+        return "a complex";
+    case SPC_KIND_SCALAR:
+        return "a NumPy scalar";
+    case SPC_KIND_SIMTIME:
+        return "a SimTime";
+    default:
+        return "a value";
+    }
+}
+
+static const char *operator_word(uint32_t number) {
+    switch (number) {
+    case SPC_SUM:
+        return "global_sum";
+    case SPC_MIN:
+        return "global_min";
+    case SPC_MAX:
+        return "global_max";
+    default:
+        return "a collective operation";
+    }
+}
+
+static void write_collective(const spc_board_entry_t *entry, FILE *out) {
+    spc_signature_t call;
+    memcpy(&call, entry->call, sizeof call);
+    uint64_t kind = call.layout >> 56;
+    switch (call.operation) {
+    case SPC_OPERATION_BARRIER:
+        fputs("barrier()", out);
+        return;
+    case SPC_OPERATION_FUZZY:
+        fputs("fuzzy_barrier()", out);
+        return;
+    case SPC_OPERATION_COORDINATED:
+        fputs("coordinated_recv()", out);
+        return;
+    case SPC_OPERATION_SPLIT:
+        fputs("split()", out);
+        return;
+    default:
+        break;
+    }
+    fprintf(out, "%s() of %s", operator_word(call.operator), kind_word(kind));
+    if (kind == SPC_KIND_ARRAY || kind == SPC_KIND_SCALAR) {
+        fprintf(out, " of %s", element_word(&call));
+    }
+    if (kind == SPC_KIND_ARRAY || kind == SPC_KIND_TUPLE) {
+        fprintf(out, ", %llu bytes", (unsigned long long)call.length_bytes);
+    }
+}
+
+/* ---- calls ---- */
+
+static void write_message_call(const char *name, const spc_board_entry_t *entry, const char *peer,
+                               FILE *out) {
+    fputs(name, out);
+    if (peer != NULL) {
+        fputs(peer, out);
+    } else {
+        spc_call_words_write_number(entry->source, out);
+    }
+    fputs(", tag=", out);
+    spc_call_words_write_number(entry->tag, out);
+    fputc(')', out);
+}
+
+void spc_call_words_write(const spc_board_entry_t *entry, const char *peer, FILE *out) {
+    switch ((spc_board_kind_t)entry->kind) {
+    case SPC_BOARD_RECEIVE:
+        write_message_call("recv(source=", entry, peer, out);
+        break;
+    case SPC_BOARD_RECEIPT:
+        write_message_call("ssend(dest=", entry, peer, out);
+        break;
+    case SPC_BOARD_SEND:
+        if (entry->size != 0 && entry->tag == ANY) {
+            fputs("the end of the program, with messages still queued", out);
+        } else {
+            write_message_call("send(dest=", entry, entry->source == ANY ? "several nodes" : peer, out);
+        }
+        break;
+    case SPC_BOARD_CYCLE:
+        fputs("coordinated_recv()", out);
+        break;
+    case SPC_BOARD_PHASE:
+        write_collective(entry, out);
+        break;
+    case SPC_BOARD_NOTHING:
+        fputs("a call", out);
+        break;
+    }
+}
+
+void spc_call_words_write_place(const spc_board_entry_t *entry, FILE *out) {
+    if (entry->file[0] == '\0') {
+        return;
+    }
+    const char *slash = strrchr(entry->file, '/');
+    fprintf(out, "%s:%u", slash != NULL ? slash + 1 : entry->file, entry->line);
+    if (entry->function[0] != '\0' && strcmp(entry->function, "<module>") != 0) {
+        fprintf(out, " in %s", entry->function);
+    }
+}

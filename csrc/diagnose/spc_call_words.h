@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * spc_call_words: the words for a wait, as its status board tells it; those of spcomm/diagnose/words.py.
+ *
+ * Pure functions on the caller's copy of an entry; each writes UTF-8 and no line break.
+ */
+#ifndef SPC_CALL_WORDS_H
+#define SPC_CALL_WORDS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "segment/spc_board.h"
+
+/* "recv(source=1, tag=7)", "barrier()". `peer`: what to say instead of the rank; NULL: the rank. */
+void spc_call_words_write(const spc_board_entry_t *entry, const char *peer, FILE *out);
+
+/* "ring.py:12 in step"; nothing where it is not known. */
+void spc_call_words_write_place(const spc_board_entry_t *entry, FILE *out);
+
+/* "3", or "ANY". */
+void spc_call_words_write_number(int32_t number, FILE *out);
+
+/* "node 3", "nodes 0-2, 5". */
+void spc_call_words_write_ranks(const bool *chosen, uint32_t nodes, FILE *out);
+
+#endif

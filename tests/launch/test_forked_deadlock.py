@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: MIT
+"""Nodes of `startup(local_nodes=n)` that wait for ever: their agent proves it, and says what the launcher says."""
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from forking import well
+from launching import read_lines
+
+CODE = 99
+CIRCLE = "comm.recv((comm.rank + 1) % comm.size, tag=7)\n"
+
+# In each of them the nodes are proven to wait only when all do, so that the report is always the same.
+SCENES = {
+    "circle": CIRCLE,
+    "function": """
+        def step():
+            comm.recv((comm.rank + 1) % comm.size)
+        step()
+    """,
+    "barrier": "comm.recv(0) if comm.rank == 1 else comm.barrier()\n",
+    "reduction": "comm.recv(0) if comm.rank == 1 else comm.global_max((1.5, comm.rank))\n",
+    "array": "import numpy\ncomm.recv(0) if comm.rank == 1 else comm.global_sum(numpy.zeros(5, 'c8'))\n",
+    "fuzzy": """
+        if comm.rank == 1:
+            comm.recv(0)
+        with comm.fuzzy_barrier():
+            pass
+    """,
+    "coordinated": "comm.ssend(1, 0) if comm.rank == 1 else comm.coordinated_recv()\n",
+    "split": "comm.recv(0) if comm.rank == 1 else comm.split(0)\n",
+    "part": """
+        part = comm.split(0, key=-comm.rank)
+        part.recv((part.rank + 1) % part.size, tag=3)
+    """,
+    "anybody": "comm.recv()\n",
+    "near": """
+        comm.send("x", (comm.rank + 1) % comm.size, tag=1)
+        comm.recv((comm.rank - 1) % comm.size, tag=2)
+    """,
+    "synchronous": "comm.ssend(1, (comm.rank + 1) % comm.size)\n",
+}
+
+
+@pytest.mark.parametrize("scene", SCENES)
+def test_the_same_words_as_the_launcher(forked, launch, scene):
+    ours = forked.nodes(3, SCENES[scene], "import spcomm\ncomm = spcomm.startup({nodes})\n")
+    program = forked.folder / "program.py"
+    program.write_text(program.read_text().replace("startup(3)", "startup()"))
+    theirs = launch("-n", 3, "--no-label", program)
+    assert "DEADLOCK" in theirs.err
+    assert (ours.code, ours.out, ours.err) == (CODE, "", theirs.err), (ours, theirs)
+    assert theirs.code == CODE
+
+
+@pytest.mark.smoke
+def test_the_report(forked):
+    result = forked.nodes(4, SCENES["function"])
+    assert (result.code, result.out) == (CODE, ""), result
+    assert result.err.splitlines() == [
+        "spcomm: DEADLOCK — all 4 nodes wait, and no message is on its way",
+        "  nodes 0-3  recv(source=rank+1, tag=ANY)  program.py:7 in step",
+        "  circle: 0 → 1 → 2 → 3 → 0",
+        "  Nobody has sent: every node receives first.",
+        "  Try: let one node send before it receives, or use sendrecv().     (spcomm explain SP101)",
+    ]
+
+
+def test_some_of_the_nodes(forked):
+    """The others compute, and are ended, too."""
+    text = """
+    if comm.rank in (0, 3):
+        comm.recv(3 - comm.rank)
+    while True:
+        time.sleep(1000)
+    """
+    result = forked.nodes(4, text)
+    assert result.code == CODE, result
+    assert result.err.startswith(
+        "spcomm: DEADLOCK — nodes 0, 3 of 4 wait for each other only, and no message"
+    )
+
+
+def test_the_rest_when_some_have_finished(forked):
+    """Node 0 is over and waits for the others, of which two never end."""
+    result = forked.nodes(3, "if comm.rank: comm.recv(3 - comm.rank)\n")
+    assert result.code == CODE, result
+    assert result.err.startswith("spcomm: DEADLOCK — nodes 1-2 of 3 wait for each other only"), result
+
+
+def has_been_told(pid):
+    """Whether SIGTERM waits for this process, which has it blocked."""
+    status = dict(line.split(":\t") for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    return int(status["ShdPnd"], 16) >> (signal.SIGTERM - 1) & 1 == 1
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_ctrl_c_after_the_proof(forked):
+    """The nodes are deaf, and would be killed when the grace time is over; who presses Ctrl-C does not wait for it."""
+    text = f"""
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGINT])
+    print(os.getpid())
+    {CIRCLE}"""
+    process = forked.begin(3, text, start_new_session=True)
+    pids = read_lines(process, 3)
+    while not all(has_been_told(pid) for pid in pids):
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGINT)
+    result = forked.finish(process)
+    assert result.code == -signal.SIGKILL, result
+    assert result.err.startswith("spcomm: DEADLOCK — all 3 nodes wait"), result
+    assert "interrupted" not in result.err, result
+
+
+# ---- what is none
+
+
+def test_long_waits(forked):
+    """Somebody always computes, for longer than several looks take."""
+    text = """
+    for turn in range(comm.size):
+        if comm.rank == turn:
+            time.sleep(0.3)
+            comm.send(turn, (turn + 1) % comm.size)
+        elif comm.rank == (turn + 1) % comm.size:
+            assert comm.recv(turn) == turn
+    comm.barrier()
+    print("well")
+    """
+    assert well(forked.nodes(3, text)).lines == ["well"] * 3
+
+
+def test_waits_that_end_by_themselves(forked):
+    text = """
+    try:
+        comm.recv((comm.rank + 1) % comm.size, timeout=0.5)
+    except spcomm.WaitTimeoutError:
+        print("late")
+    comm.barrier()
+    """
+    assert well(forked.nodes(3, text)).lines == ["late"] * 3
+
+
+def test_another_thread_may_send(forked):
+    text = """
+    import threading
+    gate = threading.Event()
+    def send():
+        gate.wait(0.5)
+        comm.send("late", (comm.rank - 1) % comm.size)
+    threading.Thread(target=send).start()
+    print(comm.recv((comm.rank + 1) % comm.size))
+    """
+    assert well(forked.nodes(3, text)).lines == ["late"] * 3
+
+
+def test_ctrl_c_where_nothing_is_proven(forked):
+    """A thread that might send keeps it from being called a deadlock; the nodes wait until Ctrl-C."""
+    text = f"""
+    import threading
+    threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
+    print(comm.rank)
+    {CIRCLE}"""
+    process = forked.begin(3, text, start_new_session=True)
+    read_lines(process, 3)
+    until = time.monotonic() + 0.5
+    while time.monotonic() < until:  # the agent looks meanwhile, and may not find anything
+        assert process.poll() is None
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)
+    result = forked.finish(process)
+    assert result.code == -signal.SIGINT, result
+    assert result.last == "spcomm: interrupted by Ctrl-C (exit code 130); the nodes were stopped"
+    assert "DEADLOCK" not in result.err, result
