@@ -48,8 +48,8 @@ CASES = {
     "tuples": (
         ["comm.global_sum((1, 2))", "comm.global_sum((1, 2.5))"],
         [
-            "node 0: global_sum() of a tuple of (a int, a int)",
-            "nodes 1-2: global_sum() of a tuple of (a int, a float)",
+            "node 0: global_sum() of a tuple of (an int, an int)",
+            "nodes 1-2: global_sum() of a tuple of (an int, a float)",
         ],
     ),
     "large": (
