@@ -152,7 +152,7 @@ void spc_call_words_write(const spc_board_entry_t *entry, const char *peer, FILE
         write_message_call("recv(source=", entry, peer, out);
         break;
     case SPC_BOARD_RECEIPT:
-        write_message_call("ssend(dest=", entry, peer, out);
+        write_message_call(entry->by_rendezvous ? "send(dest=" : "ssend(dest=", entry, peer, out);
         break;
     case SPC_BOARD_SEND:
         if (entry->size != 0 && entry->tag == ANY) {
@@ -179,7 +179,7 @@ void spc_call_words_write_place(const spc_board_entry_t *entry, FILE *out) {
     }
     const char *slash = strrchr(entry->file, '/');
     fprintf(out, "%s:%u", slash != NULL ? slash + 1 : entry->file, entry->line);
-    if (entry->function[0] != '\0' && strcmp(entry->function, "<module>") != 0) {
+    if (entry->function[0] != '\0' && entry->function[0] != '<') {
         fprintf(out, " in %s", entry->function);
     }
 }

@@ -79,10 +79,10 @@ def _explain(waits: "dict[int, Wait]") -> "tuple[str, str]":
         return _nobody_sends(waits)
     if SEND in kinds:
         return _full(waits)
-    if RECEIPT in kinds:
-        return _unreceived(waits)
     if PHASE in kinds or CYCLE in kinds:
         return _missing(waits)
+    if RECEIPT in kinds:
+        return _unreceived(waits)
     return (
         "Each of these waits for another one of them.",
         "look at the lines above: one of them must do its part before it waits.",
@@ -170,13 +170,10 @@ def _missing(waits: "dict[int, Wait]") -> "tuple[str, str]":
             _sentence(f"{'; '.join(texts)}."),
             "have all nodes call the same operations in the same order, those of parts among those of the run.",
         )
-    [((name, _part), inside)] = operations.items()
-    missing = {other for node in inside for other in waits[node].needs}
-    receive = [node for node in sorted(missing) if node in waits and waits[node].kind == RECEIVE]
-    or_send = f", or first send {words.nodes(receive)} what is waited for there" if receive else ""
+    name = next(iter(operations))[0].split("(")[0]
     return (
         f"{_sentence(texts[0])}, which must call it, too.",
-        f"have every node call {name.split('(')[0]}(), also those that take another branch{or_send}.",
+        f"have every node call {name}(), also those that take another branch, before it waits for them.",
     )
 
 

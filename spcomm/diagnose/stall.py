@@ -34,7 +34,7 @@ def report(
     who = words.nodes(list(waits))
     verb = "waits" if len(waits) == 1 else "wait"
     lines = [f"spcomm: warning: {who}{group} {verb}, for {seconds:.0f} s now     (spcomm explain {STALL})\n"]
-    rows = words.wait_rows(waits) + [(words.nodes([rank]), *what) for rank, what in sorted(others.items())]
+    rows = words.wait_rows(waits) + _rows(others)
     lines.append(words.table(rows))
     lines.append(f"  {_why(waits, others)}\n")
     return "".join(lines)
@@ -50,12 +50,20 @@ def spinning(
         f"spcomm: warning: {who}{group} {verb} in vain, and nothing has been sent for {seconds:.0f} s     "
         f"(spcomm explain {SPINNING})\n"
     ]
-    rows = [(words.nodes([rank]), "polls", place) for rank, (_state, place) in sorted(spinners.items())]
+    rows = _rows({rank: ("polls", place) for rank, (_state, place) in spinners.items()})
     lines.append(words.table(rows + words.wait_rows(waits)))
     lines.append(
         "  Try: find out who should send what they ask for, and whether it has waited for them first.\n"
     )
     return "".join(lines)
+
+
+def _rows(others: "dict[int, tuple[str, str]]") -> "list[tuple[str, ...]]":
+    """Nodes that do the same at the same line share a row."""
+    groups: dict[tuple[str, str], list[int]] = {}
+    for rank, what in sorted(others.items()):
+        groups.setdefault(what, []).append(rank)
+    return [(words.nodes(ranks), *what) for what, ranks in groups.items()]
 
 
 def _why(waits: "dict[int, Wait]", others: "dict[int, tuple[str, str]]") -> str:

@@ -7,5 +7,5 @@
 import spcomm
 
 comm = spcomm.startup()
-while comm.try_recv_message() is None:  # <- node 0: polls | node 1: polls
+while comm.try_recv_message() is None:  # <- nodes 0-1: polls
     pass

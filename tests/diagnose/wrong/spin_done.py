@@ -10,6 +10,6 @@ comm = spcomm.startup()
 if comm.rank == 2:
     comm.recv(0)  # <- node 2: recv(source=0, tag=ANY)
 fuzzy = comm.fuzzy_barrier()
-while not fuzzy.done():  # <- node 0: polls | node 1: polls
+while not fuzzy.done():  # <- nodes 0-1: polls
     pass
 comm.send("over", 2)

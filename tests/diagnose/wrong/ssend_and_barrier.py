@@ -2,7 +2,7 @@
 # run: -n 2
 # says: SP101 both nodes wait, and no message is on its way
 # circle: 0 → 1 → 0
-# hint: ssend() returns when its message has been received, and node 1 waits for something else.
+# hint: Node 1 waits in barrier() for node 0, which must call it, too.
 """A synchronous send before a barrier, its receive after it."""
 
 import spcomm

@@ -2,7 +2,7 @@
 # run: -n 4
 # says: SP101 all 4 nodes wait, and no message is on its way
 # circle: 0 → 1 → 0
-# hint: also those that take another branch, or first send nodes 1-3 what is waited for there.
+# hint: Node 0 waits in barrier() for nodes 1-3, which must call it, too.
 """The master forgets to tell its workers that there is no more work."""
 
 import spcomm
