@@ -21,6 +21,7 @@ enum {
     REST_NS = 100000,
     COLUMNS = 3,
     GROUP_ROOM = 24,
+    PEERS_SHOWN = 4, /* more rows than these would hide what they have in common */
 };
 
 typedef struct verdict {
@@ -118,28 +119,52 @@ static bool same_place(const spc_board_entry_t *one, const spc_board_entry_t *ot
 }
 
 static bool share_a_row(const spc_board_entry_t *one, const spc_board_entry_t *other) {
-    return one->kind == other->kind && one->tag == other->tag && one->communicator == other->communicator
-           && (one->source == ANY) == (other->source == ANY)
+    return one->kind == other->kind && one->by_rendezvous == other->by_rendezvous && one->tag == other->tag
+           && one->communicator == other->communicator && (one->source == ANY) == (other->source == ANY)
            && (one->kind != SPC_BOARD_PHASE || memcmp(one->call, other->call, sizeof one->call) == 0)
            && same_place(one, other);
 }
 
+static uint32_t offset_of(const spc_board_entry_t *entry) {
+    int64_t size = entry->size != 0 ? entry->size : 1;
+    return (uint32_t)((entry->source - (int64_t)entry->rank + size) % size);
+}
+
+/* v->chosen do the same. Do they need a row for each peer? For two that says more than "rank+1", for some more than "…". */
+static bool is_row_for_each_peer(const verdict_t *v, uint32_t first) {
+    uint32_t count = 0, peers = 0;
+    bool same_offset = true;
+    for (uint32_t rank = first; rank < v->nodes; rank++) {
+        uint32_t former = first;
+        while (former < rank && (!v->chosen[former] || v->entry[former].source != v->entry[rank].source)) {
+            former++;
+        }
+        count += v->chosen[rank];
+        peers += v->chosen[rank] && former == rank;
+        same_offset =
+            same_offset && (!v->chosen[rank] || offset_of(&v->entry[rank]) == offset_of(&v->entry[first]));
+    }
+    return peers > 1 && peers <= PEERS_SHOWN && (count == 2 || !same_offset);
+}
+
 /* v->chosen: those who share the row of this node. How many; 0 if it is a former one's. */
 static uint32_t choose_row(verdict_t *v, uint32_t first) {
-    uint32_t count = 0;
+    uint32_t count = 0, begin = 0;
     for (uint32_t rank = 0; rank < v->nodes; rank++) {
         v->chosen[rank] = v->known[rank] && share_a_row(&v->entry[rank], &v->entry[first]);
+    }
+    while (begin < v->nodes && !v->chosen[begin]) {
+        begin++;
+    }
+    bool apart = is_row_for_each_peer(v, begin);
+    for (uint32_t rank = 0; rank < v->nodes; rank++) {
+        v->chosen[rank] = v->chosen[rank] && (!apart || v->entry[rank].source == v->entry[first].source);
         count += v->chosen[rank];
         if (v->chosen[rank] && rank < first) {
             return 0;
         }
     }
     return v->known[first] ? count : 0;
-}
-
-static uint32_t offset_of(const spc_board_entry_t *entry) {
-    int64_t size = entry->size != 0 ? entry->size : 1;
-    return (uint32_t)((entry->source - (int64_t)entry->rank + size) % size);
 }
 
 /* How the peers of those who share a row follow from their ranks: "rank+1". NULL: all have the same one. */

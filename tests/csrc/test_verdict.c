@@ -72,7 +72,8 @@ static void from_a_star(player_t *player) {
 static void star_is_said(scene_t *scene) {
     await(scene, 7);
     says(scene, "spcomm: DEADLOCK — all 3 nodes wait, and no message is on its way\n"
-                "  nodes 0-2  recv(source=…, tag=1)\n"
+                "  node 0     recv(source=2, tag=1)\n"
+                "  nodes 1-2  recv(source=0, tag=1)\n"
                 "  circle: 0 → 2 → 0\n" RECEIVE_FIRST);
 }
 
@@ -164,7 +165,8 @@ static void send_another_tag(player_t *player) {
 static void near_is_said(scene_t *scene) {
     await(scene, 3);
     says(scene, "spcomm: DEADLOCK — both nodes wait, and no message is on its way\n"
-                "  nodes 0-1  recv(source=rank+1, tag=4)\n"
+                "  node 0  recv(source=1, tag=4)\n"
+                "  node 1  recv(source=0, tag=4)\n"
                 "  circle: 0 → 1 → 0\n" TRY(
                     "Node 0 has a message from node 1 with tag 3, and waits for one of tag 4.",
                     "receive with tag=3, or send what is waited for."));
@@ -186,7 +188,8 @@ static void send_without_end(player_t *player) {
 static void full_is_said(scene_t *scene) {
     await(scene, 3);
     says(scene, "spcomm: DEADLOCK — both nodes wait, and no message is on its way\n"
-                "  nodes 0-1  send(dest=rank+1, tag=2)\n"
+                "  node 0  send(dest=1, tag=2)\n"
+                "  node 1  send(dest=0, tag=2)\n"
                 "  circle: 0 → 1 → 0\n" TRY(
                     "The queues are full: every node sends more than anybody receives.",
                     "receive between the sends; a higher limit only moves the point where it stops."));
