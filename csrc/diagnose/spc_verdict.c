@@ -130,7 +130,7 @@ static uint32_t offset_of(const spc_board_entry_t *entry) {
     return (uint32_t)((entry->source - (int64_t)entry->rank + size) % size);
 }
 
-/* v->chosen do the same. Do they need a row for each peer? For two that says more than "rank+1", for some more than "…". */
+/* v->chosen do the same. Do they need a row for each peer? That says more than "rank+1" of two, and than "…" of few. */
 static bool is_row_for_each_peer(const verdict_t *v, uint32_t first) {
     uint32_t count = 0, peers = 0;
     bool same_offset = true;
