@@ -114,8 +114,10 @@ static void write_headline(const verdict_t *v, FILE *out) {
 /* ---- rows: nodes that do the same share one ---- */
 
 static bool same_place(const spc_board_entry_t *one, const spc_board_entry_t *other) {
-    return one->line == other->line && strcmp(one->file, other->file) == 0
-           && strcmp(one->function, other->function) == 0;
+    bool same_file = strcmp(one->file, other->file) == 0;
+    return same_file
+           && (one->file[0] == '\0'
+               || (one->line == other->line && strcmp(one->function, other->function) == 0));
 }
 
 static bool share_a_row(const spc_board_entry_t *one, const spc_board_entry_t *other) {
