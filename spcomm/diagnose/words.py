@@ -59,6 +59,8 @@ def _relation(waits: "dict[int, Wait]", group: "list[int]") -> str:
     if len(offsets) != 1:
         return ""
     offset = offsets.pop()
+    if offset == 0:
+        return "rank"
     return f"rank+{offset}" if offset <= first.size // 2 else f"rank-{first.size - offset}"
 
 

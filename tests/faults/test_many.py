@@ -64,7 +64,7 @@ def test_options_out_of_their_limits(tmp_path, key):
 
 
 def test_a_run_that_hangs_is_ended(tmp_path):
-    line = command("run", "-n", "3", "--timeout", "1", write(tmp_path, "comm.recv(comm.rank)"))
+    line = command("run", "-n", "3", "--timeout", "1", write(tmp_path, "comm.recv(comm.rank, timeout=1000)"))
     result = finish(start(line, cwd=tmp_path))
     assert result.code == 124 and "timeout" in result.err.lower(), str(result)
 
@@ -73,7 +73,7 @@ def test_nodes_die_with_their_launcher(tmp_path):
     """kill -9 of the launcher: the pipes that the nodes hold open close, as no process is left."""
     text = """
         print("ready", flush=True)
-        comm.recv(rank)
+        comm.recv(rank, timeout=1000)
     """
     process = start(command("run", "-n", "4", "--no-label", write(tmp_path, text)), cwd=tmp_path)
     assert [process.stdout.readline() for _ in range(4)] == ["ready\n"] * 4
@@ -85,7 +85,7 @@ def test_nodes_die_with_their_launcher(tmp_path):
 def test_ctrl_c_while_all_wait(tmp_path):
     text = """
         print("ready", flush=True)
-        comm.barrier() if rank else comm.recv(0)
+        comm.barrier(timeout=1000) if rank else comm.recv(0, timeout=1000)
     """
     process = start(command("run", "-n", "3", "--no-label", write(tmp_path, text)), cwd=tmp_path)
     assert [process.stdout.readline() for _ in range(3)] == ["ready\n"] * 3
