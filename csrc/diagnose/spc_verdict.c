@@ -186,7 +186,9 @@ static const char *relation(const verdict_t *v, uint32_t first, char *room) {
     if (!same_offset) {
         return "…";
     }
-    if (offset <= one->size / 2) {
+    if (offset == 0) {
+        snprintf(room, GROUP_ROOM, "rank");
+    } else if (offset <= one->size / 2) {
         snprintf(room, GROUP_ROOM, "rank+%u", offset);
     } else {
         snprintf(room, GROUP_ROOM, "rank-%u", one->size - offset);
