@@ -137,7 +137,7 @@ class Supervisor:
             return
         self._sentence = f"--preload: {name} cannot be imported" if text else f"no module named {name}"
         if text:
-            self._forwarder.write_error(text.encode("utf-8", "backslashreplace"))
+            self._forwarder.write_text(text)
         self._end("spcomm", _signal.SIGKILL, 125 if text else 127)
 
     def _lost(self, starter: Starter) -> None:
@@ -288,9 +288,8 @@ class Supervisor:
         tracebacks, notes = self._failures.tracebacks(self._display.label, self._reason == "signal")
         self._forwarder.write_error(tracebacks)
         if self._states:
-            self._forwarder.write_error(
-                b"spcomm: where the nodes were:\n" + where.describe(self._states, self._crew.names).encode()
-            )
+            table = where.describe(self._states, self._crew.names)
+            self._forwarder.write_text(f"spcomm: where the nodes were:\n{table}")
         if self._reason == "failure":
             self._code = self._failures.first.code
             self._sentence = self._failure_sentence(notes)
@@ -299,9 +298,9 @@ class Supervisor:
         if not self._reason and self._warned:
             self._code = 1
             self._sentence = self._strict_sentence()
-        self._forwarder.write_error(self._report.encode())
+        self._forwarder.write_text(self._report)
         if self._stats is not None:
-            self._forwarder.write_error(self._stats.text().encode())
+            self._forwarder.write_text(self._stats.text())
         if self._sentence:
             self._say(self._sentence)
         self._forwarder.drain(self._signals)
@@ -342,10 +341,10 @@ class Supervisor:
         return self._ended.get(node, _signal.SIGTERM) & 0x7F in (_signal.SIGTERM, _signal.SIGKILL)
 
     def _warn(self, text: str) -> None:
-        self._forwarder.write_error(text.encode())
+        self._forwarder.write_text(text)
 
     def _say(self, text: str) -> None:
-        self._forwarder.write_error(f"spcomm: {text}\n".encode())
+        self._forwarder.write_text(f"spcomm: {text}\n")
 
 
 def _stats(crew: Crew) -> "Stats":
