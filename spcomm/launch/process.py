@@ -5,8 +5,9 @@ import _signal
 import os
 import sys
 
-# A forked node answers it with the line at which it is (see launch.where); 0 where there is no signal to spare.
-WHERE_SIGNAL = _signal.SIGRTMIN + 5 if hasattr(_signal, "SIGRTMIN") else 0
+# A forked node answers it with the line at which it is (see launch.where); 0 where there is no signal to spare, or the
+# system does not say whose answer it is.
+WHERE_SIGNAL = _signal.SIGRTMIN + 5 if sys.platform.startswith("linux") else 0
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36

@@ -57,14 +57,16 @@ class Supervisor:
         self._signals, self._stdin = signals, stdin
         stdin.use(self._loop)
         self._readers = [report.Reader() for _group in self._crew.groups]
-        self._where, write_where = os.pipe()
-        self._crew.run([reader.write for reader in self._readers], write_where)
-        for fd in (*(reader.write for reader in self._readers), write_where):
-            os.close(fd)
+        answers = where.Answers()
+        self._children = set(process.children())  # warm processes, and what was here before
+        self._crew.run([reader.write for reader in self._readers], answers.fileno())
+        answers.close_theirs()
+        for reader in self._readers:
+            os.close(reader.write)
         self._listen()
         if self._timeout is not None:
             self._loop.at("timeout", self._timeout, self._timed_out)
-        self._lookout.start(self._where, self._ended)
+        self._lookout.start(answers, self._ended)
         self._start_more()
         while not self._crew.gone:
             self._loop.turn()
@@ -112,7 +114,7 @@ class Supervisor:
                 self._stats.ended(message[1], message[3])
             self._node_ended(message[1], message[2])
         elif verb == "started":
-            self._crew.started.update(message[1])
+            self._crew.started.update(zip(message[1], message[2], strict=True))
             self._start_more()
         elif verb == "unstarted":
             self._cannot_start(message[2])
