@@ -45,6 +45,17 @@ def children() -> "list[int]":
         return []
 
 
+def end_children(spared: "set[int]") -> None:
+    """Kill and reap all children but these, and whoever becomes a child by that."""
+    while found := set(children()) - spared:
+        for pid in found:
+            try:
+                os.kill(pid, _signal.SIGKILL)
+                os.waitpid(pid, 0)
+            except (ProcessLookupError, ChildProcessError):
+                spared = spared | {pid}
+
+
 def signal_name(number: int) -> str:
     """`SIGSEGV` for 11."""
     import signal

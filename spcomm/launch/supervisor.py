@@ -10,7 +10,7 @@ any of this, so that nodes which wait for a lost one are woken at once. Nodes ar
 import _signal
 import os
 
-from spcomm.launch import report, where
+from spcomm.launch import process, report, where
 from spcomm.launch.crew import Crew
 from spcomm.launch.display import Display
 from spcomm.launch.failures import Failures
@@ -51,6 +51,7 @@ class Supervisor:
         self._sentence = ""
         self._report = ""  # of a deadlock
         self._states: dict[int, str] = {}
+        self._is_lost = False  # a warm process was killed
 
     def run(self, signals: int, stdin: Stdin) -> int:
         """Start the nodes, forward their output, return the exit code. `signals`: the wake-up descriptor."""
@@ -143,7 +144,11 @@ class Supervisor:
         self._end("spcomm", _signal.SIGKILL, 125 if text else 127)
 
     def _lost(self, starter: Starter) -> None:
-        """A warm process has ended without having said so. The kernel kills its nodes then."""
+        """A warm process has ended without having said so.
+
+        The kernel kills its nodes then. What they have started is adopted, and killed at the end.
+        """
+        self._is_lost = True
         if self._reason:
             return
         status = starter.status
@@ -307,6 +312,8 @@ class Supervisor:
             self._say(self._sentence)
         self._forwarder.drain(self._signals)
         self._crew.wait()
+        if self._is_lost:
+            process.end_children(self._children)
         return self._code
 
     def _report_leftovers(self) -> None:
