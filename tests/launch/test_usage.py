@@ -406,7 +406,11 @@ def command(launch, *words):
 def test_an_unknown_command_names_those_that_exist(launch):
     done = command(launch, "rum")
     assert done.returncode == 125
-    assert done.stderr == f"spcomm: no command 'rum'; commands: {', '.join(cli._COMMANDS)}\n"
+    assert (
+        done.stderr == f"spcomm: no command 'rum'; did you mean run? Commands: {', '.join(cli._COMMANDS)}\n"
+    )
+    done = command(launch, "help", "frobnicate")
+    assert done.stderr == f"spcomm: no command 'frobnicate'; commands: {', '.join(cli._COMMANDS)}\n"
 
 
 @pytest.mark.parametrize("words", [("x.py", "1"), ("-n", "4", "x.py")], ids=str)
@@ -417,5 +421,6 @@ def test_a_forgotten_run_is_noticed(launch, words):
 
 def test_help_and_version(launch):
     assert "spcomm COMMAND" in command(launch).stdout
-    assert command(launch, "run", "--help").stdout == HELP
+    assert command(launch, "run", "--help").stdout == HELP == command(launch, "help", "run").stdout
+    assert max(map(len, HELP.splitlines())) <= 100
     assert command(launch, "--version").stdout.startswith("spcomm ")
