@@ -109,7 +109,10 @@ class Failures:
         mine = bytes(self._texts.get(first, b"")) if first is not None else b""
         shown, same, too, lost = [], [], [], []
         others: dict[bytes, list[int]] = {}
-        for index, text in self._texts.items():
+        silent = [
+            index for index in self._known if index not in self._texts
+        ]  # stopped before their tracebacks came
+        for index, text in [*self._texts.items(), *((index, b"") for index in silent)]:
             kind = self._failure(index).kind
             if index == first or (interrupted and kind == report.INTERRUPTED):
                 continue
@@ -119,7 +122,7 @@ class Failures:
                 same.append(index)
             elif self.first is not None and self._mismatched(self.first.index) and self._mismatched(index):
                 too.append(index)
-            else:
+            elif text:
                 others.setdefault(bytes(text), []).append(index)
         for text, indices in others.items():
             shown.append(_labelled(text, label(indices[0], 2)))
