@@ -17,8 +17,8 @@ from collections.abc import Callable
 from spcomm.launch.groups import ALONE, Names
 from spcomm.launch.process import WHERE_SIGNAL
 
-# Seconds in which nobody answers: nodes may have to wait for a core of a busy machine. Later answers are heard, too, but
-# others are asked meanwhile.
+# Seconds in which nobody answers: nodes may have to wait for a core of a busy machine. Later answers are heard, too,
+# but others are asked meanwhile.
 _PATIENCE = 0.4
 _TOTAL = 1.0  # and for all
 _LOOK = 0.001  # seconds between two looks whether an answer has ended
