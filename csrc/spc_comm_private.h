@@ -231,8 +231,8 @@ static inline bool spc_comm_is_pending(const spc_comm_t *comm) {
 /* Before a phase is taken: open fuzzy barriers whose bank it may need are settled. */
 void spc_comm_settle_fuzzy(spc_comm_t *comm);
 
-/* True if this thread may go on: it has entered now, or was inside already (after a poll that was not over). Not in what
- * a wait of it calls. */
+/* True if this thread may go on: it has entered now, or was inside already (after a poll that was not over). Not in
+ * what a wait of it calls. */
 bool spc_comm_enter(spc_comm_t *comm);
 void spc_comm_leave(spc_comm_t *comm);
 

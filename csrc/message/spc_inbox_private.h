@@ -59,8 +59,8 @@ static inline bool spc_inbox_is_closed(const spc_inbox_t *inbox, uint16_t contex
     return __builtin_expect(inbox->closed != NULL, 0) && (inbox->closed[context / 8] >> context % 8 & 1) != 0;
 }
 
-/* Where a message of this context and tag is filed: spc_inbox_divert. Where one that is filed there came from. And the end
- * of that, for `count` contexts from `first` on. */
+/* Where a message of this context and tag is filed: spc_inbox_divert. Where one that is filed there came from. And the
+ * end of that, for `count` contexts from `first` on. */
 void spc_inbox_forget_diversions(spc_inbox_t *inbox, uint16_t first, uint16_t count);
 uint16_t spc_inbox_diverted_from(const spc_inbox_t *inbox, uint16_t context, int32_t tag);
 uint16_t spc_inbox_diverted_to(const spc_inbox_t *inbox, uint16_t context, int32_t tag);

@@ -160,20 +160,6 @@ def bad_tag_type(call: str, argument: str, value: object) -> TypeError:
     return TypeError(f"{call}({argument}={shown(value)}): {found}")
 
 
-def bad_handler(tag: int, value: object) -> TypeError:
-    return TypeError(
-        f"handler(tag={tag}): a {type(value).__name__} cannot be called; decorate a function of one argument, the Message"
-    )
-
-
-def tag_has_handler(call: str, tag: int, function: object) -> TagError:
-    name = getattr(function, "__qualname__", repr(function))
-    return TagError(
-        f"{call}(tag={tag}): messages of this tag are for their handler, {name}; receives never see them. "
-        f"Try: another tag, or poll(), which calls the handler."
-    )
-
-
 def bad_timeout(call: str, value: object) -> ValueError:
     return ValueError(
         f"{call}(timeout={shown(value)}): a timeout is None (wait for ever) or seconds, 0 or more"

@@ -37,7 +37,7 @@ from spcomm._core.libspc cimport (
 
 import sys
 
-from spcomm._core import errors, names, places
+from spcomm._core import errors, names, places, value_errors
 
 cdef extern from *:
     """
@@ -148,7 +148,7 @@ cdef int receive(Handle self, str name, object source, object tag, int64_t timeo
 cdef int before_receive(Handle self, str name, int32_t tag) except -1:
     """In a communicator that has handlers."""
     if tag in self.handlers:
-        raise errors.tag_has_handler(name, tag, self.handlers[tag])
+        raise value_errors.tag_has_handler(name, tag, self.handlers[tag])
     return run_handlers(self)
 
 

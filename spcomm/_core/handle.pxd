@@ -27,7 +27,7 @@ cdef class Handle:
     cdef int32_t *the_others      # the same without rank
     cdef Handle parent            # what it was split from; it outlives this one
     cdef object pending           # a reduction that was left in the middle, to be resumed
-    cdef dict interruptions       # exceptions that ended a wait: thread -> what a signal's or a message's handler raised
+    cdef dict interruptions       # exceptions that ended a wait: thread -> what some handler raised
     cdef dict handlers            # of messages: tag -> function; None: there are none
     cdef list handling            # the communicators that have some; of the first one
     cdef object run_handlers      # calls what has come for such a communicator; of the first one

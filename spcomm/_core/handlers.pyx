@@ -9,7 +9,7 @@ from spcomm._core.exchange cimport run_handlers
 from spcomm._core.handle cimport Handle, fail, first_of
 from spcomm._core.libspc cimport SPC_OK, spc_comm_handle
 
-from spcomm._core import errors
+from spcomm._core import value_errors
 
 
 def call_handlers(Handle handle):
@@ -29,7 +29,7 @@ cdef int register(Handle self, int32_t tag, object function) except -1:
     cdef int status
     cdef dict before = self.handlers
     if not callable(function):
-        raise errors.bad_handler(tag, function)
+        raise value_errors.bad_handler(tag, function)
     self.handlers = {**(before or {}), tag: function}  # before any message of it is filed as one for handlers
     first.run_handlers = call_handlers
     if before is None:

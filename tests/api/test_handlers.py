@@ -127,7 +127,7 @@ def test_communicators_have_their_own(comm):
 def test_any_wait_of_the_node_calls_those_of_all_its_communicators(comm):
     with comm.split() as part:
         found = kept(part)
-        following, previous = neighbours(comm)
+        following, _ = neighbours(comm)
         part.send("while it waits elsewhere", following, TAG)
         while not found:
             comm.send(None, comm.rank)
