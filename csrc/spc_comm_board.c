@@ -52,7 +52,7 @@ void spc_comm_describe_receipt(const spc_comm_t *comm, const spc_synchronous_cal
     const spc_awaited_t *awaited = &call->awaited[call->next];
     describe(comm, SPC_BOARD_RECEIPT, (int32_t)awaited->rank, call->tag, entry);
     need(comm, awaited->rank, pairs);
-    entry->by_rendezvous = call->content;
+    entry->flags |= call->content ? SPC_BOARD_RENDEZVOUS : 0;
     entry->phase = awaited->number;
     entry->lines_offset =
         spc_segment_offset(&comm->node->segment, spc_receipts_row(comm->node->receipts, call->destination));
