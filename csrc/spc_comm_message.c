@@ -6,8 +6,8 @@
 
 /* ---- sending ---- */
 
-static bool is_large(const spc_payload_t *payload) {
-    return payload->meta_bytes + payload->data_bytes > SPC_EAGER_BYTES;
+static bool is_large(const spc_send_call_t *call) {
+    return call->payload->meta_bytes + call->payload->data_bytes > SPC_EAGER_BYTES;
 }
 
 int spc_comm_prepare_send(const spc_comm_t *comm, spc_send_call_t *call, uint16_t kind) {
@@ -74,9 +74,9 @@ static int hand_over_block(spc_node_t *node, const spc_payload_t *payload, spc_c
     return status;
 }
 
-int spc_comm_hand_over(spc_node_t *node, const spc_payload_t *payload, spc_comm_hand_over_t *send,
+int spc_comm_hand_over(spc_node_t *node, const spc_send_call_t *what, spc_comm_hand_over_t *send,
                        void *call) {
-    int status = is_large(payload) ? hand_over_block(node, payload, send, call) : SPC_EAGAIN;
+    int status = is_large(what) ? hand_over_block(node, what->payload, send, call) : SPC_EAGAIN;
     if (status == SPC_EAGAIN) {
         pthread_mutex_lock(&node->lock);
         status = send(node, call, NULL);
@@ -86,8 +86,7 @@ int spc_comm_hand_over(spc_node_t *node, const spc_payload_t *payload, spc_comm_
 }
 
 static bool test_send(spc_node_wait_t *wait) {
-    const spc_send_call_t *call = wait->argument;
-    wait->status = spc_comm_hand_over(wait->node, call->payload, send_either, wait->argument);
+    wait->status = spc_comm_hand_over(wait->node, wait->argument, send_either, wait->argument);
     return wait->status != SPC_EAGAIN;
 }
 
@@ -97,7 +96,7 @@ static void describe_send(const spc_node_wait_t *wait, spc_board_entry_t *entry,
 }
 
 static int try_to_send(spc_node_t *node, spc_send_call_t *call) {
-    if (is_large(call->payload) || pthread_mutex_trylock(&node->lock) != 0) {
+    if (is_large(call) || pthread_mutex_trylock(&node->lock) != 0) {
         return SPC_EAGAIN;
     }
     int status = send_locked(node, call);

@@ -80,7 +80,7 @@ static bool is_taken(spc_comm_t *comm, const spc_synchronous_call_t *call, const
 static bool test_synchronous(spc_node_wait_t *wait) {
     spc_synchronous_call_t *call = wait->argument;
     if (!call->sent) {
-        wait->status = spc_comm_hand_over(wait->node, call->send->payload, send_locked, call);
+        wait->status = spc_comm_hand_over(wait->node, call->send, send_locked, call);
         if (wait->status != SPC_OK) {
             return wait->status != SPC_EAGAIN;
         }

@@ -3,7 +3,7 @@
  * spc_waits: what the nodes wait for that are proven to wait for ever, copied from their status boards.
  *
  * For who words a report (spc_verdict, spc_advice). A board may change while it is read, for its node wakes now and
- * then and sleeps again: then it is read again. Private to the caller; 433 bytes a node, and a byte for each pair.
+ * then and sleeps again: then it is read again. Private to the caller; 425 bytes a node, and a byte for each pair.
  */
 #ifndef SPC_WAITS_H
 #define SPC_WAITS_H
