@@ -189,8 +189,8 @@ typedef struct spc_synchronous_call {
     bool content; /* not an ssend: itself does not count, nor do those that end without taking it */
 } spc_synchronous_call_t;
 
-/* Has `send`, with `call`, hand a message to the outbox, with the node's lock: first in a block of the arena, if it is a
- * large one and there is room, then with NULL instead of it. What the last has said. */
+/* Has `send`, with `call`, hand a message to the outbox, with the node's lock: first in a block of the arena, if it is
+ * a large one and there is room, then with NULL instead of it. What the last has said. */
 typedef int spc_comm_hand_over_t(spc_node_t *node, void *call, spc_block_shared_t *block);
 int spc_comm_hand_over(spc_node_t *node, const spc_send_call_t *what, spc_comm_hand_over_t *send, void *call);
 
