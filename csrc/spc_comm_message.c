@@ -70,18 +70,18 @@ static int send_large(spc_node_t *node, spc_send_call_t *call) {
     return status;
 }
 
-static bool test_send(spc_node_wait_t *wait) {
-    spc_node_t *node = wait->node;
-    spc_send_call_t *call = wait->argument;
-    if (is_large(call)) {
-        wait->status = send_large(node, call);
-        if (wait->status != SPC_EAGAIN) {
-            return true;
-        }
+int spc_comm_attempt_send(spc_node_t *node, spc_send_call_t *call) {
+    int status = is_large(call) ? send_large(node, call) : SPC_EAGAIN;
+    if (status == SPC_EAGAIN) {
+        pthread_mutex_lock(&node->lock);
+        status = send_locked(node, call);
+        pthread_mutex_unlock(&node->lock);
     }
-    pthread_mutex_lock(&node->lock);
-    wait->status = send_locked(node, call);
-    pthread_mutex_unlock(&node->lock);
+    return status;
+}
+
+static bool test_send(spc_node_wait_t *wait) {
+    wait->status = spc_comm_attempt_send(wait->node, wait->argument);
     return wait->status != SPC_EAGAIN;
 }
 

@@ -102,10 +102,44 @@ static const char *operator_word(uint32_t number) {
     }
 }
 
+static const char *data_word(uint32_t operation) {
+    switch (operation) {
+    case SPC_OPERATION_DATA_BCAST:
+        return "bcast";
+    case SPC_OPERATION_DATA_GATHER:
+        return "gather";
+    case SPC_OPERATION_DATA_ALLGATHER:
+        return "allgather";
+    case SPC_OPERATION_DATA_SCATTER:
+        return "scatter";
+    case SPC_OPERATION_DATA_ALLTOALL:
+        return "alltoall";
+    default:
+        return NULL;
+    }
+}
+
+/* "gather(root=0)". False: it is none that moves data. */
+static bool write_data_call(const spc_signature_t *call, FILE *out) {
+    const char *name = data_word(call->operation);
+    if (name == NULL) {
+        return false;
+    }
+    if (call->operation == SPC_OPERATION_DATA_ALLGATHER || call->operation == SPC_OPERATION_DATA_ALLTOALL) {
+        fprintf(out, "%s()", name);
+    } else {
+        fprintf(out, "%s(root=%u)", name, call->root);
+    }
+    return true;
+}
+
 static void write_collective(const spc_board_entry_t *entry, FILE *out) {
     spc_signature_t call;
     memcpy(&call, entry->call, sizeof call);
     uint64_t kind = call.layout >> 56;
+    if (write_data_call(&call, out)) {
+        return;
+    }
     switch (call.operation) {
     case SPC_OPERATION_BARRIER:
         fputs("barrier()", out);
@@ -133,14 +167,25 @@ static void write_collective(const spc_board_entry_t *entry, FILE *out) {
 
 /* ---- calls ---- */
 
-static void write_message_call(const char *name, const spc_board_entry_t *entry, const char *peer,
-                               FILE *out) {
-    fputs(name, out);
+/* Does it wait within one, for room? */
+static bool is_collective(const spc_board_entry_t *entry) {
+    spc_signature_t call;
+    memcpy(&call, entry->call, sizeof call);
+    return call.operation != SPC_OPERATION_NONE;
+}
+
+static void write_peer(const spc_board_entry_t *entry, const char *peer, FILE *out) {
     if (peer != NULL) {
         fputs(peer, out);
     } else {
         spc_call_words_write_number(entry->source, out);
     }
+}
+
+static void write_message_call(const char *name, const spc_board_entry_t *entry, const char *peer,
+                               FILE *out) {
+    fputs(name, out);
+    write_peer(entry, peer, out);
     fputs(", tag=", out);
     spc_call_words_write_number(entry->tag, out);
     fputc(')', out);
@@ -154,8 +199,15 @@ void spc_call_words_write(const spc_board_entry_t *entry, const char *peer, FILE
     case SPC_BOARD_RECEIPT:
         write_message_call(entry->by_rendezvous ? "send(dest=" : "ssend(dest=", entry, peer, out);
         break;
+    case SPC_BOARD_GATHERING:
+        write_collective(entry, out);
+        fputs(", the part of node ", out);
+        write_peer(entry, peer, out);
+        break;
     case SPC_BOARD_SEND:
-        if (entry->size != 0 && entry->tag == ANY) {
+        if (is_collective(entry)) {
+            write_collective(entry, out);
+        } else if (entry->size != 0 && entry->tag == ANY) {
             fputs("the end of the program, with messages still queued", out);
         } else {
             write_message_call("send(dest=", entry, entry->source == ANY ? "several nodes" : peer, out);

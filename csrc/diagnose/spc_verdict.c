@@ -123,7 +123,7 @@ static bool same_place(const spc_board_entry_t *one, const spc_board_entry_t *ot
 static bool share_a_row(const spc_board_entry_t *one, const spc_board_entry_t *other) {
     return one->kind == other->kind && one->by_rendezvous == other->by_rendezvous && one->tag == other->tag
            && one->communicator == other->communicator && (one->source == ANY) == (other->source == ANY)
-           && (one->kind != SPC_BOARD_PHASE || memcmp(one->call, other->call, sizeof one->call) == 0)
+           && memcmp(one->call, other->call, sizeof one->call) == 0
            && same_place(one, other);
 }
 
@@ -344,6 +344,20 @@ static bool write_what_one_node_shows(const verdict_t *v, FILE *out) {
     return false;
 }
 
+/* Some wait for what one gives in a collective operation that all have entered: it must have left it. */
+static void write_left(const verdict_t *v, FILE *out) {
+    uint32_t rank = 0;
+    while (!v->known[rank] || v->entry[rank].kind != SPC_BOARD_GATHERING) {
+        rank++;
+    }
+    const spc_board_entry_t *entry = &v->entry[rank];
+    fprintf(out, "  Node %u waits in ", rank);
+    spc_call_words_write(entry, NULL, out);
+    fputs(", which has left that call before its end.\n  Try: after an interruption, end it by the same call "
+          "again.",
+          out);
+}
+
 /* Some are in a collective operation that others never reach. */
 static void write_missing(verdict_t *v, FILE *out) {
     uint32_t first = NOBODY, inside = 0;
@@ -399,6 +413,8 @@ static void write_advice(verdict_t *v, FILE *out) {
         /* that is the cause */
     } else if (kinds & (1u << SPC_BOARD_PHASE | 1u << SPC_BOARD_CYCLE)) {
         write_missing(v, out);
+    } else if (kinds & 1u << SPC_BOARD_GATHERING) {
+        write_left(v, out);
     } else {
         fputs(words_for(kinds), out);
     }

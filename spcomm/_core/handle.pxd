@@ -27,6 +27,7 @@ cdef class Handle:
     cdef int32_t *the_others      # the same without rank
     cdef Handle parent            # what it was split from; it outlives this one
     cdef object pending           # a reduction that was left in the middle, to be resumed
+    cdef object gathering         # the same of a collective that moves data
     cdef object interruption      # the exception that a signal handler raised while this node waited
     cdef object cycle_begun       # where the cycle of coordinated messages began by a send: (call, file, line)
     cdef object cycle_receiving   # the same of its first receive

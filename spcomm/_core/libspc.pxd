@@ -188,6 +188,11 @@ cdef extern from "reduce/spc_reduce.h" nogil:
         SPC_OPERATION_REDUCE
         SPC_OPERATION_GATHER
         SPC_OPERATION_SPLIT
+        SPC_OPERATION_DATA_BCAST
+        SPC_OPERATION_DATA_GATHER
+        SPC_OPERATION_DATA_ALLGATHER
+        SPC_OPERATION_DATA_SCATTER
+        SPC_OPERATION_DATA_ALLTOALL
     ctypedef struct spc_signature_t:
         uint64_t length_bytes
         uint64_t layout
@@ -432,3 +437,18 @@ cdef extern from "spc_comm.h" nogil:  # coordinated messages
                                       const spc_payload_t *payload)
     int spc_comm_coordinated_recv(spc_comm_t *comm, uint64_t deadline_ns, spc_message_t *message, spc_bool *over)
     int spc_comm_coordinated_poll(spc_comm_t *comm, spc_message_t *message, spc_bool *over)
+
+
+cdef extern from "spc_comm.h" nogil:  # collectives that move data
+    ctypedef struct spc_gathering_t:
+        uint32_t operation
+        uint32_t root
+        const spc_payload_t *payloads
+        uint32_t payload_count
+        uint32_t failure_bytes
+        const char *failure
+        spc_message_t *messages
+        int32_t failed
+    int spc_comm_gathering(spc_comm_t *comm, spc_gathering_t *call)
+    int spc_comm_gathering_poll(spc_comm_t *comm, spc_gathering_t *call)
+    void spc_comm_gathering_end(spc_comm_t *comm, spc_gathering_t *call)

@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Collectives that move data: bcast, gather, allgather, scatter, alltoall.
+ *
+ *     entering  one phase. What a node tells in it: a part_t for each of its payloads, then the bytes of those that are
+ *               short. So operation and root are compared before anything is sent, and small data need no message.
+ *     filling   while the others come: long payloads are copied into blocks, which nobody is told of yet.
+ *     moving    all have entered. Long payloads go as messages of the internal context; the parts of the others have
+ *               said which of them to wait for, so every message that is sent is received.
+ *
+ * The messages of a phase have its number as their tag. Whatever goes wrong in between, they cannot be taken for those of
+ * another one: the bit TAG_BIT keeps them apart from those of a split, and numbers come again after 2^30 phases only.
+ *
+ * The phase counts as entered (spc_pending_t) until the last message is here, so no other collective can begin before.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "spc_comm_perturb.h"
+#include "spc_comm_private.h"
+
+#define TAG_BIT UINT64_C(0x40000000)
+
+enum {
+    SHORT_BYTES = 4096, /* longer payloads cost less as messages */
+    TOLD_BYTES = 16384, /* of all that a node tells in the phase */
+};
+
+enum { /* stages; the first is that of a zeroed structure */
+       NEW,
+       ENTERED,
+       MOVING,
+       OVER,
+};
+
+typedef enum way { NOTHING, WITH_PHASE, BY_MESSAGE, FAILURE } way_t;
+
+/* What a node tells of one payload. Those for each rank are told in order, that for all is the only one. */
+typedef struct part {
+    uint32_t length_bytes; /* WITH_PHASE, FAILURE: of what lies behind the parts, each in a multiple of 8 bytes */
+    uint16_t meta_bytes;
+    uint8_t format;
+    uint8_t way;
+} part_t;
+
+_Static_assert(sizeof(part_t) == 8, "part_t lies in shared memory");
+
+typedef struct spc_gathering_slot {
+    spc_block_shared_t *block; /* the payload for this rank (slot 0: for all) lies here; NULL: no */
+    uint8_t way;               /* of that payload */
+    bool awaited;              /* a message from this rank is missing */
+    bool suspected;            /* and it had left when this was last asked */
+} slot_t;
+
+/* ---- who gives what to whom ---- */
+
+static bool is_for_each(const spc_gathering_t *call) {
+    return call->operation == SPC_OPERATION_DATA_SCATTER || call->operation == SPC_OPERATION_DATA_ALLTOALL;
+}
+
+static bool gives(const spc_gathering_t *call, uint32_t from, uint32_t to) {
+    switch (call->operation) {
+    case SPC_OPERATION_DATA_BCAST:
+    case SPC_OPERATION_DATA_SCATTER:
+        return from != to && from == call->root;
+    case SPC_OPERATION_DATA_GATHER:
+        return from != to && to == call->root;
+    default:
+        return from != to;
+    }
+}
+
+static bool gives_to_others(const spc_comm_t *comm, const spc_gathering_t *call) {
+    return comm->size > 1
+           && (gives(call, comm->rank, call->root) || gives(call, comm->rank, comm->rank == 0 ? 1 : 0));
+}
+
+static uint32_t message_count(const spc_comm_t *comm, const spc_gathering_t *call) {
+    bool from_one = call->operation == SPC_OPERATION_DATA_BCAST || call->operation == SPC_OPERATION_DATA_SCATTER;
+    return from_one ? 1 : comm->size;
+}
+
+static spc_message_t *message_from(const spc_comm_t *comm, const spc_gathering_t *call, uint32_t rank) {
+    return &call->messages[message_count(comm, call) == 1 ? 0 : rank];
+}
+
+static uint64_t length_of(const spc_payload_t *payload) {
+    return payload->meta_bytes + payload->data_bytes;
+}
+
+/* ---- entering ---- */
+
+static bool is_valid(const spc_comm_t *comm, const spc_gathering_t *call) {
+    uint32_t count = is_for_each(call) ? comm->size : 1;
+    return call->operation >= SPC_OPERATION_DATA_BCAST && call->operation <= SPC_OPERATION_DATA_ALLTOALL
+           && call->root < comm->size && (call->payload_count == 0 || call->payload_count == count)
+           && (call->payload_count != 0 || call->failure != NULL || !gives_to_others(comm, call));
+}
+
+static int prepare(const spc_comm_t *comm, spc_gathering_t *call) {
+    if (!is_valid(comm, call)) {
+        return SPC_EINVAL;
+    }
+    call->failed = -1;
+    if (call->slots == NULL) {
+        call->slots = calloc(comm->size, sizeof(*call->slots));
+    }
+    if (call->messages == NULL) {
+        call->messages = calloc(message_count(comm, call), sizeof(*call->messages));
+    }
+    return call->slots != NULL && call->messages != NULL ? SPC_OK : SPC_ENOMEM;
+}
+
+static uint64_t tell_failure(const spc_gathering_t *call, uint64_t room, unsigned char *told) {
+    uint64_t length = call->failure_bytes < room - sizeof(part_t) ? call->failure_bytes : room - sizeof(part_t);
+    const part_t part = {(uint32_t)length, 0, SPC_FORMAT_STR, FAILURE};
+    memcpy(told, &part, sizeof(part));
+    memcpy(told + sizeof(part), call->failure, length);
+    return sizeof(part) + length;
+}
+
+/* Chooses the way of each payload, and writes what is told of them. Without room for the parts all go as messages, and
+ * nothing is told. */
+static uint64_t tell(const spc_comm_t *comm, spc_gathering_t *call, unsigned char *told) {
+    uint64_t room = comm->area.scratch_bytes < TOLD_BYTES ? comm->area.scratch_bytes : TOLD_BYTES;
+    uint64_t at = call->payload_count * sizeof(part_t);
+    bool has_parts = at <= room;
+    if (call->failure != NULL && gives_to_others(comm, call)) {
+        return tell_failure(call, room, told);
+    }
+    for (uint32_t i = 0; i < call->payload_count; i++) {
+        const spc_payload_t *payload = &call->payloads[i];
+        uint64_t length = length_of(payload);
+        bool is_given = is_for_each(call) ? gives(call, comm->rank, i) : gives_to_others(comm, call);
+        bool is_short = has_parts && length <= SHORT_BYTES && at + spc_round_up(length, 8) <= room;
+        call->slots[i].way = !is_given ? NOTHING : is_short ? WITH_PHASE : BY_MESSAGE;
+        if (has_parts) {
+            const part_t part = {(uint32_t)length, payload->meta_bytes, payload->format, call->slots[i].way};
+            memcpy(told + i * sizeof(part), &part, sizeof(part));
+        }
+        if (call->slots[i].way == WITH_PHASE) {
+            spc_payload_copy(payload, 0, length, told + at);
+            at += spc_round_up(length, 8);
+        }
+    }
+    return has_parts ? at : 0;
+}
+
+/* Copies what will go through the arena, without the lock; what finds no room there is left to the sending. */
+static void fill_blocks(const spc_comm_t *comm, spc_gathering_t *call) {
+    spc_node_t *node = comm->node;
+    for (uint32_t i = 0; i < call->payload_count; i++) {
+        uint64_t length = length_of(&call->payloads[i]);
+        if (call->slots[i].way != BY_MESSAGE || length <= SPC_EAGER_BYTES) {
+            continue;
+        }
+        pthread_mutex_lock(&node->lock);
+        int status = spc_outbox_take_block(node->outbox, length, &call->slots[i].block);
+        pthread_mutex_unlock(&node->lock);
+        if (status != SPC_OK) {
+            call->slots[i].block = NULL;
+            return;
+        }
+        spc_payload_copy(&call->payloads[i], 0, length, spc_block_payload(call->slots[i].block));
+    }
+}
+
+/* Enters, unless it has already. */
+static int enter_phase(spc_comm_t *comm, spc_gathering_t *call) {
+    const spc_signature_t signature = {.operation = (uint8_t)call->operation, .root = call->root};
+    unsigned char told[TOLD_BYTES];
+    uint64_t length = 0;
+    if (call->stage == OVER || (call->stage != NEW && !spc_comm_is_pending(comm))) {
+        return SPC_EINVAL;
+    }
+    if (call->stage == NEW) {
+        int status = prepare(comm, call);
+        if (status != SPC_OK) {
+            return status;
+        }
+        length = tell(comm, call, told);
+    }
+    int status = spc_comm_start_phase(comm, &signature, told, length);
+    if (status == SPC_OK && call->stage == NEW) {
+        call->stage = ENTERED;
+        fill_blocks(comm, call);
+    }
+    return status;
+}
+
+/* ---- what the others have told ---- */
+
+static void copy_short(spc_gathering_t *call, const part_t *part, const unsigned char *bytes,
+                       spc_message_t *message) {
+    message->storage = SPC_STORED_INLINE;
+    message->bytes = message->inlined;
+    if (part->length_bytes > sizeof(message->inlined)) {
+        message->storage = SPC_STORED_HEAP;
+        message->handle = message->bytes = malloc(part->length_bytes);
+    }
+    if (message->bytes == NULL) {
+        call->status = SPC_ENOMEM;
+        return;
+    }
+    memcpy(message->bytes, bytes, part->length_bytes);
+    message->length_bytes = part->length_bytes;
+    message->meta_bytes = part->meta_bytes;
+    message->format = part->format;
+}
+
+/* The part that is for this node, and its bytes. */
+static part_t find_part(const spc_comm_t *comm, const spc_gathering_t *call, uint32_t rank,
+                        const unsigned char **bytes) {
+    const void *told;
+    uint64_t length;
+    part_t part = {.way = BY_MESSAGE};
+    spc_comm_contribution(comm, rank, &told, &length);
+    if (length == 0) {
+        return part;
+    }
+    memcpy(&part, told, sizeof(part));
+    *bytes = (const unsigned char *)told + sizeof(part);
+    if (!is_for_each(call) || part.way == FAILURE) {
+        return part;
+    }
+    *bytes = (const unsigned char *)told + comm->size * sizeof(part);
+    for (uint32_t i = 0; i < comm->rank; i++) {
+        memcpy(&part, (const unsigned char *)told + i * sizeof(part), sizeof(part));
+        *bytes += part.way == WITH_PHASE ? spc_round_up(part.length_bytes, 8) : 0;
+    }
+    memcpy(&part, (const unsigned char *)told + comm->rank * sizeof(part), sizeof(part));
+    return part;
+}
+
+static void hear(const spc_comm_t *comm, spc_gathering_t *call, uint32_t rank) {
+    const unsigned char *bytes = NULL;
+    const part_t part = find_part(comm, call, rank, &bytes);
+    spc_message_t *message = message_from(comm, call, rank);
+    message->source = (int32_t)rank;
+    message->sole = 1;
+    if (part.way == BY_MESSAGE) {
+        call->slots[rank].awaited = true;
+        call->missing++;
+        return;
+    }
+    copy_short(call, &part, bytes, message);
+    if (part.way == FAILURE && call->failed < 0) {
+        call->failed = (int32_t)rank;
+    }
+}
+
+/* After all have entered. */
+static int leave_phase(spc_comm_t *comm, spc_gathering_t *call) {
+    int status = spc_comm_outcome(comm);
+    if (status != SPC_OK) {
+        return status;
+    }
+    for (uint32_t rank = 0; rank < comm->size; rank++) {
+        if (gives(call, rank, comm->rank)) {
+            hear(comm, call, rank);
+        }
+    }
+    call->stage = MOVING;
+    return SPC_OK;
+}
+
+/* ---- moving ---- */
+
+static int32_t tag_of(const spc_comm_t *comm) {
+    return (int32_t)(comm->pending.phase % TAG_BIT | TAG_BIT);
+}
+
+/* To whom the payload goes, as ranks of the segment. */
+static uint32_t find_members(const spc_comm_t *comm, const spc_gathering_t *call, uint32_t number,
+                             int32_t members[]) {
+    uint32_t count = 0;
+    for (uint32_t rank = 0; rank < comm->size; rank++) {
+        if (gives(call, comm->rank, rank) && (!is_for_each(call) || rank == number)) {
+            members[count++] = (int32_t)spc_comm_member(comm, rank);
+        }
+    }
+    return count;
+}
+
+static int send_payload(const spc_comm_t *comm, spc_gathering_t *call, uint32_t number) {
+    spc_node_t *node = comm->node;
+    int32_t members[SPC_NODES_MAX];
+    spc_block_shared_t *block = call->slots[number].block;
+    spc_send_call_t send = {.destinations = members,
+                            .destination_count = find_members(comm, call, number, members),
+                            .context = spc_comm_context(comm, SPC_CONTEXT_INTERNAL),
+                            .tag = tag_of(comm),
+                            .payload = &call->payloads[number]};
+    if (block == NULL) {
+        return spc_comm_attempt_send(node, &send);
+    }
+    call->slots[number].block = NULL;
+    pthread_mutex_lock(&node->lock);
+    spc_outbox_flush(node->outbox);
+    int status = spc_outbox_send_block(node->outbox, members, send.destination_count, send.context, send.tag,
+                                       send.payload, block);
+    pthread_mutex_unlock(&node->lock);
+    return status;
+}
+
+/* As far as there is room. Who has the next rank comes first, so that not all send to the same node. */
+static void send_rest(const spc_comm_t *comm, spc_gathering_t *call) {
+    for (; call->sent < call->payload_count; call->sent++) {
+        uint32_t number = (comm->rank + call->sent) % call->payload_count;
+        if (call->slots[number].way != BY_MESSAGE) {
+            continue;
+        }
+        int status = send_payload(comm, call, number);
+        if (status == SPC_EAGAIN) {
+            return;
+        }
+        call->status = status != SPC_OK ? status : call->status;
+    }
+}
+
+static void take_rest(const spc_comm_t *comm, spc_gathering_t *call) {
+    spc_node_t *node = comm->node;
+    spc_match_t match = {.tag = tag_of(comm), .context = spc_comm_context(comm, SPC_CONTEXT_INTERNAL)};
+    pthread_mutex_lock(&node->lock);
+    for (uint32_t rank = 0; rank < comm->size && call->missing != 0; rank++) {
+        if (!call->slots[rank].awaited) {
+            continue;
+        }
+        spc_message_t *message = message_from(comm, call, rank);
+        match.source = (int32_t)spc_comm_member(comm, rank);
+        int status = spc_inbox_take(node->inbox, &match, message);
+        if (status != SPC_EAGAIN) {
+            message->tag = 0; /* it is nobody's concern */
+            call->slots[rank].awaited = false;
+            call->missing--;
+            call->status = status != SPC_OK ? status : call->status;
+            message->source = (int32_t)rank;
+        }
+    }
+    spc_outbox_flush(node->outbox);
+    spc_node_unlock(node);
+}
+
+static bool has_moved(const spc_comm_t *comm, spc_gathering_t *call) {
+    if (call->sent < call->payload_count) {
+        send_rest(comm, call);
+    }
+    if (call->missing != 0) {
+        take_rest(comm, call);
+    }
+    return call->sent == call->payload_count && call->missing == 0;
+}
+
+static bool test_moved(spc_node_wait_t *wait) {
+    return has_moved(wait->owner, wait->argument);
+}
+
+/* Somebody has left before its message came. Twice: between the two looks its row was drained. */
+static int doomed_move(spc_node_wait_t *wait) {
+    spc_comm_t *comm = wait->owner;
+    spc_gathering_t *call = wait->argument;
+    int status = spc_comm_check_usable(comm); /* another thread may have closed it */
+    for (uint32_t rank = 0; rank < comm->size && status == SPC_OK; rank++) {
+        slot_t *slot = &call->slots[rank];
+        if (slot->awaited && spc_comm_has_left(comm, rank)) {
+            status = slot->suspected ? spc_comm_blame(comm, rank) : SPC_EAGAIN;
+            slot->suspected = true;
+        }
+    }
+    return status;
+}
+
+static void describe_move(const spc_node_wait_t *wait, spc_board_entry_t *entry, spc_board_pair_t *pairs) {
+    const spc_comm_t *comm = wait->owner;
+    const spc_gathering_t *call = wait->argument;
+    int32_t source = SPC_ANY_SOURCE;
+    for (uint32_t rank = 0; rank < comm->size && source == SPC_ANY_SOURCE; rank++) {
+        source = call->slots[rank].awaited ? (int32_t)rank : SPC_ANY_SOURCE;
+    }
+    spc_comm_describe_gathering(comm, source, tag_of(comm), entry, pairs);
+}
+
+static int move(spc_comm_t *comm, spc_gathering_t *call) {
+    spc_node_wait_t wait = {.node = comm->node,
+                            .test = test_moved,
+                            .doomed = doomed_move,
+                            .describe = describe_move,
+                            .owner = comm,
+                            .argument = call};
+    return has_moved(comm, call) ? SPC_OK : spc_node_wait_for(&wait, SPC_NO_DEADLINE);
+}
+
+/* ---- all of it ---- */
+
+/* After its phase is complete: it is over, however it went, unless `status` is SPC_EINTERRUPTED. */
+static int conclude(spc_comm_t *comm, spc_gathering_t *call, int status) {
+    if (status != SPC_EINTERRUPTED) {
+        atomic_store_explicit(&comm->pending.entered, false, memory_order_relaxed);
+        call->stage = OVER;
+    }
+    return status == SPC_OK ? call->status : status;
+}
+
+static int gather_inside(spc_comm_t *comm, spc_gathering_t *call) {
+    int status = enter_phase(comm, call);
+    if (status == SPC_OK && call->stage == ENTERED) {
+        status = spc_comm_wait_for_phase(comm, comm->pending.phase, SPC_NO_DEADLINE);
+        if (status == SPC_OK && (status = leave_phase(comm, call)) != SPC_OK) {
+            return conclude(comm, call, status);
+        }
+    }
+    return status == SPC_OK ? conclude(comm, call, move(comm, call)) : status;
+}
+
+int spc_comm_gathering(spc_comm_t *comm, spc_gathering_t *call) {
+    int passed = spc_comm_pass_gate(comm);
+    int status = spc_comm_perturb(comm, passed);
+    if (status != SPC_OK) {
+        return status;
+    }
+    if (!spc_comm_enter(comm)) {
+        return SPC_EBUSY;
+    }
+    status = gather_inside(comm, call);
+    spc_comm_leave(comm);
+    if (passed == SPC_EAGAIN) {
+        spc_comm_perturb_after(comm);
+    }
+    return status;
+}
+
+/* Polls a moment. SPC_EAGAIN: not all have entered. */
+static int poll_phase(spc_comm_t *comm, spc_gathering_t *call) {
+    bool complete = spc_reduce_test(comm->reduce, comm->pending.phase);
+    uint32_t polls = atomic_load_explicit(&comm->node->polls, memory_order_relaxed);
+    for (uint32_t i = 0; i < polls && !complete; i++) {
+        spc_cpu_relax();
+        complete = spc_reduce_test(comm->reduce, comm->pending.phase);
+    }
+    return complete ? leave_phase(comm, call) : SPC_EAGAIN;
+}
+
+int spc_comm_gathering_poll(spc_comm_t *comm, spc_gathering_t *call) {
+    int status = spc_comm_pass_gate(comm);
+    if (status != SPC_OK) {
+        return status;
+    }
+    if (!spc_comm_enter(comm)) {
+        return SPC_EBUSY;
+    }
+    status = enter_phase(comm, call);
+    if (status == SPC_OK) {
+        status = call->stage == ENTERED ? poll_phase(comm, call) : SPC_OK;
+        if (status == SPC_EAGAIN || (status == SPC_OK && !has_moved(comm, call))) {
+            return SPC_EAGAIN; /* still inside: this thread's spc_comm_gathering goes on */
+        }
+        status = conclude(comm, call, status);
+    }
+    spc_comm_leave(comm);
+    return status;
+}
+
+void spc_comm_gathering_end(spc_comm_t *comm, spc_gathering_t *call) {
+    static const spc_payload_t nothing = {.format = SPC_FORMAT_RAW};
+    spc_node_t *node = comm->node;
+    for (uint32_t i = 0; call->slots != NULL && i < comm->size; i++) {
+        if (call->slots[i].block != NULL && spc_owner_mark_holds(&node->owner)) {
+            pthread_mutex_lock(&node->lock);
+            spc_outbox_send_block(node->outbox, NULL, 0, 0, 0, &nothing, call->slots[i].block); /* to nobody */
+            pthread_mutex_unlock(&node->lock);
+        }
+    }
+    for (uint32_t i = 0; call->messages != NULL && i < message_count(comm, call); i++) {
+        spc_message_release(comm, &call->messages[i]);
+    }
+    free(call->slots);
+    free(call->messages);
+    call->slots = NULL;
+    call->messages = NULL;
+}
