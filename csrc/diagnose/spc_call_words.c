@@ -201,7 +201,7 @@ void spc_call_words_write(const spc_board_entry_t *entry, const char *peer, FILE
         break;
     case SPC_BOARD_GATHERING:
         write_collective(entry, out);
-        fputs(", the part of node ", out);
+        fputs(" for the part of node ", out);
         write_peer(entry, peer, out);
         break;
     case SPC_BOARD_SEND:

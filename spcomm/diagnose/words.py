@@ -27,7 +27,7 @@ def call(wait: Wait, peer: str = "") -> str:
     if wait.kind == RECEIPT:
         return f"{'send' if wait.by_rendezvous else 'ssend'}(dest={peer}{tag})"
     if wait.kind == GATHERING:
-        return f"{_collective(wait)}, the part of node {peer}"
+        return f"{_collective(wait)} for the part of node {peer}"
     if wait.kind == SEND and wait.call[:1] > (0,):
         return _collective(wait)
     if wait.kind == SEND and wait.size and wait.tag == ANY:
