@@ -2,15 +2,18 @@
 /*
  * Collectives that move data: bcast, gather, allgather, scatter, alltoall.
  *
+ *     filling   long payloads are copied into blocks of the arena, which are pinned for those who are to get them.
  *     entering  one phase. What a node tells in it: a part_t for each of its payloads, then the bytes of those that are
- *               short. So operation and root are compared before anything is sent, and small data need no message.
- *     filling   while the others come: long payloads are copied into blocks, which nobody is told of yet.
- *     moving    all have entered. Long payloads go as messages of the internal context; the parts of the others have
- *               said which of them to wait for, so every message that is sent is received.
+ *               short. Long ones lie in the blocks that it tells of. So when operation and root have been compared, the
+ *               data are here, too: nobody waits twice, and no message has to wake anybody.
+ *     moving    only where the arena had no room: such payloads go as messages of the internal context, in parts. The
+ *               parts of the others have said which of them to wait for, so every message that is sent is received.
+ *
+ * A block's pins are published by the arrival at the phase, as a message's are by its announcement. Receivers touch it
+ * only after a phase that matched. So the owner takes the pins back itself if it did not match, or never will.
  *
  * The messages of a phase have its number as their tag. Whatever goes wrong in between, they cannot be taken for those of
  * another one: the bit TAG_BIT keeps them apart from those of a split, and numbers come again after 2^30 phases only.
- *
  * The phase counts as entered (spc_pending_t) until the last message is here, so no other collective can begin before.
  */
 #include <stdlib.h>
@@ -22,7 +25,7 @@
 #define TAG_BIT UINT64_C(0x40000000)
 
 enum {
-    SHORT_BYTES = 4096, /* longer payloads cost less as messages */
+    SHORT_BYTES = 4096, /* longer payloads cost less in blocks */
     TOLD_BYTES = 16384, /* of all that a node tells in the phase */
 };
 
@@ -33,17 +36,25 @@ enum { /* stages; the first is that of a zeroed structure */
        OVER,
 };
 
-typedef enum way { NOTHING, WITH_PHASE, BY_MESSAGE, FAILURE } way_t;
+enum { /* the way of a payload */
+       NOTHING,
+       WITH_PHASE, /* behind the parts, in order, each in a multiple of 8 bytes */
+       IN_BLOCK,
+       BY_MESSAGE,
+       FAILURE, /* there is none; behind the part stands why */
+};
 
 /* What a node tells of one payload. Those for each rank are told in order, that for all is the only one. */
 typedef struct part {
-    uint32_t length_bytes; /* WITH_PHASE, FAILURE: of what lies behind the parts, each in a multiple of 8 bytes */
+    uint64_t length_bytes;
+    uint64_t offset; /* IN_BLOCK: of the block, in the segment */
     uint16_t meta_bytes;
     uint8_t format;
     uint8_t way;
+    uint32_t receivers;
 } part_t;
 
-_Static_assert(sizeof(part_t) == 8, "part_t lies in shared memory");
+_Static_assert(sizeof(part_t) == 24, "part_t lies in shared memory");
 
 typedef struct spc_gathering_slot {
     spc_block_shared_t *block; /* the payload for this rank (slot 0: for all) lies here; NULL: no */
@@ -84,8 +95,55 @@ static spc_message_t *message_from(const spc_comm_t *comm, const spc_gathering_t
     return &call->messages[message_count(comm, call) == 1 ? 0 : rank];
 }
 
-static uint64_t length_of(const spc_payload_t *payload) {
-    return payload->meta_bytes + payload->data_bytes;
+/* To whom the payload goes, as ranks of the segment. */
+static uint32_t find_members(const spc_comm_t *comm, const spc_gathering_t *call, uint32_t number,
+                             int32_t members[]) {
+    uint32_t count = 0;
+    for (uint32_t rank = 0; rank < comm->size; rank++) {
+        if (gives(call, comm->rank, rank) && (!is_for_each(call) || rank == number)) {
+            members[count++] = (int32_t)spc_comm_member(comm, rank);
+        }
+    }
+    return count;
+}
+
+/* ---- filling ---- */
+
+/* Copies a payload into a block, without the lock, and pins it for who gets it. False: there is no room. */
+static bool fill_block(const spc_comm_t *comm, spc_gathering_t *call, uint32_t number, part_t *part) {
+    spc_node_t *node = comm->node;
+    int32_t members[SPC_NODES_MAX];
+    spc_block_shared_t *block;
+    pthread_mutex_lock(&node->lock);
+    int status = spc_outbox_take_block(node->outbox, part->length_bytes, &block);
+    pthread_mutex_unlock(&node->lock);
+    if (status != SPC_OK) {
+        return false;
+    }
+    spc_payload_copy(&call->payloads[number], 0, part->length_bytes, spc_block_payload(block));
+    part->receivers = find_members(comm, call, number, members);
+    for (uint32_t i = 0; i < part->receivers; i++) {
+        spc_block_pin(block, (uint32_t)members[i]); /* published by the arrival */
+    }
+    part->offset = spc_segment_offset(&node->segment, block);
+    call->slots[number].block = block;
+    return true;
+}
+
+/* This node needs its blocks no more. `all`: nor does any receiver, for the phase did not match, or never will. */
+static void let_go(const spc_comm_t *comm, spc_gathering_t *call, bool all) {
+    int32_t members[SPC_NODES_MAX];
+    for (uint32_t number = 0; call->slots != NULL && number < call->payload_count; number++) {
+        spc_block_shared_t *block = call->slots[number].block;
+        uint32_t count = block != NULL && all ? find_members(comm, call, number, members) : 0;
+        for (uint32_t i = 0; i < count; i++) {
+            spc_block_unpin(block, (uint32_t)members[i]);
+        }
+        if (block != NULL) {
+            spc_block_unpin(block, comm->node->rank);
+        }
+        call->slots[number].block = NULL;
+    }
 }
 
 /* ---- entering ---- */
@@ -112,83 +170,96 @@ static int prepare(const spc_comm_t *comm, spc_gathering_t *call) {
 }
 
 static uint64_t tell_failure(const spc_gathering_t *call, uint64_t room, unsigned char *told) {
-    uint64_t length = call->failure_bytes < room - sizeof(part_t) ? call->failure_bytes : room - sizeof(part_t);
-    const part_t part = {(uint32_t)length, 0, SPC_FORMAT_STR, FAILURE};
+    part_t part = {.format = SPC_FORMAT_STR, .way = FAILURE, .length_bytes = call->failure_bytes};
+    if (part.length_bytes > room - sizeof(part)) {
+        part.length_bytes = room - sizeof(part);
+    }
     memcpy(told, &part, sizeof(part));
-    memcpy(told + sizeof(part), call->failure, length);
-    return sizeof(part) + length;
+    memcpy(told + sizeof(part), call->failure, part.length_bytes);
+    return sizeof(part) + part.length_bytes;
 }
 
-/* Chooses the way of each payload, and writes what is told of them. Without room for the parts all go as messages, and
- * nothing is told. */
+/* Chooses the way of a payload. `room`: for what lies behind the parts. */
+static part_t describe_part(const spc_comm_t *comm, spc_gathering_t *call, uint32_t number, uint64_t room) {
+    const spc_payload_t *payload = &call->payloads[number];
+    part_t part = {.length_bytes = payload->meta_bytes + payload->data_bytes,
+                   .meta_bytes = payload->meta_bytes,
+                   .format = payload->format};
+    bool is_given = is_for_each(call) ? gives(call, comm->rank, number) : gives_to_others(comm, call);
+    if (!is_given) {
+        part.way = NOTHING;
+    } else if (part.length_bytes <= SHORT_BYTES && part.length_bytes <= room) {
+        part.way = WITH_PHASE;
+    } else {
+        part.way = fill_block(comm, call, number, &part) ? IN_BLOCK : BY_MESSAGE;
+    }
+    return part;
+}
+
+/* Writes what is told. Without room for the parts nothing is, and all go as messages. */
 static uint64_t tell(const spc_comm_t *comm, spc_gathering_t *call, unsigned char *told) {
     uint64_t room = comm->area.scratch_bytes < TOLD_BYTES ? comm->area.scratch_bytes : TOLD_BYTES;
     uint64_t at = call->payload_count * sizeof(part_t);
-    bool has_parts = at <= room;
     if (call->failure != NULL && gives_to_others(comm, call)) {
         return tell_failure(call, room, told);
     }
     for (uint32_t i = 0; i < call->payload_count; i++) {
-        const spc_payload_t *payload = &call->payloads[i];
-        uint64_t length = length_of(payload);
-        bool is_given = is_for_each(call) ? gives(call, comm->rank, i) : gives_to_others(comm, call);
-        bool is_short = has_parts && length <= SHORT_BYTES && at + spc_round_up(length, 8) <= room;
-        call->slots[i].way = !is_given ? NOTHING : is_short ? WITH_PHASE : BY_MESSAGE;
-        if (has_parts) {
-            const part_t part = {(uint32_t)length, payload->meta_bytes, payload->format, call->slots[i].way};
-            memcpy(told + i * sizeof(part), &part, sizeof(part));
-        }
-        if (call->slots[i].way == WITH_PHASE) {
-            spc_payload_copy(payload, 0, length, told + at);
-            at += spc_round_up(length, 8);
-        }
-    }
-    return has_parts ? at : 0;
-}
-
-/* Copies what will go through the arena, without the lock; what finds no room there is left to the sending. */
-static void fill_blocks(const spc_comm_t *comm, spc_gathering_t *call) {
-    spc_node_t *node = comm->node;
-    for (uint32_t i = 0; i < call->payload_count; i++) {
-        uint64_t length = length_of(&call->payloads[i]);
-        if (call->slots[i].way != BY_MESSAGE || length <= SPC_EAGER_BYTES) {
+        if (call->payload_count * sizeof(part_t) > room) {
+            bool is_own = is_for_each(call) && i == comm->rank;
+            call->slots[i].way = is_own || !gives_to_others(comm, call) ? NOTHING : BY_MESSAGE;
+            at = 0;
             continue;
         }
-        pthread_mutex_lock(&node->lock);
-        int status = spc_outbox_take_block(node->outbox, length, &call->slots[i].block);
-        pthread_mutex_unlock(&node->lock);
-        if (status != SPC_OK) {
-            call->slots[i].block = NULL;
-            return;
+        part_t part = describe_part(comm, call, i, room - at);
+        call->slots[i].way = part.way;
+        memcpy(told + i * sizeof(part), &part, sizeof(part));
+        if (part.way == WITH_PHASE) {
+            spc_payload_copy(&call->payloads[i], 0, part.length_bytes, told + at);
+            at += spc_round_up(part.length_bytes, 8);
         }
-        spc_payload_copy(&call->payloads[i], 0, length, spc_block_payload(call->slots[i].block));
     }
+    return at;
+}
+
+/* The structure is new, and so is the phase; unless a lost node has left this one in it before. */
+static int enter_first(spc_comm_t *comm, spc_gathering_t *call, const spc_signature_t *signature) {
+    unsigned char told[TOLD_BYTES];
+    int status = prepare(comm, call);
+    if (status != SPC_OK) {
+        return status;
+    }
+    uint64_t length = tell(comm, call, told);
+    status = spc_comm_start_phase(comm, signature, told, length);
+    if (status == SPC_OK) {
+        call->stage = ENTERED;
+    } else {
+        let_go(comm, call, true);
+    }
+    return status;
 }
 
 /* Enters, unless it has already. */
 static int enter_phase(spc_comm_t *comm, spc_gathering_t *call) {
     const spc_signature_t signature = {.operation = (uint8_t)call->operation, .root = call->root};
-    unsigned char told[TOLD_BYTES];
-    uint64_t length = 0;
-    if (call->stage == OVER || (call->stage != NEW && !spc_comm_is_pending(comm))) {
+    if (call->stage == NEW) {
+        return enter_first(comm, call, &signature);
+    }
+    if (call->stage == OVER || !spc_comm_is_pending(comm)) {
         return SPC_EINVAL;
     }
-    if (call->stage == NEW) {
-        int status = prepare(comm, call);
-        if (status != SPC_OK) {
-            return status;
-        }
-        length = tell(comm, call, told);
-    }
-    int status = spc_comm_start_phase(comm, &signature, told, length);
-    if (status == SPC_OK && call->stage == NEW) {
-        call->stage = ENTERED;
-        fill_blocks(comm, call);
-    }
-    return status;
+    return spc_comm_start_phase(comm, &signature, NULL, 0);
 }
 
 /* ---- what the others have told ---- */
+
+static void take_block(const spc_comm_t *comm, const part_t *part, spc_message_t *message) {
+    spc_block_shared_t *block = spc_segment_address(&comm->node->segment, part->offset);
+    message->storage = SPC_STORED_ARENA;
+    message->handle = block;
+    message->bytes = spc_block_payload(block);
+    message->sender = block->owner;
+    message->sole = part->receivers == 1;
+}
 
 static void copy_short(spc_gathering_t *call, const part_t *part, const unsigned char *bytes,
                        spc_message_t *message) {
@@ -203,9 +274,7 @@ static void copy_short(spc_gathering_t *call, const part_t *part, const unsigned
         return;
     }
     memcpy(message->bytes, bytes, part->length_bytes);
-    message->length_bytes = part->length_bytes;
-    message->meta_bytes = part->meta_bytes;
-    message->format = part->format;
+    message->sole = 1;
 }
 
 /* The part that is for this node, and its bytes. */
@@ -236,11 +305,17 @@ static void hear(const spc_comm_t *comm, spc_gathering_t *call, uint32_t rank) {
     const unsigned char *bytes = NULL;
     const part_t part = find_part(comm, call, rank, &bytes);
     spc_message_t *message = message_from(comm, call, rank);
-    message->source = (int32_t)rank;
-    message->sole = 1;
     if (part.way == BY_MESSAGE) {
         call->slots[rank].awaited = true;
         call->missing++;
+        return;
+    }
+    message->source = (int32_t)rank;
+    message->length_bytes = part.length_bytes;
+    message->meta_bytes = part.meta_bytes;
+    message->format = part.format;
+    if (part.way == IN_BLOCK) {
+        take_block(comm, &part, message);
         return;
     }
     copy_short(call, &part, bytes, message);
@@ -252,6 +327,7 @@ static void hear(const spc_comm_t *comm, spc_gathering_t *call, uint32_t rank) {
 /* After all have entered. */
 static int leave_phase(spc_comm_t *comm, spc_gathering_t *call) {
     int status = spc_comm_outcome(comm);
+    let_go(comm, call, status != SPC_OK);
     if (status != SPC_OK) {
         return status;
     }
@@ -270,37 +346,14 @@ static int32_t tag_of(const spc_comm_t *comm) {
     return (int32_t)(comm->pending.phase % TAG_BIT | TAG_BIT);
 }
 
-/* To whom the payload goes, as ranks of the segment. */
-static uint32_t find_members(const spc_comm_t *comm, const spc_gathering_t *call, uint32_t number,
-                             int32_t members[]) {
-    uint32_t count = 0;
-    for (uint32_t rank = 0; rank < comm->size; rank++) {
-        if (gives(call, comm->rank, rank) && (!is_for_each(call) || rank == number)) {
-            members[count++] = (int32_t)spc_comm_member(comm, rank);
-        }
-    }
-    return count;
-}
-
-static int send_payload(const spc_comm_t *comm, spc_gathering_t *call, uint32_t number) {
-    spc_node_t *node = comm->node;
+static int send_payload(const spc_comm_t *comm, const spc_gathering_t *call, uint32_t number) {
     int32_t members[SPC_NODES_MAX];
-    spc_block_shared_t *block = call->slots[number].block;
     spc_send_call_t send = {.destinations = members,
                             .destination_count = find_members(comm, call, number, members),
                             .context = spc_comm_context(comm, SPC_CONTEXT_INTERNAL),
                             .tag = tag_of(comm),
                             .payload = &call->payloads[number]};
-    if (block == NULL) {
-        return spc_comm_attempt_send(node, &send);
-    }
-    call->slots[number].block = NULL;
-    pthread_mutex_lock(&node->lock);
-    spc_outbox_flush(node->outbox);
-    int status = spc_outbox_send_block(node->outbox, members, send.destination_count, send.context, send.tag,
-                                       send.payload, block);
-    pthread_mutex_unlock(&node->lock);
-    return status;
+    return spc_comm_attempt_send(comm->node, &send);
 }
 
 /* As far as there is room. Who has the next rank comes first, so that not all send to the same node. */
@@ -405,6 +458,9 @@ static int gather_inside(spc_comm_t *comm, spc_gathering_t *call) {
     int status = enter_phase(comm, call);
     if (status == SPC_OK && call->stage == ENTERED) {
         status = spc_comm_wait_for_phase(comm, comm->pending.phase, SPC_NO_DEADLINE);
+        if (status == SPC_ELOST || status == SPC_EFINISHED) {
+            let_go(comm, call, true); /* somebody has not arrived, and never will */
+        }
         if (status == SPC_OK && (status = leave_phase(comm, call)) != SPC_OK) {
             return conclude(comm, call, status);
         }
@@ -461,14 +517,8 @@ int spc_comm_gathering_poll(spc_comm_t *comm, spc_gathering_t *call) {
 }
 
 void spc_comm_gathering_end(spc_comm_t *comm, spc_gathering_t *call) {
-    static const spc_payload_t nothing = {.format = SPC_FORMAT_RAW};
-    spc_node_t *node = comm->node;
-    for (uint32_t i = 0; call->slots != NULL && i < comm->size; i++) {
-        if (call->slots[i].block != NULL && spc_owner_mark_holds(&node->owner)) {
-            pthread_mutex_lock(&node->lock);
-            spc_outbox_send_block(node->outbox, NULL, 0, 0, 0, &nothing, call->slots[i].block); /* to nobody */
-            pthread_mutex_unlock(&node->lock);
-        }
+    if (spc_owner_mark_holds(&comm->node->owner)) {
+        let_go(comm, call, false); /* the others may still come, and read */
     }
     for (uint32_t i = 0; call->messages != NULL && i < message_count(comm, call); i++) {
         spc_message_release(comm, &call->messages[i]);

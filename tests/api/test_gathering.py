@@ -369,10 +369,10 @@ def test_ctrl_c_before_the_others_come(comm, name):
 
 
 @pytest.mark.sizes(2, 3)
-@pytest.mark.options("default", "tiny", "part")
+@pytest.mark.options("tiny", "least", "bounded")
 def test_ctrl_c_while_data_move(comm):
-    """Node 1 leaves the call after it has entered, and does not send; node 0 then waits for its part, and is
-    interrupted, too. Both go on."""
+    """Without an arena: node 1 leaves the call after it has entered, and does not send; node 0 then waits for its
+    part, and is interrupted, too. Both go on."""
     arrays = [np.full(20_000, rank) for rank in range(comm.size)]
     with handler(signal.SIGINT, signal.default_int_handler):
         if comm.rank == 1:

@@ -140,7 +140,7 @@ static int go(party_t *party, int rank, gift_t *gift) {
 }
 
 static void it_stays_entered_until_its_data_are_here(void) {
-    party_t party = party_open(2, (spc_config_t){0});
+    party_t party = party_open(2, (spc_config_t){.arena_bytes = 1});
     uint64_t phase;
     for (int number = 5; number < 8; number++) {
         gift_t *zero = gift_make(party.comm[0], number, SPC_OPERATION_DATA_GATHER, 0);
@@ -188,15 +188,72 @@ static void refused_calls_send_nothing_and_keep_nothing(void) {
     party_close(&party);
 }
 
-static void a_call_given_up_keeps_no_block(void) {
+/* It has entered, so it has given: the others may come later, and then its block is free. */
+static void a_call_given_up_has_given_all_the_same(void) {
     party_t party = party_open(2, (spc_config_t){.arena_bytes = 1 << 19});
     unsigned char *content = content_make(1, 300000);
     spc_payload_t large = content_payload(content, 300000);
     spc_gathering_t call = {.operation = SPC_OPERATION_DATA_BCAST, .payloads = &large, .payload_count = 1};
+    spc_gathering_t other = {.operation = SPC_OPERATION_DATA_BCAST};
     CHECK_EQ(spc_comm_gathering_poll(party.comm[0], &call), SPC_EAGAIN);
     spc_comm_gathering_end(party.comm[0], &call);
     spc_comm_gathering_end(party.comm[0], &call);
+    memset(content, 0, 300000);
+    CHECK_OK(spc_comm_gathering_poll(party.comm[1], &other));
+    message_check(&other.messages[0], 0, 0, 1, 300000);
+    CHECK_EQ(other.messages[0].storage, SPC_STORED_ARENA);
+    CHECK(other.messages[0].sole != 0);
+    spc_comm_gathering_end(party.comm[1], &other);
     check_room(&party);
+    free(content);
+    party_close(&party);
+}
+
+/* Within a cycle it is refused before it has entered: nothing stays in the arena. */
+static void a_call_that_may_not_enter_keeps_nothing(void) {
+    party_t party = party_open(2, (spc_config_t){.arena_bytes = 1 << 19});
+    unsigned char *content = content_make(1, 300000);
+    spc_payload_t large = content_payload(content, 300000);
+    const int32_t nobody = 0;
+    CHECK_OK(spc_comm_coordinated_send(party.comm[0], &nobody, 0, &large, SPC_NO_DEADLINE));
+    for (int i = 0; i < 3; i++) {
+        spc_gathering_t call = {
+            .operation = SPC_OPERATION_DATA_ALLGATHER, .payloads = &large, .payload_count = 1};
+        CHECK_EQ(spc_comm_gathering_poll(party.comm[0], &call), SPC_ECYCLE);
+        check_room(&party);
+        spc_comm_gathering_end(party.comm[0], &call);
+    }
+    free(content);
+    party_close(&party);
+}
+
+/* Node 1 never comes: its pin is taken back. Several receivers share a block, and nobody is its sole owner. */
+static void blocks_of_a_call_that_cannot_complete(void) {
+    party_t party = party_open(3, (spc_config_t){.arena_bytes = 1 << 19});
+    unsigned char *content = content_make(1, 300000);
+    spc_payload_t large = content_payload(content, 300000);
+    spc_gathering_t call = {.operation = SPC_OPERATION_DATA_BCAST, .payloads = &large, .payload_count = 1};
+    spc_gathering_t others[2] = {{.operation = SPC_OPERATION_DATA_BCAST}, {.operation = SPC_OPERATION_DATA_BCAST}};
+    CHECK_EQ(spc_comm_gathering_poll(party.comm[0], &call), SPC_EAGAIN);
+    CHECK_EQ(spc_comm_gathering_poll(party.comm[1], &others[0]), SPC_EAGAIN);
+    CHECK_OK(spc_comm_gathering_poll(party.comm[2], &others[1]));
+    CHECK_OK(spc_comm_gathering_poll(party.comm[1], &others[0]));
+    CHECK_OK(spc_comm_gathering_poll(party.comm[0], &call));
+    for (int i = 0; i < 2; i++) {
+        message_check(&others[i].messages[0], 0, 0, 1, 300000);
+        CHECK(others[i].messages[0].sole == 0);
+        spc_comm_gathering_end(party.comm[1 + i], &others[i]);
+    }
+    spc_comm_gathering_end(party.comm[0], &call);
+    check_room(&party);
+    CHECK_OK(spc_comm_close(party.comm[2], AT_ONCE));
+    memset(&call, 0, sizeof call);
+    call.operation = SPC_OPERATION_DATA_BCAST;
+    call.payloads = &large;
+    call.payload_count = 1;
+    CHECK_EQ(spc_comm_gathering(party.comm[0], &call), SPC_EFINISHED);
+    check_room(&party);
+    spc_comm_gathering_end(party.comm[0], &call);
     free(content);
     party_close(&party);
 }
@@ -247,7 +304,7 @@ static void wrong_calls(void) {
 
 /* Node 1 has entered, and leaves without having sent; what node 2 gave before it finished counts. */
 static void who_leaves_before_it_has_sent(void) {
-    party_t party = party_open(3, (spc_config_t){0});
+    party_t party = party_open(3, (spc_config_t){.arena_bytes = 1});
     spc_node_state_t state;
     int32_t reason;
     gift_t *gift[3];
@@ -272,7 +329,9 @@ int main(void) {
     RUN(forty_nodes_with_little_scratch);
     RUN(it_stays_entered_until_its_data_are_here);
     RUN(refused_calls_send_nothing_and_keep_nothing);
-    RUN(a_call_given_up_keeps_no_block);
+    RUN(a_call_given_up_has_given_all_the_same);
+    RUN(a_call_that_may_not_enter_keeps_nothing);
+    RUN(blocks_of_a_call_that_cannot_complete);
     RUN(who_cannot_give_says_so);
     RUN(wrong_calls);
     RUN(who_leaves_before_it_has_sent);

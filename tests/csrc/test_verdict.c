@@ -230,7 +230,7 @@ static void part_is_said(scene_t *scene) {
 }
 
 static void a_part_that_never_comes(void) {
-    perform((spc_config_t){.nodes = 2}, gather_and_leave, part_is_said);
+    perform((spc_config_t){.nodes = 2, .arena_bytes = 1}, gather_and_leave, part_is_said);
 }
 
 /* ---- calls and places ---- */

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-# run: -n 2
+# run: -n 2 --arena 0
 # says: SP101 both nodes wait, and no message is on its way
 # circle: 0 → 1 → 0
 # hint: Node 0 waits in gather(root=0) for the part of node 1, which has left that call before its end
-"""Node 1 is interrupted after it has entered, catches that, and goes on with something else."""
+"""Node 1 is interrupted after it has entered, catches that, and goes on with something else. Without an arena its part
+is a message that it has not sent yet."""
 
 import os
 import signal
