@@ -133,12 +133,14 @@ class Lookout:
 
     def _where(self, group: Group, ranks: "list[int]") -> "dict[int, tuple[str, str]]":
         """What nodes that do not wait do, and where: rank -> ("computes", "ring.py:12 in step")."""
+        from spcomm.diagnose.stall import COMPUTES
+
         states = {rank: state_of(group.segment.process(rank)) for rank in ranks}
         able = [
             group.first + rank for rank in ranks if states[rank] != "T" and self._is_able(group.first + rank)
         ]
         lines = where.ask(self._crew.poke, self._answers, able)
-        words = {"R": "computes", "T": "is stopped (SIGSTOP)", "Z": "has ended"}
+        words = {"R": COMPUTES, "T": "is stopped (SIGSTOP)", "Z": "has ended"}
         return {
             rank: (words.get(state, "sleeps, or waits for something else"), lines.get(group.first + rank, ""))
             for rank, state in states.items()

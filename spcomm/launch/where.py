@@ -3,7 +3,7 @@
 
 A forked Python node has a handler (`faulthandler`, in C: it answers from within a wait or a computation, too)
 that writes its stack into a pipe which all nodes share. Nodes are asked one after the other, so that answers
-do not mix.
+do not mix; one that comes too late is thrown away before the next node is asked.
 """
 
 import os
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from spcomm.launch.groups import ALONE, Names
 from spcomm.launch.process import WHERE_SIGNAL
 
-_PATIENCE = 0.1  # seconds for one answer
+_PATIENCE = 0.4  # seconds for one answer: nodes may have to wait for a core of a busy machine
 _TOTAL = 1.0  # and for all
 
 
@@ -27,6 +27,8 @@ def ask(poke: "Callable[[int, int], None]", fd: int, nodes: "list[int]") -> "dic
     for node in nodes:
         if time.monotonic() > end:
             break
+        while poll.poll(0) and os.read(fd, 65536):
+            pass
         poke(node, WHERE_SIGNAL)
         text = b""
         while poll.poll((_PATIENCE if not text else 0.005) * 1000):

@@ -16,7 +16,7 @@ from spcomm.launch.loop import Loop
 from spcomm.launch.options import Options
 from spcomm.launch.output import LONG, Sink, Stream
 from spcomm.launch.plan import Plan
-from spcomm.launch.where import describe, user_line
+from spcomm.launch.where import ask, describe, user_line
 from spcomm.launch.wire import Wire
 
 
@@ -185,6 +185,19 @@ def test_without_a_launcher_the_exception_is_shown(alone, capsys):
     assert "ValueError: here" in capsys.readouterr().err
 
 
+def test_an_answer_that_came_too_late_is_not_taken_for_that_of_the_next_node():
+    read, write = os.pipe()
+    try:
+        os.write(write, b'  File "/u/late.py", line 1 in <module>\n')
+        found = ask(
+            lambda node, _signal: os.write(write, b'  File "/u/x.py", line %d in f\n' % node), read, [3, 4]
+        )
+    finally:
+        os.close(read)
+        os.close(write)
+    assert found == {3: "x.py:3 in f", 4: "x.py:4 in f"}
+
+
 # Who was first
 
 
@@ -228,6 +241,39 @@ def test_tracebacks_that_follow_from_the_first_are_counted_only():
     text, notes = failures.tracebacks(lambda index, _target: Names().label(index), interrupted=False)
     assert text == b"[3] other\n[1] first\n"
     assert notes == "node 2 failed in the same way; node 0 raised NodeLostError because of it"
+
+
+def test_a_mismatch_is_told_once_though_all_nodes_raise_it():
+    failures = Failures()
+    for rank, text, kind in (
+        (1, b"at 5\n", "MismatchError"),
+        (0, b"at 7\n", "MismatchError"),
+        (2, b"x\n", "ValueError"),
+    ):
+        failures.text(rank, text)
+        failures.reported(rank, report.RAISED, kind)
+    text, notes = failures.tracebacks(lambda _index, _target: b"", interrupted=False)
+    assert text == b"x\nat 5\n" and notes == "node 0 raised MismatchError, too"
+
+
+def test_victims_that_were_stopped_before_their_tracebacks_came_are_counted():
+    failures = Failures()
+    failures.text(1, b"first\n")
+    for rank, kind in ((1, "MismatchError"), (0, "NodeLostError"), (2, "MismatchError")):
+        failures.reported(rank, report.LOST if rank == 0 else report.RAISED, kind)
+    failures.ended(3, 256)
+    text, notes = failures.tracebacks(lambda _index, _target: b"", interrupted=False)
+    assert text == b"first\n"
+    assert notes == "node 2 raised MismatchError, too; node 0 raised NodeLostError because of it"
+
+
+def test_the_same_traceback_of_several_is_shown_once():
+    failures = Failures()
+    for rank, text in ((1, b"first\n"), (0, b"other\n"), (2, b"other\n"), (3, b"other\n")):
+        failures.text(rank, text)
+        failures.reported(rank, report.RAISED, "MismatchError" if rank == 3 else "ValueError")
+    text, notes = failures.tracebacks(lambda _index, _target: b"", interrupted=False)
+    assert text == b"other\nfirst\n" and notes == "nodes 2-3 failed as node 0 did"
 
 
 # Groups
