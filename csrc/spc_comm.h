@@ -249,7 +249,8 @@ typedef struct spc_gathering {
     const spc_payload_t *payloads; /* one, or one for each rank; neither changes nor goes until it is over */
     uint32_t payload_count; /* 0: gives nothing */
     uint32_t failure_bytes;
-    const char *failure; /* NULL, or in UTF-8 why this node, which should, gives nothing; payload_count is 0 */
+    const char
+        *failure; /* NULL, or in UTF-8 why this node, which should, gives nothing; payload_count is 0 */
 
     /* What it gets. Of BCAST and SCATTER there is one message; of the others one for each rank, that of this rank (and
      * all of a GATHER, unless this is the root) without bytes. */
@@ -258,9 +259,9 @@ typedef struct spc_gathering {
 
     /* Its own: zeros at first. */
     uint32_t stage;
-    uint32_t sent;    /* payloads, or 1 of those for all */
+    uint32_t sent; /* payloads, or 1 of those for all */
     uint32_t missing; /* messages */
-    int32_t status;   /* of what could not be done, but must not keep others waiting */
+    int32_t status; /* of what could not be done, but must not keep others waiting */
     struct spc_gathering_slot *slots; /* by rank */
 } spc_gathering_t;
 

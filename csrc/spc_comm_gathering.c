@@ -2,32 +2,22 @@
 /*
  * Collectives that move data: bcast, gather, allgather, scatter, alltoall.
  *
- *     filling   long payloads are copied into blocks of the arena, which are pinned for those who are to get them.
- *     entering  one phase. What a node tells in it: a part_t for each of its payloads, then the bytes of those that are
- *               short. Long ones lie in the blocks that it tells of. So when operation and root have been compared, the
- *               data are here, too: nobody waits twice, and no message has to wake anybody.
+ *     entering  one phase, in which each node tells what it gives, and where the others find it. So when operation and
+ *               root have been compared, the data are here, too: nobody waits twice, and no message wakes anybody.
  *     moving    only where the arena had no room: such payloads go as messages of the internal context, in parts. The
  *               parts of the others have said which of them to wait for, so every message that is sent is received.
  *
- * A block's pins are published by the arrival at the phase, as a message's are by its announcement. Receivers touch it
- * only after a phase that matched. So the owner takes the pins back itself if it did not match, or never will.
- *
- * The messages of a phase have its number as their tag. Whatever goes wrong in between, they cannot be taken for those of
- * another one: the bit TAG_BIT keeps them apart from those of a split, and numbers come again after 2^30 phases only.
+ * The messages of a phase have its number as their tag. Whatever goes wrong in between, they cannot be taken for those
+ * of another one: TAG_BIT keeps them apart from those of a split, and numbers come again after 2^30 phases only.
  * The phase counts as entered (spc_pending_t) until the last message is here, so no other collective can begin before.
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include "spc_comm_gathering.h"
 #include "spc_comm_perturb.h"
-#include "spc_comm_private.h"
 
 #define TAG_BIT UINT64_C(0x40000000)
-
-enum {
-    SHORT_BYTES = 4096, /* longer payloads cost less in blocks */
-    TOLD_BYTES = 16384, /* of all that a node tells in the phase */
-};
 
 enum { /* stages; the first is that of a zeroed structure */
        NEW,
@@ -36,123 +26,14 @@ enum { /* stages; the first is that of a zeroed structure */
        OVER,
 };
 
-enum { /* the way of a payload */
-       NOTHING,
-       WITH_PHASE, /* behind the parts, in order, each in a multiple of 8 bytes */
-       IN_BLOCK,
-       BY_MESSAGE,
-       FAILURE, /* there is none; behind the part stands why */
-};
-
-/* What a node tells of one payload. Those for each rank are told in order, that for all is the only one. */
-typedef struct part {
-    uint64_t length_bytes;
-    uint64_t offset; /* IN_BLOCK: of the block, in the segment */
-    uint16_t meta_bytes;
-    uint8_t format;
-    uint8_t way;
-    uint32_t receivers;
-} part_t;
-
-_Static_assert(sizeof(part_t) == 24, "part_t lies in shared memory");
-
-typedef struct spc_gathering_slot {
-    spc_block_shared_t *block; /* the payload for this rank (slot 0: for all) lies here; NULL: no */
-    uint8_t way;               /* of that payload */
-    bool awaited;              /* a message from this rank is missing */
-    bool suspected;            /* and it had left when this was last asked */
-} slot_t;
-
-/* ---- who gives what to whom ---- */
-
-static bool is_for_each(const spc_gathering_t *call) {
-    return call->operation == SPC_OPERATION_DATA_SCATTER || call->operation == SPC_OPERATION_DATA_ALLTOALL;
-}
-
-static bool gives(const spc_gathering_t *call, uint32_t from, uint32_t to) {
-    switch (call->operation) {
-    case SPC_OPERATION_DATA_BCAST:
-    case SPC_OPERATION_DATA_SCATTER:
-        return from != to && from == call->root;
-    case SPC_OPERATION_DATA_GATHER:
-        return from != to && to == call->root;
-    default:
-        return from != to;
-    }
-}
-
-static bool gives_to_others(const spc_comm_t *comm, const spc_gathering_t *call) {
-    return comm->size > 1
-           && (gives(call, comm->rank, call->root) || gives(call, comm->rank, comm->rank == 0 ? 1 : 0));
-}
-
-static uint32_t message_count(const spc_comm_t *comm, const spc_gathering_t *call) {
-    bool from_one = call->operation == SPC_OPERATION_DATA_BCAST || call->operation == SPC_OPERATION_DATA_SCATTER;
-    return from_one ? 1 : comm->size;
-}
-
-static spc_message_t *message_from(const spc_comm_t *comm, const spc_gathering_t *call, uint32_t rank) {
-    return &call->messages[message_count(comm, call) == 1 ? 0 : rank];
-}
-
-/* To whom the payload goes, as ranks of the segment. */
-static uint32_t find_members(const spc_comm_t *comm, const spc_gathering_t *call, uint32_t number,
-                             int32_t members[]) {
-    uint32_t count = 0;
-    for (uint32_t rank = 0; rank < comm->size; rank++) {
-        if (gives(call, comm->rank, rank) && (!is_for_each(call) || rank == number)) {
-            members[count++] = (int32_t)spc_comm_member(comm, rank);
-        }
-    }
-    return count;
-}
-
-/* ---- filling ---- */
-
-/* Copies a payload into a block, without the lock, and pins it for who gets it. False: there is no room. */
-static bool fill_block(const spc_comm_t *comm, spc_gathering_t *call, uint32_t number, part_t *part) {
-    spc_node_t *node = comm->node;
-    int32_t members[SPC_NODES_MAX];
-    spc_block_shared_t *block;
-    pthread_mutex_lock(&node->lock);
-    int status = spc_outbox_take_block(node->outbox, part->length_bytes, &block);
-    pthread_mutex_unlock(&node->lock);
-    if (status != SPC_OK) {
-        return false;
-    }
-    spc_payload_copy(&call->payloads[number], 0, part->length_bytes, spc_block_payload(block));
-    part->receivers = find_members(comm, call, number, members);
-    for (uint32_t i = 0; i < part->receivers; i++) {
-        spc_block_pin(block, (uint32_t)members[i]); /* published by the arrival */
-    }
-    part->offset = spc_segment_offset(&node->segment, block);
-    call->slots[number].block = block;
-    return true;
-}
-
-/* This node needs its blocks no more. `all`: nor does any receiver, for the phase did not match, or never will. */
-static void let_go(const spc_comm_t *comm, spc_gathering_t *call, bool all) {
-    int32_t members[SPC_NODES_MAX];
-    for (uint32_t number = 0; call->slots != NULL && number < call->payload_count; number++) {
-        spc_block_shared_t *block = call->slots[number].block;
-        uint32_t count = block != NULL && all ? find_members(comm, call, number, members) : 0;
-        for (uint32_t i = 0; i < count; i++) {
-            spc_block_unpin(block, (uint32_t)members[i]);
-        }
-        if (block != NULL) {
-            spc_block_unpin(block, comm->node->rank);
-        }
-        call->slots[number].block = NULL;
-    }
-}
-
 /* ---- entering ---- */
 
 static bool is_valid(const spc_comm_t *comm, const spc_gathering_t *call) {
-    uint32_t count = is_for_each(call) ? comm->size : 1;
+    uint32_t count = spc_gathering_is_for_each(call) ? comm->size : 1;
     return call->operation >= SPC_OPERATION_DATA_BCAST && call->operation <= SPC_OPERATION_DATA_ALLTOALL
            && call->root < comm->size && (call->payload_count == 0 || call->payload_count == count)
-           && (call->payload_count != 0 || call->failure != NULL || !gives_to_others(comm, call));
+           && (call->payload_count != 0 || call->failure != NULL
+               || !spc_gathering_gives_to_others(comm, call));
 }
 
 static int prepare(const spc_comm_t *comm, spc_gathering_t *call) {
@@ -164,76 +45,24 @@ static int prepare(const spc_comm_t *comm, spc_gathering_t *call) {
         call->slots = calloc(comm->size, sizeof(*call->slots));
     }
     if (call->messages == NULL) {
-        call->messages = calloc(message_count(comm, call), sizeof(*call->messages));
+        call->messages = calloc(spc_gathering_messages(comm, call), sizeof(*call->messages));
     }
     return call->slots != NULL && call->messages != NULL ? SPC_OK : SPC_ENOMEM;
 }
 
-static uint64_t tell_failure(const spc_gathering_t *call, uint64_t room, unsigned char *told) {
-    part_t part = {.format = SPC_FORMAT_STR, .way = FAILURE, .length_bytes = call->failure_bytes};
-    if (part.length_bytes > room - sizeof(part)) {
-        part.length_bytes = room - sizeof(part);
-    }
-    memcpy(told, &part, sizeof(part));
-    memcpy(told + sizeof(part), call->failure, part.length_bytes);
-    return sizeof(part) + part.length_bytes;
-}
-
-/* Chooses the way of a payload. `room`: for what lies behind the parts. */
-static part_t describe_part(const spc_comm_t *comm, spc_gathering_t *call, uint32_t number, uint64_t room) {
-    const spc_payload_t *payload = &call->payloads[number];
-    part_t part = {.length_bytes = payload->meta_bytes + payload->data_bytes,
-                   .meta_bytes = payload->meta_bytes,
-                   .format = payload->format};
-    bool is_given = is_for_each(call) ? gives(call, comm->rank, number) : gives_to_others(comm, call);
-    if (!is_given) {
-        part.way = NOTHING;
-    } else if (part.length_bytes <= SHORT_BYTES && part.length_bytes <= room) {
-        part.way = WITH_PHASE;
-    } else {
-        part.way = fill_block(comm, call, number, &part) ? IN_BLOCK : BY_MESSAGE;
-    }
-    return part;
-}
-
-/* Writes what is told. Without room for the parts nothing is, and all go as messages. */
-static uint64_t tell(const spc_comm_t *comm, spc_gathering_t *call, unsigned char *told) {
-    uint64_t room = comm->area.scratch_bytes < TOLD_BYTES ? comm->area.scratch_bytes : TOLD_BYTES;
-    uint64_t at = call->payload_count * sizeof(part_t);
-    if (call->failure != NULL && gives_to_others(comm, call)) {
-        return tell_failure(call, room, told);
-    }
-    for (uint32_t i = 0; i < call->payload_count; i++) {
-        if (call->payload_count * sizeof(part_t) > room) {
-            bool is_own = is_for_each(call) && i == comm->rank;
-            call->slots[i].way = is_own || !gives_to_others(comm, call) ? NOTHING : BY_MESSAGE;
-            at = 0;
-            continue;
-        }
-        part_t part = describe_part(comm, call, i, room - at);
-        call->slots[i].way = part.way;
-        memcpy(told + i * sizeof(part), &part, sizeof(part));
-        if (part.way == WITH_PHASE) {
-            spc_payload_copy(&call->payloads[i], 0, part.length_bytes, told + at);
-            at += spc_round_up(part.length_bytes, 8);
-        }
-    }
-    return at;
-}
-
 /* The structure is new, and so is the phase; unless a lost node has left this one in it before. */
 static int enter_first(spc_comm_t *comm, spc_gathering_t *call, const spc_signature_t *signature) {
-    unsigned char told[TOLD_BYTES];
+    unsigned char told[SPC_GATHERING_TOLD_BYTES];
     int status = prepare(comm, call);
     if (status != SPC_OK) {
         return status;
     }
-    uint64_t length = tell(comm, call, told);
+    uint64_t length = spc_gathering_tell(comm, call, told);
     status = spc_comm_start_phase(comm, signature, told, length);
     if (status == SPC_OK) {
         call->stage = ENTERED;
     } else {
-        let_go(comm, call, true);
+        spc_gathering_let_go(comm, call, true);
     }
     return status;
 }
@@ -250,90 +79,16 @@ static int enter_phase(spc_comm_t *comm, spc_gathering_t *call) {
     return spc_comm_start_phase(comm, &signature, NULL, 0);
 }
 
-/* ---- what the others have told ---- */
-
-static void take_block(const spc_comm_t *comm, const part_t *part, spc_message_t *message) {
-    spc_block_shared_t *block = spc_segment_address(&comm->node->segment, part->offset);
-    message->storage = SPC_STORED_ARENA;
-    message->handle = block;
-    message->bytes = spc_block_payload(block);
-    message->sender = block->owner;
-    message->sole = part->receivers == 1;
-}
-
-static void copy_short(spc_gathering_t *call, const part_t *part, const unsigned char *bytes,
-                       spc_message_t *message) {
-    message->storage = SPC_STORED_INLINE;
-    message->bytes = message->inlined;
-    if (part->length_bytes > sizeof(message->inlined)) {
-        message->storage = SPC_STORED_HEAP;
-        message->handle = message->bytes = malloc(part->length_bytes);
-    }
-    if (message->bytes == NULL) {
-        call->status = SPC_ENOMEM;
-        return;
-    }
-    memcpy(message->bytes, bytes, part->length_bytes);
-    message->sole = 1;
-}
-
-/* The part that is for this node, and its bytes. */
-static part_t find_part(const spc_comm_t *comm, const spc_gathering_t *call, uint32_t rank,
-                        const unsigned char **bytes) {
-    const void *told;
-    uint64_t length;
-    part_t part = {.way = BY_MESSAGE};
-    spc_comm_contribution(comm, rank, &told, &length);
-    if (length == 0) {
-        return part;
-    }
-    memcpy(&part, told, sizeof(part));
-    *bytes = (const unsigned char *)told + sizeof(part);
-    if (!is_for_each(call) || part.way == FAILURE) {
-        return part;
-    }
-    *bytes = (const unsigned char *)told + comm->size * sizeof(part);
-    for (uint32_t i = 0; i < comm->rank; i++) {
-        memcpy(&part, (const unsigned char *)told + i * sizeof(part), sizeof(part));
-        *bytes += part.way == WITH_PHASE ? spc_round_up(part.length_bytes, 8) : 0;
-    }
-    memcpy(&part, (const unsigned char *)told + comm->rank * sizeof(part), sizeof(part));
-    return part;
-}
-
-static void hear(const spc_comm_t *comm, spc_gathering_t *call, uint32_t rank) {
-    const unsigned char *bytes = NULL;
-    const part_t part = find_part(comm, call, rank, &bytes);
-    spc_message_t *message = message_from(comm, call, rank);
-    if (part.way == BY_MESSAGE) {
-        call->slots[rank].awaited = true;
-        call->missing++;
-        return;
-    }
-    message->source = (int32_t)rank;
-    message->length_bytes = part.length_bytes;
-    message->meta_bytes = part.meta_bytes;
-    message->format = part.format;
-    if (part.way == IN_BLOCK) {
-        take_block(comm, &part, message);
-        return;
-    }
-    copy_short(call, &part, bytes, message);
-    if (part.way == FAILURE && call->failed < 0) {
-        call->failed = (int32_t)rank;
-    }
-}
-
 /* After all have entered. */
 static int leave_phase(spc_comm_t *comm, spc_gathering_t *call) {
     int status = spc_comm_outcome(comm);
-    let_go(comm, call, status != SPC_OK);
+    spc_gathering_let_go(comm, call, status != SPC_OK);
     if (status != SPC_OK) {
         return status;
     }
     for (uint32_t rank = 0; rank < comm->size; rank++) {
-        if (gives(call, rank, comm->rank)) {
-            hear(comm, call, rank);
+        if (spc_gathering_gives(call, rank, comm->rank)) {
+            spc_gathering_hear(comm, call, rank);
         }
     }
     call->stage = MOVING;
@@ -349,7 +104,7 @@ static int32_t tag_of(const spc_comm_t *comm) {
 static int send_payload(const spc_comm_t *comm, const spc_gathering_t *call, uint32_t number) {
     int32_t members[SPC_NODES_MAX];
     spc_send_call_t send = {.destinations = members,
-                            .destination_count = find_members(comm, call, number, members),
+                            .destination_count = spc_gathering_members(comm, call, number, members),
                             .context = spc_comm_context(comm, SPC_CONTEXT_INTERNAL),
                             .tag = tag_of(comm),
                             .payload = &call->payloads[number]};
@@ -360,7 +115,7 @@ static int send_payload(const spc_comm_t *comm, const spc_gathering_t *call, uin
 static void send_rest(const spc_comm_t *comm, spc_gathering_t *call) {
     for (; call->sent < call->payload_count; call->sent++) {
         uint32_t number = (comm->rank + call->sent) % call->payload_count;
-        if (call->slots[number].way != BY_MESSAGE) {
+        if (call->slots[number].way != SPC_WAY_BY_MESSAGE) {
             continue;
         }
         int status = send_payload(comm, call, number);
@@ -379,7 +134,7 @@ static void take_rest(const spc_comm_t *comm, spc_gathering_t *call) {
         if (!call->slots[rank].awaited) {
             continue;
         }
-        spc_message_t *message = message_from(comm, call, rank);
+        spc_message_t *message = spc_gathering_message(comm, call, rank);
         match.source = (int32_t)spc_comm_member(comm, rank);
         int status = spc_inbox_take(node->inbox, &match, message);
         if (status != SPC_EAGAIN) {
@@ -414,7 +169,7 @@ static int doomed_move(spc_node_wait_t *wait) {
     spc_gathering_t *call = wait->argument;
     int status = spc_comm_check_usable(comm); /* another thread may have closed it */
     for (uint32_t rank = 0; rank < comm->size && status == SPC_OK; rank++) {
-        slot_t *slot = &call->slots[rank];
+        spc_gathering_slot_t *slot = &call->slots[rank];
         if (slot->awaited && spc_comm_has_left(comm, rank)) {
             status = slot->suspected ? spc_comm_blame(comm, rank) : SPC_EAGAIN;
             slot->suspected = true;
@@ -459,7 +214,7 @@ static int gather_inside(spc_comm_t *comm, spc_gathering_t *call) {
     if (status == SPC_OK && call->stage == ENTERED) {
         status = spc_comm_wait_for_phase(comm, comm->pending.phase, SPC_NO_DEADLINE);
         if (status == SPC_ELOST || status == SPC_EFINISHED) {
-            let_go(comm, call, true); /* somebody has not arrived, and never will */
+            spc_gathering_let_go(comm, call, true); /* somebody has not arrived, and never will */
         }
         if (status == SPC_OK && (status = leave_phase(comm, call)) != SPC_OK) {
             return conclude(comm, call, status);
@@ -518,9 +273,9 @@ int spc_comm_gathering_poll(spc_comm_t *comm, spc_gathering_t *call) {
 
 void spc_comm_gathering_end(spc_comm_t *comm, spc_gathering_t *call) {
     if (spc_owner_mark_holds(&comm->node->owner)) {
-        let_go(comm, call, false); /* the others may still come, and read */
+        spc_gathering_let_go(comm, call, false); /* the others may still come, and read */
     }
-    for (uint32_t i = 0; call->messages != NULL && i < message_count(comm, call); i++) {
+    for (uint32_t i = 0; call->messages != NULL && i < spc_gathering_messages(comm, call); i++) {
         spc_message_release(comm, &call->messages[i]);
     }
     free(call->slots);

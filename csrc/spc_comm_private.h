@@ -9,7 +9,7 @@
  *   spc_comm_synchronous.c  sending that waits for the receiver
  *   spc_comm_perturb.c      calls of a run whose schedule is perturbed: spc_comm_perturb.h
  *   spc_comm_collective.c   collectives and fuzzy barriers
- *   spc_comm_gathering.c    collectives that move data
+ *   spc_comm_gathering.c    collectives that move data: spc_comm_gathering.h
  *   spc_comm_coordinated.c  cycles of coordinated messages
  *   spc_comm_board.c        what a long wait is for
  *   spc_comm_note.c         what is left for others to read
@@ -239,8 +239,8 @@ void spc_comm_settle_fuzzy(spc_comm_t *comm);
 bool spc_comm_enter(spc_comm_t *comm);
 void spc_comm_leave(spc_comm_t *comm);
 
-/* Its halves, after enter and before leave: starts an operation, or goes on with the same one that was left; waits until
- * all have entered it; says how it went. After the last one the caller ends it: pending.entered = false. */
+/* Its halves, after enter and before leave: starts an operation, or goes on with the same one that was left; waits
+ * until all have entered it; says how it went. After the last one the caller ends it: pending.entered = false. */
 int spc_comm_start_phase(spc_comm_t *comm, const spc_signature_t *signature, const void *value,
                          uint64_t length_bytes);
 int spc_comm_wait_for_phase(spc_comm_t *comm, uint64_t phase, uint64_t deadline_ns);

@@ -123,8 +123,7 @@ static bool same_place(const spc_board_entry_t *one, const spc_board_entry_t *ot
 static bool share_a_row(const spc_board_entry_t *one, const spc_board_entry_t *other) {
     return one->kind == other->kind && one->by_rendezvous == other->by_rendezvous && one->tag == other->tag
            && one->communicator == other->communicator && (one->source == ANY) == (other->source == ANY)
-           && memcmp(one->call, other->call, sizeof one->call) == 0
-           && same_place(one, other);
+           && memcmp(one->call, other->call, sizeof one->call) == 0 && same_place(one, other);
 }
 
 static uint32_t offset_of(const spc_board_entry_t *entry) {
@@ -344,17 +343,15 @@ static bool write_what_one_node_shows(const verdict_t *v, FILE *out) {
     return false;
 }
 
-/* Some wait for what one gives in a collective operation that all have entered: it must have left it. */
+/* A collective that all have entered: who does not give its part must have left it. */
 static void write_left(const verdict_t *v, FILE *out) {
-    uint32_t rank = 0;
-    while (!v->known[rank] || v->entry[rank].kind != SPC_BOARD_GATHERING) {
-        rank++;
+    uint32_t i = 0;
+    for (; !v->known[i] || v->entry[i].kind != SPC_BOARD_GATHERING; i++) {
     }
-    const spc_board_entry_t *entry = &v->entry[rank];
-    fprintf(out, "  Node %u waits in ", rank);
-    spc_call_words_write(entry, NULL, out);
-    fputs(", which has left that call before its end.\n  Try: after an interruption, end it by the same call "
-          "again.",
+    fprintf(out, "  Node %u waits in ", i);
+    spc_call_words_write(&v->entry[i], NULL, out);
+    fputs(", which has left that call before its end.\n"
+          "  Try: after an interruption, end it by the same call again.",
           out);
 }
 

@@ -61,7 +61,8 @@ typedef struct spc_board_entry {
     uint64_t since_ns;
     uint64_t phase; /* of RECEIPT: its number */
     uint64_t lines_offset; /* of the reducer's lines for that phase, in the segment; of RECEIPT: the row */
-    unsigned char call[SPC_BOARD_CALL_BYTES]; /* a spc_signature_t, of PHASE and GATHERING; zeros: no collective */
+    unsigned char
+        call[SPC_BOARD_CALL_BYTES]; /* a spc_signature_t, of PHASE and GATHERING; zeros: no collective */
     char function[SPC_BOARD_FUNCTION_BYTES];
     char file[SPC_BOARD_FILE_BYTES];
 } spc_board_entry_t;

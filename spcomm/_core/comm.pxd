@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 from libc.stdint cimport int32_t, int64_t
 
-from spcomm._core.gathering cimport Gatherings
+from spcomm._core.gatherings cimport Gatherings
 
 
 cdef class Comm(Gatherings):

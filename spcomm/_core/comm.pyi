@@ -7,7 +7,7 @@ import numpy as np
 from typing_extensions import disjoint_base
 
 from spcomm._core.collectives import FuzzyBarrier as FuzzyBarrier
-from spcomm._core.gathering import Gatherings
+from spcomm._core.gatherings import Gatherings
 from spcomm._core.handle import Part
 from spcomm._core.names import Message as Message
 from spcomm._core.names import NodeLayout as NodeLayout

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # cython: autotestdict=False, auto_pickle=False
-"""The class `Comm`: a node's view of its run. Its calls are in messages.pyx, coordinated.pyx, collectives.pyx, gathering.pyx."""
+"""The class `Comm`: a node's view of its run. Its calls are in messages.pyx, coordinated.pyx, collectives.pyx and
+gatherings.pyx."""
 
 from libc.stdint cimport int64_t
 

@@ -2,13 +2,9 @@
 from libc.stdint cimport int32_t
 
 from spcomm._core.arrays cimport Encoded
-from spcomm._core.coordinated cimport Coordinated
 from spcomm._core.handle cimport Handle
-from spcomm._core.libspc cimport spc_gathering_t, spc_payload_t
-
-
-cdef class Gatherings(Coordinated):
-    pass
+from spcomm._core.libgathering cimport spc_gathering_t
+from spcomm._core.libspc cimport spc_payload_t
 
 
 cdef class Gathering:
@@ -33,3 +29,7 @@ cdef class Gathering:
     cdef object own_copy(self)
     cdef object part_of(self, int32_t rank, bint copy)
     cdef list parts(self, bint copy)
+
+
+cdef Gathering begin(Handle handle, int operation, int32_t root, str name)
+cdef bint is_new(Gathering gathering) noexcept

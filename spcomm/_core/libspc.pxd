@@ -437,18 +437,3 @@ cdef extern from "spc_comm.h" nogil:  # coordinated messages
                                       const spc_payload_t *payload)
     int spc_comm_coordinated_recv(spc_comm_t *comm, uint64_t deadline_ns, spc_message_t *message, spc_bool *over)
     int spc_comm_coordinated_poll(spc_comm_t *comm, spc_message_t *message, spc_bool *over)
-
-
-cdef extern from "spc_comm.h" nogil:  # collectives that move data
-    ctypedef struct spc_gathering_t:
-        uint32_t operation
-        uint32_t root
-        const spc_payload_t *payloads
-        uint32_t payload_count
-        uint32_t failure_bytes
-        const char *failure
-        spc_message_t *messages
-        int32_t failed
-    int spc_comm_gathering(spc_comm_t *comm, spc_gathering_t *call)
-    int spc_comm_gathering_poll(spc_comm_t *comm, spc_gathering_t *call)
-    void spc_comm_gathering_end(spc_comm_t *comm, spc_gathering_t *call)

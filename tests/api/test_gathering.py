@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""bcast, gather, allgather, scatter, alltoall: what arrives, that it is private, and what happens when it goes wrong."""
+"""bcast, gather, allgather, scatter, alltoall: what arrives, that it is private, and what goes wrong."""
 
 import signal
 import threading
@@ -41,7 +41,11 @@ OBJECTS = {
 
 def comparable(value):
     """As it arrives: in C order, unless it is Fortran's."""
-    return np.ascontiguousarray(value) if isinstance(value, np.ndarray) and not value.flags.f_contiguous else value
+    return (
+        np.ascontiguousarray(value)
+        if isinstance(value, np.ndarray) and not value.flags.f_contiguous
+        else value
+    )
 
 
 def like(one, other):
@@ -68,7 +72,9 @@ def test_every_operation_and_root(comm, kind):
     assert like(mine, made(comm.rank)), "what was given has changed"
 
 
-@pytest.mark.options("default", "tiny", "least", "small", "bounded", "bounded-arena", "part", "tree", "nothing")
+@pytest.mark.options(
+    "default", "tiny", "least", "small", "bounded", "bounded-arena", "part", "tree", "nothing"
+)
 @pytest.mark.sizes(1, 2, 3, 8)
 def test_all_lengths_one_after_another(comm):
     """Without anything between them: a message of one operation is never taken for that of another."""
@@ -80,7 +86,9 @@ def test_all_lengths_one_after_another(comm):
         assert same(got, np.full(length, root * 1000 + number))
         got = comm.gather(array[: length // (comm.rank + 1)], root)
         if comm.rank == root:
-            assert same(got, [np.full(length // (rank + 1), rank * 1000 + number) for rank in range(comm.size)])
+            assert same(
+                got, [np.full(length // (rank + 1), rank * 1000 + number) for rank in range(comm.size)]
+            )
         got = comm.alltoall([array[: length // (rank + 1)] for rank in range(comm.size)])
         length //= comm.rank + 1
         assert same(got, [np.full(length, rank * 1000 + number) for rank in range(comm.size)])
@@ -147,7 +155,11 @@ def test_results_are_private_and_writable(comm, length):
             if not copy and comm.rank != root and not got.flags.writeable:
                 with pytest.raises(ValueError):
                     got[0] = 1
-    for values in (comm.allgather(mine), comm.gather(mine, comm.size - 1) or [], comm.alltoall([mine] * comm.size)):
+    for values in (
+        comm.allgather(mine),
+        comm.gather(mine, comm.size - 1) or [],
+        comm.alltoall([mine] * comm.size),
+    ):
         for rank, value in enumerate(values):
             assert (value == rank).all() and value.flags.writeable
             value[:] = -1 - comm.rank
@@ -164,7 +176,7 @@ def test_results_are_private_and_writable(comm, length):
 def test_containers_of_ones_own_are_copies(comm):
     inner = [comm.rank]
     for got in (comm.allgather({"a": inner}), comm.gather({"a": inner}, comm.rank * 0) or []):
-        assert got == [{"a": [rank]} for rank in range(comm.size)] or comm.rank != 0 and got == []
+        assert got == [{"a": [rank]} for rank in range(comm.size)] or (comm.rank != 0 and got == [])
         for value in got:
             value["a"].append("changed")
     assert inner == [comm.rank]
@@ -321,7 +333,9 @@ def test_different_operations_and_roots(comm, first, second):
         CALLS[first if comm.rank == 0 else second](comm)
     if second == "coordinated_recv()":  # the cycle of the others is open
         assert comm.coordinated_recv() is None
-    assert same(comm.allgather(np.full(20_000, comm.rank)), [np.full(20_000, rank) for rank in range(comm.size)])
+    assert same(
+        comm.allgather(np.full(20_000, comm.rank)), [np.full(20_000, rank) for rank in range(comm.size)]
+    )
 
 
 # ---- interruption, threads

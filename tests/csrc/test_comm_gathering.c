@@ -147,7 +147,8 @@ static void it_stays_entered_until_its_data_are_here(void) {
         gift_t *one = gift_make(party.comm[1], number, SPC_OPERATION_DATA_GATHER, 0);
         CHECK_EQ(go(&party, 1, one), SPC_EAGAIN);
         CHECK_EQ(go(&party, 0, zero), SPC_EAGAIN); /* all have entered; node 1 has not sent */
-        CHECK_EQ(spc_comm_collective(party.comm[0], &barrier_call, NULL, NULL, 0, NULL, AT_ONCE), SPC_EMISMATCH);
+        CHECK_EQ(spc_comm_collective(party.comm[0], &barrier_call, NULL, NULL, 0, NULL, AT_ONCE),
+                 SPC_EMISMATCH);
         CHECK_EQ(spc_comm_fuzzy_enter(party.comm[0], &phase), SPC_EMISMATCH);
         CHECK_EQ(go(&party, 0, zero), SPC_EAGAIN);
         CHECK_OK(go(&party, 1, one));
@@ -233,7 +234,8 @@ static void blocks_of_a_call_that_cannot_complete(void) {
     unsigned char *content = content_make(1, 300000);
     spc_payload_t large = content_payload(content, 300000);
     spc_gathering_t call = {.operation = SPC_OPERATION_DATA_BCAST, .payloads = &large, .payload_count = 1};
-    spc_gathering_t others[2] = {{.operation = SPC_OPERATION_DATA_BCAST}, {.operation = SPC_OPERATION_DATA_BCAST}};
+    spc_gathering_t others[2] = {{.operation = SPC_OPERATION_DATA_BCAST},
+                                 {.operation = SPC_OPERATION_DATA_BCAST}};
     CHECK_EQ(spc_comm_gathering_poll(party.comm[0], &call), SPC_EAGAIN);
     CHECK_EQ(spc_comm_gathering_poll(party.comm[1], &others[0]), SPC_EAGAIN);
     CHECK_OK(spc_comm_gathering_poll(party.comm[2], &others[1]));
@@ -263,7 +265,8 @@ static void who_cannot_give_says_so(void) {
     party_t party = party_open(2, (spc_config_t){0});
     for (size_t i = 0; i < sizeof operations / sizeof operations[0]; i++) {
         int culprit = from_root(operations[i]) ? 0 : 1, other = 1 - culprit;
-        spc_gathering_t call = {.operation = operations[i], .failure = reason, .failure_bytes = sizeof reason};
+        spc_gathering_t call = {
+            .operation = operations[i], .failure = reason, .failure_bytes = sizeof reason};
         gift_t *gift = gift_make(party.comm[other], 8, operations[i], 0);
         CHECK_EQ(spc_comm_gathering_poll(party.comm[culprit], &call), SPC_EAGAIN);
         CHECK_OK(go(&party, other, gift));

@@ -205,8 +205,7 @@ static void full_queues(void) {
 static void gather_and_leave(player_t *player) {
     static const unsigned char part[20000];
     const spc_payload_t payload = {.data = part, .data_bytes = sizeof part, .format = SPC_FORMAT_BYTES};
-    spc_gathering_t call = {
-        .operation = SPC_OPERATION_DATA_GATHER, .payloads = &payload, .payload_count = 1};
+    spc_gathering_t call = {.operation = SPC_OPERATION_DATA_GATHER, .payloads = &payload, .payload_count = 1};
     if (player->rank == 1) {
         CHECK_EQ(spc_comm_gathering_poll(player->comm, &call), SPC_EAGAIN);
         send_content(player->comm, 0, 1, 1, 8);
@@ -220,13 +219,13 @@ static void gather_and_leave(player_t *player) {
 
 static void part_is_said(scene_t *scene) {
     await(scene, 3);
-    says(scene,
-         "spcomm: DEADLOCK — both nodes wait, and no message is on its way\n"
-         "  node 0  gather(root=0) for the part of node 1\n"
-         "  node 1  recv(source=0, tag=0)\n"
-         "  circle: 0 → 1 → 0\n" TRY("Node 0 waits in gather(root=0) for the part of node 1, which has left that "
-                                     "call before its end.",
-                                     "after an interruption, end it by the same call again."));
+    says(scene, "spcomm: DEADLOCK — both nodes wait, and no message is on its way\n"
+                "  node 0  gather(root=0) for the part of node 1\n"
+                "  node 1  recv(source=0, tag=0)\n"
+                "  circle: 0 → 1 → 0\n" TRY(
+                    "Node 0 waits in gather(root=0) for the part of node 1, which has left that "
+                    "call before its end.",
+                    "after an interruption, end it by the same call again."));
 }
 
 static void a_part_that_never_comes(void) {

@@ -78,7 +78,11 @@ CASES = {
     ),
     "data-and-reduction": (
         ["comm.allgather(1)", "comm.global_sum(1)"],
-        ["node 0: allgather(), at program.py:10 in a", "nodes 1-2: global_sum() of an int", "same type and shape."],
+        [
+            "node 0: allgather(), at program.py:10 in a",
+            "nodes 1-2: global_sum() of an int",
+            "same type and shape.",
+        ],
     ),
     "cycle": (
         ["comm.coordinated_recv()", "comm.barrier()"],

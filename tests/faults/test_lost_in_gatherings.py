@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A node that dies or leaves before or inside a collective that moves data: NodeLostError, naming the call, or all data."""
+"""A node that dies before or inside a collective that moves data: NodeLostError, naming the call, or all data."""
 
 import pytest
 
@@ -46,7 +46,9 @@ def call():
 def test_after_it_has_entered(tmp_path, name, options):
     """What it gave lies in its arena and still comes; where that has no room, it has sent nothing."""
     call, words = CALLS[name]
-    text = ENTERED.format(call=call) + f"""
+    text = (
+        ENTERED.format(call=call)
+        + f"""
 try:
     call()
 except spcomm.NodeLostError as error:
@@ -60,10 +62,13 @@ else:
     comm.send("reported", 0, tag=1)
     comm.recv(0)
 """
+    )
     path = write(tmp_path, text, HEAD + SURVIVE)
     result = run(tmp_path, 3, "", "--grace", "60", *options, program=path)
     assert result.code == 137, str(result)
-    came = "done" if options == [] else "lost"  # what lies in its arena still counts; messages it has not sent
+    came = (
+        "done" if options == [] else "lost"
+    )  # what lies in its arena still counts; messages it has not sent
     assert result.lines() == [f"0: {came}", f"2: {'done' if name == 'gather' else came}"], str(result)
 
 
