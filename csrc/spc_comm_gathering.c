@@ -209,9 +209,9 @@ static int conclude(spc_comm_t *comm, spc_gathering_t *call, int status) {
     return status == SPC_OK ? call->status : status;
 }
 
-static int gather_inside(spc_comm_t *comm, spc_gathering_t *call) {
-    int status = enter_phase(comm, call);
-    if (status == SPC_OK && call->stage == ENTERED) {
+static int wait_inside(spc_comm_t *comm, spc_gathering_t *call) {
+    int status = SPC_OK;
+    if (call->stage == ENTERED) {
         status = spc_comm_wait_for_phase(comm, comm->pending.phase, SPC_NO_DEADLINE);
         if (status == SPC_ELOST || status == SPC_EFINISHED) {
             spc_gathering_let_go(comm, call, true); /* somebody has not arrived, and never will */
@@ -221,6 +221,16 @@ static int gather_inside(spc_comm_t *comm, spc_gathering_t *call) {
         }
     }
     return status == SPC_OK ? conclude(comm, call, move(comm, call)) : status;
+}
+
+static int gather_inside(spc_comm_t *comm, spc_gathering_t *call) {
+    int status = enter_phase(comm, call);
+    if (status == SPC_OK) {
+        comm->waits = true;
+        status = wait_inside(comm, call);
+        comm->waits = false;
+    }
+    return status;
 }
 
 int spc_comm_gathering(spc_comm_t *comm, spc_gathering_t *call) {

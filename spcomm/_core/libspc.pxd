@@ -43,6 +43,11 @@ cdef extern from "base/spc_platform.h" nogil:
     uint64_t spc_platform_memory_limit()
 
 
+cdef extern from "base/spc_process.h" nogil:
+    uint32_t spc_process_busy_threads()
+    void spc_process_adopt_orphans()
+
+
 cdef extern from "segment/spc_config.h" nogil:
     enum:
         SPC_NODES_MAX
@@ -295,6 +300,7 @@ cdef extern from "spc_comm.h" nogil:
         int descriptor
         uint32_t rank
         int (*check)(void *argument) noexcept
+        int (*handle)(void *argument) noexcept
         void *check_argument
         int32_t (*locate)(void *argument, spc_board_entry_t *entry) noexcept
         uint64_t own_signals
@@ -333,6 +339,8 @@ cdef extern from "spc_comm.h" nogil:
                            spc_message_t *message)
     int spc_comm_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, uint64_t deadline_ns,
                       spc_message_t *message)
+    int spc_comm_handle(spc_comm_t *comm, int32_t tag)
+    int spc_comm_take_handled(spc_comm_t *comm, spc_message_t *message)
     int spc_comm_take(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, spc_message_t *message)
     int spc_comm_probe(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, uint64_t deadline_ns,
                        int32_t *found_source, int32_t *found_tag, uint64_t *length_bytes)

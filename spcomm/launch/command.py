@@ -81,6 +81,7 @@ def _supervise(options: Options, programs: "list[plans.Plan]", starters: "list[A
     from spcomm.launch.supervisor import Supervisor
 
     agent = _agent()
+    agent.adopt_orphans()  # should a warm process be killed, who would have adopted them
     command_line.check_buffers(options, agent.LIMITS)
     cores = agent.cores()
     for plan in programs:

@@ -415,6 +415,27 @@ def test_ctrl_c_while_data_move(comm):
 
 
 @pytest.mark.sizes(2, 3)
+@pytest.mark.options("default", "tiny")
+def test_a_handler_that_runs_meanwhile(comm):
+    """It may send and receive, but not begin another collective within this one."""
+    seen = []
+
+    @comm.handler(tag=40)
+    def handle(message):
+        with refused(spcomm.SpcommError, "another"):
+            comm.allgather("inside")
+        seen.append(message.data)
+        comm.send("handled", message.source, tag=41)
+
+    if comm.rank != 0:
+        comm.send(comm.rank, 0, tag=40)
+        assert comm.recv(0, tag=41) == "handled"
+    got = comm.allgather(np.full(20_000, comm.rank))
+    assert same(got, [np.full(20_000, rank) for rank in range(comm.size)])
+    assert sorted(seen) == ([*range(1, comm.size)] if comm.rank == 0 else [])
+
+
+@pytest.mark.sizes(2, 3)
 def test_another_thread_is_refused(comm):
     """One inside, waiting for the others: a second call of this node is refused, and disturbs nothing."""
     if comm.rank == 0:

@@ -226,6 +226,10 @@ def test_wrong_command_lines_get_one_sentence(words, parts):
             ["--queue-limit", "1K"],
             "spcomm run: --queue-limit 1K: must be from 4K to 1024G (without --queue-limit: chosen for this machine)",
         ),
+        (
+            ["--slots", "9" * 5000],  # more digits than Python reads
+            f"spcomm run: --slots {10**20}: must be from 1 to 64 (without --slots: 16)",
+        ),
         (["--fanin", "1"], "spcomm run: --fanin 1: must be from 2 to 64 (without --fanin: 8)"),
     ],
 )
