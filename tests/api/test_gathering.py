@@ -420,16 +420,16 @@ def test_a_handler_that_runs_meanwhile(comm):
     """It may send and receive, but not begin another collective within this one."""
     seen = []
 
-    @comm.handler(tag=40)
+    @comm.handler(tag=870_041)
     def handle(message):
         with refused(spcomm.SpcommError, "another"):
             comm.allgather("inside")
         seen.append(message.data)
-        comm.send("handled", message.source, tag=41)
+        comm.send("handled", message.source, tag=870_042)
 
     if comm.rank != 0:
-        comm.send(comm.rank, 0, tag=40)
-        assert comm.recv(0, tag=41) == "handled"
+        comm.send(comm.rank, 0, tag=870_041)
+        assert comm.recv(0, tag=870_042) == "handled"
     got = comm.allgather(np.full(20_000, comm.rank))
     assert same(got, [np.full(20_000, rank) for rank in range(comm.size)])
     assert sorted(seen) == ([*range(1, comm.size)] if comm.rank == 0 else [])
