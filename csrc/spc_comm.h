@@ -244,6 +244,52 @@ void spc_comm_contribution(const spc_comm_t *comm, uint32_t rank, const void **b
 /* After SPC_EMISMATCH: what `rank` called, if that is known (true), and the phase, a running number. */
 bool spc_comm_mismatch(const spc_comm_t *comm, uint32_t rank, spc_signature_t *signature, uint64_t *phase);
 
+/* ---- collectives that move data: spc_comm_gathering.c ---- */
+
+/*
+ * What one node gives and gets in one of SPC_OPERATION_DATA_…: BCAST and SCATTER from the root to the others, GATHER
+ * from the others to the root, ALLGATHER and ALLTOALL from all to all; SCATTER and ALLTOALL have a payload for each
+ * node, the others one for all. What a node would give itself is not looked at: that is the caller's affair.
+ *
+ * All nodes enter one phase, which compares operation and root and takes short payloads along; longer ones follow as
+ * messages. A node that has nothing to give enters it, too, with `failure`, so that nobody waits for it in vain.
+ */
+typedef struct spc_gathering {
+    uint32_t operation;
+    uint32_t root; /* 0 if it has none */
+    const spc_payload_t *payloads; /* one, or one for each rank; neither changes nor goes until it is over */
+    uint32_t payload_count; /* 0: gives nothing */
+    uint32_t failure_bytes;
+    const char
+        *failure; /* NULL, or in UTF-8 why this node, which should, gives nothing; payload_count is 0 */
+
+    /* What it gets. Of BCAST and SCATTER there is one message; of the others one for each rank, that of this rank (and
+     * all of a GATHER, unless this is the root) without bytes. */
+    spc_message_t *messages;
+    int32_t failed; /* -1, or a rank that gave `failure`, which is its message */
+
+    /* Its own: zeros at first. */
+    uint32_t stage;
+    uint32_t sent; /* payloads, or 1 of those for all */
+    uint32_t missing; /* messages */
+    int32_t status; /* of what could not be done, but must not keep others waiting */
+    struct spc_gathering_slot *slots; /* by rank */
+} spc_gathering_t;
+
+/* Takes part, and waits until this node has given and got everything. SPC_EINTERRUPTED: it stays entered, the same
+ * call goes on with it, every other collective is SPC_EMISMATCH. After all else it is over. Before, a zeroed structure
+ * with what this node gives; afterwards spc_comm_gathering_end. */
+int spc_comm_gathering(spc_comm_t *comm, spc_gathering_t *call);
+
+/* As that, for callers who hold a lock worth keeping: SPC_EAGAIN if it is not over within a few microseconds; it stays
+ * entered, call spc_comm_gathering next. */
+int spc_comm_gathering_poll(spc_comm_t *comm, spc_gathering_t *call);
+
+/* Frees what it holds; messages that are still there are released. Idempotent; also after close. */
+void spc_comm_gathering_end(spc_comm_t *comm, spc_gathering_t *call);
+
+/* ---- fuzzy barriers ---- */
+
 /* SPC_ELIMIT if SPC_FUZZY_MAX are open; SPC_EMISMATCH inside a collective that a timeout has left. Never waits. */
 int spc_comm_fuzzy_enter(spc_comm_t *comm, uint64_t *phase);
 

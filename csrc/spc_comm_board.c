@@ -47,6 +47,18 @@ void spc_comm_describe_send(const spc_comm_t *comm, const spc_send_call_t *call,
     describe(comm, SPC_BOARD_SEND, destination, call->tag, entry);
 }
 
+/* Of a collective that moves data, after all have entered it: `source` has not sent its part; SPC_ANY_SOURCE: what this
+ * node gives has no room. */
+void spc_comm_describe_gathering(const spc_comm_t *comm, int32_t source, int32_t tag,
+                                 spc_board_entry_t *entry, spc_board_pair_t *pairs) {
+    bool receives = source != SPC_ANY_SOURCE;
+    describe(comm, receives ? SPC_BOARD_GATHERING : SPC_BOARD_SEND, source, tag, entry);
+    if (receives) {
+        need(comm, (uint32_t)source, pairs);
+    }
+    memcpy(entry->call, &comm->pending.signature, sizeof(comm->pending.signature));
+}
+
 void spc_comm_describe_receipt(const spc_comm_t *comm, const spc_synchronous_call_t *call,
                                spc_board_entry_t *entry, spc_board_pair_t *pairs) {
     const spc_awaited_t *awaited = &call->awaited[call->next];

@@ -58,6 +58,17 @@ static int start_or_resume(spc_comm_t *comm, const collective_call_t *call) {
     return status;
 }
 
+int spc_comm_start_phase(spc_comm_t *comm, const spc_signature_t *signature, const void *value,
+                         uint64_t length_bytes) {
+    const collective_call_t call = {signature, NULL, value, length_bytes, NULL};
+    return start_or_resume(comm, &call);
+}
+
+int spc_comm_outcome(spc_comm_t *comm) {
+    atomic_store_explicit(&comm->last_phase, comm->pending.phase, memory_order_relaxed);
+    return spc_reduce_finish(comm->reduce, comm->pending.phase, NULL, 0);
+}
+
 /* After the phase is complete. */
 static int finish(spc_comm_t *comm, const collective_call_t *call) {
     atomic_store_explicit(&comm->pending.entered, false, memory_order_relaxed);
@@ -90,7 +101,7 @@ static void describe_phase(const spc_node_wait_t *wait, spc_board_entry_t *entry
     spc_comm_describe_phase(wait->owner, SPC_BOARD_PHASE, *phase, entry, pairs);
 }
 
-static int wait_for_phase(spc_comm_t *comm, uint64_t phase, uint64_t deadline_ns) {
+int spc_comm_wait_for_phase(spc_comm_t *comm, uint64_t phase, uint64_t deadline_ns) {
     if (spc_reduce_test(comm->reduce, phase)) {
         return SPC_OK;
     }
@@ -109,7 +120,7 @@ int spc_comm_collective_inside(spc_comm_t *comm, const spc_signature_t *signatur
     int status = start_or_resume(comm, &call);
     if (status == SPC_OK) {
         comm->waits = true;
-        status = wait_for_phase(comm, comm->pending.phase, deadline_ns);
+        status = spc_comm_wait_for_phase(comm, comm->pending.phase, deadline_ns);
         comm->waits = false;
     }
     return status == SPC_OK ? finish(comm, &call) : status;
@@ -232,6 +243,6 @@ int spc_comm_fuzzy_wait(spc_comm_t *comm, uint64_t phase, uint64_t deadline_ns) 
     if (status == SPC_OK && spc_coordinated_is_open(comm->cycle.account)) {
         return SPC_ECYCLE;
     }
-    status = status != SPC_OK ? status : wait_for_phase(comm, phase, deadline_ns);
+    status = status != SPC_OK ? status : spc_comm_wait_for_phase(comm, phase, deadline_ns);
     return status == SPC_OK ? fuzzy_leave(comm, phase) : status;
 }

@@ -85,8 +85,12 @@ int spc_comm_hand_over(spc_node_t *node, const spc_send_call_t *what, spc_comm_h
     return status;
 }
 
+int spc_comm_attempt_send(spc_node_t *node, spc_send_call_t *call) {
+    return spc_comm_hand_over(node, call, send_either, call);
+}
+
 static bool test_send(spc_node_wait_t *wait) {
-    wait->status = spc_comm_hand_over(wait->node, wait->argument, send_either, wait->argument);
+    wait->status = spc_comm_attempt_send(wait->node, wait->argument);
     return wait->status != SPC_EAGAIN;
 }
 

@@ -10,6 +10,7 @@
  *   spc_comm_synchronous.c  sending that waits for the receiver
  *   spc_comm_perturb.c      calls of a run whose schedule is perturbed: spc_comm_perturb.h
  *   spc_comm_collective.c   collectives and fuzzy barriers
+ *   spc_comm_gathering.c    collectives that move data: spc_comm_gathering.h
  *   spc_comm_coordinated.c  cycles of coordinated messages
  *   spc_comm_board.c        what a long wait is for
  *   spc_comm_note.c         what is left for others to read
@@ -165,6 +166,9 @@ int spc_comm_prepare_send(const spc_comm_t *comm, spc_send_call_t *call, uint16_
 int spc_comm_try_send_call(spc_comm_t *comm, spc_send_call_t *call);
 int spc_comm_send_call(spc_comm_t *comm, spc_send_call_t *call, uint64_t deadline_ns);
 
+/* Sends it if there is room, also what takes a while to copy. SPC_EAGAIN: not yet. Without the node's lock. */
+int spc_comm_attempt_send(spc_node_t *node, spc_send_call_t *call);
+
 /* What is received; `match` has the source as a rank of the segment. */
 typedef struct spc_recv_call {
     spc_match_t match;
@@ -216,6 +220,8 @@ int spc_comm_name_source(const spc_comm_t *comm, int status, spc_message_t *mess
 void spc_comm_describe_match(const spc_comm_t *comm, const spc_match_t *match, spc_board_entry_t *entry,
                              spc_board_pair_t *pairs);
 void spc_comm_describe_send(const spc_comm_t *comm, const spc_send_call_t *call, spc_board_entry_t *entry);
+void spc_comm_describe_gathering(const spc_comm_t *comm, int32_t source, int32_t tag,
+                                 spc_board_entry_t *entry, spc_board_pair_t *pairs);
 void spc_comm_describe_receipt(const spc_comm_t *comm, const spc_synchronous_call_t *call,
                                spc_board_entry_t *entry, spc_board_pair_t *pairs);
 void spc_comm_describe_phase(const spc_comm_t *comm, spc_board_kind_t kind, uint64_t phase,
@@ -237,6 +243,13 @@ void spc_comm_settle_fuzzy(spc_comm_t *comm);
  * what a wait of it calls. */
 bool spc_comm_enter(spc_comm_t *comm);
 void spc_comm_leave(spc_comm_t *comm);
+
+/* Its halves, after enter and before leave: starts an operation, or goes on with the same one that was left; waits
+ * until all have entered it; says how it went. After the last one the caller ends it: pending.entered = false. */
+int spc_comm_start_phase(spc_comm_t *comm, const spc_signature_t *signature, const void *value,
+                         uint64_t length_bytes);
+int spc_comm_wait_for_phase(spc_comm_t *comm, uint64_t phase, uint64_t deadline_ns);
+int spc_comm_outcome(spc_comm_t *comm);
 
 /* spc_comm_collective, after enter and before leave. */
 int spc_comm_collective_inside(spc_comm_t *comm, const spc_signature_t *signature, const spc_field_t *fields,

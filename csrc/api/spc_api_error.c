@@ -109,6 +109,21 @@ static void add_signature(writer_t *writer, const spc_signature_t *signature) {
     case SPC_OPERATION_SPLIT:
         add(writer, "a split");
         break;
+    case SPC_OPERATION_DATA_BCAST:
+        add(writer, "a bcast from node %u", signature->root);
+        break;
+    case SPC_OPERATION_DATA_GATHER:
+        add(writer, "a gather to node %u", signature->root);
+        break;
+    case SPC_OPERATION_DATA_ALLGATHER:
+        add(writer, "an allgather");
+        break;
+    case SPC_OPERATION_DATA_SCATTER:
+        add(writer, "a scatter from node %u", signature->root);
+        break;
+    case SPC_OPERATION_DATA_ALLTOALL:
+        add(writer, "an alltoall");
+        break;
     default:
         add(writer, "another collective operation");
     }

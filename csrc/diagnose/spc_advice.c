@@ -265,6 +265,18 @@ static int say_missing(advice_t *a) {
     return SPC_OK;
 }
 
+/* One that all have entered: who does not give its part must have left it. */
+static void say_left(advice_t *a) {
+    uint32_t rank = 0;
+    while (!is_of(a, rank, SPC_BOARD_GATHERING)) {
+        rank++;
+    }
+    fprintf(a->out, "  Node %u waits in ", rank);
+    spc_call_words_write(entry_of(a, rank), NULL, a->out);
+    say(a, ", which has left that call before its end.\n"
+           "  Try: after an interruption, end it by the same call again.");
+}
+
 /* ---- all of it ---- */
 
 static int say_all(advice_t *a) {
@@ -277,6 +289,8 @@ static int say_all(advice_t *a) {
         say_full(a);
     } else if (has_kind(a, SPC_BOARD_PHASE) || has_kind(a, SPC_BOARD_CYCLE)) {
         return say_missing(a);
+    } else if (has_kind(a, SPC_BOARD_GATHERING)) {
+        say_left(a);
     } else if (has_kind(a, SPC_BOARD_RECEIPT)) {
         say_unreceived(a);
     } else {

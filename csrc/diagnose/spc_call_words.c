@@ -103,6 +103,16 @@ static const char *operation_word(const spc_signature_t *call) {
         return "coordinated_recv";
     case SPC_OPERATION_SPLIT:
         return "split";
+    case SPC_OPERATION_DATA_BCAST:
+        return "bcast";
+    case SPC_OPERATION_DATA_GATHER:
+        return "gather";
+    case SPC_OPERATION_DATA_ALLGATHER:
+        return "allgather";
+    case SPC_OPERATION_DATA_SCATTER:
+        return "scatter";
+    case SPC_OPERATION_DATA_ALLTOALL:
+        return "alltoall";
     default:
         return NULL;
     }
@@ -131,12 +141,22 @@ static spc_signature_t call_of(const spc_board_entry_t *entry) {
     return call;
 }
 
+static bool has_root(const spc_signature_t *call) {
+    return call->operation == SPC_OPERATION_DATA_BCAST || call->operation == SPC_OPERATION_DATA_GATHER
+           || call->operation == SPC_OPERATION_DATA_SCATTER;
+}
+
 static void write_collective(const spc_board_entry_t *entry, FILE *out) {
     const spc_signature_t call = call_of(entry);
     const char *name = operation_word(&call);
     uint64_t kind = kind_of(&call);
     if (name != NULL) {
-        fprintf(out, "%s()", name);
+        fputs(name, out);
+        if (has_root(&call)) {
+            fprintf(out, "(root=%u)", call.root);
+        } else {
+            fputs("()", out);
+        }
         return;
     }
     fprintf(out, "%s() of %s", reduction_word(&call), kind_word(kind));
@@ -179,14 +199,23 @@ void spc_call_words_write_function(const spc_board_entry_t *entry, bool in_c, FI
 
 /* ---- calls ---- */
 
-static void write_message_call(const char *name, const spc_board_entry_t *entry, const char *peer,
-                               FILE *out) {
-    fputs(name, out);
+/* Does it wait within one, for room? */
+static bool is_collective(const spc_board_entry_t *entry) {
+    return call_of(entry).operation != SPC_OPERATION_NONE;
+}
+
+static void write_peer(const spc_board_entry_t *entry, const char *peer, FILE *out) {
     if (peer != NULL) {
         fputs(peer, out);
     } else {
         spc_call_words_write_number(entry->source, out);
     }
+}
+
+static void write_message_call(const char *name, const spc_board_entry_t *entry, const char *peer,
+                               FILE *out) {
+    fputs(name, out);
+    write_peer(entry, peer, out);
     fputs(", tag=", out);
     spc_call_words_write_number(entry->tag, out);
     fputc(')', out);
@@ -201,8 +230,15 @@ void spc_call_words_write(const spc_board_entry_t *entry, const char *peer, FILE
         write_message_call(entry->flags & SPC_BOARD_RENDEZVOUS ? "send(dest=" : "ssend(dest=", entry, peer,
                            out);
         break;
+    case SPC_BOARD_GATHERING:
+        write_collective(entry, out);
+        fputs(" for the part of node ", out);
+        write_peer(entry, peer, out);
+        break;
     case SPC_BOARD_SEND:
-        if (entry->size != 0 && entry->tag == ANY) {
+        if (is_collective(entry)) {
+            write_collective(entry, out);
+        } else if (entry->size != 0 && entry->tag == ANY) {
             fputs("the end of the program, with messages still queued", out);
         } else {
             write_message_call("send(dest=", entry, entry->source == ANY ? "several nodes" : peer, out);

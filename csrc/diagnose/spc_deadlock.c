@@ -145,6 +145,7 @@ static bool may_go_on(const spc_deadlock_t *deadlock, uint32_t rank) {
     spc_needs_t needs = count_needs(deadlock, rank, &entry);
     switch ((spc_board_kind_t)entry.kind) {
     case SPC_BOARD_RECEIVE:
+    case SPC_BOARD_GATHERING:
         return needs.able != 0;
     case SPC_BOARD_RECEIPT:
         return needs.able != 0

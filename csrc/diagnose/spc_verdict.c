@@ -54,8 +54,7 @@ static void write_headline(const verdict_t *v, FILE *out) {
 static bool share_a_row(const spc_board_entry_t *one, const spc_board_entry_t *other) {
     return one->kind == other->kind && one->flags == other->flags && one->tag == other->tag
            && one->communicator == other->communicator && (one->source == ANY) == (other->source == ANY)
-           && (one->kind != SPC_BOARD_PHASE || memcmp(one->call, other->call, sizeof one->call) == 0)
-           && spc_call_words_same_place(one, other);
+           && memcmp(one->call, other->call, sizeof one->call) == 0 && spc_call_words_same_place(one, other);
 }
 
 static uint32_t offset_of(const spc_board_entry_t *entry) {

@@ -164,6 +164,11 @@ static int check_call(const spc_reduce_t *reduce, const spc_reduce_call_t *call)
         return check_reduction(reduce, call);
     case SPC_OPERATION_GATHER:
     case SPC_OPERATION_SPLIT:
+    case SPC_OPERATION_DATA_BCAST:
+    case SPC_OPERATION_DATA_GATHER:
+    case SPC_OPERATION_DATA_ALLGATHER:
+    case SPC_OPERATION_DATA_SCATTER:
+    case SPC_OPERATION_DATA_ALLTOALL:
         return call->length_bytes <= reduce->options.scratch_bytes ? SPC_OK : SPC_EINVAL;
     default:
         return SPC_EINVAL;

@@ -60,6 +60,11 @@ typedef enum spc_operation {
     SPC_OPERATION_REDUCE, /* everybody gets the combined value */
     SPC_OPERATION_GATHER, /* everybody may read everybody's bytes, of any length up to the scratch */
     SPC_OPERATION_SPLIT,  /* the same, of those who divide a communicator */
+    SPC_OPERATION_DATA_BCAST, /* the same, of those who move data: the first of them, */
+    SPC_OPERATION_DATA_GATHER,
+    SPC_OPERATION_DATA_ALLGATHER,
+    SPC_OPERATION_DATA_SCATTER,
+    SPC_OPERATION_DATA_ALLTOALL, /* and the last */
     SPC_OPERATION_COUNT
 } spc_operation_t;
 

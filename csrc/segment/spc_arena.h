@@ -6,10 +6,11 @@
  * The owner of the arena sets pins when it hands a block to receivers; a receiver clears its own when its last view
  * has died (one release store, from any thread, safe inside garbage collection). The owner finds blocks without pins
  * again when it next needs room. No shared count, hence nothing that a dead node could leave wrong: once its process
- * is gone, its pins are ignored. Blocks are given out lowest address first, which keeps them hot, and neighbours are
- * joined at once.
+ * is gone, its pins are ignored. The owner takes back the pins of a block itself if no receiver will touch it. Blocks
+ * are given out lowest address first, which keeps them hot, and neighbours are joined at once.
  *
- * The owner calls create, take, used, pin and destroy, under its communicator's lock. Anybody may unpin.
+ * The owner calls create, take, used and destroy under its communicator's lock, and pin while the block is pinned for
+ * itself. Anybody may unpin.
  */
 #ifndef SPC_ARENA_H
 #define SPC_ARENA_H

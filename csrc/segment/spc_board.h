@@ -30,6 +30,7 @@ typedef enum spc_board_kind {
     SPC_BOARD_PHASE,   /* all those it needs have to arrive */
     SPC_BOARD_CYCLE,   /* the same, or a coordinated message from one who has not arrived */
     SPC_BOARD_RECEIPT, /* the one it needs has to receive */
+    SPC_BOARD_GATHERING, /* a message of the one it needs, within a collective that all have entered */
 } spc_board_kind_t;
 
 /* Why its wait may end without anything that a node does. */
@@ -66,7 +67,8 @@ typedef struct spc_board_entry {
     uint64_t since_ns;
     uint64_t phase; /* of RECEIPT: its number */
     uint64_t lines_offset; /* of the reducer's lines for that phase, in the segment; of RECEIPT: the row */
-    unsigned char call[SPC_BOARD_CALL_BYTES]; /* a spc_signature_t, of PHASE */
+    unsigned char
+        call[SPC_BOARD_CALL_BYTES]; /* a spc_signature_t, of PHASE and GATHERING; zeros: no collective */
     char function[SPC_BOARD_FUNCTION_BYTES];
     char file[SPC_BOARD_FILE_BYTES];
 } spc_board_entry_t;

@@ -22,6 +22,7 @@ cdef struct Targets:
 
 cdef object find_targets(Handle handle, object dest, Targets *targets, str call)
 cdef int32_t one_target(Handle handle, object dest, str call) except? -2147483647
+cdef int32_t root_from(Handle handle, object root, str call) except -1
 cdef int32_t source_from(Handle handle, object source, str call) except? -2147483647
 cdef int32_t send_tag(object tag, str call, str argument) except -1
 cdef int32_t tag_or_any(object tag, str call, str argument) except? -2147483647

@@ -77,6 +77,18 @@ cdef int32_t one_target(Handle handle, object dest, str call) except? -214748364
     return rank_or_constant(handle, number, call, "dest")
 
 
+cdef int32_t root_from(Handle handle, object root, str call) except -1:
+    """The rank of one node that all name alike."""
+    cdef object number = root if type(root) is int else as_int(root)
+    cdef int32_t rank
+    if number is None:
+        raise errors.bad_rank_type(call, "root", root)
+    rank = rank_or_constant(handle, number, call, "root")
+    if rank == NOBODY:
+        raise errors.bad_constant(call, "root", PROC_NULL)
+    return rank
+
+
 cdef int32_t rank_or_constant(Handle handle, object number, str call, str argument) except -1:
     """A rank, or NOBODY for what was PROC_NULL before it became a plain number."""
     cdef int overflow = 0

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # cython: autotestdict=False, auto_pickle=False
-"""The class `Comm`: a node's view of its run. Its calls are in messages.pyx, coordinated.pyx and collectives.pyx."""
+"""The class `Comm`: a node's view of its run. Its calls are in messages.pyx, coordinated.pyx, collectives.pyx and
+gatherings.pyx."""
 
 from libc.stdint cimport int64_t
 
@@ -33,12 +34,12 @@ NodeLayout = names.NodeLayout
 current = None  # what startup() returns; here, because this module cannot be reloaded
 
 
-cdef class Comm(Coordinated):
+cdef class Comm(Gatherings):
     """A node's view of its run: who it is, and all that it can do together with the other nodes.
 
     `spcomm.startup` makes that of the whole run, of which there is one per process; `split` makes those of some of
-    the nodes. Any thread may call any method at any time, except that collective calls (barriers and reductions) of
-    one node on one communicator come one after another.
+    the nodes. Any thread may call any method at any time, except that collective calls (barriers, reductions and
+    those that move data) of one node on one communicator come one after another.
 
     As a context manager it is closed at the end of the block.
 

@@ -117,7 +117,7 @@ def _nodes(size: int) -> str:
 
 def bad_rank(call: str, argument: str, value: int, size: int) -> RankError:
     hint = ""
-    if value < 0:
+    if value < 0 and argument != "root":
         names = "spcomm.ANY" if argument == "source" else "spcomm.ALL, spcomm.OTHERS"
         hint = f" (ranks are not negative; there are {names}, spcomm.PROC_NULL)"
     return RankError(
@@ -126,7 +126,7 @@ def bad_rank(call: str, argument: str, value: int, size: int) -> RankError:
 
 
 def bad_rank_type(call: str, argument: str, value: object) -> TypeError:
-    allowed = "an int, spcomm.ANY or spcomm.PROC_NULL"
+    allowed = "an int" if argument == "root" else "an int, spcomm.ANY or spcomm.PROC_NULL"
     if argument == "dest":
         allowed = "an int, an iterable of ints, spcomm.ALL, spcomm.OTHERS or spcomm.PROC_NULL"
     found = f"a rank must be an int, not a {type(value).__name__}"

@@ -27,6 +27,7 @@ cdef class Handle:
     cdef int32_t *the_others      # the same without rank
     cdef Handle parent            # what it was split from; it outlives this one
     cdef object pending           # a reduction that was left in the middle, to be resumed
+    cdef object gathering         # the same of a collective that moves data
     cdef dict interruptions       # exceptions that ended a wait: thread -> what some handler raised
     cdef dict handlers            # of messages: tag -> function; None: there are none
     cdef list handling            # the communicators that have some; of the first one

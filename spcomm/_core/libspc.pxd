@@ -194,6 +194,11 @@ cdef extern from "reduce/spc_reduce.h" nogil:
         SPC_OPERATION_REDUCE
         SPC_OPERATION_GATHER
         SPC_OPERATION_SPLIT
+        SPC_OPERATION_DATA_BCAST
+        SPC_OPERATION_DATA_GATHER
+        SPC_OPERATION_DATA_ALLGATHER
+        SPC_OPERATION_DATA_SCATTER
+        SPC_OPERATION_DATA_ALLTOALL
     ctypedef struct spc_signature_t:
         uint64_t length_bytes
         uint64_t layout

@@ -3,10 +3,10 @@
 
 from spcomm._core.endings import Note, at
 from spcomm._core.errors import ranks_text
-from spcomm._core.stepwise import KINDS, OPERATIONS, OPERATORS, TYPES
+from spcomm._core.stepwise import KINDS, MOVES_DATA, OPERATIONS, OPERATORS, ROOTED, TYPES
 
-# (operation, operator, type, fields, length, layout, char) of what a node called: spc_signature_t, and the letter of
-# NumPy's dtype where the core does not know the type.
+# (operation, operator, type, fields, length, layout, root) of what a node called: spc_signature_t. Reductions have no
+# root, but the letter of NumPy's dtype there, where the core does not know the type.
 Signature = tuple[int, ...]
 
 WORDS = {
@@ -22,6 +22,7 @@ WORDS = {
 _OF_A_TYPE = ("ARRAY", "SCALAR")  # the type of their elements is told
 _WITH_LENGTH = ("ARRAY", "TUPLE")
 _ADVICE = "All nodes must call the same operations in the same order, with values of the same type and shape."
+_ADVICE_FOR_DATA = "All nodes must call the same operations in the same order, with the same root."
 
 
 def _type_name(number: int, char: int) -> str:
@@ -33,14 +34,14 @@ def _type_name(number: int, char: int) -> str:
 
 
 def worded(signature: Signature) -> str:
-    operation, operator, number, _fields, length, layout, char = signature
+    operation, operator, number, _fields, length, layout, root = signature
     if operation in OPERATIONS:
-        return f"{OPERATIONS[operation]}()"
+        return f"{OPERATIONS[operation]}({f'root={root}' if operation in ROOTED else ''})"
     name = OPERATORS.get(operator, "a collective operation")
     kind = KINDS.get(layout >> 56, "")
     text = f"{name}() of {WORDS.get(kind, 'a value')}"
     if kind in _OF_A_TYPE:
-        text += f" of {_type_name(number, char)}"
+        text += f" of {_type_name(number, root)}"
     return text + (f", {length} bytes" if kind in _WITH_LENGTH else "")
 
 
@@ -80,4 +81,6 @@ def text(call: str, rank: int, number: int, called: dict[int, Signature], notes:
         again = " (of another shape, or made of other types)" if alike else ""
         lines.append(f"  {ranks_text(nodes)}: {words or plain}{again}{place}")
     head = f"{call}: the nodes called different operations (number {number} of each):"
-    return "\n".join([head, *lines, f"{_ADVICE} (spcomm explain SP105)"])
+    moves_data = all(signature[0] in MOVES_DATA for signature in signatures)
+    advice = _ADVICE_FOR_DATA if moves_data else _ADVICE
+    return "\n".join([head, *lines, f"{advice} (spcomm explain SP105)"])

@@ -7,6 +7,8 @@ from typing_extensions import disjoint_base
 __pyx_capi__: dict[str, Any]
 
 OPERATIONS: dict[int, str]
+ROOTED: tuple[int, ...]
+MOVES_DATA: tuple[int, ...]
 OPERATORS: dict[int, str]
 KINDS: dict[int, str]
 TYPES: dict[int, str]

@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 # In the order of spc_board_kind_t.
 RECEIVE, SEND, PHASE, CYCLE, RECEIPT = "receive", "send", "phase", "cycle", "receipt"
-KINDS = ("nothing", RECEIVE, SEND, PHASE, CYCLE, RECEIPT)
+GATHERING = "gathering"
+KINDS = ("nothing", RECEIVE, SEND, PHASE, CYCLE, RECEIPT, GATHERING)
 
 # Why the wait may end without anything that a node does: bits of `Wait.doubts`.
 TIMED, THREADS, TIMER, HANDLER, UNKNOWN = 1, 2, 4, 8, 16
@@ -29,7 +30,7 @@ class Wait(NamedTuple):
     function: str
     since_ns: int
     number: int  # of the collective operation
-    call: "tuple[int, ...]"  # its signature
+    call: "tuple[int, ...]"  # its signature; the operation is 0: none
     needs: "dict[int, int]"  # whom it waits for: rank of the run -> rank
     full: "tuple[int, ...]"  # for whom it has something queued
     by_rendezvous: bool  # of RECEIPT: a send that --rendezvous makes wait

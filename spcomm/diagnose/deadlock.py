@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """SP101: the report of a proven deadlock."""
 
-from spcomm._core.waits import ANY, CYCLE, PHASE, RECEIPT, RECEIVE, SEND, Wait
+from spcomm._core.waits import ANY, CYCLE, GATHERING, PHASE, RECEIPT, RECEIVE, SEND, Wait
 from spcomm.diagnose import words
 
 CODE = "SP101"
@@ -81,6 +81,8 @@ def _explain(waits: "dict[int, Wait]") -> "tuple[str, str]":
         return _full(waits)
     if PHASE in kinds or CYCLE in kinds:
         return _missing(waits)
+    if GATHERING in kinds:
+        return _left(waits)
     if RECEIPT in kinds:
         return _unreceived(waits)
     return (
@@ -185,6 +187,15 @@ def _missing(waits: "dict[int, Wait]") -> "tuple[str, str]":
     return (
         f"{_sentence(texts[0])}, which must call it, too.",
         f"have every node call {name}, also those that take another branch, before it waits for them.",
+    )
+
+
+def _left(waits: "dict[int, Wait]") -> "tuple[str, str]":
+    """Some wait for what one gives in a collective operation that all have entered: it must have left it."""
+    node = _of_kind(waits, GATHERING)[0]
+    return (
+        f"Node {node} waits in {words.call(waits[node])}, which has left that call before its end.",
+        "after an interruption, end it by the same call again.",
     )
 
 

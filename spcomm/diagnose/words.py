@@ -4,7 +4,7 @@
 import os
 
 from spcomm._core.errors import ranks_text
-from spcomm._core.waits import ANY, CYCLE, PHASE, RECEIPT, RECEIVE, SEND, Wait
+from spcomm._core.waits import ANY, CYCLE, GATHERING, PHASE, RECEIPT, RECEIVE, SEND, Wait
 
 _SOURCES_SHOWN = 4  # more rows than these would hide what they have in common
 
@@ -22,6 +22,10 @@ def call(wait: Wait, peer: str = "") -> str:
         return f"recv(source={peer}{tag})"
     if wait.kind == RECEIPT:
         return f"{'send' if wait.by_rendezvous else 'ssend'}(dest={peer}{tag})"
+    if wait.kind == GATHERING:
+        return f"{_collective(wait)} for the part of node {peer}"
+    if wait.kind == SEND and wait.call[:1] > (0,):
+        return _collective(wait)
     if wait.kind == SEND and wait.size and wait.tag == ANY:
         return "the end of the program, with messages still queued"
     if wait.kind == SEND:
@@ -29,10 +33,14 @@ def call(wait: Wait, peer: str = "") -> str:
     if wait.kind == CYCLE:
         return "coordinated_recv()"
     if wait.kind == PHASE:
-        from spcomm._core.mismatch import worded  # imports NumPy
-
-        return worded(wait.call)
+        return _collective(wait)
     return "a call"
+
+
+def _collective(wait: Wait) -> str:
+    from spcomm._core.mismatch import worded  # imports NumPy
+
+    return worded(wait.call)
 
 
 _IN_C = {"fuzzy_barrier": "fuzzy_enter"}  # the others have their Python names
@@ -91,8 +99,7 @@ def grouped(waits: "dict[int, Wait]") -> "list[tuple[list[int], str, str]]":
     groups: dict[tuple[object, ...], list[int]] = {}
     for node, wait in sorted(waits.items()):
         several = ANY if wait.source == ANY else 0
-        what = wait.call if wait.kind == PHASE else ()
-        key = (wait.kind, wait.by_rendezvous, several, wait.tag, what, place(wait), wait.communicator)
+        key = (wait.kind, wait.by_rendezvous, several, wait.tag, wait.call, place(wait), wait.communicator)
         groups.setdefault(key, []).append(node)
     found = []
     for group in groups.values():

@@ -146,6 +146,17 @@ static void who_needs_an_able_one_is_able(void) {
     close_table(table);
 }
 
+static void the_part_of_one_in_a_collective(void) {
+    table_t *table = open_table();
+    publish_wait(table, 0, SPC_BOARD_GATHERING, 1);
+    CHECK_NOTHING(table); /* node 1 computes, and may send its part yet */
+    publish_wait(table, 1, SPC_BOARD_GATHERING, 2);
+    CHECK_NOTHING(table);
+    publish_wait(table, 2, SPC_BOARD_RECEIVE, 0);
+    CHECK_PROVEN(table, 7u);
+    close_table(table);
+}
+
 static void a_closed_subset(void) {
     table_t *table = open_table();
     publish_wait(table, 0, SPC_BOARD_RECEIPT, 1);
@@ -382,6 +393,7 @@ int main(void) {
     RUN(nobody_waits);
     RUN(a_circle_is_proven_by_two_looks);
     RUN(who_needs_an_able_one_is_able);
+    RUN(the_part_of_one_in_a_collective);
     RUN(a_closed_subset);
     RUN(any_of_several_is_enough);
     RUN(a_phase_waits_for_the_absent);

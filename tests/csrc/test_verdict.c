@@ -201,6 +201,37 @@ static void full_queues(void) {
             full_is_said);
 }
 
+/* Node 1 enters, and leaves the call before the others have come. */
+static void gather_and_leave(player_t *player) {
+    static const unsigned char part[20000];
+    const spc_payload_t payload = {.data = part, .data_bytes = sizeof part, .format = SPC_FORMAT_BYTES};
+    spc_gathering_t call = {.operation = SPC_OPERATION_DATA_GATHER, .payloads = &payload, .payload_count = 1};
+    if (player->rank == 1) {
+        CHECK_EQ(spc_comm_gathering_poll(player->comm, &call), SPC_EAGAIN);
+        send_content(player->comm, 0, 1, 1, 8);
+        receive(player->comm, 0, 0);
+    } else {
+        recv_content(player->comm, 1, 1, 1, 8);
+        CHECK_EQ(spc_comm_gathering(player->comm, &call), CALLED_OFF);
+    }
+    spc_comm_gathering_end(player->comm, &call);
+}
+
+static void part_is_said(scene_t *scene) {
+    await(scene, 3);
+    says(scene, "spcomm: DEADLOCK — both nodes wait, and no message is on its way\n"
+                "  node 0  gather(root=0) for the part of node 1\n"
+                "  node 1  recv(source=0, tag=0)\n"
+                "  circle: 0 → 1 → 0\n" TRY(
+                    "Node 0 waits in gather(root=0) for the part of node 1, which has left that "
+                    "call before its end.",
+                    "after an interruption, end it by the same call again."));
+}
+
+static void a_part_that_never_comes(void) {
+    perform((spc_config_t){.nodes = 2, .arena_bytes = 1}, gather_and_leave, part_is_said);
+}
+
 /* ---- calls and places ---- */
 
 static void call_is(spc_board_entry_t entry, const char *expected) {
@@ -248,6 +279,23 @@ static void calls_by_name(void) {
     call_is(phase(reduction(SPC_MAX, SPC_KIND_TUPLE, SPC_TYPE_INT, 0)), "global_max() of a tuple, 40 bytes");
 }
 
+static void collectives_that_move_data(void) {
+    static const char *const rooted[] = {"bcast(root=3)", "gather(root=3)", "allgather()", "scatter(root=3)",
+                                         "alltoall()"};
+    for (int i = 0; i < 5; i++) {
+        spc_board_entry_t entry =
+            phase((spc_signature_t){.operation = (uint8_t)(SPC_OPERATION_DATA_BCAST + i), .root = 3});
+        call_is(entry, rooted[i]);
+        entry.kind = SPC_BOARD_SEND;
+        entry.source = -1;
+        call_is(entry, rooted[i]);
+    }
+    spc_board_entry_t entry = phase((spc_signature_t){.operation = SPC_OPERATION_DATA_GATHER});
+    entry.kind = SPC_BOARD_GATHERING;
+    entry.source = 2;
+    call_is(entry, "gather(root=0) for the part of node 2");
+}
+
 static void places(void) {
     call_is((spc_board_entry_t){.kind = SPC_BOARD_CYCLE, .file = "/a/b.py", .line = 3, .function = "step"},
             "coordinated_recv()b.py:3 in step");
@@ -263,6 +311,8 @@ static int all_cases(void) {
     RUN(a_near_miss);
     RUN(full_queues);
     RUN(calls_by_name);
+    RUN(collectives_that_move_data);
+    RUN(a_part_that_never_comes);
     RUN(places);
     return check_done();
 }

@@ -60,6 +60,30 @@ CASES = {
         ["comm.split(0)", "comm.barrier()"],
         ["node 0: split(), at program.py:10 in a", "nodes 1-2: barrier(), at program.py:12 in b"],
     ),
+    "roots": (
+        ["comm.bcast(1, root=2)", "comm.bcast(np.ones(99_999))"],
+        [
+            "node 0: bcast(root=2), at program.py:10 in a",
+            "nodes 1-2: bcast(root=0), at program.py:12 in b",
+            "with the same root.",
+        ],
+    ),
+    "data": (
+        ["comm.gather(1, 1)", "comm.scatter([1, 2, 3], 1)", "comm.alltoall([1, 2, 3])"],
+        [
+            "node 0: gather(root=1), at program.py:10 in a",
+            "node 1: scatter(root=1), at program.py:12 in b",
+            "node 2: alltoall(), at program.py:14 in c",
+        ],
+    ),
+    "data-and-reduction": (
+        ["comm.allgather(1)", "comm.global_sum(1)"],
+        [
+            "node 0: allgather(), at program.py:10 in a",
+            "nodes 1-2: global_sum() of an int",
+            "same type and shape.",
+        ],
+    ),
     "cycle": (
         ["comm.coordinated_recv()", "comm.barrier()"],
         ["node 0: coordinated_recv(), at program.py:10 in a", "nodes 1-2: barrier(), at program.py:12 in b"],

@@ -59,6 +59,13 @@ PROMISES = """
     comm.send("me", comm.rank, tag=6)
     assert comm.recv(comm.rank, 6) == "me"
 
+    # Data move as they should, short and long.
+    for length in (1, 30_000):
+        mine = np.full(length, comm.rank)
+        assert [part[-1] for part in comm.allgather(mine)] == [*range(comm.size)]
+        assert [part[-1] for part in comm.alltoall([mine] * comm.size)] == [*range(comm.size)]
+        assert comm.bcast(mine, comm.size - 1)[-1] == comm.size - 1
+
     # Barriers, sums and cycles are what they are.
     barrier = comm.fuzzy_barrier()
     while not barrier.done():

@@ -72,6 +72,16 @@ def collectives():
         comm.barrier()
 
 
+def gatherings():
+    for number in range(10):
+        compute()
+        array = np.full(30_000 if number % 2 else 30, comm.rank)
+        assert [part[0] for part in comm.allgather(array)] == list(range(comm.size))
+        compute()
+        got = comm.gather(array, number % comm.size)
+        assert comm.bcast(len(got) if got else None, number % comm.size) == comm.size
+
+
 def fuzzy():
     for _ in range(20):
         with comm.fuzzy_barrier():
@@ -167,7 +177,7 @@ def handlers():
         comm.send("go", 1, tag=9)
 
     old = signal.signal(signal.SIGUSR1, answer)
-    pids = comm.allgather(os.getpid()) if hasattr(comm, "allgather") else pids_of_all()
+    pids = comm.allgather(os.getpid())
     comm.barrier()
     if comm.rank == 0:
         time.sleep(rng.random() * 0.4)

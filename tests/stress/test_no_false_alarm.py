@@ -20,6 +20,7 @@ PATTERNS = [
     "ring",
     "server",
     "collectives",
+    "gatherings",
     "fuzzy",
     "coordinated",
     "parts",

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: MIT
+# cython: boundscheck=False, wraparound=False, cdivision=True, autotestdict=False, auto_pickle=False
+"""One node's part of a collective that moves data, underneath the methods of `Comm` in gatherings.pyx.
+
+What a node gives is encoded first; then the core does all the rest, in one call (csrc/spc_comm_gathering.c). A node
+that cannot give what it should takes part all the same and says so, since the others wait for it; then it raises.
+"""
+
+cimport cython
+cimport numpy as cnp
+from libc.stdint cimport int32_t, uint8_t, uint32_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memset
+
+from spcomm._core.arrays cimport NOGIL_BYTES, Encoded
+from spcomm._core.codec cimport decode, encode
+from spcomm._core.handle cimport Handle, fail
+from spcomm._core.libgathering cimport (
+    spc_comm_gathering,
+    spc_comm_gathering_end,
+    spc_comm_gathering_poll,
+    spc_gathering_t,
+)
+from spcomm._core.libspc cimport (
+    SPC_EAGAIN,
+    SPC_EINTERRUPTED,
+    SPC_FORMAT_ARRAY,
+    SPC_FORMAT_DICT,
+    SPC_FORMAT_LIST,
+    SPC_FORMAT_PICKLE,
+    SPC_FORMAT_TUPLE,
+    SPC_OK,
+    SPC_OPERATION_DATA_ALLGATHER,
+    SPC_OPERATION_DATA_ALLTOALL,
+    SPC_OPERATION_DATA_BCAST,
+    SPC_OPERATION_DATA_SCATTER,
+    spc_comm_t,
+    spc_message_t,
+    spc_payload_t,
+)
+
+import numpy as np
+
+from spcomm._core import gathering_errors
+
+cnp.import_array()
+
+
+cdef object words(str name, int operation, uint32_t root):
+    """The call, for messages."""
+    if operation == SPC_OPERATION_DATA_ALLGATHER or operation == SPC_OPERATION_DATA_ALLTOALL:
+        return f"{name}()"
+    return f"{name}(root={root})"
+
+
+cdef bint is_constant(uint8_t format) noexcept:
+    """An object of this format never changes, nor does anything in it: it need not be copied."""
+    return (format != SPC_FORMAT_ARRAY and format != SPC_FORMAT_PICKLE and format != SPC_FORMAT_LIST
+            and format != SPC_FORMAT_DICT and format != SPC_FORMAT_TUPLE)
+
+
+@cython.no_gc_clear  # __dealloc__ needs the handle, which may hold this
+cdef class Gathering:
+    """One node's part of one call. Interrupted, it is kept in the handle and can go on."""
+
+    def __init__(self):
+        raise TypeError("Gathering(): it is made by comm.bcast(), comm.gather() and their like")
+
+    def __dealloc__(self):
+        if self.handle is not None:
+            spc_comm_gathering_end(self.handle.core, &self.call)
+        free(self.encoded)
+
+    cdef int make_room(self, Py_ssize_t count) except -1:
+        self.encoded = <Encoded *>malloc(count * (sizeof(Encoded) + sizeof(spc_payload_t)))
+        if self.encoded == NULL:
+            raise MemoryError
+        self.payloads = <spc_payload_t *>(self.encoded + count)
+        self.kept = []
+        return 0
+
+    cdef int give(self, object value) except -1:
+        """One object for all. What is wrong with it is kept for later."""
+        try:
+            self.encode_all([value])
+        except Exception as error:
+            return self.fail_with(error)
+        self.own, self.own_value = 0, value
+        return 0
+
+    cdef int give_each(self, object values) except -1:
+        """An object for each node."""
+        cdef int32_t rank = self.handle.rank_number
+        cdef list items
+        try:
+            items = as_items(self.name, values, self.handle.node_count)
+            self.encode_all(items)
+        except Exception as error:
+            return self.fail_with(error)
+        self.own, self.own_value = rank, items[rank]
+        return 0
+
+    cdef int encode_all(self, list values) except -1:
+        cdef Py_ssize_t i
+        self.make_room(len(values))
+        for i in range(len(values)):
+            self.kept.append((values[i], encode(values[i], &self.encoded[i], self.name)))
+            self.payloads[i] = self.encoded[i].payload
+            if self.payloads[i].data_bytes >= NOGIL_BYTES:
+                self.bulk = True
+        self.call.payloads = self.payloads
+        self.call.payload_count = <uint32_t>len(values)
+        return 0
+
+    cdef int fail_with(self, object error) except -1:
+        self.error = error
+        self.failure = gathering_errors.reason(error).encode("utf-8", "replace")
+        self.call.failure = self.failure
+        self.call.failure_bytes = <uint32_t>len(self.failure)
+        return 0
+
+    cdef int run(self) except -1:
+        """All of the call; afterwards the messages are here."""
+        cdef Handle handle = self.handle
+        cdef spc_comm_t *core = handle.core
+        cdef spc_message_t *reason
+        cdef int status = SPC_EAGAIN
+        if not self.bulk:
+            status = spc_comm_gathering_poll(core, &self.call)
+        if status == SPC_EAGAIN:
+            with nogil:
+                status = spc_comm_gathering(core, &self.call)
+        if status == SPC_EINTERRUPTED:
+            handle.gathering = self
+        elif handle.gathering is self:
+            handle.gathering = None
+        if status != SPC_OK:
+            fail(handle, status, (words, self.name, self.call.operation, self.call.root))
+        if self.error is not None:
+            raise self.error
+        if self.call.failed >= 0:
+            reason = message_from(&self.call, self.call.failed)
+            raise gathering_errors.gave_nothing(words(self.name, self.call.operation, self.call.root),
+                                                self.call.failed, decode(handle, reason, True))
+        return 0
+
+    cdef object own_copy(self):
+        """What this node gives itself: the same, but as private as what comes from others."""
+        cdef Encoded *encoded = &self.encoded[self.own]
+        cdef spc_message_t message
+        if is_constant(encoded.payload.format):
+            return self.own_value
+        if encoded.payload.format == SPC_FORMAT_ARRAY:
+            return cnp.PyArray_NewCopy(<cnp.ndarray>self.own_value, cnp.NPY_KEEPORDER)
+        memset(&message, 0, sizeof(message))
+        message.bytes = <unsigned char *>encoded.payload.data  # no meta: only arrays have one
+        message.length_bytes = encoded.payload.data_bytes
+        message.format = encoded.payload.format
+        message.source = self.handle.rank_number
+        return decode(self.handle, &message, True)
+
+    cdef object part_of(self, int32_t rank, bint copy):
+        return decode(self.handle, message_from(&self.call, rank), copy)
+
+    cdef list parts(self, bint copy):
+        """Of all nodes, by rank."""
+        cdef int32_t rank
+        return [self.own_copy() if rank == self.handle.rank_number else self.part_of(rank, copy)
+                for rank in range(self.handle.node_count)]
+
+
+cdef spc_message_t *message_from(spc_gathering_t *call, int32_t rank) noexcept:
+    """Where there is one root that gives, there is one message."""
+    if call.operation == SPC_OPERATION_DATA_BCAST or call.operation == SPC_OPERATION_DATA_SCATTER:
+        return call.messages
+    return &call.messages[rank]
+
+
+cdef list as_items(str name, object values, int32_t size):
+    """A list with one item for each node."""
+    cdef list items
+    if isinstance(values, np.ndarray):
+        if values.ndim == 0:
+            raise gathering_errors.no_items(name, values)
+        items = [values[i] for i in range(len(values))] if len(values) == size else [None] * len(values)
+    elif isinstance(values, (str, bytes, bytearray, dict, set, frozenset)) or not hasattr(values, "__iter__"):
+        raise gathering_errors.no_items(name, values)
+    else:
+        items = list(values)
+    if len(items) != size:
+        raise gathering_errors.wrong_number(name, len(items), size)
+    return items
+
+
+cdef Gathering begin(Handle handle, int operation, int32_t root, str name):
+    """A new call, or the same one if it was interrupted: then what was given before counts."""
+    cdef Gathering gathering
+    if handle.gathering is not None:
+        gathering = <Gathering>handle.gathering
+        if gathering.call.operation == <uint32_t>operation and gathering.call.root == <uint32_t>root:
+            return gathering
+    gathering = Gathering.__new__(Gathering)
+    gathering.handle = handle
+    gathering.name = name
+    gathering.call.operation = operation
+    gathering.call.root = root
+    gathering.own = -1
+    return gathering
+
+
+cdef bint is_new(Gathering gathering) noexcept:
+    return gathering.handle.gathering is not gathering

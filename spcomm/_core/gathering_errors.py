@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: MIT
+"""The words for collectives that move data: what cannot be given, and who has given nothing."""
+
+from spcomm._core.errors import SpcommError, shown
+
+
+def wrong_number(call: str, found: int, size: int) -> ValueError:
+    items = "1 item" if found == 1 else f"{found} items"
+    return ValueError(
+        f"{call}(objs): objs has {items} for {size} node{'s' if size > 1 else ''}; give one for each, in the order of "
+        "their ranks: a sequence, or an array whose first axis is as long"
+    )
+
+
+def no_items(call: str, value: object) -> TypeError:
+    kind = type(value).__name__
+    found = "an array without axes" if hasattr(value, "ndim") else f"a {kind}"
+    return TypeError(
+        f"{call}(objs={shown(value)}): objs is a sequence with one item for each node, or an array whose first axis is "
+        f"as long, not {found}"
+    )
+
+
+def gave_nothing(call: str, rank: int, reason: str) -> SpcommError:
+    """On the other nodes."""
+    return SpcommError(f"{call}: node {rank} has given nothing, for there it raised {reason or 'an error'}")
+
+
+def reason(error: BaseException) -> str:
+    """What the others are told."""
+    return f"{type(error).__name__}: {error}"

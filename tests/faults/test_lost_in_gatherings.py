@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: MIT
+"""A node that dies before or inside a collective that moves data: NodeLostError, naming the call, or all data."""
+
+import pytest
+
+from programs import HEAD, ok, run, write
+from test_killed import PARTS, SURVIVE, survivors
+
+CALLS = {
+    "bcast": ("comm.bcast(big, 1)", "bcast(root=1)"),
+    "gather": ("comm.gather(big)", "gather(root=0)"),
+    "allgather": ("comm.allgather(big)", "allgather()"),
+    "scatter": ("comm.scatter([big] * size, 1)", "scatter(root=1)"),
+    "alltoall": ("comm.alltoall([big] * size)", "alltoall()"),
+}
+# Node 1 enters the call, is interrupted, and dies.
+ENTERED = """
+import numpy as np
+import threading
+big = np.zeros(50_000)
+def interrupt_when_asleep(number):
+    asleep(number)
+    os.kill(os.getpid(), signal.SIGINT)
+if rank == 1:
+    watcher = threading.Thread(target=interrupt_when_asleep, args=(os.getpid(),))
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        watcher.start()
+        {call}
+    except KeyboardInterrupt:
+        pass
+    watcher.join()
+    comm.send(None, 0)
+    comm.recv(0)
+    die()
+if rank == 0:
+    comm.recv(1)
+    comm.send(None, 1)
+def call():
+    {call}
+"""
+
+
+@pytest.mark.parametrize("options", [[], PARTS], ids=["default", "parts"])
+@pytest.mark.parametrize("name", CALLS)
+def test_after_it_has_entered(tmp_path, name, options):
+    """What it gave lies in its arena and still comes; where that has no room, it has sent nothing."""
+    call, words = CALLS[name]
+    text = (
+        ENTERED.format(call=call)
+        + f"""
+try:
+    call()
+except spcomm.NodeLostError as error:
+    report("lost" if "{words}" in str(error) and "node 1" in str(error) else f"unnamed: {{error}}")
+else:
+    report("done")
+if rank == 0:
+    comm.recv(2, tag=1)
+    comm.send("reported", 2)
+else:
+    comm.send("reported", 0, tag=1)
+    comm.recv(0)
+"""
+    )
+    path = write(tmp_path, text, HEAD + SURVIVE)
+    result = run(tmp_path, 3, "", "--grace", "60", *options, program=path)
+    assert result.code == 137, str(result)
+    came = (
+        "done" if options == [] else "lost"
+    )  # what lies in its arena still counts; messages it has not sent
+    assert result.lines() == [f"0: {came}", f"2: {'done' if name == 'gather' else came}"], str(result)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_before_it_enters(tmp_path, name):
+    call, words = CALLS[name]
+    text = f"""
+        import numpy as np
+        big = np.zeros(50_000)
+        if rank == 1:
+            die()
+        try:
+            {call}
+        except spcomm.NodeLostError as error:
+            report("lost" if "{words}" in str(error) and "node 1" in str(error) else f"unnamed: {{error}}")
+    """
+    assert survivors(tmp_path, 3, text) == ["0: lost", "2: lost"]
+
+
+@pytest.mark.parametrize("options", [[], PARTS], ids=["default", "parts"])
+def test_nodes_that_finish_right_after_it(tmp_path, options):
+    """What they gave still arrives, from those that have left and from those that have not."""
+    text = """
+        import numpy as np
+        got = comm.gather(np.full(200_000, rank))
+        if rank == 0:
+            assert [array[-1] for array in got] == list(range(size))
+            assert all((array == array[0]).all() for array in got)
+            print("whole")
+    """
+    assert ok(run(tmp_path, 5, text, *options)).lines() == ["whole"]

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: MIT
+"""Random collectives that move data, drawn by Hypothesis, which also shrinks what fails (gather_all.py).
+
+A list of steps says which operation comes, with which root, how much each node gives, and which node cannot give
+anything, if any. In between nodes send ordinary messages, poll, and keep some of what they have got.
+"""
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from nodepool import Config, verdict
+
+SCALE = float(os.environ.get("CHECK_SCALE", "1"))
+CONFIGS = [
+    (Config("default", 1), 20),
+    (Config("tiny", 2), 40),
+    (Config("default", 3), 60),
+    (Config("least", 3), 40),
+    (Config("small", 4), 60),
+    (Config("bounded-arena", 3), 40),
+    (Config("part", 3), 40),
+    (Config("tree", 8), 30),
+    (Config("nothing", 4), 30),
+]
+OPERATIONS = ["bcast", "gather", "allgather", "scatter", "alltoall"]
+SIZES = [0, 1, 2, 30, 60, 300, 500, 505, 511, 600, 1021, 1024, 4000, 4096, 9000, 20_000]
+
+
+def steps_of(nodes):
+    ranks = st.integers(0, nodes - 1)
+    sizes = st.lists(st.sampled_from(SIZES), min_size=1, max_size=nodes)
+    culprit = st.one_of(st.none(), st.none(), st.none(), ranks)
+    return st.lists(st.tuples(st.sampled_from(OPERATIONS), ranks, sizes, culprit), min_size=1, max_size=20)
+
+
+@pytest.mark.parametrize(
+    ("pool", "count"), CONFIGS, indirect=["pool"], ids=[str(config) for config, _ in CONFIGS]
+)
+def test_random_gatherings(pool, count):
+    program = os.path.join(os.path.dirname(__file__), "gather_all.py")
+
+    @settings(
+        max_examples=max(1, round(count * SCALE)), deadline=None, database=None, print_blob=True,
+        suppress_health_check=list(HealthCheck), phases=[Phase.generate, Phase.shrink], derandomize=SCALE == 1,
+    )  # fmt: skip
+    @given(steps=steps_of(pool.config.nodes), seed=st.integers(0, 2**32))
+    def go(steps, seed):
+        pool.ensure()
+        answers = pool.run(program, "gather_all", {"steps": steps, "seed": seed})
+        if any(status == "failed" for status, _ in answers.values()) and pool.process.poll() is None:
+            pool.kill()
+        verdict(answers)
+
+    go()
