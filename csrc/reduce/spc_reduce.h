@@ -60,6 +60,12 @@ typedef enum spc_operation {
     SPC_OPERATION_REDUCE, /* everybody gets the combined value */
     SPC_OPERATION_GATHER, /* everybody may read everybody's bytes, of any length up to the scratch */
     SPC_OPERATION_SPLIT,  /* the same, of those who divide a communicator */
+    /* Steps of the reductions of arrays (collect/spc_collect.h): as REDUCE where there are fields, else as GATHER. */
+    SPC_OPERATION_ARRAY_ALLREDUCE,
+    SPC_OPERATION_ARRAY_REDUCE, /* at one root */
+    SPC_OPERATION_ARRAY_REDUCE_SCATTER,
+    SPC_OPERATION_ARRAY_SCAN,
+    SPC_OPERATION_ARRAY_EXSCAN,
     SPC_OPERATION_COUNT
 } spc_operation_t;
 
