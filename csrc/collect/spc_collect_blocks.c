@@ -65,8 +65,9 @@ int spc_collect_show(spc_collect_t *collect, uint64_t deadline_ns) {
     const spc_collect_place_t mine = collect->places[collect->rank];
     int status = spc_collect_phase(collect, NULL, &mine, sizeof(mine), NULL, deadline_ns);
     bool room = true;
-    if (status == SPC_EMISMATCH) {
-        drop_untouched(collect);
+    if (status == SPC_EMISMATCH || status == SPC_ELOST || status == SPC_EFINISHED) {
+        drop_untouched(collect); /* and nobody ever will: this phase does not come about */
+        collect->stage = SPC_COLLECT_START;
     }
     if (status != SPC_OK) {
         return status;
