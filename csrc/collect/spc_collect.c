@@ -10,9 +10,9 @@
 
 /* Measured crossovers, bytes of the input of a node: docs/internals/collect.md has the table. */
 enum {
-    SLICES_FROM_BYTES = 16384,
-    TREE_FROM_NODES = 4, /* for short arrays FLAT reads so many lines, on so many nodes */
-    FLAT_FROM_BYTES = 33, /* a reduction of what fits a line is the reducer's best case */
+    SLICES_FROM_BYTES_A_NODE = 8192, /* against TREE: its two phases cost as many turns as there are nodes */
+    SLICES_FROM_BYTES = 65536, /* at the latest: as long as the reducer's scratch memory */
+    SCATTERED_SLICES_FROM_BYTES = 16384, /* where there is no TREE, against FLAT */
 };
 
 static bool may_combine_at_once(const spc_collect_call_t *call) {
@@ -21,13 +21,12 @@ static bool may_combine_at_once(const spc_collect_call_t *call) {
 
 static spc_collect_algorithm_t choose_default(uint32_t size, const spc_collect_call_t *call) {
     const uint64_t bytes = call->count * spc_type_size(call->type);
-    if (bytes >= SLICES_FROM_BYTES) {
-        return SPC_COLLECT_SLICES;
+    if (!may_combine_at_once(call)) {
+        return bytes < SCATTERED_SLICES_FROM_BYTES ? SPC_COLLECT_FLAT : SPC_COLLECT_SLICES;
     }
-    if (may_combine_at_once(call) && (bytes < FLAT_FROM_BYTES || size >= TREE_FROM_NODES)) {
-        return SPC_COLLECT_TREE;
-    }
-    return SPC_COLLECT_FLAT;
+    uint64_t from_bytes = (uint64_t)size * SLICES_FROM_BYTES_A_NODE;
+    from_bytes = from_bytes < SLICES_FROM_BYTES ? from_bytes : SLICES_FROM_BYTES;
+    return bytes < from_bytes ? SPC_COLLECT_TREE : SPC_COLLECT_SLICES;
 }
 
 spc_collect_algorithm_t spc_collect_choose(const spc_comm_t *comm, const spc_collect_call_t *call) {
@@ -77,8 +76,7 @@ static bool counts_add_up(const spc_collect_call_t *call, uint32_t size) {
 static bool is_allowed(const spc_collect_call_t *call, uint32_t size) {
     const bool is_scattered = call->operation == SPC_OPERATION_ARRAY_REDUCE_SCATTER;
     const bool is_number = call->type > SPC_TYPE_WIDE && spc_ops_has(call->operator, call->type);
-    const bool only_whole =
-        call->algorithm == SPC_COLLECT_TREE || call->algorithm == SPC_COLLECT_BINARY_SWAP;
+    const bool only_whole = call->algorithm == SPC_COLLECT_TREE || call->algorithm == SPC_COLLECT_BINARY_SWAP;
     return call->operation >= SPC_OPERATION_ARRAY_ALLREDUCE && call->operation <= SPC_OPERATION_ARRAY_EXSCAN
            && (unsigned)call->algorithm < SPC_COLLECT_ALGORITHM_COUNT && is_number && call->root < size
            && call->count <= UINT64_MAX / 2 / spc_type_size(call->type)
@@ -123,7 +121,7 @@ static void fill(spc_collect_t *made, const spc_collect_call_t *call) {
         .length_bytes = made->bytes,
         .root = call->root,
         .operation = (uint8_t)call->operation,
-        .operator = (uint8_t) call->operator,
+        .operator = (uint8_t)call->operator,
         .type = (uint8_t)call->type,
     };
 }

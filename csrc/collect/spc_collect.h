@@ -59,7 +59,8 @@ typedef struct spc_collect_call {
     uint64_t kind; /* spc_kind_t, for the words of a mismatch */
     uint64_t hash; /* of what else must be equal (spc_layout_mix): shape, dtype */
     const void *input;
-    void *memory; /* for the result, if spc_collect_memory_bytes says so; with TREE and FLAT it may be the input */
+    void *
+        memory; /* for the result, if spc_collect_memory_bytes says so; with TREE and FLAT it may be the input */
 } spc_collect_call_t;
 
 typedef struct spc_collect spc_collect_t;

@@ -22,8 +22,8 @@ static void copy_input(const spc_collect_t *collect, unsigned char *to, uint64_t
 }
 
 void spc_collect_prepare(spc_collect_t *collect, bool wants_result, uint64_t kept, uint64_t kept_end) {
-    spc_collect_place_t *mine = &collect->places[collect->rank];
-    *mine = (spc_collect_place_t){.has_room = 1};
+    spc_collect_place_shared_t *mine = &collect->places[collect->rank];
+    *mine = (spc_collect_place_shared_t){.has_room = 1};
     collect->input_is_copied =
         !spc_comm_offset(collect->comm, collect->call.input, collect->bytes, &mine->input);
     if (!collect->input_is_copied && !wants_result) {
@@ -62,7 +62,7 @@ static void drop_untouched(spc_collect_t *collect) {
 }
 
 int spc_collect_show(spc_collect_t *collect, uint64_t deadline_ns) {
-    const spc_collect_place_t mine = collect->places[collect->rank];
+    const spc_collect_place_shared_t mine = collect->places[collect->rank];
     int status = spc_collect_phase(collect, NULL, &mine, sizeof(mine), NULL, deadline_ns);
     bool room = true;
     if (status == SPC_EMISMATCH || status == SPC_ELOST || status == SPC_EFINISHED) {
@@ -112,8 +112,7 @@ int spc_collect_end(spc_collect_t *collect, uint64_t deadline_ns) {
  * there any more, and whoever is the last gives the block back. In stage SHOWING the others' are not known; who leaves
  * an operation there, and lives, makes all others wait for it anyway. */
 void spc_collect_drop(spc_collect_t *collect) {
-    const bool knows_others =
-        collect->stage == SPC_COLLECT_WORKING || collect->stage == SPC_COLLECT_ENDING;
+    const bool knows_others = collect->stage == SPC_COLLECT_WORKING || collect->stage == SPC_COLLECT_ENDING;
     for (uint32_t rank = 0; knows_others && rank < collect->size; rank++) {
         if (rank != collect->rank && collect->places[rank].result != 0) {
             spc_comm_release_block(collect->comm,

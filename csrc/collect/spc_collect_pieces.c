@@ -112,8 +112,8 @@ static void combine_piece(spc_collect_t *collect, uint64_t elements) {
         for (uint32_t rank = 0; rank < want.sources; rank++) {
             uint64_t bytes;
             spc_comm_contribution(collect->comm, rank, &collect->sources[rank], &bytes);
-            collect->sources[rank] = (const unsigned char *)collect->sources[rank]
-                                     + (at - collect->done) * collect->element_bytes;
+            collect->sources[rank] =
+                (const unsigned char *)collect->sources[rank] + (at - collect->done) * collect->element_bytes;
         }
         spc_collect_combine(collect, want.sources, lesser(want.end - at, collect->tile),
                             memory_at(collect, at - collect->first));

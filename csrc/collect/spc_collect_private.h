@@ -22,13 +22,15 @@
 #define SPC_COLLECT_TILE_BYTES UINT64_C(32768)
 #define SPC_COLLECT_WORK_BYTES (4 * SPC_COLLECT_TILE_BYTES)
 
-/* What a node tells the others of its memory. */
+/* What a node tells the others of its memory, in its scratch. */
 typedef struct spc_collect_place {
     uint64_t input; /* offset of its input; of a copy without what only it reads itself */
     uint64_t result; /* offset of where others may write; 0: nowhere */
     uint64_t block; /* offset of the block of the latter */
     uint64_t has_room; /* 1, or 0: it has no memory to show */
-} spc_collect_place_t;
+} spc_collect_place_shared_t;
+
+_Static_assert(sizeof(spc_collect_place_shared_t) == 32, "spc_collect_place_shared_t lies in shared memory");
 
 typedef enum spc_collect_stage {
     SPC_COLLECT_START,
@@ -59,7 +61,7 @@ struct spc_collect {
     unsigned char *work; /* memory for partial results: SPC_COLLECT_WORK_BYTES */
     const void **sources; /* room for one a node */
     void **targets; /* the same */
-    spc_collect_place_t *places; /* by rank, once stage is WORKING */
+    spc_collect_place_shared_t *places; /* by rank, once stage is WORKING */
 };
 
 /* ---- spc_collect.c ---- */

@@ -2,10 +2,10 @@
 #include "reduce/spc_ops_private.h"
 
 /* Integers are added and multiplied unsigned, where wrapping is defined. */
-#define DEFINE_INTEGER_KERNELS(name, ctype)                          \
-    SPC_DEFINE_KERNEL(sum_##name, ctype, (uint64_t)l + (uint64_t)r)  \
+#define DEFINE_INTEGER_KERNELS(name, ctype)                         \
+    SPC_DEFINE_KERNEL(sum_##name, ctype, (uint64_t)l + (uint64_t)r) \
     SPC_DEFINE_KERNEL(prod_##name, ctype, (uint64_t)l *(uint64_t)r) \
-    SPC_DEFINE_KERNEL(min_##name, ctype, l < r ? l : r)              \
+    SPC_DEFINE_KERNEL(min_##name, ctype, l < r ? l : r)             \
     SPC_DEFINE_KERNEL(max_##name, ctype, l > r ? l : r)
 SPC_INTEGER_TYPES(DEFINE_INTEGER_KERNELS)
 
@@ -24,26 +24,26 @@ SPC_DEFINE_KERNEL(or_BOOL, uint8_t, (l | r) != 0)
 SPC_DEFINE_KERNEL(and_BOOL, uint8_t, (l != 0) & (r != 0))
 
 /* Real and imaginary parts in turn. A product as NumPy's: four multiplications, and no second look at infinities. */
-#define DEFINE_COMPLEX_KERNELS(name, ctype)                                                                  \
-    static int sum_##name(void *to, const void *left, const void *right, uint32_t count) {                   \
-        /* In two halves: twice `count` may not fit its type. */ \
-        const int status = sum_of_parts_##name(to, left, right, count);                                      \
-        return status != SPC_OK ? status                                                                     \
-                                : sum_of_parts_##name((ctype *)to + count, (const ctype *)left + count,      \
-                                                      (const ctype *)right + count, count);                  \
-    }                                                                                                        \
-    static int prod_##name(void *to_bytes, const void *left_bytes, const void *right_bytes,                  \
-                           uint32_t count) {                                                                 \
-        ctype *to = to_bytes;                                                                                \
-        const ctype *left = left_bytes;                                                                      \
-        const ctype *right = right_bytes;                                                                    \
-        for (uint64_t i = 0; i < 2 * (uint64_t)count; i += 2) {                                              \
-            const ctype real = left[i] * right[i] - left[i + 1] * right[i + 1];                              \
-            const ctype imaginary = left[i] * right[i + 1] + left[i + 1] * right[i];                         \
-            to[i] = real;                                                                                    \
-            to[i + 1] = imaginary;                                                                           \
-        }                                                                                                    \
-        return SPC_OK;                                                                                       \
+#define DEFINE_COMPLEX_KERNELS(name, ctype)                                                             \
+    static int sum_##name(void *to, const void *left, const void *right, uint32_t count) {              \
+        /* In two halves: twice `count` may not fit its type. */                                        \
+        const int status = sum_of_parts_##name(to, left, right, count);                                 \
+        return status != SPC_OK ? status                                                                \
+                                : sum_of_parts_##name((ctype *)to + count, (const ctype *)left + count, \
+                                                      (const ctype *)right + count, count);             \
+    }                                                                                                   \
+    static int prod_##name(void *to_bytes, const void *left_bytes, const void *right_bytes,             \
+                           uint32_t count) {                                                            \
+        ctype *to = to_bytes;                                                                           \
+        const ctype *left = left_bytes;                                                                 \
+        const ctype *right = right_bytes;                                                               \
+        for (uint64_t i = 0; i < 2 * (uint64_t)count; i += 2) {                                         \
+            const ctype real = left[i] * right[i] - left[i + 1] * right[i + 1];                         \
+            const ctype imaginary = left[i] * right[i + 1] + left[i + 1] * right[i];                    \
+            to[i] = real;                                                                               \
+            to[i + 1] = imaginary;                                                                      \
+        }                                                                                               \
+        return SPC_OK;                                                                                  \
     }
 #define sum_of_parts_COMPLEX64 sum_FLOAT32
 #define sum_of_parts_COMPLEX128 sum_FLOAT64

@@ -2,16 +2,16 @@
 #include "reduce/spc_ops_private.h"
 
 /* Whatever is not zero is true, NaN too. */
-#define DEFINE_LOGICAL_KERNELS(name, ctype)                                   \
-    SPC_DEFINE_KERNEL(logical_and_##name, ctype, (l != 0) & (r != 0))         \
-    SPC_DEFINE_KERNEL(logical_or_##name, ctype, (l != 0) | (r != 0))          \
+#define DEFINE_LOGICAL_KERNELS(name, ctype)                           \
+    SPC_DEFINE_KERNEL(logical_and_##name, ctype, (l != 0) & (r != 0)) \
+    SPC_DEFINE_KERNEL(logical_or_##name, ctype, (l != 0) | (r != 0))  \
     SPC_DEFINE_KERNEL(logical_xor_##name, ctype, (l != 0) ^ (r != 0))
 SPC_NUMBER_TYPES(DEFINE_LOGICAL_KERNELS)
 DEFINE_LOGICAL_KERNELS(BOOL, uint8_t)
 
-#define DEFINE_BITWISE_KERNELS(name, ctype)              \
-    SPC_DEFINE_KERNEL(bitwise_and_##name, ctype, l & r)  \
-    SPC_DEFINE_KERNEL(bitwise_or_##name, ctype, l | r)   \
+#define DEFINE_BITWISE_KERNELS(name, ctype)            \
+    SPC_DEFINE_KERNEL(bitwise_and_##name, ctype, l &r) \
+    SPC_DEFINE_KERNEL(bitwise_or_##name, ctype, l | r) \
     SPC_DEFINE_KERNEL(bitwise_xor_##name, ctype, l ^ r)
 SPC_INTEGER_TYPES(DEFINE_BITWISE_KERNELS)
 

@@ -8,21 +8,21 @@
 #define GREATER_OR_NAN(l, r) (((l) > (r)) | (((l) != (l)) & ((r) == (r))))
 
 /* Of two of which neither comes first, the one of the lower index: so the order of the nodes does not matter. */
-#define DEFINE_PAIR_KERNEL(prefix, name, FIRST)                                                       \
-    static int prefix##_##name(void *to_bytes, const void *left_bytes, const void *right_bytes,       \
-                               uint32_t count) {                                                      \
-        spc_pair_t *to = to_bytes;                                                                    \
-        const spc_pair_t *left = left_bytes;                                                          \
-        const spc_pair_t *right = right_bytes;                                                        \
-        for (uint32_t i = 0; i < count; i++) {                                                        \
-            const spc_pair_t l = left[i];                                                             \
-            const spc_pair_t r = right[i];                                                            \
-            const bool stays = FIRST(l.value.name, r.value.name)                                      \
-                               | (!FIRST(r.value.name, l.value.name) & (l.index <= r.index));         \
-            to[i].value.bytes = stays ? l.value.bytes : r.value.bytes;                                \
-            to[i].index = stays ? l.index : r.index;                                                  \
-        }                                                                                             \
-        return SPC_OK;                                                                                \
+#define DEFINE_PAIR_KERNEL(prefix, name, FIRST)                                                 \
+    static int prefix##_##name(void *to_bytes, const void *left_bytes, const void *right_bytes, \
+                               uint32_t count) {                                                \
+        spc_pair_t *to = to_bytes;                                                              \
+        const spc_pair_t *left = left_bytes;                                                    \
+        const spc_pair_t *right = right_bytes;                                                  \
+        for (uint32_t i = 0; i < count; i++) {                                                  \
+            const spc_pair_t l = left[i];                                                       \
+            const spc_pair_t r = right[i];                                                      \
+            const bool stays = FIRST(l.value.name, r.value.name)                                \
+                               | (!FIRST(r.value.name, l.value.name) & (l.index <= r.index));   \
+            to[i].value.bytes = stays ? l.value.bytes : r.value.bytes;                          \
+            to[i].index = stays ? l.index : r.index;                                            \
+        }                                                                                       \
+        return SPC_OK;                                                                          \
     }
 #define DEFINE_INTEGER_PAIR_KERNELS(name, ctype) \
     DEFINE_PAIR_KERNEL(minloc, name, LESS)       \

@@ -40,28 +40,28 @@ extern const spc_kernels_t spc_kernels_minloc, spc_kernels_maxloc;
  * even at -O2, where loops of unknown length are left alone. */
 #define SPC_KERNEL_BLOCK 16
 
-#define SPC_DEFINE_KERNEL(name, ctype, EXPRESSION)                                                      \
-    static int name(void *to_bytes, const void *left_bytes, const void *right_bytes, uint32_t count) {  \
-        ctype *to = to_bytes;                                                                           \
-        const ctype *left = left_bytes;                                                                 \
-        const ctype *right = right_bytes;                                                               \
-        for (; count >= SPC_KERNEL_BLOCK; count -= SPC_KERNEL_BLOCK) {                                  \
-            SPC_INDEPENDENT                                                                             \
-            for (uint32_t i = 0; i < SPC_KERNEL_BLOCK; i++) {                                           \
-                const ctype l = left[i];                                                                \
-                const ctype r = right[i];                                                               \
-                to[i] = (ctype)(EXPRESSION);                                                            \
-            }                                                                                           \
-            to += SPC_KERNEL_BLOCK;                                                                     \
-            left += SPC_KERNEL_BLOCK;                                                                   \
-            right += SPC_KERNEL_BLOCK;                                                                  \
-        }                                                                                               \
-        for (uint32_t i = 0; i < count; i++) {                                                          \
-            const ctype l = left[i];                                                                    \
-            const ctype r = right[i];                                                                   \
-            to[i] = (ctype)(EXPRESSION);                                                                \
-        }                                                                                               \
-        return SPC_OK;                                                                                  \
+#define SPC_DEFINE_KERNEL(name, ctype, EXPRESSION)                                                     \
+    static int name(void *to_bytes, const void *left_bytes, const void *right_bytes, uint32_t count) { \
+        ctype *to = to_bytes;                                                                          \
+        const ctype *left = left_bytes;                                                                \
+        const ctype *right = right_bytes;                                                              \
+        for (; count >= SPC_KERNEL_BLOCK; count -= SPC_KERNEL_BLOCK) {                                 \
+            SPC_INDEPENDENT                                                                            \
+            for (uint32_t i = 0; i < SPC_KERNEL_BLOCK; i++) {                                          \
+                const ctype l = left[i];                                                               \
+                const ctype r = right[i];                                                              \
+                to[i] = (ctype)(EXPRESSION);                                                           \
+            }                                                                                          \
+            to += SPC_KERNEL_BLOCK;                                                                    \
+            left += SPC_KERNEL_BLOCK;                                                                  \
+            right += SPC_KERNEL_BLOCK;                                                                 \
+        }                                                                                              \
+        for (uint32_t i = 0; i < count; i++) {                                                         \
+            const ctype l = left[i];                                                                   \
+            const ctype r = right[i];                                                                  \
+            to[i] = (ctype)(EXPRESSION);                                                               \
+        }                                                                                              \
+        return SPC_OK;                                                                                 \
     }
 
 /* Of INT, WIDE and SIMTIME: in spc_ops.c. */

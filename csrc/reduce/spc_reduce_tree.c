@@ -22,9 +22,8 @@ static void merge_topmost(partials_t *partials) {
     const uint32_t right = --partials->count;
     void *left = partials->value[right - 1];
     void *to = spc_reduce_is_short(call) ? partials->made[right - 1] : left;
-    const int status =
-        spc_ops_combine_to((spc_operator_t)call->signature.operator, call->fields,
-                           call->signature.field_count, to, left, partials->value[right]);
+    const int status = spc_ops_combine_to((spc_operator_t)call->signature.operator, call->fields,
+                                          call->signature.field_count, to, left, partials->value[right]);
     partials->value[right - 1] = to;
     partials->status = status != SPC_OK ? status : partials->status;
 }

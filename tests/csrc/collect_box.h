@@ -205,8 +205,7 @@ static inline void part_check(collect_part_t *part) {
 /* All of an arena is free again: one block can have nearly all of it. */
 static inline bool arena_is_free(spc_comm_t *comm) {
     spc_block_shared_t *block;
-    const int status =
-        spc_comm_take_block(comm, spc_comm_config(comm)->arena_bytes - UINT64_C(2048), &block);
+    const int status = spc_comm_take_block(comm, spc_comm_config(comm)->arena_bytes - UINT64_C(2048), &block);
     if (status == SPC_OK) {
         spc_comm_release_block(comm, block);
     }

@@ -2,9 +2,9 @@
 /* Reductions of arrays: every operation, algorithm, operator and type gives the bits of the one tree. */
 #include "collect_box.h"
 
-static const spc_operation_t operations[] = {
-    SPC_OPERATION_ARRAY_ALLREDUCE, SPC_OPERATION_ARRAY_REDUCE, SPC_OPERATION_ARRAY_REDUCE_SCATTER,
-    SPC_OPERATION_ARRAY_SCAN, SPC_OPERATION_ARRAY_EXSCAN};
+static const spc_operation_t operations[] = {SPC_OPERATION_ARRAY_ALLREDUCE, SPC_OPERATION_ARRAY_REDUCE,
+                                             SPC_OPERATION_ARRAY_REDUCE_SCATTER, SPC_OPERATION_ARRAY_SCAN,
+                                             SPC_OPERATION_ARRAY_EXSCAN};
 enum { OPERATIONS = sizeof(operations) / sizeof(operations[0]), ARENA_BYTES = 1 << 20, SCRATCH_BYTES = 4096 };
 
 static bool is_possible(const collect_case_t *it) {
@@ -25,8 +25,8 @@ static void run_case(spc_comm_t *comm, collect_case_t *it) {
 
 /* Around what anything is divided by: a word, a kernel's block, a grain, the scratch, a tile, a tile on each node. */
 static uint64_t length_of(uint32_t number, uint32_t size) {
-    static const uint64_t lengths[] = {0,   1,   2,   3,    15,   16,   17,   63,   64,  65,
-                                       127, 128, 129, 511,  512,  513,  2047, 2048, 2049};
+    static const uint64_t lengths[] = {0,   1,   2,   3,   15,  16,  17,   63,   64,  65,
+                                       127, 128, 129, 511, 512, 513, 2047, 2048, 2049};
     const uint32_t fixed = sizeof(lengths) / sizeof(lengths[0]);
     if (number < fixed) {
         return lengths[number];
@@ -56,7 +56,8 @@ static void all_lengths(int rank, int size, void *box) {
                     .count = length_of(number, (uint32_t)size),
                     .kind = SPC_KIND_ARRAY,
                 };
-                it.call.root = operations[operation] == SPC_OPERATION_ARRAY_REDUCE ? number % (uint32_t)size : 0;
+                it.call.root =
+                    operations[operation] == SPC_OPERATION_ARRAY_REDUCE ? number % (uint32_t)size : 0;
                 if (is_possible(&it) && is_chosen(seed, size)) {
                     run_case(comm, &it);
                 }

@@ -47,9 +47,9 @@ static void all_arenas_are_free(play_t *play) {
     }
 }
 
-static const spc_operation_t operations[] = {
-    SPC_OPERATION_ARRAY_ALLREDUCE, SPC_OPERATION_ARRAY_REDUCE, SPC_OPERATION_ARRAY_REDUCE_SCATTER,
-    SPC_OPERATION_ARRAY_SCAN, SPC_OPERATION_ARRAY_EXSCAN};
+static const spc_operation_t operations[] = {SPC_OPERATION_ARRAY_ALLREDUCE, SPC_OPERATION_ARRAY_REDUCE,
+                                             SPC_OPERATION_ARRAY_REDUCE_SCATTER, SPC_OPERATION_ARRAY_SCAN,
+                                             SPC_OPERATION_ARRAY_EXSCAN};
 enum { OPERATIONS = sizeof(operations) / sizeof(operations[0]) };
 
 static bool is_possible(spc_operation_t operation, int algorithm) {
@@ -58,11 +58,11 @@ static bool is_possible(spc_operation_t operation, int algorithm) {
            || operation == SPC_OPERATION_ARRAY_REDUCE;
 }
 
-#define FOR_ALL_CALLS(call)                                                              \
-    for (int number = 0; number < OPERATIONS * SPC_COLLECT_ALGORITHM_COUNT; number++)    \
-        for (spc_collect_call_t call = {.operation = operations[number % OPERATIONS],    \
+#define FOR_ALL_CALLS(call)                                                                           \
+    for (int number = 0; number < OPERATIONS * SPC_COLLECT_ALGORITHM_COUNT; number++)                 \
+        for (spc_collect_call_t call = {.operation = operations[number % OPERATIONS],                 \
                                         .algorithm = (spc_collect_algorithm_t)(number / OPERATIONS)}, \
-                                *once = &call;                                           \
+                                *once = &call;                                                        \
              once != NULL && is_possible(call.operation, (int)call.algorithm); once = NULL)
 
 /* ---- going on */
@@ -95,8 +95,8 @@ static void what_was_left_goes_on(void) {
 }
 
 static void nothing_comes_of_what_is_not_over(void) {
-    play_t play = play_open((spc_collect_call_t){.operation = SPC_OPERATION_ARRAY_ALLREDUCE,
-                                                 .algorithm = SPC_COLLECT_SLICES});
+    play_t play = play_open(
+        (spc_collect_call_t){.operation = SPC_OPERATION_ARRAY_ALLREDUCE, .algorithm = SPC_COLLECT_SLICES});
     spc_block_shared_t *block;
     play_start(&play, false);
     for (int rank = 0; rank < NODES; rank++) {
@@ -104,7 +104,8 @@ static void nothing_comes_of_what_is_not_over(void) {
         CHECK(spc_collect_take_result(play.part[rank].collect, &block) == NULL);
         CHECK(block == NULL);
     }
-    for (int rank = 0; rank < NODES - 1; rank++) { /* the last one has shown all; its work is done, theirs begins */
+    for (int rank = 0; rank < NODES - 1;
+         rank++) { /* the last one has shown all; its work is done, theirs begins */
         CHECK_EQ(go_on(&play, rank), rank < NODES - 2 ? SPC_ETIMEDOUT : SPC_OK);
         CHECK(rank == NODES - 2 || spc_collect_take_result(play.part[rank].collect, &block) == NULL);
     }
@@ -118,8 +119,8 @@ static int try_barrier(spc_comm_t *comm) {
 }
 
 static void another_call_is_refused_meanwhile(void) {
-    play_t play = play_open((spc_collect_call_t){.operation = SPC_OPERATION_ARRAY_ALLREDUCE,
-                                                 .algorithm = SPC_COLLECT_SLICES});
+    play_t play = play_open(
+        (spc_collect_call_t){.operation = SPC_OPERATION_ARRAY_ALLREDUCE, .algorithm = SPC_COLLECT_SLICES});
     int status = SPC_ETIMEDOUT;
     play_start(&play, false);
     CHECK_EQ(go_on(&play, 0), SPC_ETIMEDOUT);
@@ -212,7 +213,8 @@ static void parts_of_different_lengths_are_a_mismatch(void) {
 static void wrong_calls_are_refused(void) {
     play_t play = play_open((spc_collect_call_t){.operation = SPC_OPERATION_ARRAY_ALLREDUCE});
     spc_comm_t *comm = play.party.comm[0];
-    uint64_t counts[NODES] = {10, 20, 30, 40}, wrong[NODES] = {10, 20, 30, 41}, huge[NODES] = {0, 0, UINT64_MAX, 101};
+    uint64_t counts[NODES] = {10, 20, 30, 40}, wrong[NODES] = {10, 20, 30, 41},
+             huge[NODES] = {0, 0, UINT64_MAX, 101};
     spc_collect_call_t good = play.it[0].call;
     spc_collect_t *made;
     CHECK_REFUSED(operation = SPC_OPERATION_REDUCE);
@@ -357,8 +359,8 @@ static void a_node_dies_before_it_comes(void) {
 static void a_node_dies_in_the_middle(void) {
     for (int dead = 0; dead < NODES; dead++) {
         for (int i = 0; i < OPERATIONS; i++) {
-            check_death((spc_collect_call_t){.operation = operations[i], .algorithm = SPC_COLLECT_SLICES}, dead,
-                        i % 2 == 0);
+            check_death((spc_collect_call_t){.operation = operations[i], .algorithm = SPC_COLLECT_SLICES},
+                        dead, i % 2 == 0);
         }
         check_death((spc_collect_call_t){.operation = SPC_OPERATION_ARRAY_ALLREDUCE,
                                          .algorithm = SPC_COLLECT_BINARY_SWAP},
