@@ -13,10 +13,10 @@ SPC_INTEGER_TYPES(DEFINE_INTEGER_KERNELS)
  * are false. Equal values differ at most in the sign of zero, and the zero with a sign is the lesser. No
  * branches: | and &. */
 #define HAS_SIGN(x) (__builtin_copysign(1.0, (x)) < 0.0)
-#define DEFINE_FLOAT_KERNELS(name, ctype)                                                       \
-    SPC_DEFINE_KERNEL(sum_##name, ctype, l + r)                                                 \
-    SPC_DEFINE_KERNEL(prod_##name, ctype, l *r)                                                 \
-    SPC_DEFINE_KERNEL(min_##name, ctype, (l < r) | (l != l) | ((l == r) & HAS_SIGN(l)) ? l : r) \
+#define DEFINE_FLOAT_KERNELS(name, ctype)                                                        \
+    SPC_DEFINE_KERNEL(sum_##name, ctype, l + r)                                                  \
+    SPC_DEFINE_KERNEL(prod_##name, ctype, l *r)                                                  \
+    SPC_DEFINE_KERNEL(min_##name, ctype, (l < r) | (l != l) | ((l == r) & !HAS_SIGN(r)) ? l : r) \
     SPC_DEFINE_KERNEL(max_##name, ctype, (l > r) | (l != l) | ((l == r) & !HAS_SIGN(l)) ? l : r)
 SPC_FLOAT_TYPES(DEFINE_FLOAT_KERNELS)
 

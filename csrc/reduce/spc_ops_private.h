@@ -10,6 +10,8 @@
 #ifndef SPC_OPS_PRIVATE_H
 #define SPC_OPS_PRIVATE_H
 
+#include <string.h>
+
 #include "base/spc_error.h"
 #include "reduce/spc_ops.h"
 
@@ -26,18 +28,8 @@ extern const spc_kernels_t spc_kernels_logical_and, spc_kernels_logical_or, spc_
 extern const spc_kernels_t spc_kernels_bitwise_and, spc_kernels_bitwise_or, spc_kernels_bitwise_xor;
 extern const spc_kernels_t spc_kernels_minloc, spc_kernels_maxloc;
 
-/* A block's elements do not depend on each other: `to` is one of the operands or apart from them. Says so to compilers,
- * which would otherwise test for overlaps that do not matter, or give up. */
-#if defined(__clang__)
-#define SPC_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
-#elif defined(__GNUC__)
-#define SPC_INDEPENDENT _Pragma("GCC ivdep")
-#else
-#define SPC_INDEPENDENT
-#endif
-
-/* to[i] = EXPRESSION of l and r. The inner loop has a fixed length, so that compilers turn it into vector instructions
- * even at -O2, where loops of unknown length are left alone. */
+/* to[i] = EXPRESSION of l and r. The inner loop has a fixed length and its own target, so that compilers turn it into
+ * vector instructions even at -O2, and whether or not `to` is an operand: the block stays in registers. */
 #define SPC_KERNEL_BLOCK 16
 
 #define SPC_DEFINE_KERNEL(name, ctype, EXPRESSION)                                                     \
@@ -46,12 +38,13 @@ extern const spc_kernels_t spc_kernels_minloc, spc_kernels_maxloc;
         const ctype *left = left_bytes;                                                                \
         const ctype *right = right_bytes;                                                              \
         for (; count >= SPC_KERNEL_BLOCK; count -= SPC_KERNEL_BLOCK) {                                 \
-            SPC_INDEPENDENT                                                                            \
+            ctype block[SPC_KERNEL_BLOCK];                                                             \
             for (uint32_t i = 0; i < SPC_KERNEL_BLOCK; i++) {                                          \
                 const ctype l = left[i];                                                               \
                 const ctype r = right[i];                                                              \
-                to[i] = (ctype)(EXPRESSION);                                                           \
+                block[i] = (ctype)(EXPRESSION);                                                        \
             }                                                                                          \
+            memcpy(to, block, sizeof block);                                                           \
             to += SPC_KERNEL_BLOCK;                                                                    \
             left += SPC_KERNEL_BLOCK;                                                                  \
             right += SPC_KERNEL_BLOCK;                                                                 \
