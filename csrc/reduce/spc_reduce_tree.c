@@ -11,8 +11,8 @@
  * member read once. */
 typedef struct partials {
     const spc_reduce_call_t *call;
-    void *value[PARTIALS_MAX]; /* where it lies: in a line, in a scratch, or in `made` */
-    uint64_t made[PARTIALS_MAX][SPC_LINE_VALUE_BYTES / 8]; /* short ones: lines are only read */
+    void *value[PARTIALS_MAX];
+    uint64_t copy[PARTIALS_MAX][SPC_LINE_VALUE_BYTES / 8]; /* of short values: their lines are only read */
     uint32_t count;
     int status;
 } partials_t;
@@ -20,17 +20,20 @@ typedef struct partials {
 static void merge_topmost(partials_t *partials) {
     const spc_reduce_call_t *call = partials->call;
     const uint32_t right = --partials->count;
-    void *left = partials->value[right - 1];
-    void *to = spc_reduce_is_short(call) ? partials->made[right - 1] : left;
-    const int status = spc_ops_combine_to((spc_operator_t)call->signature.operator, call->fields,
-                                          call->signature.field_count, to, left, partials->value[right]);
-    partials->value[right - 1] = to;
+    const int status = spc_ops_combine(call->signature.operator, call->fields, call->signature.field_count,
+                                       partials->value[right - 1], partials->value[right]);
     partials->status = status != SPC_OK ? status : partials->status;
 }
 
+/* Short values are combined in a copy, long ones where they lie. */
 static void push(partials_t *partials, spc_reduce_line_shared_t *line, unsigned char *base) {
-    partials->value[partials->count++] =
-        spc_reduce_is_short(partials->call) ? line->value.bytes : base + line->value.scratch.offset;
+    const uint32_t top = partials->count++;
+    if (spc_reduce_is_short(partials->call)) {
+        memcpy(partials->copy[top], line->value.bytes, SPC_LINE_VALUE_BYTES);
+        partials->value[top] = partials->copy[top];
+    } else {
+        partials->value[top] = base + line->value.scratch.offset;
+    }
 }
 
 static bool same_kind(const spc_reduce_call_t *call, const spc_reduce_line_shared_t *line) {
@@ -44,7 +47,7 @@ static void hand_on(const spc_reduce_t *reduce, const spc_reduce_bank_t *bank,
                     spc_reduce_line_shared_t *first, const partials_t *partials, bool top) {
     if (spc_reduce_is_short(partials->call)) {
         unsigned char *place = top ? bank->release->value.bytes : first->value.bytes;
-        memmove(place, partials->value[0], SPC_LINE_VALUE_BYTES); /* of a group of one: its line, again */
+        memcpy(place, partials->value[0], SPC_LINE_VALUE_BYTES);
     } else if (top) {
         bank->release->value.offset = (uint64_t)((unsigned char *)partials->value[0] - reduce->options.base);
     }
