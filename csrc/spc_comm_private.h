@@ -8,6 +8,7 @@
  *   spc_comm_message.c      sending and receiving
  *   spc_comm_block.c        blocks of the arenas that the caller holds
  *   spc_comm_share.c        memory that the nodes use together
+ *   spc_comm_handler.c      messages for handlers
  *   spc_comm_synchronous.c  sending that waits for the receiver
  *   spc_comm_perturb.c      calls of a run whose schedule is perturbed: spc_comm_perturb.h
  *   spc_comm_collective.c   collectives and fuzzy barriers
@@ -77,6 +78,7 @@ struct spc_comm {
 
     /* Collectives: one thread at a time, the owner of `collective`. */
     _Atomic uintptr_t collective; /* the thread inside, or 0 */
+    bool waits; /* it does, and may call anything meanwhile, but no other collective; this thread's alone */
     spc_reduce_t *reduce;
     spc_fuzzy_t fuzzy;
     pthread_mutex_t fuzzy_lock; /* the list of fuzzy barriers, which any thread may leave */
@@ -183,9 +185,6 @@ typedef struct spc_awaited {
 
 /* A send that waits until the message has been taken. */
 typedef struct spc_synchronous_call {
-    int32_t destination; /* rank of the segment: for whom it waits now; once `sent` */
-    uint16_t context;
-    int32_t tag;
     const spc_send_call_t *send;
     spc_awaited_t *awaited; /* room for all destinations */
     uint32_t count; /* of them */
@@ -193,6 +192,11 @@ typedef struct spc_synchronous_call {
     bool sent; /* before, it waits for room in the queue */
     bool content; /* not an ssend: itself does not count, nor do those that end without taking it */
 } spc_synchronous_call_t;
+
+/* Has `send`, with `call`, hand a message to the outbox, with the node's lock: first in a block of the arena, if it is
+ * a large one and there is room, then with NULL instead of it. What the last has said. */
+typedef int spc_comm_hand_over_t(spc_node_t *node, void *call, spc_block_shared_t *block);
+int spc_comm_hand_over(spc_node_t *node, const spc_send_call_t *what, spc_comm_hand_over_t *send, void *call);
 
 int spc_comm_send_and_wait(spc_comm_t *comm, spc_synchronous_call_t *call, uint64_t deadline_ns);
 
@@ -231,7 +235,8 @@ static inline bool spc_comm_is_pending(const spc_comm_t *comm) {
 /* Before a phase is taken: open fuzzy barriers whose bank it may need are settled. */
 void spc_comm_settle_fuzzy(spc_comm_t *comm);
 
-/* True if this thread may go on: it has entered now, or was inside already (after a poll that was not over). */
+/* True if this thread may go on: it has entered now, or was inside already (after a poll that was not over). Not in
+ * what a wait of it calls. */
 bool spc_comm_enter(spc_comm_t *comm);
 void spc_comm_leave(spc_comm_t *comm);
 

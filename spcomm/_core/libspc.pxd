@@ -43,6 +43,11 @@ cdef extern from "base/spc_platform.h" nogil:
     uint64_t spc_platform_memory_limit()
 
 
+cdef extern from "base/spc_process.h" nogil:
+    uint32_t spc_process_busy_threads()
+    void spc_process_adopt_orphans()
+
+
 cdef extern from "segment/spc_config.h" nogil:
     enum:
         SPC_NODES_MAX
@@ -231,11 +236,13 @@ cdef extern from "segment/spc_board.h" nogil:
         SPC_BOARD_TIMER
         SPC_BOARD_HANDLER
         SPC_BOARD_UNKNOWN
+        SPC_BOARD_RENDEZVOUS
+        SPC_BOARD_IN_C
 
     ctypedef struct spc_board_entry_t:
         uint32_t kind
         uint32_t doubts
-        uint32_t by_rendezvous
+        uint32_t flags
         uint32_t communicator
         uint32_t rank
         uint32_t size
@@ -260,6 +267,7 @@ cdef extern from "segment/spc_board.h" nogil:
     ctypedef struct spc_board_shared_t:
         pass
 
+    bint spc_board_is_phase(const spc_board_entry_t *entry)
     uint32_t spc_board_vain(const spc_board_shared_t *board)
     uint32_t spc_board_stuck(const spc_board_shared_t *board)
     bint spc_board_is_stuck(uint32_t stuck)
@@ -290,6 +298,7 @@ cdef extern from "spc_comm.h" nogil:
         int descriptor
         uint32_t rank
         int (*check)(void *argument) noexcept
+        int (*handle)(void *argument) noexcept
         void *check_argument
         int32_t (*locate)(void *argument, spc_board_entry_t *entry) noexcept
         uint64_t own_signals
@@ -328,6 +337,8 @@ cdef extern from "spc_comm.h" nogil:
                            spc_message_t *message)
     int spc_comm_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, uint64_t deadline_ns,
                       spc_message_t *message)
+    int spc_comm_handle(spc_comm_t *comm, int32_t tag)
+    int spc_comm_take_handled(spc_comm_t *comm, spc_message_t *message)
     int spc_comm_take(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, spc_message_t *message)
     int spc_comm_probe(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, uint64_t deadline_ns,
                        int32_t *found_source, int32_t *found_tag, uint64_t *length_bytes)
