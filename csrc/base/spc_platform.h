@@ -47,6 +47,9 @@ bool spc_platform_memory_is_sparse(uint32_t features);
 /* Bytes that an unsparse segment may take (the free room of the shared-memory mount); UINT64_MAX if unknown. */
 uint64_t spc_platform_memory_room(void);
 
+/* Touches whole pages of shared memory, so that they are there before they are used. Nobody else writes them yet. */
+void spc_platform_memory_touch(void *start, uint64_t size_bytes);
+
 /* Sleeps while *word == expected, timeout_ns at most; may return at any time for no reason. Works between processes. */
 void spc_platform_sleep(uint32_t features, _Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns);
 

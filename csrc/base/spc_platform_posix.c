@@ -110,6 +110,14 @@ static void sleep_in_slices(_Atomic uint32_t *word, uint32_t expected, uint64_t 
     }
 }
 
+void spc_platform_memory_touch(void *start, uint64_t size_bytes) {
+    const uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
+    for (uint64_t at = 0; at < size_bytes; at += page_bytes) {
+        volatile unsigned char *byte = (unsigned char *)start + at;
+        *byte = *byte; /* a write: a page that is only read may be one that all share */
+    }
+}
+
 void spc_platform_sleep(uint32_t features, _Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns) {
     if (features & SPC_FEATURE_futex) {
         spc_native_sleep(word, expected, timeout_ns);

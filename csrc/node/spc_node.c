@@ -29,6 +29,14 @@ static int attach(spc_node_t *node, const spc_node_options_t *options) {
     return spc_segment_attach(&node->segment, options->descriptor);
 }
 
+/* Nobody else writes here before this node is live. */
+static void touch(const spc_node_t *node, spc_region_t region) {
+    void *part = spc_segment_part(&node->segment, region, node->rank);
+    if (part != NULL) {
+        spc_platform_memory_touch(part, spc_segment_stride(&node->segment, region));
+    }
+}
+
 static int set_up(spc_node_t *node, const spc_node_options_t *options) {
     int status = attach(node, options);
     if (status != SPC_OK) {
@@ -49,6 +57,10 @@ static int set_up(spc_node_t *node, const spc_node_options_t *options) {
         return SPC_ENOMEM;
     }
     choose_waiting(node);
+    if (node->config->prefault != 0) {
+        touch(node, SPC_REGION_RING);
+        touch(node, SPC_REGION_ARENA);
+    }
     status = spc_owner_mark_init(&node->owner, node->config->features);
     return status != SPC_OK ? status : create_boxes(node);
 }

@@ -41,7 +41,7 @@ typedef struct spc_config {
     uint64_t
         rendezvous_bytes; /* sends of so many bytes or more wait for their receivers; if `perturb` says so */
     uint32_t perturb; /* SPC_PERTURB_… or 0 */
-    uint32_t reserved;
+    uint32_t prefault; /* 1: a node touches its ring and its arena before it begins */
 } spc_config_t;
 
 _Static_assert(sizeof(spc_config_t) == 88, "spc_config_t lies in shared memory");

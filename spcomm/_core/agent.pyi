@@ -49,6 +49,9 @@ class Segment:
         scratch: int = 0,
         oversubscribed: bool | None = None,
         disable: int = 0,
+        perturb: int | None = None,
+        rendezvous: int | None = None,
+        prefault: bool = False,
     ) -> Self: ...
     @property
     def fd(self) -> int: ...

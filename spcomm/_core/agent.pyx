@@ -213,6 +213,8 @@ cdef class Segment:
         The seed of a schedule to perturb, 64 bits; None: it is left alone.
     rendezvous : int, optional
         Sends of so many bytes or more wait until they are received; None: none does.
+    prefault : bool, optional
+        Whether each node touches all of its ring and its arena before it begins.
 
     Raises
     ------
@@ -236,7 +238,7 @@ cdef class Segment:
     cdef readonly object nodes
 
     def __cinit__(self, nodes, *, slots=0, ring=0, arena=0, queue_limit=0, fanin=0, scratch=0,
-                  oversubscribed=None, disable=0, perturb=None, rendezvous=None):
+                  oversubscribed=None, disable=0, perturb=None, rendezvous=None, prefault=False):
         cdef spc_segment_plan_t plan
         cdef spc_config_t config
         cdef uint64_t size = 0
@@ -251,6 +253,7 @@ cdef class Segment:
         if rendezvous is not None:
             config.perturb |= SPC_PERTURB_RENDEZVOUS
             config.rendezvous_bytes = rendezvous
+        config.prefault = bool(prefault)
         config.sleep_at_once = os.environ.get("SPCOMM_WAIT") == "sleep"
         check(spc_comm_plan(&config, &plan), nodes)
         check(spc_segment_create(&plan, &self.descriptor, &size), nodes)

@@ -68,6 +68,7 @@ cdef extern from "segment/spc_config.h" nogil:
         uint64_t perturb_seed
         uint64_t rendezvous_bytes
         uint32_t perturb
+        uint32_t prefault
 
 
 cdef extern from "segment/spc_segment.h" nogil:

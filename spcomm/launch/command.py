@@ -188,6 +188,7 @@ def _segment(
             disable=mask,
             perturb=options.seed,
             rendezvous=options.rendezvous,
+            prefault=options.prefault,
             **buffers,
         )
     except MemoryError:

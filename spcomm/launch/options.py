@@ -59,6 +59,7 @@ class Options:
         self.stats = False
         self.debug: Debug | None = None
         self.perturb = False
+        self.prefault = False
         self.seed: int | None = None
         self.rendezvous: int | None = None  # bytes
         self.buffers: dict[str, int] = {}  # slots, ring, arena, queue_limit, fanin

@@ -41,6 +41,7 @@ TABLE = {
     "--arena": (values.size, "arena", "SIZE"),
     "--queue-limit": (values.size, "queue_limit", "SIZE"),
     "--fanin": (values.count, "fanin", "N"),
+    "--prefault": (None, "prefault", True),
     "--oversubscribe": (None, None, None),
     "--allow-run-as-root": (None, None, None),
     "--use-hwthread-cpus": (None, None, None),
@@ -51,7 +52,7 @@ BUFFERS = ("slots", "ring", "arena", "queue_limit", "fanin")
 # Fields that are about the run as a whole, with any of its programs; the buffers are, too.
 WHOLE = frozenset(
     "label color show output window stdin bind_to report_bindings timeout grace stall close_timeout strict stats debug "
-    "perturb seed rendezvous".split()
+    "perturb seed rendezvous prefault".split()
 )
 
 # The value of an option that may be given without one; with one it is written with `=`, since the next word is

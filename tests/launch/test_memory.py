@@ -2,6 +2,7 @@
 """Message buffers stay within a quarter of the memory: defaults shrink, more than that is refused."""
 
 import re
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -88,3 +89,23 @@ def test_runs_of_groups_start(launch):
 @pytest.mark.parametrize(("value", "text"), [(7, "7"), (1536, "1.5K"), (2 << 30, "2G"), (8 << 20, "8M")])
 def test_sizes_for_reading(value, text):
     assert about(value) == text
+
+
+RESIDENT = """
+    import pathlib, spcomm
+    comm = spcomm.startup()
+    status = dict(line.split(":", 1) for line in pathlib.Path("/proc/self/status").read_text().splitlines())
+    print(int(status["RssShmem"].split()[0]))
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+@pytest.mark.parametrize("start", ["fork", "exec"])
+def test_prefault(launch, start):
+    """Each node has its own arena and ring in memory before it does anything."""
+    options = ("-n", 2, "--start", start, "--arena", "24M", "--ring", "8M")
+    lazy = launch.program(RESIDENT, options=options)
+    eager = launch.program(RESIDENT, options=(*options, "--prefault"))
+    assert (lazy.code, eager.code) == (0, 0), eager
+    assert all(int(kib) < 8 << 10 for kib in lazy.lines), lazy
+    assert all(int(kib) >= 32 << 10 for kib in eager.lines), eager
