@@ -27,6 +27,7 @@
 #include "reduce/spc_layout.h"
 #include "reduce/spc_ops.h"
 #include "reduce/spc_reduce.h"
+#include "segment/spc_arena.h"
 #include "segment/spc_board.h"
 #include "segment/spc_config.h"
 #include "segment/spc_note.h"
@@ -196,6 +197,28 @@ int spc_comm_put_back(spc_comm_t *comm, spc_message_t *message);
 
 /* Releases by handle what a message of storage ARENA or HEAP held: for owners that outlive the message. */
 void spc_comm_release_stored(spc_comm_t *comm, spc_storage_t storage, void *handle);
+
+/* ---- blocks: spc_comm_block.c ---- */
+
+/* A block of this node's arena with room for `length_bytes`, of any content. SPC_EAGAIN: there is no room now. Any
+ * thread, never waits. */
+int spc_comm_take_block(spc_comm_t *comm, uint64_t length_bytes, spc_block_shared_t **block);
+
+/* This node no longer uses it. Any thread, also inside garbage collection and after close. */
+void spc_comm_release_block(spc_comm_t *comm, spc_block_shared_t *block);
+
+/* ---- memory that the nodes use together: spc_comm_share.c ---- */
+
+/* Of a block of this node's arena, before the others are told of it: all members of the communicator use it from now
+ * on, each until its spc_comm_release_block. A member that dies uses nothing any more. */
+void spc_comm_share_block(spc_comm_t *comm, spc_block_shared_t *block);
+
+/* By its owner, which knows that the others no longer use it: spares them the release. */
+void spc_comm_unshare_block(spc_comm_t *comm, spc_block_shared_t *block);
+
+/* Where memory lies in the segment, for others to find it by spc_comm_address. False: some of it lies elsewhere. */
+bool spc_comm_offset(const spc_comm_t *comm, const void *address, uint64_t bytes, uint64_t *offset);
+void *spc_comm_address(const spc_comm_t *comm, uint64_t offset);
 
 /* ---- coordinated messages ---- */
 

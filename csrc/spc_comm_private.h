@@ -6,6 +6,8 @@
  *   spc_comm_area.c         where a communicator's part of shared memory lies
  *   spc_comm_split.c        communicators of some of the nodes
  *   spc_comm_message.c      sending and receiving
+ *   spc_comm_block.c        blocks of the arenas that the caller holds
+ *   spc_comm_share.c        memory that the nodes use together
  *   spc_comm_handler.c      messages for handlers
  *   spc_comm_synchronous.c  sending that waits for the receiver
  *   spc_comm_perturb.c      calls of a run whose schedule is perturbed: spc_comm_perturb.h

@@ -89,6 +89,8 @@ static void add_signature(writer_t *writer, const spc_signature_t *signature) {
     static const char *const kinds[] = {"a value", "an int",    "a float",  "a bool",   "an array",
                                         "several", "a complex", "a scalar", "a SimTime"};
     static const char *const operators[] = {"sum", "min", "max"};
+    static const char *const arrays[] = {"an allreduce", "a reduce", "a reduce_scatter", "a scan",
+                                         "an exscan"};
     uint64_t kind = signature->layout >> 56;
     switch (signature->operation) {
     case SPC_OPERATION_BARRIER:
@@ -99,7 +101,7 @@ static void add_signature(writer_t *writer, const spc_signature_t *signature) {
         break;
     case SPC_OPERATION_REDUCE:
         add(writer, "a global %s of %s (%llu bytes)",
-            signature->operator < SPC_OPERATOR_COUNT ? operators[signature->operator] : "operation",
+            signature->operator <= SPC_MAX ? operators[signature->operator] : "operation",
             kinds[kind < sizeof(kinds) / sizeof(kinds[0]) ? kind : 0],
             (unsigned long long)signature->length_bytes);
         break;
@@ -123,6 +125,14 @@ static void add_signature(writer_t *writer, const spc_signature_t *signature) {
         break;
     case SPC_OPERATION_DATA_ALLTOALL:
         add(writer, "an alltoall");
+        break;
+    case SPC_OPERATION_ARRAY_ALLREDUCE:
+    case SPC_OPERATION_ARRAY_REDUCE:
+    case SPC_OPERATION_ARRAY_REDUCE_SCATTER:
+    case SPC_OPERATION_ARRAY_SCAN:
+    case SPC_OPERATION_ARRAY_EXSCAN:
+        add(writer, "%s of %llu bytes", arrays[signature->operation - SPC_OPERATION_ARRAY_ALLREDUCE],
+            (unsigned long long)signature->length_bytes);
         break;
     default:
         add(writer, "another collective operation");

@@ -43,10 +43,13 @@ void spc_call_words_write_ranks(const char *word, const bool *chosen, uint32_t n
 
 static const char *type_word(uint32_t type) {
     static const char *const words[SPC_TYPE_COUNT] = {
-        [SPC_TYPE_INT8] = "int8",       [SPC_TYPE_INT16] = "int16",     [SPC_TYPE_INT32] = "int32",
-        [SPC_TYPE_INT64] = "int64",     [SPC_TYPE_UINT8] = "uint8",     [SPC_TYPE_UINT16] = "uint16",
-        [SPC_TYPE_UINT32] = "uint32",   [SPC_TYPE_UINT64] = "uint64",   [SPC_TYPE_FLOAT32] = "float32",
-        [SPC_TYPE_FLOAT64] = "float64", [SPC_TYPE_SIMTIME] = "SimTime",
+        [SPC_TYPE_INT8] = "int8",           [SPC_TYPE_INT16] = "int16",
+        [SPC_TYPE_INT32] = "int32",         [SPC_TYPE_INT64] = "int64",
+        [SPC_TYPE_UINT8] = "uint8",         [SPC_TYPE_UINT16] = "uint16",
+        [SPC_TYPE_UINT32] = "uint32",       [SPC_TYPE_UINT64] = "uint64",
+        [SPC_TYPE_FLOAT32] = "float32",     [SPC_TYPE_FLOAT64] = "float64",
+        [SPC_TYPE_SIMTIME] = "SimTime",     [SPC_TYPE_BOOL] = "bool",
+        [SPC_TYPE_COMPLEX64] = "complex64", [SPC_TYPE_COMPLEX128] = "complex128",
     };
     return type < SPC_TYPE_COUNT && words[type] != NULL ? words[type] : "numbers";
 }
@@ -135,6 +138,52 @@ static uint64_t kind_of(const spc_signature_t *call) {
     return call->layout >> 56;
 }
 
+/* Reductions of arrays: their functions, and below their operators. */
+static const char *array_word(uint32_t operation) {
+    switch (operation) {
+    case SPC_OPERATION_ARRAY_ALLREDUCE:
+        return "allreduce";
+    case SPC_OPERATION_ARRAY_REDUCE:
+        return "reduce";
+    case SPC_OPERATION_ARRAY_REDUCE_SCATTER:
+        return "reduce_scatter";
+    case SPC_OPERATION_ARRAY_SCAN:
+        return "scan";
+    case SPC_OPERATION_ARRAY_EXSCAN:
+        return "exscan";
+    default:
+        return NULL;
+    }
+}
+
+static const char *array_operator_word(uint32_t number) {
+    static const char *const words[SPC_OPERATOR_COUNT] = {
+        [SPC_SUM] = "SUM",
+        [SPC_MIN] = "MIN",
+        [SPC_MAX] = "MAX",
+        [SPC_PROD] = "PROD",
+        [SPC_LOGICAL_AND] = "LOGICAL_AND",
+        [SPC_LOGICAL_OR] = "LOGICAL_OR",
+        [SPC_LOGICAL_XOR] = "LOGICAL_XOR",
+        [SPC_BITWISE_AND] = "BITWISE_AND",
+        [SPC_BITWISE_OR] = "BITWISE_OR",
+        [SPC_BITWISE_XOR] = "BITWISE_XOR",
+        [SPC_MINLOC] = "MINLOC",
+        [SPC_MAXLOC] = "MAXLOC",
+    };
+    return number < SPC_OPERATOR_COUNT ? words[number] : "?";
+}
+
+/* "allreduce(op=SUM)", "reduce(op=SUM, root=2)". */
+static void write_array_call(const spc_signature_t *call, FILE *out) {
+    fprintf(out, "%s(op=%s", array_word(call->operation), array_operator_word(call->operator));
+    if (call->operation == SPC_OPERATION_ARRAY_REDUCE) {
+        fprintf(out, ", root=%u", call->root);
+    }
+    fprintf(out, ") of %s of %s, %llu bytes", kind_word(kind_of(call)), type_word(call->type),
+            (unsigned long long)call->length_bytes);
+}
+
 static spc_signature_t call_of(const spc_board_entry_t *entry) {
     spc_signature_t call;
     memcpy(&call, entry->call, sizeof call);
@@ -150,6 +199,10 @@ static void write_collective(const spc_board_entry_t *entry, FILE *out) {
     const spc_signature_t call = call_of(entry);
     const char *name = operation_word(&call);
     uint64_t kind = kind_of(&call);
+    if (array_word(call.operation) != NULL) {
+        write_array_call(&call, out);
+        return;
+    }
     if (name != NULL) {
         fputs(name, out);
         if (has_root(&call)) {

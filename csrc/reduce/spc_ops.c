@@ -4,123 +4,126 @@
 #include <stddef.h>
 
 #include "base/spc_atomic.h"
-#include "base/spc_error.h"
+#include "reduce/spc_ops_private.h"
 #include "spcomm/simtime.h"
 
-/* left[i] = EXPRESSION of l and r. The inner loop has a fixed length, so that compilers turn it into vector
- * instructions even at -O2, where loops of unknown length are left alone. */
-#define KERNEL_BLOCK 16
+/* ---- kernels of what is no plain number ---- */
 
-#define DEFINE_KERNEL(name, ctype, EXPRESSION)                                                     \
-    static int name(void *restrict left_bytes, const void *restrict right_bytes, uint32_t count) { \
-        ctype *restrict left = left_bytes;                                                         \
-        const ctype *restrict right = right_bytes;                                                 \
-        for (; count >= KERNEL_BLOCK; count -= KERNEL_BLOCK) {                                     \
-            for (uint32_t i = 0; i < KERNEL_BLOCK; i++) {                                          \
-                const ctype l = left[i];                                                           \
-                const ctype r = right[i];                                                          \
-                left[i] = (ctype)(EXPRESSION);                                                     \
-            }                                                                                      \
-            left += KERNEL_BLOCK;                                                                  \
-            right += KERNEL_BLOCK;                                                                 \
-        }                                                                                          \
-        for (uint32_t i = 0; i < count; i++) {                                                     \
-            const ctype l = left[i];                                                               \
-            const ctype r = right[i];                                                              \
-            left[i] = (ctype)(EXPRESSION);                                                         \
-        }                                                                                          \
-        return SPC_OK;                                                                             \
-    }
-
-/* Integers are added unsigned, where wrapping is defined. */
-#define DEFINE_INTEGER_KERNELS(name, ctype)                     \
-    DEFINE_KERNEL(sum_##name, ctype, (uint64_t)l + (uint64_t)r) \
-    DEFINE_KERNEL(min_##name, ctype, l < r ? l : r)             \
-    DEFINE_KERNEL(max_##name, ctype, l > r ? l : r)
-SPC_INTEGER_TYPES(DEFINE_INTEGER_KERNELS)
-
-/* A NaN stays: the left one because it differs from itself, the right one because all comparisons with it
- * are false. Equal values differ at most in the sign of zero, and the zero with a sign is the lesser. No
- * branches: | and &. */
-#define HAS_SIGN(x) (__builtin_copysign(1.0, (x)) < 0.0)
-#define DEFINE_FLOAT_KERNELS(name, ctype)                                                   \
-    DEFINE_KERNEL(sum_##name, ctype, l + r)                                                 \
-    DEFINE_KERNEL(min_##name, ctype, (l < r) | (l != l) | ((l == r) & HAS_SIGN(l)) ? l : r) \
-    DEFINE_KERNEL(max_##name, ctype, (l > r) | (l != l) | ((l == r) & !HAS_SIGN(l)) ? l : r)
-SPC_FLOAT_TYPES(DEFINE_FLOAT_KERNELS)
-
-static int sum_simtime(void *restrict left_bytes, const void *restrict right_bytes, uint32_t count) {
-    spcomm_simtime_t *restrict left = left_bytes;
-    const spcomm_simtime_t *restrict right = right_bytes;
+int spc_kernel_sum_simtime(void *to_bytes, const void *left_bytes, const void *right_bytes, uint32_t count) {
+    spcomm_simtime_t *to = to_bytes;
+    const spcomm_simtime_t *left = left_bytes;
+    const spcomm_simtime_t *right = right_bytes;
     for (uint32_t i = 0; i < count; i++) {
-        left[i] = spcomm_simtime_from(left[i].time + right[i].time);
+        to[i] = spcomm_simtime_from(left[i].time + right[i].time);
     }
     return SPC_OK;
 }
 
-/* Keeps the right one only where it comes before (sign -1) or after (sign 1) the left one. */
-static int choose_simtime(spcomm_simtime_t *restrict left, const spcomm_simtime_t *restrict right,
+/* The right one only where it comes before (sign -1) or after (sign 1) the left one. */
+static int choose_simtime(spcomm_simtime_t *to, const spcomm_simtime_t *left, const spcomm_simtime_t *right,
                           uint32_t count, int sign) {
     for (uint32_t i = 0; i < count; i++) {
-        if (spcomm_simtime_compare(right[i], left[i]) == sign) {
-            left[i] = right[i];
-        }
+        to[i] = spcomm_simtime_compare(right[i], left[i]) == sign ? right[i] : left[i];
     }
     return SPC_OK;
 }
 
-static int min_simtime(void *restrict left, const void *restrict right, uint32_t count) {
-    return choose_simtime(left, right, count, -1);
+int spc_kernel_min_simtime(void *to, const void *left, const void *right, uint32_t count) {
+    return choose_simtime(to, left, right, count, -1);
 }
 
-static int max_simtime(void *restrict left, const void *restrict right, uint32_t count) {
-    return choose_simtime(left, right, count, 1);
+int spc_kernel_max_simtime(void *to, const void *left, const void *right, uint32_t count) {
+    return choose_simtime(to, left, right, count, 1);
 }
 
-static int sum_exact(void *restrict left_bytes, const void *restrict right_bytes, uint32_t count) {
-    int64_t *restrict left = left_bytes;
-    const int64_t *restrict right = right_bytes;
+int spc_kernel_sum_exact(void *to_bytes, const void *left_bytes, const void *right_bytes, uint32_t count) {
+    int64_t *to = to_bytes;
+    const int64_t *left = left_bytes;
+    const int64_t *right = right_bytes;
     int overflow = 0;
     for (uint32_t i = 0; i < count; i++) {
-        overflow |= __builtin_add_overflow(left[i], right[i], &left[i]);
+        int64_t made; /* not to[i]: gcc 12 reads left[i] again after writing there */
+        overflow |= __builtin_add_overflow(left[i], right[i], &made);
+        to[i] = made;
     }
     return overflow ? SPC_EWIDE : SPC_OK;
 }
 
-static int too_wide(void *restrict left, const void *restrict right, uint32_t count) {
+int spc_kernel_prod_exact(void *to_bytes, const void *left_bytes, const void *right_bytes, uint32_t count) {
+    int64_t *to = to_bytes;
+    const int64_t *left = left_bytes;
+    const int64_t *right = right_bytes;
+    int overflow = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        int64_t made; /* not to[i]: gcc 12 reads left[i] again after writing there */
+        overflow |= __builtin_mul_overflow(left[i], right[i], &made);
+        to[i] = made;
+    }
+    return overflow ? SPC_EWIDE : SPC_OK;
+}
+
+int spc_kernel_wide(void *to, const void *left, const void *right, uint32_t count) {
+    (void)to;
     (void)left;
     (void)right;
     (void)count;
     return SPC_EWIDE;
 }
 
-static int nothing(void *restrict left, const void *restrict right, uint32_t count) {
+int spc_kernel_nothing(void *to, const void *left, const void *right, uint32_t count) {
+    (void)to;
     (void)left;
     (void)right;
     (void)count;
     return SPC_OK;
 }
 
-typedef int (*kernel_fn)(void *restrict left, const void *restrict right, uint32_t count);
+/* ---- types and operators ---- */
 
 /* clang-format off */
-static const struct {
-    uint32_t size_bytes;
-    kernel_fn kernel[SPC_OPERATOR_COUNT];
-} type_table[SPC_TYPE_COUNT] = {
-    [SPC_TYPE_NONE] = {0, {nothing, nothing, nothing}},
-    [SPC_TYPE_INT] = {8, {sum_exact, min_INT64, max_INT64}},
-    [SPC_TYPE_WIDE] = {8, {too_wide, too_wide, too_wide}},
-#define TYPE_ENTRY(name, ctype) [SPC_TYPE_##name] = {sizeof(ctype), {sum_##name, min_##name, max_##name}},
-    SPC_NUMBER_TYPES(TYPE_ENTRY)
-#undef TYPE_ENTRY
-    [SPC_TYPE_SIMTIME] = {sizeof(spcomm_simtime_t), {sum_simtime, min_simtime, max_simtime}},
+static const uint32_t type_bytes[SPC_TYPE_COUNT] = {
+    [SPC_TYPE_INT] = 8,
+    [SPC_TYPE_WIDE] = 8,
+    [SPC_TYPE_SIMTIME] = sizeof(spcomm_simtime_t),
+    [SPC_TYPE_BOOL] = 1,
+    [SPC_TYPE_COMPLEX64] = 8,
+    [SPC_TYPE_COMPLEX128] = 16,
+#define SIZE_ENTRIES(name, ctype)            \
+    [SPC_TYPE_##name] = sizeof(ctype),       \
+    [SPC_TYPE_PAIR_##name] = sizeof(spc_pair_t),
+    SPC_NUMBER_TYPES(SIZE_ENTRIES)
+#undef SIZE_ENTRIES
+};
+
+static const spc_kernels_t *const operator_table[SPC_OPERATOR_COUNT] = {
+    [SPC_SUM] = &spc_kernels_sum,
+    [SPC_MIN] = &spc_kernels_min,
+    [SPC_MAX] = &spc_kernels_max,
+    [SPC_PROD] = &spc_kernels_prod,
+    [SPC_LOGICAL_AND] = &spc_kernels_logical_and,
+    [SPC_LOGICAL_OR] = &spc_kernels_logical_or,
+    [SPC_LOGICAL_XOR] = &spc_kernels_logical_xor,
+    [SPC_BITWISE_AND] = &spc_kernels_bitwise_and,
+    [SPC_BITWISE_OR] = &spc_kernels_bitwise_or,
+    [SPC_BITWISE_XOR] = &spc_kernels_bitwise_xor,
+    [SPC_MINLOC] = &spc_kernels_minloc,
+    [SPC_MAXLOC] = &spc_kernels_maxloc,
 };
 /* clang-format on */
 
-uint32_t spc_type_size(uint32_t type) {
-    return type < SPC_TYPE_COUNT ? type_table[type].size_bytes : 0;
+static spc_kernel_fn kernel_of(spc_operator_t operator, uint32_t type) {
+    return type < SPC_TYPE_COUNT ? operator_table[operator]->of[type] : NULL;
 }
+
+bool spc_ops_has(spc_operator_t operator, uint32_t type) {
+    return (unsigned)operator < SPC_OPERATOR_COUNT && kernel_of(operator, type) != NULL;
+}
+
+uint32_t spc_type_size(uint32_t type) {
+    return type < SPC_TYPE_COUNT ? type_bytes[type] : 0;
+}
+
+/* ---- values ---- */
 
 static uint64_t field_bytes(spc_field_t field) {
     return spc_round_up((uint64_t)spc_type_size(field.type) * field.count, 8);
@@ -145,33 +148,51 @@ uint64_t spc_fields_hash(const spc_field_t *fields, uint32_t field_count) {
     return hash;
 }
 
-int spc_ops_combine(spc_operator_t operator, const spc_field_t *fields, uint32_t field_count, void *left,
-                    const void *right) {
-    unsigned char *left_bytes = left;
-    const unsigned char *right_bytes = right;
+int spc_ops_combine_to(spc_operator_t operator, const spc_field_t *fields, uint32_t field_count, void *to,
+                       const void *left, const void *right) {
+    uint64_t at = 0;
     int outcome = SPC_OK;
     if ((unsigned)operator >= SPC_OPERATOR_COUNT) {
         return SPC_EINVAL;
     }
     for (uint32_t i = 0; i < field_count; i++) {
-        if (fields[i].type >= SPC_TYPE_COUNT) {
+        const spc_kernel_fn kernel = kernel_of(operator, fields[i].type);
+        if (kernel == NULL) {
             return SPC_EINVAL;
         }
-        const kernel_fn kernel = type_table[fields[i].type].kernel[operator];
-        const int status = kernel(left_bytes, right_bytes, fields[i].count);
+        const int status = kernel((unsigned char *)to + at, (const unsigned char *)left + at,
+                                  (const unsigned char *)right + at, fields[i].count);
         outcome = status != SPC_OK ? status : outcome;
-        left_bytes += field_bytes(fields[i]);
-        right_bytes += field_bytes(fields[i]);
+        at += field_bytes(fields[i]);
     }
     return outcome;
 }
 
-void spc_ops_sum_of_one(const spc_field_t *fields, uint32_t field_count, void *value) {
+int spc_ops_combine(spc_operator_t operator, const spc_field_t *fields, uint32_t field_count, void *left,
+                    const void *right) {
+    return spc_ops_combine_to(operator, fields, field_count, left, left, right);
+}
+
+/* ---- what the only node gives ---- */
+
+static bool is_logical(spc_operator_t operator) {
+    return operator == SPC_LOGICAL_AND || operator == SPC_LOGICAL_OR || operator == SPC_LOGICAL_XOR;
+}
+
+static void strip_times(spcomm_simtime_t *times, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        times[i] = spcomm_simtime_from(times[i].time);
+    }
+}
+
+void spc_ops_alone(spc_operator_t operator, const spc_field_t *fields, uint32_t field_count, void *value) {
     unsigned char *bytes = value;
     for (uint32_t i = 0; i < field_count; i++) {
-        spcomm_simtime_t *times = (spcomm_simtime_t *)(void *)bytes;
-        for (uint32_t j = 0; fields[i].type == SPC_TYPE_SIMTIME && j < fields[i].count; j++) {
-            times[j] = spcomm_simtime_from(times[j].time);
+        if (operator == SPC_SUM && fields[i].type == SPC_TYPE_SIMTIME) {
+            strip_times((spcomm_simtime_t *)(void *)bytes, fields[i].count);
+        } else if (is_logical(operator) && spc_ops_has(operator, fields[i].type)) {
+            /* x and x, x or x: whether x is true */
+            (void)kernel_of(SPC_LOGICAL_OR, fields[i].type)(bytes, bytes, bytes, fields[i].count);
         }
         bytes += field_bytes(fields[i]);
     }

@@ -6,6 +6,22 @@
  * bytes. A number is one field of one element, an array one field, a tuple several. Pure functions; anybody
  * may call.
  *
+ * Of two elements of one type an operator makes what NumPy's ufunc makes of two arrays of that dtype, but a result of
+ * the logical ones keeps the type, as 0 or 1:
+ *
+ *                   SUM PROD   MIN MAX   LOGICAL_…   BITWISE_…   MINLOC MAXLOC
+ *   integers         x   x      x   x        x           x
+ *   floating point   x   x      x   x        x
+ *   BOOL             x   x      x   x        x           x                        SUM, MAX: or; PROD, MIN: and
+ *   COMPLEX          x   x
+ *   PAIR_…                                                           x
+ *   INT              x   x      x   x        x           x                        nothing wraps: SPC_EWIDE
+ *   SIMTIME          x          x   x
+ *
+ * A PAIR is a value and an index, spc_pair_t: 16 bytes, as NumPy lays out an aligned [('value', T), ('index', int64)].
+ * MINLOC and MAXLOC keep the whole pair of the least or greatest value; of equal values (0.0 and -0.0 are, and any two
+ * NaN, which win over numbers as in numpy.argmin) the one of the lower index.
+ *
  * A SIMTIME is a spcomm_simtime_t. Its sum adds the times and has no priorities, for those break ties between
  * events and a sum is none; its order is that of spcomm/simtime.h. Of equal times MIN and MAX keep the one of
  * the lower ranks, as Python's min and max keep the first.
@@ -13,6 +29,7 @@
 #ifndef SPC_OPS_H
 #define SPC_OPS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define SPC_FIELDS_MAX 32
@@ -21,6 +38,15 @@ typedef enum spc_operator {
     SPC_SUM,
     SPC_MIN, /* of floating point: NaN if any is NaN, as numpy.minimum; -0.0 is less than 0.0 */
     SPC_MAX,
+    SPC_PROD,
+    SPC_LOGICAL_AND,
+    SPC_LOGICAL_OR,
+    SPC_LOGICAL_XOR,
+    SPC_BITWISE_AND,
+    SPC_BITWISE_OR,
+    SPC_BITWISE_XOR,
+    SPC_MINLOC,
+    SPC_MAXLOC,
     SPC_OPERATOR_COUNT
 } spc_operator_t;
 
@@ -50,6 +76,12 @@ typedef enum spc_type {
     SPC_NUMBER_TYPES(SPC_TYPE_ENUM)
 #undef SPC_TYPE_ENUM
     SPC_TYPE_SIMTIME, /* spcomm_simtime_t, 24 bytes */
+    SPC_TYPE_BOOL,    /* a byte, 0 or 1 */
+    SPC_TYPE_COMPLEX64,
+    SPC_TYPE_COMPLEX128,
+#define SPC_TYPE_PAIR_ENUM(name, ctype) SPC_TYPE_PAIR_##name,
+    SPC_NUMBER_TYPES(SPC_TYPE_PAIR_ENUM)
+#undef SPC_TYPE_PAIR_ENUM
     SPC_TYPE_COUNT
 } spc_type_t;
 /* clang-format on */
@@ -58,6 +90,19 @@ typedef struct spc_field {
     uint32_t type; /* spc_type_t */
     uint32_t count;
 } spc_field_t;
+
+/* What a PAIR looks like; `value` has one of the number types, and what it leaves of the 8 bytes is carried along. */
+typedef struct spc_pair {
+    union {
+#define SPC_PAIR_MEMBER(name, ctype) ctype name;
+        SPC_NUMBER_TYPES(SPC_PAIR_MEMBER)
+#undef SPC_PAIR_MEMBER
+        uint64_t bytes;
+    } value;
+    int64_t index;
+} spc_pair_t;
+
+_Static_assert(sizeof(spc_pair_t) == 16, "spc_pair_t is what bindings lay out");
 
 /* Bytes of one element; 0 for SPC_TYPE_NONE. INT and WIDE take 8. */
 uint32_t spc_type_size(uint32_t type);
@@ -69,14 +114,22 @@ uint64_t spc_fields_bytes(const spc_field_t *fields, uint32_t field_count);
  * nodes that contribute one and the other match, and all get SPC_EWIDE. */
 uint64_t spc_fields_hash(const spc_field_t *fields, uint32_t field_count);
 
-/* left = left operator right, element by element; `left` is the value of the lower ranks. Integer arrays
- * wrap, as NumPy's do. SPC_EWIDE if an INT sum overflows or a field is WIDE (left is then undefined);
- * SPC_EINVAL if an operator or type is not one of the above. Both values start at a multiple of 8 bytes
- * and do not overlap. */
+/* Whether the operator knows this type. INT and WIDE: whether it knows INT64. */
+bool spc_ops_has(spc_operator_t operator, uint32_t type);
+
+/* to = left operator right, element by element; `left` is the value of the lower ranks. Integer arrays wrap, as
+ * NumPy's do. SPC_EWIDE if an INT sum or product overflows or a field is WIDE (`to` is then undefined); SPC_EINVAL if
+ * an operator does not know a type. All values start at a multiple of 8 bytes; `to` may be `left` or `right`, and
+ * otherwise they do not overlap. */
+int spc_ops_combine_to(spc_operator_t operator, const spc_field_t *fields, uint32_t field_count, void *to,
+                       const void *left, const void *right);
+
+/* left = left operator right. */
 int spc_ops_combine(spc_operator_t operator, const spc_field_t *fields, uint32_t field_count, void *left,
                     const void *right);
 
-/* value = the sum of it alone. Only a SIMTIME becomes another: it loses its priorities, as in every sum. */
-void spc_ops_sum_of_one(const spc_field_t *fields, uint32_t field_count, void *value);
+/* value = what the operator makes of it alone, as the only node's: a sum of a SIMTIME has no priorities, logical
+ * results are 0 or 1; all else stays. */
+void spc_ops_alone(spc_operator_t operator, const spc_field_t *fields, uint32_t field_count, void *value);
 
 #endif

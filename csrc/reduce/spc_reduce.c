@@ -140,14 +140,16 @@ static uint64_t hash_of(spc_reduce_t *reduce, const spc_signature_t *signature) 
 /* SPC_OK, or SPC_EWIDE if a field is wide, or SPC_EINVAL. */
 static int check_reduction(const spc_reduce_t *reduce, const spc_reduce_call_t *call) {
     int status = SPC_OK;
+    if (call->signature.operator >= SPC_OPERATOR_COUNT) {
+        return SPC_EINVAL;
+    }
     for (uint32_t i = 0; i < call->signature.field_count; i++) {
-        if (call->fields[i].type >= SPC_TYPE_COUNT) {
+        if (!spc_ops_has((spc_operator_t)call->signature.operator, call->fields[i].type)) {
             return SPC_EINVAL;
         }
         status = call->fields[i].type == SPC_TYPE_WIDE ? SPC_EWIDE : status;
     }
-    if (call->signature.operator >= SPC_OPERATOR_COUNT
-        || call->length_bytes != spc_fields_bytes(call->fields, call->signature.field_count)
+    if (call->length_bytes != spc_fields_bytes(call->fields, call->signature.field_count)
         || (!spc_reduce_is_short(call) && call->length_bytes > reduce->options.scratch_bytes)) {
         return SPC_EINVAL;
     }
@@ -170,16 +172,26 @@ static int check_call(const spc_reduce_t *reduce, const spc_reduce_call_t *call)
     case SPC_OPERATION_DATA_SCATTER:
     case SPC_OPERATION_DATA_ALLTOALL:
         return call->length_bytes <= reduce->options.scratch_bytes ? SPC_OK : SPC_EINVAL;
+    case SPC_OPERATION_ARRAY_ALLREDUCE:
+    case SPC_OPERATION_ARRAY_REDUCE:
+    case SPC_OPERATION_ARRAY_REDUCE_SCATTER:
+    case SPC_OPERATION_ARRAY_SCAN:
+    case SPC_OPERATION_ARRAY_EXSCAN:
+        if (spc_reduce_combines(&call->signature)) {
+            return check_reduction(reduce, call);
+        }
+        return call->length_bytes <= reduce->options.scratch_bytes ? SPC_OK : SPC_EINVAL;
     default:
         return SPC_EINVAL;
     }
 }
 
-/* Short values of a REDUCE go into the line; all others to the half of the scratch that was not used last. */
+/* Short values that are combined go into the line; all others to the half of the scratch that was not used last. */
 static void publish_value(spc_reduce_t *reduce, spc_reduce_line_shared_t *line, const spc_reduce_call_t *call,
                           const void *value) {
     unsigned char *place = line->value.bytes;
-    if (call->signature.operation != SPC_OPERATION_REDUCE || !spc_reduce_is_short(call)) {
+    const bool combined = spc_reduce_combines(&call->signature);
+    if (!combined || !spc_reduce_is_short(call)) {
         place = (unsigned char *)reduce->options.scratch + reduce->half * reduce->options.scratch_bytes;
         reduce->half ^= 1;
         line->value.scratch.offset = (uint64_t)(place - reduce->options.base);
@@ -188,9 +200,9 @@ static void publish_value(spc_reduce_t *reduce, spc_reduce_line_shared_t *line, 
     if (call->length_bytes != 0) {
         memcpy(place, value, call->length_bytes);
     }
-    if (reduce->options.nodes == 1 && call->signature.operation == SPC_OPERATION_REDUCE
-        && call->signature.operator == SPC_SUM) { /* nobody else combines it */
-        spc_ops_sum_of_one(call->fields, call->signature.field_count, place);
+    if (combined && reduce->options.nodes == 1) { /* nobody else does */
+        spc_ops_alone((spc_operator_t)call->signature.operator, call->fields, call->signature.field_count,
+                      place);
     }
 }
 
@@ -232,7 +244,7 @@ static void arrive(spc_reduce_t *reduce, const spc_reduce_bank_t *bank, const sp
         atomic_store_explicit(&counter->arrivals, 0, memory_order_relaxed);
         if (status != SPC_OK) {
             atomic_store_explicit(&counter->status, SPC_OK, memory_order_relaxed);
-        } else if (call->signature.operation == SPC_OPERATION_REDUCE) {
+        } else if (spc_reduce_combines(&call->signature)) {
             status = spc_reduce_combine_group(reduce, bank, call, level, group);
         }
         member = group;

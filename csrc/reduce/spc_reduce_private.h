@@ -53,7 +53,15 @@ static inline uint32_t spc_reduce_members(const spc_reduce_t *reduce, uint32_t l
     return rest < fanin ? rest : fanin;
 }
 
-/* Whether the value travels in the lines themselves. */
+/* Whether values are combined, or only kept where others may read them. */
+static inline bool spc_reduce_combines(const spc_signature_t *signature) {
+    const uint32_t operation = signature->operation;
+    return operation == SPC_OPERATION_REDUCE
+           || (operation >= SPC_OPERATION_ARRAY_ALLREDUCE && operation <= SPC_OPERATION_ARRAY_EXSCAN
+               && signature->field_count != 0);
+}
+
+/* Whether a value that is combined travels in the lines themselves. */
 static inline bool spc_reduce_is_short(const spc_reduce_call_t *call) {
     return call->length_bytes <= SPC_LINE_VALUE_BYTES;
 }

@@ -245,7 +245,7 @@ static void a_sum_of_one_time_has_no_priorities(void) {
     const spc_field_t fields[] = {{SPC_TYPE_INT, 1}, {SPC_TYPE_SIMTIME, 2}};
     const value_t value = {7, {{1.5, {1, 2, 3, 4}}, {-2.5, {-1, 0, 0, 9}}}};
     const value_t plain = {7, {{1.5, {0}}, {-2.5, {0}}}};
-    for (int operator = SPC_SUM; operator < SPC_OPERATOR_COUNT; operator++) {
+    for (int operator = SPC_SUM; operator <= SPC_MAX; operator++) {
         const spc_signature_t signature = box_reduction((spc_operator_t)operator, fields, 2);
         const spc_signature_t alone = box_reduction((spc_operator_t)operator, fields + 1, 1);
         const value_t *expected = operator == SPC_SUM ? &plain : &value;

@@ -16,13 +16,13 @@ BELOW = {
     "segment": {"base"},
     "reduce": {"base", "segment"},
     "message": {"base", "segment"},
-    "collect": {"base", "segment", "reduce", "message"},
-    "net": {"base", "segment", "reduce", "message", "collect"},
+    "net": {"base", "segment", "reduce", "message"},
     "node": {"base", "segment", "message"},
     "diagnose": {"base", "segment", "reduce", "message"},
-    "": {"base", "segment", "reduce", "message", "collect", "node"},
+    "": {"base", "segment", "reduce", "message", "node"},
+    "collect": {"base", ""},
     "agent": {"base", "segment", "diagnose", ""},
-    "api": {"base", "", "agent", "include"},
+    "api": {"base", "", "collect", "agent", "include"},
     "include": set(),
 }
 # Public headers that stand alone, values and no functions of the core: every floor may include them.
