@@ -24,6 +24,9 @@ int spc_comm_prepare_send(const spc_comm_t *comm, spc_send_call_t *call, uint16_
 /* With the lock. A coordinated message is counted and sent in one hold of it. */
 static int send_locked(spc_node_t *node, spc_send_call_t *call) {
     spc_outbox_flush(node->outbox);
+    if (call->block != NULL) {
+        return spc_comm_move_locked(node, call);
+    }
     int status = call->counted_by == NULL ? SPC_OK : spc_comm_coordinated_note_send(call);
     if (status != SPC_OK) {
         return status;
@@ -73,7 +76,7 @@ static int send_large(spc_node_t *node, spc_send_call_t *call) {
 static bool test_send(spc_node_wait_t *wait) {
     spc_node_t *node = wait->node;
     spc_send_call_t *call = wait->argument;
-    if (is_large(call)) {
+    if (call->block == NULL && is_large(call)) {
         wait->status = send_large(node, call);
         if (wait->status != SPC_EAGAIN) {
             return true;

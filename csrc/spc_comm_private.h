@@ -6,6 +6,7 @@
  *   spc_comm_area.c         where a communicator's part of shared memory lies
  *   spc_comm_split.c        communicators of some of the nodes
  *   spc_comm_message.c      sending and receiving
+ *   spc_comm_block.c        blocks of the arenas that the caller holds
  *   spc_comm_synchronous.c  sending that waits for the receiver
  *   spc_comm_perturb.c      calls of a run whose schedule is perturbed: spc_comm_perturb.h
  *   spc_comm_collective.c   collectives and fuzzy barriers
@@ -154,6 +155,8 @@ typedef struct spc_send_call {
     uint16_t context;
     int32_t tag;
     const spc_payload_t *payload;
+    spc_block_shared_t *
+        *block; /* NULL, or where the payload lies: it is moved, and becomes NULL here once it is */
     spc_comm_t *counted_by; /* NULL, or whose cycle counts the message and gives it its tag */
 } spc_send_call_t;
 
@@ -162,6 +165,9 @@ typedef struct spc_send_call {
 int spc_comm_prepare_send(const spc_comm_t *comm, spc_send_call_t *call, uint16_t kind);
 int spc_comm_try_send_call(spc_comm_t *comm, spc_send_call_t *call);
 int spc_comm_send_call(spc_comm_t *comm, spc_send_call_t *call, uint64_t deadline_ns);
+
+/* With the lock: of a call that has a block. */
+int spc_comm_move_locked(spc_node_t *node, const spc_send_call_t *call);
 
 /* What is received; `match` has the source as a rank of the segment. */
 typedef struct spc_recv_call {

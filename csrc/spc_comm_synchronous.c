@@ -47,7 +47,7 @@ static void note_sent(spc_node_t *node, spc_synchronous_call_t *call, int status
     call->sent = true;
 }
 
-/* With the lock; `block` holds the payload, or is NULL. Nobody gets the block if it is not to be sent. */
+/* With the lock; `block` holds a copy of the payload, or is NULL. Nobody gets the block if it is not to be sent. */
 static int send_locked(spc_node_t *node, spc_synchronous_call_t *call, spc_block_shared_t *block) {
     const spc_send_call_t *send = call->send;
     spc_outbox_flush(node->outbox);
@@ -58,6 +58,8 @@ static int send_locked(spc_node_t *node, spc_synchronous_call_t *call, spc_block
     if (block != NULL) {
         status = spc_outbox_send_block(node->outbox, send->destinations, count, send->context, send->tag,
                                        send->payload, block);
+    } else if (refused == SPC_OK && send->block != NULL) {
+        status = spc_comm_move_locked(node, send);
     } else if (refused == SPC_OK) {
         status =
             spc_outbox_send(node->outbox, send->destinations, count, send->context, send->tag, send->payload);
@@ -90,7 +92,7 @@ static int send_large(spc_node_t *node, spc_synchronous_call_t *call) {
 static int try_to_send(spc_node_t *node, spc_synchronous_call_t *call) {
     const spc_payload_t *payload = call->send->payload;
     int status = SPC_EAGAIN;
-    if (payload->meta_bytes + payload->data_bytes > SPC_EAGER_BYTES) {
+    if (call->send->block == NULL && payload->meta_bytes + payload->data_bytes > SPC_EAGER_BYTES) {
         status = send_large(node, call);
     }
     if (status == SPC_EAGAIN) {
