@@ -2,10 +2,10 @@
 from libc.stdint cimport int64_t
 
 from spcomm._core.handle cimport Handle
-from spcomm._core.messages cimport Messages
+from spcomm._core.blocks cimport Blocks
 
 
-cdef class Coordinated(Messages):
+cdef class Coordinated(Blocks):
     pass
 
 

@@ -18,15 +18,19 @@ typedef struct store {
     spc_arena_t *arena;
 } store_t;
 
-static store_t make_store(uint64_t size_bytes) {
+static store_t make_store_of(uint64_t size_bytes, uint32_t nodes) {
     store_t store = {.size_bytes = size_bytes};
     store.base = aligned_alloc(4096, size_bytes + 4096 - size_bytes % 4096);
-    store.status = aligned_alloc(64, spc_status_bytes(NODES));
+    store.status = aligned_alloc(64, spc_status_bytes(nodes));
     CHECK(store.base != NULL && store.status != NULL);
     memset(store.base, 0, size_bytes);
-    memset(store.status, 0, spc_status_bytes(NODES));
-    CHECK_OK(spc_arena_create(store.base, size_bytes, OWNER, NODES, store.status, &store.arena));
+    memset(store.status, 0, spc_status_bytes(nodes));
+    CHECK_OK(spc_arena_create(store.base, size_bytes, OWNER, nodes, store.status, &store.arena));
     return store;
+}
+
+static store_t make_store(uint64_t size_bytes) {
+    return make_store_of(size_bytes, NODES);
 }
 
 static void free_store(store_t *store) {
@@ -422,6 +426,42 @@ static void nobody_loses_what_was_passed_on(void) {
     free(hands);
 }
 
+/* To and fro between the first node and the last, while the owner looks: its look begins at one and ends at the other, and
+ * their pins are in different cache lines. */
+enum { MANY = 500 };
+
+static void pass_or_look(int rank, int size, void *argument) {
+    (void)size;
+    hands_t *hands = argument;
+    spc_block_shared_t *block = hands->place[0][0];
+    for (long i = 0; rank == 0 && i < hands->rounds; i++) {
+        spc_block_pass(block, 0, MANY - 1);
+        spc_block_pass(block, MANY - 1, 0);
+    }
+    if (rank == 0) {
+        atomic_store_explicit(&hands->sent, true, memory_order_release);
+    }
+    while (!atomic_load_explicit(&hands->sent, memory_order_acquire)) {
+        CHECK(spc_arena_used(hands->store.arena) != 0);
+    }
+}
+
+static void what_is_passed_on_is_never_free(void) {
+    hands_t *hands = calloc(1, sizeof *hands);
+    CHECK(hands != NULL);
+    hands->store = make_store_of(1024, MANY);
+    hands->rounds = check_scale(4000000);
+    spc_block_shared_t *block;
+    CHECK_OK(spc_arena_take(hands->store.arena, 64, &block));
+    hands->place[0][0] = block;
+    spc_block_pass(hands->place[0][0], OWNER, 0);
+    check_threads(2, pass_or_look, hands);
+    spc_block_unpin(hands->place[0][0], 0);
+    CHECK_EQ_U(spc_arena_used(hands->store.arena), 0);
+    free_store(&hands->store);
+    free(hands);
+}
+
 static void passing_on_leaves_one_pin(void) {
     store_t store = make_store(2 * SMALL);
     spc_block_shared_t *block = take(&store, 64);
@@ -452,6 +492,7 @@ int main(void) {
     RUN(random_blocks_never_overlap);
     RUN(receivers_free_from_other_threads);
     RUN(passing_on_leaves_one_pin);
+    RUN(what_is_passed_on_is_never_free);
     RUN(nobody_loses_what_was_passed_on);
     return check_done();
 }

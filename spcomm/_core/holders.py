@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: MIT
+"""Who refers to an array: names and containers, which may see it emptied, or something that has its address?
+
+NumPy arrays are invisible to the garbage collector, and so are containers of nothing else, so references cannot just be
+listed. They are counted: those that variables, and containers reachable from them, explain are harmless. What is left
+may be harmless, too, or be a memoryview: then the collector is asked, which is slow. What it cannot explain either is
+answered with "unknown".
+"""
+
+import contextlib
+import gc
+import sys
+import types
+from collections import deque
+from typing import Any
+
+STACK_BORROWS = sys.version_info >= (3, 14)  # a local variable that is passed on takes no reference
+LOCALS_ARE_COPIES = sys.version_info < (3, 13)  # those of functions
+CONTAINERS = (dict, list, tuple, set, frozenset, deque)
+HARMLESS = (*CONTAINERS, types.ModuleType, types.CellType, types.FrameType, types.GeneratorType)
+HARMLESS_TOO = (types.CoroutineType, types.MethodType, types.FunctionType)
+LOOKED_AT_MAX = 5000  # objects
+OPTIMIZED = 1  # CO_OPTIMIZED: the code of a function
+HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: classes written in Python, mostly
+EXPORT = type(gc.get_referents(memoryview(bytearray(1)))[0])  # what memoryviews share
+
+
+class Search:
+    """One look for the holders of `array`, of which `left` references are not explained yet."""
+
+    __slots__ = ("array", "left", "queue", "seen")
+
+    def __init__(self, array: Any, references: int) -> None:
+        self.array = array
+        self.left = references
+        self.queue: deque[Any] = deque()
+        self.seen: set[int] = set()
+
+    def add(self, value: Any) -> None:
+        """A value of a variable, or of a container."""
+        if value is self.array:
+            self.left -= 1
+        elif id(value) not in self.seen and may_hold(value):
+            self.seen.add(id(value))
+            self.queue.append(value)
+
+    def local_variables(self, frame: types.FrameType) -> bool:
+        """Of a function. Whether one of them is `array`."""
+        before = self.left
+        code = frame.f_code
+        names = {*code.co_varnames, *code.co_cellvars}
+        if names and code.co_flags & OPTIMIZED:
+            values = frame.f_locals
+            for name in names:
+                if name in values:
+                    self.add(values[name])
+            if LOCALS_ARE_COPIES and sys.getrefcount(values) <= 3:
+                values.clear()  # else it would keep all of them alive; nobody but the frame has it
+        return self.left < before
+
+    def global_variables(self, frame: types.FrameType) -> None:
+        """Of the function's module; those of a module that is being run, or a class, are like them."""
+        optimized = frame.f_code.co_flags & OPTIMIZED
+        for scope in (frame.f_globals,) if optimized else (frame.f_globals, frame.f_locals):
+            if id(scope) not in self.seen:
+                self.seen.add(id(scope))
+                for value in list(scope.values()):
+                    self.add(value)
+
+    def containers(self) -> None:
+        """Those that were found, and those in them."""
+        for _ in range(LOOKED_AT_MAX):
+            if self.left <= 0 or not self.queue:
+                return
+            holder = self.queue.popleft()
+            inside = gc.get_referents(holder)
+            if any(value is self.array for value in inside) and gives_address(holder):
+                continue
+            for value in inside:
+                self.add(value)
+
+    def collector(self) -> str:
+        """The name of something that has the array's address, or ""."""
+        for holder in gc.get_referrers(self.array):
+            if id(holder) in self.seen or holder is self:
+                continue
+            if isinstance(holder, EXPORT):
+                return "a memoryview (or something else that uses the buffer protocol)"
+            if gives_address(holder):
+                return f"a {type(holder).__name__}"
+            if isinstance(holder, HARMLESS) or isinstance(holder, HARMLESS_TOO) or is_instance(holder):
+                self.left -= sum(value is self.array for value in gc.get_referents(holder))
+        return ""
+
+
+def is_instance(value: Any) -> bool:
+    return bool(type(value).__flags__ & HEAP_TYPE) and not isinstance(value, type)
+
+
+def may_hold(value: Any) -> bool:
+    return isinstance(value, CONTAINERS) or (is_instance(value) and not isinstance(value, types.ModuleType))
+
+
+def gives_address(holder: Any) -> bool:
+    """Whether arrays can be made of it that see its memory."""
+    with contextlib.suppress(Exception):
+        memoryview(holder)
+        return True
+    with contextlib.suppress(Exception):
+        return hasattr(holder, "__array_interface__") or hasattr(holder, "__array_struct__")
+    return False
+
+
+def find(array: Any, references: int) -> "str | None":
+    """What else than names and containers refers to `array`.
+
+    Parameters
+    ----------
+    array : numpy.ndarray
+        An argument of the compiled function that calls this.
+    references : int
+        How many there are, that function's own not counted.
+
+    Returns
+    -------
+    str or None
+        Words for something that has its address; "": there is something, and nobody knows what; None: nothing.
+    """
+    search = Search(array, references - 1)  # one is on the stack of the caller
+    caller: types.FrameType | None = sys._getframe(1)  # compiled functions have none
+    if caller is not None and search.local_variables(caller) and STACK_BORROWS:
+        search.left += 1
+    frame = caller
+    while frame is not None and search.left > 0:
+        if frame is not caller:
+            search.local_variables(frame)
+        if search.left > 0:
+            search.global_variables(frame)
+        frame = frame.f_back
+    search.containers()
+    if search.left <= 0:
+        return None
+    found = search.collector()
+    if found:
+        return found
+    return "" if search.left > 0 else None
