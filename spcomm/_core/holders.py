@@ -28,13 +28,14 @@ EXPORT = type(gc.get_referents(memoryview(bytearray(1)))[0])  # what memoryviews
 class Search:
     """One look for the holders of `array`, of which `left` references are not explained yet."""
 
-    __slots__ = ("array", "left", "queue", "seen")
+    __slots__ = ("array", "left", "queue", "seen", "shared")
 
     def __init__(self, array: Any, references: int) -> None:
         self.array = array
         self.left = references
         self.queue: deque[Any] = deque()
         self.seen: set[int] = set()
+        self.shared: set[str] = set()
 
     def add(self, value: Any) -> None:
         """A value of a variable, or of a container."""
@@ -48,14 +49,17 @@ class Search:
         """Of a function. Whether one of them is `array`."""
         before = self.left
         code = frame.f_code
-        names = {*code.co_varnames, *code.co_cellvars}
-        if names and code.co_flags & OPTIMIZED:
-            values = frame.f_locals
-            for name in names:
-                if name in values:
-                    self.add(values[name])
-            if LOCALS_ARE_COPIES and sys.getrefcount(values) <= 3:
-                values.clear()  # else it would keep all of them alive; nobody but the frame has it
+        if not code.co_flags & OPTIMIZED:
+            return False
+        values = frame.f_locals
+        shared = {*code.co_cellvars, *code.co_freevars}
+        for name in {*code.co_varnames, *shared}:
+            # A variable that functions share is one reference, however many frames show it.
+            if name in values and (name not in self.shared or values[name] is not self.array):
+                self.add(values[name])
+        self.shared |= shared
+        if LOCALS_ARE_COPIES and sys.getrefcount(values) <= 3:
+            values.clear()  # else it would keep all of them alive; nobody but the frame has it
         return self.left < before
 
     def global_variables(self, frame: types.FrameType) -> None:
@@ -130,14 +134,14 @@ def find(array: Any, references: int) -> "str | None":
     caller: types.FrameType | None = sys._getframe(1)  # compiled functions have none
     if caller is not None and search.local_variables(caller) and STACK_BORROWS:
         search.left += 1
+    search.containers()
     frame = caller
     while frame is not None and search.left > 0:
-        if frame is not caller:
-            search.local_variables(frame)
-        if search.left > 0:
-            search.global_variables(frame)
+        search.global_variables(frame)
         frame = frame.f_back
-    search.containers()
+        if frame is not None and search.left > 0:
+            search.local_variables(frame)
+        search.containers()
     if search.left <= 0:
         return None
     found = search.collector()
