@@ -306,11 +306,10 @@ cdef Memory memory_of(object a):
     if base.nbytes != a.nbytes or not a.flags.forc or (
             cnp.PyArray_DATA(<cnp.ndarray>a) != cnp.PyArray_DATA(<cnp.ndarray>base)):
         raise block_errors.is_a_part(a.nbytes, base.nbytes)
-    if isinstance(base.base, memoryview) and is_hidden(base.base.obj):
-        memory = base.base.obj.base
-        if not memory.is_sole:
+    if isinstance(base.base, memoryview):  # one of the arrays of an object
+        if is_hidden(base.base.obj) and not (<Memory>base.base.obj.base).is_sole:
             raise block_errors.is_shared()
-        return None  # one of the arrays of an object
+        return None
     if base.base is None and base.flags.owndata:
         return None  # `a` is all that is left of it: np.zeros(6).reshape(2, 3)
     if not is_hidden(base):
