@@ -12,6 +12,7 @@ import gc
 import sys
 import types
 from collections import deque
+from collections.abc import Iterable
 from typing import Any
 
 STACK_BORROWS = sys.version_info >= (3, 14)  # a local variable that is passed on takes no reference
@@ -45,22 +46,23 @@ class Search:
             self.seen.add(id(value))
             self.queue.append(value)
 
-    def local_variables(self, frame: types.FrameType) -> bool:
-        """Of a function. Whether one of them is `array`."""
-        before = self.left
+    def local_variables(self, frame: types.FrameType) -> None:
+        """Of a function that the others have called."""
         code = frame.f_code
-        if not code.co_flags & OPTIMIZED:
-            return False
-        values = frame.f_locals
         shared = {*code.co_cellvars, *code.co_freevars}
-        for name in {*code.co_varnames, *shared}:
-            # A variable that functions share is one reference, however many frames show it.
-            if name in values and (name not in self.shared or values[name] is not self.array):
-                self.add(values[name])
+        # A variable that functions share is one reference, however many frames show it.
+        self.left -= count_locals(frame, self.array, {*code.co_varnames, *shared} - (shared & self.shared))
         self.shared |= shared
-        if LOCALS_ARE_COPIES and sys.getrefcount(values) <= 3:
-            values.clear()  # else it would keep all of them alive; nobody but the frame has it
-        return self.left < before
+
+    def in_local_variables(self, frame: types.FrameType) -> None:
+        """Containers that they refer to."""
+        if frame.f_code.co_flags & OPTIMIZED:
+            values = frame.f_locals
+            for value in list(values.values()):
+                if value is not self.array:
+                    self.add(value)
+            forget(values)
+            self.containers()
 
     def global_variables(self, frame: types.FrameType) -> None:
         """Of the function's module; those of a module that is being run, or a class, are like them."""
@@ -97,6 +99,25 @@ class Search:
         return ""
 
 
+def count_locals(frame: types.FrameType, array: Any, names: Iterable[str]) -> int:
+    """How many of these variables of a function are `array`."""
+    if not frame.f_code.co_flags & OPTIMIZED:
+        return 0
+    values = frame.f_locals
+    count = 0
+    for name in names:
+        if values.get(name) is array:
+            count += 1
+    forget(values)
+    return count
+
+
+def forget(values: Any) -> None:
+    """Local variables that Python has copied for us: the copy would keep all of them alive."""
+    if LOCALS_ARE_COPIES and sys.getrefcount(values) <= 4:  # nobody has it but the frame, who asked, and this
+        values.clear()
+
+
 def is_instance(value: Any) -> bool:
     return bool(type(value).__flags__ & HEAP_TYPE) and not isinstance(value, type)
 
@@ -130,21 +151,35 @@ def find(array: Any, references: int) -> "str | None":
     str or None
         Words for something that has its address; "": there is something, and nobody knows what; None: nothing.
     """
-    search = Search(array, references - 1)  # one is on the stack of the caller
-    caller: types.FrameType | None = sys._getframe(1)  # compiled functions have none
-    if caller is not None and search.local_variables(caller) and STACK_BORROWS:
-        search.left += 1
-    search.containers()
-    frame = caller
+    try:
+        caller = sys._getframe(1)  # compiled functions have none
+    except ValueError:  # a thread that C has made
+        return ""
+    code = caller.f_code
+    names = code.co_varnames if not code.co_cellvars else {*code.co_varnames, *code.co_cellvars}
+    found = count_locals(caller, array, names)
+    left = references - found - (0 if STACK_BORROWS and found else 1)  # what called it may have one, too
+    return None if left <= 0 else find_others(array, left, caller)
+
+
+def find_others(array: Any, left: int, caller: types.FrameType) -> "str | None":
+    """As find, when the caller's own variables do not explain all."""
+    code = caller.f_code
+    search = Search(array, left)
+    search.shared.update(code.co_cellvars)
+    search.left -= count_locals(caller, array, code.co_freevars)
+    search.shared.update(code.co_freevars)
+    frame: types.FrameType | None = caller
     while frame is not None and search.left > 0:
+        search.in_local_variables(frame)
         search.global_variables(frame)
         frame = frame.f_back
-        if frame is not None and search.left > 0:
+        if frame is not None:
             search.local_variables(frame)
-        search.containers()
+    search.containers()
     if search.left <= 0:
         return None
-    found = search.collector()
-    if found:
-        return found
+    seen_by = search.collector()
+    if seen_by:
+        return seen_by
     return "" if search.left > 0 else None
