@@ -41,12 +41,24 @@ __all__ = list(_HOME)
 
 def __getattr__(name: str) -> object:
     if name not in _HOME:
-        raise AttributeError(f"module 'spcomm' has no attribute {name!r}")
+        raise AttributeError(f"module 'spcomm' has no attribute {name!r}{_of_a_communicator(name)}")
     from importlib import import_module
 
     value = getattr(import_module(_HOME[name]), name)
     globals()[name] = value
     return value
+
+
+def _of_a_communicator(name: str) -> str:
+    """What to write instead of `spcomm.rank`."""
+    import sys
+
+    known = sys.modules.get(
+        "spcomm._core.comm"
+    )  # not imported for this: `from spcomm import cli` comes here, too
+    if name.startswith("_") or known is None or not hasattr(known.Comm, name):
+        return ""
+    return f"; write comm = spcomm.startup(), then comm.{name}"
 
 
 def __dir__() -> "list[str]":

@@ -73,7 +73,12 @@ def _version(_words: "list[str]") -> int:
     return 0
 
 
-def _help(_words: "list[str]") -> int:
+def _help(words: "list[str]") -> int:
+    entry = _COMMANDS.get(words[0]) if words else None
+    if words and entry is None:
+        return _unknown(words[0])
+    if entry is not None and words[0] not in ("help", "version"):
+        return entry[0](["--help"])
     print("usage: spcomm COMMAND [arguments]\n")
     for name, (_call, text) in _COMMANDS.items():
         print(f"  {name:<9}{text}")
@@ -86,7 +91,10 @@ def _unknown(name: str) -> int:
     if name.endswith(".py") or os.path.exists(name) or name in ("-n", "-np", "-m"):
         hint = f"to run a program: spcomm run {' '.join(sys.argv[1:])}"
     else:
-        hint = f"commands: {names}"
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, _COMMANDS, 1)
+        hint = f"did you mean {near[0]}? Commands: {names}" if near else f"commands: {names}"
     print(f"spcomm: no command {name!r}; {hint}", file=sys.stderr)
     return 125
 
@@ -99,6 +107,6 @@ _COMMANDS: "dict[str, tuple[Callable[[list[str]], int], str]]" = {
     "config": (_config, "print what a C or C++ compiler needs to know"),
     "explain": (_explain, "what a code in a message means (SP101), by example"),
     "version": (_version, "print the version"),
-    "help": (_help, "this text"),
+    "help": (_help, "this text; help COMMAND is COMMAND --help"),
 }
 _ALIASES = {"-h": "help", "--help": "help", "--version": "version", "-V": "version"}

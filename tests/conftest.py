@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """For all tests: the sample of the large matrices (sampling.py), and the leak check (leaks.py)."""
 
+import signal
 import sys
 
 import hypothesis
@@ -28,6 +29,9 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     leaks.adopt_orphans()
+    # In a shell's background it is ignored, and all runs would inherit that.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.option.sample_seed is None:
         config.option.sample_seed = sampling.default_seed()
 

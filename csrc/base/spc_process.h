@@ -29,6 +29,10 @@ uint32_t spc_process_children(int32_t *processes, uint32_t room);
 /* Threads of this process, the caller too; 0 where unknown. */
 uint32_t spc_process_threads(void);
 
+/* Other threads of this process that may go on by themselves: all but those which wait without a time limit until
+ * somebody in this process wakes them, as idle ones of a pool do. 0 also where unknown. */
+uint32_t spc_process_busy_threads(void);
+
 /* Is a timer of this process armed, as far as can be known? */
 bool spc_process_has_timer(void);
 

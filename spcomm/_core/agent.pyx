@@ -50,6 +50,7 @@ from spcomm._core.libspc cimport (
     spc_platform_cores,
     spc_platform_features,
     spc_platform_memory_limit,
+    spc_process_adopt_orphans,
     spc_segment_attach,
     spc_segment_create,
     spc_segment_detach,
@@ -155,6 +156,11 @@ def features(disable=0):
 def cores():
     """How many cores this process may use, a float: its affinity mask, limited by its cgroup's quota."""
     return spc_platform_cores()
+
+
+def adopt_orphans():
+    """Become the parent of every descendant whose own parent ends, where the system knows how."""
+    spc_process_adopt_orphans()
 
 
 def memory():

@@ -76,6 +76,10 @@ class VersionError(SpcommError):
     """Two parts of a run are of different versions of spcomm."""
 
 
+for _error in (SpcommError, *SpcommError.__subclasses__()):
+    _error.__module__ = "spcomm"  # a traceback shows the name by which a program catches it
+
+
 # ---- the calls, as text
 
 

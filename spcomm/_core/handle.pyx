@@ -27,6 +27,7 @@ from spcomm._core.libspc cimport (
     spc_error_message,
     spc_error_name,
     spc_fork_check,
+    spc_process_busy_threads,
 )
 
 import os
@@ -57,13 +58,17 @@ cdef int check_signals(void *argument) noexcept with gil:
 
 
 cdef int32_t locate(void *argument, spc_board_entry_t *entry) noexcept with gil:
-    """The core calls this once in a long wait: where the caller is, and how many other threads there are."""
+    """The core calls this in a long wait: where the caller is, and how many other threads may do something meanwhile.
+
+    Those that Python does not know may call back into it: they count unless they wait for others of this process.
+    """
     try:
         file, line, function = places.of_caller()
         copy_text(entry.file, SPC_BOARD_FILE_BYTES, places.tail(file, SPC_BOARD_FILE_BYTES - 1))
         copy_text(entry.function, SPC_BOARD_FUNCTION_BYTES, function.encode()[:SPC_BOARD_FUNCTION_BYTES - 1])
         entry.line = line
-        return len(sys._current_frames()) - 1
+        threads = len(sys._current_frames()) - 1
+        return threads if threads > 0 else <int32_t>spc_process_busy_threads()
     except BaseException as error:  # a signal came meanwhile, and its handler raised
         (<Handle>argument).interruption = error
         return INT32_MIN

@@ -43,6 +43,11 @@ cdef extern from "base/spc_platform.h" nogil:
     uint64_t spc_platform_memory_limit()
 
 
+cdef extern from "base/spc_process.h" nogil:
+    uint32_t spc_process_busy_threads()
+    void spc_process_adopt_orphans()
+
+
 cdef extern from "segment/spc_config.h" nogil:
     enum:
         SPC_NODES_MAX

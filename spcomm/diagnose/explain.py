@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`spcomm explain [CODE]`: what a code in a message means, by example, and what to do.
+"""`spcomm explain [CODE]` or `spcomm explain WORD`: what a code in a message means, by example, and what to do.
 
 A page is Markdown: a title, what the code means, a program that goes wrong with its output, and the same program
 mended. tests/diagnose runs all of them.
@@ -8,6 +8,7 @@ mended. tests/diagnose runs all of them.
 import os
 import sys
 
+_WIDTH = 100  # of paragraphs; programs and output stay as they are
 _PAGES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "pages")
 
 
@@ -15,7 +16,8 @@ def main(words: "list[str]") -> int:
     """Print the page of a code, or the list of all codes; returns the exit code."""
     if words and words[0] in ("-h", "--help"):
         print(
-            "usage: spcomm explain [CODE]\n\nWhat a code such as SP101 means, by example. Without a code: all codes."
+            "usage: spcomm explain [CODE]\n\nWhat a code such as SP101 means, by example. Without a code: all codes.\n"
+            "A word of its title will do, too: spcomm explain deadlock"
         )
         return 0
     if len(words) > 1:
@@ -27,6 +29,11 @@ def main(words: "list[str]") -> int:
         return 0
     code = words[0].strip("[]().,:").upper()
     code = f"SP{code}" if code.isdecimal() else code
+    if code not in codes():
+        found = _titled(words[0])
+        if len(found) > 1:
+            return _complain(f"{words[0]!r} is in several titles: {', '.join(found)}; give one code")
+        code = found[0] if found else code
     if code not in codes():
         return _complain(f"there is no code {words[0]!r}; {_allowed()}")
     print(shown(page(code)), end="")
@@ -49,17 +56,31 @@ def title(code: str) -> str:
     return page(code).splitlines()[0].partition(": ")[2]
 
 
+def _titled(word: str) -> "list[str]":
+    """The codes whose titles have a word that begins so: `deadlock`, `deadlocks`, `spin`."""
+    start = word.lower().rstrip("s")
+    if len(start) < 4:
+        return []
+    return [code for code in codes() if any(part.startswith(start) for part in title(code).lower().split())]
+
+
 def shown(text: str) -> str:
-    """For a terminal: programs and output are set off by blanks, headings stand alone."""
-    lines, inside = [], False
-    for line in text.splitlines():
+    """For a terminal: programs and output are set off by blanks, headings stand alone, paragraphs fit its width."""
+    import textwrap
+
+    lines, paragraph, inside = [], [], False
+    for line in [*text.splitlines(), ""]:
+        plain = not inside and line and not line.startswith(("```", "#"))
+        if plain:
+            paragraph.append(line)
+            continue
+        lines += textwrap.wrap(" ".join(paragraph), _WIDTH, break_long_words=False, break_on_hyphens=False)
+        paragraph = []
         if line.startswith("```"):
             inside = not inside
-        elif inside:
-            lines.append(f"    {line}".rstrip())
         else:
-            lines.append(line.lstrip("#").strip() if line.startswith("#") else line)
-    return "\n".join(lines) + "\n"
+            lines.append(f"    {line}".rstrip() if inside else line.lstrip("#").strip())
+    return "\n".join(lines[:-1]) + "\n"
 
 
 def _allowed() -> str:

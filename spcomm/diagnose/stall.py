@@ -6,6 +6,7 @@ from spcomm.diagnose import words
 
 STALL = "SP102"
 SPINNING = "SP103"
+COMPUTES = "computes"  # what a node does that is on a core
 
 _DOUBTS = {
     TIMED: "has a time limit",
@@ -72,6 +73,8 @@ def _why(waits: "dict[int, Wait]", others: "dict[int, tuple[str, str]]") -> str:
         return f"Try: let {words.nodes(stopped)} go on (kill -CONT, or fg in its terminal)."
     if others:
         who = "that node" if len(others) == 1 else "those nodes"
+        if any(state == COMPUTES for state, _place in others.values()):  # or for ever: nobody else can know
+            return f"Try: see that the loop there ends; give {who} less to do at a time. Longer waits: --stall SECONDS."
         return f"Try: give {who} less to do at a time, or share the work more evenly. Longer waits: --stall SECONDS."
     doubts = sorted({bit for wait in waits.values() for bit in _DOUBTS if wait.doubts & bit})
     if doubts:

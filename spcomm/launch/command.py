@@ -58,6 +58,7 @@ def _internal_error() -> int:
 
 def _run(options: Options, signals: int) -> int:
     programs = plans.resolve_all(options)
+    _note_late_number(options)
     limit = _raise_descriptor_limit(sum(plan.nodes or 1 for plan in programs), len(programs), options)
     from spcomm.launch.starter import Starter
 
@@ -80,6 +81,7 @@ def _supervise(options: Options, programs: "list[plans.Plan]", starters: "list[A
     from spcomm.launch.supervisor import Supervisor
 
     agent = _agent()
+    agent.adopt_orphans()  # should a warm process be killed, who would have adopted them
     command_line.check_buffers(options, agent.LIMITS)
     cores = agent.cores()
     for plan in programs:
@@ -243,6 +245,22 @@ def _raise_descriptor_limit(nodes: int, programs: int, options: Options) -> tupl
             return None
         return soft, hard
     return None
+
+
+def _note_late_number(options: Options) -> None:
+    """`spcomm run x.py -n 4` is allowed, and mostly not what was meant."""
+    part = options.parts[0]
+    if part.nodes is not None:
+        return
+    words = part.arguments
+    late = [at for at, word in enumerate(words[:-1]) if word in ("-n", "-np") and words[at + 1].isdecimal()]
+    name = part.program or ""
+    if late and name.endswith(".py"):  # commands and modules often have an -n of their own
+        given = " ".join(words[late[0] : late[0] + 2])
+        _complain(
+            f"spcomm: note: {given} after {name} is an argument of the program; a number of nodes comes before it: "
+            f"spcomm run {given} {name}"
+        )
 
 
 def _warn_if_stale() -> None:

@@ -25,7 +25,7 @@ class Crew:
         self.groups = groups
         self.size = sum(group.size for group in groups)
         self.names = Names(groups)
-        self.started: set[int] = set()
+        self.started: dict[int, int] = {}  # and as which process
         self.cpus: list[int] | None = None  # what nodes are bound to, in turn
         self.stats = False  # whether warm processes tell the times of nodes that have ended
         self.at_prompt: int | None = None  # the node whose debugger has the standard input

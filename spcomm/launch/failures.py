@@ -101,13 +101,18 @@ class Failures:
     def tracebacks(self, label: "Callable[[int, int], bytes]", interrupted: bool) -> "tuple[bytes, str]":
         """All tracebacks worth showing, the first failure's last, and a sentence on those that are not shown.
 
-        Not shown: a `NodeLostError` that followed from the first failure, a KeyboardInterrupt that followed
-        from Ctrl-C, and those which say the same as the first. `label(index, 2)` is what stands before a line.
+        Not shown: a `NodeLostError` that followed from the first failure, a `MismatchError` after another (all
+        nodes get it, and each one names all), a KeyboardInterrupt that followed from Ctrl-C, and those which say
+        the same as one that is shown. `label(index, 2)` is what stands before a line.
         """
         first = self.first.index if self.first is not None else None
         mine = bytes(self._texts.get(first, b"")) if first is not None else b""
-        shown, same, lost = [], [], []
-        for index, text in self._texts.items():
+        shown, same, too, lost = [], [], [], []
+        others: dict[bytes, list[int]] = {}
+        silent = [
+            index for index in self._known if index not in self._texts
+        ]  # stopped before their tracebacks came
+        for index, text in [*self._texts.items(), *((index, b"") for index in silent)]:
             kind = self._failure(index).kind
             if index == first or (interrupted and kind == report.INTERRUPTED):
                 continue
@@ -115,17 +120,31 @@ class Failures:
                 lost.append(index)
             elif mine and bytes(text) == mine:
                 same.append(index)
-            else:
-                shown.append(_labelled(bytes(text), label(index, 2)))
+            elif self.first is not None and self._mismatched(self.first.index) and self._mismatched(index):
+                too.append(index)
+            elif text:
+                others.setdefault(bytes(text), []).append(index)
+        for text, indices in others.items():
+            shown.append(_labelled(text, label(indices[0], 2)))
         if mine and first is not None:
             shown.append(_labelled(mine, label(first, 2)))
         notes = [f"{self._names.nodes(same)} failed in the same way"] if same else []
+        notes += [
+            f"{self._names.nodes(alike[1:])} failed as {self._names.nodes(alike[:1])} did"
+            for alike in others.values()
+            if len(alike) > 1
+        ]
+        notes += [f"{self._names.nodes(too)} raised MismatchError, too"] if too else []
         notes += (
             [f"{self._names.nodes(lost)} raised NodeLostError because of it"]
             if lost and first is not None
             else []
         )
         return b"".join(shown), "; ".join(notes)
+
+    def _mismatched(self, index: int) -> bool:
+        failure = self._known.get(index)
+        return failure is not None and failure.kind == report.RAISED and failure.detail == "MismatchError"
 
     def _failure(self, index: int) -> Failure:
         return self._known.setdefault(index, Failure(index, self._names.nodes([index])))

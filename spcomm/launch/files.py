@@ -5,6 +5,7 @@ The launcher writes them, not the nodes: what a node prints is shown and kept at
 one sentence of the launcher, whatever the program would make of it.
 """
 
+import errno
 import os
 from collections.abc import Callable
 
@@ -30,7 +31,8 @@ class Files:
             raise UsageError(f"spcomm run: --output {folder}: {_reason(error)}") from None
 
     def _open(self, path: str) -> None:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        # Not waiting for somebody who reads a pipe that has this name: it is refused (ENXIO), or not waited for later.
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NONBLOCK
         self._descriptors.append(os.open(path, flags, 0o666))
         self._paths.append(path)
 
@@ -59,4 +61,6 @@ class Files:
 def _reason(error: OSError) -> str:
     if isinstance(error, (FileExistsError, NotADirectoryError)):
         return f"{error.filename} is a file, not a folder"
+    if error.errno == errno.ENXIO:
+        return f"{error.filename} is a pipe that nobody reads, not a file"
     return f"{error.filename} cannot be made ({error.strerror})"

@@ -42,6 +42,10 @@ class Forwarder:
         """Put something of our own on stderr, after what is already there."""
         self._sinks[1].write(2, data)
 
+    def write_text(self, text: str) -> None:
+        """The same of a text, in which a path may have bytes that are no UTF-8."""
+        self.write_error(text.encode("utf-8", "backslashreplace"))
+
     def flush(self) -> None:
         """Write what readers take now; read nothing more from the nodes while somebody is slow to read us."""
         full = False

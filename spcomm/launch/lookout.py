@@ -40,11 +40,11 @@ class Lookout:
         self._stall_s = stall_s  # 0: never
         self._found = found
         self._warn = warn
-        self._answers = -1  # where nodes tell where they are: a pipe
+        self._answers: where.Answers | None = None  # where nodes tell where they are
         self._ended: dict[int, int] = {}
         self._watched: dict[int, _Watched] = {}  # of each group, by its first node
 
-    def start(self, answers: int, ended: "dict[int, int]") -> None:
+    def start(self, answers: where.Answers, ended: "dict[int, int]") -> None:
         """From now on. `ended` has the nodes that have ended, and stays the caller's."""
         self._answers, self._ended = answers, ended
         self._loop.at("look", _LOOK_S, self._look)
@@ -133,16 +133,23 @@ class Lookout:
 
     def _where(self, group: Group, ranks: "list[int]") -> "dict[int, tuple[str, str]]":
         """What nodes that do not wait do, and where: rank -> ("computes", "ring.py:12 in step")."""
+        from spcomm.diagnose.stall import COMPUTES
+
         states = {rank: state_of(group.segment.process(rank)) for rank in ranks}
         able = [
             group.first + rank for rank in ranks if states[rank] != "T" and self._is_able(group.first + rank)
         ]
-        lines = where.ask(self._crew.poke, self._answers, able)
-        words = {"R": "computes", "T": "is stopped (SIGSTOP)", "Z": "has ended"}
+        lines = self._ask(able)
+        words = {"R": COMPUTES, "T": "is stopped (SIGSTOP)", "Z": "has ended"}
         return {
             rank: (words.get(state, "sleeps, or waits for something else"), lines.get(group.first + rank, ""))
             for rank, state in states.items()
         }
+
+    def _ask(self, indices: "list[int]") -> "dict[int, str]":
+        if self._answers is None:
+            return {}
+        return self._answers.ask(self._crew.poke, indices, self._crew.started)
 
     def _is_able(self, index: int) -> bool:
         return self._crew.of(index).plan.locatable
@@ -158,10 +165,10 @@ class Lookout:
                 waiting.update({group.first + rank: "  ".join(filter(None, what)) for rank in ranks})
         asked = [
             index
-            for index in sorted(self._crew.started - set(self._ended) - set(waiting))
+            for index in sorted(set(self._crew.started) - set(self._ended) - set(waiting))
             if self._is_able(index)
         ]
-        answers = where.ask(self._crew.poke, self._answers, asked)
+        answers = self._ask(asked)
         for index in range(self._crew.size):
             if index in self._ended:
                 states[index] = ENDED

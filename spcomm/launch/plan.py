@@ -127,10 +127,7 @@ def _program(part: Part) -> Plan:
             raise UsageError(f"spcomm run: {name}: cannot be read (permission denied)", 126)
         return _script(found, part.arguments)
     if not os.access(found, os.X_OK):
-        raise UsageError(
-            f"spcomm run: {name}: is not executable; chmod +x makes it so (a Python script's name ends in .py)",
-            126,
-        )
+        raise UsageError(f"spcomm run: {name}: {_not_executable(name)}", 126)
     path = os.path.abspath(found)
     return Plan("executable", path, [name, *part.arguments])
 
@@ -179,6 +176,16 @@ def in_path(name: str) -> "str | None":
         if os.path.isfile(path) and os.access(path, os.X_OK):
             return path
     return None
+
+
+def _not_executable(name: str) -> str:
+    base, dot, ending = name.rpartition(".")
+    compiler = "cc" if ending == "c" else "c++" if ending in ("cc", "cpp", "cxx") else ""
+    if dot and compiler:
+        program = base if os.sep in base else f"./{base}"
+        compile_it = f"{compiler} {name} $(spcomm config --cflags --libs) -o {base}"
+        return f"is a source file; compile it: {compile_it}; and run {program}"
+    return "is not executable; chmod +x makes it so (a Python script's name ends in .py)"
 
 
 def _not_found(name: str) -> str:

@@ -5,8 +5,9 @@ import _signal
 import os
 import sys
 
-# A forked node answers it with the line at which it is (see launch.where); 0 where there is no signal to spare.
-WHERE_SIGNAL = _signal.SIGRTMIN + 5 if hasattr(_signal, "SIGRTMIN") else 0
+# A forked node answers it with the line at which it is (see launch.where); 0 where there is no signal to spare, or the
+# system does not say whose answer it is.
+WHERE_SIGNAL = _signal.SIGRTMIN + 5 if sys.platform.startswith("linux") else 0
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -42,6 +43,17 @@ def children() -> "list[int]":
             return [int(pid) for pid in file.read().split()]
     except (OSError, ValueError):
         return []
+
+
+def end_children(spared: "set[int]") -> None:
+    """Kill and reap all children but these, and whoever becomes a child by that."""
+    while found := set(children()) - spared:
+        for pid in found:
+            try:
+                os.kill(pid, _signal.SIGKILL)
+                os.waitpid(pid, 0)
+            except (ProcessLookupError, ChildProcessError):
+                spared = spared | {pid}
 
 
 def signal_name(number: int) -> str:

@@ -10,7 +10,7 @@ any of this, so that nodes which wait for a lost one are woken at once. Nodes ar
 import _signal
 import os
 
-from spcomm.launch import report, where
+from spcomm.launch import process, report, where
 from spcomm.launch.crew import Crew
 from spcomm.launch.display import Display
 from spcomm.launch.failures import Failures
@@ -51,20 +51,23 @@ class Supervisor:
         self._sentence = ""
         self._report = ""  # of a deadlock
         self._states: dict[int, str] = {}
+        self._is_lost = False  # a warm process was killed
 
     def run(self, signals: int, stdin: Stdin) -> int:
         """Start the nodes, forward their output, return the exit code. `signals`: the wake-up descriptor."""
         self._signals, self._stdin = signals, stdin
         stdin.use(self._loop)
         self._readers = [report.Reader() for _group in self._crew.groups]
-        self._where, write_where = os.pipe()
-        self._crew.run([reader.write for reader in self._readers], write_where)
-        for fd in (*(reader.write for reader in self._readers), write_where):
-            os.close(fd)
+        answers = where.Answers()
+        self._children = set(process.children())  # warm processes, and what was here before
+        self._crew.run([reader.write for reader in self._readers], answers.fileno())
+        answers.close_theirs()
+        for reader in self._readers:
+            os.close(reader.write)
         self._listen()
         if self._timeout is not None:
             self._loop.at("timeout", self._timeout, self._timed_out)
-        self._lookout.start(self._where, self._ended)
+        self._lookout.start(answers, self._ended)
         self._start_more()
         while not self._crew.gone:
             self._loop.turn()
@@ -112,7 +115,7 @@ class Supervisor:
                 self._stats.ended(message[1], message[3])
             self._node_ended(message[1], message[2])
         elif verb == "started":
-            self._crew.started.update(message[1])
+            self._crew.started.update(zip(message[1], message[2], strict=True))
             self._start_more()
         elif verb == "unstarted":
             self._cannot_start(message[2])
@@ -137,11 +140,15 @@ class Supervisor:
             return
         self._sentence = f"--preload: {name} cannot be imported" if text else f"no module named {name}"
         if text:
-            self._forwarder.write_error(text.encode("utf-8", "backslashreplace"))
+            self._forwarder.write_text(text)
         self._end("spcomm", _signal.SIGKILL, 125 if text else 127)
 
     def _lost(self, starter: Starter) -> None:
-        """A warm process has ended without having said so. The kernel kills its nodes then."""
+        """A warm process has ended without having said so.
+
+        The kernel kills its nodes then. What they have started is adopted, and killed at the end.
+        """
+        self._is_lost = True
         if self._reason:
             return
         status = starter.status
@@ -288,9 +295,8 @@ class Supervisor:
         tracebacks, notes = self._failures.tracebacks(self._display.label, self._reason == "signal")
         self._forwarder.write_error(tracebacks)
         if self._states:
-            self._forwarder.write_error(
-                b"spcomm: where the nodes were:\n" + where.describe(self._states, self._crew.names).encode()
-            )
+            table = where.describe(self._states, self._crew.names)
+            self._forwarder.write_text(f"spcomm: where the nodes were:\n{table}")
         if self._reason == "failure":
             self._code = self._failures.first.code
             self._sentence = self._failure_sentence(notes)
@@ -299,13 +305,15 @@ class Supervisor:
         if not self._reason and self._warned:
             self._code = 1
             self._sentence = self._strict_sentence()
-        self._forwarder.write_error(self._report.encode())
+        self._forwarder.write_text(self._report)
         if self._stats is not None:
-            self._forwarder.write_error(self._stats.text().encode())
+            self._forwarder.write_text(self._stats.text())
         if self._sentence:
             self._say(self._sentence)
         self._forwarder.drain(self._signals)
         self._crew.wait()
+        if self._is_lost:
+            process.end_children(self._children)
         return self._code
 
     def _report_leftovers(self) -> None:
@@ -342,10 +350,10 @@ class Supervisor:
         return self._ended.get(node, _signal.SIGTERM) & 0x7F in (_signal.SIGTERM, _signal.SIGKILL)
 
     def _warn(self, text: str) -> None:
-        self._forwarder.write_error(text.encode())
+        self._forwarder.write_text(text)
 
     def _say(self, text: str) -> None:
-        self._forwarder.write_error(f"spcomm: {text}\n".encode())
+        self._forwarder.write_text(f"spcomm: {text}\n")
 
 
 def _stats(crew: Crew) -> "Stats":

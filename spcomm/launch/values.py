@@ -132,7 +132,7 @@ def seed(name: str, text: str) -> int:
 def count(name: str, text: str) -> int:
     if not text.isdecimal():
         raise UsageError(f"spcomm run: {name} {text}: must be a whole number")
-    return int(text)
+    return _whole(text)
 
 
 def size(name: str, text: str) -> int:
@@ -143,7 +143,12 @@ def size(name: str, text: str) -> int:
         raise UsageError(
             f"spcomm run: {name} {text}: must be a number of bytes; K, M and G may follow, as in {name} 4M"
         )
-    return int(digits) << shift
+    return _whole(digits) << shift
+
+
+def _whole(digits: str) -> int:
+    """Python reads no more than some thousand digits; what has so many is too much in any case."""
+    return int(digits) if len(digits.lstrip("0")) <= 20 else 10**20
 
 
 def about(value: int) -> str:

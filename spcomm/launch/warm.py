@@ -15,7 +15,7 @@ Nodes are known by rank here. Programs of one group have a warm process each and
 Messages in:  ("program", {...})  ("run", {...}) + segment, report, where
               ("nodes", ranks) + stdin, stdout, stderr of each
               ("signal", number, spared rank or None)  ("poke", rank, number)  ("end",)
-Messages out: ("ready", threads)  ("started", ranks)  ("unstarted", ranks, errno)
+Messages out: ("ready", threads)  ("started", ranks, processes)  ("unstarted", ranks, errno)
               ("exited", rank, wait status[, times])  ("missing", module, text)  ("gone",)
 """
 
@@ -173,7 +173,7 @@ class Server:
                 pass
         _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
         child.close_all(streams)
-        self._send(("started", ranks[: len(pids)]))
+        self._send(("started", ranks[: len(pids)], pids))
         if len(pids) < len(ranks):
             self._left -= len(ranks) - len(pids)
             self._send(("unstarted", ranks[len(pids) :], error))

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 
 #include "base/spc_error.h"
 #include "base/spc_process.h"
@@ -100,11 +101,50 @@ static void threads_are_counted(void) {
     spc_process_rename("check");
 }
 
+static void *read_one_byte(void *pipe_end) {
+    char byte;
+    CHECK_EQ(read(*(int *)pipe_end, &byte, 1), 0);
+    return NULL;
+}
+
+static void *lock_and_unlock(void *mutex) {
+    CHECK_EQ(pthread_mutex_lock(mutex), 0);
+    CHECK_EQ(pthread_mutex_unlock(mutex), 0);
+    return NULL;
+}
+
+/* Where it cannot be seen what a thread waits for, it is busy. */
+static bool shows_waits(void) {
+    return KNOWS && access("/proc/self/syscall", R_OK) == 0;
+}
+
+static void only_threads_that_may_go_on_are_busy(void) {
+    uint32_t before = spc_process_busy_threads(); /* a sanitizer may have its own */
+    int gate[2];
+    pthread_t reader, idler;
+    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    CHECK_EQ(pipe(gate), 0);
+    CHECK_EQ(pthread_mutex_lock(&mutex), 0);
+    CHECK_EQ(pthread_create(&reader, NULL, read_one_byte, &gate[0]), 0);
+    CHECK_EQ(spc_process_busy_threads(), KNOWS ? before + 1 : 0);
+    CHECK_EQ(pthread_create(&idler, NULL, lock_and_unlock, &mutex), 0);
+    while (shows_waits() && spc_process_busy_threads() != before + 1) { /* until it waits */
+    }
+    close(gate[1]);
+    CHECK_EQ(pthread_join(reader, NULL), 0);
+    while (shows_waits() && spc_process_busy_threads() != before) { /* it may still be ending */
+    }
+    CHECK_EQ(pthread_mutex_unlock(&mutex), 0);
+    CHECK_EQ(pthread_join(idler, NULL), 0);
+    close(gate[0]);
+}
+
 int main(void) {
     RUN(a_watch_tells_the_end);
     RUN(children_are_listed);
     RUN(a_parent_takes_its_child_along);
     RUN(ranges_are_closed);
     RUN(threads_are_counted);
+    RUN(only_threads_that_may_go_on_are_busy);
     return check_done();
 }

@@ -43,11 +43,29 @@ def test_a_page(word):
     assert "```" not in result.stdout and "\n    import spcomm\n" in result.stdout
 
 
-@pytest.mark.parametrize("words", [["SP999"], ["deadlock"], ["SP101", "SP102"]])
+@pytest.mark.parametrize("words", [["SP999"], ["dead-lock"], ["the"], ["SP101", "SP102"]])
 def test_unknown_codes(words):
     result = spcomm("explain", *words)
     assert result.returncode == 125 and result.stdout == ""
     assert result.stderr.startswith("spcomm explain: ") and "SP101 to SP108" in result.stderr
+
+
+@pytest.mark.parametrize(("word", "code"), [("DEADLOCK", "SP101"), ("stalls", "SP102"), ("cycle", "SP107")])
+def test_a_word_of_the_title_will_do(word, code):
+    result = spcomm("explain", word)
+    assert result.returncode == 0 and result.stdout.startswith(f"{code}: ")
+
+
+def test_a_word_of_several_titles_names_their_codes():
+    result = spcomm("explain", "message")
+    assert result.returncode == 125 and "SP106, SP108; give one code" in result.stderr
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_paragraphs_fit_a_terminal_and_keep_their_words(code):
+    shown, page = explain.shown(explain.page(code)), explain.page(code)
+    assert max(len(line) for line in shown.splitlines() if not line.startswith("    ")) <= 100
+    assert shown.split() == [word for word in re.sub(r"^(```.*|#+ )", "", page, flags=re.MULTILINE).split()]
 
 
 def matches(line, text):

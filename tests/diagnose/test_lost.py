@@ -1,7 +1,13 @@
 # SPDX-License-Identifier: MIT
 """SP104: who needs a node that has ended is told how and where it ended."""
 
+import os
+import signal
+import subprocess
+
 import pytest
+
+from launching import read_lines
 
 # Node 0 prints what it is told of node 1; the lines are those of the script, which starts with this.
 START = """\
@@ -79,23 +85,24 @@ def test_from_anybody(launch):
 
 KILLED = """
 if comm.rank == 1:
-    comm.send(os.getpid(), 0)
+    print(os.getpid(), flush=True)
     comm.recv(0, timeout=100)
 else:
-    process = comm.recv(1)
-    while open(f"/proc/{process}/stat").read().rpartition(")")[2].split()[0] != "S":
-        time.sleep(0.01)
-    time.sleep(0.2)  # its wait is published after some milliseconds; nothing tells when
-    os.kill(process, signal.SIGKILL)
+    sys.stdin.readline()
     told(lambda: comm.recv(1))
 """
 
 
 def test_killed_while_it_waited(launch):
-    """The line is known if the wait was long enough to be published; the signal always is."""
-    result = run(launch, KILLED)
-    assert "node 1 has died (killed by signal 9 (SIGKILL)" in result.out, result
-    assert "(SIGKILL), at program.py:12)" in result.out or "(SIGKILL));" in result.out, result
+    """Its line is known, for its wait had been published: the warning of a stall told of it."""
+    program = launch.script(START + KILLED)
+    process = launch.start("-n", 2, "--stall", 0.3, program, stdin=subprocess.PIPE)
+    (pid,) = read_lines(process, 1)
+    while "node 1 waits" not in (line := process.stderr.readline().decode()):
+        assert line, "the run has ended"
+    os.kill(int(pid), signal.SIGKILL)
+    result = launch.finish(process, b"\n")
+    assert "node 1 has died (killed by signal 9 (SIGKILL), at program.py:12)" in result.out, result
     assert result.code == 137
 
 

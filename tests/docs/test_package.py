@@ -33,6 +33,29 @@ def test_versions_agree():
     assert (metadata.version("spcomm"), spcomm.__version__) == (wanted, wanted)
 
 
+def test_what_only_a_communicator_has_is_said():
+    import spcomm
+
+    assert spcomm.Comm is not None
+    with pytest.raises(
+        AttributeError, match=r"no attribute 'rank'; write comm = spcomm.startup\(\), then comm.rank"
+    ):
+        spcomm.rank
+    with pytest.raises(AttributeError, match=r"no attribute 'rnk'$"):
+        spcomm.rnk
+
+
+def test_errors_go_by_the_names_that_programs_catch():
+    import pickle
+
+    import spcomm
+
+    names = [name for name in spcomm.__all__ if name.endswith("Error")]
+    assert {getattr(spcomm, name).__module__ for name in names} == {"spcomm"}
+    error = pickle.loads(pickle.dumps(spcomm.NodeLostError("gone")))
+    assert type(error) is spcomm.NodeLostError and error.args == ("gone",)
+
+
 @pytest.mark.smoke
 def test_every_public_name_can_be_had():
     import spcomm

@@ -36,6 +36,6 @@ def well(result):
 def refusal(result, *words):
     """The program ended with a ConfigError of startup that has these words."""
     assert result.code == 1, result
-    assert result.last.startswith("spcomm._core.errors.ConfigError: startup("), result
+    assert result.last.startswith("spcomm.ConfigError: startup("), result
     for word in words:
         assert word in result.last, result

@@ -150,3 +150,10 @@ def test_a_folder_that_cannot_be_made(launch, folder, words):
     result = launch.program("print('x')", options=("-n", 2, "--output", folder))
     assert (result.code, result.out) == (125, "") and len(result.err.splitlines()) == 1
     assert result.err.startswith(f"spcomm run: --output {folder}: ") and words in result.err, result
+
+
+def test_a_pipe_that_nobody_reads_is_not_waited_for(launch):
+    os.mkfifo(launch.folder / "node-1.txt")
+    result = launch.program("print('never')", options=("-n", 2, "--output", "."))
+    assert (result.code, result.out) == (125, "")
+    assert result.last == "spcomm run: --output .: ./node-1.txt is a pipe that nobody reads, not a file"

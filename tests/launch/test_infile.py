@@ -62,7 +62,7 @@ def test_it_agrees_with_the_launcher(launch):
 )
 def test_what_is_wrong(forked, infile, words):
     result = start(forked, infile)
-    assert result.code == 1 and result.last.startswith("spcomm._core.errors.ConfigError: "), result
+    assert result.code == 1 and result.last.startswith("spcomm.ConfigError: "), result
     assert words in result.last
 
 

@@ -3,6 +3,7 @@
 
 import os
 import select
+import subprocess
 import sys
 from types import SimpleNamespace
 
@@ -16,7 +17,7 @@ from spcomm.launch.loop import Loop
 from spcomm.launch.options import Options
 from spcomm.launch.output import LONG, Sink, Stream
 from spcomm.launch.plan import Plan
-from spcomm.launch.where import describe, user_line
+from spcomm.launch.where import Answers, describe, user_line
 from spcomm.launch.wire import Wire
 
 
@@ -230,6 +231,39 @@ def test_tracebacks_that_follow_from_the_first_are_counted_only():
     assert notes == "node 2 failed in the same way; node 0 raised NodeLostError because of it"
 
 
+def test_a_mismatch_is_told_once_though_all_nodes_raise_it():
+    failures = Failures()
+    for rank, text, kind in (
+        (1, b"at 5\n", "MismatchError"),
+        (0, b"at 7\n", "MismatchError"),
+        (2, b"x\n", "ValueError"),
+    ):
+        failures.text(rank, text)
+        failures.reported(rank, report.RAISED, kind)
+    text, notes = failures.tracebacks(lambda _index, _target: b"", interrupted=False)
+    assert text == b"x\nat 5\n" and notes == "node 0 raised MismatchError, too"
+
+
+def test_victims_that_were_stopped_before_their_tracebacks_came_are_counted():
+    failures = Failures()
+    failures.text(1, b"first\n")
+    for rank, kind in ((1, "MismatchError"), (0, "NodeLostError"), (2, "MismatchError")):
+        failures.reported(rank, report.LOST if rank == 0 else report.RAISED, kind)
+    failures.ended(3, 256)
+    text, notes = failures.tracebacks(lambda _index, _target: b"", interrupted=False)
+    assert text == b"first\n"
+    assert notes == "node 2 raised MismatchError, too; node 0 raised NodeLostError because of it"
+
+
+def test_the_same_traceback_of_several_is_shown_once():
+    failures = Failures()
+    for rank, text in ((1, b"first\n"), (0, b"other\n"), (2, b"other\n"), (3, b"other\n")):
+        failures.text(rank, text)
+        failures.reported(rank, report.RAISED, "MismatchError" if rank == 3 else "ValueError")
+    text, notes = failures.tracebacks(lambda _index, _target: b"", interrupted=False)
+    assert text == b"other\nfirst\n" and notes == "nodes 2-3 failed as node 0 did"
+
+
 # Groups
 
 
@@ -281,7 +315,7 @@ def test_whether_cores_are_shared_depends_on_all_nodes_of_the_run(monkeypatch, n
     """Each group has fewer nodes than there are cores; together they may have more."""
     made, segments = plans(*((count, group) for group, count in enumerate(nodes))), []
     core = SimpleNamespace(
-        LIMITS={}, cores=lambda: 3.0, disable_mask=lambda _text: 0,
+        LIMITS={}, cores=lambda: 3.0, adopt_orphans=lambda: None, disable_mask=lambda _text: 0,
         memory=lambda: 1 << 40, plan=lambda *_sizes, **_more: {"bytes": 0, "queue_limit": 0},
     )  # fmt: skip
     monkeypatch.setattr(command, "_agent", lambda: core)
@@ -385,11 +419,44 @@ def test_the_users_own_line_is_found_in_a_stack():
             f'  File "{package}/startup.py", line 7 in recv',
             '  File "/home/ada/ring.py", line 12 in step',
             '  File "/home/ada/ring.py", line 20 in <module>',
+            "",
         ]
     )
-    assert user_line(dump) == "ring.py:12 in step"
-    assert user_line(dump.split("\n")[1]) == "threading.py:5 in wait"
-    assert user_line("") == ""
+    assert user_line(dump.encode()) == "ring.py:12 in step"
+    assert user_line(dump[: dump.index("ring.py")].encode()) == "threading.py:5 in wait"
+    assert user_line(dump[: dump.index(" in step")].encode()) == "threading.py:5 in wait"  # half a line
+    assert user_line(b"") == ""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="no SO_PASSCRED")
+def test_an_answer_that_comes_late_is_not_taken_for_another_nodes():
+    """Node 0 answers when node 1 is asked, and before it."""
+    answers = Answers()
+    script = (
+        "import os; input(); os.write({}, b'  File \"{}.py\", line 7 in step\\n'); print(flush=True); input()"
+    )
+    nodes = [
+        subprocess.Popen(
+            [sys.executable, "-c", script.format(answers.fileno(), name)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            pass_fds=[answers.fileno()],
+            bufsize=0,
+        )
+        for name in ("zero", "one")
+    ]
+    answers.close_theirs()
+
+    def poke(node, _number):
+        for writer in nodes if node == 1 else []:
+            writer.stdin.write(b"\n")
+            writer.stdout.readline()
+
+    found = answers.ask(poke, [0, 1], {0: nodes[0].pid, 1: nodes[1].pid})
+    for node in nodes:
+        node.communicate(b"\n", timeout=60)
+    answers.close()
+    assert found == {0: "zero.py:7 in step", 1: "one.py:7 in step"}
 
 
 def test_nodes_in_the_same_state_share_a_line():

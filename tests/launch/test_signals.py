@@ -168,9 +168,10 @@ def test_kill_9_of_the_launcher_while_the_warm_process_imports(launch):
     launch.wait_until_nothing_is_left()
 
 
-def test_kill_9_of_the_warm_process_is_said(launch, start):
-    process = launch.start("-n", 2, *start, launch.script(WAITS))
-    node = int(read_lines(process, 2)[0])
+@pytest.mark.parametrize("text", [WAITS, LEAVES_CHILDREN], ids=["waiting", "with children"])
+def test_kill_9_of_the_warm_process_is_said_and_leaves_nothing(launch, start, text):
+    process = launch.start("-n", 2, *start, launch.script(text))
+    node = int(read_lines(process, 2)[0].split()[0])
     with open(f"/proc/{node}/stat") as file:
         warm = int(file.read().rpartition(")")[2].split()[1])
     os.kill(warm, signal.SIGKILL)

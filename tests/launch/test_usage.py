@@ -226,6 +226,10 @@ def test_wrong_command_lines_get_one_sentence(words, parts):
             ["--queue-limit", "1K"],
             "spcomm run: --queue-limit 1K: must be from 4K to 1024G (without --queue-limit: chosen for this machine)",
         ),
+        (
+            ["--slots", "9" * 5000],  # more digits than Python reads
+            f"spcomm run: --slots {10**20}: must be from 1 to 64 (without --slots: 16)",
+        ),
         (["--fanin", "1"], "spcomm run: --fanin 1: must be from 2 to 64 (without --fanin: 8)"),
     ],
 )
@@ -303,6 +307,11 @@ def test_every_option_is_in_the_help():
         (["./missing"], 127, "./missing: no such file"),
         (["no-such-command-anywhere"], 127, "not found: neither a file here nor a command in PATH"),
         (["plain"], 126, "plain: is not executable; chmod +x"),
+        (
+            ["program.c"],
+            126,
+            "a source file; compile it: cc program.c $(spcomm config --cflags --libs) -o program; and run ./p",
+        ),
         (["folder"], 126, "folder: is a directory without a __main__.py"),
         (["hello"], 127, "hello: not found; did you mean hello.py?"),
         (["-n", "0", "hello.py"], 125, "-n 0"),
@@ -340,12 +349,22 @@ def test_every_option_is_in_the_help():
 def test_programs_that_cannot_start(launch, arguments, code, text):
     launch.script("print('hello')", "hello.py")
     launch.script("no program", "plain")
+    launch.script("int main(void) { return 0; }", "program.c")
     (launch.folder / "folder").mkdir()
     result = launch("-n", 2, *arguments)
     assert result.code == code, result
     assert text in result.last and result.out == ""
     if "cannot be imported" not in text:
         assert len(result.err.splitlines()) == 1
+
+
+def test_a_number_of_nodes_after_the_program_is_its_own_and_told(launch):
+    launch.script("import sys\nprint(sys.argv[1:])", "hello.py")
+    result = launch("hello.py", "-n", "1")
+    assert result.code == 0 and set(result.lines) == {"['-n', '1']"}, result
+    assert result.err.startswith("spcomm: note: -n 1 after hello.py is an argument of the program; ")
+    assert result.err.endswith(": spcomm run -n 1 hello.py\n")
+    assert launch("-n", 1, "hello.py", "-n", "1").err == "" == launch("hello.py", "-n", "x").err
 
 
 def test_a_python_script_without_its_ending_runs_from_its_first_line(launch):
@@ -406,7 +425,11 @@ def command(launch, *words):
 def test_an_unknown_command_names_those_that_exist(launch):
     done = command(launch, "rum")
     assert done.returncode == 125
-    assert done.stderr == f"spcomm: no command 'rum'; commands: {', '.join(cli._COMMANDS)}\n"
+    assert (
+        done.stderr == f"spcomm: no command 'rum'; did you mean run? Commands: {', '.join(cli._COMMANDS)}\n"
+    )
+    done = command(launch, "help", "frobnicate")
+    assert done.stderr == f"spcomm: no command 'frobnicate'; commands: {', '.join(cli._COMMANDS)}\n"
 
 
 @pytest.mark.parametrize("words", [("x.py", "1"), ("-n", "4", "x.py")], ids=str)
@@ -417,5 +440,6 @@ def test_a_forgotten_run_is_noticed(launch, words):
 
 def test_help_and_version(launch):
     assert "spcomm COMMAND" in command(launch).stdout
-    assert command(launch, "run", "--help").stdout == HELP
+    assert command(launch, "run", "--help").stdout == HELP == command(launch, "help", "run").stdout
+    assert max(map(len, HELP.splitlines())) <= 100
     assert command(launch, "--version").stdout.startswith("spcomm ")

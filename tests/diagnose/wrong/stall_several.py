@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # run: -n 4 --stall 0.3
 # says: SP102 nodes 2-3 wait, for … s now
-# hint: Try: give those nodes less to do at a time
+# hint: give those nodes less to do at a time
 """Two nodes are busy, each with something of its own, the others wait for both."""
 
 import time
