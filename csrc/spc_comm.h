@@ -190,9 +190,9 @@ void spc_comm_release_stored(spc_comm_t *comm, spc_storage_t storage, void *hand
 /* ---- blocks: spc_comm_block.c ---- */
 
 /*
- * A block is a piece of an arena, spc_block_payload and capacity_bytes of it. Who has taken one holds it until it releases
- * or moves it; so does who has received one (a message of storage ARENA: its handle is the block), but it may be
- * written, and moved, only if the message was `sole`.
+ * A block is a piece of an arena, spc_block_payload and capacity_bytes of it. Who has taken one holds it until it
+ * releases or moves it; so does who has received one (a message of storage ARENA: its handle is the block), but it may
+ * be written, and moved, only if the message was `sole`.
  */
 
 /* A block of this node's arena with room for `length_bytes`, of any content. SPC_EAGAIN: there is no room now; what is

@@ -65,9 +65,9 @@ typedef struct spc_array_meta {
 
 _Static_assert(sizeof(spc_array_meta_t) == 16, "spc_array_meta_t travels between machines");
 
-/* The meta of a PICKLE whose buffers (arrays, mostly) lie beside it: this, then `count` lengths in bytes. The data are the
- * pickle, then the buffers, each at a multiple of SPC_BUFFER_ALIGNMENT from the start of the payload. Without meta all
- * is in the pickle. */
+/* The meta of a PICKLE whose buffers (arrays, mostly) lie beside it: this, then `count` lengths in bytes. The data are
+ * the pickle, then the buffers, each at a multiple of SPC_BUFFER_ALIGNMENT from the start of the payload. Without meta
+ * all is in the pickle. */
 typedef struct spc_pickle_meta {
     uint64_t pickle_bytes;
     uint32_t count;
@@ -90,8 +90,7 @@ typedef struct spc_payload {
     uint64_t data_bytes;
     uint16_t meta_bytes;
     uint8_t format;
-    const spc_extent_t
-        *extents; /* NULL, or where the data lie, piece after piece, data_bytes in all; then `data` is void */
+    const spc_extent_t *extents; /* NULL, or the data in pieces, data_bytes in all; then `data` is void */
 } spc_payload_t;
 
 typedef enum spc_storage {

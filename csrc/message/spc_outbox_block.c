@@ -65,7 +65,7 @@ int spc_outbox_move_block(spc_outbox_t *outbox, int32_t destination, uint16_t co
     int status =
         open ? SPC_OK : spc_outbox_queue_push(&outbox->destination[to].queue, &waiting, &outbox->total);
     if (status == SPC_OK && to != from) {
-        /* Before it is announced: who has received it may pass it back at once, and needs this node's pin to be clear. */
+        /* Before it is announced: who has received it may pass it back at once, and sets this node's pin. */
         spc_block_pass(block, from, to);
     }
     if (status == SPC_OK && open) {

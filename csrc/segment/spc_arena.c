@@ -86,10 +86,10 @@ static bool is_pinned_by(const spc_arena_t *arena, spc_block_shared_t *block, ui
     return !spc_status_is_gone(arena->status, rank);
 }
 
-/* Mostly one load: whoever was found to use the block last time still does. While the pins are read one by one the block
- * may pass from one node to another, and neither pin be seen: then `moves` has changed, and the block is in use. If it
- * has not, the node that had it after the last move counted at first has kept its pin set all the time, or has given
- * the block back. */
+/* Mostly one load: whoever was found to use the block last time still does. While the pins are read one by one the
+ * block may pass from one node to another, and neither pin be seen: then `moves` has changed, and the block is in use.
+ * If it has not, the node that had it after the last move counted at first has kept its pin set all the time, or has
+ * given the block back. */
 static bool is_pinned(const spc_arena_t *arena, spc_piece_t *piece) {
     spc_block_shared_t *block = (spc_block_shared_t *)(arena->base + piece->offset);
     if (is_pinned_by(arena, block, piece->pinned_by)) {

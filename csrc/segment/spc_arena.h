@@ -65,8 +65,8 @@ static inline void spc_block_unpin(spc_block_shared_t *block, uint32_t rank) {
 }
 
 /* By `from`, which alone uses the block, before it announces it to `to`: from then on `to` alone uses it. Nothing of
- * the block may be touched afterwards. All three are seq_cst, and the order is what matters: they pair with the loads of
- * is_pinned in spc_arena.c. */
+ * the block may be touched afterwards. All three are seq_cst, and the order is what matters: they pair with the loads
+ * of is_pinned in spc_arena.c. */
 static inline void spc_block_pass(spc_block_shared_t *block, uint32_t from, uint32_t to) {
     atomic_store_explicit(&block->pin[to], 1, memory_order_seq_cst);
     atomic_fetch_add_explicit(&block->moves, 1, memory_order_seq_cst);

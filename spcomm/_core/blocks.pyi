@@ -7,6 +7,9 @@ from numpy.typing import DTypeLike
 from spcomm._core.handle import Handle
 from spcomm._core.messages import Messages
 
+class Counter:
+    def references(self, a: object, dest: object, tag: object = 0, timeout: object = None) -> int: ...
+
 class Blocks(Messages):
     def empty(
         self,

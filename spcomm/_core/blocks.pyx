@@ -12,8 +12,8 @@ cimport numpy as cnp
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_REFCNT
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint64_t
-from libc.stdlib cimport free
 from libc.string cimport memcpy
+from posix.stdlib cimport posix_memalign
 
 from spcomm._core.arguments cimport NOBODY, one_target, send_tag
 from spcomm._core.arrays cimport Encoded, Memory, encode_array, hidden_array, is_array
@@ -43,9 +43,6 @@ import numpy as np
 from spcomm._core import block_errors, errors, holders, places
 
 cnp.import_array()
-
-cdef extern from "stdlib.h" nogil:
-    int posix_memalign(void **memory, size_t alignment, size_t length)
 
 cdef extern from "numpy/arrayobject.h":
     int PyArray_SetBaseObject(cnp.ndarray array, PyObject *base) except -1
@@ -283,9 +280,9 @@ cdef uint64_t room_for(Py_ssize_t dimensions, object dtype) except 0:
     return min(max(ROOM_MIN, (room + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT), ROOM_MAX)
 
 
-def bytes_given_out(Handle self):
+def bytes_given_out(Handle handle):
     """How many bytes of this node's arena are in use, by whomever: for tests."""
-    return spc_comm_block_bytes(self.core)
+    return spc_comm_block_bytes(handle.core)
 
 
 # ---- moving

@@ -18,8 +18,16 @@ from typing import Any
 STACK_BORROWS = sys.version_info >= (3, 14)  # a local variable that is passed on takes no reference
 LOCALS_ARE_COPIES = sys.version_info < (3, 13)  # those of functions
 CONTAINERS = (dict, list, tuple, set, frozenset, deque)
-HARMLESS = (*CONTAINERS, types.ModuleType, types.CellType, types.FrameType, types.GeneratorType)
-HARMLESS_TOO = (types.CoroutineType, types.MethodType, types.FunctionType)
+HARMLESS = (
+    *CONTAINERS,
+    types.ModuleType,
+    types.CellType,
+    types.FrameType,
+    types.GeneratorType,
+    types.CoroutineType,
+    types.MethodType,
+    types.FunctionType,
+)
 LOOKED_AT_MAX = 5000  # objects
 OPTIMIZED = 1  # CO_OPTIMIZED: the code of a function
 HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: classes written in Python, mostly
@@ -94,7 +102,7 @@ class Search:
                 return "a memoryview (or something else that uses the buffer protocol)"
             if gives_address(holder):
                 return f"a {type(holder).__name__}"
-            if isinstance(holder, HARMLESS) or isinstance(holder, HARMLESS_TOO) or is_instance(holder):
+            if isinstance(holder, HARMLESS) or is_instance(holder):
                 self.left -= sum(value is self.array for value in gc.get_referents(holder))
         return ""
 

@@ -426,8 +426,8 @@ static void nobody_loses_what_was_passed_on(void) {
     free(hands);
 }
 
-/* To and fro between the first node and the last, while the owner looks: its look begins at one and ends at the other, and
- * their pins are in different cache lines. */
+/* To and fro between the first node and the last, while the owner looks: its look begins at one and ends at the other,
+ * and their pins are in different cache lines. */
 enum { MANY = 500 };
 
 static void pass_or_look(int rank, int size, void *argument) {

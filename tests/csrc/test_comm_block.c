@@ -163,6 +163,31 @@ static void who_has_ended_holds_nothing(void) {
     run_ranks(2, (spc_config_t){.arena_bytes = 1 << 20}, ended_body);
 }
 
+/* Killed with blocks announced, queued and taken: its pins count no more, and its own arena serves on. */
+static void who_is_killed_holds_nothing(void) {
+    party_t party = party_open(3, (spc_config_t){.arena_bytes = 1 << 20, .slots = 1});
+    spc_comm_t *sender = party.comm[0], *other = party.comm[2];
+    move(party.comm[1], 0, 1, 1000, take(party.comm[1], 1000));
+    spc_message_t foreign = receive(sender, 1, 1);
+    for (int i = 0; i < 4; i++) {
+        move(sender, 1, i, 1000, take(sender, 1000));
+    }
+    spc_message_t message = receive(party.comm[1], 0, 0);
+    CHECK_EQ_U(spc_comm_block_bytes(sender), 4 * 1088);
+    spc_comm_mark_ended(&party.box.segment, 1, SPC_NODE_DIED, -9);
+    uint64_t waiting;
+    CHECK_OK(spc_comm_poll(sender, SPC_CONTEXT_USER, &waiting)); /* drops what was queued for it */
+    CHECK_EQ_U(spc_comm_block_bytes(sender), 0);
+    move(sender, 1, 9, 1000, take(sender, 1000));
+    CHECK_EQ_U(spc_comm_block_bytes(sender), 0);
+    move(sender, 2, 2, 1000, foreign.handle);
+    foreign = receive(other, 0, 2);
+    CHECK_EQ_U(((spc_block_shared_t *)foreign.handle)->owner, 1);
+    spc_message_release(other, &foreign);
+    spc_message_release(party.comm[1], &message);
+    party_close(&party);
+}
+
 static void bad_calls_do_nothing(void) {
     comm_box_t box = comm_box_open((spc_config_t){.nodes = 1, .arena_bytes = 1 << 20});
     spc_comm_t *comm = comm_box_join(&box, 0);
@@ -274,6 +299,7 @@ int main(void) {
     RUN(one_block_goes_around);
     RUN(moved_blocks_overtake_nothing);
     RUN(who_has_ended_holds_nothing);
+    RUN(who_is_killed_holds_nothing);
     RUN(bad_calls_do_nothing);
     RUN(moves_wait_where_sends_do);
     RUN(random_moves_lose_nothing);
