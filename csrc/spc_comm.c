@@ -61,6 +61,7 @@ int spc_comm_create_within(const spc_segment_t *segment, const spc_comm_options_
         .descriptor = options->descriptor,
         .rank = options->rank,
         .check = options->check,
+        .handle = options->handle,
         .locate = options->locate,
         .check_argument = options->check_argument,
         .own_signals = options->own_signals,

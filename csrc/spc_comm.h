@@ -41,7 +41,8 @@ enum {
     SPC_CONTEXT_USER = 0,
     SPC_CONTEXT_INTERNAL = 1,
     SPC_CONTEXT_COORDINATED = 2,
-    SPC_CONTEXT_KINDS = 4, /* a power of two: room for one more */
+    SPC_CONTEXT_HANDLED = 3, /* messages for handlers; in slots they are USER's */
+    SPC_CONTEXT_KINDS = 4,   /* a power of two */
 };
 
 typedef struct spc_comm_options {
@@ -50,7 +51,10 @@ typedef struct spc_comm_options {
     /* Runs in waiting threads before they sleep and after each slice of sleep: signals. Other than SPC_OK ends the
      * wait with SPC_EINTERRUPTED. May be NULL. */
     int (*check)(void *argument);
-    void *check_argument; /* of locate, too */
+    void *check_argument; /* of locate and handle, too */
+    /* Runs in one waiting thread, at the same places, when messages for handlers have come (spc_comm_handle): it takes
+     * them. Other than SPC_OK ends the wait with SPC_EINTERRUPTED. May be NULL. */
+    int (*handle)(void *argument);
     /* Runs once in a wait that has lasted for milliseconds: fills in file, line and function of the caller, and says
      * how many threads of the program there are beside this one; -1: as many as the process has; INT32_MIN: a signal
      * ends the wait, as in `check`. May be NULL. */
@@ -173,6 +177,13 @@ int spc_comm_take(spc_comm_t *comm, uint16_t context, int32_t source, int32_t ta
 /* Waits until a message matches, and leaves it. */
 int spc_comm_probe(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, uint64_t deadline_ns,
                    int32_t *found_source, int32_t *found_tag, uint64_t *length_bytes);
+
+/* From now on messages with this tag, those that are in the queues too, are not for receives: they have the context
+ * HANDLED and wait for spc_comm_take_handled, which options.handle calls, and whoever likes. SPC_ENOMEM. */
+int spc_comm_handle(spc_comm_t *comm, int32_t tag);
+
+/* The first of them, in order of arrival; also makes progress. SPC_EAGAIN. Never waits. */
+int spc_comm_take_handled(spc_comm_t *comm, spc_message_t *message);
 
 /* Moves arrivals into the queues and sends what was queued; how many messages of `context` wait in the queues. */
 int spc_comm_poll(spc_comm_t *comm, uint16_t context, uint64_t *waiting);

@@ -12,7 +12,7 @@ bool spc_comm_enter(spc_comm_t *comm) {
     /* Acquire pairs with the release in leave: what the last thread did to the reducer is seen. */
     return atomic_compare_exchange_strong_explicit(&comm->collective, &nobody, self, memory_order_acquire,
                                                    memory_order_relaxed)
-           || nobody == self;
+           || (nobody == self && !comm->waits);
 }
 
 void spc_comm_leave(spc_comm_t *comm) { /* pairs with enter */
@@ -107,7 +107,11 @@ int spc_comm_collective_inside(spc_comm_t *comm, const spc_signature_t *signatur
                                const void *value, uint64_t length_bytes, void *result, uint64_t deadline_ns) {
     collective_call_t call = {signature, fields, value, length_bytes, result};
     int status = start_or_resume(comm, &call);
-    status = status != SPC_OK ? status : wait_for_phase(comm, comm->pending.phase, deadline_ns);
+    if (status == SPC_OK) {
+        comm->waits = true;
+        status = wait_for_phase(comm, comm->pending.phase, deadline_ns);
+        comm->waits = false;
+    }
     return status == SPC_OK ? finish(comm, &call) : status;
 }
 

@@ -7,6 +7,7 @@
  *   spc_comm_split.c        communicators of some of the nodes
  *   spc_comm_message.c      sending and receiving
  *   spc_comm_block.c        blocks of the arenas that the caller holds
+ *   spc_comm_handler.c      messages for handlers
  *   spc_comm_synchronous.c  sending that waits for the receiver
  *   spc_comm_perturb.c      calls of a run whose schedule is perturbed: spc_comm_perturb.h
  *   spc_comm_collective.c   collectives and fuzzy barriers
@@ -76,6 +77,7 @@ struct spc_comm {
 
     /* Collectives: one thread at a time, the owner of `collective`. */
     _Atomic uintptr_t collective; /* the thread inside, or 0 */
+    bool waits; /* it does, and may call anything meanwhile, but no other collective; this thread's alone */
     spc_reduce_t *reduce;
     spc_fuzzy_t fuzzy;
     pthread_mutex_t fuzzy_lock; /* the list of fuzzy barriers, which any thread may leave */
@@ -235,7 +237,8 @@ static inline bool spc_comm_is_pending(const spc_comm_t *comm) {
 /* Before a phase is taken: open fuzzy barriers whose bank it may need are settled. */
 void spc_comm_settle_fuzzy(spc_comm_t *comm);
 
-/* True if this thread may go on: it has entered now, or was inside already (after a poll that was not over). */
+/* True if this thread may go on: it has entered now, or was inside already (after a poll that was not over). Not in
+ * what a wait of it calls. */
 bool spc_comm_enter(spc_comm_t *comm);
 void spc_comm_leave(spc_comm_t *comm);
 

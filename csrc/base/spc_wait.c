@@ -197,6 +197,9 @@ static void sleep_at_most(const spc_wait_call_t *call, uint32_t seen, uint64_t l
     const spc_wait_callbacks_t *callbacks = call->callbacks;
     spc_waiter_t *waiter = call->waiter;
     uint64_t slice_ns = callbacks->settle != NULL ? callbacks->settle(call->argument, seen) : 0;
+    if (slice_ns == SPC_WAIT_NO_SLEEP) {
+        return;
+    }
 #ifdef SPC_WAIT_ENDLESS_SLICES
     slice_ns = 0;
 #endif
@@ -236,7 +239,7 @@ static int sleep_phase(const spc_wait_call_t *call) {
         /* With the announcement withdrawn: the check may run anything, even another wait. */
         int status = check(call);
         if (status != SPC_OK) {
-            return end_unless_true(call, status);
+            return status;
         }
         if (sleep_slice(call) || test(call)) {
             return SPC_OK;

@@ -25,6 +25,8 @@
 #include "base/spc_atomic.h"
 #include "base/spc_clock.h"
 
+#define SPC_WAIT_NO_SLEEP 1
+
 /* The callbacks run in the waiting thread, with no lock of the core held. */
 typedef struct spc_wait_callbacks {
     /* Is the wait over? May do work (draining, matching). Called often. */
@@ -32,12 +34,12 @@ typedef struct spc_wait_callbacks {
     /* Moves other things along (queued messages, arrivals); called now and then while polling, before each yield,
      * and before each sleep. May be NULL. */
     void (*progress)(void *argument);
-    /* Called before the first sleep and after each slice of sleep: signals, deaths. Other than SPC_OK ends the wait
-     * with that status, but only after one more test. May be NULL. */
+    /* Called before the first sleep and after each slice of sleep: signals, handlers. Other than SPC_OK ends the wait
+     * with that status at once: whatever has come meanwhile is not taken, and so not lost. May be NULL. */
     int (*check)(void *argument);
     /* Called last before each sleep, after the test has failed, and first after it. `settle` is told the word as it was
-     * before that test, on which the sleep will be; it gives the longest time to sleep, or 0: slice_ns. Both may be
-     * NULL. */
+     * before that test, on which the sleep will be; it gives the longest time to sleep, or 0: slice_ns, or
+     * SPC_WAIT_NO_SLEEP: `check` has work to do. Both may be NULL. */
     uint64_t (*settle)(void *argument, uint32_t seen);
     void (*wake)(void *argument);
 } spc_wait_callbacks_t;

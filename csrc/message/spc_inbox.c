@@ -42,14 +42,15 @@ void spc_inbox_destroy(spc_inbox_t *inbox) {
         spc_inbox_queue_fini(&inbox->queue);
         free(inbox->counts);
         free(inbox->closed);
+        free(inbox->diversions);
         free(inbox);
     }
 }
 
 /* ---- taking ---- */
 
-static bool slot_matches(const spc_slot_shared_t *slot, const spc_match_t *match) {
-    return slot->context == match->context
+static bool slot_matches(const spc_inbox_t *inbox, const spc_slot_shared_t *slot, const spc_match_t *match) {
+    return spc_inbox_context(inbox, slot) == match->context
            && (match->source == SPC_ANY_SOURCE || slot->source == match->source)
            && (match->tag == SPC_ANY_TAG || slot->tag == match->tag);
 }
@@ -103,7 +104,7 @@ static int take_from_row(spc_inbox_t *inbox, uint32_t sender, const spc_match_t 
             *emptied = true;
             return SPC_EAGAIN;
         }
-        bool wanted = slot_matches(slot, match);
+        bool wanted = slot_matches(inbox, slot, match);
         if (wanted && !spc_slot_is_special(slot)) {
             spc_inbox_open_slot(inbox, sender, slot, message);
             spc_inbox_consume_slot(inbox, sender);
@@ -207,7 +208,7 @@ static int peek_refused(const spc_inbox_t *inbox, const spc_match_t *match, int3
     for (uint32_t sender = 0; sender < inbox->senders; sender++) {
         const spc_slot_shared_t *slot =
             inbox->row[sender].refused ? spc_mailbox_peek(&inbox->row[sender].reader) : NULL;
-        if (slot != NULL && slot_matches(slot, match)) {
+        if (slot != NULL && slot_matches(inbox, slot, match)) {
             *source = slot->source;
             *tag = slot->tag;
             *length_bytes = slot->length_bytes - slot->meta_bytes;
@@ -390,6 +391,7 @@ void spc_inbox_close_contexts(spc_inbox_t *inbox, uint16_t first, uint16_t count
         mark_closed(inbox, first + i);
         discard_context(inbox, first + i);
     }
+    spc_inbox_forget_diversions(inbox, first, count);
 }
 
 int spc_inbox_put_back(spc_inbox_t *inbox, spc_message_t *message) {

@@ -90,6 +90,13 @@ void spc_inbox_discard(spc_inbox_t *inbox);
  * nobody will ask for it. */
 void spc_inbox_close_contexts(spc_inbox_t *inbox, uint16_t first, uint16_t count);
 
+/* From now on messages with this context and tag, those in the queues too, have the context `to` for everybody who
+ * asks: they are not for receives, but for a handler. SPC_ENOMEM. */
+int spc_inbox_divert(spc_inbox_t *inbox, uint16_t context, int32_t tag, uint16_t to);
+
+/* Are any such messages complete in the queues? */
+bool spc_inbox_has_diverted(const spc_inbox_t *inbox);
+
 /* Complete messages of a context in the queues. */
 uint64_t spc_inbox_count(const spc_inbox_t *inbox, uint16_t context);
 

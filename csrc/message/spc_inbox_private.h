@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_inbox_private: what the two files of the inbox share; nobody else includes it.
+ * spc_inbox_private: what the files of the inbox share; nobody else includes it.
  *
  *   spc_inbox.c        which message a receive gets
  *   spc_inbox_store.c  out of slots, into the queue; receipts
+ *   spc_inbox_divert.c messages that are not for receives
  */
 #ifndef SPC_INBOX_PRIVATE_H
 #define SPC_INBOX_PRIVATE_H
 
 #include "message/spc_inbox.h"
 #include "message/spc_inbox_queue.h"
+
+typedef struct spc_diversion { /* messages with this context and tag are filed under another context */
+    int32_t tag;
+    uint16_t from;
+    uint16_t to;
+} spc_diversion_t;
 
 typedef struct spc_inbox_row {
     spc_mailbox_reader_t reader;
@@ -32,6 +39,8 @@ struct spc_inbox {
     uint64_t *counts;     /* complete messages in the queue, by context */
     uint32_t contexts;
     unsigned char *closed; /* a bit a context: its messages are dropped. NULL as long as there is none */
+    spc_diversion_t *diversions; /* few */
+    uint32_t diversion_count;
     spc_mailbox_shared_t *mailbox;
     spc_inbox_queue_t queue;
     spc_inbox_row_t row[];
@@ -48,6 +57,18 @@ static inline bool spc_slot_is_special(const spc_slot_shared_t *slot) {
 
 static inline bool spc_inbox_is_closed(const spc_inbox_t *inbox, uint16_t context) {
     return __builtin_expect(inbox->closed != NULL, 0) && (inbox->closed[context / 8] >> context % 8 & 1) != 0;
+}
+
+/* Where a message of this context and tag is filed: spc_inbox_divert. Where one that is filed there came from. And the
+ * end of that, for `count` contexts from `first` on. */
+void spc_inbox_forget_diversions(spc_inbox_t *inbox, uint16_t first, uint16_t count);
+uint16_t spc_inbox_diverted_from(const spc_inbox_t *inbox, uint16_t context, int32_t tag);
+uint16_t spc_inbox_diverted_to(const spc_inbox_t *inbox, uint16_t context, int32_t tag);
+
+/* The context under which a slot's message is matched and filed. */
+static inline uint16_t spc_inbox_context(const spc_inbox_t *inbox, const spc_slot_shared_t *slot) {
+    const bool plain = __builtin_expect(inbox->diversion_count == 0, 1);
+    return plain ? slot->context : spc_inbox_diverted_to(inbox, slot->context, slot->tag);
 }
 
 /* Out of the queue, and of the accounts of its sender. */
@@ -71,6 +92,9 @@ void spc_inbox_consume_slot(spc_inbox_t *inbox, uint32_t sender);
 
 /* Puts a message at its place in the queue; what lies in a ring moves to the heap. SPC_ENOMEM. */
 int spc_inbox_enqueue(spc_inbox_t *inbox, const spc_message_t *message);
+
+/* Makes sure that messages of this context can be counted. SPC_ENOMEM. */
+int spc_inbox_make_count(spc_inbox_t *inbox, uint16_t context);
 
 /* Moves the row's next message, or part of one, into the queue. SPC_ENOMEM. */
 int spc_inbox_store_slot(spc_inbox_t *inbox, uint32_t sender, const spc_slot_shared_t *slot);

@@ -88,12 +88,22 @@ spc_entry_t *spc_inbox_queue_find(const spc_inbox_queue_t *queue, uint16_t conte
     return entry;
 }
 
-void spc_inbox_queue_remove(spc_inbox_queue_t *queue, spc_entry_t *entry, spc_message_t *message) {
+static void unlink_by_tag(spc_inbox_queue_t *queue, spc_entry_t *entry) {
     spc_entry_list_t *tags = bucket_of(queue, &entry->message);
-    *(entry->previous != NULL ? &entry->previous->next : &queue->arrivals.first) = entry->next;
-    *(entry->next != NULL ? &entry->next->previous : &queue->arrivals.last) = entry->previous;
     *(entry->tag_previous != NULL ? &entry->tag_previous->tag_next : &tags->first) = entry->tag_next;
     *(entry->tag_next != NULL ? &entry->tag_next->tag_previous : &tags->last) = entry->tag_previous;
+}
+
+void spc_inbox_queue_move(spc_inbox_queue_t *queue, spc_entry_t *entry, uint16_t context) {
+    unlink_by_tag(queue, entry);
+    entry->message.context = context;
+    link_by_tag(bucket_of(queue, &entry->message), entry);
+}
+
+void spc_inbox_queue_remove(spc_inbox_queue_t *queue, spc_entry_t *entry, spc_message_t *message) {
+    unlink_by_tag(queue, entry);
+    *(entry->previous != NULL ? &entry->previous->next : &queue->arrivals.first) = entry->next;
+    *(entry->next != NULL ? &entry->next->previous : &queue->arrivals.last) = entry->previous;
     queue->length--;
     spc_message_move(message, &entry->message);
     entry->next = queue->spare;

@@ -49,6 +49,9 @@ void spc_inbox_queue_insert(spc_inbox_queue_t *queue, spc_entry_t *entry);
 spc_entry_t *spc_inbox_queue_find(const spc_inbox_queue_t *queue, uint16_t context, int32_t source,
                                   int32_t tag);
 
+/* Gives it another context; it keeps its place. */
+void spc_inbox_queue_move(spc_inbox_queue_t *queue, spc_entry_t *entry, uint16_t context);
+
 /* Takes it out and hands its message over; the entry is gone. */
 void spc_inbox_queue_remove(spc_inbox_queue_t *queue, spc_entry_t *entry, spc_message_t *message);
 

@@ -10,7 +10,7 @@
 /* ---- counting ---- */
 
 /* Before a message of `context` is begun, so that nothing can fail once it is complete. */
-static int make_count(spc_inbox_t *inbox, uint16_t context) {
+int spc_inbox_make_count(spc_inbox_t *inbox, uint16_t context) {
     if (context >= inbox->contexts) {
         uint64_t *grown = realloc(inbox->counts, (context + 1u) * sizeof(*grown));
         if (grown == NULL) {
@@ -41,7 +41,7 @@ void spc_inbox_open_slot(spc_inbox_t *inbox, uint32_t sender, const spc_slot_sha
     message->arrival = ++inbox->arrivals;
     message->source = slot->source;
     message->tag = slot->tag;
-    message->context = slot->context;
+    message->context = spc_inbox_context(inbox, slot);
     message->meta_bytes = slot->meta_bytes;
     message->format = slot->format;
     message->sole = slot->flags & SPC_SLOT_SOLE;
@@ -70,7 +70,7 @@ void spc_inbox_open_slot(spc_inbox_t *inbox, uint32_t sender, const spc_slot_sha
 
 void spc_inbox_note_left(const spc_inbox_t *inbox, const spc_message_t *message) {
     spc_note_add_left(inbox->options.notes, (uint32_t)message->source, inbox->options.rank, message->tag,
-                      message->context);
+                      spc_inbox_diverted_from(inbox, message->context, message->tag));
 }
 
 void spc_inbox_notify_sender(const spc_inbox_t *inbox, uint32_t sender) {
@@ -105,7 +105,7 @@ static int move_to_heap(spc_inbox_t *inbox, spc_message_t *message) {
 }
 
 static int enqueue(spc_inbox_t *inbox, const spc_message_t *message, uint64_t asks) {
-    int status = make_count(inbox, message->context);
+    int status = spc_inbox_make_count(inbox, message->context);
     spc_entry_t *entry = status == SPC_OK ? spc_inbox_queue_make(&inbox->queue) : NULL;
     if (entry == NULL) {
         return SPC_ENOMEM;
@@ -129,7 +129,7 @@ int spc_inbox_enqueue(spc_inbox_t *inbox, const spc_message_t *message) {
 
 /* The first part of a message: its place in the queue, and memory for all of it. */
 static int begin_assembly(spc_inbox_t *inbox, uint32_t sender, const spc_slot_shared_t *slot) {
-    int status = make_count(inbox, slot->context);
+    int status = spc_inbox_make_count(inbox, spc_inbox_context(inbox, slot));
     spc_entry_t *entry = status == SPC_OK ? spc_inbox_queue_make(&inbox->queue) : NULL;
     unsigned char *memory = entry != NULL ? malloc(slot->length_bytes) : NULL;
     if (memory == NULL) {

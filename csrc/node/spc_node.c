@@ -62,6 +62,7 @@ int spc_node_create(const spc_node_options_t *options, spc_node_t **node) {
     made->references = 1;
     made->rank = options->rank;
     made->check = options->check;
+    made->handle = options->handle;
     made->locate = options->locate;
     made->check_argument = options->check_argument;
     made->own_signals = options->own_signals;

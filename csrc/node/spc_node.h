@@ -41,6 +41,7 @@ typedef struct spc_node {
     _Atomic uint32_t references; /* communicators that are not destroyed */
     _Atomic uint32_t polls;      /* of the poll_ calls: as many as have been worth it; relaxed: a hint */
     int (*check)(void *argument);
+    int (*handle)(void *argument);
     int32_t (*locate)(void *argument, spc_board_entry_t *entry);
     void *check_argument;
     uint64_t own_signals;
@@ -77,6 +78,7 @@ typedef struct spc_node_options {
     int descriptor;
     uint32_t rank;
     int (*check)(void *argument); /* may be NULL; see spc_comm_options_t */
+    int (*handle)(void *argument); /* may be NULL; the same */
     void *check_argument;
     int32_t (*locate)(void *argument, spc_board_entry_t *entry); /* may be NULL; the same */
     uint64_t own_signals; /* a bit a signal, 1 << (number - 1), whose handler is known to be harmless */

@@ -128,13 +128,30 @@ static int check_signals(void *argument) {
     return SPC_OK;
 }
 
-static int leader_check(void *argument) {
-    int status = spc_node_locate(argument);
-    return status == SPC_OK ? check_signals(argument) : status;
+static bool has_diverted(spc_node_t *node) {
+    pthread_mutex_lock(&node->lock);
+    bool has = spc_inbox_has_diverted(node->inbox);
+    spc_node_unlock(node);
+    return has;
 }
 
+static int run_handlers(spc_node_t *node) {
+    bool runs = node->handle != NULL && has_diverted(node);
+    return runs && node->handle(node->check_argument) != SPC_OK ? SPC_EINTERRUPTED : SPC_OK;
+}
+
+static int leader_check(void *argument) {
+    spc_node_wait_t *wait = argument;
+    int status = spc_node_locate(wait);
+    status = status == SPC_OK ? check_signals(wait) : status;
+    return status == SPC_OK ? run_handlers(wait->node) : status;
+}
+
+/* A message for a handler may have come after the check, which alone may call it; what comes after this wakes us. */
 static uint64_t leader_settle(void *argument, uint32_t seen) {
-    return spc_node_settle(argument, seen);
+    spc_node_wait_t *wait = argument;
+    const bool has_work = wait->node->handle != NULL && has_diverted(wait->node);
+    return has_work ? SPC_WAIT_NO_SLEEP : spc_node_settle(wait, seen);
 }
 
 static void leader_wake(void *argument) {

@@ -24,7 +24,7 @@ from operator import index
 
 import numpy as np
 
-from spcomm._core import collectives, endings, errors, names, notes
+from spcomm._core import collectives, endings, errors, handlers, names, notes
 
 FuzzyBarrier = collectives.FuzzyBarrier
 Message = names.Message
@@ -288,6 +288,8 @@ cdef class Comm(Coordinated):
         before_close(self)
         with nogil:
             status = spc_comm_close(self.core, deadline_of(limit))
+        if self.handlers is not None and spc_comm_usable(self.core) != SPC_OK:
+            handlers.forget(self)
         if status != SPC_OK and status != SPC_ECLOSED and status != SPC_EFORKED:
             fail(self, status, f"close(timeout={timeout})")
 

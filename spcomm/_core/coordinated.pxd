@@ -2,10 +2,10 @@
 from libc.stdint cimport int64_t
 
 from spcomm._core.handle cimport Handle
-from spcomm._core.blocks cimport Blocks
+from spcomm._core.handlers cimport Handlers
 
 
-cdef class Coordinated(Blocks):
+cdef class Coordinated(Handlers):
     pass
 
 

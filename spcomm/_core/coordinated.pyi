@@ -4,7 +4,7 @@ from typing import Any, Self, SupportsFloat, SupportsIndex
 
 from typing_extensions import disjoint_base
 
-from spcomm._core.blocks import Blocks
+from spcomm._core.handlers import Handlers
 from spcomm._core.names import Message
 
 @disjoint_base
@@ -13,7 +13,7 @@ class CoordinatedMessages:
     def __iter__(self) -> Self: ...
     def __next__(self) -> Message: ...
 
-class Coordinated(Blocks):
+class Coordinated(Handlers):
     def coordinated_send(
         self,
         obj: Any,

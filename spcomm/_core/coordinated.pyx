@@ -102,7 +102,7 @@ cdef class CoordinatedMessages:
         return message
 
 
-cdef class Coordinated(Blocks):
+cdef class Coordinated(Handlers):
     """Coordinated messages. See `Comm`."""
 
     def coordinated_send(self, obj, dest, timeout=None):

@@ -11,5 +11,7 @@ cdef int receive(Handle self, str name, object source, object tag, int64_t timeo
 cdef object receive_data(Handle self, str name, object source, object tag, object out, int64_t timeout_ns,
                          bint copy)
 cdef object as_message(Handle self, spc_message_t *message, bint copy)
+cdef int before_receive(Handle self, str name, int32_t tag) except -1
+cdef int run_handlers(Handle self) except -1
 cdef int check_receive(Handle self, object source, object tag, object out) except -1
 cdef int fail_receive(Handle self, int status, int32_t source, int32_t tag, object call) except -1

@@ -29,6 +29,7 @@ from spcomm._core.libspc cimport (
     spc_comm_send,
     spc_comm_send_ahead,
     spc_comm_ssend,
+    spc_comm_take_handled,
     spc_comm_try_send,
     spc_comm_usable,
     spc_message_t,
@@ -36,7 +37,7 @@ from spcomm._core.libspc cimport (
 
 import sys
 
-from spcomm._core import errors, names, places
+from spcomm._core import errors, names, places, value_errors
 
 cdef extern from *:
     """
@@ -132,6 +133,8 @@ cdef int receive(Handle self, str name, object source, object tag, int64_t timeo
     if rank == NOBODY:
         status = spc_comm_usable(self.core)
         return 1 if status == SPC_OK else fail(self, status, (recv_call, name, source, tag))
+    if self.handlers is not None:
+        before_receive(self, name, number)
     status = spc_comm_poll_recv(self.core, SPC_CONTEXT_USER, rank, number, message)
     if status == SPC_EAGAIN:
         with nogil:
@@ -139,6 +142,23 @@ cdef int receive(Handle self, str name, object source, object tag, int64_t timeo
                                    message)
     if status != SPC_OK:
         fail_receive(self, status, rank, number, (recv_call, name, source, tag, timeout_ns))
+    return 0
+
+
+cdef int before_receive(Handle self, str name, int32_t tag) except -1:
+    """In a communicator that has handlers."""
+    if tag in self.handlers:
+        raise value_errors.tag_has_handler(name, tag, self.handlers[tag])
+    return run_handlers(self)
+
+
+cdef int run_handlers(Handle self) except -1:
+    """Call the handlers of the messages that have come for them, in order of arrival."""
+    cdef spc_message_t message
+    cdef object received
+    while spc_comm_take_handled(self.core, &message) == SPC_OK:
+        received = as_message(self, &message, True)
+        self.handlers[received.tag](received)
     return 0
 
 

@@ -27,7 +27,10 @@ cdef class Handle:
     cdef int32_t *the_others      # the same without rank
     cdef Handle parent            # what it was split from; it outlives this one
     cdef object pending           # a reduction that was left in the middle, to be resumed
-    cdef object interruption      # the exception that a signal handler raised while this node waited
+    cdef dict interruptions       # exceptions that ended a wait: thread -> what some handler raised
+    cdef dict handlers            # of messages: tag -> function; None: there are none
+    cdef list handling            # the communicators that have some; of the first one
+    cdef object run_handlers      # calls what has come for such a communicator; of the first one
     cdef object cycle_begun       # where the cycle of coordinated messages began by a send: (call, file, line)
     cdef object cycle_receiving   # the same of its first receive
     cdef object doing             # its call in words, for a mismatch that is about to be raised
@@ -40,6 +43,7 @@ cdef class Handle:
     cdef object __weakref__
 
 
+cdef Handle first_of(Handle handle)
 cdef int raise_status(Handle handle, int status, object call, int32_t culprit, int state,
                       int32_t reason) except -1
 cdef int64_t timeout_to_ns(object timeout, object call) except -2

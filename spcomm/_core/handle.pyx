@@ -37,24 +37,38 @@ from spcomm._core import endings, errors, places
 
 cdef extern from "Python.h":
     int PyErr_CheckSignals() except -1
+    unsigned long PyThread_get_thread_ident() noexcept
     double PyFloat_AsDouble(object) except? -1.0
 
 cdef double FOREVER_S = 9.0e9  # close to the longest time that 64 bits hold in nanoseconds
 
 
 cdef int check_signals(void *argument) noexcept with gil:
-    """The core calls this in waiting threads, holding no lock. A signal handler that raises ends the wait.
-
-    Only the main thread runs signal handlers, so one place to keep its exception is enough.
-    """
+    """The core calls this in waiting threads, holding no lock. A signal handler that raises ends the wait."""
     cdef Handle handle = <Handle>argument
     spc_fork_check(handle.fork)
     try:
         PyErr_CheckSignals()
     except BaseException as error:
-        handle.interruption = error
-        return 1
+        return interrupt(handle, error)
     return 0
+
+
+cdef int handle_messages(void *argument) noexcept with gil:
+    """The core calls this in one waiting thread, holding no lock, when messages for handlers have come."""
+    cdef Handle handle = <Handle>argument
+    try:
+        for communicator in tuple(handle.handling):
+            handle.run_handlers(communicator)
+    except BaseException as error:
+        return interrupt(handle, error)
+    return 0
+
+
+cdef int interrupt(Handle handle, object error):
+    """Keep the exception for this thread's call, which raises it: raise_status."""
+    handle.interruptions[PyThread_get_thread_ident()] = error
+    return 1
 
 
 cdef int32_t locate(void *argument, spc_board_entry_t *entry) noexcept with gil:
@@ -70,7 +84,7 @@ cdef int32_t locate(void *argument, spc_board_entry_t *entry) noexcept with gil:
         threads = len(sys._current_frames()) - 1
         return threads if threads > 0 else <int32_t>spc_process_busy_threads()
     except BaseException as error:  # a signal came meanwhile, and its handler raised
-        (<Handle>argument).interruption = error
+        interrupt(<Handle>argument, error)
         return INT32_MIN
 
 
@@ -131,9 +145,12 @@ cdef class Part:
 cdef int join(Handle self, object descriptor, object rank) except -1:
     cdef spc_comm_options_t options
     cdef int status
+    self.interruptions = {}
+    self.handling = []
     options.descriptor = descriptor
     options.rank = rank
     options.check = check_signals
+    options.handle = handle_messages
     options.check_argument = <void *>self
     options.locate = locate
     options.own_signals = places.OWN_SIGNALS
@@ -184,11 +201,8 @@ cdef int64_t timeout_to_ns(object timeout, object call) except -2:
 cdef int raise_status(Handle handle, int status, object call, int32_t culprit, int state,
                       int32_t reason) except -1:
     cdef int number = errno
-    cdef object interruption
     if status == SPC_EINTERRUPTED:
-        handle = first_of(handle)
-        interruption, handle.interruption = handle.interruption, None
-        raise interruption
+        raise first_of(handle).interruptions.pop(PyThread_get_thread_ident())
     if status == SPC_ENOMEM:
         raise MemoryError
     if not isinstance(call, str):

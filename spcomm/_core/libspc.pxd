@@ -299,6 +299,7 @@ cdef extern from "spc_comm.h" nogil:
         int descriptor
         uint32_t rank
         int (*check)(void *argument) noexcept
+        int (*handle)(void *argument) noexcept
         void *check_argument
         int32_t (*locate)(void *argument, spc_board_entry_t *entry) noexcept
         uint64_t own_signals
@@ -337,6 +338,8 @@ cdef extern from "spc_comm.h" nogil:
                            spc_message_t *message)
     int spc_comm_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, uint64_t deadline_ns,
                       spc_message_t *message)
+    int spc_comm_handle(spc_comm_t *comm, int32_t tag)
+    int spc_comm_take_handled(spc_comm_t *comm, spc_message_t *message)
     int spc_comm_take(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, spc_message_t *message)
     int spc_comm_probe(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, uint64_t deadline_ns,
                        int32_t *found_source, int32_t *found_tag, uint64_t *length_bytes)

@@ -7,10 +7,12 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 from spcomm._core.arguments cimport NOBODY, source_from, tag_or_any
 from spcomm._core.exchange cimport (
     as_message,
+    before_receive,
     check_receive,
     fail_receive,
     receive,
     receive_data,
+    run_handlers,
     transmit,
     transmit_and_wait,
 )
@@ -262,6 +264,8 @@ cdef class Messages(Collectives):
         cdef int status
         if rank == NOBODY:
             return Message(None, PROC_NULL, tag)
+        if self.handlers is not None:
+            before_receive(self, "try_recv_message", number)
         status = spc_comm_try_recv(self.core, SPC_CONTEXT_USER, rank, number, &message)
         if status == SPC_EAGAIN:
             return None
@@ -327,8 +331,8 @@ cdef class Messages(Collectives):
 
         Notes
         -----
-        Never waits. Worth calling now and then in a long computation that has much to send. SpeedesComm 2.3,
-        Receive().
+        Never waits. Worth calling now and then in a long computation that has much to send, or whose handlers are to
+        run (`handler`). SpeedesComm 2.3, Receive().
 
         Examples
         --------
@@ -339,6 +343,8 @@ cdef class Messages(Collectives):
         """
         cdef uint64_t waiting = 0
         cdef int status
+        if self.handlers is not None:
+            run_handlers(self)
         with nogil:
             status = spc_comm_poll(self.core, SPC_CONTEXT_USER, &waiting)
         if status != SPC_OK:
@@ -386,6 +392,8 @@ cdef class Messages(Collectives):
         cdef int status
         if rank == NOBODY:
             return Message(None, PROC_NULL, tag)
+        if self.handlers is not None:
+            before_receive(self, "probe", number)
         with nogil:
             status = spc_comm_probe(self.core, SPC_CONTEXT_USER, rank, number, deadline_of(limit),
                                     &found_source, &found_tag, &length)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The words for times and destinations that cannot be: what was given, and what is allowed."""
+"""The words for times, destinations and handlers that cannot be: what was given, and what is allowed."""
 
-from spcomm._core.errors import RankError, shown
+from spcomm._core.errors import RankError, TagError, shown
 
 
 def bad_time(value: object, why: str) -> ValueError:
@@ -57,3 +57,18 @@ def bad_member(method: str, value: object, limit: int) -> RankError:
 
 def bad_member_type(method: str, value: object, limit: int) -> TypeError:
     return TypeError(f"{_member(method, value, limit)}, not a {type(value).__name__}")
+
+
+def bad_handler(tag: int, value: object) -> TypeError:
+    return TypeError(
+        f"handler(tag={tag}): a {type(value).__name__} cannot be called; "
+        f"decorate a function of one argument, the Message"
+    )
+
+
+def tag_has_handler(call: str, tag: int, function: object) -> TagError:
+    name = getattr(function, "__qualname__", repr(function))
+    return TagError(
+        f"{call}(tag={tag}): messages of this tag are for their handler, {name}; receives never see them. "
+        f"Try: another tag, or poll(), which calls the handler."
+    )

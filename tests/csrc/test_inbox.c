@@ -393,7 +393,41 @@ static void discarding_gives_all_room_back(void) {
     close_office(&office);
 }
 
+static void messages_for_handlers(void) {
+    office_t office;
+    spc_message_t message;
+    open_office(&office, (spc_config_t){.nodes = 2, .slots = 8});
+    post(&office, 1, 0, 5, 8);
+    post(&office, 1, 0, 6, 8);
+    post(&office, 1, 0, 5, 300);
+    spc_inbox_drain(office.inbox); /* those three were queued before; the next are not */
+    CHECK_OK(spc_inbox_divert(office.inbox, 0, 5, 3));
+    CHECK_OK(spc_inbox_divert(office.inbox, 0, 5, 3)); /* again: nothing */
+    CHECK_EQ_U(spc_inbox_count(office.inbox, 0), 1);
+    CHECK_EQ_U(spc_inbox_count(office.inbox, 3), 2);
+    CHECK(spc_inbox_has_diverted(office.inbox));
+    post(&office, 1, 0, 5, 16);
+    post(&office, 1, 1, 5, 8); /* of another context: nothing happens to it */
+    post(&office, 1, 0, 7, 8);
+    expect_nothing(&office, 1, 5);
+    expect(&office, SPC_ANY_SOURCE, SPC_ANY_TAG, 1, 6, 8);
+    expect(&office, 1, SPC_ANY_TAG, 1, 7, 8);
+    const uint64_t bytes[] = {8, 300, 16};
+    for (int i = 0; i < 3; i++) {
+        CHECK_OK(take(&office, 3, SPC_ANY_SOURCE, SPC_ANY_TAG, &message));
+        check_message(&message, 1, 5, bytes[i]);
+        spc_inbox_release(office.inbox, &message);
+    }
+    CHECK(!spc_inbox_has_diverted(office.inbox));
+    CHECK_OK(take(&office, 1, 1, 5, &message));
+    spc_inbox_release(office.inbox, &message);
+    spc_inbox_close_contexts(office.inbox, 0, 4); /* forgets it, and a later one may have the number again */
+    CHECK(!spc_inbox_has_diverted(office.inbox));
+    close_office(&office);
+}
+
 int main(void) {
+    RUN(messages_for_handlers);
     RUN(the_queue_keeps_arrivals_in_order);
     RUN(matching_by_source_tag_and_context);
     RUN(what_matches_in_its_row_is_not_copied);
