@@ -15,6 +15,8 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 STACK_BORROWS = sys.version_info >= (3, 14)  # a local variable that is passed on takes no reference
 LOCALS_ARE_COPIES = sys.version_info < (3, 13)  # those of functions
 CONTAINERS = (dict, list, tuple, set, frozenset, deque)
@@ -28,7 +30,21 @@ HARMLESS = (
     types.MethodType,
     types.FunctionType,
 )
-LOOKED_AT_MAX = 5000  # objects
+ATOMS = {
+    int,
+    float,
+    complex,
+    bool,
+    str,
+    bytes,
+    type(None),
+    type,
+    np.ndarray,
+    types.FunctionType,
+    types.ModuleType,
+}
+LOOKED_AT_MAX = 2000  # objects
+LONG = 100
 OPTIMIZED = 1  # CO_OPTIMIZED: the code of a function
 HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: classes written in Python, mostly
 EXPORT = type(gc.get_referents(memoryview(bytearray(1)))[0])  # what memoryviews share
@@ -46,13 +62,17 @@ class Search:
         self.seen: set[int] = set()
         self.shared: set[str] = set()
 
-    def add(self, value: Any) -> None:
-        """A value of a variable, or of a container."""
-        if value is self.array:
-            self.left -= 1
-        elif id(value) not in self.seen and may_hold(value):
-            self.seen.add(id(value))
-            self.queue.append(value)
+    def look_at(self, values: list[Any]) -> None:
+        """Count `array` among them. Those that may hold it are kept for later, the long ones for last."""
+        self.left -= [*map(id, values)].count(id(self.array))  # many, mostly: no loop of Python's
+        if self.left > 0 and not ATOMS.issuperset(map(type, values)):
+            for value in values:
+                if id(value) not in self.seen and may_hold(value):
+                    self.seen.add(id(value))
+                    if type(value) in CONTAINERS and len(value) > LONG:
+                        self.queue.append(value)
+                    else:
+                        self.queue.appendleft(value)
 
     def local_variables(self, frame: types.FrameType) -> None:
         """Of a function that the others have called."""
@@ -66,9 +86,7 @@ class Search:
         """Containers that they refer to."""
         if frame.f_code.co_flags & OPTIMIZED:
             values = frame.f_locals
-            for value in list(values.values()):
-                if value is not self.array:
-                    self.add(value)
+            self.look_at([value for value in values.values() if value is not self.array])
             forget(values)
             self.containers()
 
@@ -78,8 +96,7 @@ class Search:
         for scope in (frame.f_globals,) if optimized else (frame.f_globals, frame.f_locals):
             if id(scope) not in self.seen:
                 self.seen.add(id(scope))
-                for value in list(scope.values()):
-                    self.add(value)
+                self.look_at(list(scope.values()))
 
     def containers(self) -> None:
         """Those that were found, and those in them."""
@@ -88,10 +105,8 @@ class Search:
                 return
             holder = self.queue.popleft()
             inside = gc.get_referents(holder)
-            if any(value is self.array for value in inside) and gives_address(holder):
-                continue
-            for value in inside:
-                self.add(value)
+            if type(holder) in CONTAINERS or not gives_address(holder):
+                self.look_at(inside)
 
     def collector(self) -> str:
         """The name of something that has the array's address, or ""."""
