@@ -50,12 +50,12 @@ void spc_comm_describe_send(const spc_comm_t *comm, const spc_send_call_t *call,
 void spc_comm_describe_receipt(const spc_comm_t *comm, const spc_synchronous_call_t *call,
                                spc_board_entry_t *entry, spc_board_pair_t *pairs) {
     const spc_awaited_t *awaited = &call->awaited[call->next];
-    describe(comm, SPC_BOARD_RECEIPT, (int32_t)awaited->rank, call->tag, entry);
+    describe(comm, SPC_BOARD_RECEIPT, (int32_t)awaited->rank, call->send->tag, entry);
     need(comm, awaited->rank, pairs);
-    entry->by_rendezvous = call->content;
+    entry->flags |= call->content ? SPC_BOARD_RENDEZVOUS : 0;
     entry->phase = awaited->number;
-    entry->lines_offset =
-        spc_segment_offset(&comm->node->segment, spc_receipts_row(comm->node->receipts, call->destination));
+    entry->lines_offset = spc_segment_offset(&comm->node->segment,
+                                             spc_receipts_row(comm->node->receipts, awaited->destination));
 }
 
 void spc_comm_describe_phase(const spc_comm_t *comm, spc_board_kind_t kind, uint64_t phase,

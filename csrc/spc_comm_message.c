@@ -6,8 +6,9 @@
 
 /* ---- sending ---- */
 
+/* And to be copied: what is moved lies in a block already. */
 static bool is_large(const spc_send_call_t *call) {
-    return call->payload->meta_bytes + call->payload->data_bytes > SPC_EAGER_BYTES;
+    return call->block == NULL && call->payload->meta_bytes + call->payload->data_bytes > SPC_EAGER_BYTES;
 }
 
 int spc_comm_prepare_send(const spc_comm_t *comm, spc_send_call_t *call, uint16_t kind) {
@@ -55,9 +56,13 @@ static int send_block_locked(spc_node_t *node, spc_send_call_t *call, spc_block_
     return status;
 }
 
+static int send_either(spc_node_t *node, void *call, spc_block_shared_t *block) {
+    return block != NULL ? send_block_locked(node, call, block) : send_locked(node, call);
+}
+
 /* The payload is copied without the lock, so that other threads of the node are not held up. SPC_EAGAIN: no room. */
-static int send_large(spc_node_t *node, spc_send_call_t *call) {
-    const spc_payload_t *payload = call->payload;
+static int hand_over_block(spc_node_t *node, const spc_payload_t *payload, spc_comm_hand_over_t *send,
+                           void *call) {
     uint64_t length = payload->meta_bytes + payload->data_bytes;
     spc_block_shared_t *block;
     pthread_mutex_lock(&node->lock);
@@ -68,23 +73,24 @@ static int send_large(spc_node_t *node, spc_send_call_t *call) {
     }
     spc_payload_copy(payload, 0, length, spc_block_payload(block));
     pthread_mutex_lock(&node->lock);
-    status = send_block_locked(node, call, block);
+    status = send(node, call, block);
     pthread_mutex_unlock(&node->lock);
     return status;
 }
 
-static bool test_send(spc_node_wait_t *wait) {
-    spc_node_t *node = wait->node;
-    spc_send_call_t *call = wait->argument;
-    if (call->block == NULL && is_large(call)) {
-        wait->status = send_large(node, call);
-        if (wait->status != SPC_EAGAIN) {
-            return true;
-        }
+int spc_comm_hand_over(spc_node_t *node, const spc_send_call_t *what, spc_comm_hand_over_t *send,
+                       void *call) {
+    int status = is_large(what) ? hand_over_block(node, what->payload, send, call) : SPC_EAGAIN;
+    if (status == SPC_EAGAIN) {
+        pthread_mutex_lock(&node->lock);
+        status = send(node, call, NULL);
+        pthread_mutex_unlock(&node->lock);
     }
-    pthread_mutex_lock(&node->lock);
-    wait->status = send_locked(node, call);
-    pthread_mutex_unlock(&node->lock);
+    return status;
+}
+
+static bool test_send(spc_node_wait_t *wait) {
+    wait->status = spc_comm_hand_over(wait->node, wait->argument, send_either, wait->argument);
     return wait->status != SPC_EAGAIN;
 }
 

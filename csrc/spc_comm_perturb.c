@@ -121,12 +121,7 @@ static int send_by_rendezvous(spc_comm_t *comm, spc_send_call_t *call, uint64_t 
         members[i] = (int32_t)spc_comm_member(comm, (uint32_t)call->ranks[i]);
     }
     call->destinations = members;
-    spc_synchronous_call_t synchronous = {.destination = members[0],
-                                          .context = call->context,
-                                          .tag = call->tag,
-                                          .send = call,
-                                          .awaited = awaited,
-                                          .content = true};
+    spc_synchronous_call_t synchronous = {.send = call, .awaited = awaited, .content = true};
     int status = spc_comm_send_and_wait(comm, &synchronous, deadline_ns);
     return status == SPC_ETIMEDOUT && synchronous.sent ? SPC_OK : status;
 }

@@ -189,9 +189,6 @@ typedef struct spc_awaited {
 
 /* A send that waits until the message has been taken. */
 typedef struct spc_synchronous_call {
-    int32_t destination; /* rank of the segment: for whom it waits now; once `sent` */
-    uint16_t context;
-    int32_t tag;
     const spc_send_call_t *send;
     spc_awaited_t *awaited; /* room for all destinations */
     uint32_t count; /* of them */
@@ -199,6 +196,11 @@ typedef struct spc_synchronous_call {
     bool sent; /* before, it waits for room in the queue */
     bool content; /* not an ssend: itself does not count, nor do those that end without taking it */
 } spc_synchronous_call_t;
+
+/* Has `send`, with `call`, hand a message to the outbox, with the node's lock: first in a block of the arena, if it is
+ * a large one and there is room, then with NULL instead of it. What the last has said. */
+typedef int spc_comm_hand_over_t(spc_node_t *node, void *call, spc_block_shared_t *block);
+int spc_comm_hand_over(spc_node_t *node, const spc_send_call_t *what, spc_comm_hand_over_t *send, void *call);
 
 int spc_comm_send_and_wait(spc_comm_t *comm, spc_synchronous_call_t *call, uint64_t deadline_ns);
 

@@ -48,7 +48,8 @@ static void note_sent(spc_node_t *node, spc_synchronous_call_t *call, int status
 }
 
 /* With the lock; `block` holds a copy of the payload, or is NULL. Nobody gets the block if it is not to be sent. */
-static int send_locked(spc_node_t *node, spc_synchronous_call_t *call, spc_block_shared_t *block) {
+static int send_locked(spc_node_t *node, void *argument, spc_block_shared_t *block) {
+    spc_synchronous_call_t *call = argument;
     const spc_send_call_t *send = call->send;
     spc_outbox_flush(node->outbox);
     int refused = number_all(node, call);
@@ -71,38 +72,6 @@ static int send_locked(spc_node_t *node, spc_synchronous_call_t *call, spc_block
     return refused != SPC_OK ? refused : status;
 }
 
-/* Copies the payload without the lock, as other sends do. */
-static int send_large(spc_node_t *node, spc_synchronous_call_t *call) {
-    const spc_payload_t *payload = call->send->payload;
-    uint64_t length = payload->meta_bytes + payload->data_bytes;
-    spc_block_shared_t *block;
-    pthread_mutex_lock(&node->lock);
-    int status = spc_outbox_take_block(node->outbox, length, &block);
-    pthread_mutex_unlock(&node->lock);
-    if (status != SPC_OK) {
-        return SPC_EAGAIN;
-    }
-    spc_payload_copy(payload, 0, length, spc_block_payload(block));
-    pthread_mutex_lock(&node->lock);
-    status = send_locked(node, call, block);
-    pthread_mutex_unlock(&node->lock);
-    return status;
-}
-
-static int try_to_send(spc_node_t *node, spc_synchronous_call_t *call) {
-    const spc_payload_t *payload = call->send->payload;
-    int status = SPC_EAGAIN;
-    if (call->send->block == NULL && payload->meta_bytes + payload->data_bytes > SPC_EAGER_BYTES) {
-        status = send_large(node, call);
-    }
-    if (status == SPC_EAGAIN) {
-        pthread_mutex_lock(&node->lock);
-        status = send_locked(node, call, NULL);
-        pthread_mutex_unlock(&node->lock);
-    }
-    return status;
-}
-
 /* ---- waiting ---- */
 
 static bool is_taken(spc_comm_t *comm, const spc_synchronous_call_t *call, const spc_awaited_t *awaited) {
@@ -113,16 +82,13 @@ static bool is_taken(spc_comm_t *comm, const spc_synchronous_call_t *call, const
 static bool test_synchronous(spc_node_wait_t *wait) {
     spc_synchronous_call_t *call = wait->argument;
     if (!call->sent) {
-        wait->status = try_to_send(wait->node, call);
+        wait->status = spc_comm_hand_over(wait->node, call->send, send_locked, call);
         if (wait->status != SPC_OK) {
             return wait->status != SPC_EAGAIN;
         }
     }
     while (call->next < call->count && is_taken(wait->owner, call, &call->awaited[call->next])) {
         call->next++;
-    }
-    if (call->next < call->count) {
-        call->destination = call->awaited[call->next].destination;
     }
     return is_over(call);
 }
@@ -139,8 +105,7 @@ static int doomed_synchronous(spc_node_wait_t *wait) {
     return spc_comm_has_left(comm, rank) ? spc_comm_blame(comm, rank) : SPC_OK;
 }
 
-/* A receipt that was given while this node sleeps is known only to who looks at its bit, so a reader must do
- * that before it calls this wait hopeless: until one does, it is marked as unknown. */
+/* A receipt that is given while this node sleeps is known only to who looks at its bit: the board says which one. */
 static void describe_synchronous(const spc_node_wait_t *wait, spc_board_entry_t *entry,
                                  spc_board_pair_t *pairs) {
     const spc_synchronous_call_t *call = wait->argument;
@@ -192,7 +157,6 @@ int spc_comm_ssend(spc_comm_t *comm, int32_t destination, uint16_t context, int3
     int32_t member = (int32_t)spc_comm_member(comm, (uint32_t)destination);
     spc_awaited_t awaited;
     send.destinations = &member;
-    spc_synchronous_call_t call = {
-        .destination = member, .context = send.context, .tag = tag, .send = &send, .awaited = &awaited};
+    spc_synchronous_call_t call = {.send = &send, .awaited = &awaited};
     return spc_comm_send_and_wait(comm, &call, deadline_ns);
 }

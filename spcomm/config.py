@@ -16,13 +16,12 @@ CLOSE_VARIABLE = "SPCOMM_CLOSE_TIMEOUT"
 CLOSE_S = 10.0
 
 
-class Membership(namedtuple("Membership", "fd rank size device inode launcher_pid group options")):
+class Membership(namedtuple("Membership", "fd rank size device inode launcher_pid group")):
     """The place of this process in a run.
 
     `fd` is the descriptor of the shared segment (close-on-exec), `device` and `inode` identify the segment,
     so that a descriptor that is something else by now is noticed. `rank` and `size` are those in the group, which
-    is a world of its own; `group` is its id, 0 or what ``spcomm run --group`` says. `options` holds what the
-    launcher was told about the run, by option name.
+    is a world of its own; `group` is its id, 0 or what ``spcomm run --group`` says.
     """
 
     __slots__ = ()
@@ -64,7 +63,7 @@ def membership() -> "Membership | None":
 
 def environment(member: Membership, report: int) -> "dict[str, str]":
     """The variables that tell an executed program its place."""
-    return {VARIABLE: ":".join(str(value) for value in member[:-1]), REPORT_VARIABLE: str(report)}
+    return {VARIABLE: ":".join(str(value) for value in member), REPORT_VARIABLE: str(report)}
 
 
 def strict() -> bool:
@@ -92,7 +91,7 @@ def _parse(text: str) -> "Membership | None":
     fields = text.split(":")
     if len(fields) != 7 or not all(field.isdecimal() for field in fields):
         return None
-    found = Membership(*map(int, fields), options={})
+    found = Membership(*map(int, fields))
     return found if found.rank < found.size else None
 
 

@@ -19,6 +19,7 @@ from operator import index
 from typing import Any, TypeVar
 
 import spcomm
+from spcomm._core.errors import shown
 
 __all__ = [
     "SpComm_BarrierSync", "SpComm_CoordinatedReceive", "SpComm_CoordinatedSend", "SpComm_EnterFuzzyBarrier",
@@ -411,10 +412,10 @@ def _checked(call: str, number: Any) -> int:
     """A type of the paper, as a tag."""
     if isinstance(number, bool) or not hasattr(number, "__index__"):
         found = f"a type is an int from 0 to {TYPE_MAX}, not a {type(number).__name__}"
-        raise TypeError(f"{call}(type={_shown(number)}): {found}")
+        raise TypeError(f"{call}(type={shown(number)}): {found}")
     if not 0 <= index(number) <= TYPE_MAX:
-        found = f"there is no type {_shown(number)}; types are 0 to {TYPE_MAX}"
-        raise spcomm.TagError(f"{call}(type={_shown(number)}): {found}")
+        found = f"there is no type {shown(number)}; types are 0 to {TYPE_MAX}"
+        raise spcomm.TagError(f"{call}(type={shown(number)}): {found}")
     return index(number)
 
 
@@ -435,11 +436,3 @@ def _counted(call: str, arguments: "tuple[Any, ...]", whole: str, broadcast: str
 
 def _data_of(message: Any) -> Any:
     return None if message is None else message.data
-
-
-def _shown(value: object) -> str:
-    try:
-        text = repr(value)
-    except Exception:  # a large int, or whatever else a class of the user's does
-        text = f"<{type(value).__name__}>"
-    return text if len(text) <= 60 else f"{text[:59]}…"

@@ -235,26 +235,27 @@ int spcomm_recv_any(spcomm_t *comm, int32_t source, int32_t tag, int64_t timeout
     return receive(comm, &query, timeout_ns, true, message);
 }
 
-int spcomm_try_recv(spcomm_t *comm, int32_t source, int32_t tag, spcomm_message_t *message) {
-    query_t query = {"spcomm_try_recv", source, tag, 0, 0};
+/* A call that never waits: one of the core's. */
+static int receive_now(spcomm_t *comm, query_t *query,
+                       int (*call)(spc_comm_t *, uint16_t, int32_t, int32_t, spc_message_t *),
+                       spcomm_message_t *message) {
     spc_message_t found;
-    int status = prepare(comm, &query, message);
+    int status = prepare(comm, query, message);
     if (status != SPC_OK) {
         return status;
     }
-    status = spc_comm_try_recv(comm->core, SPC_CONTEXT_USER, query.core_source, query.core_tag, &found);
-    return conclude(comm, &query, status, &found, false, message);
+    status = call(comm->core, SPC_CONTEXT_USER, query->core_source, query->core_tag, &found);
+    return conclude(comm, query, status, &found, false, message);
+}
+
+int spcomm_try_recv(spcomm_t *comm, int32_t source, int32_t tag, spcomm_message_t *message) {
+    query_t query = {"spcomm_try_recv", source, tag, 0, 0};
+    return receive_now(comm, &query, spc_comm_try_recv, message);
 }
 
 int spcomm_take(spcomm_t *comm, int32_t source, int32_t tag, spcomm_message_t *message) {
     query_t query = {"spcomm_take", source, tag, 0, 0};
-    spc_message_t found;
-    int status = prepare(comm, &query, message);
-    if (status != SPC_OK) {
-        return status;
-    }
-    status = spc_comm_take(comm->core, SPC_CONTEXT_USER, query.core_source, query.core_tag, &found);
-    return conclude(comm, &query, status, &found, false, message);
+    return receive_now(comm, &query, spc_comm_take, message);
 }
 
 int spcomm_probe(spcomm_t *comm, int32_t source, int32_t tag, int64_t timeout_ns, int32_t *found_source,

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
 #include "diagnose/spc_call_words.h"
 
 #include <string.h>
@@ -16,12 +19,12 @@ void spc_call_words_write_number(int32_t number, FILE *out) {
     }
 }
 
-void spc_call_words_write_ranks(const bool *chosen, uint32_t nodes, FILE *out) {
+void spc_call_words_write_ranks(const char *word, const bool *chosen, uint32_t nodes, FILE *out) {
     uint32_t count = 0;
     for (uint32_t rank = 0; rank < nodes; rank++) {
         count += chosen[rank];
     }
-    fputs(count == 1 ? "node " : "nodes ", out);
+    fprintf(out, count == 1 ? "%s " : "%ss ", word);
     const char *between = "";
     for (uint32_t rank = 0; rank < nodes; rank++) {
         uint32_t end = rank;
@@ -89,8 +92,24 @@ static const char *kind_word(uint64_t kind) {
     }
 }
 
-static const char *operator_word(uint32_t number) {
-    switch (number) {
+/* The name of the operation; NULL: it is a reduction. */
+static const char *operation_word(const spc_signature_t *call) {
+    switch (call->operation) {
+    case SPC_OPERATION_BARRIER:
+        return "barrier";
+    case SPC_OPERATION_FUZZY:
+        return "fuzzy_barrier";
+    case SPC_OPERATION_COORDINATED:
+        return "coordinated_recv";
+    case SPC_OPERATION_SPLIT:
+        return "split";
+    default:
+        return NULL;
+    }
+}
+
+static const char *reduction_word(const spc_signature_t *call) {
+    switch (call->operator) {
     case SPC_SUM:
         return "global_sum";
     case SPC_MIN:
@@ -102,33 +121,60 @@ static const char *operator_word(uint32_t number) {
     }
 }
 
-static void write_collective(const spc_board_entry_t *entry, FILE *out) {
+static uint64_t kind_of(const spc_signature_t *call) {
+    return call->layout >> 56;
+}
+
+static spc_signature_t call_of(const spc_board_entry_t *entry) {
     spc_signature_t call;
     memcpy(&call, entry->call, sizeof call);
-    uint64_t kind = call.layout >> 56;
-    switch (call.operation) {
-    case SPC_OPERATION_BARRIER:
-        fputs("barrier()", out);
+    return call;
+}
+
+static void write_collective(const spc_board_entry_t *entry, FILE *out) {
+    const spc_signature_t call = call_of(entry);
+    const char *name = operation_word(&call);
+    uint64_t kind = kind_of(&call);
+    if (name != NULL) {
+        fprintf(out, "%s()", name);
         return;
-    case SPC_OPERATION_FUZZY:
-        fputs("fuzzy_barrier()", out);
-        return;
-    case SPC_OPERATION_COORDINATED:
-        fputs("coordinated_recv()", out);
-        return;
-    case SPC_OPERATION_SPLIT:
-        fputs("split()", out);
-        return;
-    default:
-        break;
     }
-    fprintf(out, "%s() of %s", operator_word(call.operator), kind_word(kind));
+    fprintf(out, "%s() of %s", reduction_word(&call), kind_word(kind));
     if (kind == SPC_KIND_ARRAY || kind == SPC_KIND_SCALAR) {
         fprintf(out, " of %s", element_word(&call));
     }
     if (kind == SPC_KIND_ARRAY || kind == SPC_KIND_TUPLE) {
         fprintf(out, ", %llu bytes", (unsigned long long)call.length_bytes);
     }
+}
+
+/* ---- functions ---- */
+
+/* C has a function for each type of value. */
+static const char *type_suffix(uint64_t kind) {
+    switch (kind) {
+    case SPC_KIND_INT:
+        return "_int64";
+    case SPC_KIND_FLOAT:
+        return "_double";
+    case SPC_KIND_SIMTIME:
+        return "_simtime";
+    default:
+        return "";
+    }
+}
+
+void spc_call_words_write_function(const spc_board_entry_t *entry, bool in_c, FILE *out) {
+    const spc_signature_t call = call_of(entry);
+    const char *name = entry->kind == SPC_BOARD_CYCLE ? "coordinated_recv" : operation_word(&call);
+    const char *suffix = "";
+    if (name == NULL) {
+        name = reduction_word(&call);
+        suffix = in_c ? type_suffix(kind_of(&call)) : "";
+    } else if (in_c && call.operation == SPC_OPERATION_FUZZY) {
+        name = "fuzzy_enter";
+    }
+    fprintf(out, "%s%s%s()", in_c ? "spcomm_" : "", name, suffix);
 }
 
 /* ---- calls ---- */
@@ -152,7 +198,8 @@ void spc_call_words_write(const spc_board_entry_t *entry, const char *peer, FILE
         write_message_call("recv(source=", entry, peer, out);
         break;
     case SPC_BOARD_RECEIPT:
-        write_message_call(entry->by_rendezvous ? "send(dest=" : "ssend(dest=", entry, peer, out);
+        write_message_call(entry->flags & SPC_BOARD_RENDEZVOUS ? "send(dest=" : "ssend(dest=", entry, peer,
+                           out);
         break;
     case SPC_BOARD_SEND:
         if (entry->size != 0 && entry->tag == ANY) {
@@ -171,6 +218,27 @@ void spc_call_words_write(const spc_board_entry_t *entry, const char *peer, FILE
         fputs("a call", out);
         break;
     }
+}
+
+char *spc_call_words(const spc_board_entry_t *entry, const char *peer) {
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    if (out == NULL) {
+        return NULL;
+    }
+    spc_call_words_write(entry, peer, out);
+    fclose(out);
+    return text;
+}
+
+/* ---- places ---- */
+
+bool spc_call_words_same_place(const spc_board_entry_t *one, const spc_board_entry_t *other) {
+    bool same_file = strcmp(one->file, other->file) == 0;
+    return same_file
+           && (one->file[0] == '\0'
+               || (one->line == other->line && strcmp(one->function, other->function) == 0));
 }
 
 void spc_call_words_write_place(const spc_board_entry_t *entry, FILE *out) {

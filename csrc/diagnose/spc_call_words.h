@@ -22,7 +22,16 @@ void spc_call_words_write_place(const spc_board_entry_t *entry, FILE *out);
 /* "3", or "ANY". */
 void spc_call_words_write_number(int32_t number, FILE *out);
 
-/* "node 3", "nodes 0-2, 5". */
-void spc_call_words_write_ranks(const bool *chosen, uint32_t nodes, FILE *out);
+/* "node 3", "nodes 0-2, 5"; `word` is "node", or "Node" where a sentence begins. */
+void spc_call_words_write_ranks(const char *word, const bool *chosen, uint32_t nodes, FILE *out);
+
+/* Of a collective operation, what the others have to call: "barrier()", or "spcomm_barrier()". */
+void spc_call_words_write_function(const spc_board_entry_t *entry, bool in_c, FILE *out);
+
+/* What spc_call_words_write writes; the caller frees it. NULL: no memory. */
+char *spc_call_words(const spc_board_entry_t *entry, const char *peer);
+
+/* Are they at the same line of the same function, or both at a line that is not known? */
+bool spc_call_words_same_place(const spc_board_entry_t *one, const spc_board_entry_t *other);
 
 #endif

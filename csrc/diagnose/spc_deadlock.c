@@ -121,7 +121,7 @@ static spc_needs_t count_needs(const spc_deadlock_t *deadlock, uint32_t rank,
                                const spc_board_entry_t *entry) {
     spc_needs_t needs = {0};
     const spc_reduce_line_shared_t *lines = spc_segment_address(deadlock->segment, entry->lines_offset);
-    bool is_phase = entry->kind == SPC_BOARD_PHASE || entry->kind == SPC_BOARD_CYCLE;
+    bool is_phase = spc_board_is_phase(entry);
     for (uint32_t other = 0; other < deadlock->nodes; other++) {
         spc_board_pair_t pair = spc_board_read_pair(board_of(deadlock, rank), other);
         bool able = is_able(deadlock, other);

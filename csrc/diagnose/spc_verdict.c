@@ -7,124 +7,55 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/spc_clock.h"
 #include "base/spc_error.h"
+#include "diagnose/spc_advice.h"
 #include "diagnose/spc_call_words.h"
-#include "reduce/spc_reduce.h"
+#include "diagnose/spc_waits.h"
 
 #define ANY (-1) /* source or tag */
 #define CIRCLE_SHOWN 12
 #define NOBODY UINT32_MAX
 
 enum {
-    TRIES = 100, /* at reading a board whose node is just waking, */
-    REST_NS = 100000,
     COLUMNS = 3,
     GROUP_ROOM = 24,
     PEERS_SHOWN = 4, /* more rows than these would hide what they have in common */
 };
 
 typedef struct verdict {
-    const spc_segment_t *segment;
-    const spc_deadlock_t *deadlock;
+    const spc_waits_t *waits;
     uint32_t nodes;
-    uint32_t known_count;
-    spc_board_entry_t *entry; /* by rank in the run, as all that follows */
-    uint32_t *next;           /* which of the others it needs; NOBODY: no certain one */
-    bool *known;
-    bool *missing; /* in a collective operation somebody waits for it */
-    bool *chosen;  /* of what is just being written */
+    const bool *known; /* of waits, as is `entry` */
+    const spc_board_entry_t *entry;
+    bool *chosen; /* of what is just being written */
 } verdict_t;
-
-/* ---- reading ---- */
-
-/* v->chosen: whom the wait is for. False: the board was not published all the time. */
-static bool read_once(verdict_t *v, uint32_t rank) {
-    const spc_board_shared_t *board = spc_segment_part(v->segment, SPC_REGION_BOARD, rank);
-    spc_board_entry_t *entry = &v->entry[rank];
-    uint32_t stuck = spc_board_stuck(board);
-    if (!spc_board_is_stuck(stuck) || !spc_board_read(board, stuck, entry)) {
-        return false;
-    }
-    bool is_phase = entry->kind == SPC_BOARD_PHASE || entry->kind == SPC_BOARD_CYCLE;
-    const spc_reduce_line_shared_t *lines = spc_segment_address(v->segment, entry->lines_offset);
-    for (uint32_t other = 0; other < v->nodes; other++) {
-        spc_board_pair_t pair = spc_board_read_pair(board, other);
-        v->chosen[other] = entry->kind == SPC_BOARD_SEND ? pair.queued != 0 : pair.needed != 0;
-        if (is_phase && pair.needed != 0 && pair.needed <= v->nodes) {
-            v->chosen[other] = !spc_reduce_line_arrived(&lines[pair.needed - 1], entry->phase);
-        }
-    }
-    return spc_board_stuck(board) == stuck;
-}
-
-static bool read_board(verdict_t *v, uint32_t rank) {
-    for (int i = 0; i < TRIES; i++) {
-        if (read_once(v, rank)) {
-            return true;
-        }
-        spc_clock_sleep_ns(REST_NS);
-    }
-    return false;
-}
-
-static void note_needs(verdict_t *v, uint32_t rank) {
-    const spc_board_entry_t *entry = &v->entry[rank];
-    bool is_phase = entry->kind == SPC_BOARD_PHASE || entry->kind == SPC_BOARD_CYCLE;
-    v->next[rank] = NOBODY;
-    for (uint32_t other = v->nodes; other-- > 0;) {
-        v->missing[other] = v->missing[other] || (is_phase && v->chosen[other]);
-        if (v->chosen[other] && spc_deadlock_has(v->deadlock, other)) {
-            v->next[rank] = other;
-        }
-    }
-    if (entry->kind == SPC_BOARD_RECEIVE && entry->source == ANY) {
-        v->next[rank] = NOBODY;
-    }
-}
-
-static void read_boards(verdict_t *v) {
-    for (uint32_t rank = 0; rank < v->nodes; rank++) {
-        if (spc_deadlock_has(v->deadlock, rank) && read_board(v, rank)) {
-            v->known[rank] = true;
-            v->known_count++;
-            note_needs(v, rank);
-        }
-    }
-}
 
 /* ---- the heading ---- */
 
 static void write_headline(const verdict_t *v, FILE *out) {
     fputs("spcomm: DEADLOCK — ", out);
-    if (v->known_count == v->nodes && v->nodes > 2) {
+    if (v->waits->known_count == v->nodes && v->nodes > 2) {
         fprintf(out, "all %u nodes wait, and no message is on its way\n", v->nodes);
-    } else if (v->known_count == v->nodes) {
+    } else if (v->waits->known_count == v->nodes) {
         fprintf(out, "%s, and no message is on its way\n",
                 v->nodes == 2 ? "both nodes wait" : "the node waits");
     } else {
-        spc_call_words_write_ranks(v->known, v->nodes, out);
+        spc_call_words_write_ranks("node", v->known, v->nodes, out);
         fprintf(out,
-                v->known_count == 1 ? " of %u waits for what can never come\n"
-                                    : " of %u wait for each other only, and no message is on its way\n",
+                v->waits->known_count == 1
+                    ? " of %u waits for what can never come\n"
+                    : " of %u wait for each other only, and no message is on its way\n",
                 v->nodes);
     }
 }
 
 /* ---- rows: nodes that do the same share one ---- */
 
-static bool same_place(const spc_board_entry_t *one, const spc_board_entry_t *other) {
-    bool same_file = strcmp(one->file, other->file) == 0;
-    return same_file
-           && (one->file[0] == '\0'
-               || (one->line == other->line && strcmp(one->function, other->function) == 0));
-}
-
 static bool share_a_row(const spc_board_entry_t *one, const spc_board_entry_t *other) {
-    return one->kind == other->kind && one->by_rendezvous == other->by_rendezvous && one->tag == other->tag
+    return one->kind == other->kind && one->flags == other->flags && one->tag == other->tag
            && one->communicator == other->communicator && (one->source == ANY) == (other->source == ANY)
            && (one->kind != SPC_BOARD_PHASE || memcmp(one->call, other->call, sizeof one->call) == 0)
-           && same_place(one, other);
+           && spc_call_words_same_place(one, other);
 }
 
 static uint32_t offset_of(const spc_board_entry_t *entry) {
@@ -216,7 +147,7 @@ static char *cell(const verdict_t *v, uint32_t first, uint32_t count, int column
         return NULL;
     }
     if (column == 0) {
-        spc_call_words_write_ranks(v->chosen, v->nodes, out);
+        spc_call_words_write_ranks("node", v->chosen, v->nodes, out);
     } else if (column == 1) {
         write_call(v, first, count, out);
     } else {
@@ -272,8 +203,18 @@ static void write_table(verdict_t *v, FILE *out) {
 
 /* ---- the circle ---- */
 
+/* Which of the others it needs, the first one; NOBODY: no certain one. */
 static uint32_t next_of(const verdict_t *v, uint32_t rank) {
-    return v->known[rank] ? v->next[rank] : NOBODY;
+    const spc_board_entry_t *entry = &v->entry[rank];
+    if (!v->known[rank] || (entry->kind == SPC_BOARD_RECEIVE && entry->source == ANY)) {
+        return NOBODY;
+    }
+    for (uint32_t other = 0; other < v->nodes; other++) {
+        if (v->known[other] && spc_waits_needs(v->waits, rank, other)) {
+            return other;
+        }
+    }
+    return NOBODY;
 }
 
 /* The first node that is met twice on the way from this one; NOBODY: the way ends. */
@@ -307,131 +248,29 @@ static void write_circle(verdict_t *v, FILE *out) {
     fprintf(out, " → %u\n", start);
 }
 
-/* ---- why, and what to try ---- */
-
-static void write_near(uint32_t rank, const spc_board_entry_t *entry, FILE *out) {
-    bool by_tag = entry->near_source == entry->source || entry->source == ANY;
-    fprintf(out, "  Node %u has ", rank);
-    if (entry->near_count == 1) {
-        fputs("a message", out);
-    } else {
-        fprintf(out, "%u messages, the first", entry->near_count);
-    }
-    fprintf(out, " from node %d with tag %d, and waits for one of %s ", entry->near_source, entry->near_tag,
-            by_tag ? "tag" : "node");
-    spc_call_words_write_number(by_tag ? entry->tag : entry->source, out);
-    fprintf(out, ".\n  Try: receive with %s=%d, or send what is waited for.", by_tag ? "tag" : "source",
-            by_tag ? entry->near_tag : entry->near_source);
-}
-
-static bool write_what_one_node_shows(const verdict_t *v, FILE *out) {
-    for (uint32_t rank = 0; rank < v->nodes; rank++) {
-        if (v->known[rank] && v->entry[rank].near_count != 0) {
-            write_near(rank, &v->entry[rank], out);
-            return true;
-        }
-    }
-    for (uint32_t rank = 0; rank < v->nodes; rank++) {
-        const spc_board_entry_t *entry = &v->entry[rank];
-        bool receives = entry->kind == SPC_BOARD_RECEIVE;
-        if (v->known[rank] && (receives || entry->kind == SPC_BOARD_RECEIPT)
-            && entry->source == (int32_t)entry->rank) {
-            fprintf(out, "  Node %u %s itself, and nobody else can.\n  Try: check how the rank is computed.",
-                    rank, receives ? "receives from" : "sends synchronously to");
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Some are in a collective operation that others never reach. */
-static void write_missing(verdict_t *v, FILE *out) {
-    uint32_t first = NOBODY, inside = 0;
-    for (uint32_t rank = 0; rank < v->nodes; rank++) {
-        uint32_t kind = v->entry[rank].kind;
-        v->chosen[rank] = v->known[rank] && (kind == SPC_BOARD_PHASE || kind == SPC_BOARD_CYCLE);
-        first = v->chosen[rank] && first == NOBODY ? rank : first;
-        inside += v->chosen[rank];
-    }
-    char *ranks = cell(v, first, inside, 0);
-    char *call = NULL;
-    size_t bytes = 0;
-    FILE *words = open_memstream(&call, &bytes);
-    if (words != NULL) {
-        spc_call_words_write(&v->entry[first], NULL, words);
-        fclose(words);
-    }
-    const char *name = call != NULL ? call : "";
-    fprintf(out, "  N%s %s in %s for ", ranks != NULL ? ranks + 1 : "odes", inside == 1 ? "waits" : "wait",
-            name);
-    spc_call_words_write_ranks(v->missing, v->nodes, out);
-    fprintf(out,
-            ", which must call it, too.\n  Try: have every node call %.*s(), also those that take another "
-            "branch, before it waits for them.",
-            (int)strcspn(name, "("), name);
-    free(ranks);
-    free(call);
-}
-
-static const char *words_for(uint32_t kinds) {
-    switch (kinds) {
-    case 1u << SPC_BOARD_RECEIVE:
-        return "  Nobody has sent: every node receives first.\n"
-               "  Try: let one node send before it receives, or use sendrecv().";
-    case 1u << SPC_BOARD_RECEIPT:
-        return "  ssend() returns when its message has been received: every node sends first.\n"
-               "  Try: let one node receive before it sends, or use sendrecv().";
-    case 1u << SPC_BOARD_SEND:
-        return "  The queues are full: every node sends more than anybody receives.\n"
-               "  Try: receive between the sends; a higher limit only moves the point where it stops.";
-    default:
-        return "  Each of these waits for another one of them.\n"
-               "  Try: look at the lines above: one of them must do its part before it waits.";
-    }
-}
-
-static void write_advice(verdict_t *v, FILE *out) {
-    uint32_t kinds = 0;
-    for (uint32_t rank = 0; rank < v->nodes; rank++) {
-        kinds |= v->known[rank] ? 1u << v->entry[rank].kind % 32 : 0;
-    }
-    if (write_what_one_node_shows(v, out)) {
-        /* that is the cause */
-    } else if (kinds & (1u << SPC_BOARD_PHASE | 1u << SPC_BOARD_CYCLE)) {
-        write_missing(v, out);
-    } else {
-        fputs(words_for(kinds), out);
-    }
-    fputs("     (spcomm explain SP101)\n", out);
-}
-
 /* ---- all of it ---- */
 
 int spc_verdict_write(const spc_segment_t *segment, const spc_deadlock_t *deadlock, FILE *out) {
-    uint32_t nodes = segment->config->nodes;
-    verdict_t v = {.segment = segment,
-                   .deadlock = deadlock,
-                   .nodes = nodes,
-                   .entry = calloc(nodes, sizeof *v.entry),
-                   .next = calloc(nodes, sizeof *v.next),
-                   .known = calloc(nodes, sizeof *v.known),
-                   .missing = calloc(nodes, sizeof *v.missing),
-                   .chosen = calloc(nodes, sizeof *v.chosen)};
-    int status = SPC_ENOMEM;
-    if (v.entry != NULL && v.next != NULL && v.known != NULL && v.missing != NULL && v.chosen != NULL) {
-        read_boards(&v);
-        status = v.known_count != 0 ? SPC_OK : SPC_EAGAIN;
+    spc_waits_t waits;
+    int status = spc_waits_read(segment, deadlock, &waits);
+    if (status != SPC_OK) {
+        return status;
     }
-    if (status == SPC_OK) {
+    verdict_t v = {.waits = &waits,
+                   .nodes = waits.nodes,
+                   .known = waits.known,
+                   .entry = waits.entry,
+                   .chosen = calloc(waits.nodes, sizeof *v.chosen)};
+    if (v.chosen == NULL) {
+        status = SPC_ENOMEM;
+    } else {
         write_headline(&v, out);
         write_table(&v, out);
         write_circle(&v, out);
-        write_advice(&v, out);
+        status = spc_advice_write(&waits, out);
+        fputs("     (spcomm explain SP101)\n", out);
     }
-    free(v.entry);
-    free(v.next);
-    free(v.known);
-    free(v.missing);
     free(v.chosen);
+    spc_waits_free(&waits);
     return status;
 }

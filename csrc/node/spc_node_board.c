@@ -61,7 +61,7 @@ int spc_node_locate(spc_node_wait_t *wait) {
     }
     uint64_t since_ns = is_known ? node->entry.since_ns : spc_clock_now_ns() - FIRST_SLICE_NS;
     /* First what runs code, which may wait itself and come here. */
-    spc_board_entry_t entry = {.line = 0};
+    spc_board_entry_t entry = {.flags = node->locate == NULL ? SPC_BOARD_IN_C : 0};
     int32_t threads = node->locate != NULL ? node->locate(node->check_argument, &entry) : -1;
     if (threads == SPC_NODE_INTERRUPTED) {
         return SPC_EINTERRUPTED;

@@ -59,9 +59,7 @@ void spc_node_unlock(spc_node_t *node) {
 
 void spc_node_progress(spc_node_t *node) {
     pthread_mutex_lock(&node->lock);
-    if (!spc_outbox_is_empty(node->outbox)) {
-        spc_outbox_flush(node->outbox);
-    }
+    spc_outbox_flush(node->outbox);
     (void)spc_inbox_drain(node->inbox);
     spc_node_unlock(node);
 }

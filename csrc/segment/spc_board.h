@@ -41,13 +41,19 @@ enum {
     SPC_BOARD_UNKNOWN = 16, /* the wait cannot say what it needs */
 };
 
+/* What a report needs to call things by their names. */
+enum {
+    SPC_BOARD_RENDEZVOUS = 1, /* of RECEIPT: a send that --rendezvous makes wait */
+    SPC_BOARD_IN_C = 2, /* the binding cannot say where its caller is: a program in C or C++ */
+};
+
 /* Ranks are those of the communicator that the call is about. */
 typedef struct spc_board_entry {
     uint32_t kind; /* spc_board_kind_t */
     uint32_t doubts; /* SPC_BOARD_TIMED …; 0: only what nodes do can end the wait */
     uint32_t epoch; /* the ends (spc_status) that the wait has considered */
     uint32_t word; /* of the node's event, as read before the last test: what is told later changes it */
-    uint32_t by_rendezvous; /* of RECEIPT: 1 if it is a send that --rendezvous makes wait */
+    uint32_t flags; /* SPC_BOARD_RENDEZVOUS … */
     uint32_t communicator;
     uint32_t rank;
     uint32_t size;
@@ -92,6 +98,11 @@ uint64_t spc_board_bytes(uint32_t nodes);
 void spc_board_publish(spc_board_shared_t *board, const spc_board_entry_t *entry,
                        const spc_board_pair_t *pair, uint32_t count);
 void spc_board_retract(spc_board_shared_t *board);
+
+/* All whom it needs have to arrive, and its line says who has. */
+static inline bool spc_board_is_phase(const spc_board_entry_t *entry) {
+    return entry->kind == SPC_BOARD_PHASE || entry->kind == SPC_BOARD_CYCLE;
+}
 
 static inline bool spc_board_is_stuck(uint32_t stuck) {
     return stuck % 2 != 0;

@@ -6,9 +6,10 @@ from libc.stdint cimport uint32_t
 from libc.string cimport memcpy
 
 from spcomm._core.libspc cimport (
-    SPC_BOARD_CYCLE,
-    SPC_BOARD_PHASE,
+    SPC_BOARD_IN_C,
+    SPC_BOARD_RENDEZVOUS,
     spc_board_entry_t,
+    spc_board_is_phase,
     spc_board_pair_t,
     spc_board_read_pair,
     spc_board_shared_t,
@@ -32,7 +33,7 @@ cdef object make_wait(const spc_segment_t *segment, uint32_t nodes, const spc_bo
     cdef uint32_t rank
     cdef dict needs = {}
     cdef list full = []
-    is_phase = entry.kind == SPC_BOARD_PHASE or entry.kind == SPC_BOARD_CYCLE
+    is_phase = spc_board_is_phase(entry)
     lines = <const spc_reduce_line_shared_t *>spc_segment_address(segment, entry.lines_offset)
     for rank in range(nodes):
         pair = spc_board_read_pair(board, rank)
@@ -60,5 +61,6 @@ cdef object make_wait(const spc_segment_t *segment, uint32_t nodes, const spc_bo
         call=(call.operation, call.op, call.type, call.field_count, call.length_bytes, call.layout, call.root),
         needs=needs,
         full=tuple(full),
-        by_rendezvous=entry.by_rendezvous != 0,
+        by_rendezvous=(entry.flags & SPC_BOARD_RENDEZVOUS) != 0,
+        in_c=(entry.flags & SPC_BOARD_IN_C) != 0,
     )

@@ -33,6 +33,7 @@ from spcomm._core.libspc cimport (
 import os
 import sys
 
+from spcomm import config
 from spcomm._core import endings, errors, places
 
 cdef extern from "Python.h":
@@ -122,7 +123,7 @@ cdef class Handle:
         self.rank_number = <int32_t>spc_comm_rank(self.core)
         self.node_count = <int32_t>spc_comm_size(self.core)
         make_lists(self)
-        self.strict = os.environ.get("SPCOMM_STRICT", "0") not in ("", "0")
+        self.strict = config.strict()
         if self.parent is None:
             endings.watch(self)
 

@@ -240,11 +240,13 @@ cdef extern from "segment/spc_board.h" nogil:
         SPC_BOARD_TIMER
         SPC_BOARD_HANDLER
         SPC_BOARD_UNKNOWN
+        SPC_BOARD_RENDEZVOUS
+        SPC_BOARD_IN_C
 
     ctypedef struct spc_board_entry_t:
         uint32_t kind
         uint32_t doubts
-        uint32_t by_rendezvous
+        uint32_t flags
         uint32_t communicator
         uint32_t rank
         uint32_t size
@@ -269,6 +271,7 @@ cdef extern from "segment/spc_board.h" nogil:
     ctypedef struct spc_board_shared_t:
         pass
 
+    bint spc_board_is_phase(const spc_board_entry_t *entry)
     uint32_t spc_board_vain(const spc_board_shared_t *board)
     uint32_t spc_board_stuck(const spc_board_shared_t *board)
     bint spc_board_is_stuck(uint32_t stuck)

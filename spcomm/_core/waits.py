@@ -33,3 +33,4 @@ class Wait(NamedTuple):
     needs: "dict[int, int]"  # whom it waits for: rank of the run -> rank
     full: "tuple[int, ...]"  # for whom it has something queued
     by_rendezvous: bool  # of RECEIPT: a send that --rendezvous makes wait
+    in_c: bool  # of a program in C or C++

@@ -93,11 +93,20 @@ def _of_kind(waits: "dict[int, Wait]", kind: str) -> "list[int]":
     return [node for node, wait in sorted(waits.items()) if wait.kind == kind]
 
 
+def _in_c(waits: "dict[int, Wait]") -> bool:
+    """Whether what is to be tried is said with the functions of C: all are programs in C or C++."""
+    return all(wait.in_c for wait in waits.values())
+
+
+def _or_sendrecv(waits: "dict[int, Wait]") -> str:
+    return "." if _in_c(waits) else ", or use sendrecv()."  # there is none in C
+
+
 def _nobody_sends(waits: "dict[int, Wait]") -> "tuple[str, str]":
     if len({words.place(wait) for wait in waits.values()}) == 1:
         return (
             "Nobody has sent: every node receives first.",
-            "let one node send before it receives, or use sendrecv().",
+            f"let one node send before it receives{_or_sendrecv(waits)}",
         )
     return (
         "All of these receive, and nobody is left who could send to them.",
@@ -126,18 +135,18 @@ def _unreceived(waits: "dict[int, Wait]") -> "tuple[str, str]":
     """Some wait until what they sent is received."""
     senders = _of_kind(waits, RECEIPT)
     told = any(waits[node].by_rendezvous for node in senders)
-    returns = (
-        f"{'With --rendezvous, send()' if told else 'ssend()'} returns when its message has been received"
-    )
+    send = words.function("send", _in_c(waits))
+    ssend = f"With --rendezvous, {send}" if told else words.function("ssend", _in_c(waits))
+    returns = f"{ssend} returns when its message has been received"
     if len(senders) == len(waits):
         return (
             f"{returns}: every node sends first.",
-            "let one node receive before it sends, or use sendrecv().",
+            f"let one node receive before it sends{_or_sendrecv(waits)}",
         )
     others = sorted({other for node in senders for other in waits[node].needs})
     return (
         f"{returns}, and {words.nodes(others)} {'waits' if len(others) == 1 else 'wait'} for something else.",
-        f"let {words.nodes(others)} receive first, or use send(), which does not wait."
+        f"let {words.nodes(others)} receive first, or use {send}, which does not wait."
         if not told
         else f"let {words.nodes(others)} receive first.",
     )
@@ -147,7 +156,9 @@ def _near(node: int, wait: Wait) -> "tuple[str, str]":
     source, tag, count = wait.near or (0, 0, 0)
     those = "a message" if count == 1 else f"{count} messages, the first"
     differs = f"tag {tag}" if source == wait.source or wait.source == ANY else f"node {source}"
-    wanted = f"tag {words._shown(wait.tag)}" if differs.startswith("tag") else f"node {words.source(wait)}"
+    wanted = (
+        f"tag {words.number(wait.tag)}" if differs.startswith("tag") else f"node {words.number(wait.source)}"
+    )
     return (
         f"Node {node} has {those} from node {source} with tag {tag}, and waits for one of {wanted}.",
         f"receive with {'tag=' + str(tag) if differs.startswith('tag') else 'source=' + str(source)}, or send what is "
@@ -170,10 +181,10 @@ def _missing(waits: "dict[int, Wait]") -> "tuple[str, str]":
             _sentence(f"{'; '.join(texts)}."),
             "have all nodes call the same operations in the same order, those of parts among those of the run.",
         )
-    name = next(iter(operations))[0].split("(")[0]
+    name = words.function(next(iter(operations))[0], _in_c(waits))
     return (
         f"{_sentence(texts[0])}, which must call it, too.",
-        f"have every node call {name}(), also those that take another branch, before it waits for them.",
+        f"have every node call {name}, also those that take another branch, before it waits for them.",
     )
 
 

@@ -9,19 +9,15 @@ from spcomm._core.waits import ANY, CYCLE, PHASE, RECEIPT, RECEIVE, SEND, Wait
 _SOURCES_SHOWN = 4  # more rows than these would hide what they have in common
 
 
-def _shown(number: int) -> str:
-    return "ANY" if number == ANY else str(number)
-
-
-def source(wait: Wait) -> str:
-    """`1`, or `ANY`."""
-    return _shown(wait.source)
+def number(value: int) -> str:
+    """`7`, or `ANY`."""
+    return "ANY" if value == ANY else str(value)
 
 
 def call(wait: Wait, peer: str = "") -> str:
     """`recv(source=1, tag=7)`. `peer`: what to say instead of the rank."""
-    peer = peer or source(wait)
-    tag = f", tag={_shown(wait.tag)}"
+    peer = peer or number(wait.source)
+    tag = f", tag={number(wait.tag)}"
     if wait.kind == RECEIVE:
         return f"recv(source={peer}{tag})"
     if wait.kind == RECEIPT:
@@ -37,6 +33,19 @@ def call(wait: Wait, peer: str = "") -> str:
 
         return worded(wait.call)
     return "a call"
+
+
+_IN_C = {"fuzzy_barrier": "fuzzy_enter"}  # the others have their Python names
+_TYPES_IN_C = {"an int": "_int64", "a float": "_double", "a SimTime": "_simtime"}
+
+
+def function(call: str, in_c: bool) -> str:
+    """Of a collective operation as `call` words it, or a bare name: `barrier()`, or `spcomm_barrier()`."""
+    name, _, values = call.partition("(")
+    if not in_c:
+        return f"{name}()"
+    suffix = _TYPES_IN_C.get(values.removeprefix(") of "), "")
+    return f"spcomm_{_IN_C.get(name, name)}{suffix}()"
 
 
 def place(wait: Wait) -> str:

@@ -60,18 +60,6 @@ def expect(status: int) -> None:
     _status = status
 
 
-def warned(code: str) -> None:
-    """The node has printed a warning, such as SP106, at its end. With --strict the run fails of it, with exit code 1.
-
-    Not at once: the other nodes end by themselves. Called in any node that Python runs, forked or executed.
-    """
-    from spcomm import config
-    from spcomm.launch import report
-
-    if config.strict():
-        report.warned(code)
-
-
 def _spare() -> None:
     """The last exit function."""
     if _armed_in != os.getpid():

@@ -26,7 +26,6 @@ TEXT = b"T"  # a piece of a traceback
 RAISED = b"E"  # an uncaught exception; payload: its type's name
 LOST = b"L"  # an uncaught NodeLostError, or one that was raised because of it
 INTERRUPTED = b"K"  # KeyboardInterrupt; payload: where it was raised
-WARNED = b"W"  # --strict: an error at the end, but only there; payload: the warning's code
 EXITING = b"X"  # sys.exit() with a code that is not 0; payload: the code
 
 _target: "tuple[int, int] | None" = None  # descriptor and rank
@@ -87,11 +86,6 @@ def leaving(error: SystemExit, code: int) -> None:
     _note_end(error)
     if code:
         _send(EXITING, str(code).encode())
-
-
-def warned(code: str) -> None:
-    """Say that the node has warned of `code` at its end, which makes the run fail when all nodes have ended."""
-    _send(WARNED, code.encode())
 
 
 def uncaught(error: BaseException, hook: object = None) -> None:

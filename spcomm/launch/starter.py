@@ -72,7 +72,6 @@ class Starter:
             "device": group.segment.device,
             "inode": group.segment.inode,
             "group": group.number,
-            "options": {},
             "stats": stats,
             "debug": {index - group.first: self.plan.debug for index in self.plan.debugged},
             "cpus": [cpus[(group.first + rank) % len(cpus)] for rank in range(group.size)] if cpus else None,

@@ -39,7 +39,9 @@ class Supervisor:
         self._display = display
         self._stats = _stats(crew) if options.stats else None
         self._strict = options.strict
-        self._warned: dict[str, list[int]] = {}  # by --strict an error: code → nodes
+        self._warned: dict[
+            str, list[int]
+        ] = {}  # left open, or never received, where that is an error: code → nodes
         self._loop = Loop()
         self._failures = Failures(crew.names)
         self._forwarder = Forwarder(self._loop, crew.size == 1, display, self._cannot_write)
@@ -193,9 +195,6 @@ class Supervisor:
             self._display.traceback(node, payload)
             return
         detail = payload.decode("utf-8", "replace")
-        if kind == report.WARNED:
-            self._warned.setdefault(detail, []).append(node)
-            return
         if kind == report.INTERRUPTED and detail and self._states.get(node) in (RUNNING, SILENT):
             self._states[node] = detail
         self._failures.reported(node, kind, detail)

@@ -49,20 +49,9 @@ TABLE = {
 BUFFERS = ("slots", "ring", "arena", "queue_limit", "fanin")
 
 # Fields that are about the run as a whole, with any of its programs; the buffers are, too.
-WHOLE = (
-    *("label", "color", "show", "output", "window", "stdin", "bind_to", "report_bindings"),
-    *(
-        "timeout",
-        "grace",
-        "stall",
-        "close_timeout",
-        "strict",
-        "stats",
-        "debug",
-        "perturb",
-        "seed",
-        "rendezvous",
-    ),
+WHOLE = frozenset(
+    "label color show output window stdin bind_to report_bindings timeout grace stall close_timeout strict stats debug "
+    "perturb seed rendezvous".split()
 )
 
 # The value of an option that may be given without one; with one it is written with `=`, since the next word is

@@ -191,7 +191,6 @@ class Server:
             run["inode"],
             self._launcher,
             run["group"],
-            run["options"],
         )
         node = child.Node(self._program, member, shared)
         node.debug = run["debug"].get(rank, {})

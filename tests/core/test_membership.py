@@ -74,7 +74,7 @@ def test_joining_by_a_call():
     """As the fork server's child does it."""
     code = (
         "from spcomm import config\n"
-        "m = config.Membership(3, 1, 2, 4, 5, 6, 7, {'slots': 9})\n"
+        "m = config.Membership(3, 1, 2, 4, 5, 6, 7)\n"
         "config.join(m)\nassert config.membership() is m\n"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment())
@@ -82,7 +82,7 @@ def test_joining_by_a_call():
 
 
 def test_the_variables_for_an_executed_node():
-    member = config.Membership(3, 1, 2, 4, 5, 6, 7, {})
+    member = config.Membership(3, 1, 2, 4, 5, 6, 7)
     assert config.environment(member, 8)[config.VARIABLE] == "3:1:2:4:5:6:7"
 
 

@@ -13,6 +13,8 @@
 #include "base/spc_error.h"
 #include "reduce/spc_reduce.h"
 
+static const uint32_t fanins[] = {2, 4, 8, 64};
+#define FANINS (sizeof fanins / sizeof fanins[0])
 #define BOX_NODES_MAX 64
 
 typedef struct box {
@@ -106,6 +108,38 @@ static inline double box_model_sum(double *values, uint32_t nodes) {
         }
     }
     return values[0];
+}
+
+/* One sum of `count` doubles a node, with values whose sum depends on the order of additions. */
+static inline void box_check_sum(box_t *box, uint32_t count, uint64_t *state) {
+    enum { COUNT_MAX = 100 };
+    static double values[BOX_NODES_MAX][COUNT_MAX], column[BOX_NODES_MAX], result[COUNT_MAX];
+    const spc_field_t field = {SPC_TYPE_FLOAT64, count};
+    const spc_signature_t signature = box_reduction(SPC_SUM, &field, 1);
+    uint32_t order[BOX_NODES_MAX];
+    uint64_t phase = 0;
+    CHECK(count <= COUNT_MAX);
+    for (uint32_t rank = 0; rank < box->nodes; rank++) {
+        for (uint32_t i = 0; i < count; i++) {
+            const double numerator = (double)(int64_t)check_random(state);
+            values[rank][i] = numerator / (double)(1 + check_below(state, 1000000));
+        }
+    }
+    box_shuffle(order, box->nodes, state);
+    for (uint32_t i = 0; i < box->nodes; i++) {
+        CHECK_OK(box_start(box, order[i], &signature, &field, values[order[i]], &phase));
+    }
+    for (uint32_t rank = 0; rank < box->nodes; rank++) {
+        CHECK(spc_reduce_test(box->reduce[rank], phase));
+        CHECK_OK(spc_reduce_finish(box->reduce[rank], phase, result, count * sizeof(double)));
+        for (uint32_t i = 0; i < count; i++) {
+            for (uint32_t other = 0; other < box->nodes; other++) {
+                column[other] = values[other][i];
+            }
+            const double expected = box_model_sum(column, box->nodes);
+            CHECK_MEM(&result[i], &expected, sizeof expected);
+        }
+    }
 }
 
 #endif

@@ -42,7 +42,7 @@ IMPORTS = {
     "trace": {"_core", "config", "types"},
     "launch": {"_core.agent", "_core.errors", "_core.places", "_core.waits", "config", "diagnose", "trace"},
     "model": set(),
-    "speedes": PUBLIC | {"types"},
+    "speedes": PUBLIC | {"types", "_core.errors"},
     "bench": PUBLIC | {"launch", "config"},
     "learn": PUBLIC | {"launch", "config", "demo"},
     "notebook": PUBLIC | {"launch", "config", "diagnose", "trace"},

@@ -44,6 +44,16 @@ SCENES = {
         comm.recv((comm.rank - 1) % comm.size, tag=2)
     """,
     "synchronous": "comm.ssend(1, (comm.rank + 1) % comm.size)\n",
+    "synchronous and receives": "comm.recv((comm.rank + 1) % 3, tag=1) if comm.rank else comm.ssend(1, 1)\n",
+    "lines": """
+        if comm.rank == 0:
+            comm.recv(1)
+        comm.recv((comm.rank + 1) % comm.size)
+    """,
+    "several operations": """
+        part = comm.split(comm.rank // 2)
+        part.barrier() if comm.rank == 0 else comm.barrier()
+    """,
 }
 
 

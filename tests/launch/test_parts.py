@@ -66,7 +66,7 @@ def alone(monkeypatch):
 
 def member(fd, rank=1, size=4):
     found = os.fstat(fd)
-    return config.Membership(fd, rank, size, found.st_dev, found.st_ino, os.getpid(), 3, {})
+    return config.Membership(fd, rank, size, found.st_dev, found.st_ino, os.getpid(), 3)
 
 
 def test_an_executed_node_finds_its_place_in_the_environment(alone, monkeypatch, pipe):

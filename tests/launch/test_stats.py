@@ -84,40 +84,19 @@ def test_without_it_nothing_is_said(launch):
 # Warnings that are errors
 
 
-WARNING = """
-import sys, spcomm
-from spcomm.launch import ending
-comm = spcomm.startup()
-if comm.rank != 1:
-    ending.warned("SP106")
-    if comm.rank == 2:
-        ending.warned("SP107")
-else:
-    comm.recv(0, timeout=None) if len(sys.argv) > 1 else None
-if comm.rank == 0:
-    comm.send(1, 1)
-comm.barrier()
-print("done")
-"""
-
-
-def test_with_strict_a_warning_is_an_error_when_all_have_ended(launch, start):
-    result = launch.program(WARNING, "wait", options=("-n", 3, "--strict", *start))
-    assert result.code == 1 and result.lines == ["done"] * 3, result
-    assert (
-        result.err
-        == "spcomm: warnings are errors (--strict): SP106 of nodes 0, 2, SP107 of node 2 (exit code 1)\n"
-    )
-
-
-def test_without_strict_it_stays_a_warning(launch, start):
-    result = launch.program(WARNING, options=("-n", 3, *start))
-    assert result.code == 0 and "SP106" in result.err, result
-
-
 def test_a_failure_is_worse_than_a_warning(launch):
-    result = launch.program(WARNING + "if comm.rank == 1: raise SystemExit(7)", options=("-n", 3, "--strict"))
+    program = """
+    import spcomm
+    comm = spcomm.startup()
+    if comm.rank == 0:
+        comm.send(1, 1)
+    comm.barrier()
+    if comm.rank == 1:
+        raise SystemExit(7)
+    """
+    result = launch.program(program, options=("-n", 3, "--strict"))
     assert result.code == 7 and "node 1 ended with exit code 7" in result.last, result
+    assert "SP106" not in result.err
 
 
 @pytest.mark.parametrize(("options", "value"), [((), None), (("--strict",), "1")], ids=str)

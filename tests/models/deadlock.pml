@@ -3,7 +3,8 @@
  * Proving a deadlock (csrc/diagnose/spc_deadlock.c, csrc/node/spc_node_board.c): who is said to wait for ever does.
  *
  * Three nodes do a few things each, any: send a message to another node, receive from a certain one or from any, enter
- * the barrier and wait in it; then they end, sooner or later. Who waits reads the word of its event, announces its
+ * the barrier and wait in it; then they end, sooner or later. With -DRECEIPTS they wait until what they send has been
+ * received, and do not come to the barrier. Who waits reads the word of its event, announces its
  * sleep, tests again, publishes its board, sleeps, and retracts the board first of all when it wakes. A sleep has no
  * time limit, but may end for nothing (SLICES times a node). Who changes something that others wait for tells them
  * afterwards, one by one, and may be stopped before that. An end is its state, then the epoch, then everybody is told.
@@ -18,7 +19,8 @@
  * Claims: no marked node ever comes out of its wait (an assertion). And when nothing moves any more, a look finds all
  * who sleep (an assertion).
  *
- * Variants that must fail
+ * Variants
+ *   -DRECEIPTS       holds: sends wait until they are received
  *   -DBREAK_REREAD   fails: the detector does not look whether the boards are still the same
  *   -DBREAK_WORD     fails: it does not ask who was told of something since its last test
  *   -DBREAK_LATE     fails: the word on the board is read after that test
@@ -27,9 +29,22 @@
  *   -DBREAK_BARRIER  fails: a barrier is blocked if any who is missing is: another one may end
  *   -DBREAK_ANY      fails: a receive from any is blocked if one of the others is
  *   -DBREAK_MUTE     fails: who receives from any is never found
+ *   -DBREAK_RECEIPT  fails: who waits for a receipt is blocked, whatever the receiver does
+ *   -DBREAK_TAKE     fails: who receives does not tell the sender, whose receipt it has given
  */
+#if defined(BREAK_RECEIPT) || defined(BREAK_TAKE)
+#define RECEIPTS
+#endif
+#if defined(BREAK_REREAD) || defined(BREAK_WORD) || defined(BREAK_LATE) || defined(BREAK_TAKE)
+#undef QUICK /* a mistake that shows only where somebody does two things */
+#endif
+
 #define NODES 3
+#ifdef QUICK
+#define ACTS(n) ((n) == 2 -> 0 : 1)
+#else
 #define ACTS(n) ((n) == 1 -> 2 : 1)
+#endif
 #define MAY_TO(n) (me == 0 || (n) != 2) /* nodes 1 and 2 only know the node before them */
 #ifndef SLICES
 #define SLICES 0 /* with 1 there are more states than can be looked at in minutes */
@@ -37,6 +52,7 @@
 #define MAY_ACT (me != 2) /* node 2 only receives from node 1 */
 #define ANY NODES          /* whom a wait needs: a node, any, or */
 #define BARRIER (NODES + 1)
+#define RECEIPT_OF(d) (NODES + 2 + (d)) /* from this node */
 #define PAIR(s, d) ((s) * NODES + (d))
 
 bool rung[NODES];           /* the word has changed since it was read before the last test */
@@ -44,6 +60,7 @@ bool sleeping[NODES];
 bool asleep[NODES];
 byte flying[NODES * NODES]; /* announced, not received */
 bool arrived[NODES];        /* at the barrier; there is one */
+bool given[NODES];          /* what this node sent last has been taken; it waits for that before it does more */
 bool ended[NODES];
 bool told[NODES];           /* everybody, of its end */
 byte epoch;
@@ -61,11 +78,12 @@ bool marked[NODES];
 #define OTHER(n, k) (((n) + (k)) % NODES)
 #define ALL_ARRIVED (arrived[0] && arrived[1] && arrived[2])
 #define IS_TRUE ((need < NODES && flying[PAIR(need, me)] > 0) || (need == ANY && COME(me)) \
-                 || (need == BARRIER && ALL_ARRIVED))
+                 || (need == BARRIER && ALL_ARRIVED) || (need > BARRIER && given[me]))
 #define MISSING(k) (ended[OTHER(me, k)] && !arrived[OTHER(me, k)])
 #define IS_DOOMED ((need < NODES && ended[need]) \
                    || (need == ANY && ended[OTHER(me, 1)] && ended[OTHER(me, 2)]) \
-                   || (need == BARRIER && (MISSING(1) || MISSING(2))))
+                   || (need == BARRIER && (MISSING(1) || MISSING(2))) \
+                   || (need > BARRIER && ended[need - RECEIPT_OF(0)]))
 
 inline raise(n) {
     atomic { rung[n] = 1; board_rung[n] = 1; asleep[n] = 0 }
@@ -115,12 +133,24 @@ inline read_word() {
     board_rung[me] = 0
 }
 
+/* Who receives gives the receipt at once, and then tells the sender. */
+inline take_from(s) {
+    flying[PAIR(s, me)]--;
+#ifdef RECEIPTS
+    given[s] = 1;
+#ifndef BREAK_TAKE
+    from = s
+#endif
+#endif
+}
+
 inline take() {
     atomic {
         if
-        :: need < NODES && flying[PAIR(need, me)] > 0 -> flying[PAIR(need, me)]--
-        :: need == ANY && flying[PAIR(OTHER(me, 1), me)] > 0 -> flying[PAIR(OTHER(me, 1), me)]--
-        :: need == ANY && flying[PAIR(OTHER(me, 2), me)] > 0 -> flying[PAIR(OTHER(me, 2), me)]--
+        :: need < NODES && flying[PAIR(need, me)] > 0 -> take_from(need)
+        :: need == ANY && flying[PAIR(OTHER(me, 1), me)] > 0 -> take_from(OTHER(me, 1))
+        :: need == ANY && flying[PAIR(OTHER(me, 2), me)] > 0 -> take_from(OTHER(me, 2))
+        :: need > BARRIER -> given[me] = 0
         :: else
         fi;
         need = 0;
@@ -167,12 +197,19 @@ end_asleep:
         needs[me] = 0;
         take()
     }
+#ifdef RECEIPTS
+    if
+    :: from != NODES -> notify(from); from = NODES
+    :: else
+    fi
+#endif
 }
 
 byte slices[NODES];
 
 proctype node(byte me) {
     byte acts, need, mine, to;
+    byte from = NODES; /* whose message was taken, who is to be told */
     bool over;
     do
     :: acts < ACTS(me) ->
@@ -182,9 +219,14 @@ proctype node(byte me) {
         :: MAY_TO(OTHER(me, 2)) -> to = OTHER(me, 2)
         fi;
         if
+#ifdef RECEIPTS
+        :: MAY_ACT -> flying[PAIR(me, to)]++; notify(to); need = RECEIPT_OF(to); wait()
+#else
         :: MAY_ACT -> flying[PAIR(me, to)]++; notify(to)
+#endif
         :: need = to; wait()
         :: MAY_ACT -> need = ANY; wait()
+#ifndef RECEIPTS
         :: MAY_ACT && !arrived[me] -> arrived[me] = 1;
             if
             :: ALL_ARRIVED -> notify_others()
@@ -192,6 +234,7 @@ proctype node(byte me) {
             fi;
             need = BARRIER;
             wait()
+#endif
         fi;
         to = 0
     :: break
@@ -219,11 +262,17 @@ proctype node(byte me) {
 #define BARRIER_GOES ((here[0] && here[1] && here[2]) || COMING(i, 1) || COMING(i, 2))
 #endif
 
+#ifdef BREAK_RECEIPT
+#define RECEIPT_GOES receipt[i]
+#else
+#define RECEIPT_GOES (receipt[i] || ABLE(need[i] - RECEIPT_OF(0)))
+#endif
+
 inline strike(n) {
     i = n;
     if
     :: blocked[n] && ((need[n] < NODES && ABLE(need[n])) || (need[n] == ANY && ANY_GOES)
-                      || (need[n] == BARRIER && BARRIER_GOES)) -> blocked[n] = 0; left--
+                      || (need[n] == BARRIER && BARRIER_GOES) || (need[n] > BARRIER && RECEIPT_GOES)) -> blocked[n] = 0; left--
     :: else
     fi
 }
@@ -257,6 +306,7 @@ inline read_board(n) {
 
 inline read_arrival_and_end(n) {
     here[n] = arrived[n];
+    receipt[n] = given[n];
 #ifdef BREAK_END
     gone[n] = ended[n]
 #else
@@ -303,7 +353,8 @@ inline look() {
             k = 0; i = 0;
             need[0] = 0; need[1] = 0; need[2] = 0;
             here[0] = 0; here[1] = 0; here[2] = 0;
-            gone[0] = 0; gone[1] = 0; gone[2] = 0
+            gone[0] = 0; gone[1] = 0; gone[2] = 0;
+            receipt[0] = 0; receipt[1] = 0; receipt[2] = 0
         }
         if
         :: left -> reread(0); reread(1); reread(2)
@@ -323,7 +374,7 @@ inline look() {
 
 proctype detector() {
     byte need[NODES];
-    bool blocked[NODES], here[NODES], gone[NODES];
+    bool blocked[NODES], here[NODES], gone[NODES], receipt[NODES];
     byte first, left, k, i;
     look();
     if

@@ -19,11 +19,20 @@
  *   -DNO_DOORBELL_TEST sleeps: the sleeper looks only at rows that rang before it announced its sleep
  *   -DPUBLISH_EVERY=3  sleeps: the receiver publishes less often than a row is long
  */
+#ifdef SKIP_IF_SET
+#undef QUICK /* it takes three messages to show */
+#endif
+
 #define SENDERS 2
+#ifdef QUICK
+#define SLOTS 1
+#define MESSAGES 2
+#else
 #define SLOTS 2
 #define MESSAGES 3
+#endif
 #ifndef PUBLISH_EVERY
-#define PUBLISH_EVERY 2
+#define PUBLISH_EVERY SLOTS
 #endif
 
 byte slot[4];             /* SENDERS rows of SLOTS */

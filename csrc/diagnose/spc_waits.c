@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+#include "diagnose/spc_waits.h"
+
+#include <stdlib.h>
+
+#include "base/spc_clock.h"
+#include "base/spc_error.h"
+#include "reduce/spc_reduce.h"
+
+enum {
+    TRIES = 100, /* at reading a board whose node is just waking, */
+    REST_NS = 100000,
+};
+
+/* False: the board was not published all the time. */
+static bool read_once(const spc_segment_t *segment, uint32_t rank, spc_waits_t *waits) {
+    const spc_board_shared_t *board = spc_segment_part(segment, SPC_REGION_BOARD, rank);
+    spc_board_entry_t *entry = &waits->entry[rank];
+    bool *needed = &waits->needed[(uint64_t)rank * waits->nodes];
+    uint32_t stuck = spc_board_stuck(board);
+    if (!spc_board_is_stuck(stuck) || !spc_board_read(board, stuck, entry)) {
+        return false;
+    }
+    const spc_reduce_line_shared_t *lines = spc_segment_address(segment, entry->lines_offset);
+    for (uint32_t other = 0; other < waits->nodes; other++) {
+        spc_board_pair_t pair = spc_board_read_pair(board, other);
+        needed[other] = entry->kind == SPC_BOARD_SEND ? pair.queued != 0 : pair.needed != 0;
+        if (spc_board_is_phase(entry) && pair.needed != 0 && pair.needed <= waits->nodes) {
+            needed[other] = !spc_reduce_line_arrived(&lines[pair.needed - 1], entry->phase);
+        }
+    }
+    return spc_board_stuck(board) == stuck;
+}
+
+static bool read_board(const spc_segment_t *segment, uint32_t rank, spc_waits_t *waits) {
+    for (int i = 0; i < TRIES; i++) {
+        if (read_once(segment, rank, waits)) {
+            return true;
+        }
+        spc_clock_sleep_ns(REST_NS);
+    }
+    return false;
+}
+
+int spc_waits_read(const spc_segment_t *segment, const spc_deadlock_t *deadlock, spc_waits_t *waits) {
+    uint32_t nodes = segment->config->nodes;
+    *waits = (spc_waits_t){.nodes = nodes,
+                           .known = calloc(nodes, sizeof *waits->known),
+                           .entry = calloc(nodes, sizeof *waits->entry),
+                           .needed = calloc((uint64_t)nodes * nodes, sizeof *waits->needed)};
+    if (waits->known == NULL || waits->entry == NULL || waits->needed == NULL) {
+        spc_waits_free(waits);
+        return SPC_ENOMEM;
+    }
+    for (uint32_t rank = 0; rank < nodes; rank++) {
+        waits->known[rank] = spc_deadlock_has(deadlock, rank) && read_board(segment, rank, waits);
+        waits->known_count += waits->known[rank];
+    }
+    if (waits->known_count == 0) {
+        spc_waits_free(waits);
+        return SPC_EAGAIN;
+    }
+    return SPC_OK;
+}
+
+void spc_waits_free(spc_waits_t *waits) {
+    free(waits->known);
+    free(waits->entry);
+    free(waits->needed);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * spc_waits: what the nodes wait for that are proven to wait for ever, copied from their status boards.
+ *
+ * For who words a report (spc_verdict, spc_advice). A board may change while it is read, for its node wakes now and
+ * then and sleeps again: then it is read again. Private to the caller; 425 bytes a node, and a byte for each pair.
+ */
+#ifndef SPC_WAITS_H
+#define SPC_WAITS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "diagnose/spc_deadlock.h"
+#include "segment/spc_board.h"
+#include "segment/spc_segment.h"
+
+/* By rank in the run. */
+typedef struct spc_waits {
+    uint32_t nodes;
+    uint32_t known_count;
+    bool *known;
+    spc_board_entry_t *entry; /* of those that are known */
+    bool *needed; /* nodes of them for each node: see spc_waits_needs */
+} spc_waits_t;
+
+/* After a look that has proven something. SPC_OK; SPC_EAGAIN: no board could be read; SPC_ENOMEM. */
+int spc_waits_read(const spc_segment_t *segment, const spc_deadlock_t *deadlock, spc_waits_t *waits);
+void spc_waits_free(spc_waits_t *waits);
+
+/* Does this one wait for that one? Of SEND: has it something queued for it? */
+static inline bool spc_waits_needs(const spc_waits_t *waits, uint32_t rank, uint32_t other) {
+    return waits->needed[(uint64_t)rank * waits->nodes + other];
+}
+
+#endif
