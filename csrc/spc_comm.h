@@ -200,12 +200,28 @@ void spc_comm_release_stored(spc_comm_t *comm, spc_storage_t storage, void *hand
 
 /* ---- blocks: spc_comm_block.c ---- */
 
-/* A block of this node's arena with room for `length_bytes`, of any content. SPC_EAGAIN: there is no room now. Any
- * thread, never waits. */
+/*
+ * A block is a piece of an arena, spc_block_payload and capacity_bytes of it. Who has taken one holds it until it
+ * releases or moves it; so does who has received one (a message of storage ARENA: its handle is the block), but it may
+ * be written, and moved, only if the message was `sole`.
+ */
+
+/* A block of this node's arena with room for `length_bytes`, of any content. SPC_EAGAIN: there is no room now; what is
+ * to be sent then goes another way. Any thread, never waits. */
 int spc_comm_take_block(spc_comm_t *comm, uint64_t length_bytes, spc_block_shared_t **block);
 
-/* This node no longer uses it. Any thread, also inside garbage collection and after close. */
+/* Any thread, also inside garbage collection and after close. */
 void spc_comm_release_block(spc_comm_t *comm, spc_block_shared_t *block);
+
+/* Hands a block to one node, without a copy, as a message: [meta][data] lie at its start, payload->meta and ->data are
+ * not read. It is the receiver's alone then, and *block becomes NULL; otherwise nothing was done. Waits only where the
+ * run's configuration makes sends wait for their receivers, whose timeout is none. In order with all that is sent. To a
+ * node that has ended: the block is free. */
+int spc_comm_move_block(spc_comm_t *comm, int32_t destination, uint16_t context, int32_t tag,
+                        const spc_payload_t *payload, uint64_t deadline_ns, spc_block_shared_t **block);
+
+/* Bytes of this node's arena that are given out, to whomever; for tests and statistics. Looks at every block. */
+uint64_t spc_comm_block_bytes(spc_comm_t *comm);
 
 /* ---- memory that the nodes use together: spc_comm_share.c ---- */
 

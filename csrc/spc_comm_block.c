@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Blocks of the arenas that a caller holds: taken, written, given back or handed on. Once a block has been announced it
+ * is another node's: so a call that fails after that (a wait for the receiver that was interrupted) has moved it, and
+ * says so by its pointer.
+ */
+#include "spc_comm_perturb.h"
 #include "spc_comm_private.h"
 
 int spc_comm_take_block(spc_comm_t *comm, uint64_t length_bytes, spc_block_shared_t **block) {
@@ -14,4 +20,34 @@ int spc_comm_take_block(spc_comm_t *comm, uint64_t length_bytes, spc_block_share
 
 void spc_comm_release_block(spc_comm_t *comm, spc_block_shared_t *block) {
     spc_comm_release_stored(comm, SPC_STORED_ARENA, block);
+}
+
+uint64_t spc_comm_block_bytes(spc_comm_t *comm) {
+    spc_node_t *node = comm->node;
+    pthread_mutex_lock(&node->lock);
+    uint64_t bytes = spc_outbox_block_bytes(node->outbox);
+    pthread_mutex_unlock(&node->lock);
+    return bytes;
+}
+
+/* ---- moving ---- */
+
+int spc_comm_move_locked(spc_node_t *node, const spc_send_call_t *call) {
+    int status = spc_outbox_move_block(node->outbox, call->destinations[0], call->context, call->tag,
+                                       call->payload, *call->block);
+    if (status == SPC_OK) {
+        *call->block = NULL;
+    }
+    return status;
+}
+
+int spc_comm_move_block(spc_comm_t *comm, int32_t destination, uint16_t context, int32_t tag,
+                        const spc_payload_t *payload, uint64_t deadline_ns, spc_block_shared_t **block) {
+    spc_send_call_t call = {
+        .destinations = &destination, .destination_count = 1, .tag = tag, .payload = payload, .block = block};
+    int status = spc_comm_prepare_send(comm, &call, context);
+    if (status == SPC_EAGAIN) {
+        return spc_comm_perturbed_send(comm, &call, context == SPC_CONTEXT_USER, deadline_ns);
+    }
+    return status != SPC_OK ? status : spc_comm_send_call(comm, &call, deadline_ns);
 }

@@ -6,8 +6,9 @@
 
 /* ---- sending ---- */
 
+/* And to be copied: what is moved lies in a block already. */
 static bool is_large(const spc_send_call_t *call) {
-    return call->payload->meta_bytes + call->payload->data_bytes > SPC_EAGER_BYTES;
+    return call->block == NULL && call->payload->meta_bytes + call->payload->data_bytes > SPC_EAGER_BYTES;
 }
 
 int spc_comm_prepare_send(const spc_comm_t *comm, spc_send_call_t *call, uint16_t kind) {
@@ -24,6 +25,9 @@ int spc_comm_prepare_send(const spc_comm_t *comm, spc_send_call_t *call, uint16_
 /* With the lock. A coordinated message is counted and sent in one hold of it. */
 static int send_locked(spc_node_t *node, spc_send_call_t *call) {
     spc_outbox_flush(node->outbox);
+    if (call->block != NULL) {
+        return spc_comm_move_locked(node, call);
+    }
     int status = call->counted_by == NULL ? SPC_OK : spc_comm_coordinated_note_send(call);
     if (status != SPC_OK) {
         return status;

@@ -159,6 +159,8 @@ typedef struct spc_send_call {
     uint16_t context;
     int32_t tag;
     const spc_payload_t *payload;
+    spc_block_shared_t *
+        *block; /* NULL, or where the payload lies: it is moved, and becomes NULL here once it is */
     spc_comm_t *counted_by; /* NULL, or whose cycle counts the message and gives it its tag */
 } spc_send_call_t;
 
@@ -170,6 +172,9 @@ int spc_comm_send_call(spc_comm_t *comm, spc_send_call_t *call, uint64_t deadlin
 
 /* Sends it if there is room, also what takes a while to copy. SPC_EAGAIN: not yet. Without the node's lock. */
 int spc_comm_attempt_send(spc_node_t *node, spc_send_call_t *call);
+
+/* With the lock: of a call that has a block. */
+int spc_comm_move_locked(spc_node_t *node, const spc_send_call_t *call);
 
 /* What is received; `match` has the source as a rank of the segment. */
 typedef struct spc_recv_call {

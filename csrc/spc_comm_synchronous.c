@@ -47,7 +47,7 @@ static void note_sent(spc_node_t *node, spc_synchronous_call_t *call, int status
     call->sent = true;
 }
 
-/* With the lock; `block` holds the payload, or is NULL. Nobody gets the block if it is not to be sent. */
+/* With the lock; `block` holds a copy of the payload, or is NULL. Nobody gets the block if it is not to be sent. */
 static int send_locked(spc_node_t *node, void *argument, spc_block_shared_t *block) {
     spc_synchronous_call_t *call = argument;
     const spc_send_call_t *send = call->send;
@@ -59,6 +59,8 @@ static int send_locked(spc_node_t *node, void *argument, spc_block_shared_t *blo
     if (block != NULL) {
         status = spc_outbox_send_block(node->outbox, send->destinations, count, send->context, send->tag,
                                        send->payload, block);
+    } else if (refused == SPC_OK && send->block != NULL) {
+        status = spc_comm_move_locked(node, send);
     } else if (refused == SPC_OK) {
         status =
             spc_outbox_send(node->outbox, send->destinations, count, send->context, send->tag, send->payload);

@@ -65,6 +65,24 @@ typedef struct spc_array_meta {
 
 _Static_assert(sizeof(spc_array_meta_t) == 16, "spc_array_meta_t travels between machines");
 
+/* The meta of a PICKLE whose buffers (arrays, mostly) lie beside it: this, then `count` lengths in bytes. The data are
+ * the pickle, then the buffers, each at a multiple of SPC_BUFFER_ALIGNMENT from the start of the payload. Without meta
+ * all is in the pickle. */
+typedef struct spc_pickle_meta {
+    uint64_t pickle_bytes;
+    uint32_t count;
+    uint32_t reserved;
+} spc_pickle_meta_t;
+
+_Static_assert(sizeof(spc_pickle_meta_t) == 16, "spc_pickle_meta_t travels between machines");
+
+#define SPC_BUFFER_ALIGNMENT 64
+
+typedef struct spc_extent {
+    const void *start;
+    uint64_t length_bytes;
+} spc_extent_t;
+
 /* What a sender gives. */
 typedef struct spc_payload {
     const void *meta;
@@ -72,13 +90,14 @@ typedef struct spc_payload {
     uint64_t data_bytes;
     uint16_t meta_bytes;
     uint8_t format;
+    const spc_extent_t *extents; /* NULL, or the data in pieces, data_bytes in all; then `data` is void */
 } spc_payload_t;
 
 typedef enum spc_storage {
     SPC_STORED_INLINE, /* in the message itself */
-    SPC_STORED_RING,   /* in the sender's ring, until released */
-    SPC_STORED_ARENA,  /* in a block that this node has pinned */
-    SPC_STORED_HEAP,   /* in malloc'ed memory that the message owns */
+    SPC_STORED_RING, /* in the sender's ring, until released */
+    SPC_STORED_ARENA, /* in a block that this node has pinned */
+    SPC_STORED_HEAP, /* in malloc'ed memory that the message owns */
 } spc_storage_t;
 
 /* What a receiver gets. `bytes` is [meta][data]; with INLINE it points into this structure, so spc_message_move copies
@@ -86,17 +105,17 @@ typedef enum spc_storage {
 typedef struct spc_message {
     unsigned char *bytes;
     uint64_t length_bytes; /* meta and data */
-    uint64_t arrival;      /* running number at the receiver: its place if it is put back */
-    void *handle;          /* ring header, block or heap memory, by storage */
+    uint64_t arrival; /* running number at the receiver: its place if it is put back */
+    void *handle; /* ring header, block or heap memory, by storage */
     int32_t source;
     int32_t tag;
     uint16_t context;
     uint16_t meta_bytes;
     uint8_t format;
     uint8_t storage;
-    uint8_t sole;          /* ARENA: not 0 if no other node has it, so it may be written */
+    uint8_t sole; /* ARENA: not 0 if no other node has it, so it may be written */
     uint8_t reserved;
-    uint32_t sender;       /* whose ring or arena it lies in */
+    uint32_t sender; /* whose ring or arena it lies in */
     unsigned char inlined[SPC_INLINE_BYTES];
 } spc_message_t;
 

@@ -5,27 +5,7 @@
 #include <string.h>
 
 #include "base/spc_error.h"
-#include "message/spc_outbox_queue.h"
-
-typedef struct destination {
-    spc_mailbox_writer_t writer;
-    spc_outbox_queue_t queue;
-    uint64_t taken; /* the last send that has announced or queued something for it */
-} destination_t;
-
-struct spc_outbox {
-    spc_outbox_options_t options;
-    uint32_t features;
-    uint32_t nodes;
-    uint64_t limit_bytes;
-    uint64_t sends; /* running number of those that may fail */
-    uint8_t asks; /* SPC_SLOT_ASKS or 0: of what is sent now */
-    spc_queue_total_t total;
-    spc_ring_t *ring;
-    spc_arena_t *arena; /* NULL if this run has none */
-    int32_t *batch;     /* destinations that share one message in the ring */
-    destination_t destination[];
-};
+#include "message/spc_outbox_private.h"
 
 int spc_outbox_create(const spc_outbox_options_t *options, spc_outbox_t **outbox) {
     const spc_segment_t *segment = options->segment;
@@ -74,7 +54,8 @@ static inline void announce_inline(spc_outbox_t *outbox, uint32_t rank, const sp
                                    const spc_payload_t *payload) {
     spc_slot_shared_t *slot = spc_mailbox_next(&outbox->destination[rank].writer);
     spc_slot_write_envelope(slot, envelope);
-    if (payload->meta_bytes == 0 && payload->data_bytes == 8) { /* a number: mostly */
+    if (payload->meta_bytes == 0 && payload->data_bytes == 8
+        && payload->extents == NULL) { /* a number: mostly */
         memcpy(slot->payload.inlined, payload->data, 8);
     } else {
         spc_payload_copy(payload, 0, envelope->length_bytes, slot->payload.inlined);
@@ -82,25 +63,19 @@ static inline void announce_inline(spc_outbox_t *outbox, uint32_t rank, const sp
     publish(outbox, rank);
 }
 
-static void announce_offset(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope,
-                            uint64_t offset) {
+void spc_outbox_announce_offset(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope,
+                                uint64_t offset) {
     spc_slot_shared_t *slot = spc_mailbox_next(&outbox->destination[rank].writer);
     spc_slot_write_envelope(slot, envelope);
     slot->payload.offset = offset;
     publish(outbox, rank);
 }
 
-static bool is_open(spc_outbox_t *outbox, uint32_t rank) {
-    destination_t *destination = &outbox->destination[rank];
-    return destination->queue.head == NULL && spc_mailbox_has_room(&destination->writer);
-}
-
 static bool has_ended(const spc_outbox_t *outbox, uint32_t rank) {
     return spc_status_state(outbox->options.status, rank) >= SPC_NODE_FINISHED;
 }
 
-/* Nobody will receive it: it is counted, and dropped. */
-static bool is_lost(const spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope) {
+bool spc_outbox_is_lost(const spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope) {
     bool lost = has_ended(outbox, rank);
     if (lost) {
         spc_note_add_left(outbox->options.notes, envelope->source, rank, envelope->tag, envelope->context);
@@ -128,7 +103,7 @@ static uint64_t send_parts(spc_outbox_t *outbox, uint32_t rank, const spc_envelo
             break;
         }
         spc_payload_copy(payload, sent - skipped, bytes, room);
-        announce_offset(outbox, rank, &part, spc_segment_offset(outbox->options.segment, header));
+        spc_outbox_announce_offset(outbox, rank, &part, spc_segment_offset(outbox->options.segment, header));
         sent += bytes;
     }
     return sent;
@@ -136,8 +111,7 @@ static uint64_t send_parts(spc_outbox_t *outbox, uint32_t rank, const spc_envelo
 
 /* ---- sending ---- */
 
-/* The message is announced for this destination, or queued, if the status is SPC_OK; gives it back. */
-static int note_taken(spc_outbox_t *outbox, uint32_t rank, int status) {
+int spc_outbox_note_taken(spc_outbox_t *outbox, uint32_t rank, int status) {
     outbox->destination[rank].taken = status == SPC_OK ? outbox->sends : 0;
     return status;
 }
@@ -154,16 +128,15 @@ static bool fits_ring(const spc_outbox_t *outbox, uint64_t bytes, uint32_t count
     return bytes <= spc_ring_payload_max(outbox->ring, count);
 }
 
-/* Announces what lies in ring or arena, or queues the announcement. */
-static int announce_or_enqueue(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope,
-                               uint64_t offset) {
-    if (is_open(outbox, rank)) {
-        announce_offset(outbox, rank, envelope, offset);
-        return note_taken(outbox, rank, SPC_OK);
+int spc_outbox_announce_or_enqueue(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope,
+                                   uint64_t offset) {
+    if (spc_outbox_is_open(outbox, rank)) {
+        spc_outbox_announce_offset(outbox, rank, envelope, offset);
+        return spc_outbox_note_taken(outbox, rank, SPC_OK);
     }
     spc_waiting_t waiting = {.envelope = *envelope, .offset = offset};
     int status = spc_outbox_queue_push(&outbox->destination[rank].queue, &waiting, &outbox->total);
-    return note_taken(outbox, rank, status);
+    return spc_outbox_note_taken(outbox, rank, status);
 }
 
 /* Writes the payload once into the ring for all of `destinations`. SPC_EAGAIN: there is no room. */
@@ -180,7 +153,7 @@ static int send_by_ring(spc_outbox_t *outbox, const int32_t *destinations, uint3
     by_ring.flags |= SPC_SLOT_RING;
     for (uint32_t i = 0; i < count; i++) {
         uint64_t offset = spc_segment_offset(outbox->options.segment, &headers[i]);
-        int queued = announce_or_enqueue(outbox, (uint32_t)destinations[i], &by_ring, offset);
+        int queued = spc_outbox_announce_or_enqueue(outbox, (uint32_t)destinations[i], &by_ring, offset);
         if (queued != SPC_OK) {
             spc_ring_mark_read(&headers[i]); /* nobody will */
             status = queued;
@@ -200,10 +173,10 @@ static int begin_parts(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t
     uint64_t sent = send_parts(outbox, rank, envelope, payload, 0, 0);
     if (sent != 0 && sent != envelope->length_bytes) {
         spc_rest_queue(&rest, envelope, payload, sent, &outbox->destination[rank].queue, &outbox->total);
-        return note_taken(outbox, rank, SPC_OK);
+        return spc_outbox_note_taken(outbox, rank, SPC_OK);
     }
     spc_rest_free(&rest);
-    return sent == 0 ? SPC_EAGAIN : note_taken(outbox, rank, SPC_OK);
+    return sent == 0 ? SPC_EAGAIN : spc_outbox_note_taken(outbox, rank, SPC_OK);
 }
 
 /* What can go before anything is queued. SPC_EAGAIN: there is no room. */
@@ -223,7 +196,7 @@ static int send_at_once(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_
 /* To one destination, or to some of several that cannot share the ring: queues what has no room. */
 static int send_alone(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope,
                       const spc_payload_t *payload, bool limited, spc_copy_t **shared) {
-    if (is_lost(outbox, rank, envelope)) {
+    if (spc_outbox_is_lost(outbox, rank, envelope)) {
         return SPC_OK;
     }
     if (outbox->destination[rank].queue.head == NULL) {
@@ -240,7 +213,7 @@ static int send_alone(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t 
     }
     spc_waiting_t waiting = {.envelope = *envelope, .copy = *shared};
     int status = spc_outbox_queue_push(&outbox->destination[rank].queue, &waiting, &outbox->total);
-    return note_taken(outbox, rank, status);
+    return spc_outbox_note_taken(outbox, rank, status);
 }
 
 /* Each of outbox->batch alone, if they cannot share the ring. */
@@ -262,7 +235,7 @@ static int send_batch(spc_outbox_t *outbox, uint32_t batch, const spc_envelope_t
 static bool is_blocked(spc_outbox_t *outbox, const int32_t *destinations, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
         uint32_t rank = (uint32_t)destinations[i];
-        if (!is_open(outbox, rank) && !has_ended(outbox, rank)) {
+        if (!spc_outbox_is_open(outbox, rank) && !has_ended(outbox, rank)) {
             return true;
         }
     }
@@ -284,9 +257,9 @@ static int send_widely(spc_outbox_t *outbox, const int32_t *destinations, uint32
     int status = SPC_OK;
     for (uint32_t i = 0; i < count && status == SPC_OK; i++) {
         uint32_t rank = (uint32_t)destinations[i];
-        if (small && is_open(outbox, rank)) {
+        if (small && spc_outbox_is_open(outbox, rank)) {
             announce_inline(outbox, rank, envelope, payload);
-            (void)note_taken(outbox, rank, SPC_OK);
+            (void)spc_outbox_note_taken(outbox, rank, SPC_OK);
         } else if (!small && outbox->destination[rank].queue.copies == 0 && !has_ended(outbox, rank)) {
             outbox->batch[batch++] = destinations[i];
         } else {
@@ -298,66 +271,15 @@ static int send_widely(spc_outbox_t *outbox, const int32_t *destinations, uint32
     return status;
 }
 
-static inline spc_envelope_t envelope_of(const spc_outbox_t *outbox, uint16_t context, int32_t tag,
-                                         const spc_payload_t *payload, uint8_t flags) {
-    return (spc_envelope_t){
-        .tag = tag,
-        .source = (uint16_t)outbox->options.rank,
-        .context = context,
-        .meta_bytes = payload->meta_bytes,
-        .format = payload->format,
-        .flags = (uint8_t)(flags | outbox->asks),
-        .length_bytes = payload->meta_bytes + payload->data_bytes,
-    };
-}
-
 int spc_outbox_send(spc_outbox_t *outbox, const int32_t *destinations, uint32_t destination_count,
                     uint16_t context, int32_t tag, const spc_payload_t *payload) {
-    spc_envelope_t envelope = envelope_of(outbox, context, tag, payload, SPC_SLOT_INLINE);
+    spc_envelope_t envelope = spc_outbox_envelope(outbox, context, tag, payload, SPC_SLOT_INLINE);
     if (destination_count == 1 && envelope.length_bytes <= SPC_INLINE_BYTES
-        && is_open(outbox, (uint32_t)destinations[0])) {
+        && spc_outbox_is_open(outbox, (uint32_t)destinations[0])) {
         announce_inline(outbox, (uint32_t)destinations[0], &envelope, payload);
         return SPC_OK;
     }
     return send_widely(outbox, destinations, destination_count, &envelope, payload);
-}
-
-/* ---- blocks ---- */
-
-int spc_outbox_take_block(spc_outbox_t *outbox, uint64_t length_bytes, spc_block_shared_t **block) {
-    return outbox->arena != NULL ? spc_arena_take(outbox->arena, length_bytes, block) : SPC_EAGAIN;
-}
-
-int spc_outbox_send_block(spc_outbox_t *outbox, const int32_t *destinations, uint32_t destination_count,
-                          uint16_t context, int32_t tag, const spc_payload_t *payload,
-                          spc_block_shared_t *block) {
-    uint8_t flags = (uint8_t)(SPC_SLOT_ARENA | (destination_count == 1 ? SPC_SLOT_SOLE : 0));
-    spc_envelope_t envelope = envelope_of(outbox, context, tag, payload, flags);
-    uint64_t offset = spc_segment_offset(outbox->options.segment, block);
-    outbox->sends++;
-    bool to_self = false;
-    int status = SPC_OK;
-    uint32_t count = 0;
-    /* All pins before the first announcement: a fast receiver must not be the last for a moment. */
-    for (uint32_t i = 0; i < destination_count; i++) {
-        if (!is_lost(outbox, (uint32_t)destinations[i], &envelope)) {
-            spc_block_pin(block, (uint32_t)destinations[i]);
-            to_self = to_self || (uint32_t)destinations[i] == outbox->options.rank;
-            outbox->batch[count++] = destinations[i];
-        }
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t rank = (uint32_t)outbox->batch[i];
-        int queued = announce_or_enqueue(outbox, rank, &envelope, offset);
-        if (queued != SPC_OK) {
-            spc_block_unpin(block, rank);
-            status = queued;
-        }
-    }
-    if (!to_self) {
-        spc_block_unpin(block, outbox->options.rank);
-    }
-    return status;
 }
 
 /* ---- flushing ---- */
@@ -370,7 +292,7 @@ static bool flush_head(spc_outbox_t *outbox, uint32_t rank) {
         return false;
     }
     if (item->copy == NULL) {
-        announce_offset(outbox, rank, &item->envelope, item->offset);
+        spc_outbox_announce_offset(outbox, rank, &item->envelope, item->offset);
         spc_outbox_queue_pop(&outbox->destination[rank].queue, &outbox->total);
         return true;
     }
@@ -387,7 +309,8 @@ static bool flush_head(spc_outbox_t *outbox, uint32_t rank) {
             return false;
         }
         memcpy(room, item->copy->data, by_ring.length_bytes);
-        announce_offset(outbox, rank, &by_ring, spc_segment_offset(outbox->options.segment, header));
+        spc_outbox_announce_offset(outbox, rank, &by_ring,
+                                   spc_segment_offset(outbox->options.segment, header));
     } else {
         uint64_t before = item->sent;
         item->sent = send_parts(outbox, rank, &item->envelope, &rest, item->copy->from, before);

@@ -58,6 +58,16 @@ int spc_outbox_send_block(spc_outbox_t *outbox, const int32_t *destinations, uin
                           uint16_t context, int32_t tag, const spc_payload_t *payload,
                           spc_block_shared_t *block);
 
+/* Passes a block that this node alone uses, of any node's arena, to one destination, without a copy: [meta][data] lie
+ * at its start, payload->meta and ->data are not read. It is announced, or queued behind what waits. It is no longer
+ * this node's, unless the destination is: who has ended gets nothing, and the block is free. SPC_ENOMEM: nothing was
+ * done. */
+int spc_outbox_move_block(spc_outbox_t *outbox, int32_t destination, uint16_t context, int32_t tag,
+                          const spc_payload_t *payload, spc_block_shared_t *block);
+
+/* Bytes of this node's arena that are given out. */
+uint64_t spc_outbox_block_bytes(spc_outbox_t *outbox);
+
 /* From now on, until it is switched off again within the same hold of the lock, what is sent asks its receivers for
  * receipts (spc_receipt.h). */
 void spc_outbox_ask(spc_outbox_t *outbox, bool on);

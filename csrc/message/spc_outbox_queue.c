@@ -54,7 +54,10 @@ void spc_outbox_queue_drop(spc_outbox_queue_t *queue, const spc_outbox_options_t
         const spc_waiting_t *item = queue->head;
         void *written = item->copy == NULL ? spc_segment_address(options->segment, item->offset) : NULL;
         if (written != NULL && (item->envelope.flags & SPC_SLOT_PLACE) == SPC_SLOT_ARENA) {
+            uint32_t owner =
+                ((const spc_block_shared_t *)written)->owner; /* it may be of another node's arena */
             spc_block_unpin(written, rank);
+            spc_event_notify(&options->events[owner], options->segment->config->features);
         } else if (written != NULL) {
             spc_ring_mark_read(written);
         }

@@ -86,19 +86,24 @@ static bool is_pinned_by(const spc_arena_t *arena, spc_block_shared_t *block, ui
     return !spc_status_is_gone(arena->status, rank);
 }
 
-/* Mostly one load: whoever was found to use the block last time still does. */
+/* Mostly one load: whoever was found to use the block last time still does. While the pins are read one by one the
+ * block may pass from one node to another, and neither pin be seen: then `moves` has changed, and the block is in use.
+ * If it has not, the node that had it after the last move counted at first has kept its pin set all the time, or has
+ * given the block back. */
 static bool is_pinned(const spc_arena_t *arena, spc_piece_t *piece) {
     spc_block_shared_t *block = (spc_block_shared_t *)(arena->base + piece->offset);
     if (is_pinned_by(arena, block, piece->pinned_by)) {
         return true;
     }
+    /* Both loads of it pair with spc_block_pass. */
+    uint32_t moves = atomic_load_explicit(&block->moves, memory_order_seq_cst);
     for (uint32_t rank = 0; rank < arena->nodes; rank++) {
         if (is_pinned_by(arena, block, rank)) {
             piece->pinned_by = rank;
             return true;
         }
     }
-    return false;
+    return atomic_load_explicit(&block->moves, memory_order_seq_cst) != moves;
 }
 
 /* ---- the vector of pieces */
@@ -242,6 +247,7 @@ static spc_block_shared_t *hold_piece(spc_arena_t *arena, spc_piece_t *piece) {
     block->capacity_bytes = piece->size_bytes - arena->header_bytes;
     block->owner = arena->owner;
     block->payload_offset = (uint32_t)arena->header_bytes;
+    atomic_store_explicit(&block->moves, 0, memory_order_relaxed); /* nobody else knows of the block yet */
     for (uint32_t rank = 0; rank < arena->nodes; rank++) {
         /* relaxed: whoever is to see the block gets it by a release. An older payload may have lain here. */
         atomic_store_explicit(&block->pin[rank], rank == arena->owner, memory_order_relaxed);

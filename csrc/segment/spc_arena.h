@@ -9,6 +9,12 @@
  * is gone, its pins are ignored. The owner takes back the pins of a block itself if no receiver will touch it. Blocks
  * are given out lowest address first, which keeps them hot, and neighbours are joined at once.
  *
+ * A node that alone uses a block, whoever's arena it lies in, may pass it on to another node. For the owner, who may
+ * look at that moment, the block is never without a pin: `moves` is raised after the receiver's pin has been set and
+ * before the giver's is cleared, and an owner that has found no pin takes the block only if `moves` has not changed
+ * while it looked (tests/models/arena_moves.pml). If the giver is killed in between, the block is lost until the end
+ * of the run; if the receiver is, its pin is ignored as ever.
+ *
  * The owner calls create, take, used and destroy under its communicator's lock, and pin while the block is pinned for
  * itself. Anybody may unpin.
  */
@@ -27,10 +33,12 @@ typedef struct spc_block_shared {
     uint64_t capacity_bytes; /* of the payload; written by the owner */
     uint32_t owner;          /* rank whose arena it is */
     uint32_t payload_offset; /* from this header */
-    _Atomic uint8_t pin[];   /* a byte a node */
+    _Atomic uint32_t moves;  /* raised by whoever passes it on; modulo 2^32 */
+    uint32_t reserved;
+    _Atomic uint8_t pin[]; /* a byte a node */
 } spc_block_shared_t;
 
-_Static_assert(sizeof(spc_block_shared_t) == 16, "spc_block_shared_t lies in shared memory");
+_Static_assert(sizeof(spc_block_shared_t) == 24, "spc_block_shared_t lies in shared memory");
 
 typedef struct spc_arena spc_arena_t; /* private to the owner */
 
@@ -55,6 +63,15 @@ static inline void spc_block_pin(spc_block_shared_t *block, uint32_t rank) {
  * sleep until there is room: the caller notifies the owner's event next. */
 static inline void spc_block_unpin(spc_block_shared_t *block, uint32_t rank) {
     atomic_store_explicit(&block->pin[rank], 0, memory_order_seq_cst);
+}
+
+/* By `from`, which alone uses the block, before it announces it to `to`: from then on `to` alone uses it. Nothing of
+ * the block may be touched afterwards. All three are seq_cst, and the order is what matters: they pair with the loads
+ * of is_pinned in spc_arena.c. */
+static inline void spc_block_pass(spc_block_shared_t *block, uint32_t from, uint32_t to) {
+    atomic_store_explicit(&block->pin[to], 1, memory_order_seq_cst);
+    atomic_fetch_add_explicit(&block->moves, 1, memory_order_seq_cst);
+    atomic_store_explicit(&block->pin[from], 0, memory_order_seq_cst);
 }
 
 static inline void *spc_block_payload(spc_block_shared_t *block) {

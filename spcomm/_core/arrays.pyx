@@ -4,7 +4,9 @@
 
 An array that is contiguous and of a plain dtype costs no call of NumPy on its way out and one on its way in.
 Where a message lies in memory that this node may keep (a block of an arena, or the heap), the array *is* that
-memory.
+memory. Its base then is a hidden array of bytes, whose base is a `Memory`. NumPy gives views the first base that is not
+an array of their own type: so slices and reshapes refer to the hidden array, not to the one the user has, and its
+reference count tells `move` whether there are any.
 """
 
 cimport cython
@@ -86,11 +88,7 @@ find_plain_types()
 @cython.freelist(64)
 @cython.no_gc  # it refers to the handle only, and the handle to nothing that leads back here
 cdef class Memory:
-    """Owns what a received array lies in, as the base of that array."""
-
-    cdef Handle handle
-    cdef void *stored
-    cdef int storage
+    """Owns what an array lies in; the base of that array's base."""
 
     def __dealloc__(self):
         if self.stored != NULL:
@@ -249,11 +247,9 @@ cdef void *own_descr(spc_message_t *message, Header *header) except NULL:
 cdef object decode_array(Handle handle, spc_message_t *message, bint copy):
     """The array in a message, and the end of the message. Read-only if shared and `copy` is false."""
     cdef Header header
-    cdef bint large = message.length_bytes >= LARGE_BYTES
     try:
         read_header(message, &header)
-        if large and (message.storage == SPC_STORED_HEAP or (message.storage == SPC_STORED_ARENA and (
-                message.sole or not copy))):
+        if is_adoptable(message, copy):
             return adopt(handle, message, &header)
         return copied(message, &header)
     finally:
@@ -261,20 +257,31 @@ cdef object decode_array(Handle handle, spc_message_t *message, bint copy):
             spc_message_release(handle.core, message)
 
 
+cdef bint is_adoptable(const spc_message_t *message, bint copy) noexcept:
+    """Whether arrays may lie where the message lies. What is in a block is large, or was moved here."""
+    if message.storage == SPC_STORED_ARENA:
+        return message.sole or not copy
+    return message.storage == SPC_STORED_HEAP and message.length_bytes >= LARGE_BYTES
+
+
 cdef object copied(spc_message_t *message, Header *header):
     cdef cnp.ndarray array = <cnp.ndarray>spcpy_new_array(
         own_descr(message, header), header.meta.dimensions, header.shape, NULL,
         cnp.NPY_ARRAY_F_CONTIGUOUS if header.meta.fortran else 0)
-    cdef uint64_t length = spc_message_data_bytes(message)
-    cdef void *target = cnp.PyArray_DATA(array)
-    cdef const void *source = spc_message_data(message)
     check_length(message, array)
+    copy_data(cnp.PyArray_DATA(array), message)
+    return array
+
+
+cdef int copy_data(void *target, const spc_message_t *message) noexcept:
+    cdef uint64_t length = spc_message_data_bytes(message)
+    cdef const void *source = spc_message_data(message)
     if length < NOGIL_BYTES:
         memcpy(target, source, length)
     else:
         with nogil:
             memcpy(target, source, length)
-    return array
+    return 0
 
 
 cdef int check_length(spc_message_t *message, cnp.ndarray array) except -1:
@@ -287,25 +294,47 @@ cdef object adopt(Handle handle, spc_message_t *message, Header *header):
     """An array on the message's own memory, which the message loses. A copy if that is not aligned."""
     cdef void *data = spc_message_data(message)
     cdef int flags = cnp.NPY_ARRAY_F_CONTIGUOUS if header.meta.fortran else cnp.NPY_ARRAY_C_CONTIGUOUS
+    cdef bint writable = message.storage == SPC_STORED_HEAP or message.sole
     cdef cnp.ndarray array
-    cdef Memory memory
     if <uintptr_t>data % 16 != 0:
         return copied(message, header)
-    flags |= cnp.NPY_ARRAY_ALIGNED
-    if message.storage == SPC_STORED_HEAP or message.sole:
-        flags |= cnp.NPY_ARRAY_WRITEABLE
+    flags |= cnp.NPY_ARRAY_ALIGNED | (cnp.NPY_ARRAY_WRITEABLE if writable else 0)
     array = <cnp.ndarray>spcpy_new_array(
         own_descr(message, header), header.meta.dimensions, header.shape, data, flags)
     cnp.PyArray_UpdateFlags(array, cnp.NPY_ARRAY_C_CONTIGUOUS | cnp.NPY_ARRAY_F_CONTIGUOUS)
     check_length(message, array)
-    memory = Memory.__new__(Memory)
+    set_base(array, hidden_array(take_over(handle, message), data, cnp.PyArray_NBYTES(array), writable))
+    return array
+
+
+cdef Memory take_over(Handle handle, spc_message_t *message):
+    """What the message lies in, block or heap: the message loses it."""
+    cdef Memory memory = Memory.__new__(Memory)
     memory.handle = handle
     memory.storage = message.storage
+    memory.is_sole = message.storage == SPC_STORED_HEAP or message.sole
     memory.stored = message.handle
     message.handle = NULL
-    Py_INCREF(memory)  # for the array
-    PyArray_SetBaseObject(array, <PyObject *>memory)
-    return array
+    return memory
+
+
+cdef object hidden_array(Memory memory, void *data, Py_ssize_t length, bint writable):
+    """An array of bytes that refers to `memory`, for users' arrays to refer to."""
+    cdef cnp.npy_intp dims = length
+    cdef int flags = cnp.NPY_ARRAY_C_CONTIGUOUS | cnp.NPY_ARRAY_F_CONTIGUOUS | cnp.NPY_ARRAY_ALIGNED
+    if writable:
+        flags |= cnp.NPY_ARRAY_WRITEABLE
+    cdef void *descr = plain[<int>cnp.NPY_UINT8]
+    cdef cnp.ndarray hidden
+    Py_INCREF(<object>descr)  # for the array
+    hidden = <cnp.ndarray>spcpy_new_array(descr, 1, &dims, data, flags)
+    set_base(hidden, memory)
+    return hidden
+
+
+cdef int set_base(cnp.ndarray array, object base) except -1:
+    Py_INCREF(base)  # for the array
+    return PyArray_SetBaseObject(array, <PyObject *>base)
 
 
 # ---- into an array of the receiver
@@ -348,9 +377,20 @@ cdef object fill(spc_message_t *message, object out):
             and header.meta.byte_order != (c">" if NATIVE == c"<" else c"<") and not header.meta.fortran
             and cnp.PyArray_FLAGS(target) & same_flags == same_flags
             and <uint64_t>cnp.PyArray_NBYTES(target) == spc_message_data_bytes(message)):
-        memcpy(cnp.PyArray_DATA(target), spc_message_data(message), spc_message_data_bytes(message))
+        copy_data(cnp.PyArray_DATA(target), message)
         return out
     return fill_any(message, &header, out)
+
+
+cdef object seen_in_place(spc_message_t *message, Header *header):
+    """An array on the message's memory, as long as the message is there."""
+    cdef int flags = cnp.NPY_ARRAY_F_CONTIGUOUS if header.meta.fortran else cnp.NPY_ARRAY_C_CONTIGUOUS
+    cdef cnp.ndarray array = <cnp.ndarray>spcpy_new_array(
+        own_descr(message, header), header.meta.dimensions, header.shape, spc_message_data(message), flags)
+    check_length(message, array)
+    cnp.PyArray_UpdateFlags(
+        array, cnp.NPY_ARRAY_C_CONTIGUOUS | cnp.NPY_ARRAY_F_CONTIGUOUS | cnp.NPY_ARRAY_ALIGNED)
+    return array
 
 
 cdef object fill_any(spc_message_t *message, Header *header, object out):
@@ -361,7 +401,7 @@ cdef object fill_any(spc_message_t *message, Header *header, object out):
     Py_DECREF(dtype)  # the variable has a reference of its own
     if dtype.newbyteorder("=") != out.dtype.newbyteorder("="):
         raise errors.not_for_out(message.source, message.tag, f"an array of {dtype}", out.dtype)
-    found = copied(message, header)
+    found = seen_in_place(message, header)
     shape = found.shape
     if shape == out.shape:
         np.copyto(out, found)

@@ -10,7 +10,6 @@ by pickle. So every object arrives with its exact type.
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.float cimport PyFloat_AS_DOUBLE
 from cpython.long cimport PyLong_AsLongLongAndOverflow
-from cpython.memoryview cimport PyMemoryView_FromMemory
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from cpython.dict cimport PyDict_Next, PyDict_SetItem
@@ -42,16 +41,14 @@ from spcomm._core.libspc cimport (
     spc_message_t,
     spcomm_simtime_t,
 )
+from spcomm._core.pickles cimport decode_pickle, encode_pickle
 from spcomm._core.simtime cimport SimTime, new_simtime
-
-from pickle import dumps, loads
 
 from spcomm._core import errors
 
 cdef extern from "Python.h":
     const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *length) except NULL
     bint PyUnicode_IS_COMPACT_ASCII(object text) noexcept
-    int PyBUF_READ
 
 cdef extern from *:
     """
@@ -70,7 +67,6 @@ cdef enum:
     DEPTH_MAX = 8            # containers in containers
     CONTAINERS_MAX = 16      # lists and dicts in one message
     ITEM_HEAD = 5            # [format u8][length u32]
-    VIEW_BYTES = 4096        # longer pickles are read where they are
 
 
 # ---- out
@@ -83,6 +79,7 @@ cdef object encode(object value, Encoded *encoded, object call):
     cdef object kept
     encoded.payload.meta_bytes = 0
     encoded.payload.data = encoded.data
+    encoded.payload.extents = NULL
     if is_array(value):
         kept = encode_array(value, encoded)
         if kept is not None:
@@ -143,17 +140,6 @@ cdef object encode_str(object text, Encoded *encoded):
         encoded.payload.data_bytes = length
         return None
     return encode_bytes((<str>text).encode("utf-8", "surrogatepass"), SPC_FORMAT_STR, encoded)
-
-
-cdef object encode_pickle(object value, Encoded *encoded, object call):
-    cdef bytes pickled
-    try:
-        pickled = dumps(value, 5)
-    except MemoryError:
-        raise
-    except Exception as error:
-        raise errors.unpicklable(call, value, error) from error
-    return encode_bytes(pickled, SPC_FORMAT_PICKLE, encoded)
 
 
 cdef struct Writer:
@@ -297,7 +283,7 @@ cdef object decode(Handle handle, spc_message_t *message, bint copy):
         return decode_array(handle, message, copy)
     try:
         if message.format == SPC_FORMAT_PICKLE:
-            return decode_pickle(message)
+            return decode_pickle(handle, message, copy)
         return decode_plain(
             message, message.format, spc_message_data(message), spc_message_data_bytes(message))
     finally:
@@ -421,19 +407,3 @@ cdef object decode_dict(spc_message_t *message, const unsigned char *data, int64
         key = decode_next(message, &data)
         PyDict_SetItem(result, key, decode_next(message, &data))
     return result
-
-
-cdef object decode_pickle(spc_message_t *message):
-    cdef uint64_t length = spc_message_data_bytes(message)
-    cdef char *data = <char *>spc_message_data(message)
-    cdef object pickled
-    if length < VIEW_BYTES:
-        pickled = PyBytes_FromStringAndSize(data, length)
-    else:
-        pickled = PyMemoryView_FromMemory(data, length, PyBUF_READ)  # loads() keeps nothing of it
-    try:
-        return loads(pickled)
-    except MemoryError:
-        raise
-    except Exception as error:
-        raise errors.unreadable(message.source, message.tag, "unpickling failed", error) from error

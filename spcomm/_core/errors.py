@@ -327,7 +327,7 @@ def failure(
         if call.startswith("close("):
             advice = "the receivers did not take it, and it is lost"
             return WaitTimeoutError(f"{call}: node {rank} could not send all that was queued: {advice}")
-        if call.startswith("send("):
+        if call.startswith(("send(", "move(")):
             advice = "its receivers take too little; nothing was sent"
             return WaitTimeoutError(
                 f"{call}: the queue of node {rank} was at its limit all the time, because {advice}"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-from spcomm._core.messages cimport Messages
+from spcomm._core.blocks cimport Blocks
 
 
-cdef class Handlers(Messages):
+cdef class Handlers(Blocks):
     pass

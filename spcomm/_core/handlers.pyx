@@ -43,7 +43,7 @@ cdef int register(Handle self, int32_t tag, object function) except -1:
     return 0
 
 
-cdef class Handlers(Messages):
+cdef class Handlers(Blocks):
     """Active messages. See `Comm`."""
 
     def handler(self, tag):

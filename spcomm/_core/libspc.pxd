@@ -141,12 +141,16 @@ cdef extern from "message/spc_format.h" nogil:
         uint16_t reserved
         uint32_t item_bytes
         uint32_t type_number
+    ctypedef struct spc_extent_t:
+        const void *start
+        uint64_t length_bytes
     ctypedef struct spc_payload_t:
         const void *meta
         const void *data
         uint64_t data_bytes
         uint16_t meta_bytes
         uint8_t format
+        const spc_extent_t *extents
     ctypedef struct spc_message_t:
         unsigned char *bytes
         uint64_t length_bytes

@@ -64,6 +64,7 @@ OPTIONS = {
         Options("exec", ("--start", "exec"), warm=False),
         Options("tree", ("--fanin", "2")),
         Options("part", part=True),
+        Options("perturb", ("--perturb", "--seed", "5", "--rendezvous", "10000")),
         Options("no-memfd", ("--arena", "4194304"), "memfd"),
         Options("no-futex", (), "futex"),
         Options("no-pidfd", (), "pidfd"),

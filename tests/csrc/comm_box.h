@@ -81,7 +81,7 @@ static inline void content_check(const unsigned char *content, uint64_t seed, ui
 /* 40 bytes and more of it are meta, so that the copy has to cross the border. */
 static inline spc_payload_t content_payload(const unsigned char *content, uint64_t bytes) {
     uint16_t meta = bytes > 60 ? 45 : (uint16_t)(bytes / 2);
-    return (spc_payload_t){content, content + meta, bytes - meta, meta, SPC_FORMAT_ARRAY};
+    return (spc_payload_t){content, content + meta, bytes - meta, meta, SPC_FORMAT_ARRAY, NULL};
 }
 
 static inline int send_until(spc_comm_t *comm, const int32_t *to, uint32_t count, int32_t tag, uint64_t seed,

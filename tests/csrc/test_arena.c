@@ -18,15 +18,19 @@ typedef struct store {
     spc_arena_t *arena;
 } store_t;
 
-static store_t make_store(uint64_t size_bytes) {
+static store_t make_store_of(uint64_t size_bytes, uint32_t nodes) {
     store_t store = {.size_bytes = size_bytes};
     store.base = aligned_alloc(4096, size_bytes + 4096 - size_bytes % 4096);
-    store.status = aligned_alloc(64, spc_status_bytes(NODES));
+    store.status = aligned_alloc(64, spc_status_bytes(nodes));
     CHECK(store.base != NULL && store.status != NULL);
     memset(store.base, 0, size_bytes);
-    memset(store.status, 0, spc_status_bytes(NODES));
-    CHECK_OK(spc_arena_create(store.base, size_bytes, OWNER, NODES, store.status, &store.arena));
+    memset(store.status, 0, spc_status_bytes(nodes));
+    CHECK_OK(spc_arena_create(store.base, size_bytes, OWNER, nodes, store.status, &store.arena));
     return store;
+}
+
+static store_t make_store(uint64_t size_bytes) {
+    return make_store_of(size_bytes, NODES);
 }
 
 static void free_store(store_t *store) {
@@ -342,6 +346,138 @@ static void receivers_free_from_other_threads(void) {
     free(traffic);
 }
 
+/* ---- blocks that change hands: every holder writes its own pattern, and finds it as long as it holds the block */
+
+typedef struct hands {
+    store_t store;
+    _Atomic(spc_block_shared_t *) place[NODES][NODES]; /* announced: by whom, to whom */
+    _Atomic int flying; /* blocks that somebody has; relaxed: at zero all are over */
+    _Atomic bool sent;
+    long rounds;
+} hands_t;
+
+static void use(spc_block_shared_t *block, uint64_t pattern) {
+    uint64_t *payload = spc_block_payload(block);
+    for (uint64_t k = 0; k < 8; k++) {
+        payload[k] = pattern + k;
+    }
+    for (uint64_t k = 0; k < 8; k++) {
+        CHECK_EQ_U(payload[k], pattern + k);
+    }
+}
+
+/* On to a node whose place is free, the owner too; back to the arena if there is none, or by chance. */
+static void hand_on(hands_t *hands, spc_block_shared_t *block, uint32_t from, uint64_t *seed) {
+    uint32_t to = (uint32_t)check_below(seed, NODES);
+    if (to == from || check_below(seed, 4) == 0
+        || atomic_load_explicit(&hands->place[from][to], memory_order_acquire) != NULL) {
+        atomic_fetch_sub_explicit(&hands->flying, 1, memory_order_relaxed);
+        spc_block_unpin(block, from);
+        return;
+    }
+    spc_block_pass(block, from, to);
+    atomic_store_explicit(&hands->place[from][to], block, memory_order_release);
+}
+
+static void take_hands(hands_t *hands, uint32_t rank, uint64_t *seed) {
+    for (uint32_t from = 0; from < NODES; from++) {
+        spc_block_shared_t *block = atomic_load_explicit(&hands->place[from][rank], memory_order_acquire);
+        if (block != NULL) {
+            atomic_store_explicit(&hands->place[from][rank], NULL, memory_order_release);
+            use(block, check_random(seed));
+            hand_on(hands, block, rank, seed);
+        }
+    }
+}
+
+static void pass_around(int rank, int size, void *argument) {
+    (void)size;
+    hands_t *hands = argument;
+    uint64_t seed = check_seed() + (uint64_t)rank;
+    for (long i = 0; rank == OWNER && i < hands->rounds; i++) {
+        spc_block_shared_t *block;
+        take_hands(hands, OWNER, &seed);
+        if (spc_arena_take(hands->store.arena, 64, &block) != SPC_OK) {
+            sched_yield();
+            continue;
+        }
+        atomic_fetch_add_explicit(&hands->flying, 1, memory_order_relaxed);
+        use(block, check_random(&seed));
+        hand_on(hands, block, OWNER, &seed);
+    }
+    if (rank == OWNER) {
+        atomic_store_explicit(&hands->sent, true, memory_order_release);
+    }
+    while (!atomic_load_explicit(&hands->sent, memory_order_acquire)
+           || atomic_load_explicit(&hands->flying, memory_order_relaxed) != 0) {
+        take_hands(hands, (uint32_t)rank, &seed);
+        sched_yield();
+    }
+}
+
+static void nobody_loses_what_was_passed_on(void) {
+    hands_t *hands = calloc(1, sizeof *hands);
+    CHECK(hands != NULL);
+    hands->store = make_store(6 * SMALL);
+    hands->rounds = check_scale(50000);
+    check_threads(NODES, pass_around, hands);
+    CHECK_EQ_U(spc_arena_used(hands->store.arena), 0);
+    free_store(&hands->store);
+    free(hands);
+}
+
+/* To and fro between the first node and the last, while the owner looks: its look begins at one and ends at the other,
+ * and their pins are in different cache lines. */
+enum { MANY = 500 };
+
+static void pass_or_look(int rank, int size, void *argument) {
+    (void)size;
+    hands_t *hands = argument;
+    spc_block_shared_t *block = hands->place[0][0];
+    for (long i = 0; rank == 0 && i < hands->rounds; i++) {
+        spc_block_pass(block, 0, MANY - 1);
+        spc_block_pass(block, MANY - 1, 0);
+    }
+    if (rank == 0) {
+        atomic_store_explicit(&hands->sent, true, memory_order_release);
+    }
+    while (!atomic_load_explicit(&hands->sent, memory_order_acquire)) {
+        CHECK(spc_arena_used(hands->store.arena) != 0);
+    }
+}
+
+static void what_is_passed_on_is_never_free(void) {
+    hands_t *hands = calloc(1, sizeof *hands);
+    CHECK(hands != NULL);
+    hands->store = make_store_of(1024, MANY);
+    hands->rounds = check_scale(4000000);
+    spc_block_shared_t *block;
+    CHECK_OK(spc_arena_take(hands->store.arena, 64, &block));
+    hands->place[0][0] = block;
+    spc_block_pass(hands->place[0][0], OWNER, 0);
+    check_threads(2, pass_or_look, hands);
+    spc_block_unpin(hands->place[0][0], 0);
+    CHECK_EQ_U(spc_arena_used(hands->store.arena), 0);
+    free_store(&hands->store);
+    free(hands);
+}
+
+static void passing_on_leaves_one_pin(void) {
+    store_t store = make_store(2 * SMALL);
+    spc_block_shared_t *block = take(&store, 64);
+    spc_block_pass(block, OWNER, 3);
+    spc_block_pass(block, 3, 4);
+    for (uint32_t rank = 0; rank < NODES; rank++) {
+        CHECK_EQ(atomic_load(&block->pin[rank]), rank == 4);
+    }
+    CHECK_EQ_U(atomic_load(&block->moves), 2);
+    CHECK_EQ_U(spc_arena_used(store.arena), SMALL);
+    spc_block_unpin(block, 4);
+    CHECK_EQ_U(spc_arena_used(store.arena), 0);
+    CHECK_EQ_U(atomic_load(&take(&store, 64)->moves), 0);
+    free_store(&store);
+}
+
 int main(void) {
     RUN(lowest_address_first);
     RUN(freed_blocks_before_fresh_memory);
@@ -355,5 +491,8 @@ int main(void) {
     RUN(many_may_be_kept);
     RUN(random_blocks_never_overlap);
     RUN(receivers_free_from_other_threads);
+    RUN(passing_on_leaves_one_pin);
+    RUN(what_is_passed_on_is_never_free);
+    RUN(nobody_loses_what_was_passed_on);
     return check_done();
 }

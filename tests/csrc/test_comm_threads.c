@@ -28,8 +28,12 @@ static void echo(spc_comm_t *comm, int threads) {
         spc_message_t message;
         const int32_t to = 0;
         CHECK_OK(recv_until(comm, 0, SPC_ANY_TAG, SPC_NO_DEADLINE, &message));
-        const spc_payload_t payload = {message.bytes, spc_message_data(&message),
-                                       spc_message_data_bytes(&message), message.meta_bytes, message.format};
+        const spc_payload_t payload = {message.bytes,
+                                       spc_message_data(&message),
+                                       spc_message_data_bytes(&message),
+                                       message.meta_bytes,
+                                       message.format,
+                                       NULL};
         CHECK_OK(spc_comm_send(comm, &to, 1, SPC_CONTEXT_USER, message.tag, &payload, SPC_NO_DEADLINE));
         spc_message_release(comm, &message);
     }

@@ -187,6 +187,70 @@ static void one_fifo_for_each_destination(void) {
     close_office(&office);
 }
 
+/* Data in pieces, empty ones too, with meta before them: inline, in the ring, in parts and out of the queue. */
+static void pieces_are_put_together(void) {
+    office_t office;
+    open_office(&office, (spc_config_t){.slots = 4, .ring_bytes = 4096});
+    static unsigned char piece[20000];
+    memset(piece, 7, sizeof(piece));
+    const uint64_t lengths[] = {8, 40, 500, 20000};
+    for (int i = 0; i < 8; i++) {
+        uint64_t bytes = lengths[i % 4];
+        const spc_extent_t extents[] = {
+            {piece, bytes / 4}, {NULL, 0}, {piece, 1}, {piece, bytes - bytes / 4 - 1 - bytes / 8}};
+        const spc_payload_t payload = {.meta = piece,
+                                       .meta_bytes = (uint16_t)(bytes / 8),
+                                       .extents = extents,
+                                       .data_bytes = bytes - bytes / 8};
+        if (i >= 4) {
+            CHECK_OK(send_one(&office, 1, 9, 30000)); /* what follows is queued */
+        }
+        const int32_t to = 1;
+        CHECK_OK(spc_outbox_send(office.outbox, &to, 1, 0, 7, &payload));
+        for (uint64_t got = 0; i >= 4 && got < 30000; (void)spc_outbox_flush(office.outbox)) {
+            got += take(&office, 1, 9, 30000);
+        }
+        for (uint64_t got = 0; got < bytes; (void)spc_outbox_flush(office.outbox)) {
+            got += take(&office, 1, 7, bytes);
+        }
+    }
+    CHECK(spc_outbox_is_empty(office.outbox));
+    close_office(&office);
+}
+
+/* A block that is moved queues as others do, and is never without a pin. */
+static void moved_blocks_keep_the_order(void) {
+    office_t office;
+    open_office(&office, (spc_config_t){.slots = 1, .ring_bytes = 4096, .arena_bytes = 1 << 20});
+    const spc_payload_t payload = {.data_bytes = 500};
+    spc_block_shared_t *block[3];
+    for (int i = 0; i < 3; i++) {
+        CHECK_OK(spc_outbox_take_block(office.outbox, 500, &block[i]));
+        memset(spc_block_payload(block[i]), 10 + i, 500);
+    }
+    CHECK_OK(send_one(&office, 1, 9, 8));
+    for (int i = 0; i < 3; i++) {
+        CHECK_OK(spc_outbox_move_block(office.outbox, i == 2 ? 2 : 1, 0, 10 + i, &payload, block[i]));
+        CHECK_EQ(atomic_load(&block[i]->pin[0]), 0);
+        CHECK_EQ(atomic_load(&block[i]->pin[i == 2 ? 2 : 1]), 1);
+    }
+    CHECK_OK(send_one(&office, 1, 12, 8));
+    CHECK_EQ_U(spc_outbox_waiting(office.outbox, 1), 3);
+    take(&office, 1, 9, 8);
+    for (int i = 0; i < 2; i++) {
+        CHECK(spc_outbox_flush(office.outbox));
+        const spc_slot_shared_t *slot = see(&office, 1, 10 + i, 500);
+        CHECK_EQ(slot->flags, SPC_SLOT_ARENA | SPC_SLOT_SOLE);
+        CHECK_EQ_U(slot->payload.offset, spc_segment_offset(&office.segment, block[i]));
+        spc_mailbox_consume(&office.row[1]);
+        spc_mailbox_publish(&office.row[1]);
+    }
+    CHECK(spc_outbox_flush(office.outbox));
+    take(&office, 1, 12, 8);
+    CHECK(spc_outbox_block_bytes(office.outbox) > 1500);
+    close_office(&office);
+}
+
 static void the_limit_leaves_nothing_half_done(void) {
     office_t office;
     open_office(&office, (spc_config_t){.slots = 1, .ring_bytes = 1024, .queue_limit_bytes = 2000});
@@ -356,6 +420,8 @@ int main(void) {
     RUN(figure_3);
     RUN(the_way_follows_from_the_length);
     RUN(one_fifo_for_each_destination);
+    RUN(pieces_are_put_together);
+    RUN(moved_blocks_keep_the_order);
     RUN(the_limit_leaves_nothing_half_done);
     RUN(empty_messages_count);
     RUN(one_longer_than_the_limit_may_wait_alone);

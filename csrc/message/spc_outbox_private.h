@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * spc_outbox_private: what the files of the outbox share. Nobody else includes it.
+ *
+ *   spc_outbox.c        choosing, announcing, flushing
+ *   spc_outbox_block.c  what lies in a block of an arena
+ *   spc_outbox_queue.c  what waits: spc_outbox_queue.h
+ */
+#ifndef SPC_OUTBOX_PRIVATE_H
+#define SPC_OUTBOX_PRIVATE_H
+
+#include "message/spc_outbox.h"
+#include "message/spc_outbox_queue.h"
+
+typedef struct destination {
+    spc_mailbox_writer_t writer;
+    spc_outbox_queue_t queue;
+    uint64_t taken; /* the last send that has announced or queued something for it */
+} destination_t;
+
+struct spc_outbox {
+    spc_outbox_options_t options;
+    uint32_t features;
+    uint32_t nodes;
+    uint64_t limit_bytes;
+    uint64_t sends; /* running number of those that may fail */
+    uint8_t asks; /* SPC_SLOT_ASKS or 0: of what is sent now */
+    spc_queue_total_t total;
+    spc_ring_t *ring;
+    spc_arena_t *arena; /* NULL if this run has none */
+    int32_t *batch;     /* destinations that share one message in the ring */
+    destination_t destination[];
+};
+
+/* ---- what is sent */
+
+static inline spc_envelope_t spc_outbox_envelope(const spc_outbox_t *outbox, uint16_t context, int32_t tag,
+                                                 const spc_payload_t *payload, uint8_t flags) {
+    return (spc_envelope_t){
+        .tag = tag,
+        .source = (uint16_t)outbox->options.rank,
+        .context = context,
+        .meta_bytes = payload->meta_bytes,
+        .format = payload->format,
+        .flags = (uint8_t)(flags | outbox->asks),
+        .length_bytes = payload->meta_bytes + payload->data_bytes,
+    };
+}
+
+/* Announced or queued for this destination, if the status is SPC_OK; gives it back. */
+int spc_outbox_note_taken(spc_outbox_t *outbox, uint32_t rank, int status);
+
+/* True: nobody will receive it, and it has been counted. The caller drops it. */
+bool spc_outbox_is_lost(const spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope);
+
+/* ---- announcing what lies in ring or arena */
+
+/* Nothing is queued for it, and its row has room. */
+static inline bool spc_outbox_is_open(spc_outbox_t *outbox, uint32_t rank) {
+    destination_t *destination = &outbox->destination[rank];
+    return destination->queue.head == NULL && spc_mailbox_has_room(&destination->writer);
+}
+
+/* It is open. */
+void spc_outbox_announce_offset(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope,
+                                uint64_t offset);
+
+/* Queues the announcement if it is not. SPC_ENOMEM. */
+int spc_outbox_announce_or_enqueue(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope,
+                                   uint64_t offset);
+
+#endif

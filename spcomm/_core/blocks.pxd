@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: MIT
+from spcomm._core.messages cimport Messages
+
+
+cdef class Blocks(Messages):
+    pass

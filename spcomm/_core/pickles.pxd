@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: MIT
+from spcomm._core.arrays cimport Encoded
+from spcomm._core.handle cimport Handle
+from spcomm._core.libspc cimport spc_message_t
+
+cdef object encode_pickle(object value, Encoded *encoded, object call)
+cdef object decode_pickle(Handle handle, spc_message_t *message, bint copy)

@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: MIT
+# For the other compiled modules, and for pickle.
+from typing import Any, final
+
+__pyx_capi__: dict[str, Any]
+
+@final
+class Buffers:
+    def __call__(self, buffer: Any) -> bool: ...
