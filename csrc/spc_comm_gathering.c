@@ -69,7 +69,10 @@ static int enter_first(spc_comm_t *comm, spc_gathering_t *call, const spc_signat
 
 /* Enters, unless it has already. */
 static int enter_phase(spc_comm_t *comm, spc_gathering_t *call) {
-    const spc_signature_t signature = {.operation = (uint8_t)call->operation, .root = call->root};
+    spc_signature_t signature = call->signature;
+    if (signature.operation == SPC_OPERATION_NONE) {
+        signature = (spc_signature_t){.operation = (uint8_t)call->operation, .root = call->root};
+    }
     if (call->stage == NEW) {
         return enter_first(comm, call, &signature);
     }

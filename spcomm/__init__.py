@@ -17,6 +17,10 @@ _HOMES = {
     "spcomm._core.destination": ("Destination",),
     "spcomm._core.simtime": ("SimTime",),
     "spcomm._core.names": ("ALL", "ANY", "OTHERS", "PROC_NULL", "Message", "NodeLayout"),
+    "spcomm._core.operators": (
+        *("SUM", "PROD", "MIN", "MAX", "MINLOC", "MAXLOC"),
+        *("LAND", "LOR", "LXOR", "BAND", "BOR", "BXOR", "Op", "op"),
+    ),
     "spcomm._core.errors": (
         "AuthenticationError",
         "BufferInUseError",

@@ -22,14 +22,40 @@ from spcomm._core.names import OTHERS as OTHERS
 from spcomm._core.names import PROC_NULL as PROC_NULL
 from spcomm._core.names import Message as Message
 from spcomm._core.names import NodeLayout as NodeLayout
+from spcomm._core.operators import BAND as BAND
+from spcomm._core.operators import BOR as BOR
+from spcomm._core.operators import BXOR as BXOR
+from spcomm._core.operators import LAND as LAND
+from spcomm._core.operators import LOR as LOR
+from spcomm._core.operators import LXOR as LXOR
+from spcomm._core.operators import MAX as MAX
+from spcomm._core.operators import MAXLOC as MAXLOC
+from spcomm._core.operators import MIN as MIN
+from spcomm._core.operators import MINLOC as MINLOC
+from spcomm._core.operators import PROD as PROD
+from spcomm._core.operators import SUM as SUM
+from spcomm._core.operators import Op as Op
+from spcomm._core.operators import op as op
 from spcomm._core.simtime import SimTime as SimTime
 from spcomm.joining import startup as startup
 
 __all__ = [
     "ALL",
     "ANY",
+    "BAND",
+    "BOR",
+    "BXOR",
+    "LAND",
+    "LOR",
+    "LXOR",
+    "MAX",
+    "MAXLOC",
+    "MIN",
+    "MINLOC",
     "OTHERS",
     "PROC_NULL",
+    "PROD",
+    "SUM",
     "AuthenticationError",
     "BufferInUseError",
     "Comm",
@@ -43,6 +69,7 @@ __all__ = [
     "MismatchError",
     "NodeLayout",
     "NodeLostError",
+    "Op",
     "RankError",
     "SimTime",
     "SpcommError",
@@ -50,6 +77,7 @@ __all__ = [
     "TruncationError",
     "VersionError",
     "WaitTimeoutError",
+    "op",
     "startup",
 ]
 

@@ -138,6 +138,18 @@ static uint64_t kind_of(const spc_signature_t *call) {
     return call->layout >> 56;
 }
 
+/* " of an array of float64, 80 bytes" */
+static void write_value(const spc_signature_t *call, const char *type, FILE *out) {
+    const uint64_t kind = kind_of(call);
+    fprintf(out, " of %s", kind_word(kind));
+    if (kind == SPC_KIND_ARRAY || kind == SPC_KIND_SCALAR) {
+        fprintf(out, " of %s", type);
+    }
+    if (kind == SPC_KIND_ARRAY || kind == SPC_KIND_TUPLE) {
+        fprintf(out, ", %llu bytes", (unsigned long long)call->length_bytes);
+    }
+}
+
 /* Reductions of arrays: their functions, and below their operators. */
 static const char *array_word(uint32_t operation) {
     switch (operation) {
@@ -162,16 +174,16 @@ static const char *array_operator_word(uint32_t number) {
         [SPC_MIN] = "MIN",
         [SPC_MAX] = "MAX",
         [SPC_PROD] = "PROD",
-        [SPC_LOGICAL_AND] = "LOGICAL_AND",
-        [SPC_LOGICAL_OR] = "LOGICAL_OR",
-        [SPC_LOGICAL_XOR] = "LOGICAL_XOR",
-        [SPC_BITWISE_AND] = "BITWISE_AND",
-        [SPC_BITWISE_OR] = "BITWISE_OR",
-        [SPC_BITWISE_XOR] = "BITWISE_XOR",
+        [SPC_LOGICAL_AND] = "LAND",
+        [SPC_LOGICAL_OR] = "LOR",
+        [SPC_LOGICAL_XOR] = "LXOR",
+        [SPC_BITWISE_AND] = "BAND",
+        [SPC_BITWISE_OR] = "BOR",
+        [SPC_BITWISE_XOR] = "BXOR",
         [SPC_MINLOC] = "MINLOC",
         [SPC_MAXLOC] = "MAXLOC",
     };
-    return number < SPC_OPERATOR_COUNT ? words[number] : "?";
+    return number < SPC_OPERATOR_COUNT ? words[number] : "a function";
 }
 
 /* "allreduce(op=SUM)", "reduce(op=SUM, root=2)". */
@@ -180,8 +192,10 @@ static void write_array_call(const spc_signature_t *call, FILE *out) {
     if (call->operation == SPC_OPERATION_ARRAY_REDUCE) {
         fprintf(out, ", root=%u", call->root);
     }
-    fprintf(out, ") of %s of %s, %llu bytes", kind_word(kind_of(call)), type_word(call->type),
-            (unsigned long long)call->length_bytes);
+    fputc(')', out);
+    if (kind_of(call) != 0) {
+        write_value(call, type_word(call->type), out);
+    }
 }
 
 static spc_signature_t call_of(const spc_board_entry_t *entry) {
@@ -198,7 +212,6 @@ static bool has_root(const spc_signature_t *call) {
 static void write_collective(const spc_board_entry_t *entry, FILE *out) {
     const spc_signature_t call = call_of(entry);
     const char *name = operation_word(&call);
-    uint64_t kind = kind_of(&call);
     if (array_word(call.operation) != NULL) {
         write_array_call(&call, out);
         return;
@@ -212,13 +225,8 @@ static void write_collective(const spc_board_entry_t *entry, FILE *out) {
         }
         return;
     }
-    fprintf(out, "%s() of %s", reduction_word(&call), kind_word(kind));
-    if (kind == SPC_KIND_ARRAY || kind == SPC_KIND_SCALAR) {
-        fprintf(out, " of %s", element_word(&call));
-    }
-    if (kind == SPC_KIND_ARRAY || kind == SPC_KIND_TUPLE) {
-        fprintf(out, ", %llu bytes", (unsigned long long)call.length_bytes);
-    }
+    fprintf(out, "%s()", reduction_word(&call));
+    write_value(&call, element_word(&call), out);
 }
 
 /* ---- functions ---- */
@@ -241,7 +249,9 @@ void spc_call_words_write_function(const spc_board_entry_t *entry, bool in_c, FI
     const spc_signature_t call = call_of(entry);
     const char *name = entry->kind == SPC_BOARD_CYCLE ? "coordinated_recv" : operation_word(&call);
     const char *suffix = "";
-    if (name == NULL) {
+    if (name == NULL && array_word(call.operation) != NULL) {
+        name = array_word(call.operation);
+    } else if (name == NULL) {
         name = reduction_word(&call);
         suffix = in_c ? type_suffix(kind_of(&call)) : "";
     } else if (in_c && call.operation == SPC_OPERATION_FUZZY) {

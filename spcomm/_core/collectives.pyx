@@ -14,6 +14,7 @@ from spcomm._core.libspc cimport (
     SPC_MIN,
     SPC_OK,
     SPC_OPERATION_BARRIER,
+    SPC_OPERATION_REDUCE,
     SPC_SUM,
     spc_comm_collective,
     spc_comm_collective_poll,
@@ -293,7 +294,7 @@ cdef class Collectives(Handle):
         >>> bool((total == count).all())
         True
         """
-        return reduce_value(self, SPC_SUM, x, "global_sum")
+        return reduce_value(self, SPC_SUM, x, "global_sum", SPC_OPERATION_REDUCE, 0)
 
     def global_min(self, x):
         """Return the least of all nodes' values, on every node.
@@ -328,7 +329,7 @@ cdef class Collectives(Handle):
         >>> comm.global_min((comm.rank, 2.5, spcomm.SimTime(7, 1)))  # one exchange for all three
         (0, 2.5, SimTime(7.0, 1))
         """
-        return reduce_value(self, SPC_MIN, x, "global_min")
+        return reduce_value(self, SPC_MIN, x, "global_min", SPC_OPERATION_REDUCE, 0)
 
     def global_max(self, x):
         """Return the greatest of all nodes' values, on every node.
@@ -359,4 +360,4 @@ cdef class Collectives(Handle):
         >>> comm.global_max(comm.rank) == comm.size - 1
         True
         """
-        return reduce_value(self, SPC_MAX, x, "global_max")
+        return reduce_value(self, SPC_MAX, x, "global_max", SPC_OPERATION_REDUCE, 0)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 from libc.stdint cimport int32_t, int64_t
 
-from spcomm._core.gatherings cimport Gatherings
+from spcomm._core.folds cimport Folds
 
 
-cdef class Comm(Gatherings):
+cdef class Comm(Folds):
     cdef int64_t start_ns
     cdef int32_t group

@@ -7,7 +7,7 @@ import numpy as np
 from typing_extensions import disjoint_base
 
 from spcomm._core.collectives import FuzzyBarrier as FuzzyBarrier
-from spcomm._core.gatherings import Gatherings
+from spcomm._core.folds import Folds
 from spcomm._core.handle import Part
 from spcomm._core.names import Message as Message
 from spcomm._core.names import NodeLayout as NodeLayout
@@ -15,7 +15,7 @@ from spcomm._core.names import NodeLayout as NodeLayout
 current: Comm | None
 
 @disjoint_base
-class Comm(Gatherings):
+class Comm(Folds):
     def __new__(cls, descriptor: int | Part = ..., rank: int | None = ..., group_id: int = 0) -> Self: ...
     @property
     def rank(self) -> int: ...

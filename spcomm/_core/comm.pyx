@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # cython: autotestdict=False, auto_pickle=False
-"""The class `Comm`: a node's view of its run. Its calls are in messages.pyx, coordinated.pyx, collectives.pyx and
-gatherings.pyx."""
+"""The class `Comm`: a node's view of its run. Its calls are in messages.pyx, coordinated.pyx, collectives.pyx,
+gatherings.pyx and folds.pyx."""
 
 from libc.stdint cimport int64_t
 
@@ -34,7 +34,7 @@ NodeLayout = names.NodeLayout
 current = None  # what startup() returns; here, because this module cannot be reloaded
 
 
-cdef class Comm(Gatherings):
+cdef class Comm(Folds):
     """A node's view of its run: who it is, and all that it can do together with the other nodes.
 
     `spcomm.startup` makes that of the whole run, of which there is one per process; `split` makes those of some of

@@ -222,7 +222,8 @@ def not_reducible(call: str, value: object, why: str = "") -> TypeError:
     )
     if isinstance(value, list):
         why = why or "for element by element, give np.array(x); for several values, tuple(x)"
-    return TypeError(f"{call}(x): x cannot be {kind}{': ' + why if why else ''}. Allowed are {allowed}.")
+    name = call.partition("(")[0]
+    return TypeError(f"{name}(x): x cannot be {kind}{': ' + why if why else ''}. Allowed are {allowed}.")
 
 
 # ---- what went wrong in a call

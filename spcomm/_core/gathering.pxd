@@ -4,12 +4,13 @@ from libc.stdint cimport int32_t
 from spcomm._core.arrays cimport Encoded
 from spcomm._core.handle cimport Handle
 from spcomm._core.libgathering cimport spc_gathering_t
-from spcomm._core.libspc cimport spc_payload_t
+from spcomm._core.libspc cimport spc_payload_t, spc_signature_t
 
 
 cdef class Gathering:
     cdef Handle handle
     cdef str name
+    cdef str doing                # if it is a step of another call, that one in words
     cdef spc_gathering_t call
     cdef Encoded *encoded         # of what this node gives, by rank or one for all
     cdef spc_payload_t *payloads
@@ -32,4 +33,5 @@ cdef class Gathering:
 
 
 cdef Gathering begin(Handle handle, int operation, int32_t root, str name)
+cdef Gathering begin_step(Handle handle, int operation, const spc_signature_t *signature, str name, str doing)
 cdef bint is_new(Gathering gathering) noexcept

@@ -10,7 +10,7 @@ cimport cython
 cimport numpy as cnp
 from libc.stdint cimport int32_t, uint8_t, uint32_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memset
+from libc.string cimport memcmp, memset
 
 from spcomm._core.arrays cimport NOGIL_BYTES, Encoded
 from spcomm._core.codec cimport decode, encode
@@ -24,6 +24,7 @@ from spcomm._core.libgathering cimport (
 from spcomm._core.libspc cimport (
     SPC_EAGAIN,
     SPC_EINTERRUPTED,
+    SPC_EMISMATCH,
     SPC_FORMAT_ARRAY,
     SPC_FORMAT_DICT,
     SPC_FORMAT_LIST,
@@ -37,6 +38,7 @@ from spcomm._core.libspc cimport (
     spc_comm_t,
     spc_message_t,
     spc_payload_t,
+    spc_signature_t,
 )
 
 import numpy as np
@@ -51,6 +53,11 @@ cdef object words(str name, int operation, uint32_t root):
     if operation == SPC_OPERATION_DATA_ALLGATHER or operation == SPC_OPERATION_DATA_ALLTOALL:
         return f"{name}()"
     return f"{name}(root={root})"
+
+
+cdef object words_of(Gathering self):
+    """The call, or that which it is a step of."""
+    return words(self.name, self.call.operation, self.call.root) if self.doing is None else self.name
 
 
 cdef bint is_constant(uint8_t format) noexcept:
@@ -134,14 +141,15 @@ cdef class Gathering:
             handle.gathering = self
         elif handle.gathering is self:
             handle.gathering = None
+        if status == SPC_EMISMATCH:
+            handle.doing = self.doing
         if status != SPC_OK:
-            fail(handle, status, (words, self.name, self.call.operation, self.call.root))
+            fail(handle, status, (words_of, self))
         if self.error is not None:
             raise self.error
         if self.call.failed >= 0:
             reason = message_from(&self.call, self.call.failed)
-            raise gathering_errors.gave_nothing(words(self.name, self.call.operation, self.call.root),
-                                                self.call.failed, decode(handle, reason, True))
+            raise gathering_errors.gave_nothing(words_of(self), self.call.failed, decode(handle, reason, True))
         return 0
 
     cdef object own_copy(self):
@@ -197,13 +205,31 @@ cdef Gathering begin(Handle handle, int operation, int32_t root, str name):
     cdef Gathering gathering
     if handle.gathering is not None:
         gathering = <Gathering>handle.gathering
-        if gathering.call.operation == <uint32_t>operation and gathering.call.root == <uint32_t>root:
+        if gathering.call.operation == <uint32_t>operation and gathering.call.root == <uint32_t>root and (
+                gathering.call.signature.operation == 0):
             return gathering
     gathering = Gathering.__new__(Gathering)
     gathering.handle = handle
     gathering.name = name
     gathering.call.operation = operation
     gathering.call.root = root
+    gathering.own = -1
+    return gathering
+
+
+cdef Gathering begin_step(Handle handle, int operation, const spc_signature_t *signature, str name, str doing):
+    """As that, of what is a step of another call: `name` is that call, `doing` the same for mismatches, with values."""
+    cdef Gathering gathering
+    if handle.gathering is not None:
+        gathering = <Gathering>handle.gathering
+        if memcmp(&gathering.call.signature, signature, sizeof(spc_signature_t)) == 0:
+            return gathering
+    gathering = Gathering.__new__(Gathering)
+    gathering.handle = handle
+    gathering.name, gathering.doing = name, doing
+    gathering.call.operation = operation
+    gathering.call.root = signature.root
+    gathering.call.signature = signature[0]
     gathering.own = -1
     return gathering
 

@@ -3,12 +3,13 @@
 
 from libc.stdint cimport int32_t, uint32_t
 
-from spcomm._core.libspc cimport spc_comm_t, spc_message_t, spc_payload_t
+from spcomm._core.libspc cimport spc_comm_t, spc_message_t, spc_payload_t, spc_signature_t
 
 cdef extern from "spc_comm.h" nogil:
     ctypedef struct spc_gathering_t:
         uint32_t operation
         uint32_t root
+        spc_signature_t signature
         const spc_payload_t *payloads
         uint32_t payload_count
         uint32_t failure_bytes

@@ -3,7 +3,17 @@
 
 from spcomm._core.endings import Note, at
 from spcomm._core.errors import ranks_text
-from spcomm._core.stepwise import KINDS, MOVES_DATA, OPERATIONS, OPERATORS, ROOTED, TYPES
+from spcomm._core.stepwise import (
+    ARRAY_TYPES,
+    KINDS,
+    MOVES_DATA,
+    OPERATIONS,
+    OPERATORS,
+    REDUCTIONS,
+    ROOTED,
+    TYPES,
+    WITH_ROOT,
+)
 
 # (operation, operator, type, fields, length, layout, root) of what a node called: spc_signature_t. Reductions have no
 # root, but the letter of NumPy's dtype there, where the core does not know the type.
@@ -20,6 +30,7 @@ WORDS = {
     "SIMTIME": "a SimTime",
 }
 _OF_A_TYPE = ("ARRAY", "SCALAR")  # the type of their elements is told
+_OPERATOR_NAMES = "SUM MIN MAX PROD LAND LOR LXOR BAND BOR BXOR MINLOC MAXLOC".split()  # by spc_operator_t
 _WITH_LENGTH = ("ARRAY", "TUPLE")
 _ADVICE = "All nodes must call the same operations in the same order, with values of the same type and shape."
 _ADVICE_FOR_DATA = "All nodes must call the same operations in the same order, with the same root."
@@ -37,6 +48,8 @@ def worded(signature: Signature) -> str:
     operation, operator, number, _fields, length, layout, root = signature
     if operation in OPERATIONS:
         return f"{OPERATIONS[operation]}({f'root={root}' if operation in ROOTED else ''})"
+    if operation in REDUCTIONS:
+        return _worded_reduction(signature)
     name = OPERATORS.get(operator, "a collective operation")
     kind = KINDS.get(layout >> 56, "")
     text = f"{name}() of {WORDS.get(kind, 'a value')}"
@@ -45,9 +58,22 @@ def worded(signature: Signature) -> str:
     return text + (f", {length} bytes" if kind in _WITH_LENGTH else "")
 
 
+def _worded_reduction(signature: Signature) -> str:
+    operation, operator, number, _fields, length, layout, root = signature
+    name = _OPERATOR_NAMES[operator] if operator < len(_OPERATOR_NAMES) else "a function"
+    text = f"{REDUCTIONS[operation]}(op={name}{f', root={root}' if operation == WITH_ROOT else ''})"
+    kind = KINDS.get(layout >> 56, "")
+    if not kind:
+        return text
+    text += f" of {WORDS[kind]}"
+    if kind in _OF_A_TYPE:
+        text += f" of {ARRAY_TYPES.get(number, 'numbers')}"
+    return text + (f", {length} bytes" if kind in _WITH_LENGTH else "")
+
+
 def described(name: str, value: object) -> str:
     """The words for a reduction of this value, with its shape, which signatures do not hold."""
-    return f"{name}() of {_value(value)}"
+    return f"{name if name.endswith(')') else name + '()'} of {_value(value)}"
 
 
 def _value(value: object) -> str:

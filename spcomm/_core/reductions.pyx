@@ -41,6 +41,7 @@ from spcomm._core.stepwise cimport (
     TUPLE,
     Reduction,
     as_simtime,
+    call_of,
     fail_with,
     core_type,
     layout_of,
@@ -92,7 +93,9 @@ cdef int combine(Handle handle, const spc_signature_t *signature, const spc_fiel
     return status
 
 
-cdef object reduce_value(Handle handle, int op, object value, str name):
+cdef object reduce_value(Handle handle, int op, object value, str name, int operation, uint32_t root):
+    """Of SUM, MIN or MAX, for everybody. `operation` is SPC_OPERATION_REDUCE, or one of arrays, maybe with a root."""
+    cdef spc_signature_t signature
     cdef spc_field_t field
     cdef int64_t number
     cdef double real
@@ -100,40 +103,46 @@ cdef object reduce_value(Handle handle, int op, object value, str name):
     cdef int status
     field.count = 1
     if handle.pending is not None:
-        return resume(handle, op, value, name)
+        return resume(handle, op, value, name, operation, root)
     if type(value) is float:
+        signature = float_signature[op]
+        signature.operation, signature.root = operation, root
         field.type = SPC_TYPE_FLOAT64
         real = PyFloat_AS_DOUBLE(value)
-        status = combine(handle, &float_signature[op], &field, &real, 8, &real)
+        status = combine(handle, &signature, &field, &real, 8, &real)
         if status != SPC_OK:
-            fail(handle, status, f"{name}()")
+            fail(handle, status, call_of(name))
         return real
     if type(value) is int:
+        signature = int_signature[op]
+        signature.operation, signature.root = operation, root
         number = PyLong_AsLongLongAndOverflow(value, &overflow)
         field.type = SPC_TYPE_INT if overflow == 0 else SPC_TYPE_WIDE
-        status = combine(handle, &int_signature[op], &field, &number, 8, &number)
+        status = combine(handle, &signature, &field, &number, 8, &number)
         if status == SPC_EWIDE:
-            return Reduction(handle, op, value, name, True).run()
+            return Reduction(handle, op, value, name, True, operation, root).run()
         if status != SPC_OK:
-            fail(handle, status, f"{name}()")
+            fail(handle, status, call_of(name))
         return number
     if type(value) is SimTime:
-        return reduce_time(handle, op, <SimTime>value, name)
+        return reduce_time(handle, op, <SimTime>value, name, operation, root)
     if cnp.PyArray_CheckExact(value) and is_direct(handle, <cnp.ndarray>value):
         return reduce_direct(handle, op, <cnp.ndarray>value, name)
     if type(value) is tuple and 0 < len(<tuple>value) <= SPC_FIELDS_MAX:
-        return reduce_tuple(handle, op, <tuple>value, name)
-    return Reduction(handle, op, value, name, False).run()
+        return reduce_tuple(handle, op, <tuple>value, name, operation, root)
+    return Reduction(handle, op, value, name, False, operation, root).run()
 
 
-cdef object reduce_time(Handle handle, int op, SimTime time, str name):
+cdef object reduce_time(Handle handle, int op, SimTime time, str name, int operation, uint32_t root):
     cdef spcomm_simtime_t value = time.value
+    cdef spc_signature_t signature = time_signature[op]
     cdef spc_field_t field
     cdef int status
     field.type, field.count = SPC_TYPE_SIMTIME, 1
-    status = combine(handle, &time_signature[op], &field, &value, sizeof(value), &value)
+    signature.operation, signature.root = operation, root
+    status = combine(handle, &signature, &field, &value, sizeof(value), &value)
     if status != SPC_OK:
-        fail(handle, status, f"{name}()")
+        fail(handle, status, call_of(name))
     return as_simtime(&value, name)
 
 
@@ -177,7 +186,7 @@ cdef uint32_t words_of(uint32_t core) noexcept:
     return sizeof(spcomm_simtime_t) // 8 if core == SPC_TYPE_SIMTIME else 1
 
 
-cdef object reduce_tuple(Handle handle, int op, tuple items, str name):
+cdef object reduce_tuple(Handle handle, int op, tuple items, str name, int operation, uint32_t root):
     """Numbers and times in one step; a tuple with anything else is for Reduction, with the same signature."""
     cdef Values values
     cdef spc_signature_t signature
@@ -188,13 +197,14 @@ cdef object reduce_tuple(Handle handle, int op, tuple items, str name):
     values.hash = mix(mix(0, TUPLE), len(items))
     for item in items:
         if not add_value(&values, item):
-            return Reduction(handle, op, items, name, False).run()
+            return Reduction(handle, op, items, name, False, operation, root).run()
     length = 8 * values.words
     first = SPC_TYPE_INT if values.fields[0].type == SPC_TYPE_WIDE else values.fields[0].type
     set_signature(&signature, op, first, values.count, length, layout_of(TUPLE, values.hash, 0))
+    signature.operation, signature.root = operation, root
     status = combine(handle, &signature, values.fields, values.memory, length, values.memory)
     if status == SPC_EWIDE:
-        return Reduction(handle, op, items, name, True).run()
+        return Reduction(handle, op, items, name, True, operation, root).run()
     if status != SPC_OK:
         fail_with(handle, status, name, items)
     return results_of(&values, name)
@@ -246,10 +256,11 @@ cdef object reduce_direct(Handle handle, int op, cnp.ndarray array, str name):
     return result
 
 
-cdef object resume(Handle handle, int op, object value, str name):
+cdef object resume(Handle handle, int op, object value, str name, int operation, uint32_t root):
     """After an interrupted reduction: the same call goes on with it, another one is refused by the core."""
-    cdef Reduction asked = Reduction(handle, op, value, name, False)
+    cdef Reduction asked = Reduction(handle, op, value, name, False, operation, root)
     cdef Reduction pending = <Reduction>handle.pending
-    if pending.op == asked.op and pending.kind == asked.kind and pending.hash == asked.hash:
+    cdef bint is_same = pending.op == op and pending.operation == operation and pending.root == root
+    if is_same and pending.kind == asked.kind and pending.hash == asked.hash:
         return pending.run()
     return asked.run()

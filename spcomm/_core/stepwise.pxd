@@ -62,9 +62,18 @@ cdef class Item:
     cdef object result(self, str name)
 
 
+cdef str call_of(str name)
+
+
+cpdef bint is_simtimes(object dtype) except -1
+cpdef object combined_times(int op, object left, object right)
+
+
 cdef class Reduction:
     cdef Handle handle
     cdef int op
+    cdef int operation         # SPC_OPERATION_REDUCE, or one of arrays that is used for numbers, too
+    cdef uint32_t root
     cdef int kind
     cdef str name
     cdef object value          # as it was given
@@ -85,6 +94,7 @@ cdef class Reduction:
                    void *result) except -1
     cdef bint reduce(self, list step) except -1
     cdef int gather(self, list step) except -1
+    cdef void name_gather(self, spc_signature_t *signature) noexcept
     cdef list contributions(self)
     cdef int reduce_exactly(self, list step) except -1
     cdef int exchange(self) except -1

@@ -12,6 +12,16 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from spcomm._core.handle cimport Handle, fail
+from spcomm._core.libcollect cimport (
+    SPC_OPERATION_ARRAY_ALLREDUCE,
+    SPC_OPERATION_ARRAY_EXSCAN,
+    SPC_OPERATION_ARRAY_REDUCE,
+    SPC_OPERATION_ARRAY_REDUCE_SCATTER,
+    SPC_OPERATION_ARRAY_SCAN,
+    SPC_TYPE_BOOL,
+    SPC_TYPE_COMPLEX64,
+    SPC_TYPE_COMPLEX128,
+)
 from spcomm._core.libspc cimport (
     SPC_EAGAIN,
     SPC_EINTERRUPTED,
@@ -79,6 +89,11 @@ OPERATIONS = {SPC_OPERATION_BARRIER: "barrier", SPC_OPERATION_FUZZY: "fuzzy_barr
               SPC_OPERATION_DATA_ALLTOALL: "alltoall"}
 ROOTED = (SPC_OPERATION_DATA_BCAST, SPC_OPERATION_DATA_GATHER, SPC_OPERATION_DATA_SCATTER)
 MOVES_DATA = (*ROOTED, SPC_OPERATION_DATA_ALLGATHER, SPC_OPERATION_DATA_ALLTOALL)
+# Reductions by an operator, named after it.
+REDUCTIONS = {SPC_OPERATION_ARRAY_ALLREDUCE: "allreduce", SPC_OPERATION_ARRAY_REDUCE: "reduce",
+              SPC_OPERATION_ARRAY_REDUCE_SCATTER: "reduce_scatter", SPC_OPERATION_ARRAY_SCAN: "scan",
+              SPC_OPERATION_ARRAY_EXSCAN: "exscan"}
+WITH_ROOT = SPC_OPERATION_ARRAY_REDUCE
 OPERATORS = {SPC_SUM: "global_sum", SPC_MIN: "global_min", SPC_MAX: "global_max"}
 KINDS = {INT: "INT", FLOAT: "FLOAT", BOOL: "BOOL", ARRAY: "ARRAY", TUPLE: "TUPLE", COMPLEX: "COMPLEX",
          SCALAR: "SCALAR", SIMTIME: "SIMTIME"}
@@ -86,6 +101,7 @@ TYPES = {SPC_TYPE_INT8: "int8", SPC_TYPE_INT16: "int16", SPC_TYPE_INT32: "int32"
          SPC_TYPE_UINT8: "uint8", SPC_TYPE_UINT16: "uint16", SPC_TYPE_UINT32: "uint32",
          SPC_TYPE_UINT64: "uint64", SPC_TYPE_FLOAT32: "float32", SPC_TYPE_FLOAT64: "float64",
          SPC_TYPE_SIMTIME: "SimTime"}
+ARRAY_TYPES = {**TYPES, SPC_TYPE_BOOL: "bool", SPC_TYPE_COMPLEX64: "complex64", SPC_TYPE_COMPLEX128: "complex128"}
 
 cdef uint32_t core_types[CORE_TYPES]
 cdef object SIMTIME_DTYPE = SimTime.dtype
@@ -129,7 +145,12 @@ cdef int fail_with(Handle handle, int status, str name, object value) except -1:
         from spcomm._core.mismatch import described  # late: it needs this module
 
         handle.doing = described(name, value)
-    return fail(handle, status, f"{name}()")
+    return fail(handle, status, call_of(name))
+
+
+cdef str call_of(str name):
+    """As messages show it; names of calls with arguments have them already."""
+    return name if name.endswith(")") else f"{name}()"
 
 
 cdef class Item:
@@ -219,7 +240,7 @@ cdef object as_simtime(const spcomm_simtime_t *value, str name):
     return result
 
 
-cdef bint is_simtimes(object dtype) except -1:
+cpdef bint is_simtimes(object dtype) except -1:
     return dtype is SIMTIME_DTYPE or (dtype.names is not None and dtype.newbyteorder("=") == SIMTIME_DTYPE)
 
 
@@ -239,9 +260,10 @@ cdef int check_kind(int op, object array, str name, object value) except -1:
 cdef class Reduction:
     """A reduction of several steps. Interrupted, it is kept in the handle and can go on."""
 
-    def __init__(self, Handle handle, int op, value, str name, bint exact):
+    def __init__(self, Handle handle, int op, value, str name, bint exact, int operation, uint32_t root):
         cdef Item item
         self.handle, self.op, self.name, self.exact, self.value = handle, op, name, exact, value
+        self.operation, self.root = operation, root
         self.items = [Item(op, x, name) for x in (value if type(value) is tuple else (value,))]
         self.room = <Py_ssize_t>spc_comm_scratch_bytes(handle.core)
         self.kind = TUPLE if type(value) is tuple else (<Item>self.items[0]).kind
@@ -328,6 +350,7 @@ cdef class Reduction:
         first = SPC_TYPE_INT if fields[0].type == SPC_TYPE_WIDE else fields[0].type
         set_signature(&signature, self.op, first, count, self.total,
                       layout_of(self.kind, self.hash, self.at))
+        signature.operation, signature.root = self.operation, self.root
         data = self.buffer
         if self.call(&signature, fields, data, length, data):
             return True
@@ -348,16 +371,22 @@ cdef class Reduction:
         cdef list parts
         set_signature(&signature, self.op, SPC_TYPE_NONE, 0, self.total,
                       layout_of(self.kind, self.hash, self.at))
-        signature.operation = SPC_OPERATION_GATHER
+        self.name_gather(&signature)
         if step:
             item, start, stop = step[0]
             mine = item.flat[start:stop].tobytes()
-            signature.root = ord(item.flat.dtype.char)
+            if self.operation == SPC_OPERATION_REDUCE:
+                signature.root = ord(item.flat.dtype.char)
         self.call(&signature, NULL, <char *>mine, len(mine), NULL)
         if step:
             parts = [np.frombuffer(part, item.flat.dtype) for part in self.contributions()]
             item.flat[start:stop] = along_tree(parts, NUMPY_OPERATORS[self.op])
         return 0
+
+    cdef void name_gather(self, spc_signature_t *signature) noexcept:
+        """A step in which the core combines nothing."""
+        signature.operation = SPC_OPERATION_GATHER if self.operation == SPC_OPERATION_REDUCE else self.operation
+        signature.root = self.root
 
     cdef list contributions(self):
         cdef const void *data
@@ -399,19 +428,20 @@ cdef class Reduction:
         if self.longest is None:
             field.type, field.count = SPC_TYPE_INT, 1
             set_signature(&signature, SPC_MAX, SPC_TYPE_INT, 1, 8, layout_of(self.kind, hash, 0))
+            signature.operation, signature.root = self.operation, self.root
             self.call(&signature, &field, &longest, 8, &longest)
             self.longest = longest
         while len(max(self.parts, key=len)) < self.longest:
             done = len(max(self.parts, key=len))
             piece = self.mine[done:done + self.room]
             set_signature(&signature, self.op, SPC_TYPE_NONE, 0, 0, layout_of(self.kind, hash, 1 + done))
-            signature.operation = SPC_OPERATION_GATHER
+            self.name_gather(&signature)
             self.call(&signature, NULL, <char *>piece, len(piece), NULL)
             self.parts = [old + new for old, new in zip(self.parts, self.contributions())]
         return 0
 
 
-cdef object combined_times(int op, object left, object right):
+cpdef object combined_times(int op, object left, object right):
     """Of two arrays of SimTime.dtype, by the core: NumPy has no operators for structures."""
     cdef cnp.ndarray result = left.copy()
     cdef cnp.ndarray other = np.ascontiguousarray(right)

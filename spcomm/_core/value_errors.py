@@ -38,7 +38,8 @@ def no_time_record(value: object) -> TypeError:
 
 def nan_result(call: str) -> ValueError:
     why = "inf and -inf are among the times, or a C program gave NaN"
-    return ValueError(f"{call}(x): the result is NaN, which is no SimTime: {why}. All nodes took part.")
+    name = call.partition("(")[0]
+    return ValueError(f"{name}(x): the result is NaN, which is no SimTime: {why}. All nodes took part.")
 
 
 def bad_ranks(value: object) -> TypeError:

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: MIT
+from libc.stdint cimport int32_t, uint64_t
+
+from spcomm._core.handle cimport Handle
+from spcomm._core.libspc cimport spc_signature_t
+
+
+cdef class Fold:
+    # A call of reduce, allreduce, scan, exscan or reduce_scatter, but for its values.
+    cdef Handle handle
+    cdef int operation     # SPC_OPERATION_ARRAY_…
+    cdef int32_t root      # of reduce, else 0
+    cdef int algorithm     # SPC_COLLECT_…
+    cdef int number        # spc_operator_t, or that of programs' own
+    cdef object op
+    cdef str name          # in words, with its arguments
+    cdef str function      # the same without
+
+    cdef bint has_result(self) noexcept
+    cdef str words_of(self, object value)
+    cdef int set_signature(self, spc_signature_t *signature, uint64_t hash, int step) except -1
+    cdef list gather(self, int pattern, object given, object error, uint64_t hash, int step)
+    cdef object fold_values(self, object value)
+    cdef object fold_items(self, list items)
+    cdef object fold_slices(self, object array)
+
+
+cdef Fold new_fold(Handle handle, int operation, str function, object op, int32_t root, object algorithm)

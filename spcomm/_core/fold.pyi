@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: MIT
+# For the other compiled modules: nothing here is called from Python.
+from typing import Any
+
+from typing_extensions import disjoint_base
+
+__pyx_capi__: dict[str, Any]
+
+@disjoint_base
+class Fold:
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...

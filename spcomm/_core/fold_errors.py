@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: MIT
+"""The words for reductions that cannot be: operators, algorithms, counts, and values that an operator does not know."""
+
+from spcomm._core.errors import shown
+
+ALGORITHMS = ("tree", "flat", "slices", "binary-swap")
+_ALLOWED = {
+    "SUM": "int, float, bool, complex, SimTime, NumPy arrays of numbers or of SimTime.dtype, and tuples of these",
+    "PROD": "int, float, bool, complex, NumPy arrays of numbers, and tuples of these",
+    "MIN": "int, float, bool, SimTime, NumPy arrays of real numbers or of SimTime.dtype, and tuples of these",
+    "LAND": "int, bool, NumPy arrays of these, and tuples of these",
+}
+_LIKE = {"MAX": "MIN", **dict.fromkeys(("LOR", "LXOR", "BAND", "BOR", "BXOR"), "LAND")}
+
+
+def not_callable(value: object) -> TypeError:
+    return TypeError(f"op({shown(value)}): an operator is made of a function of two values, not of a {type(value).__name__}")
+
+
+def bad_operator(call: str, value: object) -> TypeError:
+    found = f"a {type(value).__name__}"
+    hint = "decorate a function with @spcomm.op" if callable(value) else "or what @spcomm.op makes of a function"
+    return TypeError(f"{call}(op={shown(value)}): op is spcomm.SUM or its like, not {found}; {hint}")
+
+
+def bad_algorithm(call: str, value: object) -> ValueError:
+    names = ", ".join(f'"{name}"' for name in ALGORITHMS)
+    return ValueError(f"{call}(algorithm={shown(value)}): algorithm is None or one of {names}")
+
+
+def why_not(operator: str, kind: str) -> str:
+    if kind == "c" and operator in ("MIN", "MAX"):
+        return "complex numbers have no order"
+    if kind == "M" and operator == "SUM":
+        return "points in time cannot be added"
+    if kind in "fc" and operator not in ("SUM", "PROD"):
+        return "it is for ints and bools"
+    return "it is not made of numbers" if kind in "OSUV" else ""
+
+
+def not_foldable(call: str, operator: str, value: object, why: str = "") -> TypeError:
+    found = f"an array of {value.dtype}" if hasattr(value, "dtype") else f"a {type(value).__name__}"
+    allowed = _ALLOWED[_LIKE.get(operator, operator)]
+    if isinstance(value, list):
+        why = why or "for element by element, give np.array(x); for several values, tuple(x)"
+    head = f"{call}(x, op={operator})" if call else f"{operator}(left, right)"
+    return TypeError(
+        f"{head}: {'x' if call else 'a value'} cannot be {found}{': ' + why if why else ''}. Allowed are {allowed}; for "
+        "other values make an operator with @spcomm.op."
+    )
+
+
+def no_pair(call: str, operator: str, value: object) -> TypeError:
+    found = f"an array of {value.dtype}" if hasattr(value, "dtype") else shown(value)
+    head = f"{call}(x, op={operator})" if call else f"{operator}(left, right)"
+    return TypeError(
+        f"{head}: x is a tuple (value, index) of a real number and an int, or an array of such pairs, of dtype "
+        f"[('value', T), ('index', 'i8')] with T an integer or floating-point type of at most 64 bits, not {found}"
+    )
+
+
+def bad_counts_type(value: object) -> TypeError:
+    return TypeError(
+        f"reduce_scatter(counts={shown(value)}): counts is a sequence of ints, one for each node, or None"
+    )
+
+
+def wrong_number_of_counts(found: int, size: int) -> ValueError:
+    return ValueError(f"reduce_scatter(counts): counts has {found} number{'s' if found != 1 else ''} for {size} "
+                      f"node{'s' if size > 1 else ''}; give one for each, in the order of their ranks")
+
+
+def negative_count(count: int, rank: int) -> ValueError:
+    return ValueError(f"reduce_scatter(counts): counts[{rank}] is {count}; how many rows a node gets is 0 or more")
+
+
+def wrong_sum(total: int, length: int) -> ValueError:
+    return ValueError(
+        f"reduce_scatter(counts): the counts are {total} together, but the first axis of x has length {length}"
+    )
+
+
+def counts_of_objects() -> TypeError:
+    return TypeError(
+        "reduce_scatter(counts): counts divides the first axis of an array; of a sequence of objects each node gets one"
+    )
+
+
+def no_axis(value: object) -> TypeError:
+    return TypeError(
+        "reduce_scatter(x): x is an array without axes; its first axis is what is divided. Give an array with at least "
+        "one, or a sequence with one item for each node"
+    )
+
+
+def wrong_slice(name: str, found: object, length: int) -> ValueError:
+    kind = f"an array of shape {found.shape}" if hasattr(found, "shape") else f"a {type(found).__name__}"
+    return ValueError(
+        f"{name} gave {kind} for two slices of {length} elements: with algorithm=\"slices\" or \"binary-swap\" an "
+        "operator is applied to parts of the arrays, element by element; use \"tree\" for one that needs them whole"
+    )
+
+
+def no_items(value: object) -> TypeError:
+    return TypeError(
+        f"reduce_scatter(x={shown(value)}): x is an array, or a sequence with one item for each node, not a "
+        f"{type(value).__name__}"
+    )
+
+
+def wrong_number_of_items(found: int, size: int) -> ValueError:
+    items = "1 item" if found == 1 else f"{found} items"
+    return ValueError(
+        f"reduce_scatter(x): x has {items} for {size} node{'s' if size > 1 else ''}; give one for each, in the order of "
+        "their ranks, or an array, whose first axis is divided"
+    )

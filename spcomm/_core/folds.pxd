@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: MIT
+from spcomm._core.gatherings cimport Gatherings
+
+
+cdef class Folds(Gatherings):
+    pass

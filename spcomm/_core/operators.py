@@ -1,0 +1,324 @@
+# SPDX-License-Identifier: MIT
+"""Operators of reductions: SUM and its like, and those that programs define with `@spcomm.op`.
+
+What an operator of spcomm makes of two values is what the core makes of them (csrc/reduce/spc_ops.h); here it is said
+for the values that the core does not combine: numbers and tuples in scans, other dtypes, long ints.
+"""
+
+import math
+from collections.abc import Callable
+from functools import update_wrapper
+from hashlib import blake2b
+from operator import index
+from typing import Any, overload
+
+import numpy as np
+
+from spcomm._core import fold_errors
+from spcomm._core.simtime import SimTime
+from spcomm._core.stepwise import combined_times, is_simtimes
+
+OWN = 255  # the number of all operators that programs define
+
+
+class Op:
+    """What a reduction combines two values with: `SUM` and its like, or made by `op`.
+
+    Parameters
+    ----------
+    left, right : object
+        Of a call: two values, of which `left` belongs to lower ranks.
+
+    Attributes
+    ----------
+    name : str
+        As it is called: ``"SUM"``.
+    commutative : bool
+        Whether the order of two values makes no difference. It is kept all the same.
+
+    Examples
+    --------
+    >>> import spcomm
+    >>> spcomm.SUM(2, 3), spcomm.MAX("SUM" == spcomm.SUM.name, False)
+    (5, True)
+    """
+
+    name: str
+    commutative: bool
+    function: Callable[[Any, Any], Any]
+    number: int  # spc_operator_t, or OWN
+    identity: int  # the same on all nodes that mean the same
+
+    def __call__(self, left: Any, right: Any) -> Any:
+        if self.number == OWN:
+            return self.function(left, right)
+        return combined(self, plain(self, "", left), plain(self, "", right))
+
+    def __repr__(self) -> str:
+        return self.name if self.number == OWN else f"spcomm.{self.name}"
+
+    def __reduce__(self) -> str:
+        return self.__qualname__
+
+
+def hashed(text: str) -> int:
+    """The same number in every process."""
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little")
+
+
+def _builtin(name: str, number: int) -> Op:
+    self = Op()
+    self.name, self.number, self.commutative = name, number, True
+    self.__module__, self.__qualname__ = "spcomm", name
+    self.identity, self.function = number, lambda left, right: self(left, right)
+    return self
+
+
+# In the order of spc_operator_t.
+SUM, MIN, MAX, PROD, LAND, LOR, LXOR, BAND, BOR, BXOR, MINLOC, MAXLOC = BUILTIN = tuple(
+    _builtin(name, number)
+    for number, name in enumerate("SUM MIN MAX PROD LAND LOR LXOR BAND BOR BXOR MINLOC MAXLOC".split())
+)
+
+
+@overload
+def op(function: Callable[[Any, Any], Any], /) -> Op: ...
+@overload
+def op(function: None = None, /, *, commutative: bool = False) -> Callable[[Callable[[Any, Any], Any]], Op]: ...
+
+
+def op(
+    function: "Callable[[Any, Any], Any] | None" = None, /, *, commutative: bool = False
+) -> "Op | Callable[[Callable[[Any, Any], Any]], Op]":
+    """Make an operator for reductions of a function: a decorator.
+
+    Parameters
+    ----------
+    function : callable
+        Takes two values and returns what they make together; the left one belongs to lower ranks. It has to be
+        associative, ``f(f(a, b), c) == f(a, f(b, c))``, and may change the values that it is given. All nodes have to
+        use the same one: its name and module are compared.
+    commutative : bool, optional
+        Whether ``f(a, b) == f(b, a)``. For readers: the order of the ranks is kept in any case.
+
+    Returns
+    -------
+    Op or callable
+        The operator; with ``commutative=`` a decorator that makes it.
+
+    Raises
+    ------
+    TypeError
+        It cannot be called.
+
+    Examples
+    --------
+    >>> import spcomm
+    >>> @spcomm.op
+    ... def longest(left, right):
+    ...     return right if len(right) > len(left) else left
+    >>> longest("ab", "abc")
+    'abc'
+    >>> comm = spcomm.startup()
+    >>> len(comm.allreduce("x" * comm.rank, op=longest)) == comm.size - 1
+    True
+    """
+    if function is None:
+        return lambda function: _own(function, commutative)
+    return _own(function, commutative)
+
+
+def _own(function: Callable[[Any, Any], Any], commutative: bool) -> Op:
+    if not callable(function):
+        raise fold_errors.not_callable(function)
+    self = Op()
+    update_wrapper(self, function)
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    module = getattr(function, "__module__", "")
+    self.name, self.number, self.commutative = name.rpartition(".")[2], OWN, bool(commutative)
+    self.function, self.identity = function, hashed(f"{module}.{name}")
+    self.__qualname__ = name
+    return self
+
+
+# ---- values of the operators of spcomm
+
+# Kinds of dtypes, "T" for SimTime.
+_KINDS = {
+    SUM: "biufcmT",
+    PROD: "biufc",
+    **dict.fromkeys((MIN, MAX), "biufmMT"),
+    **dict.fromkeys((LAND, LOR, LXOR, BAND, BOR, BXOR), "biu"),
+}
+_COUNTING = (SUM, PROD)  # of bools
+_LOGICAL = (LAND, LOR, LXOR)
+_LOCATING = (MINLOC, MAXLOC)
+
+
+def is_locating(operator: Op) -> bool:
+    return operator in _LOCATING
+
+
+def plain(operator: Op, call: str, value: Any) -> Any:
+    """The value as it is combined: bools as ints where they are counted, NumPy's numbers as Python's.
+
+    TypeError if the operator does not know its like.
+    """
+    if is_locating(operator):
+        return _pair(operator, call, value)
+    if type(value) is tuple:
+        return tuple(plain(operator, call, item) for item in value)
+    if isinstance(value, (bool, np.bool_)):
+        return int(value) if operator in _COUNTING else bool(value)
+    if isinstance(value, (int, np.integer)) and not isinstance(value, np.timedelta64):
+        return int(bool(value)) if operator in _LOGICAL else index(value)
+    if isinstance(value, SimTime):
+        _check(operator, call, "T", value)
+        return SimTime(float(value)) if operator is SUM else value
+    if isinstance(value, (np.ndarray, np.generic)) and not isinstance(value, (float, complex)):
+        return plain_array(operator, call, value)
+    if isinstance(value, (float, complex)):
+        _check(operator, call, "f" if isinstance(value, float) else "c", value)
+        return float(value) if isinstance(value, float) else complex(value)
+    raise fold_errors.not_foldable(call, operator.name, value)
+
+
+def _pair(operator: Op, call: str, value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return plain_array(operator, call, value)
+    if type(value) is tuple and len(value) == 2:
+        first, second = value
+        real = isinstance(first, (bool, int, float, np.bool_, np.integer, np.floating))
+        if real and isinstance(second, (int, np.integer)) and not isinstance(first, np.timedelta64):
+            return plain(MIN, call, first), index(second)
+    raise fold_errors.no_pair(call, operator.name, value)
+
+
+def _check(operator: Op, call: str, kind: str, value: Any) -> None:
+    if kind not in _KINDS.get(operator, ""):
+        raise fold_errors.not_foldable(call, operator.name, value, fold_errors.why_not(operator.name, kind))
+
+
+def pairs_dtype(dtype: Any) -> Any:
+    """NumPy's aligned dtype of pairs for this one, which may lie closer; None: it is not of pairs."""
+    if dtype.names != ("value", "index") or dtype["index"].newbyteorder("=") != np.int64:
+        return None
+    value = dtype["value"].newbyteorder("=")
+    if value.char not in "bhilqBHILQfd" or value.shape:
+        return None
+    return np.dtype([("value", value), ("index", np.int64)], align=True)
+
+
+def plain_array(operator: Op, call: str, array: Any) -> Any:
+    """In the machine's byte order, bools as int64 where they are counted; the array itself where it is so already."""
+    if isinstance(array, np.ma.MaskedArray):
+        raise fold_errors.not_foldable(call, operator.name, array, "its mask would be lost; give x.filled(…)")
+    dtype = array.dtype
+    if is_locating(operator):
+        aligned = pairs_dtype(dtype)
+        if aligned is None:
+            raise fold_errors.no_pair(call, operator.name, array)
+        return array if dtype == aligned and dtype.itemsize == 16 else array.astype(aligned)
+    if is_simtimes(dtype):
+        _check(operator, call, "T", array)
+    else:
+        _check(operator, call, dtype.kind if dtype.names is None else "V", array)
+    if dtype.kind == "b" and operator in _COUNTING:
+        return array.astype(np.int64)
+    return array if dtype.isnative else array.astype(dtype.newbyteorder("="))
+
+
+def _least(left: float, right: float) -> float:
+    if left != left or right != right:
+        return left if left != left else right
+    if left == right:  # -0.0 is less than 0.0
+        return left if math.copysign(1, left) < 0 else right
+    return min(left, right)
+
+
+def _scalars(operator: Op, left: Any, right: Any) -> Any:
+    """Of ints, bools, floats and complex numbers."""
+    if isinstance(left, float) and operator in (MIN, MAX):
+        return _least(left, right) if operator is MIN else -_least(-left, -right)
+    made = _PYTHON[operator](left, right)
+    return int(made) if operator in _LOGICAL and not isinstance(left, bool) else made
+
+
+_PYTHON: dict[Op, Callable[[Any, Any], Any]] = {
+    SUM: lambda left, right: left + right,
+    PROD: lambda left, right: left * right,
+    MIN: min,
+    MAX: max,
+    LAND: lambda left, right: bool(left) and bool(right),
+    LOR: lambda left, right: bool(left) or bool(right),
+    LXOR: lambda left, right: bool(left) != bool(right),
+    BAND: lambda left, right: left & right,
+    BOR: lambda left, right: left | right,
+    BXOR: lambda left, right: left ^ right,
+}
+_NUMPY: dict[Op, Callable[[Any, Any], Any]] = {
+    SUM: np.add,
+    PROD: np.multiply,
+    MIN: np.minimum,
+    MAX: np.maximum,
+    LAND: np.logical_and,
+    LOR: np.logical_or,
+    LXOR: np.logical_xor,
+    BAND: np.bitwise_and,
+    BOR: np.bitwise_or,
+    BXOR: np.bitwise_xor,
+}
+
+
+def _times(operator: Op, left: SimTime, right: SimTime) -> SimTime:
+    if operator is SUM:
+        return SimTime(float(left) + float(right))
+    later = right < left if operator is MIN else left < right
+    return right if later else left
+
+
+def _located(operator: Op, left: Any, right: Any) -> Any:
+    if isinstance(left, tuple):
+        one, other = (float(pair[0]) if isinstance(pair[0], float) else pair[0] for pair in (left, right))
+        if (one != one) != (other != other):  # NaN wins, as in numpy.argmin
+            return left if one != one else right
+        if one == other or one != one:
+            return left if left[1] <= right[1] else right
+        return left if (one < other) == (operator is MINLOC) else right
+    one, other = left["value"], right["value"]
+    better = one < other if operator is MINLOC else one > other
+    nan, other_nan = one != one, other != other
+    alike = (one == other) | (nan & other_nan)
+    first = np.where(alike, left["index"] <= right["index"], (better | nan) & ~(other_nan & ~nan))
+    return np.where(first, left, right)
+
+
+def combined(operator: Op, left: Any, right: Any) -> Any:
+    """Of two values that `plain` has made."""
+    if is_locating(operator):
+        return _located(operator, left, right)
+    if isinstance(left, tuple):
+        return tuple(combined(operator, one, other) for one, other in zip(left, right, strict=True))
+    if isinstance(left, SimTime):
+        return _times(operator, left, right)
+    if isinstance(left, (np.ndarray, np.generic)):
+        if is_simtimes(left.dtype):
+            return combined_times(operator.number, left, right)
+        with np.errstate(all="ignore"):
+            made = _NUMPY[operator](left, right)
+        return made.astype(left.dtype, copy=False)
+    return _scalars(operator, left, right)
+
+
+def alone(operator: Op, value: Any) -> Any:
+    """What an operator makes of a value by itself, beyond what `plain` does: logical ones give 0 or 1."""
+    if isinstance(value, tuple) and not is_locating(operator):
+        return tuple(alone(operator, item) for item in value)
+    if not isinstance(value, (np.ndarray, np.generic)):
+        return value
+    if operator in _LOGICAL:
+        return (value != 0).astype(value.dtype)
+    if operator is SUM and is_simtimes(value.dtype):
+        value = value.copy()
+        value["priorities"] = 0
+    return value
