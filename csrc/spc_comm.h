@@ -290,8 +290,9 @@ bool spc_comm_mismatch(const spc_comm_t *comm, uint32_t rank, spc_signature_t *s
  * from the others to the root, ALLGATHER and ALLTOALL from all to all; SCATTER and ALLTOALL have a payload for each
  * node, the others one for all. What a node would give itself is not looked at: that is the caller's affair.
  *
- * All nodes enter one phase, which compares operation and root (or the signature that is given) and takes short payloads along; longer ones follow as
- * messages. A node that has nothing to give enters it, too, with `failure`, so that nobody waits for it in vain.
+ * All nodes enter one phase, which compares operation and root (or the signature that is given) and takes short
+ * payloads along; longer ones follow as messages. A node that has nothing to give enters it, too, with `failure`, so
+ * that nobody waits for it in vain.
  */
 typedef struct spc_gathering {
     uint32_t operation;

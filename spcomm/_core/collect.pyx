@@ -2,16 +2,16 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, autotestdict=False, auto_pickle=False
 """Reductions of arrays by the core (csrc/collect): where a result lies in a block, the array is that block.
 
-A short array is combined by the reducer in one step, as numbers are; all nodes know that from its type and length alone.
+A short array is combined by the reducer in one step, as numbers are; all nodes know that from its type and length.
 """
 
 cimport cython
 cimport numpy as cnp
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport int32_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from spcomm._core.arrays cimport Memory, hidden_array
-from spcomm._core.fold cimport Fold
+from spcomm._core.fold cimport Fold, new_fold
 from spcomm._core.handle cimport Handle, fail
 from spcomm._core.libblock cimport spc_block_shared_t
 from spcomm._core.libcollect cimport (
@@ -58,7 +58,7 @@ from spcomm._core.libspc cimport (
     spc_field_t,
     spc_signature_t,
 )
-from spcomm._core.reductions cimport combine
+from spcomm._core.reductions cimport combine, empty_like
 from spcomm._core.stepwise cimport core_type, mix_array, set_signature
 
 import numpy as np
@@ -171,6 +171,7 @@ cdef object collect_array(Fold fold, object array, object counts):
     cdef cnp.ndarray source = <cnp.ndarray>array
     cdef spc_collect_call_t call
     cdef object numbers = None
+    cdef int status = SPC_OK
     if not cnp.PyArray_ISCARRAY_RO(source) or type(array) is not np.ndarray:
         source = np.array(array, order="C", copy=True, subok=False)
     memset(&call, 0, sizeof(call))
@@ -184,35 +185,60 @@ cdef object collect_array(Fold fold, object array, object counts):
         row = call.count // len(array) if len(array) else 0
         numbers = np.array([count * row for count in counts], np.uint64)
         call.counts = <const uint64_t *>cnp.PyArray_DATA(<cnp.ndarray>numbers)
-    elif is_short(fold, &call, cnp.PyArray_NBYTES(source)):
-        return collect_short(fold, &call, source)
+    elif is_short(fold.handle, &call, cnp.PyArray_NBYTES(source)):
+        result = collect_short(fold.handle, &call, source, &status)
+        if status != SPC_OK:
+            fail_fold(fold, status, source)
+        return result if fold.has_result() else None
     return collect_long(fold, &call, source, counts, numbers)
 
 
-cdef bint is_short(Fold fold, const spc_collect_call_t *call, uint64_t length) noexcept:
+cdef bint is_short(Handle handle, const spc_collect_call_t *call, uint64_t length) noexcept:
     """Goes it through the reducer in one step?"""
-    if length == 0 or length % 8 != 0 or length > spc_comm_scratch_bytes(fold.handle.core):
+    if length == 0 or length % 8 != 0 or length > spc_comm_scratch_bytes(handle.core):
         return False
-    if fold.operation != SPC_OPERATION_ARRAY_ALLREDUCE and fold.operation != SPC_OPERATION_ARRAY_REDUCE:
+    if call.operation != SPC_OPERATION_ARRAY_ALLREDUCE and call.operation != SPC_OPERATION_ARRAY_REDUCE:
         return False
-    if fold.algorithm != SPC_COLLECT_DEFAULT:
+    if call.algorithm != SPC_COLLECT_DEFAULT:
         return False
-    return fold.handle.node_count > 1 and spc_collect_choose(fold.handle.core, call) == SPC_COLLECT_TREE
+    return handle.node_count == 1 or spc_collect_choose(handle.core, call) == SPC_COLLECT_TREE
 
 
-cdef object collect_short(Fold fold, const spc_collect_call_t *call, cnp.ndarray array):
+cdef object collect_short(Handle handle, const spc_collect_call_t *call, cnp.ndarray array, int *status):
+    """In one step; the result, whoever wants it."""
     cdef spc_signature_t signature
     cdef spc_field_t field
     cdef uint64_t length = cnp.PyArray_NBYTES(array)
-    cdef object result = np.empty_like(array)
-    cdef int status
+    cdef cnp.ndarray result = empty_like(array)
     field.type, field.count = call.type, <uint32_t>call.count
     set_signature(&signature, call.op, call.type, 1, length, layout_of(ARRAY, call.hash, 0))
     signature.operation, signature.root = call.operation, call.root
-    status = combine(fold.handle, &signature, &field, call.input, length, cnp.PyArray_DATA(<cnp.ndarray>result))
+    status[0] = combine(handle, &signature, &field, call.input, length, cnp.PyArray_DATA(result))
+    return result
+
+
+cdef object collect_at_once(Handle handle, int operation, str function, object op, int32_t root, cnp.ndarray array):
+    """The shortest way for what is most common: an array of real numbers in C order. None: it is not one for here."""
+    cdef spc_collect_call_t call
+    cdef int status = SPC_OK
+    cdef object result
+    if not cnp.PyArray_CheckExact(array) or not cnp.PyArray_ISCARRAY_RO(array) or type(op) is not operators.Op:
+        return None
+    memset(&call, 0, sizeof(call))
+    call.op = op.number
+    call.type = core_type(cnp.PyArray_TYPE(array))
+    if call.type == SPC_TYPE_NONE or not spc_ops_has(call.op, call.type):
+        return None
+    call.operation, call.root = operation, root
+    call.count = cnp.PyArray_SIZE(array)
+    if not is_short(handle, &call, cnp.PyArray_NBYTES(array)):
+        return None
+    call.hash = mix_array(0, ARRAY, call.type, array)
+    call.input = cnp.PyArray_DATA(array)
+    result = collect_short(handle, &call, array, &status)
     if status != SPC_OK:
-        fail_fold(fold, status, array)
-    return result if fold.has_result() else None
+        fail_fold(new_fold(handle, operation, function, op, root, None), status, array)
+    return result
 
 
 cdef object collect_long(Fold fold, const spc_collect_call_t *call, cnp.ndarray array, object counts, object numbers):

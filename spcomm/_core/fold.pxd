@@ -14,7 +14,8 @@ cdef class Fold:
     cdef int number        # spc_operator_t, or that of programs' own
     cdef object op
     cdef str name          # in words, with its arguments
-    cdef str function      # the same without
+    cdef str doing         # the same with the value, where that has to be alike
+    cdef str function      # without them
 
     cdef bint has_result(self) noexcept
     cdef str words_of(self, object value)

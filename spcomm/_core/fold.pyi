@@ -7,5 +7,4 @@ from typing_extensions import disjoint_base
 __pyx_capi__: dict[str, Any]
 
 @disjoint_base
-class Fold:
-    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+class Fold: ...

@@ -20,7 +20,6 @@ from spcomm._core.libcollect cimport (
     SPC_COLLECT_TREE,
     SPC_OPERATION_ARRAY_EXSCAN,
     SPC_OPERATION_ARRAY_REDUCE,
-    SPC_OPERATION_ARRAY_REDUCE_SCATTER,
     SPC_OPERATION_ARRAY_SCAN,
 )
 from spcomm._core.libspc cimport (
@@ -32,14 +31,24 @@ from spcomm._core.libspc cimport (
     spc_signature_t,
 )
 
+from functools import partial
+
 import numpy as np
 
 from spcomm._core import fold_errors, operators
 from spcomm._core.mismatch import described
+from spcomm._core.simtime import SimTime
 
 cdef dict ALGORITHMS = {None: SPC_COLLECT_DEFAULT, "tree": SPC_COLLECT_TREE, "flat": SPC_COLLECT_FLAT,
                         "slices": SPC_COLLECT_SLICES, "binary-swap": SPC_COLLECT_BINARY_SWAP}
+cdef dict HASHES = {type(value): operators.hashed(described("", value)) for value in (0, 0.5, True, 0j, SimTime(0))}
 cdef int OWN = operators.OWN
+
+
+cdef uint64_t hash_of(object value) except? 0:
+    """Of what kind of value it is: for those of operators of spcomm, which are to be of one kind."""
+    cdef object hash = HASHES.get(type(value))
+    return operators.hashed(described("", value)) if hash is None else hash
 
 
 cdef class Fold:
@@ -65,7 +74,7 @@ cdef class Fold:
         cdef spc_signature_t signature
         cdef Gathering gathering
         self.set_signature(&signature, hash, step)
-        gathering = begin_step(self.handle, pattern, &signature, self.name, self.words_of(given))
+        gathering = begin_step(self.handle, pattern, &signature, self.name, self.doing or self.words_of(given))
         if is_new(gathering):
             if error is not None:
                 gathering.fail_with(error)
@@ -83,7 +92,7 @@ cdef class Fold:
         cdef int pattern = SPC_OPERATION_DATA_ALLGATHER
         if self.number != OWN:
             value = operators.plain(self.op, self.function, value)
-            hash = operators.hashed(described("", value))
+            hash = hash_of(value)
         if self.operation == SPC_OPERATION_ARRAY_REDUCE:
             pattern = SPC_OPERATION_DATA_GATHER
         values = self.gather(pattern, value, None, hash, 0)
@@ -101,7 +110,7 @@ cdef class Fold:
         if self.number != OWN:
             items = [operators.plain(self.op, self.function, item) for item in items]
             for item in items:
-                hash = mix(hash, operators.hashed(described("", item)))
+                hash = mix(hash, hash_of(item))
         return along_tree(self, self.gather(SPC_OPERATION_DATA_ALLTOALL, items, None, hash, 0))
 
     cdef object fold_slices(self, object array):
@@ -112,10 +121,12 @@ cdef class Fold:
         cdef int pattern = SPC_OPERATION_DATA_ALLGATHER
         cdef object mine = None
         cdef object error = None
+        self.doing = described(self.name, array)
         if self.operation == SPC_OPERATION_ARRAY_REDUCE:
             pattern = SPC_OPERATION_DATA_GATHER
         if self.handle.folded is None or self.handle.folded[0] != key:
-            parts = self.gather(SPC_OPERATION_DATA_ALLTOALL, np.array_split(flat, self.handle.node_count), None, hash, 0)
+            slices = np.array_split(flat, self.handle.node_count)
+            parts = self.gather(SPC_OPERATION_DATA_ALLTOALL, slices, None, hash, 0)
             try:
                 mine = combined_slice(self, parts)
             except Exception as raised:
@@ -151,7 +162,7 @@ cdef object along_tree(Fold self, list values):
     cdef object function = self.op.function
     cdef object op = self.op
     if self.number != OWN:
-        function = lambda left, right: operators.combined(op, left, right)
+        function = partial(operators.combined, op)
     while step < len(values):
         for i in range(0, len(values) - step, 2 * step):
             values[i] = function(values[i], values[i + step])

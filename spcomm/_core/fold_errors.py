@@ -8,18 +8,22 @@ _ALLOWED = {
     "SUM": "int, float, bool, complex, SimTime, NumPy arrays of numbers or of SimTime.dtype, and tuples of these",
     "PROD": "int, float, bool, complex, NumPy arrays of numbers, and tuples of these",
     "MIN": "int, float, bool, SimTime, NumPy arrays of real numbers or of SimTime.dtype, and tuples of these",
-    "LAND": "int, bool, NumPy arrays of these, and tuples of these",
+    "LAND": "int, float, bool, NumPy arrays of real numbers, and tuples of these",
+    "BAND": "int, bool, NumPy arrays of ints and bools, and tuples of these",
 }
-_LIKE = {"MAX": "MIN", **dict.fromkeys(("LOR", "LXOR", "BAND", "BOR", "BXOR"), "LAND")}
+_LIKE = {"MAX": "MIN", "LOR": "LAND", "LXOR": "LAND", "BOR": "BAND", "BXOR": "BAND"}
 
 
 def not_callable(value: object) -> TypeError:
-    return TypeError(f"op({shown(value)}): an operator is made of a function of two values, not of a {type(value).__name__}")
+    found = f"a {type(value).__name__}"
+    return TypeError(f"op({shown(value)}): an operator is made of a function of two values, not of {found}")
 
 
 def bad_operator(call: str, value: object) -> TypeError:
     found = f"a {type(value).__name__}"
-    hint = "decorate a function with @spcomm.op" if callable(value) else "or what @spcomm.op makes of a function"
+    hint = (
+        "decorate a function with @spcomm.op" if callable(value) else "or what @spcomm.op makes of a function"
+    )
     return TypeError(f"{call}(op={shown(value)}): op is spcomm.SUM or its like, not {found}; {hint}")
 
 
@@ -33,7 +37,7 @@ def why_not(operator: str, kind: str) -> str:
         return "complex numbers have no order"
     if kind == "M" and operator == "SUM":
         return "points in time cannot be added"
-    if kind in "fc" and operator not in ("SUM", "PROD"):
+    if kind == "f" and operator[0] == "B":
         return "it is for ints and bools"
     return "it is not made of numbers" if kind in "OSUV" else ""
 
@@ -45,8 +49,8 @@ def not_foldable(call: str, operator: str, value: object, why: str = "") -> Type
         why = why or "for element by element, give np.array(x); for several values, tuple(x)"
     head = f"{call}(x, op={operator})" if call else f"{operator}(left, right)"
     return TypeError(
-        f"{head}: {'x' if call else 'a value'} cannot be {found}{': ' + why if why else ''}. Allowed are {allowed}; for "
-        "other values make an operator with @spcomm.op."
+        f"{head}: {'x' if call else 'a value'} cannot be {found}{': ' + why if why else ''}. Allowed are {allowed}; "
+        "for other values make an operator with @spcomm.op."
     )
 
 
@@ -66,12 +70,16 @@ def bad_counts_type(value: object) -> TypeError:
 
 
 def wrong_number_of_counts(found: int, size: int) -> ValueError:
-    return ValueError(f"reduce_scatter(counts): counts has {found} number{'s' if found != 1 else ''} for {size} "
-                      f"node{'s' if size > 1 else ''}; give one for each, in the order of their ranks")
+    return ValueError(
+        f"reduce_scatter(counts): counts has {found} number{'s' if found != 1 else ''} for {size} "
+        f"node{'s' if size > 1 else ''}; give one for each, in the order of their ranks"
+    )
 
 
 def negative_count(count: int, rank: int) -> ValueError:
-    return ValueError(f"reduce_scatter(counts): counts[{rank}] is {count}; how many rows a node gets is 0 or more")
+    return ValueError(
+        f"reduce_scatter(counts): counts[{rank}] is {count}; how many rows a node gets is 0 or more"
+    )
 
 
 def wrong_sum(total: int, length: int) -> ValueError:
@@ -96,8 +104,8 @@ def no_axis(value: object) -> TypeError:
 def wrong_slice(name: str, found: object, length: int) -> ValueError:
     kind = f"an array of shape {found.shape}" if hasattr(found, "shape") else f"a {type(found).__name__}"
     return ValueError(
-        f"{name} gave {kind} for two slices of {length} elements: with algorithm=\"slices\" or \"binary-swap\" an "
-        "operator is applied to parts of the arrays, element by element; use \"tree\" for one that needs them whole"
+        f'{name} gave {kind} for two slices of {length} elements: with algorithm="slices" or "binary-swap" an '
+        'operator is applied to parts of the arrays, element by element; use "tree" for one that needs them whole'
     )
 
 
@@ -111,6 +119,6 @@ def no_items(value: object) -> TypeError:
 def wrong_number_of_items(found: int, size: int) -> ValueError:
     items = "1 item" if found == 1 else f"{found} items"
     return ValueError(
-        f"reduce_scatter(x): x has {items} for {size} node{'s' if size > 1 else ''}; give one for each, in the order of "
-        "their ranks, or an array, whose first axis is divided"
+        f"reduce_scatter(x): x has {items} for {size} node{'s' if size > 1 else ''}; give one for each, in the order "
+        "of their ranks, or an array, whose first axis is divided"
     )

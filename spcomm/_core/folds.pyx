@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
 # cython: autotestdict=False, auto_pickle=False
-"""The part of `Comm` that combines values of all nodes by any operator: reduce, allreduce, scan, exscan, reduce_scatter."""
+"""The part of `Comm` that combines values by any operator: reduce, allreduce, scan, exscan, reduce_scatter."""
 
 cimport numpy as cnp
 from libc.stdint cimport int32_t
 
 from spcomm._core.arguments cimport root_from
-from spcomm._core.collect cimport collect_array, is_known
+from spcomm._core.collect cimport collect_array, collect_at_once, is_known
 from spcomm._core.fold cimport Fold, new_fold
 from spcomm._core.handle cimport Handle
 from spcomm._core.libcollect cimport (
@@ -75,7 +75,13 @@ cdef class Folds(Gatherings):
         True
         """
         cdef int32_t rank = root_from(self, root, "reduce")
-        cdef Fold fold = new_fold(self, SPC_OPERATION_ARRAY_REDUCE, "reduce", op, rank, algorithm)
+        cdef object result
+        cdef Fold fold
+        if algorithm is None and isinstance(x, np.ndarray):
+            result = collect_at_once(self, SPC_OPERATION_ARRAY_REDUCE, "reduce", op, rank, x)
+            if result is not None:
+                return result if rank == self.rank_number else None
+        fold = new_fold(self, SPC_OPERATION_ARRAY_REDUCE, "reduce", op, rank, algorithm)
         if is_direct(fold, x, algorithm):
             x = reduce_directly(fold, x)
             return x if rank == self.rank_number else None
@@ -92,8 +98,8 @@ cdef class Folds(Gatherings):
             and `MAXLOC`: a tuple (value, index), or an array of dtype ``[('value', T), ('index', 'i8')]``. For an
             operator of the program: anything that can be sent.
         op : Op, optional
-            `SUM`, `PROD`, `MIN`, `MAX`, `MINLOC`, `MAXLOC`; `LAND`, `LOR`, `LXOR`, `BAND`, `BOR`, `BXOR` for ints and
-            bools; or one made by `op`. The same on all nodes.
+            `SUM`, `PROD`, `MIN`, `MAX`, `MINLOC`, `MAXLOC`; `LAND`, `LOR`, `LXOR`, also for floats, `BAND`, `BOR`,
+            `BXOR` for ints and bools; or one made by `op`. The same on all nodes.
         algorithm : {None, 'tree', 'binary-swap', 'slices', 'flat'}, optional
             How arrays are combined: by the last node to come, in halves that two nodes exchange in each round, each
             node a slice, or each node everything. None: by what was measured to be fastest. The same on all nodes.
@@ -104,8 +110,8 @@ cdef class Folds(Gatherings):
         -------
         object
             Of the type of `x`, private to the node. Bools are counted by `SUM` and `PROD`, as ints, those in arrays as
-            int64; otherwise an array's dtype stays, in the machine's byte order, and its ints wrap, as NumPy's do. Of a
-            tuple the results of its items.
+            int64; otherwise an array's dtype stays, in the machine's byte order, and its ints wrap, as NumPy's do. The
+            logical ones give 0 or 1 of the type of `x`. Of a tuple the results of its items.
 
         Raises
         ------
@@ -147,9 +153,14 @@ cdef class Folds(Gatherings):
         >>> comm.allreduce((comm.rank * 2.5, comm.rank), op=spcomm.MINLOC)
         (0.0, 0)
         """
+        cdef object result
         cdef Fold fold
         if algorithm is None and op is SUM and (type(x) is float or type(x) is int):
             return reduce_value(self, SPC_SUM, x, "allreduce(op=SUM)", SPC_OPERATION_ARRAY_ALLREDUCE, 0)
+        if algorithm is None and isinstance(x, np.ndarray):
+            result = collect_at_once(self, SPC_OPERATION_ARRAY_ALLREDUCE, "allreduce", op, 0, x)
+            if result is not None:
+                return result
         fold = new_fold(self, SPC_OPERATION_ARRAY_ALLREDUCE, "allreduce", op, 0, algorithm)
         if is_direct(fold, x, algorithm):
             return reduce_directly(fold, x)

@@ -20,6 +20,7 @@ from spcomm._core.libgathering cimport (
     spc_comm_gathering_end,
     spc_comm_gathering_poll,
     spc_gathering_t,
+    spc_payload_copy,
 )
 from spcomm._core.libspc cimport (
     SPC_EAGAIN,
@@ -161,8 +162,14 @@ cdef class Gathering:
         if encoded.payload.format == SPC_FORMAT_ARRAY:
             return cnp.PyArray_NewCopy(<cnp.ndarray>self.own_value, cnp.NPY_KEEPORDER)
         memset(&message, 0, sizeof(message))
-        message.bytes = <unsigned char *>encoded.payload.data  # no meta: only arrays have one
-        message.length_bytes = encoded.payload.data_bytes
+        message.length_bytes = encoded.payload.meta_bytes + encoded.payload.data_bytes
+        message.meta_bytes = encoded.payload.meta_bytes
+        if message.meta_bytes != 0:  # arrays within an object: put together as they would arrive
+            whole = np.empty(message.length_bytes, np.uint8)
+            message.bytes = <unsigned char *>cnp.PyArray_DATA(<cnp.ndarray>whole)
+            spc_payload_copy(&encoded.payload, 0, message.length_bytes, message.bytes)
+        else:
+            message.bytes = <unsigned char *>encoded.payload.data
         message.format = encoded.payload.format
         message.source = self.handle.rank_number
         return decode(self.handle, &message, True)

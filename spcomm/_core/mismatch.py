@@ -3,7 +3,7 @@
 
 from spcomm._core.endings import Note, at
 from spcomm._core.errors import ranks_text
-from spcomm._core.stepwise import (
+from spcomm._core.signatures import (
     ARRAY_TYPES,
     KINDS,
     MOVES_DATA,

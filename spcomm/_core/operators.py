@@ -84,7 +84,9 @@ SUM, MIN, MAX, PROD, LAND, LOR, LXOR, BAND, BOR, BXOR, MINLOC, MAXLOC = BUILTIN 
 @overload
 def op(function: Callable[[Any, Any], Any], /) -> Op: ...
 @overload
-def op(function: None = None, /, *, commutative: bool = False) -> Callable[[Callable[[Any, Any], Any]], Op]: ...
+def op(
+    function: None = None, /, *, commutative: bool = False
+) -> Callable[[Callable[[Any, Any], Any]], Op]: ...
 
 
 def op(
@@ -148,7 +150,8 @@ _KINDS = {
     SUM: "biufcmT",
     PROD: "biufc",
     **dict.fromkeys((MIN, MAX), "biufmMT"),
-    **dict.fromkeys((LAND, LOR, LXOR, BAND, BOR, BXOR), "biu"),
+    **dict.fromkeys((LAND, LOR, LXOR), "biuf"),
+    **dict.fromkeys((BAND, BOR, BXOR), "biu"),
 }
 _COUNTING = (SUM, PROD)  # of bools
 _LOGICAL = (LAND, LOR, LXOR)
@@ -179,6 +182,8 @@ def plain(operator: Op, call: str, value: Any) -> Any:
         return plain_array(operator, call, value)
     if isinstance(value, (float, complex)):
         _check(operator, call, "f" if isinstance(value, float) else "c", value)
+        if operator in _LOGICAL:
+            return float(bool(value))
         return float(value) if isinstance(value, float) else complex(value)
     raise fold_errors.not_foldable(call, operator.name, value)
 
@@ -241,7 +246,7 @@ def _scalars(operator: Op, left: Any, right: Any) -> Any:
     if isinstance(left, float) and operator in (MIN, MAX):
         return _least(left, right) if operator is MIN else -_least(-left, -right)
     made = _PYTHON[operator](left, right)
-    return int(made) if operator in _LOGICAL and not isinstance(left, bool) else made
+    return type(left)(made) if operator in _LOGICAL else made
 
 
 _PYTHON: dict[Op, Callable[[Any, Any], Any]] = {
@@ -306,7 +311,10 @@ def combined(operator: Op, left: Any, right: Any) -> Any:
             return combined_times(operator.number, left, right)
         with np.errstate(all="ignore"):
             made = _NUMPY[operator](left, right)
-        return made.astype(left.dtype, copy=False)
+            made = made.astype(left.dtype, copy=False)
+        return (
+            np.asarray(made) if isinstance(left, np.ndarray) else made
+        )  # without axes NumPy makes numbers of them
     return _scalars(operator, left, right)
 
 
@@ -317,7 +325,8 @@ def alone(operator: Op, value: Any) -> Any:
     if not isinstance(value, (np.ndarray, np.generic)):
         return value
     if operator in _LOGICAL:
-        return (value != 0).astype(value.dtype)
+        made = (value != 0).astype(value.dtype)
+        return np.asarray(made) if isinstance(value, np.ndarray) else made
     if operator is SUM and is_simtimes(value.dtype):
         value = value.copy()
         value["priorities"] = 0

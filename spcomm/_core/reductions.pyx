@@ -238,6 +238,12 @@ cdef bint is_direct(Handle handle, cnp.ndarray array) noexcept:
             and length % 8 == 0 and 0 < length <= spc_comm_scratch_bytes(handle.core))
 
 
+cdef cnp.ndarray empty_like(cnp.ndarray array):
+    """A new one in C order."""
+    Py_INCREF(array.dtype)
+    return <cnp.ndarray>spcpy_empty_like(descr_of(array), cnp.PyArray_NDIM(array), cnp.PyArray_DIMS(array))
+
+
 cdef object reduce_direct(Handle handle, int op, cnp.ndarray array, str name):
     cdef spc_signature_t signature
     cdef spc_field_t field
@@ -248,8 +254,7 @@ cdef object reduce_direct(Handle handle, int op, cnp.ndarray array, str name):
     field.type = core_type(cnp.PyArray_TYPE(array))
     field.count = <uint32_t>cnp.PyArray_SIZE(array)
     set_signature(&signature, op, field.type, 1, length, layout_of(ARRAY, hash, 0))
-    Py_INCREF(array.dtype)
-    result = <cnp.ndarray>spcpy_empty_like(descr_of(array), cnp.PyArray_NDIM(array), cnp.PyArray_DIMS(array))
+    result = empty_like(array)
     status = combine(handle, &signature, &field, cnp.PyArray_DATA(array), length, cnp.PyArray_DATA(result))
     if status != SPC_OK:
         fail_with(handle, status, name, array)

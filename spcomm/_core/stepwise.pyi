@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: MIT
-# For the other compiled modules; the names are for the words of mismatches.
+# For the other compiled modules.
 from typing import Any
 
 from typing_extensions import disjoint_base
 
 __pyx_capi__: dict[str, Any]
 
-OPERATIONS: dict[int, str]
-ROOTED: tuple[int, ...]
-MOVES_DATA: tuple[int, ...]
-OPERATORS: dict[int, str]
-KINDS: dict[int, str]
 TYPES: dict[int, str]
+
+def is_simtimes(dtype: Any) -> bool: ...
+def combined_times(op: int, left: Any, right: Any) -> Any: ...
 
 @disjoint_base
 class Item:

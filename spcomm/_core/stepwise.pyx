@@ -12,16 +12,6 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from spcomm._core.handle cimport Handle, fail
-from spcomm._core.libcollect cimport (
-    SPC_OPERATION_ARRAY_ALLREDUCE,
-    SPC_OPERATION_ARRAY_EXSCAN,
-    SPC_OPERATION_ARRAY_REDUCE,
-    SPC_OPERATION_ARRAY_REDUCE_SCATTER,
-    SPC_OPERATION_ARRAY_SCAN,
-    SPC_TYPE_BOOL,
-    SPC_TYPE_COMPLEX64,
-    SPC_TYPE_COMPLEX128,
-)
 from spcomm._core.libspc cimport (
     SPC_EAGAIN,
     SPC_EINTERRUPTED,
@@ -32,30 +22,11 @@ from spcomm._core.libspc cimport (
     SPC_MIN,
     SPC_NO_DEADLINE,
     SPC_OK,
-    SPC_OPERATION_BARRIER,
-    SPC_OPERATION_COORDINATED,
-    SPC_OPERATION_DATA_ALLGATHER,
-    SPC_OPERATION_DATA_ALLTOALL,
-    SPC_OPERATION_DATA_BCAST,
-    SPC_OPERATION_DATA_GATHER,
-    SPC_OPERATION_DATA_SCATTER,
-    SPC_OPERATION_FUZZY,
     SPC_OPERATION_GATHER,
-    SPC_OPERATION_SPLIT,
     SPC_SUM,
-    SPC_TYPE_FLOAT32,
-    SPC_TYPE_FLOAT64,
     SPC_TYPE_INT,
-    SPC_TYPE_INT8,
-    SPC_TYPE_INT16,
-    SPC_TYPE_INT32,
-    SPC_TYPE_INT64,
     SPC_TYPE_NONE,
     SPC_TYPE_SIMTIME,
-    SPC_TYPE_UINT8,
-    SPC_TYPE_UINT16,
-    SPC_TYPE_UINT32,
-    SPC_TYPE_UINT64,
     SPC_TYPE_WIDE,
     spc_comm_collective,
     spc_comm_collective_poll,
@@ -75,33 +46,12 @@ from pickle import dumps, loads
 import numpy as np
 
 from spcomm._core import errors, value_errors
+from spcomm._core.signatures import TYPES
 
 cnp.import_array()
 
 cdef enum:
     EXACT = 0x45584143  # mixed into the layout of an exchange of long ints
-
-# Names for what signatures say in numbers: for the words of mismatch.py.
-OPERATIONS = {SPC_OPERATION_BARRIER: "barrier", SPC_OPERATION_FUZZY: "fuzzy_barrier",
-              SPC_OPERATION_COORDINATED: "coordinated_recv", SPC_OPERATION_SPLIT: "split",
-              SPC_OPERATION_DATA_BCAST: "bcast", SPC_OPERATION_DATA_GATHER: "gather",
-              SPC_OPERATION_DATA_ALLGATHER: "allgather", SPC_OPERATION_DATA_SCATTER: "scatter",
-              SPC_OPERATION_DATA_ALLTOALL: "alltoall"}
-ROOTED = (SPC_OPERATION_DATA_BCAST, SPC_OPERATION_DATA_GATHER, SPC_OPERATION_DATA_SCATTER)
-MOVES_DATA = (*ROOTED, SPC_OPERATION_DATA_ALLGATHER, SPC_OPERATION_DATA_ALLTOALL)
-# Reductions by an operator, named after it.
-REDUCTIONS = {SPC_OPERATION_ARRAY_ALLREDUCE: "allreduce", SPC_OPERATION_ARRAY_REDUCE: "reduce",
-              SPC_OPERATION_ARRAY_REDUCE_SCATTER: "reduce_scatter", SPC_OPERATION_ARRAY_SCAN: "scan",
-              SPC_OPERATION_ARRAY_EXSCAN: "exscan"}
-WITH_ROOT = SPC_OPERATION_ARRAY_REDUCE
-OPERATORS = {SPC_SUM: "global_sum", SPC_MIN: "global_min", SPC_MAX: "global_max"}
-KINDS = {INT: "INT", FLOAT: "FLOAT", BOOL: "BOOL", ARRAY: "ARRAY", TUPLE: "TUPLE", COMPLEX: "COMPLEX",
-         SCALAR: "SCALAR", SIMTIME: "SIMTIME"}
-TYPES = {SPC_TYPE_INT8: "int8", SPC_TYPE_INT16: "int16", SPC_TYPE_INT32: "int32", SPC_TYPE_INT64: "int64",
-         SPC_TYPE_UINT8: "uint8", SPC_TYPE_UINT16: "uint16", SPC_TYPE_UINT32: "uint32",
-         SPC_TYPE_UINT64: "uint64", SPC_TYPE_FLOAT32: "float32", SPC_TYPE_FLOAT64: "float64",
-         SPC_TYPE_SIMTIME: "SimTime"}
-ARRAY_TYPES = {**TYPES, SPC_TYPE_BOOL: "bool", SPC_TYPE_COMPLEX64: "complex64", SPC_TYPE_COMPLEX128: "complex128"}
 
 cdef uint32_t core_types[CORE_TYPES]
 cdef object SIMTIME_DTYPE = SimTime.dtype
@@ -115,8 +65,8 @@ cdef void fill_table() except *:
         if core != SPC_TYPE_SIMTIME:  # to NumPy it is a structure like any other
             core_types[<int>np.dtype(name).num] = core
     same = (cnp.NPY_LONGLONG, cnp.NPY_ULONGLONG) if sizeof(long) == 8 else (cnp.NPY_INT, cnp.NPY_UINT)
-    core_types[<int>cnp.NPY_LONG] = core_types[<int>same[0]]
-    core_types[<int>cnp.NPY_ULONG] = core_types[<int>same[1]]
+    for one, other in ((<int>cnp.NPY_LONG, <int>same[0]), (<int>cnp.NPY_ULONG, <int>same[1])):
+        core_types[one] = core_types[other] = core_types[one] or core_types[other]  # one of them is NumPy's int64
 
 
 fill_table()

@@ -4,7 +4,7 @@
 import pytest
 
 import spcomm
-from spcomm._core import errors, mismatch, stepwise
+from spcomm._core import errors, mismatch, signatures
 
 
 def failure(name, call="recv(source=1, tag=7)", culprit=1, state=3, reason=1):
@@ -61,11 +61,11 @@ def signature(
 ):
     """As the core has it, in numbers; "" is an operation with values, and what has no name an unknown number."""
     numbers = (
-        number_of(stepwise.OPERATIONS, operation),
-        number_of(stepwise.OPERATORS, operator),
-        number_of(stepwise.TYPES, type),
+        number_of(signatures.OPERATIONS, operation),
+        number_of(signatures.OPERATORS, operator),
+        number_of(signatures.TYPES, type),
     )
-    return (*numbers, fields, length, number_of(stepwise.KINDS, kind) << 56 | layout, char)
+    return (*numbers, fields, length, number_of(signatures.KINDS, kind) << 56 | layout, char)
 
 
 def test_a_mismatch_names_groups_of_nodes():
@@ -102,7 +102,7 @@ def test_what_was_called(found, words):
 
 def test_every_name_has_words():
     """What the compiled modules count and mismatch.py words; OPERATIONS, OPERATORS and TYPES are words already."""
-    assert set(mismatch.WORDS) == set(stepwise.KINDS.values())
+    assert set(mismatch.WORDS) == set(signatures.KINDS.values())
 
 
 def test_equal_words_for_different_calls():

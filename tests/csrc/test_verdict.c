@@ -279,7 +279,7 @@ static void calls_by_name(void) {
     call_is(phase(reduction(SPC_MAX, SPC_KIND_TUPLE, SPC_TYPE_INT, 0)), "global_max() of a tuple, 40 bytes");
     spc_signature_t array = reduction(SPC_BITWISE_XOR, SPC_KIND_ARRAY, SPC_TYPE_BOOL, 0);
     array.operation = SPC_OPERATION_ARRAY_EXSCAN;
-    call_is(phase(array), "exscan(op=BITWISE_XOR) of an array of bool, 40 bytes");
+    call_is(phase(array), "exscan(op=BXOR) of an array of bool, 40 bytes");
     array = reduction(SPC_PROD, SPC_KIND_ARRAY, SPC_TYPE_COMPLEX64, 2);
     array.operation = SPC_OPERATION_ARRAY_REDUCE;
     call_is(phase(array), "reduce(op=PROD, root=2) of an array of complex64, 40 bytes");

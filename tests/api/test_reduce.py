@@ -1,0 +1,407 @@
+# SPDX-License-Identifier: MIT
+"""reduce, allreduce, scan, exscan and reduce_scatter: numbers, tuples, operators of programs, and what goes wrong."""
+
+import operator
+import pickle
+import signal
+
+import numpy as np
+import pytest
+
+import spcomm
+from nodetools import refused, same, tree, when_asleep
+from test_signals import handler, interrupt
+
+ALGORITHMS = (None, "tree", "flat", "slices", "binary-swap")
+
+
+@spcomm.op
+def joined(left, right):
+    """Not commutative; of texts, tuples and lists."""
+    return left + right
+
+
+@spcomm.op
+def product(left, right):
+    """Of matrices: not commutative, and not element by element."""
+    return left @ right
+
+
+@spcomm.op(commutative=True)
+def hypotenuse(left, right):
+    return np.hypot(left, right)
+
+
+@spcomm.op
+def changing(left, right):
+    """Changes what it is given, which is its own."""
+    left += right
+    right[:] = -1
+    return left
+
+
+@spcomm.op
+def failing(left, right):
+    raise ZeroDivisionError("never works")
+
+
+def check_all(comm, everybody, op, function, algorithms=(None,)):
+    mine = everybody[comm.rank]
+    for algorithm in algorithms:
+        assert same(comm.allreduce(mine, op, algorithm), tree(everybody, function)), algorithm
+        for root in {0, comm.size // 2, comm.size - 1}:
+            got = comm.reduce(mine, op, root, algorithm)
+            assert same(got, tree(everybody, function)) if comm.rank == root else got is None
+    assert same(comm.scan(mine, op), tree(everybody[: comm.rank + 1], function))
+    got = comm.exscan(mine, op)
+    assert same(got, tree(everybody[: comm.rank], function)) if comm.rank else got is None
+
+
+NUMBERS = {
+    "SUM": operator.add, "PROD": operator.mul, "MIN": min, "MAX": max, "BAND": operator.and_, "BOR": operator.or_,
+    "BXOR": operator.xor, "LAND": lambda left, right: int(bool(left and right)),
+    "LOR": lambda left, right: int(bool(left or right)), "LXOR": lambda left, right: int(bool(left) != bool(right)),
+}  # fmt: skip
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("name", NUMBERS)
+def test_ints(comm, name):
+    """Of any size, also where some fit into 64 bits and some do not."""
+    for scale in (1, 2**40, 2**62, 10**40):
+        everybody = [(-1) ** rank * (rank * 7 + 5) * scale for rank in range(comm.size)]
+        if name[0] == "L":
+            everybody = [int(rank % 3 != 1) for rank in range(comm.size)]
+        check_all(comm, everybody, getattr(spcomm, name), NUMBERS[name], ALGORITHMS)
+    op = getattr(spcomm, name)
+    assert type(comm.allreduce(np.int16(3), op)) is int
+
+
+def test_bools(comm):
+    everybody = [rank % 3 != 1 for rank in range(comm.size)]
+    mine = everybody[comm.rank]
+    for op, function in ((spcomm.LAND, all), (spcomm.LOR, any), (spcomm.MIN, all), (spcomm.MAX, any)):
+        assert comm.allreduce(mine, op) is function(everybody)
+        assert comm.scan(np.bool_(mine), op) is function(everybody[: comm.rank + 1])
+    assert same(comm.scan(2.5, spcomm.LAND), 1.0) and same(comm.allreduce(0.0, spcomm.LOR), 0.0)
+    assert comm.allreduce(mine, spcomm.LXOR) is (sum(everybody) % 2 == 1)
+    assert comm.allreduce(mine, spcomm.BOR) is any(everybody)
+    assert same(comm.allreduce(mine), sum(everybody)) and same(comm.scan(True, spcomm.PROD), 1)
+    assert same(comm.allreduce(np.array([mine, True])), np.array([sum(everybody), comm.size]))
+
+
+def test_floats_and_complex_numbers(comm):
+    chance = np.random.default_rng(comm.size)
+    everybody = [float(value) for value in chance.standard_normal(comm.size) * 10.0 ** chance.integers(-9, 9)]
+    for name in ("SUM", "PROD", "MIN", "MAX"):
+        check_all(comm, everybody, getattr(spcomm, name), NUMBERS[name], ALGORITHMS)
+    check_all(comm, [complex(x, 1 - x) for x in everybody], spcomm.SUM, operator.add)
+    check_all(comm, [complex(x, 1 - x) for x in everybody], spcomm.PROD, operator.mul)
+    mine = float("nan") if comm.rank == comm.size - 1 else 1.0
+    assert np.isnan(comm.allreduce(mine, spcomm.MIN)) and np.isnan(
+        comm.reduce(mine, spcomm.MAX) or mine * 0 + np.nan
+    )
+    assert np.isnan(comm.scan(mine, spcomm.MAX)) == (comm.rank == comm.size - 1)
+    zeros = [-0.0 if rank == comm.size - 1 else 0.0 for rank in range(comm.size)]
+    assert same(comm.scan(zeros[comm.rank], spcomm.MIN), zeros[comm.rank])
+    assert same(comm.allreduce(np.float32(0.5)), np.float32(0.5 * comm.size))
+    assert same(comm.scan(np.float32(0.5), spcomm.PROD), np.float32(0.5) ** np.float32(comm.rank + 1))
+
+
+def test_times_and_tuples(comm):
+    time = spcomm.SimTime(comm.size - comm.rank, comm.rank)
+    assert comm.allreduce(time, spcomm.MIN) == spcomm.SimTime(1, comm.size - 1)
+    assert comm.scan(time, spcomm.MIN) == time and comm.scan(time, spcomm.MAX) == spcomm.SimTime(comm.size, 0)
+    assert comm.scan(time) == spcomm.SimTime(sum(range(comm.size - comm.rank, comm.size + 1)))
+    given = (comm.rank, 0.5, time, np.arange(3), (1, True))
+    total = comm.allreduce(given[:4])
+    assert (
+        total[:2] == (sum(range(comm.size)), comm.size / 2) and (total[3] == np.arange(3) * comm.size).all()
+    )
+    count, half, last, array, inner = comm.scan(given, spcomm.MAX)
+    assert (count, half, last, inner) == (comm.rank, 0.5, spcomm.SimTime(comm.size, 0), (1, True))
+    assert same(array, np.arange(3))
+    assert comm.allreduce((), spcomm.PROD) == ()
+
+
+def test_pairs(comm):
+    for values in ([5, 3, 3, 9, 3, 1, 1, 7], [0.5, -0.0, 0.0, np.nan, 2.5, np.nan, 1.0, 0.0]):
+        everybody = [(value, 100 - rank) for rank, value in enumerate(values[: comm.size])]
+        for op, argument in ((spcomm.MINLOC, np.argmin), (spcomm.MAXLOC, np.argmax)):
+            least = everybody[argument([value for value, _index in everybody])][0]
+            alike = [index for value, index in everybody if value == least or value != value != least]
+            value, index = comm.allreduce(everybody[comm.rank], op)
+            assert index == min(alike) and (value == least or value != value)
+            got = comm.reduce(everybody[comm.rank], op, comm.size - 1)
+            assert got is None if comm.rank != comm.size - 1 else got[1] == min(alike)
+    for bad in (3, (3,), (1, 2.0), (1j, 2), ("a", 1), [1, 2]):
+        with refused(TypeError, "scan(x, op=MINLOC)", "(value, index)"):
+            comm.scan(bad, spcomm.MINLOC)
+    comm.barrier()
+
+
+def test_operators_can_be_called(comm):
+    assert (spcomm.SUM(2, 3), spcomm.PROD(2.0, 3.0), spcomm.LXOR(5, 0), spcomm.BAND(6, 3)) == (5, 6.0, 1, 2)
+    assert spcomm.MAXLOC((1, 5), (1, 2)) == (1, 2)
+    assert same(spcomm.MIN(np.arange(3), np.ones(3, int)), np.array([0, 1, 1]))
+    assert repr(spcomm.SUM) == "spcomm.SUM" and repr(joined) == "joined" and joined.__doc__.startswith("Not")
+    assert hypotenuse.commutative and spcomm.SUM.commutative and not joined.commutative
+    assert pickle.loads(pickle.dumps(spcomm.BXOR)) is spcomm.BXOR
+    with refused(TypeError, "SUM(left, right)", "a str"):
+        spcomm.SUM("a", "b")
+    with refused(TypeError, "op(3)", "function of two values"):
+        spcomm.op(3)
+
+
+# ---- operators of programs
+
+
+@pytest.mark.smoke
+def test_operators_that_do_not_commute(comm):
+    check_all(comm, [f"{rank}," * (rank + 1) for rank in range(comm.size)], joined, operator.add, ALGORITHMS)
+    check_all(comm, [(rank, [rank]) for rank in range(comm.size)], joined, operator.add)
+    check_all(comm, ["x" * 3000 + str(rank) for rank in range(comm.size)], joined, operator.add)
+    matrices = list(np.random.default_rng(3).standard_normal((comm.size, 2, 2)))
+    check_all(comm, matrices, product, operator.matmul, (None, "tree", "flat"))
+    large = list(np.random.default_rng(3).standard_normal((comm.size, 70, 70)))
+    check_all(comm, large, product, operator.matmul)
+
+
+@pytest.mark.parametrize("length", [0, 1, 5, 3000, 50_000])
+def test_operators_element_by_element(comm, length):
+    everybody = list(np.random.default_rng(length).standard_normal((comm.size, length, 2)))
+    check_all(comm, everybody, hypotenuse, np.hypot, ALGORITHMS)
+    whole = tree(everybody, np.hypot)
+    mine = everybody[comm.rank]
+    assert same(comm.reduce_scatter(mine, hypotenuse), np.array_split(whole, comm.size)[comm.rank])
+    before = mine.copy()
+    for algorithm in ALGORITHMS:
+        for _ in range(2):
+            assert np.allclose(comm.allreduce(mine, changing, algorithm), sum(everybody))
+    assert same(mine, before)
+
+
+def test_items_for_each_node(comm):
+    items = [f"{comm.rank}>{rank} " for rank in range(comm.size)]
+    expected = "".join(f"{source}>{comm.rank} " for source in range(comm.size))
+    assert comm.reduce_scatter(items, joined) == comm.reduce_scatter(iter(items), joined) == expected
+    mixed = [rank if rank % 2 else np.full(rank, 1.0) for rank in range(comm.size)]
+    got = comm.reduce_scatter(mixed)
+    assert same(got, comm.rank * comm.size if comm.rank % 2 else np.full(comm.rank, float(comm.size)))
+    for bad, kind in (
+        ([1] * (comm.size + 1), ValueError),
+        (3, TypeError),
+        ("ab", TypeError),
+        (None, TypeError),
+    ):
+        with refused(kind, "reduce_scatter(x"):
+            comm.reduce_scatter(bad, joined)
+    with refused(TypeError, "counts divides the first axis of an array"):
+        comm.reduce_scatter(items, joined, counts=[1] * comm.size)
+    comm.barrier()
+
+
+def test_operators_that_raise(comm):
+    """It comes out where the operator was applied, and all go on."""
+    alone = comm.size == 1
+    if not alone:
+        with refused(ZeroDivisionError, "never works"):
+            comm.allreduce(1, failing)
+    if comm.rank == 0 and not alone:
+        with refused(ZeroDivisionError, "never works"):
+            comm.reduce(1, failing)
+    if comm.rank != 0:
+        assert comm.reduce(1, failing) is None
+        with refused(ZeroDivisionError, "never works"):
+            comm.scan(1, failing)
+    elif not alone:
+        assert comm.scan(1, failing) == 1
+    for algorithm in ("slices", "binary-swap"):
+        if not alone:
+            with refused(ZeroDivisionError, "never works"):
+                comm.allreduce(np.zeros(3000), failing, algorithm)
+    assert comm.allreduce(comm.rank, spcomm.MAX) == comm.size - 1
+
+
+@spcomm.op
+def failing_for_some(left, right):
+    if left[0] == 0:
+        raise ZeroDivisionError("never works for zeros")
+    return left + right
+
+
+@spcomm.op
+def shortening(left, right):
+    return left[:1]
+
+
+@pytest.mark.sizes(2, 3, 8)
+def test_one_slice_raises(comm):
+    """Who has that slice raises; the others hear who it was."""
+    array = np.arange(4000.0)
+    for _ in range(2):
+        if comm.rank == 0:
+            with refused(ZeroDivisionError, "for zeros"):
+                comm.allreduce(array, failing_for_some, "slices")
+        else:
+            call = 'allreduce(op=failing_for_some, algorithm="slices")'
+            with refused(spcomm.SpcommError, call, "node 0 has given nothing", "for zeros"):
+                comm.allreduce(array, failing_for_some, "slices")
+    with refused((ValueError, spcomm.SpcommError), "shortening gave an array of shape (1,)"):
+        comm.allreduce(array, shortening, "slices")
+    assert same(comm.allreduce(array + 1, failing_for_some, "slices"), (array + 1) * comm.size)
+
+
+class Unpicklable:
+    def __reduce__(self):
+        raise ZeroDivisionError("no way")
+
+
+@pytest.mark.sizes(2, 3, 8)
+def test_what_cannot_be_pickled(comm):
+    thing = Unpicklable() if comm.rank == 1 else "x"
+    with refused((TypeError, spcomm.SpcommError), "no way"):
+        comm.allreduce(thing, joined)
+    assert comm.allreduce("x", joined) == "x" * comm.size
+
+
+# ---- bad input
+
+
+CALLS = ("reduce", "allreduce", "scan", "exscan", "reduce_scatter")
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_bad_operators_algorithms_and_roots(comm, name):
+    call = getattr(comm, name)
+    value = [1] * comm.size if name == "reduce_scatter" else 1
+    for bad in (None, "SUM", operator.add, 3):
+        with refused(TypeError, f"{name}(op=", "spcomm.SUM"):
+            call(value, op=bad)
+        with refused(TypeError, f"{name}(op=", "spcomm.SUM"):
+            call(np.ones(comm.size), op=bad)
+    with refused(TypeError, f"{name}(x", "str", "@spcomm.op"):
+        call(["a"] * comm.size if name == "reduce_scatter" else "a")
+    if name in ("reduce", "allreduce"):
+        for bad in ("ring", "", "Tree", 3, ["tree"]):
+            with refused(ValueError, f"{name}(algorithm=", '"tree"', '"flat"', '"slices"', '"binary-swap"'):
+                call(np.ones(3), algorithm=bad)
+    if name == "reduce":
+        for bad in (-1, comm.size):
+            with refused(spcomm.RankError, f"reduce(root={bad})"):
+                call(1, root=bad)
+        with refused(TypeError, "reduce(root="):
+            call(1, root="0")
+    comm.barrier()
+
+
+MISMATCHES = {
+    "allreduce(op=SUM) of a float": lambda comm: comm.allreduce(1.0),
+    "allreduce(op=SUM) of an int": lambda comm: comm.allreduce(1),
+    "allreduce(op=PROD) of an int": lambda comm: comm.allreduce(1, spcomm.PROD),
+    "reduce(op=MAX, root=0) of an int": lambda comm: comm.reduce(1, spcomm.MAX),
+    "reduce(op=MAX, root=1) of an int": lambda comm: comm.reduce(1, spcomm.MAX, 1),
+    "scan(op=SUM) of an int": lambda comm: comm.scan(1),
+    "exscan(op=joined)": lambda comm: comm.exscan("a", joined),
+    "scan(op=joined)": lambda comm: comm.scan("a", joined),
+    "scan(op=hypotenuse)": lambda comm: comm.scan("a", hypotenuse),
+    "allreduce(op=SUM) of an array of float64, shape (3,)": lambda comm: comm.allreduce(np.ones(3)),
+    "allreduce(op=SUM) of an array of float64, shape (2, 3)": lambda comm: comm.allreduce(np.ones((2, 3))),
+    "allreduce(op=SUM) of an array of float32, shape (3,)": lambda comm: comm.allreduce(np.ones(3, "f4")),
+    "allreduce(op=SUM) of an array of float16, shape (3,)": lambda comm: comm.allreduce(np.ones(3, "f2")),
+    "allreduce(op=MIN) of an array of float64, shape (3,)": lambda comm: comm.allreduce(
+        np.ones(3), spcomm.MIN
+    ),
+    "reduce(op=SUM, root=1) of an array of float64, shape (50000,)": lambda comm: comm.reduce(
+        np.ones(50_000), root=1
+    ),
+    'allreduce(op=SUM, algorithm="slices") of an array of float64, shape (3,)': lambda comm: comm.allreduce(
+        np.ones(3), algorithm="slices"
+    ),
+    "global_sum() of a float": lambda comm: comm.global_sum(1.0),
+    "allreduce(op=joined)": lambda comm: comm.allreduce(np.ones(3), joined),
+    'allreduce(op=joined, algorithm="slices") of an array of float64, shape (3,)': lambda comm: comm.allreduce(
+        np.ones(3), joined, "slices"
+    ),
+    'allreduce(op=joined, algorithm="slices") of an array of float64, shape (4,)': lambda comm: comm.allreduce(
+        np.ones(4), joined, "slices"
+    ),
+    "gather(root=1)": lambda comm: comm.gather(1, 1),
+}
+
+
+@pytest.mark.sizes(2, 3)
+@pytest.mark.options("default")
+@pytest.mark.parametrize("first", list(MISMATCHES)[::3])
+def test_different_calls(comm, first):
+    """All nodes hear who called what, at which line, and go on."""
+    for second in MISMATCHES:
+        if first != second:
+            with refused(spcomm.MismatchError, f"node 0: {first}", f": {second}", "test_reduce.py:"):
+                MISMATCHES[first if comm.rank == 0 else second](comm)
+    with refused(spcomm.MismatchError, "reduce_scatter(op=SUM)"):
+        counts = [2 * comm.size] + [0] * (comm.size - 1)
+        comm.reduce_scatter(np.ones(2 * comm.size), counts=counts if comm.rank == 0 else counts[::-1])
+    assert comm.allreduce(1) == comm.size
+
+
+# ---- interruption
+
+
+CTRL_C = {
+    "allreduce-number": lambda comm, x: comm.allreduce(x),
+    "reduce-number": lambda comm, x: comm.reduce(x, spcomm.MAX),
+    "scan-number": lambda comm, x: comm.scan(x),
+    "allreduce-wide": lambda comm, x: comm.allreduce(x << 70),
+    "allreduce-array": lambda comm, x: comm.allreduce(np.full(10, x)),
+    "allreduce-large": lambda comm, x: comm.allreduce(np.full(50_000, x)),
+    "tree": lambda comm, x: comm.allreduce(np.full(50_000, x), algorithm="tree"),
+    "swap": lambda comm, x: comm.allreduce(np.full(50_000, x), algorithm="binary-swap"),
+    "scan-array": lambda comm, x: comm.scan(np.full(50_000, x)),
+    "reduce_scatter": lambda comm, x: comm.reduce_scatter(np.full(50_000, x)),
+    "own": lambda comm, x: comm.allreduce(str(x), joined),
+    "own-slices": lambda comm, x: comm.allreduce(np.full(50_000, x), joined, "slices"),
+}
+
+
+@pytest.mark.sizes(2, 3, 4)
+@pytest.mark.options("default", "bounded-arena")
+@pytest.mark.parametrize("name", CTRL_C)
+def test_ctrl_c_before_the_others_come(comm, name):
+    """The call stays entered: it goes on with what was given before, and no other may begin."""
+    call = CTRL_C[name]
+    if comm.rank == 0:
+        with handler(signal.SIGINT, signal.default_int_handler):
+            with pytest.raises(KeyboardInterrupt):
+                watcher = when_asleep(interrupt)
+                call(comm, 5)
+            watcher.join()
+        for other in (lambda: comm.exscan("x", joined), lambda: comm.allreduce(np.ones(7)), comm.barrier):
+            with refused(spcomm.MismatchError, "has left"):
+                other()
+        comm.send("now", spcomm.OTHERS)
+    else:
+        assert comm.recv(0) == "now"
+    interrupted = call(comm, 5)
+    assert same(interrupted, call(comm, 5))
+    comm.barrier()
+
+
+@pytest.mark.sizes(2, 3)
+def test_after_a_barrier_that_a_timeout_has_left(comm):
+    if comm.rank == 0:
+        with pytest.raises(spcomm.WaitTimeoutError):
+            comm.barrier(timeout=0.01)
+        large = np.ones(50_000)
+        for call in (
+            lambda: comm.allreduce(1),
+            lambda: comm.allreduce(large),
+            lambda: comm.scan("a", joined),
+        ):
+            with refused(spcomm.MismatchError, "has left barrier()"):
+                call()
+        comm.send("now", spcomm.OTHERS)
+    else:
+        comm.recv(0)
+    comm.barrier()
+    assert comm.allreduce(1) == comm.size

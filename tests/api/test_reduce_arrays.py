@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: MIT
+"""reduce, allreduce, scan, exscan and reduce_scatter of arrays, against NumPy along the fixed tree."""
+
+import numpy as np
+import pytest
+
+import spcomm
+from nodetools import refused, same, tree
+
+ALGORITHMS = (None, "tree", "flat", "slices", "binary-swap")
+UFUNCS = {
+    "SUM": np.add, "PROD": np.multiply, "MIN": np.minimum, "MAX": np.maximum, "LAND": np.logical_and,
+    "LOR": np.logical_or, "LXOR": np.logical_xor, "BAND": np.bitwise_and, "BOR": np.bitwise_or, "BXOR": np.bitwise_xor,
+}  # fmt: skip
+INTEGERS = ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
+REALS = ("f4", "f8", "f2", "g")
+
+
+def contribution(rank, shape, dtype):
+    chance = np.random.default_rng([rank, int(np.prod(shape, dtype=int))])
+    dtype = np.dtype(dtype)
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        return np.asarray(
+            chance.integers(limits.min, limits.max, shape, dtype.newbyteorder("="), endpoint=True)
+        ).astype(dtype)
+    if dtype.kind == "b":
+        return np.asarray(chance.random(shape) < 0.7)
+    real = np.asarray(chance.standard_normal(shape) * 10.0 ** chance.integers(-2, 3, shape))
+    if dtype.kind == "c":
+        return np.asarray(real + 1j * chance.standard_normal(shape)).astype(dtype)
+    return real.astype(dtype)
+
+
+def operator_of(name):
+    """As spcomm's: of logical ones the result keeps the type, bools are counted."""
+
+    def combined(left, right):
+        if name == "PROD" and left.dtype.char in "FD":  # NumPy's own may round once less
+            parts = left.real * right.real - left.imag * right.imag, left.real * right.imag + left.imag * right.real
+            return np.asarray(np.stack(parts, -1).view(left.dtype)[..., 0])
+        with np.errstate(all="ignore"):
+            return np.asarray(UFUNCS[name](left, right)).astype(left.dtype)
+
+    return combined
+
+
+def prepared(array, name):
+    """What is combined, also of one node alone."""
+    if array.dtype.kind == "b" and name in ("SUM", "PROD"):
+        return array.astype("i8")
+    if name in ("LAND", "LOR", "LXOR"):
+        return np.asarray(array != 0).astype(array.dtype)
+    return array.astype(array.dtype.newbyteorder("="))
+
+
+def like(got, expected):
+    if expected.dtype.char in "gG":  # there are bytes between
+        return got.dtype == expected.dtype and got.shape == expected.shape and (got == expected).all()
+    return same(got, expected)
+
+
+def check_all(comm, name, shape, dtype, algorithms=(None,)):
+    op = getattr(spcomm, name)
+    everybody = [prepared(contribution(rank, shape, dtype), name) for rank in range(comm.size)]
+    mine = contribution(comm.rank, shape, dtype)
+    before = mine.copy()
+    whole = tree(everybody, operator_of(name))
+    for algorithm in algorithms:
+        assert like(comm.allreduce(mine, op, algorithm), whole), algorithm
+        root = len(everybody) // 2
+        got = comm.reduce(mine, op, root, algorithm)
+        assert like(got, whole) if comm.rank == root else got is None, algorithm
+    assert like(comm.scan(mine, op), tree(everybody[: comm.rank + 1], operator_of(name)))
+    got = comm.exscan(mine, op)
+    assert like(got, tree(everybody[: comm.rank], operator_of(name))) if comm.rank else got is None
+    if mine.ndim:
+        assert like(comm.reduce_scatter(mine, op), np.array_split(whole, comm.size)[comm.rank])
+    assert mine.tobytes() == before.tobytes() or dtype == "g"
+
+
+CASES = (
+    [(name, dtype) for name in UFUNCS for dtype in (*INTEGERS, "?")]
+    + [(name, dtype) for name in ("SUM", "PROD") for dtype in (*REALS, "c8", "c16", "G", ">f8", ">i4")]
+    + [(name, dtype) for name in ("MIN", "MAX", "LAND", "LOR", "LXOR") for dtype in (*REALS, ">f4")]
+)
+
+
+@pytest.mark.matrix(keep=60)
+@pytest.mark.parametrize(("name", "dtype"), CASES, ids=lambda value: value)
+def test_operators_and_dtypes(comm, name, dtype):
+    for shape in ((), (0,), (1,), (3,), (8,), (33,), (6, 7), (2, 0, 3), (500,)):
+        check_all(comm, name, shape, dtype)
+
+
+@pytest.mark.matrix(keep=50)
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i1", "c16"])
+@pytest.mark.parametrize(
+    "length", [0, 1, 2, 7, 511, 512, 2047, 2049, 4095, 4097, 8191, 8192, 8193, 32_767, 40_001]
+)
+def test_every_algorithm_gives_the_same_bits(comm, length, dtype):
+    """Just below and above each crossover, and with a rest."""
+    check_all(comm, "SUM", (length,), dtype, ALGORITHMS)
+
+
+@pytest.mark.sizes(2, 3, 4, 8)
+@pytest.mark.options("default", "tiny", "small", "bounded-arena", "part", "nothing")
+@pytest.mark.parametrize("length", [3000, 150_001])
+def test_long_arrays_and_small_arenas(comm, length):
+    """With no room for blocks all nodes take another way, and say nothing of it."""
+    check_all(comm, "SUM", (length,), "f8", ALGORITHMS)
+    check_all(comm, "PROD", (length // 5, 5), "f2")
+    everybody = [contribution(rank, (length,), "f8") for rank in range(comm.size)]
+    for root in range(comm.size):
+        got = comm.reduce(everybody[comm.rank], root=root)
+        assert like(got, tree(everybody, np.add)) if comm.rank == root else got is None
+
+
+@pytest.mark.smoke
+def test_counts(comm):
+    """Parts of any lengths, rows of any shape; also none at all."""
+    for shape in ((10,), (1001, 3), (30_000, 2), (4, 0), (0, 3)):
+        length = shape[0]
+        for counts in (
+            [length] + [0] * (comm.size - 1),
+            [0] * (comm.size - 1) + [length],
+            [length // comm.size] * (comm.size - 1) + [length - length // comm.size * (comm.size - 1)],
+        ):
+            first = sum(counts[: comm.rank])
+            for dtype in ("f8", "f2"):
+                whole = tree([contribution(rank, shape, dtype) for rank in range(comm.size)], np.add)
+                got = comm.reduce_scatter(contribution(comm.rank, shape, dtype), counts=np.array(counts))
+                assert like(got, whole[first : first + counts[comm.rank]])
+
+
+@pytest.mark.parametrize("value", ["i1", "u2", "i4", "i8", "u8", "f4", "f8", ">i4", ">f8"])
+def test_pairs(comm, value):
+    """Of equal values the lower index; NaN wins; also where the pairs are packed or in another byte order."""
+    aligned = np.dtype([("value", value), ("index", "i8")], align=True)
+    for length in (1, 5, 3000, 30_000):
+        for dtype in (aligned, np.dtype([("value", value), ("index", "i8")])):
+            chance = np.random.default_rng(length)
+            values = chance.integers(0, 4, (comm.size, length)).astype(value)
+            if value[-2] == "f":
+                values[chance.random(values.shape) < 0.2] = np.nan
+            indices = chance.integers(-9, 9, (comm.size, length))
+            mine = np.zeros(length, dtype)
+            mine["value"], mine["index"] = values[comm.rank], indices[comm.rank]
+            for op, best in ((spcomm.MINLOC, np.min), (spcomm.MAXLOC, np.max)):
+                got = comm.allreduce(mine, op)
+                least = best(values, 0)
+                alike = (values == least) | (np.isnan(values) & np.isnan(least))
+                assert got.dtype.names == ("value", "index")
+                assert np.array_equal(got["value"], least, equal_nan=True)
+                assert np.array_equal(got["index"], np.where(alike, indices, 99).min(0))
+
+
+def test_times(comm):
+    times = np.array([(3.5, (comm.rank, 2, 0, 0)), (comm.rank, (1, 0, 0, 0))] * 50, spcomm.SimTime.dtype)
+    total = comm.allreduce(times)
+    assert (total["time"][::2] == 3.5 * comm.size).all() and (total["priorities"] == 0).all()
+    least = comm.reduce(times, op=spcomm.MIN, root=comm.size - 1)
+    if comm.rank == comm.size - 1:
+        assert least[0]["priorities"].tolist() == [0, 2, 0, 0] and least[1]["time"] == 0
+    assert comm.scan(times, op=spcomm.MAX)[1]["time"] == comm.rank
+    moments = np.array(["2000-01-01", "2001-01-01"], "M8[D]") + comm.rank
+    assert (comm.allreduce(moments, spcomm.MIN) == moments - comm.rank).all()
+    assert (comm.allreduce(moments - moments[0]) == (moments - moments[0]) * comm.size).all()
+
+
+@pytest.mark.parametrize(
+    "layout", ["strided", "fortran", "transposed", "read-only", "unaligned", "shared", "matrix"]
+)
+def test_memory_layouts(comm, layout):
+    """One node's array lies otherwise than that of the others."""
+    for length in (64, 40_000):
+        plain = np.arange(float(length)).reshape(4, -1) + comm.rank
+        buffer = bytearray(plain.nbytes + 1)
+        shared = comm.empty(plain.shape)
+        shared[:] = plain
+        unaligned = np.frombuffer(buffer, "f8", plain.size, 1).reshape(plain.shape)
+        unaligned[:] = plain
+        mine = {
+            "strided": np.repeat(plain, 2, 1)[:, ::2], "fortran": np.asfortranarray(plain), "unaligned": unaligned,
+            "transposed": plain.T.copy().T, "read-only": np.frombuffer(plain.tobytes()).reshape(plain.shape),
+            "shared": shared, "matrix": plain.view(np.matrix),
+        }[layout]  # fmt: skip
+        for algorithm in ALGORITHMS:
+            got = comm.allreduce(mine if comm.rank == 0 else plain, algorithm=algorithm)
+            assert type(got) is np.ndarray
+            assert np.array_equal(got, tree([plain - comm.rank + rank for rank in range(comm.size)], np.add))
+        assert np.array_equal(mine, plain)
+
+
+@pytest.mark.parametrize("length", [3, 3000, 100_000])
+def test_results_are_private_and_writable(comm, length):
+    mine = np.full(length, comm.rank)
+    for algorithm in ALGORITHMS:
+        results = [comm.allreduce(mine, algorithm=algorithm) for _ in range(3)]
+        results.append(comm.scan(mine))
+        results.append(comm.reduce_scatter(mine))
+        for number, result in enumerate(results):
+            assert result.flags.writeable and not np.shares_memory(result, mine)
+            result[:] = 10 * comm.rank + number
+        comm.barrier()
+        assert all((result == 10 * comm.rank + number).all() for number, result in enumerate(results))
+        assert (mine == comm.rank).all()
+        comm.barrier()
+
+
+@pytest.mark.options("default", "bounded-arena")
+@pytest.mark.sizes(2, 3)
+def test_blocks_come_back(comm):
+    """Results hold memory of the arena only as long as somebody sees them."""
+    from spcomm._core.blocks import bytes_given_out
+
+    before = bytes_given_out(comm)
+    mine = np.arange(50_000.0)
+    for number in range(60):
+        view = comm.allreduce(mine)[10:20]
+        assert view[0] == 10.0 * comm.size
+        del view
+        comm.reduce(mine, root=number % comm.size)
+        comm.scan(mine)
+        comm.barrier()
+    assert bytes_given_out(comm) == before
+
+
+def test_a_result_is_moved_on(comm):
+    """It is a block: the next node gets it, and sees it as it is."""
+    total = comm.allreduce(np.full(30_000, comm.rank))
+    total += comm.rank
+    comm.move(total, (comm.rank + 1) % comm.size)
+    assert total.size == 0
+    previous = (comm.rank - 1) % comm.size
+    assert (comm.recv(previous) == sum(range(comm.size)) + previous).all()
+
+
+@pytest.mark.sizes(2, 3, 4, 8)
+@pytest.mark.options("default", "tree", "bounded-arena")
+def test_in_parts_of_a_split(comm):
+    ranks = range(comm.size - 1 - (comm.size - 1 - comm.rank) % 2, -1, -2)
+    with comm.split(comm.rank % 2, key=-comm.rank) as half:
+        for length in (5, 5000, 60_000):
+            mine, everybody = (
+                contribution(comm.rank, length, "f8"),
+                [contribution(r, length, "f8") for r in ranks],
+            )
+            assert same(half.allreduce(mine), tree(everybody, np.add))
+            assert same(half.scan(mine), tree(everybody[: half.rank + 1], np.add))
+            assert like(comm.allreduce(np.full(length, comm.rank)), np.full(length, sum(range(comm.size))))
+
+
+# ---- bad input
+
+
+@pytest.mark.parametrize("dtype", ["O", "S3", "U2", [("a", "i4")]])
+def test_dtypes_that_are_refused(comm, dtype):
+    array = np.zeros(6, dtype)
+    for op in (spcomm.SUM, spcomm.MAX, spcomm.LAND):
+        with refused(TypeError, f"allreduce(x, op={op.name})", f"an array of {array.dtype}"):
+            comm.allreduce(array, op)
+    with refused(TypeError, "reduce_scatter(x, op=SUM)"):
+        comm.reduce_scatter(array)
+    comm.barrier()
+
+
+def test_operators_that_do_not_know_a_dtype(comm):
+    for array, op, why in (
+        (np.ones(3, "c16"), spcomm.MIN, "no order"),
+        (np.ones(3), spcomm.BAND, "ints and bools"),
+        (np.ones(3, "c8"), spcomm.LOR, "cannot be an array of complex64"),
+        (np.ones(3, "f2"), spcomm.BXOR, "ints and bools"),
+        (np.zeros(3, "M8[s]"), spcomm.SUM, "points in time"),
+        (np.ones(3), spcomm.MINLOC, "[('value', T), ('index', 'i8')]"),
+        (np.zeros(3, [("value", "f8"), ("index", "i4")]), spcomm.MAXLOC, "('index', 'i8')"),
+        (np.zeros(3, [("value", "f8"), ("index", "i8")]), spcomm.SUM, "not made of numbers"),
+        (np.ma.masked_array([1, 2]), spcomm.SUM, "mask"),
+    ):
+        for call in (comm.allreduce, comm.reduce, comm.scan, comm.exscan, comm.reduce_scatter):
+            with refused(TypeError, f"{call.__name__}(x, op={op.name})", why):
+                call(array, op)
+    comm.barrier()
+
+
+def test_bad_counts(comm):
+    array, size = np.zeros((comm.size, 2)), comm.size
+    for counts, kind, fragment in (
+        ([1] * (size - 1) + [-1], ValueError, f"counts[{size - 1}] is -1"),
+        ([1] * (size - 1) + [2], ValueError, f"are {size + 1} together"),
+        ([1] * (size + 1), ValueError, f"{size + 1} numbers for {size} node"),
+        ([1.0] * size, TypeError, "sequence of ints"),
+        (size, TypeError, "sequence of ints"),
+        ([10**30] * size, ValueError, "together"),
+    ):
+        with refused(kind, "reduce_scatter(counts", fragment):
+            comm.reduce_scatter(array, counts=counts)
+    with refused(TypeError, "without axes"):
+        comm.reduce_scatter(np.array(3.0))
+    assert comm.reduce_scatter(array, counts=[1] * size).shape == (1, 2)
