@@ -170,18 +170,10 @@ static const char *array_word(uint32_t operation) {
 
 static const char *array_operator_word(uint32_t number) {
     static const char *const words[SPC_OPERATOR_COUNT] = {
-        [SPC_SUM] = "SUM",
-        [SPC_MIN] = "MIN",
-        [SPC_MAX] = "MAX",
-        [SPC_PROD] = "PROD",
-        [SPC_LOGICAL_AND] = "LAND",
-        [SPC_LOGICAL_OR] = "LOR",
-        [SPC_LOGICAL_XOR] = "LXOR",
-        [SPC_BITWISE_AND] = "BAND",
-        [SPC_BITWISE_OR] = "BOR",
-        [SPC_BITWISE_XOR] = "BXOR",
-        [SPC_MINLOC] = "MINLOC",
-        [SPC_MAXLOC] = "MAXLOC",
+        [SPC_SUM] = "SUM",          [SPC_MIN] = "MIN",          [SPC_MAX] = "MAX",
+        [SPC_PROD] = "PROD",        [SPC_LOGICAL_AND] = "LAND", [SPC_LOGICAL_OR] = "LOR",
+        [SPC_LOGICAL_XOR] = "LXOR", [SPC_BITWISE_AND] = "BAND", [SPC_BITWISE_OR] = "BOR",
+        [SPC_BITWISE_XOR] = "BXOR", [SPC_MINLOC] = "MINLOC",    [SPC_MAXLOC] = "MAXLOC",
     };
     return number < SPC_OPERATOR_COUNT ? words[number] : "a function";
 }

@@ -320,11 +320,11 @@ MISMATCHES = {
     ),
     "global_sum() of a float": lambda comm: comm.global_sum(1.0),
     "allreduce(op=joined)": lambda comm: comm.allreduce(np.ones(3), joined),
-    'allreduce(op=joined, algorithm="slices") of an array of float64, shape (3,)': lambda comm: comm.allreduce(
-        np.ones(3), joined, "slices"
+    'allreduce(op=joined, algorithm="slices") of an array of float64, shape (3,)': lambda comm: (
+        comm.allreduce(np.ones(3), joined, "slices")
     ),
-    'allreduce(op=joined, algorithm="slices") of an array of float64, shape (4,)': lambda comm: comm.allreduce(
-        np.ones(4), joined, "slices"
+    'allreduce(op=joined, algorithm="slices") of an array of float64, shape (4,)': lambda comm: (
+        comm.allreduce(np.ones(4), joined, "slices")
     ),
     "gather(root=1)": lambda comm: comm.gather(1, 1),
 }

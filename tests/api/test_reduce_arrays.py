@@ -37,7 +37,10 @@ def operator_of(name):
 
     def combined(left, right):
         if name == "PROD" and left.dtype.char in "FD":  # NumPy's own may round once less
-            parts = left.real * right.real - left.imag * right.imag, left.real * right.imag + left.imag * right.real
+            parts = (
+                left.real * right.real - left.imag * right.imag,
+                left.real * right.imag + left.imag * right.real,
+            )
             return np.asarray(np.stack(parts, -1).view(left.dtype)[..., 0])
         with np.errstate(all="ignore"):
             return np.asarray(UFUNCS[name](left, right)).astype(left.dtype)
@@ -50,7 +53,7 @@ def prepared(array, name):
     if array.dtype.kind == "b" and name in ("SUM", "PROD"):
         return array.astype("i8")
     if name in ("LAND", "LOR", "LXOR"):
-        return np.asarray(array != 0).astype(array.dtype)
+        return np.asarray(array != 0).astype(array.dtype.newbyteorder("="))
     return array.astype(array.dtype.newbyteorder("="))
 
 
