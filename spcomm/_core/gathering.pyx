@@ -38,6 +38,7 @@ from spcomm._core.libspc cimport (
     spc_message_t,
     spc_payload_t,
 )
+from spcomm._core.pickles cimport copy_pickle
 
 import numpy as np
 
@@ -152,8 +153,10 @@ cdef class Gathering:
             return self.own_value
         if encoded.payload.format == SPC_FORMAT_ARRAY:
             return cnp.PyArray_NewCopy(<cnp.ndarray>self.own_value, cnp.NPY_KEEPORDER)
+        if encoded.payload.extents != NULL:  # a pickle, with arrays beside it
+            return copy_pickle(self.kept[self.own][1], self.handle.rank_number)
         memset(&message, 0, sizeof(message))
-        message.bytes = <unsigned char *>encoded.payload.data  # no meta: only arrays have one
+        message.bytes = <unsigned char *>encoded.payload.data  # no meta: that is done with above
         message.length_bytes = encoded.payload.data_bytes
         message.format = encoded.payload.format
         message.source = self.handle.rank_number
