@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reductions in pieces as long as the reducer's scratch memory: by the reducer itself (TREE), whose last arriver combines
- * for all, or by each node for itself out of everybody's scratch (FLAT), which takes one phase and no second copy. They
- * need no other memory, so they always work.
+ * Reductions in pieces as long as the reducer's scratch memory: by the reducer itself (TREE), whose last arriver
+ * combines for all, or by each node for itself out of everybody's scratch (FLAT), which takes one phase and no second
+ * copy. They need no other memory, so they always work.
  */
 #include <string.h>
 

@@ -262,7 +262,7 @@ cdef object take_bytes(Handle self, uint64_t length, Py_ssize_t dimensions, obje
         return hidden_array(memory, <char *>spc_block_payload(block) + room, length, True)
     if status != SPC_EAGAIN:
         fail(self, status, "empty()")
-    if posix_memalign(&private, ALIGNMENT, max(length, 1)) != 0:
+    if posix_memalign(&private, ALIGNMENT, length if length > 0 else 1) != 0:
         raise block_errors.too_large(length, "bytes")
     memory.storage = SPC_STORED_HEAP
     memory.stored = private
@@ -273,11 +273,13 @@ cdef uint64_t room_for(Py_ssize_t dimensions, object dtype) except 0:
     """Before the data: for the meta of a message with such an array."""
     cdef Encoded encoded
     cdef uint64_t room = ROOM_MIN
+    cdef uint64_t most = ROOM_MAX
     cdef object kept
     if dimensions > 14 or not dtype.isbuiltin:
         kept = encode_array(np.empty(0, dtype), &encoded)
         room = 0 if kept is None else encoded.payload.meta_bytes + 8 * dimensions
-    return min(max(ROOM_MIN, (room + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT), ROOM_MAX)
+    room = (room + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
+    return min(max(<uint64_t>ROOM_MIN, room), most)
 
 
 def bytes_given_out(Handle handle):

@@ -7,12 +7,8 @@ from libc.stdint cimport uint32_t
 from libc.stdio cimport fflush
 
 from spcomm._core.handle cimport Handle
-from spcomm._core.libspc cimport (
-    SPC_ENOMEM,
-    SPC_ESYSTEM,
+from spcomm._core.libfork cimport (
     SPC_INFILE_MESSAGE_BYTES,
-    SPC_OK,
-    spc_error_message,
     spc_fork_nodes,
     spc_fork_own_signals,
     spc_fork_options_t,
@@ -24,6 +20,7 @@ from spcomm._core.libspc cimport (
     spc_infile_read,
     spc_infile_t,
 )
+from spcomm._core.libspc cimport SPC_ENOMEM, SPC_ESYSTEM, SPC_OK, spc_error_message
 
 import os
 

@@ -8,6 +8,7 @@ from libc.stdint cimport INT32_MIN, int32_t, int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
+from spcomm._core.libfork cimport spc_fork_check
 from spcomm._core.libspc cimport (
     SPC_BOARD_FILE_BYTES,
     SPC_BOARD_FUNCTION_BYTES,
@@ -26,7 +27,6 @@ from spcomm._core.libspc cimport (
     spc_comm_size,
     spc_error_message,
     spc_error_name,
-    spc_fork_check,
     spc_process_busy_threads,
 )
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * collect_box: reductions of arrays, for tests: inputs that follow from a seed, and what must come out of them, combined
- * in the simplest way along the one tree.
+ * collect_box: reductions of arrays, for tests: inputs that follow from a seed, and what must come out of them,
+ * combined in the simplest way along the one tree.
  */
 #ifndef COLLECT_BOX_H
 #define COLLECT_BOX_H
