@@ -29,7 +29,9 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     leaks.adopt_orphans()
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a shell's background, and runs would inherit it
+    if (
+        signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    ):  # as in a shell's background, and runs would inherit it
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.option.sample_seed is None:
         config.option.sample_seed = sampling.default_seed()
