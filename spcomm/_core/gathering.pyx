@@ -20,7 +20,6 @@ from spcomm._core.libgathering cimport (
     spc_comm_gathering_end,
     spc_comm_gathering_poll,
     spc_gathering_t,
-    spc_payload_copy,
 )
 from spcomm._core.libspc cimport (
     SPC_EAGAIN,
@@ -41,6 +40,7 @@ from spcomm._core.libspc cimport (
     spc_payload_t,
     spc_signature_t,
 )
+from spcomm._core.pickles cimport copy_pickle
 
 import numpy as np
 
@@ -161,15 +161,11 @@ cdef class Gathering:
             return self.own_value
         if encoded.payload.format == SPC_FORMAT_ARRAY:
             return cnp.PyArray_NewCopy(<cnp.ndarray>self.own_value, cnp.NPY_KEEPORDER)
+        if encoded.payload.extents != NULL:  # a pickle, with arrays beside it
+            return copy_pickle(self.kept[self.own][1], self.handle.rank_number)
         memset(&message, 0, sizeof(message))
-        message.length_bytes = encoded.payload.meta_bytes + encoded.payload.data_bytes
-        message.meta_bytes = encoded.payload.meta_bytes
-        if message.meta_bytes != 0:  # arrays within an object: put together as they would arrive
-            whole = np.empty(message.length_bytes, np.uint8)
-            message.bytes = <unsigned char *>cnp.PyArray_DATA(<cnp.ndarray>whole)
-            spc_payload_copy(&encoded.payload, 0, message.length_bytes, message.bytes)
-        else:
-            message.bytes = <unsigned char *>encoded.payload.data
+        message.bytes = <unsigned char *>encoded.payload.data  # no meta: that is done with above
+        message.length_bytes = encoded.payload.data_bytes
         message.format = encoded.payload.format
         message.source = self.handle.rank_number
         return decode(self.handle, &message, True)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Collectives that move data, as csrc/spc_comm.h declares them."""
 
-from libc.stdint cimport int32_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, uint32_t
 
 from spcomm._core.libspc cimport spc_comm_t, spc_message_t, spc_payload_t, spc_signature_t
 
@@ -19,7 +19,3 @@ cdef extern from "spc_comm.h" nogil:
     int spc_comm_gathering(spc_comm_t *comm, spc_gathering_t *call)
     int spc_comm_gathering_poll(spc_comm_t *comm, spc_gathering_t *call)
     void spc_comm_gathering_end(spc_comm_t *comm, spc_gathering_t *call)
-
-
-cdef extern from "message/spc_format.h" nogil:
-    void spc_payload_copy(const spc_payload_t *payload, uint64_t start, uint64_t length_bytes, void *target)

@@ -10,7 +10,7 @@ cimport cython
 cimport numpy as cnp
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.memoryview cimport PyMemoryView_FromMemory, PyMemoryView_GET_BUFFER
-from libc.stdint cimport uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from spcomm._core.arrays cimport NOGIL_BYTES, Memory, hidden_array, is_adoptable, take_over
@@ -134,12 +134,24 @@ cdef object decode_pickle(Handle handle, spc_message_t *message, bint copy):
         pickled = PyBytes_FromStringAndSize(<char *>data, length)
     else:
         pickled = PyMemoryView_FromMemory(<char *>data, length, PyBUF_READ)  # loads() keeps nothing of it
+    return unpickle(pickled, buffers, message.source, message.tag)
+
+
+cdef object copy_pickle(object kept, int32_t source):
+    """A copy of an object for which `encode_pickle` has set extents, and returned this; as if sent to itself."""
+    pickled, _, _, buffers = kept
+    copies = [private_copy(<unsigned char *>PyMemoryView_GET_BUFFER(raw).buf, PyMemoryView_GET_BUFFER(raw).len)
+              for raw in buffers]
+    return unpickle(pickled, copies, source, 0)
+
+
+cdef object unpickle(object pickled, list buffers, int32_t source, int32_t tag):
     try:
         return loads(pickled, buffers=buffers)
     except MemoryError:
         raise
     except Exception as error:
-        raise errors.unreadable(message.source, message.tag, "unpickling failed", error) from error
+        raise errors.unreadable(source, tag, "unpickling failed", error) from error
 
 
 cdef list find_buffers(Handle handle, spc_message_t *message, bint copy):

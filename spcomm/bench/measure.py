@@ -87,7 +87,14 @@ def grouped(rows: Sequence[Row]) -> list[list[Row]]:
     groups: dict[object, list[Row]] = {}
     for row in rows:
         alone = row.key if row.work in (LAUNCH, DIAGNOSE) else None
-        key = (row.nodes, row.computing, tuple(sorted(row.environment.items())), row.peers, alone)
+        key = (
+            row.program,
+            row.nodes,
+            row.computing,
+            tuple(sorted(row.environment.items())),
+            row.peers,
+            alone,
+        )
         groups.setdefault(key, []).append(row)
     return list(groups.values())
 
@@ -129,7 +136,7 @@ def one_start(group: Sequence[Row], contender: Contender, seconds: float) -> dic
     orders = [{"key": row.key, "work": row.work, "parameters": row.parameters} for row in group]
     with tempfile.TemporaryDirectory(prefix="spcomm-bench-") as folder:
         path = Path(folder, "results.json")
-        run(contender, nodes, "works", [str(path), str(seconds), json.dumps(orders)], environment)
+        run(contender, nodes, group[0].program, [str(path), str(seconds), json.dumps(orders)], environment)
         return json.loads(path.read_text(encoding="utf-8"))
 
 

@@ -26,7 +26,7 @@ class Contender:
     Attributes
     ----------
     name, title : short and long name.
-    library : the programs are ``works_<library>.py`` and ``meet_<library>.py``.
+    library : the programs are ``works_<library>.py``, ``arrays_<library>.py`` and ``meet_<library>.py``.
     command : what comes before the number of nodes.
     crowded : more arguments, when there are more nodes than cores.
     environment : environment variables to add.
@@ -42,7 +42,7 @@ class Contender:
     missing: str = ""
 
     def start(self, nodes: int, program: str, arguments: list[str]) -> list[str]:
-        """The command line that starts `program` ("works" or "meet") on so many nodes."""
+        """The command line that starts `program` ("works", say) on so many nodes."""
         crowded = list(self.crowded) if nodes > cores() else []
         script = str(PROGRAMS / f"{program}_{self.library}.py")
         python = [] if self.library == "spcomm" else [sys.executable]

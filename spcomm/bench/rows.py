@@ -39,8 +39,8 @@ class Row:
     ----------
     key : unique name, also in the JSON.
     title : what the reader sees.
-    work : a function of `programs/works_*.py`, timed inside the nodes; or "launch": the whole program is timed; or
-        "diagnose": from a deadlock to its report.
+    work : a function of `programs/<program>_*.py`, timed inside the nodes; or "launch": the whole program is timed;
+        or "diagnose": from a deadlock to its report.
     nodes : number of nodes.
     parameters : keyword arguments of that function.
     goal : what is to be reached, if anything.
@@ -48,6 +48,7 @@ class Row:
     environment : extra environment variables (for spcomm's own switches).
     peers : False for rows that only spcomm can run.
     unit : name and factor from seconds.
+    program : where that function is, "works" or "arrays".
     percentile : of all single times of all rounds, to be told below the table; 0: none.
     """
 
@@ -61,6 +62,7 @@ class Row:
     environment: dict[str, str] = field(default_factory=dict)
     peers: bool = True
     unit: tuple[str, float] = MICROSECONDS
+    program: str = "works"
     percentile: int = 0
 
 

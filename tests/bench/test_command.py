@@ -20,7 +20,10 @@ def invented(monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["pong"], "no benchmark 'pong'; there are: pingpong, ring, barrier, reduce, launch, diagnose, all"),
+        (
+            ["pong"],
+            "no benchmark 'pong'; there are: pingpong, ring, barrier, reduce, launch, diagnose, arrays, co",
+        ),
         (["ring", "--nodes", "2,x"], "'2,x' is not a list of node counts from 2 to 1024"),
         (["ring", "--nodes", "1"], "'1' is not a list of node counts from 2 to 1024"),
         (["ring", "--nodes", ""], "'' is not a list of node counts"),

@@ -43,22 +43,24 @@ def test_goals_compare_with_something_that_is_there(row):
 
 @pytest.mark.parametrize("library", ["spcomm", "mpi4py"])
 def test_every_work_has_its_function(library):
-    known = functions(f"works_{library}.py")
     for row in ROWS:
         if row.work not in (LAUNCH, DIAGNOSE):
+            known = functions(f"{row.program}_{library}.py")
             assert known[row.work] == ["comm", "count", *row.parameters]
     assert (PROGRAMS / f"meet_{library}.py").is_file()
 
 
-def test_both_libraries_have_the_same_works():
-    assert functions("works_spcomm.py") == functions("works_mpi4py.py")
+@pytest.mark.parametrize("program", ["works", "arrays"])
+def test_both_libraries_have_the_same_works(program):
+    assert functions(f"{program}_spcomm.py") == functions(f"{program}_mpi4py.py")
 
 
 def test_groups_share_nodes_and_surroundings():
     groups = grouped(ROWS)
     assert sorted(row.key for group in groups for row in group) == sorted(row.key for row in ROWS)
     for group in groups:
-        assert len({(row.nodes, row.computing, str(row.environment), row.peers) for row in group}) == 1
+        shared = {(row.program, row.nodes, row.computing, str(row.environment), row.peers) for row in group}
+        assert len(shared) == 1
         assert len(group) == 1 or not {LAUNCH, DIAGNOSE} & {row.work for row in group}
 
 

@@ -3,12 +3,13 @@
 
 A work is a function ``work(comm, count, **parameters)`` that repeats something `count` times on all nodes and
 returns how many operations that were, so that a round trip counts as two messages. Node 0 holds the clock; `share`
-hands its decision to the others: a function that takes node 0's object and returns it on every node.
+hands its decision to the others: a function of `comm` that takes node 0's object and returns it on every node.
 """
 
 import json
 import sys
 from collections.abc import Callable
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -19,19 +20,20 @@ WARM_UP = (
 )
 
 
-def main(comm: Any, rank: int, share: Callable[[Any], Any], works: dict[str, Callable[..., int]]) -> None:
+def main(comm: Any, share: Callable[[Any, Any], Any], works: list[Callable[..., int]]) -> None:
     """Do what the command line says: ``RESULTS.json SECONDS [{"key":, "work":, "parameters":}, …]``."""
     path, seconds, orders = sys.argv[1], float(sys.argv[2]), json.loads(sys.argv[3])
     results = {}
+    known = {work.__name__: work for work in works}
     for number, order in enumerate(orders):
 
         def batch(count: int, order: dict[str, Any] = order) -> tuple[float, int]:
             begin = perf_counter()
-            operations = works[order["work"]](comm, count, **order["parameters"])
+            operations = known[order["work"]](comm, count, **order["parameters"])
             return perf_counter() - begin, operations
 
-        results[order["key"]] = measure(batch, seconds, share, 0.0 if number else WARM_UP)
-    if rank == 0:
+        results[order["key"]] = measure(batch, seconds, partial(share, comm), 0.0 if number else WARM_UP)
+    if comm.rank == 0:
         with open(path, "w", encoding="utf-8") as file:
             json.dump(results, file)
 

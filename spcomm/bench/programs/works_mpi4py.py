@@ -102,7 +102,7 @@ def check(right, received, sent):
         raise AssertionError(f"sent {sent!r}, received {received!r}")
 
 
-def share(value):
+def share(comm, value):
     """Node 0's object, on every node."""
     return comm.bcast(value)
 
@@ -110,4 +110,4 @@ def share(value):
 if __name__ == "__main__":
     comm = MPI.COMM_WORLD
     works = [array_pingpong, object_pingpong, written_pingpong, ring, barrier, float_sum]
-    driver.main(comm, comm.rank, share, {work.__name__: work for work in works})
+    driver.main(comm, share, works)

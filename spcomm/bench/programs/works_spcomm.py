@@ -96,7 +96,7 @@ def check(right, received, sent):
         raise AssertionError(f"sent {sent!r}, received {received!r}")
 
 
-def share(value):
+def share(comm, value):
     """Node 0's object, on every node."""
     if comm.rank == 0:
         for other in range(1, comm.size):
@@ -108,4 +108,4 @@ def share(value):
 if __name__ == "__main__":
     comm = spcomm.startup()
     works = [array_pingpong, object_pingpong, written_pingpong, ring, barrier, float_sum]
-    driver.main(comm, comm.rank, share, {work.__name__: work for work in works})
+    driver.main(comm, share, works)

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: MIT
+"""Arrays between two nodes: there and back, handed over, one way, and inside a dict.
+
+The source of a ping-pong is written anew before each send, and the writing counts. "Read whole" rows are the same work,
+but whoever receives also reads all of it: what arrives without a copy has yet to come into the reader's cache.
+"""
+
+from typing import Any
+
+from spcomm.bench.rows import Goal, Row
+
+ORDER = 7
+NODES = (2,)
+KIB, MIB = 1 << 10, 1 << 20
+TEN_MB = 10_000_000
+
+
+def rows(nodes: tuple[int, ...]) -> list[Row]:
+    """Only two nodes take part, whatever their number."""
+    return [row for n in nodes for row in [*pingpongs(n), *moves(n), *streams(n), *dicts(n)]]
+
+
+def both(key: str, title: str, work: str, n: int, parameters: dict[str, Any], goal: Goal | None) -> list[Row]:
+    """The row that has a goal, and the same where the receiver reads all that it received."""
+    return [
+        Row(f"{key}-{n}", title, work, n, {**parameters, "read": False}, goal, program="arrays"),
+        Row(f"{key}-read-{n}", "… read whole", work, n, {**parameters, "read": True}, program="arrays"),
+    ]
+
+
+def pingpongs(n: int) -> list[Row]:
+    found = []
+    for size, into, ratio in ((64 * KIB, False, 0.65), (64 * KIB, True, 0.85), (16 * MIB, False, 0.9)):
+        way = "recv(out=)" if into else "recv()"
+        title = f"{label(size)} written anew, {way}, {n} nodes"
+        key = f"fresh-{label(size, '')}{'-into' if into else ''}"
+        found += both(key, title, "fresh_pingpong", n, {"size": size, "into": into}, Goal(ratio))
+    return found
+
+
+def moves(n: int) -> list[Row]:
+    found = []
+    for rewrite, ratio in ((False, 0.05), (True, 0.5)):
+        title = f"16 MiB by move, {'all' if rewrite else 'a byte a page'} written, {n} nodes"
+        key = f"move-{'all' if rewrite else 'touch'}"
+        found += both(key, title, "moved_pingpong", n, {"size": 16 * MIB, "rewrite": rewrite}, Goal(ratio))
+    return found
+
+
+def streams(n: int) -> list[Row]:
+    found = []
+    for size, faster in ((KIB, 1.5), (64 * KIB, 1.2), (MIB, 1.2)):
+        title = f"{label(size)} one way, 64 in flight, {n} nodes"
+        found += both(
+            f"stream-{label(size, '')}", title, "stream", n, {"size": size}, Goal(round(1 / faster, 2))
+        )
+    return found
+
+
+def dicts(n: int) -> list[Row]:
+    copy = Row(
+        f"copy-10m-{n}", "10 MB written anew, one memcpy", "one_copy", n, {"size": TEN_MB}, program="arrays"
+    )
+    title = f"dict with 10 MB written anew, ping-pong, {n} nodes"
+    against = Goal(1.3, against=copy.key)
+    return [copy, *both("dict-10m", title, "dict_pingpong", n, {"size": TEN_MB}, against)]
+
+
+def label(size: int, space: str = " ") -> str:
+    """
+    >>> label(65536), label(1 << 24, "")
+    ('64 KiB', '16MiB')
+    """
+    return f"{size // MIB}{space}MiB" if size >= MIB else f"{size // KIB}{space}KiB"
