@@ -58,7 +58,9 @@ def test_the_picture_is_that_of_the_documents(tmp_path, name, nodes):
     result = ok(run(tmp_path, nodes, "", program=EXAMPLES / RENDERERS[name], arguments=["--png", path]))
     assert "OK: one node sees the same\n" in result.out
     seen, shown = (pixels(each).astype(int) for each in (path, PICTURES / f"{name}.png"))
-    assert seen.shape == shown.shape and abs(seen - shown).max() <= 3  # functions differ in their last bits
+    assert seen.shape == shown.shape
+    # Where sines differ in their last bits, what is nearer at the rim of something may be something else.
+    assert (abs(seen - shown) > 3).mean() < 1e-3
 
 
 @pytest.mark.parametrize("name", RENDERERS.values())
