@@ -11,7 +11,7 @@ from programs import ok, run
 from test_examples import EXAMPLES
 
 PICTURES = EXAMPLES.parent / "docs" / "pictures"
-RENDERERS = {"volume": "08_volume.py"}
+RENDERERS = {"volume": "08_volume.py", "spheres": "09_spheres.py"}
 
 
 def pixels(path):

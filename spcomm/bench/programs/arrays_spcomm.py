@@ -92,7 +92,7 @@ def array_sum(comm, count, size, read):
     ranks = comm.size * (comm.size - 1) // 2
     for value in range(count):
         source[0] = source[-1] = comm.rank + value
-        received = comm.global_sum(source)
+        received = comm.allreduce(source)
         look(received, read)
         check(received[0] == received[-1] == ranks + comm.size * value, received, value)
     return count
