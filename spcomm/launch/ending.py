@@ -18,6 +18,7 @@ import atexit
 import gc
 import io
 import os
+import signal
 import sys
 
 _BASIC = ("sys", "builtins")  # always finalised, last
@@ -64,6 +65,8 @@ def _spare() -> None:
     """The last exit function."""
     if _armed_in != os.getpid():
         return
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # nobody is left who could catch what Ctrl-C raises
     modules = sys.modules
     for name, module in list(modules.items()):
         if name not in _kept and name not in _BASIC:

@@ -58,7 +58,7 @@ Options of the whole run, given with any of its programs. RANKS are numbers and 
   --rendezvous SIZE    sends of this size or more wait until they have been received (0: every send)
   --slots N  --ring SIZE  --arena SIZE  --queue-limit SIZE  --fanin N
                        buffers and tree; sizes are in bytes or end in K, M or G
-  --prefault           have all of the rings and arenas in memory before the program begins: a slower
+  --prefault           have all rings and arenas in memory before the program begins: a slower
                        start, and no slow first messages
   --oversubscribe, --allow-run-as-root, --use-hwthread-cpus, --tag-output
                        accepted as in other launchers; only the last has an effect (-l)

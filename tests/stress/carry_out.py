@@ -78,9 +78,12 @@ class Worker:
 
     def by_view(self, source, tag):
         message = self.comm.recv_message(source, tag, copy=False)
-        if isinstance(message.data, np.ndarray) and not message.data.flags.writeable:
-            return spcomm.Message(message.data.copy(order="A"), message.source, message.tag)
-        return message
+        data = message.data
+        if isinstance(data, np.ndarray) and not data.flags.writeable:
+            data = data.copy(order="A")
+        elif isinstance(data, dict) and not data["data"].flags.writeable:
+            data = {**data, "data": data["data"].copy(order="A")}
+        return spcomm.Message(data, message.source, message.tag)
 
     def by_try(self, source, tag):
         while (message := self.comm.try_recv_message(source, tag)) is None:
