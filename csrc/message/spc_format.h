@@ -10,6 +10,7 @@
 #ifndef SPC_FORMAT_H
 #define SPC_FORMAT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -118,6 +119,16 @@ typedef struct spc_message {
     uint32_t sender; /* whose ring or arena it lies in */
     unsigned char inlined[SPC_INLINE_BYTES];
 } spc_message_t;
+
+/* Where a receiver wants the data of a message that is just as it expects: of this format, meta and length. */
+typedef struct spc_sink {
+    void *data;
+    uint64_t data_bytes;
+    const void *meta;
+    uint16_t meta_bytes;
+    uint8_t format;
+    bool filled; /* the data are there, and nowhere else */
+} spc_sink_t;
 
 /* Copies [meta][data] from byte `from` on, `length_bytes` of it. */
 void spc_payload_copy(const spc_payload_t *payload, uint64_t from, uint64_t length_bytes, void *to);

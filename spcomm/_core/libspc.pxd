@@ -151,6 +151,13 @@ cdef extern from "message/spc_format.h" nogil:
         uint16_t meta_bytes
         uint8_t format
         const spc_extent_t *extents
+    ctypedef struct spc_sink_t:
+        void *data
+        uint64_t data_bytes
+        const void *meta
+        uint16_t meta_bytes
+        uint8_t format
+        bint filled
     ctypedef struct spc_message_t:
         unsigned char *bytes
         uint64_t length_bytes
@@ -347,6 +354,8 @@ cdef extern from "spc_comm.h" nogil:
                            spc_message_t *message)
     int spc_comm_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, uint64_t deadline_ns,
                       spc_message_t *message)
+    int spc_comm_recv_into(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, uint64_t deadline_ns,
+                           spc_sink_t *sink, spc_message_t *message)
     int spc_comm_handle(spc_comm_t *comm, int32_t tag)
     int spc_comm_take_handled(spc_comm_t *comm, spc_message_t *message)
     int spc_comm_take(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, spc_message_t *message)

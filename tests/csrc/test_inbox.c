@@ -57,7 +57,7 @@ static void post(office_t *office, int source, uint16_t context, int32_t tag, ui
 }
 
 static int take(office_t *office, uint16_t context, int32_t source, int32_t tag, spc_message_t *message) {
-    const spc_match_t match = {source, tag, context};
+    const spc_match_t match = {source, tag, context, NULL};
     return spc_inbox_take(office->inbox, &match, message);
 }
 
@@ -312,7 +312,7 @@ static void a_sender_at_its_limit_is_refused(void) {
         spc_inbox_drain(office.inbox);
     }
     expect_nothing(&office, 1, 4);
-    const spc_match_t next = {1, 3, 0}, other = {1, 4, 0};
+    const spc_match_t next = {1, 3, 0, NULL}, other = {1, 4, 0, NULL};
     CHECK_EQ(spc_inbox_peek(office.inbox, &other, &source, &tag, &bytes), SPC_EAGAIN);
     CHECK_OK(spc_inbox_peek(office.inbox, &next, &source, &tag, &bytes));
     CHECK_EQ_U(bytes, 8);
@@ -323,7 +323,7 @@ static void the_next_of_a_refused_row_is_seen_and_taken(void) {
     office_t office;
     int32_t source, tag;
     uint64_t bytes;
-    const spc_match_t match = {SPC_ANY_SOURCE, 4, 0};
+    const spc_match_t match = {SPC_ANY_SOURCE, 4, 0, NULL};
     open_office(&office, (spc_config_t){.nodes = 2, .slots = 64, .queue_limit_bytes = 1024});
     while (!spc_inbox_is_refusing(office.inbox, 1)) {
         post(&office, 1, 0, 3, 100);
