@@ -19,7 +19,8 @@ void spc_inbox_post(spc_inbox_t *inbox, spc_match_t *match, spc_sink_t *sink, sp
 /* What has arrived of the data so far. There has been memory for it from the first part on. */
 static void move_to_heap(spc_entry_t *entry) {
     spc_message_t *message = &entry->message;
-    memcpy(spc_message_data(message), entry->posted->sink->data, entry->assembled_bytes - message->meta_bytes);
+    memcpy(spc_message_data(message), entry->posted->sink->data,
+           entry->assembled_bytes - message->meta_bytes);
     entry->posted = NULL;
 }
 

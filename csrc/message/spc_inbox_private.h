@@ -77,7 +77,8 @@ static inline uint16_t spc_inbox_context(const spc_inbox_t *inbox, const spc_slo
 void spc_inbox_take_entry(spc_inbox_t *inbox, spc_entry_t *entry, spc_message_t *message);
 
 /* The first part of a message, `bytes` of it at `payload`, is about to be stored: does a receive want the data somewhere? */
-void spc_inbox_find_posted(spc_inbox_t *inbox, spc_entry_t *entry, const unsigned char *payload, uint64_t bytes);
+void spc_inbox_find_posted(spc_inbox_t *inbox, spc_entry_t *entry, const unsigned char *payload,
+                           uint64_t bytes);
 
 /* The next bytes of a message that arrives in parts. */
 void spc_inbox_assemble(spc_entry_t *entry, const unsigned char *payload, uint64_t bytes);

@@ -354,7 +354,7 @@ cdef int check_out(object out) except -1:
 
 
 cdef object as_sink(object out, Encoded *expected, spc_sink_t *sink):
-    """Where the data of an array just like `out` go. Returns what must stay alive with it; None: they cannot go there."""
+    """Where the data of an array like `out` go. Returns what must stay alive with it; None: they cannot go there."""
     cdef cnp.ndarray target = <cnp.ndarray>out
     cdef int needed = cnp.NPY_ARRAY_C_CONTIGUOUS | cnp.NPY_ARRAY_ALIGNED
     cdef object kept

@@ -36,7 +36,6 @@ cdef extern from "base/spc_platform.h" nogil:
         SPC_FEATURE_futex
         SPC_FEATURE_pidfd
         SPC_FEATURE_eventfd
-        SPC_FEATURE_vm_readv
         SPC_FEATURE_wipe_on_fork
     uint32_t spc_platform_features(uint32_t disabled)
     double spc_platform_cores()

@@ -10,7 +10,10 @@ import spcomm
 from programs import run
 
 CROWDED = ("default", "tiny", "least", "small", "bounded", "bounded-arena")
-LENGTHS = [2_000, 90_000]  # doubles: a block of the arena, or some parts; and enough for recv(out=) to say where
+LENGTHS = [
+    2_000,
+    90_000,
+]  # doubles: a block of the arena, or some parts; and enough for recv(out=) to say where
 
 
 def array_of(sender, receiver, length):

@@ -59,7 +59,8 @@ static inline void post(office_t *office, int source, uint16_t context, int32_t 
     CHECK_OK(spc_outbox_send(office->outbox[source], &to, 1, context, tag, &payload));
 }
 
-static inline int take(office_t *office, uint16_t context, int32_t source, int32_t tag, spc_message_t *message) {
+static inline int take(office_t *office, uint16_t context, int32_t source, int32_t tag,
+                       spc_message_t *message) {
     const spc_match_t match = {source, tag, context, NULL};
     return spc_inbox_take(office->inbox, &match, message);
 }

@@ -27,8 +27,7 @@ static int recv_uniform(spc_comm_t *comm, int32_t source, int32_t tag, uint64_t 
     spc_message_t message;
     unsigned char *memory = malloc(DATA);
     spc_sink_t sink = {memory, DATA, meta, META, SPC_FORMAT_ARRAY, false};
-    int status =
-        spc_comm_recv_into(comm, SPC_CONTEXT_USER, source, tag, deadline_ns, &sink, &message);
+    int status = spc_comm_recv_into(comm, SPC_CONTEXT_USER, source, tag, deadline_ns, &sink, &message);
     if (status == SPC_OK) {
         const unsigned char *data = sink.filled ? memory : spc_message_data(&message);
         CHECK_EQ_U(message.length_bytes, META + DATA);
@@ -53,8 +52,8 @@ static void there_and_back_body(int rank, int size, void *box) {
         if (rank == 0) {
             send_uniform(comm, partner, 1, i % 200, i % 2 != 0);
         }
-        CHECK_OK(recv_uniform(comm, i % 3 == 0 ? SPC_ANY_SOURCE : partner, 1, SPC_NO_DEADLINE, &filled,
-                              &value));
+        CHECK_OK(
+            recv_uniform(comm, i % 3 == 0 ? SPC_ANY_SOURCE : partner, 1, SPC_NO_DEADLINE, &filled, &value));
         CHECK_EQ(value, i % 200);
         CHECK(filled || rank == 0); /* node 0 may have stored parts while it sent the one before */
         if (rank != 0) {

@@ -36,8 +36,8 @@ static void check_bytes(const unsigned char *bytes, int value, uint64_t count) {
 static void post_array(office_t *office, int source, int32_t tag, uint64_t bytes, uint16_t meta_bytes,
                        uint8_t format) {
     const int32_t to = 0;
-    const spc_payload_t payload = {
-        content, content + meta_bytes, bytes - meta_bytes, meta_bytes, format, NULL};
+    const spc_payload_t payload = {content, content + meta_bytes, bytes - meta_bytes, meta_bytes, format,
+                                   NULL};
     memset(content, tag, bytes);
     CHECK_OK(spc_outbox_send(office->outbox[source], &to, 1, 0, tag, &payload));
     memset(content, 0, bytes);
