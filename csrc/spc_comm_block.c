@@ -51,3 +51,19 @@ int spc_comm_move_block(spc_comm_t *comm, int32_t destination, uint16_t context,
     }
     return status != SPC_OK ? status : spc_comm_send_call(comm, &call, deadline_ns);
 }
+
+/* ---- ending what was received ---- */
+
+void spc_message_release(spc_comm_t *comm, spc_message_t *message) {
+    if (message->handle != NULL && spc_owner_mark_holds(&comm->node->owner)) {
+        spc_inbox_release(comm->node->inbox, message);
+    }
+}
+
+void spc_comm_release_stored(spc_comm_t *comm, spc_storage_t storage, void *handle) {
+    if (storage == SPC_STORED_HEAP) {
+        free(handle);
+    } else if (spc_owner_mark_holds(&comm->node->owner)) {
+        spc_inbox_release_block(comm->node->inbox, handle);
+    }
+}

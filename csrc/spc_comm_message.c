@@ -425,21 +425,7 @@ int spc_comm_poll(spc_comm_t *comm, uint16_t context, uint64_t *waiting) {
     return SPC_OK;
 }
 
-/* ---- ending ---- */
-
-void spc_message_release(spc_comm_t *comm, spc_message_t *message) {
-    if (message->handle != NULL && spc_owner_mark_holds(&comm->node->owner)) {
-        spc_inbox_release(comm->node->inbox, message);
-    }
-}
-
-void spc_comm_release_stored(spc_comm_t *comm, spc_storage_t storage, void *handle) {
-    if (storage == SPC_STORED_HEAP) {
-        free(handle);
-    } else if (spc_owner_mark_holds(&comm->node->owner)) {
-        spc_inbox_release_block(comm->node->inbox, handle);
-    }
-}
+/* ---- giving back ---- */
 
 int spc_comm_put_back(spc_comm_t *comm, spc_message_t *message) {
     spc_node_t *node = comm->node;

@@ -76,7 +76,7 @@ static inline uint16_t spc_inbox_context(const spc_inbox_t *inbox, const spc_slo
 /* Out of the queue, and of the accounts of its sender. */
 void spc_inbox_take_entry(spc_inbox_t *inbox, spc_entry_t *entry, spc_message_t *message);
 
-/* The first part of a message, `bytes` of it at `payload`, is about to be stored: does a receive want the data somewhere? */
+/* The first part of a message, `bytes` of it at `payload`, is about to be stored: does a receive want its data? */
 void spc_inbox_find_posted(spc_inbox_t *inbox, spc_entry_t *entry, const unsigned char *payload,
                            uint64_t bytes);
 
