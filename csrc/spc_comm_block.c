@@ -4,6 +4,8 @@
  * is another node's: so a call that fails after that (a wait for the receiver that was interrupted) has moved it, and
  * says so by its pointer.
  */
+#include <stdlib.h>
+
 #include "spc_comm_perturb.h"
 #include "spc_comm_private.h"
 
