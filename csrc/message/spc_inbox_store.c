@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/spc_copy.h"
 #include "base/spc_error.h"
 #include "message/spc_inbox_private.h"
 #include "message/spc_receipt.h"
@@ -96,7 +97,7 @@ static int move_to_heap(spc_inbox_t *inbox, spc_message_t *message) {
     if (memory == NULL) {
         return SPC_ENOMEM;
     }
-    memcpy(memory, message->bytes, message->length_bytes);
+    spc_copy(memory, message->bytes, message->length_bytes);
     spc_inbox_release(inbox, message);
     message->storage = SPC_STORED_HEAP;
     message->handle = memory;
@@ -167,7 +168,7 @@ static int store_part(spc_inbox_t *inbox, uint32_t sender, const spc_slot_shared
     }
     spc_entry_t *entry = row->assembling;
     spc_ring_header_shared_t *header = spc_segment_address(inbox->options.segment, slot->payload.offset);
-    memcpy(entry->message.bytes + entry->assembled_bytes, spc_ring_payload(header), header->payload_bytes);
+    spc_copy(entry->message.bytes + entry->assembled_bytes, spc_ring_payload(header), header->payload_bytes);
     entry->assembled_bytes += header->payload_bytes;
     spc_ring_mark_read(header);
     spc_inbox_consume_slot(inbox, sender);
