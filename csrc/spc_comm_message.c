@@ -61,8 +61,9 @@ static int send_either(spc_node_t *node, void *call, spc_block_shared_t *block) 
 }
 
 /* The payload is copied without the lock, so that other threads of the node are not held up. SPC_EAGAIN: no room. */
-static int hand_over_block(spc_node_t *node, const spc_payload_t *payload, spc_comm_hand_over_t *send,
+static int hand_over_block(spc_node_t *node, const spc_send_call_t *what, spc_comm_hand_over_t *send,
                            void *call) {
+    const spc_payload_t *payload = what->payload;
     uint64_t length = payload->meta_bytes + payload->data_bytes;
     spc_block_shared_t *block;
     pthread_mutex_lock(&node->lock);
@@ -71,7 +72,7 @@ static int hand_over_block(spc_node_t *node, const spc_payload_t *payload, spc_c
     if (status != SPC_OK) {
         return SPC_EAGAIN;
     }
-    spc_payload_copy(payload, 0, length, spc_block_payload(block));
+    spc_payload_fill(payload, what->destination_count, spc_block_payload(block));
     pthread_mutex_lock(&node->lock);
     status = send(node, call, block);
     pthread_mutex_unlock(&node->lock);
@@ -80,7 +81,7 @@ static int hand_over_block(spc_node_t *node, const spc_payload_t *payload, spc_c
 
 int spc_comm_hand_over(spc_node_t *node, const spc_send_call_t *what, spc_comm_hand_over_t *send,
                        void *call) {
-    int status = is_large(what) ? hand_over_block(node, what->payload, send, call) : SPC_EAGAIN;
+    int status = is_large(what) ? hand_over_block(node, what, send, call) : SPC_EAGAIN;
     if (status == SPC_EAGAIN) {
         pthread_mutex_lock(&node->lock);
         status = send(node, call, NULL);

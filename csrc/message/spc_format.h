@@ -133,6 +133,10 @@ typedef struct spc_sink {
 /* Copies [meta][data] from byte `from` on, `length_bytes` of it. */
 void spc_payload_copy(const spc_payload_t *payload, uint64_t from, uint64_t length_bytes, void *to);
 
+/* Copies all of it into a block. What one receiver gets, who keeps the block, need not be in the cache; several copy it
+ * at once. */
+void spc_payload_fill(const spc_payload_t *payload, uint32_t receivers, void *to);
+
 /* The way to copy a message: its pointer into itself is set right. `from` is void afterwards. */
 void spc_message_move(spc_message_t *to, const spc_message_t *from);
 

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/spc_copy.h"
 #include "base/spc_error.h"
 #include "message/spc_inbox_private.h"
 #include "message/spc_receipt.h"
@@ -96,7 +97,7 @@ static int move_to_heap(spc_inbox_t *inbox, spc_message_t *message) {
     if (memory == NULL) {
         return SPC_ENOMEM;
     }
-    memcpy(memory, message->bytes, message->length_bytes);
+    spc_copy(memory, message->bytes, message->length_bytes);
     spc_inbox_release(inbox, message);
     message->storage = SPC_STORED_HEAP;
     message->handle = memory;

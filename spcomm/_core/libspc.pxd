@@ -361,6 +361,7 @@ cdef extern from "spc_comm.h" nogil:
     int spc_comm_probe(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, uint64_t deadline_ns,
                        int32_t *found_source, int32_t *found_tag, uint64_t *length_bytes)
     int spc_comm_poll(spc_comm_t *comm, uint16_t context, uint64_t *waiting)
+    bint spc_message_claim(spc_comm_t *comm, spc_message_t *message)
     void spc_message_release(spc_comm_t *comm, spc_message_t *message)
     int spc_comm_put_back(spc_comm_t *comm, spc_message_t *message)
     void spc_comm_release_stored(spc_comm_t *comm, int storage, void *handle)
