@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 from spcomm._core.handle cimport Handle
-from spcomm._core.libspc cimport spc_message_t, spc_payload_t, spc_sink_t
+from spcomm._core.libspc cimport spc_message_t, spc_payload_t
 
 cdef enum:
     META_ROOM = 16 + 64 * 8  # an array's meta without description: header and at most 64 lengths
@@ -30,5 +30,4 @@ cdef bint is_array(object value) noexcept
 cdef object encode_array(object array, Encoded *encoded)
 cdef object decode_array(Handle handle, spc_message_t *message, bint copy)
 cdef int check_out(object out) except -1
-cdef object as_sink(object out, Encoded *expected, spc_sink_t *sink)
 cdef object receive_into(Handle handle, spc_message_t *message, object out)

@@ -22,16 +22,13 @@ from spcomm._core.libspc cimport (
     SPC_FORMAT_ARRAY,
     SPC_META_MAX,
     SPC_OK,
-    SPC_STORED_ARENA,
-    SPC_STORED_HEAP,
+    SPC_STORED_ARENA, SPC_STORED_HEAP,
     spc_array_meta_t,
     spc_comm_put_back,
     spc_comm_release_stored,
     spc_message_claim,
-    spc_message_data,
-    spc_message_data_bytes,
+    spc_message_data, spc_message_data_bytes,
     spc_message_release,
-    spc_sink_t,
 )
 
 import sys
@@ -68,7 +65,6 @@ cdef enum:
     KEPT_ROOM = 128          # before them, so that they can be moved
     ALIGNMENT = 64
     CACHED_MAX = 256
-    SINK_BYTES = 262144      # below, what comes in parts is not worth giving up the interpreter's lock at once
 
 cdef char NATIVE = c"<" if sys.byteorder == "little" else c">"
 cdef void *plain[PLAIN_TYPES]    # never released: NumPy keeps them for ever, too
@@ -388,22 +384,6 @@ cdef int check_out(object out) except -1:
     if not out.flags.writeable:
         raise errors.bad_out("out is read-only")
     return 0
-
-
-cdef object as_sink(object out, Encoded *expected, spc_sink_t *sink):
-    """Where the data of an array like `out` go. Returns what must stay alive with it; None: they cannot go there."""
-    cdef cnp.ndarray target = <cnp.ndarray>out
-    cdef int needed = cnp.NPY_ARRAY_C_CONTIGUOUS | cnp.NPY_ARRAY_ALIGNED
-    cdef object kept
-    if not is_array(out) or cnp.PyArray_NBYTES(target) < SINK_BYTES or cnp.PyArray_FLAGS(target) & needed != needed:
-        return None
-    kept = encode_array(out, expected)
-    sink.data = cnp.PyArray_DATA(target)
-    sink.data_bytes = expected.payload.data_bytes
-    sink.meta = expected.payload.meta
-    sink.meta_bytes = expected.payload.meta_bytes
-    sink.format = expected.payload.format
-    return kept
 
 
 cdef object receive_into(Handle handle, spc_message_t *message, object out):

@@ -6,6 +6,7 @@ Each call tries first with the interpreter's lock held, which is cheapest when t
 gives it up only to wait or to copy much. No lock of the core is held while Python code runs.
 """
 
+cimport numpy as cnp
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
 from spcomm._core.arguments cimport (
@@ -17,7 +18,7 @@ from spcomm._core.arguments cimport (
     source_from,
     tag_or_any,
 )
-from spcomm._core.arrays cimport NOGIL_BYTES, Encoded, as_sink, check_out, receive_into
+from spcomm._core.arrays cimport NOGIL_BYTES, Encoded, check_out, encode_array, is_array, receive_into
 from spcomm._core.codec cimport decode, encode
 from spcomm._core.handle cimport Handle, deadline_of, fail
 from spcomm._core.libspc cimport (
@@ -41,6 +42,11 @@ from spcomm._core.libspc cimport (
 import sys
 
 from spcomm._core import errors, names, places, value_errors
+
+cnp.import_array()
+
+cdef enum:
+    SINK_BYTES = 262144      # below, what comes in parts is not worth giving up the interpreter's lock at once
 
 cdef extern from *:
     """
@@ -189,6 +195,22 @@ cdef object receive_data(Handle self, str name, object source, object tag, objec
     if receive(self, name, source, tag, timeout_ns, &message) != 0:
         return None
     return decode(self, &message, copy)
+
+
+cdef object as_sink(object out, Encoded *expected, spc_sink_t *sink):
+    """Where the data of an array like `out` go. Returns what must stay alive with it; None: they cannot go there."""
+    cdef cnp.ndarray target = <cnp.ndarray>out
+    cdef int needed = cnp.NPY_ARRAY_C_CONTIGUOUS | cnp.NPY_ARRAY_ALIGNED
+    cdef object kept
+    if not is_array(out) or cnp.PyArray_NBYTES(target) < SINK_BYTES or cnp.PyArray_FLAGS(target) & needed != needed:
+        return None
+    kept = encode_array(out, expected)
+    sink.data = cnp.PyArray_DATA(target)
+    sink.data_bytes = expected.payload.data_bytes
+    sink.meta = expected.payload.meta
+    sink.meta_bytes = expected.payload.meta_bytes
+    sink.format = expected.payload.format
+    return kept
 
 
 cdef object receive_out(Handle self, str name, object source, object tag, object out, int64_t timeout_ns):
