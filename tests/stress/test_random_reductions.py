@@ -15,17 +15,17 @@ from nodepool import Config, verdict
 
 SCALE = float(os.environ.get("CHECK_SCALE", "1"))
 CONFIGS = [
-    (Config("default", 1), 20),
-    (Config("default", 2), 40),
-    (Config("default", 3), 40),
-    (Config("default", 4), 40),
-    (Config("default", 5), 40),
-    (Config("default", 8), 25),
-    (Config("tiny", 3), 15),
-    (Config("bounded-arena", 3), 30),
-    (Config("small", 4), 25),
-    (Config("part", 3), 30),
-    (Config("nothing", 4), 15),
+    (Config("default", 1), 60),
+    (Config("default", 2), 120),
+    (Config("default", 3), 120),
+    (Config("default", 4), 120),
+    (Config("default", 5), 120),
+    (Config("default", 8), 75),
+    (Config("tiny", 3), 45),
+    (Config("bounded-arena", 3), 90),
+    (Config("small", 4), 75),
+    (Config("part", 3), 90),
+    (Config("nothing", 4), 45),
 ]
 OPERATIONS = [
     "allreduce",
