@@ -19,6 +19,33 @@ void spc_comm_leave(spc_comm_t *comm) { /* pairs with enter */
     atomic_store_explicit(&comm->collective, 0, memory_order_release);
 }
 
+int spc_comm_run_collective(spc_comm_t *comm, spc_comm_inside_t *inside, void *call) {
+    int passed = spc_comm_pass_gate(comm);
+    int status = spc_comm_perturb(comm, passed);
+    if (status != SPC_OK) {
+        return status;
+    }
+    if (!spc_comm_enter(comm)) {
+        return SPC_EBUSY;
+    }
+    status = inside(comm, call);
+    spc_comm_leave(comm);
+    if (passed == SPC_EAGAIN) {
+        spc_comm_perturb_after(comm);
+    }
+    return status;
+}
+
+bool spc_comm_poll_phase(spc_comm_t *comm) {
+    bool complete = spc_reduce_test(comm->reduce, comm->pending.phase);
+    uint32_t polls = atomic_load_explicit(&comm->node->polls, memory_order_relaxed);
+    for (uint32_t i = 0; i < polls && !complete; i++) {
+        spc_cpu_relax();
+        complete = spc_reduce_test(comm->reduce, comm->pending.phase);
+    }
+    return complete;
+}
+
 /* ---- collectives ---- */
 
 typedef struct collective_call {
@@ -27,6 +54,7 @@ typedef struct collective_call {
     const void *value;
     uint64_t length_bytes;
     void *result;
+    uint64_t deadline_ns;
 } collective_call_t;
 
 void spc_comm_settle_fuzzy(spc_comm_t *comm) {
@@ -60,7 +88,7 @@ static int start_or_resume(spc_comm_t *comm, const collective_call_t *call) {
 
 int spc_comm_start_phase(spc_comm_t *comm, const spc_signature_t *signature, const void *value,
                          uint64_t length_bytes) {
-    const collective_call_t call = {signature, NULL, value, length_bytes, NULL};
+    const collective_call_t call = {signature, NULL, value, length_bytes, NULL, SPC_NO_DEADLINE};
     return start_or_resume(comm, &call);
 }
 
@@ -114,39 +142,32 @@ int spc_comm_wait_for_phase(spc_comm_t *comm, uint64_t phase, uint64_t deadline_
     return spc_node_wait_for(&wait, deadline_ns);
 }
 
-int spc_comm_collective_inside(spc_comm_t *comm, const spc_signature_t *signature, const spc_field_t *fields,
-                               const void *value, uint64_t length_bytes, void *result, uint64_t deadline_ns) {
-    collective_call_t call = {signature, fields, value, length_bytes, result};
-    int status = start_or_resume(comm, &call);
+static int collect_inside(spc_comm_t *comm, void *argument) {
+    const collective_call_t *call = argument;
+    int status = start_or_resume(comm, call);
     if (status == SPC_OK) {
         comm->waits = true;
-        status = spc_comm_wait_for_phase(comm, comm->pending.phase, deadline_ns);
+        status = spc_comm_wait_for_phase(comm, comm->pending.phase, call->deadline_ns);
         comm->waits = false;
     }
-    return status == SPC_OK ? finish(comm, &call) : status;
+    return status == SPC_OK ? finish(comm, call) : status;
+}
+
+int spc_comm_collective_inside(spc_comm_t *comm, const spc_signature_t *signature, const spc_field_t *fields,
+                               const void *value, uint64_t length_bytes, void *result, uint64_t deadline_ns) {
+    collective_call_t call = {signature, fields, value, length_bytes, result, deadline_ns};
+    return collect_inside(comm, &call);
 }
 
 int spc_comm_collective(spc_comm_t *comm, const spc_signature_t *signature, const spc_field_t *fields,
                         const void *value, uint64_t length_bytes, void *result, uint64_t deadline_ns) {
-    int passed = spc_comm_pass_gate(comm);
-    int status = spc_comm_perturb(comm, passed);
-    if (status != SPC_OK) {
-        return status;
-    }
-    if (!spc_comm_enter(comm)) {
-        return SPC_EBUSY;
-    }
-    status = spc_comm_collective_inside(comm, signature, fields, value, length_bytes, result, deadline_ns);
-    spc_comm_leave(comm);
-    if (passed == SPC_EAGAIN) {
-        spc_comm_perturb_after(comm);
-    }
-    return status;
+    collective_call_t call = {signature, fields, value, length_bytes, result, deadline_ns};
+    return spc_comm_run_collective(comm, collect_inside, &call);
 }
 
 int spc_comm_collective_poll(spc_comm_t *comm, const spc_signature_t *signature, const spc_field_t *fields,
                              const void *value, uint64_t length_bytes, void *result) {
-    collective_call_t call = {signature, fields, value, length_bytes, result};
+    collective_call_t call = {signature, fields, value, length_bytes, result, SPC_NO_DEADLINE};
     int status = spc_comm_pass_gate(comm);
     if (status != SPC_OK) {
         return status;
@@ -159,13 +180,7 @@ int spc_comm_collective_poll(spc_comm_t *comm, const spc_signature_t *signature,
         spc_comm_leave(comm);
         return status;
     }
-    bool complete = spc_reduce_test(comm->reduce, comm->pending.phase);
-    uint32_t polls = atomic_load_explicit(&comm->node->polls, memory_order_relaxed);
-    for (uint32_t i = 0; i < polls && !complete; i++) {
-        spc_cpu_relax();
-        complete = spc_reduce_test(comm->reduce, comm->pending.phase);
-    }
-    if (!complete) {
+    if (!spc_comm_poll_phase(comm)) {
         return SPC_EAGAIN; /* still inside: this thread's spc_comm_collective goes on */
     }
     status = finish(comm, &call);

@@ -226,7 +226,8 @@ static int wait_inside(spc_comm_t *comm, spc_gathering_t *call) {
     return status == SPC_OK ? conclude(comm, call, move(comm, call)) : status;
 }
 
-static int gather_inside(spc_comm_t *comm, spc_gathering_t *call) {
+static int gather_inside(spc_comm_t *comm, void *argument) {
+    spc_gathering_t *call = argument;
     int status = enter_phase(comm, call);
     if (status == SPC_OK) {
         comm->waits = true;
@@ -237,31 +238,7 @@ static int gather_inside(spc_comm_t *comm, spc_gathering_t *call) {
 }
 
 int spc_comm_gathering(spc_comm_t *comm, spc_gathering_t *call) {
-    int passed = spc_comm_pass_gate(comm);
-    int status = spc_comm_perturb(comm, passed);
-    if (status != SPC_OK) {
-        return status;
-    }
-    if (!spc_comm_enter(comm)) {
-        return SPC_EBUSY;
-    }
-    status = gather_inside(comm, call);
-    spc_comm_leave(comm);
-    if (passed == SPC_EAGAIN) {
-        spc_comm_perturb_after(comm);
-    }
-    return status;
-}
-
-/* Polls a moment. SPC_EAGAIN: not all have entered. */
-static int poll_phase(spc_comm_t *comm, spc_gathering_t *call) {
-    bool complete = spc_reduce_test(comm->reduce, comm->pending.phase);
-    uint32_t polls = atomic_load_explicit(&comm->node->polls, memory_order_relaxed);
-    for (uint32_t i = 0; i < polls && !complete; i++) {
-        spc_cpu_relax();
-        complete = spc_reduce_test(comm->reduce, comm->pending.phase);
-    }
-    return complete ? leave_phase(comm, call) : SPC_EAGAIN;
+    return spc_comm_run_collective(comm, gather_inside, call);
 }
 
 int spc_comm_gathering_poll(spc_comm_t *comm, spc_gathering_t *call) {
@@ -274,7 +251,9 @@ int spc_comm_gathering_poll(spc_comm_t *comm, spc_gathering_t *call) {
     }
     status = enter_phase(comm, call);
     if (status == SPC_OK) {
-        status = call->stage == ENTERED ? poll_phase(comm, call) : SPC_OK;
+        if (call->stage == ENTERED) {
+            status = spc_comm_poll_phase(comm) ? leave_phase(comm, call) : SPC_EAGAIN;
+        }
         if (status == SPC_EAGAIN || (status == SPC_OK && !has_moved(comm, call))) {
             return SPC_EAGAIN; /* still inside: this thread's spc_comm_gathering goes on */
         }

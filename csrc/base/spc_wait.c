@@ -12,6 +12,8 @@ enum {
     SPC_WAIT_SHARED_POLLS = 4, /* shared cores: every further poll delays the node that is waited for */
     SPC_WAIT_YIELDS = 200, /* a message goes round 32 nodes on 2 cores in about 20 turns of each */
     SPC_WAIT_YIELD_LONG_NS = 100000,
+    SPC_WAIT_YIELD_TURN_NS = 20000, /* of one node that looks, drains and yields, on a slow machine */
+    SPC_WAIT_YIELD_LONG_MAX_NS = 500000, /* the time slice of who computes is longer */
     SPC_WAIT_PENALTY_MIN = 32,
     SPC_WAIT_PENALTY_MAX = 1024,
     SPC_WAIT_TOGETHER_MIN = 64,
@@ -68,6 +70,11 @@ void spc_waiter_init(spc_waiter_t *waiter, spc_wait_policy_t policy, uint32_t fe
         waiter->yields = 0;
         break;
     }
+}
+
+void spc_waiter_expect_turns(spc_waiter_t *waiter, uint32_t nodes) {
+    uint64_t long_ns = SPC_WAIT_YIELD_LONG_NS + (uint64_t)nodes * SPC_WAIT_YIELD_TURN_NS;
+    waiter->yield_long_ns = long_ns < SPC_WAIT_YIELD_LONG_MAX_NS ? long_ns : SPC_WAIT_YIELD_LONG_MAX_NS;
 }
 
 static bool test(const spc_wait_call_t *call) {

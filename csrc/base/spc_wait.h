@@ -69,6 +69,9 @@ typedef enum spc_wait_policy {
 
 void spc_waiter_init(spc_waiter_t *waiter, spc_wait_policy_t policy, uint32_t features);
 
+/* So many nodes share cores: each may have a turn before a yield returns, and that makes it no long one. */
+void spc_waiter_expect_turns(spc_waiter_t *waiter, uint32_t nodes);
+
 /* SPC_OK once test() said so; SPC_ETIMEDOUT; or what check() returned. With a deadline in the past it tests, makes
  * progress once and tests again: who only ever asks in passing still moves things along. */
 int spc_wait(spc_waiter_t *waiter, _Atomic uint32_t *word, _Atomic uint32_t *sleeping,

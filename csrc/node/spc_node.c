@@ -17,6 +17,7 @@ static void choose_waiting(spc_node_t *node) {
                                : config->shared_cores ? SPC_WAIT_SHARED_CORES
                                                       : SPC_WAIT_FREE_CORES;
     spc_waiter_init(&node->waiter, policy, config->features);
+    spc_waiter_expect_turns(&node->waiter, config->nodes);
     spc_node_choose_polls(node);
 }
 

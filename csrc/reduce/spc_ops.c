@@ -36,31 +36,24 @@ int spc_kernel_max_simtime(void *to, const void *left, const void *right, uint32
     return choose_simtime(to, left, right, count, 1);
 }
 
-int spc_kernel_sum_exact(void *to_bytes, const void *left_bytes, const void *right_bytes, uint32_t count) {
-    int64_t *to = to_bytes;
-    const int64_t *left = left_bytes;
-    const int64_t *right = right_bytes;
-    int overflow = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        int64_t made; /* not to[i]: gcc 12 reads left[i] again after writing there */
-        overflow |= __builtin_add_overflow(left[i], right[i], &made);
-        to[i] = made;
+/* int64 of one operator; SPC_EWIDE if a result is out of range. */
+#define EXACT(operator_name, overflows)                                                                     \
+    int spc_kernel_##operator_name##_exact(void *to_bytes, const void *left_bytes, const void *right_bytes, \
+                                           uint32_t count) {                                                \
+        int64_t *to = to_bytes;                                                                             \
+        const int64_t *left = left_bytes;                                                                   \
+        const int64_t *right = right_bytes;                                                                 \
+        int overflow = 0;                                                                                   \
+        for (uint32_t i = 0; i < count; i++) {                                                              \
+            int64_t made; /* not to[i]: gcc 12 reads left[i] again after writing there */                   \
+            overflow |= overflows(left[i], right[i], &made);                                                \
+            to[i] = made;                                                                                   \
+        }                                                                                                   \
+        return overflow ? SPC_EWIDE : SPC_OK;                                                               \
     }
-    return overflow ? SPC_EWIDE : SPC_OK;
-}
 
-int spc_kernel_prod_exact(void *to_bytes, const void *left_bytes, const void *right_bytes, uint32_t count) {
-    int64_t *to = to_bytes;
-    const int64_t *left = left_bytes;
-    const int64_t *right = right_bytes;
-    int overflow = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        int64_t made; /* not to[i]: gcc 12 reads left[i] again after writing there */
-        overflow |= __builtin_mul_overflow(left[i], right[i], &made);
-        to[i] = made;
-    }
-    return overflow ? SPC_EWIDE : SPC_OK;
-}
+EXACT(sum, __builtin_add_overflow)
+EXACT(prod, __builtin_mul_overflow)
 
 int spc_kernel_wide(void *to, const void *left, const void *right, uint32_t count) {
     (void)to;

@@ -136,10 +136,7 @@ class Lookout:
         from spcomm.diagnose.stall import COMPUTES
 
         states = {rank: state_of(group.segment.process(rank)) for rank in ranks}
-        able = [
-            group.first + rank for rank in ranks if states[rank] != "T" and self._is_able(group.first + rank)
-        ]
-        lines = self._ask(able)
+        lines = self._ask([group.first + rank for rank in ranks if self._is_able(group.first + rank)])
         words = {"R": COMPUTES, "T": "is stopped (SIGSTOP)", "Z": "has ended"}
         return {
             rank: (words.get(state, "sleeps, or waits for something else"), lines.get(group.first + rank, ""))
@@ -149,7 +146,9 @@ class Lookout:
     def _ask(self, indices: "list[int]") -> "dict[int, str]":
         if self._answers is None:
             return {}
-        return self._answers.ask(self._crew.poke, indices, self._crew.started)
+        processes = self._crew.started
+        running = [index for index in indices if state_of(processes[index]) not in ("T", "Z")]
+        return self._answers.ask(self._crew.poke, running, processes)
 
     def _is_able(self, index: int) -> bool:
         return self._crew.of(index).plan.locatable

@@ -17,10 +17,10 @@ from collections.abc import Callable
 from spcomm.launch.groups import ALONE, Names
 from spcomm.launch.process import WHERE_SIGNAL
 
-# Seconds in which nobody answers: nodes may have to wait for a core of a busy machine. Later answers are heard, too,
-# but others are asked meanwhile.
-_PATIENCE = 0.4
-_TOTAL = 1.0  # and for all
+# Seconds in which nobody answers: nodes, and who signals them, may have to wait for a core of a busy machine. Only
+# nodes that keep the signal back take that long otherwise: those that are stopped are not asked.
+_PATIENCE = 2.0
+_TOTAL = 3.0  # and for all
 _LOOK = 0.001  # seconds between two looks whether an answer has ended
 _AT_ONCE = 8  # nodes that may answer at the same time: the socket holds some hundred pieces, the rest is lost
 _LINE = re.compile(r'^  File "([^"\n]+)", line ([0-9]+) in (.+)\n', re.MULTILINE)  # whole ones only

@@ -226,6 +226,19 @@ static void short_yields_teach_nothing(void) {
     CHECK_EQ_U(waiter.penalty, 32);
 }
 
+static void many_nodes_have_a_turn_each_before_a_yield_returns(void) {
+    spc_waiter_t waiter = fake_waiter(0, 50);
+    spc_waiter_expect_turns(&waiter, 8);
+    wait_with_long_yield(&waiter, 260000);
+    CHECK_EQ_U(waiter.sleep_at_once, 0);
+    wait_with_long_yield(&waiter, 260001);
+    CHECK_EQ_U(waiter.sleep_at_once, 32);
+    waiter = fake_waiter(0, 50);
+    spc_waiter_expect_turns(&waiter, 4096); /* a time slice is no turn, however many there are */
+    wait_with_long_yield(&waiter, 700000);
+    CHECK_EQ_U(waiter.sleep_at_once, 32);
+}
+
 static void work_for_long(void *argument) {
     (void)argument;
     fake_now_ns += 100000000;
@@ -433,6 +446,7 @@ int main(void) {
     RUN(sleeps_no_longer_than_the_deadline);
     RUN(long_yield_makes_sleepers);
     RUN(short_yields_teach_nothing);
+    RUN(many_nodes_have_a_turn_each_before_a_yield_returns);
     RUN(long_work_is_no_long_yield);
     RUN(penalty_doubles_and_decays);
     RUN(polling_shrinks_where_yielding_helps);
