@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "api/spc_api_private.h"
-#include "base/spc_copy.h"
 
 #define LARGE_BYTES 4096  /* from here on data are aligned where they lie, and need not be copied again */
 #define ALIGNMENT 64      /* of large data, within a message */
@@ -279,7 +278,7 @@ int spc_api_decode(spcomm_t *comm, spc_message_t *found, bool any, spcomm_messag
         made.data = spc_message_data(found);
     } else {
         made.data = (unsigned char *)owner + start;
-        spc_copy(made.data, spc_message_data(found), made.bytes);
+        memcpy(made.data, spc_message_data(found), made.bytes);
         ((unsigned char *)made.data)[made.bytes] = 0;
         spc_message_release(comm->core, found);
     }

@@ -5,7 +5,7 @@
 
 #include "base/spc_copy.h"
 
-typedef void (*copy_t)(void *to, const void *from, uint64_t length_bytes);
+typedef void *(*copy_t)(void *to, const void *from, size_t length_bytes);
 
 static void copy_extents(const spc_extent_t *extent, uint64_t from, uint64_t length_bytes,
                          unsigned char *target, copy_t copy) {
@@ -42,12 +42,12 @@ static inline void copy_payload(const spc_payload_t *payload, uint64_t from, uin
 }
 
 void spc_payload_copy(const spc_payload_t *payload, uint64_t from, uint64_t length_bytes, void *to) {
-    copy_payload(payload, from, length_bytes, to, spc_copy);
+    copy_payload(payload, from, length_bytes, to, memcpy);
 }
 
 void spc_payload_fill(const spc_payload_t *payload, uint32_t receivers, void *to) {
     uint64_t length_bytes = payload->meta_bytes + payload->data_bytes;
-    copy_payload(payload, 0, length_bytes, to, receivers == 1 ? spc_copy_past : spc_copy);
+    copy_payload(payload, 0, length_bytes, to, receivers == 1 ? spc_copy_past : memcpy);
 }
 
 void spc_message_move(spc_message_t *to, const spc_message_t *from) {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
 
-#include "base/spc_copy.h"
 #include "message/spc_inbox_private.h"
 
 /* ---- posting ---- */
@@ -77,7 +76,7 @@ void spc_inbox_assemble(spc_entry_t *entry, const unsigned char *payload, uint64
     if (entry->posted != NULL) {
         to = (unsigned char *)entry->posted->sink->data + (done + meta - entry->message.meta_bytes);
     }
-    spc_copy(to, payload + meta, bytes - meta);
+    memcpy(to, payload + meta, bytes - meta);
     entry->assembled_bytes = done + bytes;
 }
 

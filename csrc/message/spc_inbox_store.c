@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/spc_copy.h"
 #include "base/spc_error.h"
 #include "message/spc_inbox_private.h"
 #include "message/spc_receipt.h"
@@ -97,7 +96,7 @@ static int move_to_heap(spc_inbox_t *inbox, spc_message_t *message) {
     if (memory == NULL) {
         return SPC_ENOMEM;
     }
-    spc_copy(memory, message->bytes, message->length_bytes);
+    memcpy(memory, message->bytes, message->length_bytes);
     spc_inbox_release(inbox, message);
     message->storage = SPC_STORED_HEAP;
     message->handle = memory;

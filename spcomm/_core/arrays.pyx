@@ -17,7 +17,7 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t, uintptr_t
 from libc.string cimport memcpy, memset
 
-from spcomm._core.libblock cimport spc_block_payload, spc_block_shared_t, spc_comm_take_kept, spc_copy
+from spcomm._core.libblock cimport spc_block_payload, spc_block_shared_t, spc_comm_take_kept
 from spcomm._core.libspc cimport (
     SPC_FORMAT_ARRAY,
     SPC_META_MAX,
@@ -316,10 +316,10 @@ cdef int copy_data(void *target, const spc_message_t *message) noexcept:
     cdef uint64_t length = spc_message_data_bytes(message)
     cdef const void *source = spc_message_data(message)
     if length < NOGIL_BYTES:
-        spc_copy(target, source, length)
+        memcpy(target, source, length)
     else:
         with nogil:
-            spc_copy(target, source, length)
+            memcpy(target, source, length)
     return 0
 
 

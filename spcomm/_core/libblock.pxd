@@ -19,8 +19,6 @@ cdef extern from "spc_comm.h" nogil:
     uint64_t spc_comm_block_bytes(spc_comm_t *comm)
 
 
-cdef extern from "base/spc_copy.h" nogil:
-    void spc_copy(void *to, const void *source, uint64_t length_bytes)
 
 
 cdef extern from "message/spc_format.h" nogil:

@@ -14,7 +14,7 @@ from libc.stdint cimport int32_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from spcomm._core.arrays cimport NOGIL_BYTES, Memory, hidden_array, is_adoptable, take_over
-from spcomm._core.libblock cimport SPC_BUFFER_ALIGNMENT, spc_copy, spc_pickle_meta_t
+from spcomm._core.libblock cimport SPC_BUFFER_ALIGNMENT, spc_pickle_meta_t
 from spcomm._core.libspc cimport (
     SPC_FORMAT_PICKLE,
     spc_extent_t,
@@ -186,8 +186,8 @@ cdef object private_copy(const unsigned char *data, uint64_t length):
     cdef object array = np.empty(length, np.uint8)
     cdef void *start = cnp.PyArray_DATA(<cnp.ndarray>array)
     if length < NOGIL_BYTES:
-        spc_copy(start, data, length)
+        memcpy(start, data, length)
     else:
         with nogil:
-            spc_copy(start, data, length)
+            memcpy(start, data, length)
     return array
