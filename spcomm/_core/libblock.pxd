@@ -19,8 +19,6 @@ cdef extern from "spc_comm.h" nogil:
     uint64_t spc_comm_block_bytes(spc_comm_t *comm)
 
 
-
-
 cdef extern from "message/spc_format.h" nogil:
     enum:
         SPC_BUFFER_ALIGNMENT
