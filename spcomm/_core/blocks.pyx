@@ -9,8 +9,7 @@ old memory.
 """
 
 cimport numpy as cnp
-from cpython.object cimport PyObject
-from cpython.ref cimport Py_INCREF, Py_REFCNT
+from cpython.ref cimport Py_REFCNT
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint64_t
 from libc.string cimport memcpy
 from posix.stdlib cimport posix_memalign
@@ -45,9 +44,6 @@ from spcomm._core import block_errors, errors, holders, places
 
 cnp.import_array()
 
-cdef extern from "numpy/arrayobject.h":
-    int PyArray_SetBaseObject(cnp.ndarray array, PyObject *base) except -1
-
 cdef extern from *:
     """
     /* Memory that an array owns goes to another one, of bytes; the array keeps seeing it. */
@@ -65,8 +61,21 @@ cdef extern from *:
         }
         return keeper;
     }
+
+    /* An array without bytes sees other memory instead of its own. */
+    static int spcpy_look_at(PyArrayObject *array, void *data, PyObject *keeper) {
+        PyObject *own = spcpy_take_data(array);
+        if (own == NULL) {
+            return -1;
+        }
+        ((PyArrayObject_fields *)array)->data = data;
+        Py_DECREF(own);
+        Py_INCREF(keeper);
+        return PyArray_SetBaseObject(array, keeper);
+    }
     """
     object spcpy_take_data(cnp.ndarray array)
+    int spcpy_look_at(cnp.ndarray array, void *data, object keeper) except -1
 
 cdef enum:
     ALIGNMENT = 64
@@ -357,14 +366,15 @@ cdef int copy_array(Handle self, object a, int32_t rank, int32_t number, int64_t
 
 
 cdef int make_empty(object a, bint may_be_seen) except -1:
-    """As unpickling an empty array into it. Who might still see its memory keeps it alive by keeping `a`."""
+    """As unpickling an empty array into it. Who might still see its memory keeps it alive by keeping `a`, and finds it
+    where it was: a `flat` takes the address from `a` each time, and the length never again."""
     cdef object keeper = None
+    cdef void *data = cnp.PyArray_DATA(<cnp.ndarray>a)
     if may_be_seen:
         keeper = a.base if a.base is not None else spcpy_take_data(a)
     a.__setstate__((1, (0, *a.shape[1:]), a.dtype, a.flags.fnc, b""))
     if keeper is not None:
-        Py_INCREF(keeper)  # for the array
-        PyArray_SetBaseObject(a, <PyObject *>keeper)
+        spcpy_look_at(a, data, keeper)
     return 0
 
 
