@@ -110,6 +110,14 @@ def not_elementwise(call: str, algorithm: str, name: str) -> ValueError:
     )
 
 
+def elements_it_got(name: str, axes: int, shape: tuple[int, ...]) -> str:
+    """A note for what an elementwise operator has raised."""
+    return (
+        f"{name} is elementwise: it is given some of the elements, here two arrays of shape {shape}. "
+        f"So many last axes of x stay together: element_axes={axes}"
+    )
+
+
 def wrong_shape(name: str, found: object, shape: tuple[int, ...]) -> ValueError:
     kind = f"an array of shape {found.shape}" if hasattr(found, "shape") else f"a {type(found).__name__}"
     return ValueError(

@@ -185,7 +185,11 @@ def _own(function: Callable[[Any, Any], Any], commutative: bool, elementwise: bo
 def combined_elements(operator: Op, left: Any, right: Any) -> Any:
     """Of two arrays, by a program's operator; they must stay arrays of that shape."""
     shape = left.shape  # it may change even that
-    made = operator.function(left, right)
+    try:
+        made = operator.function(left, right)
+    except Exception as error:
+        error.add_note(fold_errors.elements_it_got(operator.name, operator.element_axes, shape))
+        raise
     if not isinstance(made, np.ndarray) or made.shape != shape:
         raise fold_errors.wrong_shape(operator.name, made, shape)
     return made

@@ -6,7 +6,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+import spcomm
 from spcomm._core.fold_rounds import along_tree, binary_swap, slices, span, tree
+from spcomm._core.operators import combined_elements
 
 ALGORITHMS = [tree, slices, binary_swap]
 
@@ -116,3 +118,11 @@ def test_an_error_is_given_in_the_next_round():
     next(node)
     with pytest.raises(KeyboardInterrupt):
         node.send([1, 2])
+
+
+def test_an_operator_that_raises_is_told_what_it_was_given():
+    over = spcomm.op(lambda front, back: front + back[:, 3:], elementwise=True)
+    with pytest.raises(IndexError, match="too many indices") as caught:
+        combined_elements(over, np.ones(80), np.ones(80))
+    (note,) = caught.value.__notes__
+    assert "two arrays of shape (80,)" in note and "element_axes=0" in note
