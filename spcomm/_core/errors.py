@@ -224,17 +224,6 @@ def wrong_shape(source: int, tag: int, shape: "tuple[int, ...]", out: "tuple[int
     return TruncationError(f"{text} and is not C-contiguous, so only the same shape fits. {_ADVICE_OUT}")
 
 
-def not_reducible(call: str, value: object, why: str = "") -> TypeError:
-    kind = f"an array of {value.dtype}" if hasattr(value, "dtype") else f"a {type(value).__name__}"
-    allowed = (
-        "int, float, bool, complex, SimTime, NumPy arrays of numbers or of SimTime.dtype, and tuples of these"
-    )
-    if isinstance(value, list):
-        why = why or "for element by element, give np.array(x); for several values, tuple(x)"
-    name = call.partition("(")[0]
-    return TypeError(f"{name}(x): x cannot be {kind}{': ' + why if why else ''}. Allowed are {allowed}.")
-
-
 # ---- what went wrong in a call
 
 

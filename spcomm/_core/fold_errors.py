@@ -16,6 +16,17 @@ _ALLOWED = {
 _LIKE = {"MAX": "MIN", "LOR": "LAND", "LXOR": "LAND", "BOR": "BAND", "BXOR": "BAND"}
 
 
+def not_reducible(call: str, value: object, why: str = "") -> TypeError:
+    kind = f"an array of {value.dtype}" if hasattr(value, "dtype") else f"a {type(value).__name__}"
+    allowed = (
+        "int, float, bool, complex, SimTime, NumPy arrays of numbers or of SimTime.dtype, and tuples of these"
+    )
+    if isinstance(value, list):
+        why = why or "for element by element, give np.array(x); for several values, tuple(x)"
+    name = call.partition("(")[0]
+    return TypeError(f"{name}(x): x cannot be {kind}{': ' + why if why else ''}. Allowed are {allowed}.")
+
+
 def not_callable(value: object) -> TypeError:
     found = a_kind(value)
     return TypeError(f"op({shown(value)}): an operator is made of a function of two values, not of {found}")

@@ -45,7 +45,7 @@ from pickle import dumps, loads
 
 import numpy as np
 
-from spcomm._core import errors, value_errors
+from spcomm._core import fold_errors, value_errors
 from spcomm._core.signatures import TYPES
 
 cnp.import_array()
@@ -120,12 +120,12 @@ cdef class Item:
         elif isinstance(value, complex):
             self.set_array(np.array(value, np.complex128), COMPLEX)
         elif isinstance(value, np.ma.MaskedArray):
-            raise errors.not_reducible(name, value, "its mask would be lost; give x.filled(…)")
+            raise fold_errors.not_reducible(name, value, "its mask would be lost; give x.filled(…)")
         elif isinstance(value, (np.ndarray, np.generic)):
             check_kind(op, value, name, value)  # not every dtype can be copied as below
             self.set_array(value, SCALAR if isinstance(value, np.generic) else ARRAY)
         else:
-            raise errors.not_reducible(name, value)
+            raise fold_errors.not_reducible(name, value)
         check_kind(op, self.array, name, value)
         self.prepare(op)
 
@@ -199,11 +199,11 @@ cdef int check_kind(int op, object array, str name, object value) except -1:
     if is_simtimes(array.dtype):
         return 0
     if kind not in "biufcmM" or array.dtype.names is not None:
-        raise errors.not_reducible(name, value, "it is not made of numbers")
+        raise fold_errors.not_reducible(name, value, "it is not made of numbers")
     if kind == "c" and op != SPC_SUM:
-        raise errors.not_reducible(name, value, "complex numbers have no order")
+        raise fold_errors.not_reducible(name, value, "complex numbers have no order")
     if kind == "M" and op == SPC_SUM:
-        raise errors.not_reducible(name, value, "points in time cannot be added")
+        raise fold_errors.not_reducible(name, value, "points in time cannot be added")
     return 0
 
 
