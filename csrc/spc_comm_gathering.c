@@ -62,7 +62,7 @@ static int enter_first(spc_comm_t *comm, spc_gathering_t *call, const spc_signat
     if (status == SPC_OK) {
         call->stage = ENTERED;
     } else {
-        spc_gathering_let_go(comm, call, true);
+        spc_gathering_take_back(comm, call);
     }
     return status;
 }
@@ -85,8 +85,8 @@ static int enter_phase(spc_comm_t *comm, spc_gathering_t *call) {
 /* After all have entered. */
 static int leave_phase(spc_comm_t *comm, spc_gathering_t *call) {
     int status = spc_comm_outcome(comm);
-    spc_gathering_let_go(comm, call, status != SPC_OK);
     if (status != SPC_OK) {
+        spc_gathering_take_back(comm, call);
         return status;
     }
     for (uint32_t rank = 0; rank < comm->size; rank++) {
@@ -217,7 +217,7 @@ static int wait_inside(spc_comm_t *comm, spc_gathering_t *call) {
     if (call->stage == ENTERED) {
         status = spc_comm_wait_for_phase(comm, comm->pending.phase, SPC_NO_DEADLINE);
         if (status == SPC_ELOST || status == SPC_EFINISHED) {
-            spc_gathering_let_go(comm, call, true); /* somebody has not arrived, and never will */
+            spc_gathering_take_back(comm, call); /* somebody has not arrived, and never will */
         }
         if (status == SPC_OK && (status = leave_phase(comm, call)) != SPC_OK) {
             return conclude(comm, call, status);
@@ -264,9 +264,6 @@ int spc_comm_gathering_poll(spc_comm_t *comm, spc_gathering_t *call) {
 }
 
 void spc_comm_gathering_end(spc_comm_t *comm, spc_gathering_t *call) {
-    if (spc_owner_mark_holds(&comm->node->owner)) {
-        spc_gathering_let_go(comm, call, false); /* the others may still come, and read */
-    }
     for (uint32_t i = 0; call->messages != NULL && i < spc_gathering_messages(comm, call); i++) {
         spc_message_release(comm, &call->messages[i]);
     }

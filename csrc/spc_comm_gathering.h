@@ -75,8 +75,8 @@ uint32_t spc_gathering_members(const spc_comm_t *comm, const spc_gathering_t *ca
  * SPC_GATHERING_TOLD_BYTES: how many bytes. Without room for the parts it is nothing, and all go as messages. */
 uint64_t spc_gathering_tell(const spc_comm_t *comm, spc_gathering_t *call, unsigned char *told);
 
-/* This node needs its blocks no more. `all`: nor does any receiver, for the phase did not match, or never will. */
-void spc_gathering_let_go(const spc_comm_t *comm, spc_gathering_t *call, bool all);
+/* The blocks of a phase that did not match, or never will be complete: no receiver takes them. */
+void spc_gathering_take_back(const spc_comm_t *comm, spc_gathering_t *call);
 
 /* After a phase that matched: the message from `rank`, or that it is awaited. */
 void spc_gathering_hear(const spc_comm_t *comm, spc_gathering_t *call, uint32_t rank);

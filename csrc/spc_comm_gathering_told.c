@@ -39,7 +39,18 @@ uint32_t spc_gathering_members(const spc_comm_t *comm, const spc_gathering_t *ca
 
 /* ---- filling ---- */
 
-/* Copies a payload into a block, without the lock, and pins it for who gets it. False: there is no room. */
+/* The arrival publishes the pins. Who alone gets the block may hand it back before this call has ended: then this node's
+ * pin stands for that, so the one it has had ends here. Under the lock, as the arena looks at the pins. */
+static void give_away(spc_node_t *node, spc_block_shared_t *block, const int32_t *members, uint32_t count) {
+    pthread_mutex_lock(&node->lock);
+    for (uint32_t i = 0; i < count; i++) {
+        spc_block_pin(block, (uint32_t)members[i]);
+    }
+    spc_block_unpin(block, node->rank);
+    pthread_mutex_unlock(&node->lock);
+}
+
+/* Copies a payload into a block, without the lock, for those who get it. False: there is no room. */
 static bool fill_block(const spc_comm_t *comm, spc_gathering_t *call, uint32_t number, part_t *part) {
     spc_node_t *node = comm->node;
     int32_t members[SPC_NODES_MAX];
@@ -52,24 +63,19 @@ static bool fill_block(const spc_comm_t *comm, spc_gathering_t *call, uint32_t n
     }
     part->receivers = spc_gathering_members(comm, call, number, members);
     spc_payload_fill(&call->payloads[number], part->receivers, spc_block_payload(block));
-    for (uint32_t i = 0; i < part->receivers; i++) {
-        spc_block_pin(block, (uint32_t)members[i]); /* published by the arrival */
-    }
+    give_away(node, block, members, part->receivers);
     part->offset = spc_segment_offset(&node->segment, block);
     call->slots[number].block = block;
     return true;
 }
 
-void spc_gathering_let_go(const spc_comm_t *comm, spc_gathering_t *call, bool all) {
+void spc_gathering_take_back(const spc_comm_t *comm, spc_gathering_t *call) {
     int32_t members[SPC_NODES_MAX];
-    for (uint32_t number = 0; call->slots != NULL && number < call->payload_count; number++) {
+    for (uint32_t number = 0; number < call->payload_count; number++) {
         spc_block_shared_t *block = call->slots[number].block;
-        uint32_t count = block != NULL && all ? spc_gathering_members(comm, call, number, members) : 0;
+        uint32_t count = block != NULL ? spc_gathering_members(comm, call, number, members) : 0;
         for (uint32_t i = 0; i < count; i++) {
             spc_block_unpin(block, (uint32_t)members[i]);
-        }
-        if (block != NULL) {
-            spc_block_unpin(block, comm->node->rank);
         }
         call->slots[number].block = NULL;
     }

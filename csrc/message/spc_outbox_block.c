@@ -28,6 +28,10 @@ int spc_outbox_send_block(spc_outbox_t *outbox, const int32_t *destinations, uin
             outbox->batch[count++] = destinations[i];
         }
     }
+    if (!to_self) {
+        /* Before them, too: whoever alone gets the block may pass it back at once, and then this pin is its new one. */
+        spc_block_unpin(block, outbox->options.rank);
+    }
     for (uint32_t i = 0; i < count; i++) {
         uint32_t rank = (uint32_t)outbox->batch[i];
         int queued = spc_outbox_announce_or_enqueue(outbox, rank, &envelope, offset);
@@ -35,9 +39,6 @@ int spc_outbox_send_block(spc_outbox_t *outbox, const int32_t *destinations, uin
             spc_block_unpin(block, rank);
             status = queued;
         }
-    }
-    if (!to_self) {
-        spc_block_unpin(block, outbox->options.rank);
     }
     return status;
 }

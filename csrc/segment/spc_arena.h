@@ -4,7 +4,8 @@
  *
  * A block is [header and pins][payload]. There is one pin byte per node; a node that uses the block has its pin set.
  * The owner of the arena sets pins when it hands a block to receivers; a receiver clears its own when its last view
- * has died (one release store, from any thread, safe inside garbage collection). The owner finds blocks without pins
+ * has died (one release store, from any thread, safe inside garbage collection). Its own pin, which it has while it
+ * writes the block, the owner clears before it announces it: the receiver may hand it back at once. The owner finds blocks without pins
  * again when it next needs room. No shared count, hence nothing that a dead node could leave wrong: once its process
  * is gone, its pins are ignored. The owner takes back the pins of a block itself if no receiver will touch it. Blocks
  * are given out lowest address first, which keeps them hot, and neighbours are joined at once.

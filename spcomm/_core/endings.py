@@ -64,23 +64,23 @@ def watch(node: "Handle") -> None:
     _node = _weakref.ref(node)
 
 
-def _tell(words: str, file: str, line: int, function: str) -> None:
+def _tell(words: str, code: int, file: str, line: int, function: str) -> None:
     node = _node() if _node is not None else None  # type: ignore[operator]
     if node is not None:
         from spcomm._core import notes
 
-        notes.end(node, words, file, line, function)
+        notes.end(node, words, file, line, function, code)
 
 
 def raised(error: BaseException) -> None:
     """This node ends by an uncaught exception."""
-    _tell(f"an uncaught {type(error).__name__}", *places.of_error(error))
+    _tell(f"an uncaught {type(error).__name__}", 1, *places.of_error(error))
 
 
-def exited(error: SystemExit) -> None:
-    """This node ends by `sys.exit`."""
-    code = "" if error.code is None else shown(error.code)
-    _tell(f"sys.exit({code})", *places.of_error(error))
+def exited(error: SystemExit, code: int) -> None:
+    """This node ends by `sys.exit`, which makes that its exit code."""
+    argument = "" if error.code is None else shown(error.code)
+    _tell(f"sys.exit({argument})", code, *places.of_error(error))
 
 
 def closed() -> None:
@@ -88,6 +88,6 @@ def closed() -> None:
     found = places.of_caller()
     program = os.path.basename(sys.argv[0]) if getattr(sys, "argv", None) else ""
     if found[1]:
-        _tell("close()", *found)
+        _tell("close()", 0, *found)
     elif program:
-        _tell(f"the end of {program}", "", 0, "")
+        _tell(f"the end of {program}", 0, "", 0, "")

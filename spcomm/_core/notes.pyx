@@ -24,6 +24,7 @@ from spcomm._core.libnotes cimport (
     spc_comm_near,
     spc_comm_note,
     spc_comm_note_call,
+    spc_comm_note_failure,
     spc_comm_note_sent,
     spc_note_sent_t,
     spc_note_t,
@@ -73,12 +74,14 @@ cdef object as_note(const spc_note_t *note):
     )
 
 
-def end(Handle handle, str words, str file, int line, str function):
-    """Say how and where this node ends. What is said first stays."""
+def end(Handle handle, str words, str file, int line, str function, int code):
+    """Say how and where this node ends, and with which exit code. What is said first stays."""
     cdef spc_note_t note
     if not spc_comm_has_note(handle.core, SPC_NOTE_END):
         fill(&note, words, file, line, function)
         spc_comm_note(handle.core, SPC_NOTE_END, &note)
+        if code != 0:
+            spc_comm_note_failure(handle.core, code)
 
 
 def end_of(Handle handle, int32_t rank):

@@ -83,7 +83,9 @@ def watch(fd: int, rank: int) -> None:
 
 def leaving(error: SystemExit, code: int) -> None:
     """Say that the program has called `sys.exit(code)`."""
-    _note_end(error)
+    endings = _endings()
+    if endings is not None:
+        endings.exited(error, code)
     if code:
         _send(EXITING, str(code).encode())
 
@@ -95,7 +97,9 @@ def uncaught(error: BaseException, hook: object = None) -> None:
         hook(type(error), error, error.__traceback__)
         return
     error.__traceback__ = users_part(error.__traceback__)
-    _note_end(error)
+    endings = _endings()
+    if endings is not None:
+        endings.raised(error)
     kind, detail = _kind(error)
     sent = _send(kind, detail.encode("utf-8", "replace")[:_ROOM])  # first, so that the launcher knows at once
     stderr = sys.stderr
@@ -105,11 +109,9 @@ def uncaught(error: BaseException, hook: object = None) -> None:
         stderr.write(text.decode("utf-8", "replace"))
 
 
-def _note_end(error: BaseException) -> None:
-    """For the nodes that need this one: they ask as soon as the launcher knows."""
-    endings = sys.modules.get("spcomm._core.endings")
-    if endings is not None:  # the program has called startup()
-        (endings.exited if isinstance(error, SystemExit) else endings.raised)(error)
+def _endings() -> "types.ModuleType | None":
+    """Where to leave word for the nodes that need this one: they ask as soon as they know. None: it is no node."""
+    return sys.modules.get("spcomm._core.endings")
 
 
 def _listening() -> bool:

@@ -3,6 +3,7 @@
 
 import _signal
 import os
+import select
 import sys
 
 from spcomm.launch.plan import Plan, inside
@@ -49,7 +50,7 @@ class Starter:
             self.pid = os.posix_spawn(sys.executable, arguments, plan.environment, setpgroup=0)
         theirs.close()
         self._first = 0  # the index of node 0 of its group
-        self._unanswered = 0
+        self.unanswered = 0  # nodes asked for, of which it has not said what became
         self.asked = 0  # how many of its nodes were asked for
         self.ready = False  # it has imported what it had to
         self.gone = False  # it has ended, or said that it does
@@ -80,7 +81,7 @@ class Starter:
 
     def batch(self) -> range:
         """The indices of the nodes to ask for now; empty if all were, or if too many are unanswered."""
-        room = self._unanswered + BATCH <= _IN_FLIGHT and not self.ended
+        room = self.unanswered + BATCH <= _IN_FLIGHT and not self.ended
         return self.plan.indices[self.asked : self.asked + BATCH if room else self.asked]
 
     def nodes(self, indices: range, streams: "list[int]") -> None:
@@ -89,7 +90,7 @@ class Starter:
         The answers are messages: started and unstarted.
         """
         self.asked += len(indices)
-        self._unanswered += len(indices)
+        self.unanswered += len(indices)
         self._send(("nodes", [index - self._first for index in indices]), tuple(streams))
 
     def no_more(self) -> None:
@@ -115,6 +116,12 @@ class Starter:
         if not self.ended:
             os.kill(self.pid, _signal.SIGKILL)  # our child and not reaped: the number is its own
 
+    def has_news(self, seconds: float) -> bool:
+        """Whether `receive` has something within so many seconds."""
+        poll = select.poll()
+        poll.register(self.fileno(), select.POLLIN)
+        return bool(poll.poll(max(0.0, seconds) * 1000))
+
     def receive(self) -> "tuple | None":
         """The next message; None when the warm process has ended, and `status` is its wait status then."""
         message = None if self.ended else self._wire.receive()
@@ -123,7 +130,7 @@ class Starter:
             return None
         verb, *rest = message[0]
         if verb in ("started", "unstarted"):
-            self._unanswered -= len(rest[0])
+            self.unanswered -= len(rest[0])
             rest[0] = [self._first + rank for rank in rest[0]]
         elif verb == "exited":
             rest[0] += self._first

@@ -9,6 +9,7 @@ any of this, so that nodes which wait for a lost one are woken at once. Nodes ar
 
 import _signal
 import os
+import time
 
 from spcomm.launch import process, report, where
 from spcomm.launch.crew import Crew
@@ -26,6 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from spcomm.launch.stats import Stats
 
+_STARTING_S = 2.0  # seconds for who starts nodes to say which it has started
 _SETTLE = 0.5  # seconds in which a NodeLostError may turn out to be the consequence of another failure
 
 
@@ -271,7 +273,14 @@ class Supervisor:
         self._crew.signal(_signal.SIGCONT)
 
     def _locate(self) -> None:
-        """Find out where each node is, before it is told to end."""
+        """Find out where each node is, before it is told to end.
+
+        Nodes may have printed, and who started them may not have said yet that it has.
+        """
+        end = time.monotonic() + _STARTING_S
+        for starter in self._crew:
+            while starter.unanswered and not starter.gone and starter.has_news(end - time.monotonic()):
+                self._hear(starter)
         self._states = self._lookout.places()
 
     def _cannot_write(self, error: OSError) -> None:

@@ -23,6 +23,9 @@ posix_FLAGS := -O2 -U__linux__
 FLAGS := -std=c11 -D_GNU_SOURCE -g -pthread -Wall -Wextra -Werror -Icsrc -Icsrc/include -Itests/csrc
 LIBS := -pthread -lm $(if $(filter Linux,$(shell uname -s)),-lrt)
 
+# A test that puts itself between two files of the core: its __wrap_NAME is called instead of NAME.
+LINK_test_comm_hand_back := -Wl,--wrap=spc_outbox_announce_or_enqueue
+
 CORE := $(shell find csrc -name '*.c')
 # What several tests share stands in other files than test_*.c and is linked to every program.
 SHARED := $(filter-out $(wildcard tests/csrc/test_*.c),$(wildcard tests/csrc/*.c))
@@ -52,7 +55,7 @@ $(OUT)/$(1)/%.o: %.c tests/csrc/csrc.mk
 
 $(OUT)/$(1)/tests/csrc/test_%: $(OUT)/$(1)/tests/csrc/test_%.o $(CORE:%.c=$(OUT)/$(1)/%.o) $(SHARED:%.c=$(OUT)/$(1)/%.o)
 	@echo "  link  $$@"
-	@$$(CC) $($(1)_FLAGS) -o $$@ $$^ $(LIBS)
+	@$$(CC) $($(1)_FLAGS) -o $$@ $$^ $(LIBS) $$(LINK_$$(@F))
 
 check-$(1): $(1)
 	@failed=0; for test in $(TESTS:%.c=$(OUT)/$(1)/%); do \

@@ -50,6 +50,17 @@ ENDS = {
 }
 
 
+# The launcher, which hears of every failure, is held up: so node 0 has it from node 1 alone.
+HOLD_LAUNCHER = """\
+def launcher():
+    with open(f"/proc/{os.getppid()}/stat") as file:  # of the process that started the nodes
+        return int(file.read().rpartition(") ")[2].split()[1])
+if comm.rank == 1:
+    os.kill(launcher(), signal.SIGSTOP)
+"""
+RELEASE_LAUNCHER = "    os.kill(launcher(), signal.SIGCONT)\n"
+
+
 def run(launch, text, *options):
     return launch.program(START + text, options=("-n", 2, "--start", "fork", *options))
 
@@ -62,6 +73,15 @@ def test_how_it_ended(launch, end):
         line for line in result.lines if line.startswith("recv(source=1, tag=7): node 1 ")
     ]
     assert len(result.lines) == 1 and words in result.out and "(spcomm explain SP104)" in result.out, result
+
+
+@pytest.mark.parametrize("end", ["exits-with-a-code", "exits", "comes-to-its-end"])
+def test_how_it_ended_by_itself_alone(launch, end):
+    text, words = ENDS[end]
+    words = words.replace("program.py:10", f"program.py:{10 + HOLD_LAUNCHER.count(chr(10))}")
+    told = "if comm.rank == 0:\n    told(lambda: comm.recv(1, tag=7))\n" + RELEASE_LAUNCHER
+    result = run(launch, HOLD_LAUNCHER + text + told)
+    assert words in result.out, result
 
 
 @pytest.mark.parametrize(

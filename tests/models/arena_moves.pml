@@ -3,13 +3,15 @@
  * A block that is handed on (csrc/segment/spc_arena.h): its owner, who looks for blocks without pins whenever it needs
  * room, never takes one that somebody uses, whoever passes it to whom meanwhile.
  *
- * One block, of the arena of the owner, and NODES nodes that pass it among themselves: at most MOVES times, to anybody, to
- * the node it came from too. Whoever has it may give it back instead. There is a pin a node, and the counter of moves.
- * All of these are sequentially consistent. The owner reads the counter, the pins one by one, and the counter again. An
- * announcement is a message that only its receiver takes; mailbox_doorbell.pml has that.
+ * One block, of the arena of the owner, which writes it and sends it, to one node or to several, itself among them or
+ * not. Then NODES nodes pass it among themselves: at most MOVES times, to anybody, to the node it came from too. Who got
+ * it as one of several may do so once it finds the pins of all others cleared. Whoever has it may give it back instead.
+ * There is a pin a node, and the counter of moves. All of these are sequentially consistent. The owner sends before it
+ * looks (both under one lock); it reads the counter, the pins one by one, and the counter again. An announcement is a
+ * message that only its receiver takes; mailbox_doorbell.pml has that.
  *
- * `users` counts who may read or write the block, and the announcement that is on its way; the assertion says that there
- * are none when the owner takes it.
+ * `users` counts who may read or write the block, and the announcements that are on their way. The assertions say that
+ * there are none when the owner takes the block, and only one where a node takes it for its own.
  *
  * Variants that must fail:
  *   -DNO_COUNTER       fails: the owner looks at the pins only
@@ -17,6 +19,8 @@
  *   -DCOUNT_LAST       fails: the counter is raised after the giver's pin is cleared
  *   -DCLEAR_FIRST      fails: the giver's pin is cleared before the receiver's is set
  *   -DANNOUNCE_FIRST   fails: the giver's pin is cleared after the announcement: by then it may have the block again
+ *   -DRELEASE_LAST     fails: so is the pin that the owner has while it writes and sends the block
+ *   -DPIN_ONE_BY_ONE   fails: of several receivers one may find itself alone before the next one is told
  */
 #define NODES 3
 #ifndef MOVES
@@ -30,7 +34,9 @@
 bool pin[NODES];
 byte moves;
 byte moved;               /* how often it has been passed on: a bound for this model only */
-bool announced[NODES];    /* a message to this node that has the block */
+byte announced[NODES];    /* a message to this node that has the block: to it ALONE, or to others, too */
+#define ALONE 1
+#define SHARED 2
 byte users;
 bool taken;               /* by the owner: it is over */
 
@@ -60,7 +66,7 @@ inline set_pins(giver, receiver) {
 inline pass(giver, receiver) {
     moved++;
     set_pins(giver, receiver);
-    announced[receiver] = 1;
+    announced[receiver] = ALONE;
 #ifdef ANNOUNCE_FIRST
     pin[giver] = 0
 #endif
@@ -70,22 +76,76 @@ inline give_back(giver) {
     atomic { users--; pin[giver] = 0 }
 }
 
+inline look_for_others(me) {
+    i = 0;
+    sole = 1;
+    do
+    :: i == NODES -> break
+    :: else -> sole = sole && (i == me || !pin[i]); i++
+    od;
+    i = 0
+}
+
 proctype node(byte me) {
+    byte i;
+    bool sole;
 end:
     do
-    :: atomic { announced[me] -> announced[me] = 0 };
+    :: atomic { announced[me] != 0 -> sole = (announced[me] == ALONE); announced[me] = 0 };
+        if
+        :: !sole -> look_for_others(me)
+        :: else
+        fi;
+        assert(!sole || users == 1);
         if
         :: give_back(me)
-        :: moved < MOVES && me != 0 -> pass(me, 0)
-        :: moved < MOVES && me != 1 -> pass(me, 1)
-        :: moved < MOVES && me != 2 -> pass(me, 2)
+        :: sole && moved < MOVES && me != 0 -> pass(me, 0)
+        :: sole && moved < MOVES && me != 1 -> pass(me, 1)
+        :: sole && moved < MOVES && me != 2 -> pass(me, 2)
         fi
     od
+}
+
+/* `first` and `second` may be the same node; the owner is node 0. */
+inline send(first, second) {
+    users = (first == second -> 1 : 2);
+    pin[first] = 1;
+#ifndef PIN_ONE_BY_ONE
+    pin[second] = 1;
+#endif
+#ifndef RELEASE_LAST
+    if
+    :: first != 0 && second != 0 -> pin[0] = 0
+    :: else
+    fi;
+#endif
+    announced[first] = (first == second -> ALONE : SHARED);
+    if
+    :: first == second
+    :: else ->
+#ifdef PIN_ONE_BY_ONE
+        pin[second] = 1;
+#endif
+        announced[second] = SHARED
+    fi;
+#ifdef RELEASE_LAST
+    if
+    :: first != 0 && second != 0 -> pin[0] = 0
+    :: else
+    fi;
+#endif
 }
 
 proctype owner() {
     byte before, i;
     bool found;
+    pin[0] = 1;
+    if
+    :: send(1, 1)
+    :: send(1, 2)
+    :: send(1, 0)
+    :: send(0, 1)
+    fi;
     do
     :: taken -> break
     :: else ->
@@ -110,9 +170,6 @@ proctype owner() {
 
 init {
     atomic {
-        users = 1;
-        pin[0] = 1;
-        announced[0] = 1;
         run node(0);
         run node(1);
         run node(2);
