@@ -4,6 +4,7 @@
 #endif
 #include "base/spc_process.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -21,6 +22,8 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+
+#define PF_EXITING 0x4 /* include/linux/sched.h of the kernel; proc(5): flags */
 
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434
@@ -94,6 +97,24 @@ uint32_t spc_process_children(int32_t *processes, uint32_t room) {
     return count;
 }
 
+/* Has a thread begun to end in the kernel? pthread_join returns then, before its entry goes. */
+static bool is_ending(const char *thread) {
+    char text[512];
+    unsigned flags = 0;
+    snprintf(text, sizeof text, "/proc/self/task/%.16s/stat", thread);
+    FILE *file = fopen(text, "re");
+    if (file == NULL) {
+        return errno == ENOENT || errno == ESRCH;
+    }
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    const char *name_end = strrchr(text, ')'); /* the name may have blanks, and parentheses of its own */
+    if (name_end == NULL) {
+        return text[0] == '\0'; /* it went meanwhile */
+    }
+    return sscanf(name_end, ") %*c %*d %*d %*d %*d %*d %u", &flags) == 1 && (flags & PF_EXITING) != 0;
+}
+
 uint32_t spc_process_threads(void) {
     DIR *tasks = opendir("/proc/self/task");
     if (tasks == NULL) {
@@ -101,7 +122,7 @@ uint32_t spc_process_threads(void) {
     }
     uint32_t count = 0;
     for (struct dirent *entry = readdir(tasks); entry != NULL; entry = readdir(tasks)) {
-        count += entry->d_name[0] != '.';
+        count += entry->d_name[0] != '.' && !is_ending(entry->d_name);
     }
     closedir(tasks);
     return count;

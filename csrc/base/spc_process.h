@@ -26,7 +26,7 @@ void spc_process_adopt_orphans(void);
  * was looked at, also where /proc belongs to another process-id namespace. */
 uint32_t spc_process_children(int32_t *processes, uint32_t room);
 
-/* Threads of this process, the caller too; 0 where unknown. */
+/* Threads of this process, the caller too, but none that was joined; 0 where unknown. */
 uint32_t spc_process_threads(void);
 
 /* Other threads of this process that may go on by themselves: all but those which wait without a time limit until

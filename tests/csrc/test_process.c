@@ -122,6 +122,17 @@ static void *return_at_once(void *unused) {
     return unused;
 }
 
+static void joined_threads_are_not_counted(void) {
+    uint32_t before = 0;
+    for (int i = 0; i < 2000; i++) {
+        pthread_t thread;
+        CHECK_EQ(pthread_create(&thread, NULL, return_at_once, NULL), 0);
+        CHECK_EQ(pthread_join(thread, NULL), 0);
+        before = i > 0 ? before : spc_process_threads(); /* a sanitizer begins its own with the first */
+        CHECK_EQ_U(spc_process_threads(), before);
+    }
+}
+
 static void only_threads_that_may_go_on_are_busy(void) {
     int gate[2];
     pthread_t reader, idler;
@@ -152,6 +163,7 @@ int main(void) {
     RUN(a_parent_takes_its_child_along);
     RUN(ranges_are_closed);
     RUN(threads_are_counted);
+    RUN(joined_threads_are_not_counted);
     RUN(only_threads_that_may_go_on_are_busy);
     return check_done();
 }
