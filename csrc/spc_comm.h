@@ -118,10 +118,10 @@ int spc_comm_usable(const spc_comm_t *comm);
 /* Written by the binding, which knows lines: END before close; FUZZY and CYCLE with a place and no count, if close is
  * to find them open. */
 void spc_comm_note(spc_comm_t *comm, spc_note_kind_t kind, const spc_note_t *note);
+bool spc_comm_has_note(const spc_comm_t *comm, spc_note_kind_t kind);
 
 /* This node's process will end with that exit code, which is not 0: for the others it dies when it closes. */
 void spc_comm_note_failure(spc_comm_t *comm, int32_t exit_code);
-bool spc_comm_has_note(const spc_comm_t *comm, spc_note_kind_t kind);
 
 void spc_comm_note_sent(spc_comm_t *comm, const spc_note_sent_t *sent);
 

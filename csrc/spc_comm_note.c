@@ -23,13 +23,13 @@ void spc_comm_note(spc_comm_t *comm, spc_note_kind_t kind, const spc_note_t *not
     pthread_mutex_unlock(&comm->node->lock);
 }
 
-void spc_comm_note_failure(spc_comm_t *comm, int32_t exit_code) {
-    atomic_store_explicit(&comm->node->failure, exit_code, memory_order_relaxed); /* read in spc_node_close */
-}
-
 bool spc_comm_has_note(const spc_comm_t *comm, spc_note_kind_t kind) {
     spc_note_t note;
     return spc_note_read(comm->node->notes, kind, &note);
+}
+
+void spc_comm_note_failure(spc_comm_t *comm, int32_t exit_code) {
+    atomic_store_explicit(&comm->node->failure, exit_code, memory_order_relaxed); /* read in spc_node_close */
 }
 
 void spc_comm_note_sent(spc_comm_t *comm, const spc_note_sent_t *sent) {

@@ -38,10 +38,9 @@ typedef struct spc_node {
     uint32_t size;
     spc_owner_mark_t owner;
     _Atomic bool closed;         /* release by close, acquire by calls: they see its end as complete */
-    _Atomic int32_t
-        failure; /* the exit code with which its process fails, once that is known; relaxed: its own thread's */
+    _Atomic int32_t failure;     /* the exit code with which its process will fail; relaxed: its thread's */
     _Atomic uint32_t references; /* communicators that are not destroyed */
-    _Atomic uint32_t polls; /* of the poll_ calls: as many as have been worth it; relaxed: a hint */
+    _Atomic uint32_t polls;      /* of the poll_ calls: as many as have been worth it; relaxed: a hint */
     int (*check)(void *argument);
     int (*handle)(void *argument);
     int32_t (*locate)(void *argument, spc_board_entry_t *entry);
@@ -51,7 +50,7 @@ typedef struct spc_node {
 
     spc_status_shared_t *status;
     spc_event_shared_t *events; /* of all nodes */
-    spc_event_shared_t *event; /* this node's */
+    spc_event_shared_t *event;  /* this node's */
 
     pthread_mutex_t lock;
     spc_note_shared_t *notes; /* this node's; written with the lock */
@@ -61,10 +60,10 @@ typedef struct spc_node {
     uint32_t next_communicator; /* a number that no communicator of this node has, nor any higher one */
 
     /* Waiting together: spc_node_wait.c. */
-    _Atomic uintptr_t leader; /* the thread that waits on the node's event and drains for all, or 0 */
+    _Atomic uintptr_t leader;   /* the thread that waits on the node's event and drains for all, or 0 */
     _Atomic uint32_t followers; /* threads that wait on `handover` */
-    _Atomic uint32_t handover; /* bumped when followers should look again; private to the process */
-    spc_waiter_t waiter; /* of the leader */
+    _Atomic uint32_t handover;  /* bumped when followers should look again; private to the process */
+    spc_waiter_t waiter;        /* of the leader */
 
     /* What the leader tells others: spc_node_board.c. */
     spc_board_shared_t *board; /* NULL: there is none */
@@ -112,13 +111,13 @@ typedef struct spc_node_wait {
     int (*doomed)(struct spc_node_wait *wait);
     /* With the lock: the call, and in pairs[].needed whom it needs. NULL: nothing is known of it. */
     void (*describe)(const struct spc_node_wait *wait, spc_board_entry_t *entry, spc_board_pair_t *pairs);
-    void *owner; /* the communicator */
+    void *owner;    /* the communicator */
     void *argument; /* the call */
-    int status; /* what test found */
+    int status;     /* what test found */
     uint32_t epoch; /* ends that have been considered */
-    int ended; /* SPC_OK, or why it cannot be satisfied any more */
-    bool done; /* test has said so: it is not asked again, for it may have taken a message */
-    bool leads; /* this thread drains for the others */
+    int ended;      /* SPC_OK, or why it cannot be satisfied any more */
+    bool done;      /* test has said so: it is not asked again, for it may have taken a message */
+    bool leads;     /* this thread drains for the others */
     uint64_t deadline_ns;
     uint32_t slices; /* of sleep, so far */
     bool is_located;
