@@ -393,13 +393,23 @@ cdef object seen_in_place(spc_message_t *message, Header *header):
     return array
 
 
+cdef bint is_alike(object dtype, object other) except -1:
+    """But for the byte order, which not every dtype has."""
+    if dtype == other:
+        return True
+    try:
+        return dtype.newbyteorder("=") == other.newbyteorder("=")
+    except TypeError:
+        return False
+
+
 cdef object fill_any(spc_message_t *message, Header *header, object out):
     """Other byte orders, memory orders, and fewer elements: NumPy copies."""
     cdef object dtype = <object>own_descr(message, header)
     cdef object found
     cdef tuple shape
     Py_DECREF(dtype)  # the variable has a reference of its own
-    if dtype.newbyteorder("=") != out.dtype.newbyteorder("="):
+    if not is_alike(dtype, out.dtype):
         raise errors.not_for_out(message.source, message.tag, f"an array of {dtype}", out.dtype)
     found = seen_in_place(message, header)
     shape = found.shape
