@@ -171,6 +171,12 @@ int spc_comm_poll_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32
 int spc_comm_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, uint64_t deadline_ns,
                   spc_message_t *message);
 
+/* As recv, by a caller who knows where the data are to go if the message is just as `sink` says (all
+ * but `filled`). If sink->filled they are there, and nowhere in the message, which is to be
+ * released; otherwise the message is as any other, and sink->data may have been written to all the same. */
+int spc_comm_recv_into(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, uint64_t deadline_ns,
+                       spc_sink_t *sink, spc_message_t *message);
+
 /* From what has been moved into the queues already. */
 int spc_comm_take(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, spc_message_t *message);
 
@@ -195,6 +201,10 @@ void spc_message_release(spc_comm_t *comm, spc_message_t *message);
  * coordinated message whose cycle is over: it is still the caller's. */
 int spc_comm_put_back(spc_comm_t *comm, spc_message_t *message);
 
+/* Of a message of storage ARENA that several nodes got: whether the others have released it by now. Then it is this
+ * node's alone from here on: `sole`. Never waits; any thread. */
+bool spc_message_claim(spc_comm_t *comm, spc_message_t *message);
+
 /* Releases by handle what a message of storage ARENA or HEAP held: for owners that outlive the message. */
 void spc_comm_release_stored(spc_comm_t *comm, spc_storage_t storage, void *handle);
 
@@ -209,6 +219,10 @@ void spc_comm_release_stored(spc_comm_t *comm, spc_storage_t storage, void *hand
 /* A block of this node's arena with room for `length_bytes`, of any content. SPC_EAGAIN: there is no room now; what is
  * to be sent then goes another way. Any thread, never waits. */
 int spc_comm_take_block(spc_comm_t *comm, uint64_t length_bytes, spc_block_shared_t **block);
+
+/* As that, for a copy of what was received: such blocks take half of the arena at most, so that there is always room
+ * for what is sent, however much is kept. */
+int spc_comm_take_kept(spc_comm_t *comm, uint64_t length_bytes, spc_block_shared_t **block);
 
 /* Any thread, also inside garbage collection and after close. */
 void spc_comm_release_block(spc_comm_t *comm, spc_block_shared_t *block);

@@ -4,18 +4,29 @@
  * is another node's: so a call that fails after that (a wait for the receiver that was interrupted) has moved it, and
  * says so by its pointer.
  */
+#include <stdlib.h>
+
 #include "spc_comm_perturb.h"
 #include "spc_comm_private.h"
 
-int spc_comm_take_block(spc_comm_t *comm, uint64_t length_bytes, spc_block_shared_t **block) {
+static int take_block(spc_comm_t *comm, uint64_t length_bytes, bool kept, spc_block_shared_t **block) {
     spc_node_t *node = comm->node;
     int status = spc_comm_check_usable(comm);
     if (status == SPC_OK) {
         pthread_mutex_lock(&node->lock);
-        status = spc_outbox_take_block(node->outbox, length_bytes, block);
+        status = kept ? spc_outbox_take_kept(node->outbox, length_bytes, block)
+                      : spc_outbox_take_block(node->outbox, length_bytes, block);
         pthread_mutex_unlock(&node->lock);
     }
     return status;
+}
+
+int spc_comm_take_block(spc_comm_t *comm, uint64_t length_bytes, spc_block_shared_t **block) {
+    return take_block(comm, length_bytes, false, block);
+}
+
+int spc_comm_take_kept(spc_comm_t *comm, uint64_t length_bytes, spc_block_shared_t **block) {
+    return take_block(comm, length_bytes, true, block);
 }
 
 void spc_comm_release_block(spc_comm_t *comm, spc_block_shared_t *block) {
@@ -50,4 +61,29 @@ int spc_comm_move_block(spc_comm_t *comm, int32_t destination, uint16_t context,
         return spc_comm_perturbed_send(comm, &call, context == SPC_CONTEXT_USER, deadline_ns);
     }
     return status != SPC_OK ? status : spc_comm_send_call(comm, &call, deadline_ns);
+}
+
+/* ---- ending what was received ---- */
+
+void spc_message_release(spc_comm_t *comm, spc_message_t *message) {
+    if (message->handle != NULL && spc_owner_mark_holds(&comm->node->owner)) {
+        spc_inbox_release(comm->node->inbox, message);
+    }
+}
+
+bool spc_message_claim(spc_comm_t *comm, spc_message_t *message) {
+    const spc_node_t *node = comm->node;
+    if (message->storage == SPC_STORED_ARENA && !message->sole && message->handle != NULL
+        && spc_owner_mark_holds(&node->owner)) {
+        message->sole = spc_block_is_sole(message->handle, node->rank, node->config->nodes);
+    }
+    return message->sole;
+}
+
+void spc_comm_release_stored(spc_comm_t *comm, spc_storage_t storage, void *handle) {
+    if (storage == SPC_STORED_HEAP) {
+        free(handle);
+    } else if (spc_owner_mark_holds(&comm->node->owner)) {
+        spc_inbox_release_block(comm->node->inbox, handle);
+    }
 }

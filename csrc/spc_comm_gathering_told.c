@@ -50,8 +50,8 @@ static bool fill_block(const spc_comm_t *comm, spc_gathering_t *call, uint32_t n
     if (status != SPC_OK) {
         return false;
     }
-    spc_payload_copy(&call->payloads[number], 0, part->length_bytes, spc_block_payload(block));
     part->receivers = spc_gathering_members(comm, call, number, members);
+    spc_payload_fill(&call->payloads[number], part->receivers, spc_block_payload(block));
     for (uint32_t i = 0; i < part->receivers; i++) {
         spc_block_pin(block, (uint32_t)members[i]); /* published by the arrival */
     }

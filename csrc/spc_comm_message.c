@@ -61,8 +61,9 @@ static int send_either(spc_node_t *node, void *call, spc_block_shared_t *block) 
 }
 
 /* The payload is copied without the lock, so that other threads of the node are not held up. SPC_EAGAIN: no room. */
-static int hand_over_block(spc_node_t *node, const spc_payload_t *payload, spc_comm_hand_over_t *send,
+static int hand_over_block(spc_node_t *node, const spc_send_call_t *what, spc_comm_hand_over_t *send,
                            void *call) {
+    const spc_payload_t *payload = what->payload;
     uint64_t length = payload->meta_bytes + payload->data_bytes;
     spc_block_shared_t *block;
     pthread_mutex_lock(&node->lock);
@@ -71,7 +72,7 @@ static int hand_over_block(spc_node_t *node, const spc_payload_t *payload, spc_c
     if (status != SPC_OK) {
         return SPC_EAGAIN;
     }
-    spc_payload_copy(payload, 0, length, spc_block_payload(block));
+    spc_payload_fill(payload, what->destination_count, spc_block_payload(block));
     pthread_mutex_lock(&node->lock);
     status = send(node, call, block);
     pthread_mutex_unlock(&node->lock);
@@ -80,7 +81,7 @@ static int hand_over_block(spc_node_t *node, const spc_payload_t *payload, spc_c
 
 int spc_comm_hand_over(spc_node_t *node, const spc_send_call_t *what, spc_comm_hand_over_t *send,
                        void *call) {
-    int status = is_large(what) ? hand_over_block(node, what->payload, send, call) : SPC_EAGAIN;
+    int status = is_large(what) ? hand_over_block(node, what, send, call) : SPC_EAGAIN;
     if (status == SPC_EAGAIN) {
         pthread_mutex_lock(&node->lock);
         status = send(node, call, NULL);
@@ -255,6 +256,7 @@ static int prepare(const spc_comm_t *comm, int32_t source, int32_t tag, uint16_t
     match->source = source;
     match->tag = tag;
     match->context = spc_comm_context(comm, kind);
+    match->posted = NULL;
     if (comm->members != NULL && source != SPC_ANY_SOURCE) {
         match->source = (int32_t)comm->members[source];
     }
@@ -309,25 +311,48 @@ int spc_comm_poll_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32
     return status;
 }
 
-int spc_comm_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, uint64_t deadline_ns,
-                  spc_message_t *message) {
-    spc_recv_call_t call = {.message = message};
-    int status = prepare(comm, source, tag, context, &call.match);
-    if (status != SPC_OK) {
-        return status != SPC_EAGAIN
-                   ? status
-                   : spc_comm_name_source(comm, spc_comm_perturbed_recv(comm, &call, deadline_ns), message);
+/* `prepared`: what prepare has said. */
+static int recv_and_wait(spc_comm_t *comm, spc_recv_call_t *call, int prepared, uint64_t deadline_ns) {
+    if (prepared != SPC_OK) {
+        return prepared != SPC_EAGAIN ? prepared : spc_comm_perturbed_recv(comm, call, deadline_ns);
     }
     spc_node_wait_t wait = {.node = comm->node,
                             .test = test_recv,
                             .doomed = spc_comm_doomed_by_source,
                             .describe = describe_by_source,
                             .owner = comm,
-                            .argument = &call};
+                            .argument = call};
+    int status = SPC_OK;
     if (!test_recv(&wait)) {
         status = spc_node_wait_for(&wait, deadline_ns);
     }
-    return spc_comm_name_source(comm, status == SPC_OK ? wait.status : status, message);
+    return status == SPC_OK ? wait.status : status;
+}
+
+int spc_comm_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, uint64_t deadline_ns,
+                  spc_message_t *message) {
+    spc_recv_call_t call = {.message = message};
+    int status = prepare(comm, source, tag, context, &call.match);
+    return spc_comm_name_source(comm, recv_and_wait(comm, &call, status, deadline_ns), message);
+}
+
+int spc_comm_recv_into(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, uint64_t deadline_ns,
+                       spc_sink_t *sink, spc_message_t *message) {
+    spc_node_t *node = comm->node;
+    spc_recv_call_t call = {.message = message};
+    int status = prepare(comm, source, tag, context, &call.match);
+    if (status != SPC_OK && status != SPC_EAGAIN) {
+        return status;
+    }
+    spc_posted_t posted;
+    pthread_mutex_lock(&node->lock);
+    spc_inbox_post(node->inbox, &call.match, sink, &posted);
+    pthread_mutex_unlock(&node->lock);
+    status = recv_and_wait(comm, &call, status, deadline_ns);
+    pthread_mutex_lock(&node->lock);
+    spc_inbox_withdraw(node->inbox, &posted);
+    spc_node_unlock(node);
+    return spc_comm_name_source(comm, status, message);
 }
 
 int spc_comm_take(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, spc_message_t *message) {
@@ -401,21 +426,7 @@ int spc_comm_poll(spc_comm_t *comm, uint16_t context, uint64_t *waiting) {
     return SPC_OK;
 }
 
-/* ---- ending ---- */
-
-void spc_message_release(spc_comm_t *comm, spc_message_t *message) {
-    if (message->handle != NULL && spc_owner_mark_holds(&comm->node->owner)) {
-        spc_inbox_release(comm->node->inbox, message);
-    }
-}
-
-void spc_comm_release_stored(spc_comm_t *comm, spc_storage_t storage, void *handle) {
-    if (storage == SPC_STORED_HEAP) {
-        free(handle);
-    } else if (spc_owner_mark_holds(&comm->node->owner)) {
-        spc_inbox_release_block(comm->node->inbox, handle);
-    }
-}
+/* ---- giving back ---- */
 
 int spc_comm_put_back(spc_comm_t *comm, spc_message_t *message) {
     spc_node_t *node = comm->node;

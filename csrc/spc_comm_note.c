@@ -87,7 +87,7 @@ bool spc_comm_call_of(const spc_comm_t *comm, uint32_t rank, uint64_t phase, uin
 
 uint32_t spc_comm_near(const spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag,
                        int32_t *near_source, int32_t *near_tag) {
-    spc_match_t match = {source, tag, spc_comm_context(comm, context)};
+    spc_match_t match = {.source = source, .tag = tag, .context = spc_comm_context(comm, context)};
     if (spc_comm_usable(comm) != SPC_OK || source >= (int32_t)comm->size) {
         return 0;
     }

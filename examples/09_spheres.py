@@ -45,7 +45,7 @@ def molecule():
     return atoms
 
 
-@spcomm.op(commutative=True)  # no two atoms are equally near at the same point
+@spcomm.op(commutative=True, elementwise=True)  # no two atoms are equally near at the same point
 def closest(one, other):
     """At each point what is nearer of two pictures."""
     return np.where(one["depth"] <= other["depth"], one, other)

@@ -40,10 +40,7 @@ def gather() -> "dict[str, dict[str, object]]":
         "versions": _versions(),
         "processors": _processors(agent.cores()),
         "memory": _memory(agent.memory()),
-        "allowed": {
-            **agent.features(disabled),
-            "vm_readv": _reads_others() and agent.features(disabled)["vm_readv"],
-        },
+        "allowed": agent.features(disabled),
         "mpi": _mpi(),
         "tools": {**{name: _in_path(name) for name in ("cc", "gdb", "tmux")}, "debugpy": _version("debugpy")},
     }
@@ -75,7 +72,6 @@ _WITHOUT = {
     "futex": "who waits sleeps in short slices",
     "pidfd": "ends of processes are found by asking",
     "eventfd": "pipes are used",
-    "vm_readv": "large messages are copied twice",
     "wipe_on_fork": "process numbers are compared",
 }
 
@@ -146,27 +142,6 @@ def _memory(usable: int) -> "dict[str, object]":
         "shm": shm,
         "shm_free": free,
     }
-
-
-def _reads_others() -> bool:
-    """Whether a process may read another one's memory, as nodes would: a child tries it on its parent."""
-    import ctypes
-
-    class Piece(ctypes.Structure):
-        _fields_ = (("base", ctypes.c_void_p), ("length", ctypes.c_size_t))
-
-    try:
-        read = ctypes.CDLL(None).process_vm_readv
-    except AttributeError:
-        return False
-    source, target = ctypes.create_string_buffer(b"spcomm"), ctypes.create_string_buffer(6)
-    there, here = Piece(ctypes.addressof(source), 6), Piece(ctypes.addressof(target), 6)
-    parent = os.getpid()
-    pid = os.fork()
-    if pid == 0:
-        count = read(parent, ctypes.byref(here), 1, ctypes.byref(there), 1, 0)
-        os._exit(0 if count == 6 and target.raw == b"spcomm" else 1)
-    return os.waitpid(pid, 0)[1] == 0
 
 
 def _mpi() -> "dict[str, object]":

@@ -16,7 +16,6 @@
 #include <sys/mman.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -49,14 +48,6 @@ static bool probe_futex(void) {
     return syscall(SYS_futex, &word, FUTEX_WAKE, 1, NULL, NULL, 0) >= 0;
 }
 
-static bool probe_vm_readv(void) {
-    uint64_t source = UINT64_C(0x0123456789abcdef);
-    uint64_t target = 0;
-    struct iovec from = {&source, sizeof source};
-    struct iovec to = {&target, sizeof target};
-    return process_vm_readv(getpid(), &to, 1, &from, 1, 0) == (ssize_t)sizeof target && target == source;
-}
-
 static bool probe_wipe_on_fork(void) {
     size_t size_bytes = (size_t)sysconf(_SC_PAGESIZE);
     void *page = mmap(NULL, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -74,7 +65,6 @@ uint32_t spc_native_features(void) {
     features |= probe_futex() ? SPC_FEATURE_futex : 0;
     features |= probe_descriptor((int)syscall(SYS_pidfd_open, getpid(), 0)) ? SPC_FEATURE_pidfd : 0;
     features |= probe_descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) ? SPC_FEATURE_eventfd : 0;
-    features |= probe_vm_readv() ? SPC_FEATURE_vm_readv : 0;
     features |= probe_wipe_on_fork() ? SPC_FEATURE_wipe_on_fork : 0;
     return features;
 }

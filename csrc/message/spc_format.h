@@ -10,6 +10,7 @@
 #ifndef SPC_FORMAT_H
 #define SPC_FORMAT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -119,8 +120,22 @@ typedef struct spc_message {
     unsigned char inlined[SPC_INLINE_BYTES];
 } spc_message_t;
 
+/* Where a receiver wants the data of a message that is just as it expects: of this format, meta and length. */
+typedef struct spc_sink {
+    void *data;
+    uint64_t data_bytes;
+    const void *meta;
+    uint16_t meta_bytes;
+    uint8_t format;
+    bool filled; /* the data are there, and nowhere else */
+} spc_sink_t;
+
 /* Copies [meta][data] from byte `from` on, `length_bytes` of it. */
 void spc_payload_copy(const spc_payload_t *payload, uint64_t from, uint64_t length_bytes, void *to);
+
+/* Copies all of it into a block. What one receiver gets, who keeps the block, need not be in the cache; several copy it
+ * at once. */
+void spc_payload_fill(const spc_payload_t *payload, uint32_t receivers, void *to);
 
 /* The way to copy a message: its pointer into itself is set right. `from` is void afterwards. */
 void spc_message_move(spc_message_t *to, const spc_message_t *from);

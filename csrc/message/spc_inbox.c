@@ -80,6 +80,9 @@ int spc_inbox_take_queued(spc_inbox_t *inbox, const spc_match_t *match, spc_mess
     if (entry == NULL) {
         return SPC_EAGAIN;
     }
+    if (__builtin_expect(entry->posted != NULL, 0)) {
+        spc_inbox_settle_posted(entry, match->posted);
+    }
     spc_inbox_take_entry(inbox, entry, message);
     return SPC_OK;
 }

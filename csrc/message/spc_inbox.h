@@ -38,12 +38,25 @@ typedef struct spc_inbox_options {
     spc_note_shared_t *notes; /* where messages that nobody asked for are counted; may be NULL */
 } spc_inbox_options_t;
 
+typedef struct spc_posted spc_posted_t;
+
 /* What a receive asks for. */
 typedef struct spc_match {
     int32_t source; /* or SPC_ANY_SOURCE */
     int32_t tag;    /* or SPC_ANY_TAG */
     uint16_t context;
+    spc_posted_t *posted; /* NULL, or where it has said that it wants the data */
 } spc_match_t;
+
+/* A waiting receive has posted where it wants the data (ACLMPL 4, request block). A message in parts that begins to
+ * arrive meanwhile, and is as its sink expects, is put together there, and not in memory of the inbox. It remains an
+ * ordinary message: if another receive takes it, or this one gives up, what is there of it moves to the heap. */
+struct spc_posted {
+    spc_sink_t *sink;
+    spc_match_t match;
+    bool used; /* by a message; one is all it is good for */
+    spc_posted_t *next;
+};
 
 int spc_inbox_create(const spc_inbox_options_t *options, spc_inbox_t **inbox);
 void spc_inbox_destroy(spc_inbox_t *inbox);
@@ -52,7 +65,12 @@ void spc_inbox_destroy(spc_inbox_t *inbox);
  * SPC_ENOMEM. The caller ends it with spc_inbox_release, or gives it back with spc_inbox_put_back. */
 int spc_inbox_take(spc_inbox_t *inbox, const spc_match_t *match, spc_message_t *message);
 
-/* The same from the queues only: nothing new is drained. */
+/* From now on `sink` is there for what `match` asks for, and `match` refers to it, until it is withdrawn. Then its
+ * memory is the caller's again. `sink->filled`: a take with this match has got the message whose data are there. */
+void spc_inbox_post(spc_inbox_t *inbox, spc_match_t *match, spc_sink_t *sink, spc_posted_t *posted);
+void spc_inbox_withdraw(spc_inbox_t *inbox, spc_posted_t *posted);
+
+/* As spc_inbox_take, from the queues only: nothing new is drained. */
 int spc_inbox_take_queued(spc_inbox_t *inbox, const spc_match_t *match, spc_message_t *message);
 
 /* Who and what would be taken; it stays. */

@@ -5,6 +5,7 @@
  *   spc_inbox.c        which message a receive gets
  *   spc_inbox_store.c  out of slots, into the queue; receipts
  *   spc_inbox_divert.c messages that are not for receives
+ *   spc_inbox_posted.c receives that have said where they want the data
  */
 #ifndef SPC_INBOX_PRIVATE_H
 #define SPC_INBOX_PRIVATE_H
@@ -42,6 +43,7 @@ struct spc_inbox {
     spc_diversion_t *diversions; /* few */
     uint32_t diversion_count;
     spc_mailbox_shared_t *mailbox;
+    spc_posted_t *posted; /* in order */
     spc_inbox_queue_t queue;
     spc_inbox_row_t row[];
 };
@@ -73,6 +75,16 @@ static inline uint16_t spc_inbox_context(const spc_inbox_t *inbox, const spc_slo
 
 /* Out of the queue, and of the accounts of its sender. */
 void spc_inbox_take_entry(spc_inbox_t *inbox, spc_entry_t *entry, spc_message_t *message);
+
+/* The first part of a message, `bytes` of it at `payload`, is about to be stored: does a receive want its data? */
+void spc_inbox_find_posted(spc_inbox_t *inbox, spc_entry_t *entry, const unsigned char *payload,
+                           uint64_t bytes);
+
+/* The next bytes of a message that arrives in parts. */
+void spc_inbox_assemble(spc_entry_t *entry, const unsigned char *payload, uint64_t bytes);
+
+/* The message, whose data are where a receive wants them, is taken: by that receive, which has `posted`, or another. */
+void spc_inbox_settle_posted(spc_entry_t *entry, spc_posted_t *posted);
 
 /* Nobody will ask for it any more. */
 void spc_inbox_note_left(const spc_inbox_t *inbox, const spc_message_t *message);

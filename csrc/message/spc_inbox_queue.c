@@ -27,10 +27,14 @@ void spc_inbox_queue_fini(spc_inbox_queue_t *queue) {
 
 spc_entry_t *spc_inbox_queue_make(spc_inbox_queue_t *queue) {
     spc_entry_t *entry = queue->spare;
-    if (entry == NULL) {
-        return malloc(sizeof(*entry));
+    if (entry != NULL) {
+        queue->spare = entry->next;
+    } else {
+        entry = malloc(sizeof(*entry));
     }
-    queue->spare = entry->next;
+    if (entry != NULL) {
+        entry->posted = NULL;
+    }
     return entry;
 }
 

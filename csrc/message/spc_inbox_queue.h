@@ -20,6 +20,7 @@ typedef struct spc_entry {
     struct spc_entry *tag_next, *tag_previous; /* by arrival, of one bucket of tags */
     uint64_t assembled_bytes;                  /* how much of it is here */
     uint64_t asks; /* its sender wants a receipt: that message's number + 1; else 0 */
+    struct spc_posted *posted; /* NULL, or where its data are instead of in the message's memory */
     spc_message_t message;
 } spc_entry_t;
 

@@ -161,14 +161,16 @@ static void drop_if_closed(spc_inbox_t *inbox, spc_entry_t *entry) {
 
 static int store_part(spc_inbox_t *inbox, uint32_t sender, const spc_slot_shared_t *slot) {
     spc_inbox_row_t *row = &inbox->row[sender];
-    int status = row->assembling == NULL ? begin_assembly(inbox, sender, slot) : SPC_OK;
-    if (status != SPC_OK) {
-        return status;
+    spc_ring_header_shared_t *header = spc_segment_address(inbox->options.segment, slot->payload.offset);
+    if (row->assembling == NULL) {
+        int status = begin_assembly(inbox, sender, slot);
+        if (status != SPC_OK) {
+            return status;
+        }
+        spc_inbox_find_posted(inbox, row->assembling, spc_ring_payload(header), header->payload_bytes);
     }
     spc_entry_t *entry = row->assembling;
-    spc_ring_header_shared_t *header = spc_segment_address(inbox->options.segment, slot->payload.offset);
-    memcpy(entry->message.bytes + entry->assembled_bytes, spc_ring_payload(header), header->payload_bytes);
-    entry->assembled_bytes += header->payload_bytes;
+    spc_inbox_assemble(entry, spc_ring_payload(header), header->payload_bytes);
     spc_ring_mark_read(header);
     spc_inbox_consume_slot(inbox, sender);
     spc_inbox_notify_sender(inbox, sender);

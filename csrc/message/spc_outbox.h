@@ -51,6 +51,7 @@ int spc_outbox_send(spc_outbox_t *outbox, const int32_t *destinations, uint32_t 
 /* A block of this node's arena, pinned for this node. SPC_EAGAIN if it has no room. The caller fills it without the
  * lock, and hands it to spc_outbox_send_block. */
 int spc_outbox_take_block(spc_outbox_t *outbox, uint64_t length_bytes, spc_block_shared_t **block);
+int spc_outbox_take_kept(spc_outbox_t *outbox, uint64_t length_bytes, spc_block_shared_t **block);
 
 /* Announces or queues a filled block ([meta][data], length_bytes in all); this node's pin ends unless it is a
  * destination, also after SPC_ENOMEM, when not all destinations get it. Takes no private memory worth a limit. */

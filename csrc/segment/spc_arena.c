@@ -23,6 +23,7 @@ typedef struct spc_piece {
     uint64_t size_bytes; /* header included; a multiple of SPC_ARENA_ALIGNMENT */
     uint32_t pinned_by;  /* a rank whose pin was set when last looked at */
     bool is_held;
+    bool is_kept; /* and counted in kept_bytes */
 } spc_piece_t;
 
 struct spc_arena {
@@ -31,6 +32,8 @@ struct spc_arena {
     uint32_t owner;
     uint32_t nodes;
     uint64_t header_bytes;
+    uint64_t kept_bytes; /* in blocks of spc_arena_take_kept that were in use when last looked at */
+    uint64_t kept_max;
     spc_piece_t *piece;
     uint32_t count;
     uint32_t room;                     /* of the vector */
@@ -57,6 +60,7 @@ int spc_arena_create(void *base, uint64_t size_bytes, uint32_t owner, uint32_t n
         .owner = owner,
         .nodes = nodes,
         .header_bytes = spc_round_up(sizeof(spc_block_shared_t) + nodes, SPC_ARENA_ALIGNMENT),
+        .kept_max = size_bytes / 2,
         .piece = piece,
         .room = SPC_ARENA_RECENT,
     };
@@ -143,9 +147,15 @@ static uint32_t find_piece(const spc_arena_t *arena, uint64_t offset) {
     return low;
 }
 
+/* It is in nobody's use any more. */
+static void let_go(spc_arena_t *arena, spc_piece_t *piece) {
+    arena->kept_bytes -= piece->is_kept ? piece->size_bytes : 0;
+    piece->is_held = piece->is_kept = false;
+}
+
 /* Joins the piece with its free neighbours; returns where it is then. */
 static uint32_t free_piece(spc_arena_t *arena, uint32_t index) {
-    arena->piece[index].is_held = false;
+    let_go(arena, &arena->piece[index]);
     if (index + 1 < arena->count && !arena->piece[index + 1].is_held) {
         arena->piece[index].size_bytes += arena->piece[index + 1].size_bytes;
         remove_piece(arena, index + 1);
@@ -196,7 +206,9 @@ static void reclaim_all(spc_arena_t *arena) {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < arena->count; i++) {
         spc_piece_t piece = arena->piece[i];
-        piece.is_held = piece.is_held && is_pinned(arena, &piece);
+        if (piece.is_held && !is_pinned(arena, &piece)) {
+            let_go(arena, &piece);
+        }
         if (kept > 0 && !piece.is_held && !arena->piece[kept - 1].is_held) {
             arena->piece[kept - 1].size_bytes += piece.size_bytes;
         } else {
@@ -255,7 +267,13 @@ static spc_block_shared_t *hold_piece(spc_arena_t *arena, spc_piece_t *piece) {
     return block;
 }
 
-int spc_arena_take(spc_arena_t *arena, uint64_t length_bytes, spc_block_shared_t **block) {
+/* Whether a block of that size may be given out, and where then. */
+static bool may_take(spc_arena_t *arena, uint64_t size_bytes, bool kept, uint32_t *index) {
+    return (!kept || arena->kept_bytes + size_bytes <= arena->kept_max)
+           && find_free(arena, size_bytes, index);
+}
+
+static int take(spc_arena_t *arena, uint64_t length_bytes, bool kept, spc_block_shared_t **block) {
     if (arena->count == 0 || length_bytes > UINT64_MAX / 2) {
         return SPC_EAGAIN;
     }
@@ -264,17 +282,28 @@ int spc_arena_take(spc_arena_t *arena, uint64_t length_bytes, spc_block_shared_t
     uint32_t index;
     reclaim_recent(arena);
     reclaim_in_turn(arena);
-    if (!find_free(arena, size_bytes, &index)) {
+    if (!may_take(arena, size_bytes, kept, &index)) {
         reclaim_all(arena);
-        if (!find_free(arena, size_bytes, &index)) {
+        if (!may_take(arena, size_bytes, kept, &index)) {
             return SPC_EAGAIN;
         }
     }
     int status = split_piece(arena, index, size_bytes);
     if (status == SPC_OK) {
-        *block = hold_piece(arena, &arena->piece[index]);
+        spc_piece_t *piece = &arena->piece[index];
+        *block = hold_piece(arena, piece);
+        piece->is_kept = kept;
+        arena->kept_bytes += kept ? piece->size_bytes : 0;
     }
     return status;
+}
+
+int spc_arena_take(spc_arena_t *arena, uint64_t length_bytes, spc_block_shared_t **block) {
+    return take(arena, length_bytes, false, block);
+}
+
+int spc_arena_take_kept(spc_arena_t *arena, uint64_t length_bytes, spc_block_shared_t **block) {
+    return take(arena, length_bytes, true, block);
 }
 
 uint64_t spc_arena_used(spc_arena_t *arena) {

@@ -50,6 +50,9 @@ void spc_arena_destroy(spc_arena_t *arena);
 /* A block with room for `length_bytes`, pinned for the owner itself. SPC_EAGAIN when nothing fits now. */
 int spc_arena_take(spc_arena_t *arena, uint64_t length_bytes, spc_block_shared_t **block);
 
+/* As that, for what a node may keep for long: no more than half of the arena in all. SPC_EAGAIN, too, when it is. */
+int spc_arena_take_kept(spc_arena_t *arena, uint64_t length_bytes, spc_block_shared_t **block);
+
 /* Bytes in blocks that are given out; for tests and statistics. Looks at every block. */
 uint64_t spc_arena_used(spc_arena_t *arena);
 
@@ -72,6 +75,17 @@ static inline void spc_block_pass(spc_block_shared_t *block, uint32_t from, uint
     atomic_store_explicit(&block->pin[to], 1, memory_order_seq_cst);
     atomic_fetch_add_explicit(&block->moves, 1, memory_order_seq_cst);
     atomic_store_explicit(&block->pin[from], 0, memory_order_seq_cst);
+}
+
+/* By `rank`, which has its pin: whether no other node has one. Then none will have one later, for pins are set before a
+ * block is announced, and the block is as if it had been sent to `rank` alone. */
+static inline bool spc_block_is_sole(spc_block_shared_t *block, uint32_t rank, uint32_t nodes) {
+    bool sole = true;
+    for (uint32_t other = 0; other < nodes && sole; other++) {
+        /* Pairs with spc_block_unpin: what the other read has been read before this node writes. */
+        sole = other == rank || atomic_load_explicit(&block->pin[other], memory_order_acquire) == 0;
+    }
+    return sole;
 }
 
 static inline void *spc_block_payload(spc_block_shared_t *block) {

@@ -15,7 +15,6 @@ from spcomm._core.libspc cimport (
     SPC_FEATURE_futex,
     SPC_FEATURE_memfd,
     SPC_FEATURE_pidfd,
-    SPC_FEATURE_vm_readv,
     SPC_FEATURE_wipe_on_fork,
     SPC_NODE_DIED,
     SPC_NODE_FINISHED,
@@ -104,7 +103,6 @@ cdef dict FEATURES = {
     "futex": SPC_FEATURE_futex,
     "pidfd": SPC_FEATURE_pidfd,
     "eventfd": SPC_FEATURE_eventfd,
-    "vm_readv": SPC_FEATURE_vm_readv,
     "wipe_on_fork": SPC_FEATURE_wipe_on_fork,
 }
 

@@ -23,7 +23,7 @@ cdef class Memory:
     cdef bint is_sole    # no other node sees it
 
 
-cdef bint is_adoptable(const spc_message_t *message, bint copy) noexcept
+cdef bint is_adoptable(Handle handle, spc_message_t *message, bint copy) noexcept
 cdef Memory take_over(Handle handle, spc_message_t *message)
 cdef object hidden_array(Memory memory, void *data, Py_ssize_t length, bint writable)
 cdef bint is_array(object value) noexcept

@@ -17,17 +17,17 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t, uintptr_t
 from libc.string cimport memcpy, memset
 
+from spcomm._core.libblock cimport spc_block_payload, spc_block_shared_t, spc_comm_take_kept
 from spcomm._core.libspc cimport (
     SPC_FORMAT_ARRAY,
     SPC_META_MAX,
     SPC_OK,
-    SPC_STORED_ARENA,
-    SPC_STORED_HEAP,
+    SPC_STORED_ARENA, SPC_STORED_HEAP,
     spc_array_meta_t,
     spc_comm_put_back,
     spc_comm_release_stored,
-    spc_message_data,
-    spc_message_data_bytes,
+    spc_message_claim,
+    spc_message_data, spc_message_data_bytes,
     spc_message_release,
 )
 
@@ -61,6 +61,8 @@ cdef enum:
     PLAIN_TYPES = 24         # NumPy's own types by number; for those in `plain` the number says all
     DESCRIBED = 0xffffffff
     LARGE_BYTES = 4096       # from here on data are aligned, and an array may take the memory over
+    KEPT_BYTES = 262144      # longer copies lie in this node's arena, where pages have been touched before
+    KEPT_ROOM = 128          # before them, so that they can be moved
     ALIGNMENT = 64
     CACHED_MAX = 256
 
@@ -249,27 +251,64 @@ cdef object decode_array(Handle handle, spc_message_t *message, bint copy):
     cdef Header header
     try:
         read_header(message, &header)
-        if is_adoptable(message, copy):
+        if is_adoptable(handle, message, copy):
             return adopt(handle, message, &header)
-        return copied(message, &header)
+        return copied(handle, message, &header)
     finally:
         if message.handle != NULL:
             spc_message_release(handle.core, message)
 
 
-cdef bint is_adoptable(const spc_message_t *message, bint copy) noexcept:
-    """Whether arrays may lie where the message lies. What is in a block is large, or was moved here."""
+cdef bint is_adoptable(Handle handle, spc_message_t *message, bint copy) noexcept:
+    """Whether arrays may lie where the message lies. What is in a block is large, or was moved here.
+
+    Of several receivers the last one may find itself alone with the block: it needs no copy.
+    """
     if message.storage == SPC_STORED_ARENA:
-        return message.sole or not copy
+        return not copy or spc_message_claim(handle.core, message)
     return message.storage == SPC_STORED_HEAP and message.length_bytes >= LARGE_BYTES
 
 
-cdef object copied(spc_message_t *message, Header *header):
-    cdef cnp.ndarray array = <cnp.ndarray>spcpy_new_array(
-        own_descr(message, header), header.meta.dimensions, header.shape, NULL,
-        cnp.NPY_ARRAY_F_CONTIGUOUS if header.meta.fortran else 0)
+cdef object copied(Handle handle, spc_message_t *message, Header *header):
+    cdef object hidden = None
+    cdef cnp.ndarray array
+    if message.length_bytes >= KEPT_BYTES:
+        hidden = kept_bytes(handle, message)
+    array = new_array(message, header, NULL if hidden is None else cnp.PyArray_DATA(<cnp.ndarray>hidden), True)
     check_length(message, array)
+    if hidden is not None:
+        set_base(array, hidden)
     copy_data(cnp.PyArray_DATA(array), message)
+    return array
+
+
+cdef object kept_bytes(Handle handle, const spc_message_t *message):
+    """A hidden array for a copy of the message's data, in this node's arena. None: it has no room for that."""
+    cdef Memory memory
+    cdef spc_block_shared_t *block = NULL
+    cdef uint64_t room = message.meta_bytes
+    room = (max(room, <uint64_t>KEPT_ROOM) + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
+    if spc_comm_take_kept(handle.core, room + spc_message_data_bytes(message), &block) != SPC_OK:
+        return None
+    memory = Memory.__new__(Memory)
+    memory.handle = handle
+    memory.storage = SPC_STORED_ARENA
+    memory.is_sole = True
+    memory.stored = block
+    return hidden_array(memory, <char *>spc_block_payload(block) + room, spc_message_data_bytes(message), True)
+
+
+cdef cnp.ndarray new_array(spc_message_t *message, Header *header, void *data, bint writable):
+    """An array as described, on memory that is there, or, of NULL, on its own."""
+    cdef int flags = cnp.NPY_ARRAY_F_CONTIGUOUS if header.meta.fortran else 0
+    cdef cnp.ndarray array
+    if data != NULL:
+        flags = cnp.NPY_ARRAY_F_CONTIGUOUS if header.meta.fortran else cnp.NPY_ARRAY_C_CONTIGUOUS
+        flags |= cnp.NPY_ARRAY_ALIGNED | (cnp.NPY_ARRAY_WRITEABLE if writable else 0)
+    array = <cnp.ndarray>spcpy_new_array(
+        own_descr(message, header), header.meta.dimensions, header.shape, data, flags)
+    if data != NULL:
+        cnp.PyArray_UpdateFlags(array, cnp.NPY_ARRAY_C_CONTIGUOUS | cnp.NPY_ARRAY_F_CONTIGUOUS)
     return array
 
 
@@ -293,15 +332,11 @@ cdef int check_length(spc_message_t *message, cnp.ndarray array) except -1:
 cdef object adopt(Handle handle, spc_message_t *message, Header *header):
     """An array on the message's own memory, which the message loses. A copy if that is not aligned."""
     cdef void *data = spc_message_data(message)
-    cdef int flags = cnp.NPY_ARRAY_F_CONTIGUOUS if header.meta.fortran else cnp.NPY_ARRAY_C_CONTIGUOUS
     cdef bint writable = message.storage == SPC_STORED_HEAP or message.sole
     cdef cnp.ndarray array
     if <uintptr_t>data % 16 != 0:
-        return copied(message, header)
-    flags |= cnp.NPY_ARRAY_ALIGNED | (cnp.NPY_ARRAY_WRITEABLE if writable else 0)
-    array = <cnp.ndarray>spcpy_new_array(
-        own_descr(message, header), header.meta.dimensions, header.shape, data, flags)
-    cnp.PyArray_UpdateFlags(array, cnp.NPY_ARRAY_C_CONTIGUOUS | cnp.NPY_ARRAY_F_CONTIGUOUS)
+        return copied(handle, message, header)
+    array = new_array(message, header, data, writable)
     check_length(message, array)
     set_base(array, hidden_array(take_over(handle, message), data, cnp.PyArray_NBYTES(array), writable))
     return array

@@ -2,12 +2,12 @@
 from libc.stdint cimport int32_t, int64_t
 
 from spcomm._core.handle cimport Handle
-from spcomm._core.libspc cimport spc_message_t
+from spcomm._core.libspc cimport spc_message_t, spc_sink_t
 
 cdef int transmit(Handle self, str name, object value, object dest, object tag, int64_t timeout_ns) except -1
 cdef int transmit_and_wait(Handle self, object value, object dest, object tag, int64_t timeout_ns) except -1
 cdef int receive(Handle self, str name, object source, object tag, int64_t timeout_ns,
-                 spc_message_t *message) except -1
+                 spc_message_t *message, spc_sink_t *sink=*) except -1
 cdef object receive_data(Handle self, str name, object source, object tag, object out, int64_t timeout_ns,
                          bint copy)
 cdef object as_message(Handle self, spc_message_t *message, bint copy)

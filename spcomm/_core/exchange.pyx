@@ -6,6 +6,7 @@ Each call tries first with the interpreter's lock held, which is cheapest when t
 gives it up only to wait or to copy much. No lock of the core is held while Python code runs.
 """
 
+cimport numpy as cnp
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
 from spcomm._core.arguments cimport (
@@ -17,7 +18,7 @@ from spcomm._core.arguments cimport (
     source_from,
     tag_or_any,
 )
-from spcomm._core.arrays cimport NOGIL_BYTES, Encoded, check_out, receive_into
+from spcomm._core.arrays cimport NOGIL_BYTES, Encoded, check_out, encode_array, is_array, receive_into
 from spcomm._core.codec cimport decode, encode
 from spcomm._core.handle cimport Handle, deadline_of, fail
 from spcomm._core.libspc cimport (
@@ -26,18 +27,26 @@ from spcomm._core.libspc cimport (
     SPC_OK,
     spc_comm_poll_recv,
     spc_comm_recv,
+    spc_comm_recv_into,
     spc_comm_send,
     spc_comm_send_ahead,
     spc_comm_ssend,
     spc_comm_take_handled,
     spc_comm_try_send,
     spc_comm_usable,
+    spc_message_release,
     spc_message_t,
+    spc_sink_t,
 )
 
 import sys
 
 from spcomm._core import errors, names, places, value_errors
+
+cnp.import_array()
+
+cdef enum:
+    SINK_BYTES = 262144      # below, what comes in parts is not worth giving up the interpreter's lock at once
 
 cdef extern from *:
     """
@@ -125,8 +134,8 @@ cdef int remember(Handle self, const Targets *targets, int32_t tag) except -1:
 
 
 cdef int receive(Handle self, str name, object source, object tag, int64_t timeout_ns,
-                 spc_message_t *message) except -1:
-    """Wait for a message. 0, or 1 if it is to come from PROC_NULL."""
+                 spc_message_t *message, spc_sink_t *sink=NULL) except -1:
+    """Wait for a message; with `sink`, its data may go there. 0, or 1 if it is to come from PROC_NULL."""
     cdef int32_t number = tag_or_any(tag, name, "tag")
     cdef int32_t rank = source_from(self, source, name)
     cdef int status
@@ -135,7 +144,13 @@ cdef int receive(Handle self, str name, object source, object tag, int64_t timeo
         return 1 if status == SPC_OK else fail(self, status, (recv_call, name, source, tag))
     if self.handlers is not None:
         before_receive(self, name, number)
-    status = spc_comm_poll_recv(self.core, SPC_CONTEXT_USER, rank, number, message)
+    status = SPC_EAGAIN
+    if sink != NULL:
+        with nogil:
+            status = spc_comm_recv_into(self.core, SPC_CONTEXT_USER, rank, number, deadline_of(timeout_ns), sink,
+                                        message)
+    else:
+        status = spc_comm_poll_recv(self.core, SPC_CONTEXT_USER, rank, number, message)
     if status == SPC_EAGAIN:
         with nogil:
             status = spc_comm_recv(self.core, SPC_CONTEXT_USER, rank, number, deadline_of(timeout_ns),
@@ -176,11 +191,40 @@ cdef object receive_data(Handle self, str name, object source, object tag, objec
     cdef spc_message_t message
     if out is not None:
         check_out(out)
+        return receive_out(self, name, source, tag, out, timeout_ns)
     if receive(self, name, source, tag, timeout_ns, &message) != 0:
         return None
-    if out is not None:
-        return receive_into(self, &message, out)
     return decode(self, &message, copy)
+
+
+cdef object as_sink(object out, Encoded *expected, spc_sink_t *sink):
+    """Where the data of an array like `out` go. Returns what must stay alive with it; None: they cannot go there."""
+    cdef cnp.ndarray target = <cnp.ndarray>out
+    cdef int needed = cnp.NPY_ARRAY_C_CONTIGUOUS | cnp.NPY_ARRAY_ALIGNED
+    cdef object kept
+    if not is_array(out) or cnp.PyArray_NBYTES(target) < SINK_BYTES or cnp.PyArray_FLAGS(target) & needed != needed:
+        return None
+    kept = encode_array(out, expected)
+    sink.data = cnp.PyArray_DATA(target)
+    sink.data_bytes = expected.payload.data_bytes
+    sink.meta = expected.payload.meta
+    sink.meta_bytes = expected.payload.meta_bytes
+    sink.format = expected.payload.format
+    return kept
+
+
+cdef object receive_out(Handle self, str name, object source, object tag, object out, int64_t timeout_ns):
+    cdef spc_message_t message
+    cdef Encoded expected
+    cdef spc_sink_t sink
+    cdef object _expected = as_sink(out, &expected, &sink)  # keeps alive what `sink` points to
+    sink.filled = False
+    if receive(self, name, source, tag, timeout_ns, &message, NULL if _expected is None else &sink) != 0:
+        return None
+    if not sink.filled:
+        return receive_into(self, &message, out)
+    spc_message_release(self.core, &message)
+    return out
 
 
 cdef object as_message(Handle self, spc_message_t *message, bint copy):

@@ -16,6 +16,7 @@ cdef class Fold:
     cdef str name          # in words, with its arguments
     cdef str doing         # the same with the value, where that has to be alike
     cdef str function      # without them
+    cdef object gathering  # the last step
 
     cdef bint has_result(self) noexcept
     cdef str words_of(self, object value)
@@ -23,7 +24,12 @@ cdef class Fold:
     cdef list gather(self, int pattern, object given, object error, uint64_t hash, int step)
     cdef object fold_values(self, object value)
     cdef object fold_items(self, list items)
-    cdef object fold_slices(self, object array)
+    cdef object fold_array(self, object array)
+    cdef object fold_by_rounds(self, object value, uint64_t hash)
+    cdef object fold_gathered(self, object value, uint64_t hash)
+    cdef object go_through(self, tuple state)
+    cdef object combine(self)
+    cdef object along_tree(self, list values)
 
 
 cdef Fold new_fold(Handle handle, int operation, str function, object op, int32_t root, object algorithm)

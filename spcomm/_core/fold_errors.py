@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The words for reductions that cannot be: operators, algorithms, counts, and values that an operator does not know."""
 
+from operator import index
+
 from spcomm._core.errors import shown
 
 ALGORITHMS = ("tree", "flat", "slices", "binary-swap")
@@ -101,12 +103,41 @@ def no_axis(value: object) -> TypeError:
     )
 
 
-def wrong_slice(name: str, found: object, length: int) -> ValueError:
+def not_elementwise(call: str, algorithm: str, name: str) -> ValueError:
+    return ValueError(
+        f'{call}(op={name}, algorithm="{algorithm}"): this combines parts of arrays, and {name} gets whole ones. If '
+        'it works element by element, say so with @spcomm.op(elementwise=True); otherwise use "tree" or "flat"'
+    )
+
+
+def wrong_shape(name: str, found: object, shape: tuple[int, ...]) -> ValueError:
     kind = f"an array of shape {found.shape}" if hasattr(found, "shape") else f"a {type(found).__name__}"
     return ValueError(
-        f'{name} gave {kind} for two slices of {length} elements: with algorithm="slices" or "binary-swap" an '
-        'operator is applied to parts of the arrays, element by element; use "tree" for one that needs them whole'
+        f"{name} gave {kind} for two of shape {shape}: an elementwise operator is given parts of the arrays and "
+        "makes an array of the same shape; leave elementwise=True out for one that needs them whole"
     )
+
+
+def no_element(call: str, name: str, axes: int, shape: tuple[int, ...]) -> ValueError:
+    last = "last axis" if axes == 1 else f"last {axes} axes"
+    return ValueError(
+        f"{call}: the elements of {name} are the {last} of an array (element_axes={axes}), and x has shape {shape}"
+    )
+
+
+def checked_axes(value: object, elementwise: bool) -> int:
+    """The int, if it may be given to op()."""
+    if not hasattr(value, "__index__"):
+        raise TypeError(f"op(element_axes={shown(value)}): a number of axes is an int")
+    axes = index(value)
+    if axes < 0 or (axes != 0 and not elementwise):
+        why = (
+            "only elementwise operators have elements; add elementwise=True"
+            if axes > 0
+            else "it is 0 or more"
+        )
+        raise ValueError(f"op(element_axes={axes}): {why}")
+    return axes
 
 
 def no_items(value: object) -> TypeError:

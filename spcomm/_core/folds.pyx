@@ -10,8 +10,6 @@ from spcomm._core.collect cimport collect_array, collect_at_once, is_known
 from spcomm._core.fold cimport Fold, new_fold
 from spcomm._core.handle cimport Handle
 from spcomm._core.libcollect cimport (
-    SPC_COLLECT_BINARY_SWAP,
-    SPC_COLLECT_SLICES,
     SPC_OPERATION_ARRAY_ALLREDUCE,
     SPC_OPERATION_ARRAY_EXSCAN,
     SPC_OPERATION_ARRAY_REDUCE,
@@ -101,10 +99,11 @@ cdef class Folds(Gatherings):
             `SUM`, `PROD`, `MIN`, `MAX`, `MINLOC`, `MAXLOC`; `LAND`, `LOR`, `LXOR`, also for floats, `BAND`, `BOR`,
             `BXOR` for ints and bools; or one made by `op`. The same on all nodes.
         algorithm : {None, 'tree', 'binary-swap', 'slices', 'flat'}, optional
-            How arrays are combined: by the last node to come, in halves that two nodes exchange in each round, each
-            node a slice, or each node everything. None: by what was measured to be fastest. The same on all nodes.
-            Of an operator of the program, 'slices' and 'binary-swap' make it work on slices of arrays, so it must
-            work element by element; otherwise it is given whole ones.
+            How values are combined. 'tree': the core's in steps, by the last node to come; those of an operator of the
+            program by pairs of nodes, then by pairs of these. 'flat': by each node that wants the result. 'slices':
+            each node combines its slice of all arrays. 'binary-swap': two nodes exchange halves of what they have,
+            then halves of these with others. None: by what was measured to be fastest. The same on all nodes. The last
+            two are for arrays, and for operators that are elementwise; other values go 'flat'.
 
         Returns
         -------
@@ -124,10 +123,12 @@ cdef class Folds(Gatherings):
             `op` is no operator, or not one for such values; nothing was done. Or `x` cannot be pickled; then the
             others raise `SpcommError`, which says so.
         ValueError
-            There is no such algorithm; nothing was done.
+            There is no such algorithm, or not for such an operator, or `x` has no axes for elements that have some;
+            nothing was done.
         Exception
-            What an operator of the program raises comes out on all nodes that have applied it to those values: all
-            of them, or with slices one, and then the others raise `SpcommError`.
+            What an operator of the program raises comes out on all nodes that have applied it to those values: with
+            'flat' all of them. With the others some, and then the rest raise `SpcommError`, which says so; in `reduce`
+            only those that need the result are sure to.
         SpcommError
             The communicator is closed, or another thread of this node is inside a collective call.
 
@@ -140,7 +141,9 @@ cdef class Folds(Gatherings):
 
         Cost: numbers by `SUM`, `MIN` and `MAX` as a `barrier`. Arrays of ints, float32, float64, complex64, complex128,
         bool, times and pairs are combined in shared memory; a large array is copied once, and the result not at all.
-        All else costs an `allgather`, and one application of `op` less than there are nodes, on each node.
+        Other arrays go by 'slices' from 64 KiB on, if `op` is elementwise: an `alltoall` and an `allgather`. All else
+        costs an `allgather`, and one application of `op` less than there are nodes, on each node; if it takes long,
+        'tree' applies it as often in all.
 
         ACLMPL 4; SpeedesComm 2.2.
 
@@ -303,11 +306,9 @@ cdef object combine_all(Fold fold, object x):
         return fold.fold_values(x)
     if fold.number != OWN:
         x = operators.plain_array(fold.op, fold.function, x)
-        if is_known(fold, x):
-            return collect_array(fold, x, None)
-    elif (fold.algorithm == SPC_COLLECT_SLICES or fold.algorithm == SPC_COLLECT_BINARY_SWAP) and not x.dtype.hasobject:
-        return fold.fold_slices(x)
-    return fold.fold_values(x)
+        return collect_array(fold, x, None) if is_known(fold, x) else fold.fold_array(x)
+    # Other kinds of arrays may have more than elements: a mask, or a meaning of their own of "*".
+    return fold.fold_array(x) if fold.op.elementwise and type(x) in (np.ndarray, np.memmap) else fold.fold_values(x)
 
 
 cdef list as_items(Handle self, object x, object counts):

@@ -29,7 +29,7 @@ cdef class Handle:
     cdef object pending           # a reduction that was left in the middle, to be resumed
     cdef object gathering         # the same of a collective that moves data
     cdef object folding           # of a reduction of an array
-    cdef tuple folded             # of one by slices whose operator is Python's: what it was, and this node's slice
+    cdef tuple folded             # of one that Python combines in rounds: what it is, its rounds, and where it is
     cdef dict interruptions       # exceptions that ended a wait: thread -> what some handler raised
     cdef dict handlers            # of messages: tag -> function; None: there are none
     cdef list handling            # the communicators that have some; of the first one

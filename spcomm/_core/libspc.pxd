@@ -36,7 +36,6 @@ cdef extern from "base/spc_platform.h" nogil:
         SPC_FEATURE_futex
         SPC_FEATURE_pidfd
         SPC_FEATURE_eventfd
-        SPC_FEATURE_vm_readv
         SPC_FEATURE_wipe_on_fork
     uint32_t spc_platform_features(uint32_t disabled)
     double spc_platform_cores()
@@ -151,6 +150,13 @@ cdef extern from "message/spc_format.h" nogil:
         uint16_t meta_bytes
         uint8_t format
         const spc_extent_t *extents
+    ctypedef struct spc_sink_t:
+        void *data
+        uint64_t data_bytes
+        const void *meta
+        uint16_t meta_bytes
+        uint8_t format
+        bint filled
     ctypedef struct spc_message_t:
         unsigned char *bytes
         uint64_t length_bytes
@@ -347,12 +353,15 @@ cdef extern from "spc_comm.h" nogil:
                            spc_message_t *message)
     int spc_comm_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, uint64_t deadline_ns,
                       spc_message_t *message)
+    int spc_comm_recv_into(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, uint64_t deadline_ns,
+                           spc_sink_t *sink, spc_message_t *message)
     int spc_comm_handle(spc_comm_t *comm, int32_t tag)
     int spc_comm_take_handled(spc_comm_t *comm, spc_message_t *message)
     int spc_comm_take(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, spc_message_t *message)
     int spc_comm_probe(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, uint64_t deadline_ns,
                        int32_t *found_source, int32_t *found_tag, uint64_t *length_bytes)
     int spc_comm_poll(spc_comm_t *comm, uint16_t context, uint64_t *waiting)
+    bint spc_message_claim(spc_comm_t *comm, spc_message_t *message)
     void spc_message_release(spc_comm_t *comm, spc_message_t *message)
     int spc_comm_put_back(spc_comm_t *comm, spc_message_t *message)
     void spc_comm_release_stored(spc_comm_t *comm, int storage, void *handle)

@@ -177,7 +177,8 @@ cdef class Messages(Collectives):
         -----
         Waits, while other threads of this node run. The first message that matches is taken, in order of
         arrival; messages of one sender never overtake each other. A large array is not copied: it lies in
-        shared memory, which is freed when the last view of it dies.
+        shared memory, which is freed when the last view of it dies. With `out` it is copied once, from there;
+        so the array that `recv` makes is the faster one. `out` may have been written to when the call fails.
 
         SpeedesComm 2.3.
 
@@ -428,7 +429,9 @@ cdef class Messages(Collectives):
 
         Notes
         -----
-        Waits as `recv` does. ACLMPL 4 (send-and-receive).
+        Waits as `recv` does, and makes the same copies as `send` and `recv`. What has no room is queued, however
+        long it is, and not waited for: so exchanges in circles, of all nodes with all and with oneself come to
+        their end. ACLMPL 4 (send-and-receive).
 
         Examples
         --------

@@ -14,6 +14,7 @@ from spcomm._core.signatures import (
     TYPES,
     WITH_ROOT,
 )
+from spcomm._core.stepwise import is_simtimes
 
 # (operation, operator, type, fields, length, layout, root) of what a node called: spc_signature_t. Reductions have no
 # root, but the letter of NumPy's dtype there, where the core does not know the type.
@@ -84,7 +85,7 @@ def _value(value: object) -> str:
         name = type(value).__name__
         return f"{'an' if name.startswith('int') else 'a'} {name}"
     dtype = value.dtype  # type: ignore[attr-defined]
-    return f"an array of {dtype if dtype.names is None else 'SimTime'}, shape {shape}"
+    return f"an array of {'SimTime' if is_simtimes(dtype) else dtype}, shape {shape}"
 
 
 def text(call: str, rank: int, number: int, called: dict[int, Signature], notes: "dict[int, Note]") -> str:

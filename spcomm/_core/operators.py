@@ -36,6 +36,10 @@ class Op:
         As it is called: ``"SUM"``.
     commutative : bool
         Whether the order of two values makes no difference. It is kept all the same.
+    elementwise : bool
+        Whether it works element by element, so that parts of arrays can be combined.
+    element_axes : int
+        How many of an array's last axes belong to one element.
 
     Examples
     --------
@@ -46,6 +50,8 @@ class Op:
 
     name: str
     commutative: bool
+    elementwise: bool
+    element_axes: int
     function: Callable[[Any, Any], Any]
     number: int  # spc_operator_t, or OWN
     identity: int  # the same on all nodes that mean the same
@@ -70,6 +76,7 @@ def hashed(text: str) -> int:
 def _builtin(name: str, number: int) -> Op:
     self = Op()
     self.name, self.number, self.commutative = name, number, True
+    self.elementwise, self.element_axes = True, 0
     self.__module__, self.__qualname__ = "spcomm", name
     self.identity, self.function = number, lambda left, right: self(left, right)
     return self
@@ -83,15 +90,20 @@ SUM, MIN, MAX, PROD, LAND, LOR, LXOR, BAND, BOR, BXOR, MINLOC, MAXLOC = BUILTIN 
 
 
 @overload
-def op(function: Callable[[Any, Any], Any], /) -> Op: ...
+def op(function: Callable[[Any, Any], Any], /, *, commutative: bool = False) -> Op: ...
 @overload
 def op(
-    function: None = None, /, *, commutative: bool = False
+    function: None = None, /, *, commutative: bool = False, elementwise: bool = False, element_axes: int = 0
 ) -> Callable[[Callable[[Any, Any], Any]], Op]: ...
 
 
 def op(
-    function: "Callable[[Any, Any], Any] | None" = None, /, *, commutative: bool = False
+    function: "Callable[[Any, Any], Any] | None" = None,
+    /,
+    *,
+    commutative: bool = False,
+    elementwise: bool = False,
+    element_axes: int = 0,
 ) -> "Op | Callable[[Callable[[Any, Any], Any]], Op]":
     """Make an operator for reductions of a function: a decorator.
 
@@ -100,23 +112,34 @@ def op(
     function : callable
         Takes two values and returns what they make together; the left one belongs to lower ranks. It has to be
         associative, ``f(f(a, b), c) == f(a, f(b, c))``, and may change the values that it is given. All nodes have to
-        use the same one: its name and module are compared.
+        use the same one: its name and module are compared. A NumPy ufunc of two arrays, such as ``np.hypot``, is
+        elementwise without saying so.
     commutative : bool, optional
         Whether ``f(a, b) == f(b, a)``. For readers: the order of the ranks is kept in any case.
+    elementwise : bool, optional
+        Whether it combines arrays element by element: the result has the shape of the operands, and each element
+        depends only on those at the same place, not on where that is. Then large arrays are combined in parts, each
+        node some; it is given arrays of shape (count,), of any count, whatever the shape was, and nodes must give
+        arrays of the same shape and dtype. False: it is given whole ones.
+    element_axes : int, optional
+        For elementwise operators: how many of an array's last axes belong to one element. 1 for pictures of shape
+        (rows, columns, 4) whose pixels are combined, not the numbers in them: the parts have shape (count, 4).
 
     Returns
     -------
     Op or callable
-        The operator; with ``commutative=`` a decorator that makes it.
+        The operator; without a function a decorator that makes it.
 
     Raises
     ------
     TypeError
-        It cannot be called.
+        It cannot be called, or `element_axes` is no int.
+    ValueError
+        `element_axes` is negative, or given for what is not elementwise.
 
     Examples
     --------
-    >>> import spcomm
+    >>> import numpy as np, spcomm
     >>> @spcomm.op
     ... def longest(left, right):
     ...     return right if len(right) > len(left) else left
@@ -125,23 +148,41 @@ def op(
     >>> comm = spcomm.startup()
     >>> len(comm.allreduce("x" * comm.rank, op=longest)) == comm.size - 1
     True
+    >>> @spcomm.op(elementwise=True, element_axes=1)
+    ... def over(front, back):  # pixels (red, green, blue, opacity)
+    ...     return front + (1 - front[..., 3:]) * back
+    >>> comm.allreduce(np.ones((48, 64, 4)), over, algorithm="binary-swap").shape
+    (48, 64, 4)
     """
+    axes = fold_errors.checked_axes(element_axes, elementwise)
     if function is None:
-        return lambda function: _own(function, commutative)
-    return _own(function, commutative)
+        return lambda function: _own(function, commutative, elementwise, axes)
+    return _own(function, commutative, elementwise, axes)
 
 
-def _own(function: Callable[[Any, Any], Any], commutative: bool) -> Op:
+def _own(function: Callable[[Any, Any], Any], commutative: bool, elementwise: bool, element_axes: int) -> Op:
     if not callable(function):
         raise fold_errors.not_callable(function)
     self = Op()
     update_wrapper(self, function)
-    name = getattr(function, "__qualname__", type(function).__qualname__)
+    name = getattr(function, "__qualname__", getattr(function, "__name__", type(function).__qualname__))
     module = getattr(function, "__module__", "")
     self.name, self.number, self.commutative = name.rpartition(".")[2], OWN, bool(commutative)
-    self.function, self.identity = function, hashed(f"{module}.{name}")
+    self.elementwise = bool(elementwise) or (isinstance(function, np.ufunc) and function.signature is None)
+    self.element_axes = element_axes
+    elements = f" of elements with {element_axes} axes" if self.elementwise else ""
+    self.function, self.identity = function, hashed(f"{module}.{name}{elements}")
     self.__qualname__ = name
     return self
+
+
+def combined_elements(operator: Op, left: Any, right: Any) -> Any:
+    """Of two arrays, by a program's operator; they must stay arrays of that shape."""
+    shape = left.shape  # it may change even that
+    made = operator.function(left, right)
+    if not isinstance(made, np.ndarray) or made.shape != shape:
+        raise fold_errors.wrong_shape(operator.name, made, shape)
+    return made
 
 
 # ---- values of the operators of spcomm

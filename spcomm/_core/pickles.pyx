@@ -169,7 +169,7 @@ cdef list find_buffers(Handle handle, spc_message_t *message, bint copy):
                 and message.meta_bytes == sizeof(head) + head.count * sizeof(uint64_t))
     if not good:
         raise errors.unreadable(message.source, message.tag, "the description of its buffers is damaged")
-    if is_adoptable(message, copy):
+    if is_adoptable(handle, message, copy):
         memory = take_over(handle, message)
     for i in range(head.count):
         memcpy(&length, message.bytes + sizeof(head) + i * sizeof(uint64_t), sizeof(length))

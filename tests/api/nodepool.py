@@ -69,9 +69,8 @@ OPTIONS = {
         Options("no-futex", (), "futex"),
         Options("no-pidfd", (), "pidfd"),
         Options("no-eventfd", (), "eventfd"),
-        Options("no-vm_readv", (), "vm_readv"),
         Options("no-wipe_on_fork", (), "wipe_on_fork"),
-        Options("nothing", ("--arena", "4194304"), "memfd,futex,pidfd,eventfd,vm_readv,wipe_on_fork"),
+        Options("nothing", ("--arena", "4194304"), "memfd,futex,pidfd,eventfd,wipe_on_fork"),
     ]
 }
 # What else than the default options a test runs with, and at which sizes.

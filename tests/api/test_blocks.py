@@ -11,6 +11,7 @@ from nodetools import neighbours, pass_on, refused, same
 from spcomm._core.blocks import bytes_given_out
 from spcomm._core.comm import limits
 
+KEPT = 1 << 18  # bytes: so long a copy lies in the arena
 LENGTH = 20_000  # float64: more than goes by the ring
 WHOLE = ("default", "part", "no-futex")  # with an arena that has room for all of this
 
@@ -413,6 +414,37 @@ def test_several_receivers_get_their_own(comm):
         all((one == 100 * comm.rank + rank).all() for rank, one in enumerate(arrived))
         and (array == comm.rank).all()
     )
+
+
+@pytest.mark.sizes(2, 3, 4)
+@pytest.mark.options(*WHOLE)
+@pytest.mark.parametrize("length", [KEPT - 8, KEPT, 2 << 20])
+def test_copies_of_large_arrays_lie_in_the_arena_of_their_node(comm, length):
+    before = held(comm)
+    array = comm.bcast(np.arange(length // 8) if comm.rank == 0 else None)
+    now = held(comm)
+    if comm.rank != 0:
+        array += comm.rank
+        assert array.flags.writeable and address(array) % 16 == 0
+    comm.barrier()
+    assert array[0] == comm.rank and array[-1] == length // 8 - 1 + comm.rank
+    others = sum(comm.allgather(now - before))
+    wanted = comm.size - 1 if length >= KEPT else 0  # one may have kept the block of the root itself
+    assert others >= wanted * length and others < (comm.size - 1) * (length + 4096)
+    del array
+    assert held(comm) == before
+
+
+@pytest.mark.sizes(3)
+@pytest.mark.options("no-memfd")
+def test_what_is_kept_leaves_room_for_what_is_sent(comm):
+    """An arena of 4 MiB: copies of 512 KiB that are kept take half of it, and the others lie in private memory."""
+    kept = [comm.bcast(np.full(1 << 16, step) if comm.rank == 0 else None) for step in range(40)]
+    own = held(comm)
+    assert comm.rank == 0 or own <= 2 << 20
+    assert all((array == step).all() and array.flags.writeable for step, array in enumerate(kept))
+    del kept
+    held(comm)
 
 
 @pytest.mark.sizes(2, 4)

@@ -13,6 +13,7 @@ from nodetools import refused, same, tree, when_asleep
 from test_signals import handler, interrupt
 
 ALGORITHMS = (None, "tree", "flat", "slices", "binary-swap")
+WHOLE = (None, "tree", "flat")
 
 
 @spcomm.op
@@ -27,12 +28,24 @@ def product(left, right):
     return left @ right
 
 
-@spcomm.op(commutative=True)
+@spcomm.op(commutative=True, elementwise=True)
 def hypotenuse(left, right):
     return np.hypot(left, right)
 
 
-@spcomm.op
+@spcomm.op(elementwise=True)
+def added(left, right):
+    return left + right
+
+
+@spcomm.op(elementwise=True, element_axes=1)
+def over(front, back):
+    """Of pixels: not commutative, and the numbers of one belong together."""
+    assert front.ndim == 2 and front.shape[1] == 4
+    return front + (1 - front[:, 3:]) * back
+
+
+@spcomm.op(elementwise=True)
 def changing(left, right):
     """Changes what it is given, which is its own."""
     left += right
@@ -40,7 +53,7 @@ def changing(left, right):
     return left
 
 
-@spcomm.op
+@spcomm.op(elementwise=True)
 def failing(left, right):
     raise ZeroDivisionError("never works")
 
@@ -160,16 +173,16 @@ def test_operators_can_be_called(comm):
 
 @pytest.mark.smoke
 def test_operators_that_do_not_commute(comm):
-    check_all(comm, [f"{rank}," * (rank + 1) for rank in range(comm.size)], joined, operator.add, ALGORITHMS)
+    check_all(comm, [f"{rank}," * (rank + 1) for rank in range(comm.size)], joined, operator.add, WHOLE)
     check_all(comm, [(rank, [rank]) for rank in range(comm.size)], joined, operator.add)
     check_all(comm, ["x" * 3000 + str(rank) for rank in range(comm.size)], joined, operator.add)
     matrices = list(np.random.default_rng(3).standard_normal((comm.size, 2, 2)))
-    check_all(comm, matrices, product, operator.matmul, (None, "tree", "flat"))
+    check_all(comm, matrices, product, operator.matmul, WHOLE)
     large = list(np.random.default_rng(3).standard_normal((comm.size, 70, 70)))
-    check_all(comm, large, product, operator.matmul)
+    check_all(comm, large, product, operator.matmul, WHOLE)
 
 
-@pytest.mark.parametrize("length", [0, 1, 5, 3000, 50_000])
+@pytest.mark.parametrize("length", [0, 1, 5, 3000, 6000])
 def test_operators_element_by_element(comm, length):
     everybody = list(np.random.default_rng(length).standard_normal((comm.size, length, 2)))
     check_all(comm, everybody, hypotenuse, np.hypot, ALGORITHMS)
@@ -181,6 +194,68 @@ def test_operators_element_by_element(comm, length):
         for _ in range(2):
             assert np.allclose(comm.allreduce(mine, changing, algorithm), sum(everybody))
     assert same(mine, before)
+
+
+@pytest.mark.parametrize("shape", [(0, 4), (1, 4), (3, 5, 4), (40, 70, 4), (2, 0, 4), (4,)])
+def test_operators_on_pixels(comm, shape):
+    """The last axis is never cut, and the ranks' order is kept."""
+    chance = np.random.default_rng(len(shape))
+    everybody = [chance.random(shape, np.float32) for _ in range(comm.size)]
+    whole = tree(
+        [each.reshape(-1 if each.size else 0, 4) for each in everybody], lambda front, back: over(front, back)
+    ).reshape(shape)
+    for algorithm in ALGORITHMS:
+        assert same(comm.allreduce(everybody[comm.rank], over, algorithm), whole), algorithm
+        got = comm.reduce(np.asfortranarray(everybody[comm.rank]), over, comm.size - 1, algorithm)
+        assert same(got, whole) if comm.rank == comm.size - 1 else got is None
+    assert comm.scan(everybody[comm.rank], over).shape == shape
+    with refused(ValueError, "element_axes=1", "shape ()"):
+        comm.allreduce(np.array(1.0), over)
+
+
+PIXEL = np.dtype([("depth", "f4"), ("colour", "u1", 3)])
+
+
+@spcomm.op(elementwise=True)
+def nearest(one, other):
+    return np.where(one["depth"] <= other["depth"], one, other)
+
+
+@pytest.mark.parametrize("length", [1, 7, 20_000])
+def test_operators_on_structures_and_objects(comm, length):
+    chance = np.random.default_rng(length)
+    everybody = [np.zeros(length, PIXEL) for _ in range(comm.size)]
+    for each in everybody:
+        each["depth"], each["colour"] = chance.random(length), chance.integers(0, 256, (length, 3))
+    whole = tree(everybody, lambda one, other: nearest(one, other))
+    texts = [np.array([f"{rank}.{i}," for i in range(min(length, 50))], object) for rank in range(comm.size)]
+    for algorithm in ALGORITHMS:
+        assert same(comm.allreduce(everybody[comm.rank], nearest, algorithm), whole), algorithm
+        assert same(comm.allreduce(texts[comm.rank], added, algorithm), tree(texts, operator.add)), algorithm
+        halves = comm.allreduce(np.full(length, 0.5, "f2"), spcomm.SUM, algorithm)  # by spcomm, but not in C
+        assert same(halves, np.full(length, 0.5 * comm.size, "f2")), algorithm
+
+
+def test_which_operators_are_elementwise(comm):
+    assert spcomm.SUM.elementwise and hypotenuse.elementwise and not joined.elementwise
+    assert over.element_axes == 1 and nearest.element_axes == 0
+    largest, first = spcomm.op(np.maximum), spcomm.op(np.fmin)
+    assert largest.elementwise and largest.name == "maximum" and largest.identity != first.identity
+    assert not spcomm.op(np.matmul).elementwise
+    mine = np.arange(9) * (comm.rank + 1)
+    for algorithm in ALGORITHMS:
+        assert same(comm.allreduce(mine, largest, algorithm), np.arange(9) * comm.size)
+        assert comm.allreduce("x", added, algorithm) == "x" * comm.size  # nothing to be cut
+    for algorithm in ("slices", "binary-swap"):
+        for value in (mine, "x"):
+            with refused(ValueError, f'(op=joined, algorithm="{algorithm}")', "elementwise=True", '"tree"'):
+                comm.reduce(value, joined, algorithm=algorithm)
+    for bad, kind in ((-1, ValueError), (1.0, TypeError)):
+        with refused(kind, "op(element_axes="):
+            spcomm.op(elementwise=True, element_axes=bad)
+    with refused(ValueError, "op(element_axes=1)", "elementwise=True"):
+        spcomm.op(element_axes=1)
+    comm.barrier()
 
 
 def test_items_for_each_node(comm):
@@ -218,40 +293,70 @@ def test_operators_that_raise(comm):
             comm.scan(1, failing)
     elif not alone:
         assert comm.scan(1, failing) == 1
-    for algorithm in ("slices", "binary-swap"):
-        if not alone:
-            with refused(ZeroDivisionError, "never works"):
+    for algorithm in ALGORITHMS[1:]:
+        if not alone:  # on all others that need it, too
+            kind = ZeroDivisionError if comm.rank == 0 else (ZeroDivisionError, spcomm.SpcommError)
+            with refused(kind, "never works"):
                 comm.allreduce(np.zeros(3000), failing, algorithm)
+            if algorithm == "tree":
+                with refused(kind, "never works"):
+                    comm.reduce("x", failing, comm.size - 1, "tree")
     assert comm.allreduce(comm.rank, spcomm.MAX) == comm.size - 1
 
 
-@spcomm.op
+@spcomm.op(elementwise=True)
 def failing_for_some(left, right):
     if left[0] == 0:
         raise ZeroDivisionError("never works for zeros")
     return left + right
 
 
-@spcomm.op
+@spcomm.op(elementwise=True)
 def shortening(left, right):
     return left[:1]
 
 
-@pytest.mark.sizes(2, 3, 8)
-def test_one_slice_raises(comm):
-    """Who has that slice raises; the others hear who it was."""
+@pytest.mark.sizes(2, 3, 5, 8)
+@pytest.mark.parametrize("algorithm", ["slices", "binary-swap"])
+def test_one_part_raises(comm, algorithm):
+    """Who has that part raises; the others hear who it was. In binary swap's first round half of the nodes have it."""
     array = np.arange(4000.0)
+    raises = comm.rank == 0 or (
+        algorithm == "binary-swap" and comm.rank % 2 == 0 and comm.rank + 1 < comm.size
+    )
     for _ in range(2):
-        if comm.rank == 0:
+        if raises:
             with refused(ZeroDivisionError, "for zeros"):
-                comm.allreduce(array, failing_for_some, "slices")
+                comm.allreduce(array, failing_for_some, algorithm)
         else:
-            call = 'allreduce(op=failing_for_some, algorithm="slices")'
+            call = f'allreduce(op=failing_for_some, algorithm="{algorithm}")'
             with refused(spcomm.SpcommError, call, "node 0 has given nothing", "for zeros"):
-                comm.allreduce(array, failing_for_some, "slices")
+                comm.allreduce(array, failing_for_some, algorithm)
     with refused((ValueError, spcomm.SpcommError), "shortening gave an array of shape (1,)"):
-        comm.allreduce(array, shortening, "slices")
-    assert same(comm.allreduce(array + 1, failing_for_some, "slices"), (array + 1) * comm.size)
+        comm.allreduce(array, shortening, algorithm)
+    assert same(comm.allreduce(array + 1, failing_for_some, algorithm), (array + 1) * comm.size)
+
+
+@spcomm.op
+def interrupted(left, right):
+    if left == "first":
+        raise KeyboardInterrupt
+    return left + right
+
+
+@pytest.mark.sizes(2, 3, 5, 8)
+def test_an_operator_that_is_interrupted(comm):
+    """Ctrl-C in it ends the call for all: the others do not wait for what will not come."""
+    mine = "x" if comm.rank else "first"
+    for call in (
+        lambda: comm.allreduce(mine, interrupted, "tree"),
+        lambda: comm.reduce(mine, interrupted, comm.size - 1, "tree"),
+    ):
+        with refused(
+            spcomm.SpcommError if comm.rank else KeyboardInterrupt, "KeyboardInterrupt"[: comm.rank * 99]
+        ):
+            call()
+    assert comm.allreduce("x", interrupted, "tree") == "x" * comm.size
 
 
 class Unpicklable:
@@ -322,11 +427,25 @@ MISMATCHES = {
     ),
     "global_sum() of a float": lambda comm: comm.global_sum(1.0),
     "allreduce(op=joined)": lambda comm: comm.allreduce(np.ones(3), joined),
-    'allreduce(op=joined, algorithm="slices") of an array of float64, shape (3,)': lambda comm: (
-        comm.allreduce(np.ones(3), joined, "slices")
+    'allreduce(op=joined, algorithm="tree")': lambda comm: comm.allreduce(np.ones(3), joined, "tree"),
+    "allreduce(op=hypotenuse) of an array of float64, shape (3,)": lambda comm: comm.allreduce(
+        np.ones(3), hypotenuse
     ),
-    'allreduce(op=joined, algorithm="slices") of an array of float64, shape (4,)': lambda comm: (
-        comm.allreduce(np.ones(4), joined, "slices")
+    "allreduce(op=hypotenuse)": lambda comm: comm.allreduce(3.0, hypotenuse),
+    'allreduce(op=added, algorithm="slices") of an array of float64, shape (3,)': lambda comm: comm.allreduce(
+        np.ones(3), added, "slices"
+    ),
+    'allreduce(op=added, algorithm="slices") of an array of float64, shape (4,)': lambda comm: comm.allreduce(
+        np.ones(4), added, "slices"
+    ),
+    'reduce(op=added, root=1, algorithm="binary-swap") of an array of float64, shape (3,)': lambda comm: (
+        comm.reduce(np.ones(3), added, 1, "binary-swap")
+    ),
+    "scan(op=added) of an array of [('a', '<i4')], shape (3,)": lambda comm: comm.scan(
+        np.zeros(3, [("a", "i4")]), added
+    ),
+    "scan(op=added) of an array of [('b', '<f4')], shape (3,)": lambda comm: comm.scan(
+        np.zeros(3, [("b", "f4")]), added
     ),
     "gather(root=1)": lambda comm: comm.gather(1, 1),
 }
@@ -362,7 +481,9 @@ CTRL_C = {
     "scan-array": lambda comm, x: comm.scan(np.full(50_000, x)),
     "reduce_scatter": lambda comm, x: comm.reduce_scatter(np.full(50_000, x)),
     "own": lambda comm, x: comm.allreduce(str(x), joined),
-    "own-slices": lambda comm, x: comm.allreduce(np.full(50_000, x), joined, "slices"),
+    "own-slices": lambda comm, x: comm.allreduce(np.full(50_000, x), added, "slices"),
+    "own-swap": lambda comm, x: comm.allreduce(np.full(50_000, x), added, "binary-swap"),
+    "own-tree": lambda comm, x: comm.allreduce([str(x)], joined, "tree"),
 }
 
 

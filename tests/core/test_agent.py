@@ -12,7 +12,7 @@ from nodepool import environment
 from spcomm import SpcommError
 from spcomm._core import agent
 
-ALL_FEATURES = ["memfd", "futex", "pidfd", "eventfd", "vm_readv", "wipe_on_fork"]
+ALL_FEATURES = ["memfd", "futex", "pidfd", "eventfd", "wipe_on_fork"]
 
 
 @pytest.mark.parametrize("nodes", [1, 2, 3, 64, 1024])

@@ -462,6 +462,44 @@ static void what_is_passed_on_is_never_free(void) {
     free(hands);
 }
 
+/* Of sixteen blocks eight may be kept; they count until they are found free, and sends have the other half. */
+static void half_may_be_kept(void) {
+    store_t store = make_store(16 * SMALL);
+    spc_block_shared_t *kept[8], *block;
+    for (uint32_t lap = 0; lap < 3; lap++) {
+        for (uint32_t i = 0; i < 8; i++) {
+            CHECK_OK(spc_arena_take_kept(store.arena, 64, &kept[i]));
+        }
+        CHECK_EQ(spc_arena_take_kept(store.arena, 64, &block), SPC_EAGAIN);
+        spc_block_unpin(take(&store, 64), OWNER); /* is not counted */
+        CHECK_EQ(spc_arena_take_kept(store.arena, 64, &block), SPC_EAGAIN);
+        spc_block_unpin(kept[lap], OWNER);
+        CHECK_OK(spc_arena_take_kept(store.arena, 64, &kept[lap]));
+        CHECK_EQ(spc_arena_take_kept(store.arena, 64, &block), SPC_EAGAIN);
+        CHECK_EQ_U(spc_arena_used(store.arena), 8 * SMALL);
+        for (uint32_t i = 0; i < 8; i++) {
+            spc_block_unpin(kept[i], OWNER);
+        }
+        if (lap == 1) {
+            CHECK_EQ_U(spc_arena_used(store.arena), 0);
+        }
+    }
+    free_store(&store);
+}
+
+static void the_last_pin_is_sole(void) {
+    store_t store = make_store(2 * SMALL);
+    spc_block_shared_t *block = take(&store, 64);
+    spc_block_pin(block, 0);
+    spc_block_pin(block, NODES - 1);
+    CHECK(!spc_block_is_sole(block, 0, NODES));
+    spc_block_unpin(block, OWNER);
+    CHECK(!spc_block_is_sole(block, 0, NODES));
+    spc_block_unpin(block, NODES - 1);
+    CHECK(spc_block_is_sole(block, 0, NODES));
+    free_store(&store);
+}
+
 static void passing_on_leaves_one_pin(void) {
     store_t store = make_store(2 * SMALL);
     spc_block_shared_t *block = take(&store, 64);
@@ -491,6 +529,8 @@ int main(void) {
     RUN(many_may_be_kept);
     RUN(random_blocks_never_overlap);
     RUN(receivers_free_from_other_threads);
+    RUN(half_may_be_kept);
+    RUN(the_last_pin_is_sole);
     RUN(passing_on_leaves_one_pin);
     RUN(what_is_passed_on_is_never_free);
     RUN(nobody_loses_what_was_passed_on);

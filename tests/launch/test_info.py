@@ -34,7 +34,6 @@ def test_the_page_says_what_matters(launch):
         "/dev/shm",
         "memfd",
         "pidfd",
-        "vm_readv",
     }
     assert expected <= set(rows) and {"mpiexec", "mpi4py", "tmux", "gdb"} <= set(rows)
     assert rows["cores"].startswith(f"{agent.cores():g} may be used")
@@ -51,8 +50,8 @@ def test_json_has_the_same(launch):
 
 
 def test_what_is_switched_off_is_not_allowed(launch):
-    found = json.loads(run(launch, "--json", env={"SPCOMM_DISABLE": "memfd,vm_readv"}).stdout)["allowed"]
-    assert (found["memfd"], found["vm_readv"]) == (False, False)
+    found = json.loads(run(launch, "--json", env={"SPCOMM_DISABLE": "memfd,futex"}).stdout)["allowed"]
+    assert (found["memfd"], found["futex"]) == (False, False)
     page = run(launch, env={"SPCOMM_DISABLE": "memfd"}).stdout
     assert "no: shared memory lies in /dev/shm" in page
 

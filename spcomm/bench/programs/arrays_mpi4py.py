@@ -4,7 +4,8 @@
 import driver
 import numpy as np
 from mpi4py import MPI
-from works_mpi4py import check, share
+from payload import check, look, write
+from works_mpi4py import share
 
 
 def fresh_pingpong(comm, count, size, into, read):
@@ -122,19 +123,6 @@ def all_to_all(comm, count, size, read):
             look(received[rank], read)
             check(received[rank][0] == (rank + value) % 251, received, value)
     return count
-
-
-def look(received, read):
-    """The receiver reads all that it received."""
-    if read:
-        received.max()
-
-
-def write(array, value, everything):
-    if everything:
-        array.fill(value % 251)
-    else:
-        array[::4096] = value % 251
 
 
 if __name__ == "__main__":

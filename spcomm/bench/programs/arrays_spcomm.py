@@ -3,7 +3,8 @@
 
 import driver
 import numpy as np
-from works_spcomm import check, share
+from payload import check, look, write
+from works_spcomm import share
 
 import spcomm
 
@@ -119,19 +120,6 @@ def all_to_all(comm, count, size, read):
             look(received[rank], read)
             check(received[rank][0] == (rank + value) % 251, received, value)
     return count
-
-
-def look(received, read):
-    """The receiver reads all that it received."""
-    if read:
-        received.max()
-
-
-def write(array, value, everything):
-    if everything:
-        array.fill(value % 251)
-    else:
-        array[::4096] = value % 251
 
 
 if __name__ == "__main__":

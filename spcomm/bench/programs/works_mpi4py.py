@@ -4,6 +4,7 @@
 import driver
 import numpy as np
 from mpi4py import MPI
+from payload import check
 
 
 def array_pingpong(comm, count):
@@ -95,11 +96,6 @@ def float_sum(comm, count):
         comm.Allreduce(source, received)
         check(received[0] == ranks + size * value, received, value)
     return count
-
-
-def check(right, received, sent):
-    if not right:
-        raise AssertionError(f"sent {sent!r}, received {received!r}")
 
 
 def share(comm, value):

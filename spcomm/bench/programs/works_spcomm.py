@@ -3,6 +3,7 @@
 
 import driver
 import numpy as np
+from payload import check
 
 import spcomm
 
@@ -89,11 +90,6 @@ def float_sum(comm, count):
         received = comm.global_sum(float(rank + value))
         check(received == ranks + size * value, received, value)
     return count
-
-
-def check(right, received, sent):
-    if not right:
-        raise AssertionError(f"sent {sent!r}, received {received!r}")
 
 
 def share(comm, value):

@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: MIT
+"""What every contender does with its payloads, so that all do the same."""
+
+
+def check(right, received, sent):
+    if not right:
+        raise AssertionError(f"sent {sent!r}, received {received!r}")
+
+
+def look(received, read):
+    """The receiver reads all that it received."""
+    if read:
+        received.max()
+
+
+def write(array, value, everything):
+    if everything:
+        array.fill(value % 251)
+    else:
+        array[::4096] = value % 251

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/* Copies past the cache, at all alignments: the bytes asked for, and no others. */
+#include "check.h"
+
+#include <string.h>
+
+#include "base/spc_copy.h"
+#include "message/spc_format.h"
+
+enum { GUARD = 64, OFFSETS = 70 };
+
+typedef void *copy_t(void *to, const void *from, size_t length_bytes);
+
+static unsigned char *make_source(uint64_t length_bytes) {
+    unsigned char *source = malloc(length_bytes);
+    CHECK(source != NULL);
+    for (uint64_t i = 0; i < length_bytes; i++) {
+        source[i] = (unsigned char)(i * 7 + i / 251 + 1);
+    }
+    return source;
+}
+
+/* At each offset of either; what lies around the target stays. */
+static void copy_at(copy_t *copy, const unsigned char *source, unsigned char *target, uint64_t length_bytes,
+                    uint32_t from, uint32_t to) {
+    unsigned char *start = target + GUARD + to;
+    memset(target, 0xee, length_bytes + 2 * GUARD + OFFSETS);
+    copy(start, source + from, length_bytes);
+    CHECK(memcmp(start, source + from, length_bytes) == 0);
+    for (uint32_t i = 1; i <= GUARD; i++) {
+        CHECK_EQ(start[-(int)i], 0xee);
+        CHECK_EQ(start[length_bytes + i - 1], 0xee);
+    }
+}
+
+static void copy_all(copy_t *copy, uint64_t length_bytes, uint32_t step) {
+    unsigned char *source = make_source(length_bytes + OFFSETS);
+    unsigned char *target = malloc(length_bytes + 2 * GUARD + OFFSETS);
+    CHECK(target != NULL);
+    for (uint32_t from = 0; from < OFFSETS; from += step) {
+        for (uint32_t to = 0; to < OFFSETS; to += step) {
+            copy_at(copy, source, target, length_bytes, from, to);
+        }
+    }
+    free(source);
+    free(target);
+}
+
+static void lengths_around_the_threshold(void) {
+    for (int more = -1; more <= 130; more += more < 1 ? 1 : 43) {
+        copy_all(spc_copy_past, SPC_COPY_PAST_BYTES + (size_t)more, 33);
+    }
+}
+
+/* Meta, pieces with a gap, for one receiver and for several. */
+static void payloads_in_pieces(void) {
+    const uint64_t length = SPC_COPY_PAST_BYTES + 5;
+    unsigned char *source = make_source(length), *block = malloc(8 + 3 + length);
+    CHECK(block != NULL);
+    const spc_extent_t extents[] = {{"gap", 3}, {source, length}};
+    const spc_payload_t payload = {
+        .meta = "the meta", .meta_bytes = 8, .data_bytes = 3 + length, .extents = extents};
+    for (uint32_t receivers = 1; receivers <= 2; receivers++) {
+        memset(block, 0, 8 + 3 + length);
+        spc_payload_fill(&payload, receivers, block);
+        CHECK(memcmp(block, "the metagap", 11) == 0 && memcmp(block + 11, source, length) == 0);
+    }
+    free(source);
+    free(block);
+}
+
+int main(void) {
+    RUN(lengths_around_the_threshold);
+    RUN(payloads_in_pieces);
+    return check_done();
+}
