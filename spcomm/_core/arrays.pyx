@@ -36,7 +36,7 @@ from pickle import dumps, loads
 
 import numpy as np
 
-from spcomm._core import errors
+from spcomm._core import errors, net_scalars
 
 cnp.import_array()
 
@@ -428,23 +428,13 @@ cdef object seen_in_place(spc_message_t *message, Header *header):
     return array
 
 
-cdef bint is_alike(object dtype, object other) except -1:
-    """But for the byte order, which not every dtype has."""
-    if dtype == other:
-        return True
-    try:
-        return dtype.newbyteorder("=") == other.newbyteorder("=")
-    except TypeError:
-        return False
-
-
 cdef object fill_any(spc_message_t *message, Header *header, object out):
     """Other byte orders, memory orders, and fewer elements: NumPy copies."""
     cdef object dtype = <object>own_descr(message, header)
     cdef object found
     cdef tuple shape
     Py_DECREF(dtype)  # the variable has a reference of its own
-    if not is_alike(dtype, out.dtype):
+    if not net_scalars.is_alike(dtype, out.dtype):
         raise errors.not_for_out(message.source, message.tag, f"an array of {dtype}", out.dtype)
     found = seen_in_place(message, header)
     shape = found.shape

@@ -33,6 +33,16 @@ def plain_numbers(array: Any) -> Any:
     return array
 
 
+def is_alike(dtype: Any, other: Any) -> bool:
+    """The same dtype but for the byte order, which not every dtype has."""
+    if dtype == other:
+        return True
+    try:
+        return bool(dtype.newbyteorder("=") == other.newbyteorder("="))
+    except TypeError:
+        return False
+
+
 def array_of(scalar, number):
     return np.array(number(scalar), dtype=scalar.dtype)
 

