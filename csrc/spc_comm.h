@@ -171,9 +171,9 @@ int spc_comm_poll_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32
 int spc_comm_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, uint64_t deadline_ns,
                   spc_message_t *message);
 
-/* As recv, by a caller who knows where the data are to go if the message is just as `sink` says (all
- * but `filled`). If sink->filled they are there, and nowhere in the message, which is to be
- * released; otherwise the message is as any other, and sink->data may have been written to all the same. */
+/* As recv, by a caller who knows where the data are to go if the message is just as `sink` says (all but `filled`). If
+ * sink->filled they are there, and nowhere in the message, which is to be released; otherwise the message is as any
+ * other, and sink->data may have been written to all the same. */
 int spc_comm_recv_into(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, uint64_t deadline_ns,
                        spc_sink_t *sink, spc_message_t *message);
 

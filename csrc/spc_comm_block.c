@@ -2,7 +2,7 @@
 /*
  * Blocks of the arenas that a caller holds: taken, written, given back or handed on. Once a block has been announced it
  * is another node's: so a call that fails after that (a wait for the receiver that was interrupted) has moved it, and
- * says so by its pointer.
+ * says so by its pointer. And how received messages end, of which the long ones lie in blocks.
  */
 #include <stdlib.h>
 

@@ -42,12 +42,6 @@ void spc_inbox_withdraw(spc_inbox_t *inbox, spc_posted_t *posted) {
 
 /* ---- filling ---- */
 
-static bool is_asked_for(const spc_message_t *message, const spc_match_t *match) {
-    return message->context == match->context
-           && (match->source == SPC_ANY_SOURCE || message->source == match->source)
-           && (match->tag == SPC_ANY_TAG || message->tag == match->tag);
-}
-
 /* With the meta whole in the first part. */
 static bool is_as_expected(const spc_message_t *message, const unsigned char *payload, uint64_t bytes,
                            const spc_sink_t *sink) {
@@ -59,7 +53,8 @@ static bool is_as_expected(const spc_message_t *message, const unsigned char *pa
 void spc_inbox_find_posted(spc_inbox_t *inbox, spc_entry_t *entry, const unsigned char *payload,
                            uint64_t bytes) {
     for (spc_posted_t *posted = inbox->posted; posted != NULL; posted = posted->next) {
-        if (!posted->used && is_asked_for(&entry->message, &posted->match)
+        const spc_match_t *match = &posted->match;
+        if (!posted->used && spc_message_matches(&entry->message, match->context, match->source, match->tag)
             && is_as_expected(&entry->message, payload, bytes, posted->sink)) {
             posted->used = true;
             entry->posted = posted;

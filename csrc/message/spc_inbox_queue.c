@@ -71,9 +71,7 @@ void spc_inbox_queue_insert(spc_inbox_queue_t *queue, spc_entry_t *entry) {
 }
 
 static bool matches(const spc_entry_t *entry, uint16_t context, int32_t source, int32_t tag) {
-    const spc_message_t *message = &entry->message;
-    return message->context == context && (source == SPC_ANY_SOURCE || message->source == source)
-           && (tag == SPC_ANY_TAG || message->tag == tag) && spc_entry_is_complete(entry);
+    return spc_message_matches(&entry->message, context, source, tag) && spc_entry_is_complete(entry);
 }
 
 spc_entry_t *spc_inbox_queue_find(const spc_inbox_queue_t *queue, uint16_t context, int32_t source,

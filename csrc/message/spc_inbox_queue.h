@@ -46,7 +46,7 @@ spc_entry_t *spc_inbox_queue_make(spc_inbox_queue_t *queue);
 /* At its place: behind everything that arrived before it. */
 void spc_inbox_queue_insert(spc_inbox_queue_t *queue, spc_entry_t *entry);
 
-/* The first complete one that matches, or NULL. Wildcards: SPC_ANY_SOURCE, SPC_ANY_TAG. */
+/* The first complete one that matches, or NULL. */
 spc_entry_t *spc_inbox_queue_find(const spc_inbox_queue_t *queue, uint16_t context, int32_t source,
                                   int32_t tag);
 
@@ -55,6 +55,13 @@ void spc_inbox_queue_move(spc_inbox_queue_t *queue, spc_entry_t *entry, uint16_t
 
 /* Takes it out and hands its message over; the entry is gone. */
 void spc_inbox_queue_remove(spc_inbox_queue_t *queue, spc_entry_t *entry, spc_message_t *message);
+
+/* Wildcards: SPC_ANY_SOURCE, SPC_ANY_TAG. */
+static inline bool spc_message_matches(const spc_message_t *message, uint16_t context, int32_t source,
+                                       int32_t tag) {
+    return message->context == context && (source == SPC_ANY_SOURCE || message->source == source)
+           && (tag == SPC_ANY_TAG || message->tag == tag);
+}
 
 static inline bool spc_entry_is_complete(const spc_entry_t *entry) {
     return entry->assembled_bytes == entry->message.length_bytes;

@@ -61,8 +61,9 @@ static inline void spc_block_pin(spc_block_shared_t *block, uint32_t rank) {
     atomic_store_explicit(&block->pin[rank], 1, memory_order_relaxed);
 }
 
-/* By `rank`, when it no longer reads or writes the payload. Pairs with the owner's load in spc_arena_take: what
- * this node did to the payload has happened before the owner gives the block out again. seq_cst, because the owner may
+/* By `rank`, when it no longer reads or writes the payload. Pairs with the owner's load in spc_arena_take, and with
+ * spc_block_is_sole: what
+ * this node did to the payload has happened before the owner gives the block out again, or its last user writes. seq_cst, because the owner may
  * sleep until there is room: the caller notifies the owner's event next. */
 static inline void spc_block_unpin(spc_block_shared_t *block, uint32_t rank) {
     atomic_store_explicit(&block->pin[rank], 0, memory_order_seq_cst);

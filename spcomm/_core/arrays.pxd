@@ -15,17 +15,7 @@ cdef struct Encoded:
     unsigned char data[DATA_ROOM]
 
 
-cdef class Memory:
-    # Owns what arrays lie in.
-    cdef Handle handle
-    cdef void *stored    # a block or heap memory; NULL: nothing (any more)
-    cdef int storage
-    cdef bint is_sole    # no other node sees it
-
-
 cdef bint is_adoptable(Handle handle, spc_message_t *message, bint copy) noexcept
-cdef Memory take_over(Handle handle, spc_message_t *message)
-cdef object hidden_array(Memory memory, void *data, Py_ssize_t length, bint writable)
 cdef bint is_array(object value) noexcept
 cdef object encode_array(object array, Encoded *encoded)
 cdef object decode_array(Handle handle, spc_message_t *message, bint copy)

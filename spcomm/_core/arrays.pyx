@@ -4,12 +4,9 @@
 
 An array that is contiguous and of a plain dtype costs no call of NumPy on its way out and one on its way in.
 Where a message lies in memory that this node may keep (a block of an arena, or the heap), the array *is* that
-memory. Its base then is a hidden array of bytes, whose base is a `Memory`. NumPy gives views the first base that is not
-an array of their own type: so slices and reshapes refer to the hidden array, not to the one the user has, and its
-reference count tells `move` whether there are any.
+memory (memory.pyx).
 """
 
-cimport cython
 cimport numpy as cnp
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.object cimport PyObject
@@ -22,14 +19,16 @@ from spcomm._core.libspc cimport (
     SPC_FORMAT_ARRAY,
     SPC_META_MAX,
     SPC_OK,
-    SPC_STORED_ARENA, SPC_STORED_HEAP,
+    SPC_STORED_ARENA,
+    SPC_STORED_HEAP,
     spc_array_meta_t,
     spc_comm_put_back,
-    spc_comm_release_stored,
     spc_message_claim,
-    spc_message_data, spc_message_data_bytes,
+    spc_message_data,
+    spc_message_data_bytes,
     spc_message_release,
 )
+from spcomm._core.memory cimport hidden_array, owned_bytes, room_for_meta, set_base, take_over
 
 import sys
 from pickle import dumps, loads
@@ -44,7 +43,6 @@ cdef extern from "numpy/arrayobject.h":
     int NPY_HALF
     object PyArray_NewFromDescr(PyObject *subtype, void *descr, int nd, const cnp.npy_intp *dims,
                                 const cnp.npy_intp *strides, void *data, int flags, PyObject *obj)
-    int PyArray_SetBaseObject(cnp.ndarray array, PyObject *base) except -1
     void *PyArray_DescrFromType(int number)
     void *descr_of "PyArray_DESCR"(cnp.ndarray array)
 
@@ -62,7 +60,6 @@ cdef enum:
     DESCRIBED = 0xffffffff
     LARGE_BYTES = 4096       # from here on data are aligned, and an array may take the memory over
     KEPT_BYTES = 262144      # longer copies lie in this node's arena, where pages have been touched before
-    KEPT_ROOM = 128          # before them, so that they can be moved
     ALIGNMENT = 64
     CACHED_MAX = 256
 
@@ -84,17 +81,6 @@ cdef int find_plain_types() except -1:
 
 
 find_plain_types()
-
-
-@cython.final
-@cython.freelist(64)
-@cython.no_gc  # it refers to the handle only, and the handle to nothing that leads back here
-cdef class Memory:
-    """Owns what an array lies in; the base of that array's base."""
-
-    def __dealloc__(self):
-        if self.stored != NULL:
-            spc_comm_release_stored(self.handle.core, self.storage, self.stored)
 
 
 cdef bint is_array(object value) noexcept:
@@ -284,18 +270,12 @@ cdef object copied(Handle handle, spc_message_t *message, Header *header):
 
 cdef object kept_bytes(Handle handle, const spc_message_t *message):
     """A hidden array for a copy of the message's data, in this node's arena. None: it has no room for that."""
-    cdef Memory memory
     cdef spc_block_shared_t *block = NULL
-    cdef uint64_t room = message.meta_bytes
-    room = (max(room, <uint64_t>KEPT_ROOM) + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
+    cdef uint64_t room = room_for_meta(message.meta_bytes)
     if spc_comm_take_kept(handle.core, room + spc_message_data_bytes(message), &block) != SPC_OK:
         return None
-    memory = Memory.__new__(Memory)
-    memory.handle = handle
-    memory.storage = SPC_STORED_ARENA
-    memory.is_sole = True
-    memory.stored = block
-    return hidden_array(memory, <char *>spc_block_payload(block) + room, spc_message_data_bytes(message), True)
+    return owned_bytes(handle, SPC_STORED_ARENA, block, <char *>spc_block_payload(block) + room,
+                       spc_message_data_bytes(message))
 
 
 cdef cnp.ndarray new_array(spc_message_t *message, Header *header, void *data, bint writable):
@@ -304,11 +284,12 @@ cdef cnp.ndarray new_array(spc_message_t *message, Header *header, void *data, b
     cdef cnp.ndarray array
     if data != NULL:
         flags = cnp.NPY_ARRAY_F_CONTIGUOUS if header.meta.fortran else cnp.NPY_ARRAY_C_CONTIGUOUS
-        flags |= cnp.NPY_ARRAY_ALIGNED | (cnp.NPY_ARRAY_WRITEABLE if writable else 0)
+        flags |= cnp.NPY_ARRAY_WRITEABLE if writable else 0
     array = <cnp.ndarray>spcpy_new_array(
         own_descr(message, header), header.meta.dimensions, header.shape, data, flags)
     if data != NULL:
-        cnp.PyArray_UpdateFlags(array, cnp.NPY_ARRAY_C_CONTIGUOUS | cnp.NPY_ARRAY_F_CONTIGUOUS)
+        cnp.PyArray_UpdateFlags(
+            array, cnp.NPY_ARRAY_C_CONTIGUOUS | cnp.NPY_ARRAY_F_CONTIGUOUS | cnp.NPY_ARRAY_ALIGNED)
     return array
 
 
@@ -340,36 +321,6 @@ cdef object adopt(Handle handle, spc_message_t *message, Header *header):
     check_length(message, array)
     set_base(array, hidden_array(take_over(handle, message), data, cnp.PyArray_NBYTES(array), writable))
     return array
-
-
-cdef Memory take_over(Handle handle, spc_message_t *message):
-    """What the message lies in, block or heap: the message loses it."""
-    cdef Memory memory = Memory.__new__(Memory)
-    memory.handle = handle
-    memory.storage = message.storage
-    memory.is_sole = message.storage == SPC_STORED_HEAP or message.sole
-    memory.stored = message.handle
-    message.handle = NULL
-    return memory
-
-
-cdef object hidden_array(Memory memory, void *data, Py_ssize_t length, bint writable):
-    """An array of bytes that refers to `memory`, for users' arrays to refer to."""
-    cdef cnp.npy_intp dims = length
-    cdef int flags = cnp.NPY_ARRAY_C_CONTIGUOUS | cnp.NPY_ARRAY_F_CONTIGUOUS | cnp.NPY_ARRAY_ALIGNED
-    if writable:
-        flags |= cnp.NPY_ARRAY_WRITEABLE
-    cdef void *descr = plain[<int>cnp.NPY_UINT8]
-    cdef cnp.ndarray hidden
-    Py_INCREF(<object>descr)  # for the array
-    hidden = <cnp.ndarray>spcpy_new_array(descr, 1, &dims, data, flags)
-    set_base(hidden, memory)
-    return hidden
-
-
-cdef int set_base(cnp.ndarray array, object base) except -1:
-    Py_INCREF(base)  # for the array
-    return PyArray_SetBaseObject(array, <PyObject *>base)
 
 
 # ---- into an array of the receiver
@@ -419,12 +370,8 @@ cdef object fill(spc_message_t *message, object out):
 
 cdef object seen_in_place(spc_message_t *message, Header *header):
     """An array on the message's memory, as long as the message is there."""
-    cdef int flags = cnp.NPY_ARRAY_F_CONTIGUOUS if header.meta.fortran else cnp.NPY_ARRAY_C_CONTIGUOUS
-    cdef cnp.ndarray array = <cnp.ndarray>spcpy_new_array(
-        own_descr(message, header), header.meta.dimensions, header.shape, spc_message_data(message), flags)
+    cdef cnp.ndarray array = new_array(message, header, spc_message_data(message), False)
     check_length(message, array)
-    cnp.PyArray_UpdateFlags(
-        array, cnp.NPY_ARRAY_C_CONTIGUOUS | cnp.NPY_ARRAY_F_CONTIGUOUS | cnp.NPY_ARRAY_ALIGNED)
     return array
 
 

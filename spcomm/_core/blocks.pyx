@@ -3,20 +3,19 @@
 """Arrays that live in shared memory: made there, and handed on without a copy.
 
 An array may go without a copy if nothing else sees its memory. NumPy arrays derived from it refer to its hidden base
-(arrays.pyx), whose reference count so tells of them for certain. Who refers to the array itself, a memoryview or only
+(memory.pyx), whose reference count so tells of them for certain. Who refers to the array itself, a memoryview or only
 another name, is found out in holders.py; where that stays unknown, the array is copied, and whoever it was keeps the
 old memory.
 """
 
 cimport numpy as cnp
-from cpython.object cimport PyObject
-from cpython.ref cimport Py_INCREF, Py_REFCNT
+from cpython.ref cimport Py_REFCNT
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint64_t
 from libc.string cimport memcpy
 from posix.stdlib cimport posix_memalign
 
 from spcomm._core.arguments cimport NOBODY, one_target, send_tag
-from spcomm._core.arrays cimport Encoded, Memory, encode_array, hidden_array, is_array
+from spcomm._core.arrays cimport Encoded, encode_array, is_array
 from spcomm._core.handle cimport Handle, deadline_of, fail, timeout_to_ns
 from spcomm._core.libblock cimport (
     spc_block_payload,
@@ -34,6 +33,7 @@ from spcomm._core.libspc cimport (
     spc_comm_send,
     spc_comm_usable,
 )
+from spcomm._core.memory cimport ROOM_MAX, Memory, owned_bytes, room_for_meta
 
 from math import prod
 from operator import index
@@ -43,9 +43,6 @@ import numpy as np
 from spcomm._core import block_errors, errors, holders, places
 
 cnp.import_array()
-
-cdef extern from "numpy/arrayobject.h":
-    int PyArray_SetBaseObject(cnp.ndarray array, PyObject *base) except -1
 
 cdef extern from *:
     """
@@ -64,13 +61,24 @@ cdef extern from *:
         }
         return keeper;
     }
+
+    /* An array without bytes sees other memory instead of its own. */
+    static int spcpy_look_at(PyArrayObject *array, void *data, PyObject *keeper) {
+        PyObject *own = spcpy_take_data(array);
+        if (own == NULL) {
+            return -1;
+        }
+        ((PyArrayObject_fields *)array)->data = data;
+        Py_DECREF(own);
+        Py_INCREF(keeper);
+        return PyArray_SetBaseObject(array, keeper);
+    }
     """
     object spcpy_take_data(cnp.ndarray array)
+    int spcpy_look_at(cnp.ndarray array, void *data, object keeper) except -1
 
 cdef enum:
     ALIGNMENT = 64
-    ROOM_MIN = 128       # before the data, for the description of an array with 14 dimensions
-    ROOM_MAX = 65472     # what a message can have of it
 
 cdef object send_call = errors.send_call
 
@@ -247,39 +255,30 @@ cdef tuple as_shape(object shape):
 
 cdef object take_bytes(Handle self, uint64_t length, Py_ssize_t dimensions, object dtype):
     """A hidden array of so many bytes, in the arena or in private memory."""
-    cdef Memory memory = Memory.__new__(Memory)
     cdef uint64_t room = room_for(dimensions, dtype)
     cdef spc_block_shared_t *block = NULL
     cdef void *private = NULL
     cdef int status = SPC_EAGAIN
-    memory.handle = self
-    memory.is_sole = True
     with nogil:
         status = spc_comm_take_block(self.core, room + length, &block)
     if status == SPC_OK:
-        memory.storage = SPC_STORED_ARENA
-        memory.stored = block
-        return hidden_array(memory, <char *>spc_block_payload(block) + room, length, True)
+        return owned_bytes(self, SPC_STORED_ARENA, block, <char *>spc_block_payload(block) + room, length)
     if status != SPC_EAGAIN:
         fail(self, status, "empty()")
     if posix_memalign(&private, ALIGNMENT, length if length > 0 else 1) != 0:
         raise block_errors.too_large(length, "bytes")
-    memory.storage = SPC_STORED_HEAP
-    memory.stored = private
-    return hidden_array(memory, private, length, True)
+    return owned_bytes(self, SPC_STORED_HEAP, private, private, length)
 
 
 cdef uint64_t room_for(Py_ssize_t dimensions, object dtype) except 0:
     """Before the data: for the meta of a message with such an array."""
     cdef Encoded encoded
-    cdef uint64_t room = ROOM_MIN
-    cdef uint64_t most = ROOM_MAX
+    cdef uint64_t meta_bytes = 0
     cdef object kept
     if dimensions > 14 or not dtype.isbuiltin:
         kept = encode_array(np.empty(0, dtype), &encoded)
-        room = 0 if kept is None else encoded.payload.meta_bytes + 8 * dimensions
-    room = (room + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
-    return min(max(<uint64_t>ROOM_MIN, room), most)
+        meta_bytes = 0 if kept is None else encoded.payload.meta_bytes + 8 * dimensions
+    return room_for_meta(meta_bytes)
 
 
 def bytes_given_out(Handle handle):
@@ -367,14 +366,15 @@ cdef int copy_array(Handle self, object a, int32_t rank, int32_t number, int64_t
 
 
 cdef int make_empty(object a, bint may_be_seen) except -1:
-    """As unpickling an empty array into it. Who might still see its memory keeps it alive by keeping `a`."""
+    """As unpickling an empty array into it. Who might still see its memory keeps it alive by keeping `a`, and finds it
+    where it was: a `flat` takes the address from `a` each time, and the length never again."""
     cdef object keeper = None
+    cdef void *data = cnp.PyArray_DATA(<cnp.ndarray>a)
     if may_be_seen:
         keeper = a.base if a.base is not None else spcpy_take_data(a)
     a.__setstate__((1, (0, *a.shape[1:]), a.dtype, a.flags.fnc, b""))
     if keeper is not None:
-        Py_INCREF(keeper)  # for the array
-        PyArray_SetBaseObject(a, <PyObject *>keeper)
+        spcpy_look_at(a, data, keeper)
     return 0
 
 

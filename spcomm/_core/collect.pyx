@@ -10,7 +10,6 @@ cimport numpy as cnp
 from libc.stdint cimport int32_t, uint32_t, uint64_t
 from libc.string cimport memset
 
-from spcomm._core.arrays cimport Memory, hidden_array
 from spcomm._core.fold cimport Fold, new_fold
 from spcomm._core.handle cimport Handle, fail
 from spcomm._core.libblock cimport spc_block_shared_t
@@ -58,6 +57,7 @@ from spcomm._core.libspc cimport (
     spc_field_t,
     spc_signature_t,
 )
+from spcomm._core.memory cimport owned_bytes
 from spcomm._core.reductions cimport combine, empty_like
 from spcomm._core.stepwise cimport core_type, mix_array, set_signature
 
@@ -152,12 +152,11 @@ cdef class Collect:
     cdef object take(self):
         cdef spc_block_shared_t *block = NULL
         cdef void *data = spc_collect_take_result(self.core, &block)
-        cdef Memory memory
+        cdef object hidden
         if block == NULL:
             return np.empty(self.shape, self.array.dtype) if self.result is None else self.result
-        memory = Memory.__new__(Memory)
-        memory.handle, memory.stored, memory.storage, memory.is_sole = self.handle, block, SPC_STORED_ARENA, True
-        return np.ndarray(self.shape, self.array.dtype, hidden_array(memory, data, self.array.nbytes, True))
+        hidden = owned_bytes(self.handle, SPC_STORED_ARENA, block, data, self.array.nbytes)
+        return np.ndarray(self.shape, self.array.dtype, hidden)
 
 
 cdef int fail_fold(Fold fold, int status, object array) except -1:

@@ -92,6 +92,12 @@ def shown(value: object, limit: int = 60) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
+def a_kind(value: object) -> str:
+    """Its type, with the article: "an int"."""
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeioAEIO' else 'a'} {name}"
+
+
 def send_call(name: str, dest: object, tag: object) -> str:
     return f"{name}(dest={shown(dest)})" if tag == 0 else f"{name}(dest={shown(dest)}, tag={shown(tag)})"
 
@@ -196,6 +202,9 @@ def bad_out(reason: str) -> TypeError:
     )
 
 
+_ADVICE_OUT = "It stays queued: receive it without out, or into one that it fits."
+
+
 def not_for_out(source: int, tag: int, found: str, wanted: object) -> TypeError:
     text = (
         f"recv(out=…): the message from node {source} (tag {tag}) is {found}, and out is an array of {wanted}"
@@ -205,14 +214,14 @@ def not_for_out(source: int, tag: int, found: str, wanted: object) -> TypeError:
 
 def too_long(source: int, tag: int, shape: "tuple[int, ...]", found: int, room: int) -> TruncationError:
     text = f"recv(out=…): the message from node {source} (tag {tag}) is an array of shape {shape}"
-    return TruncationError(f"{text}, {found} elements, and out has room for {room}. It stays queued.")
+    return TruncationError(f"{text}, {found} elements, and out has room for {room}. {_ADVICE_OUT}")
 
 
 def wrong_shape(source: int, tag: int, shape: "tuple[int, ...]", out: "tuple[int, ...]") -> TruncationError:
     text = (
         f"recv(out=…): the message from node {source} (tag {tag}) has shape {shape}, and out has shape {out}"
     )
-    return TruncationError(f"{text} and is not C-contiguous, so only the same shape fits. It stays queued.")
+    return TruncationError(f"{text} and is not C-contiguous, so only the same shape fits. {_ADVICE_OUT}")
 
 
 def not_reducible(call: str, value: object, why: str = "") -> TypeError:
@@ -344,10 +353,9 @@ def failure(
             f"{call}: not all {size} nodes came in that time; node {rank} still takes part"
         )
     if name == "SPC_EBUSY":
+        who = "another thread, or the call that has called this handler"
         advice = "collective calls of one node must come one after another"
-        return SpcommError(
-            f"{call}: another thread of node {rank} is inside a collective operation; {advice}"
-        )
+        return SpcommError(f"{call}: node {rank} is inside a collective operation already ({who}); {advice}")
     if name == "SPC_ECLOSED":
         return SpcommError(
             f"{call}: node {rank} has closed this communicator, after which nothing can be sent or received in it"

@@ -3,7 +3,8 @@
 """Sending and receiving, underneath the methods of `Comm`: arguments, codec and core put together.
 
 Each call tries first with the interpreter's lock held, which is cheapest when there is something to do, and
-gives it up only to wait or to copy much. No lock of the core is held while Python code runs.
+gives it up only to wait or to copy much; a receive of much into `out` gives it up at once. No lock of the core is held
+while Python code runs.
 """
 
 cimport numpy as cnp
@@ -144,17 +145,15 @@ cdef int receive(Handle self, str name, object source, object tag, int64_t timeo
         return 1 if status == SPC_OK else fail(self, status, (recv_call, name, source, tag))
     if self.handlers is not None:
         before_receive(self, name, number)
-    status = SPC_EAGAIN
     if sink != NULL:
         with nogil:
             status = spc_comm_recv_into(self.core, SPC_CONTEXT_USER, rank, number, deadline_of(timeout_ns), sink,
                                         message)
     else:
         status = spc_comm_poll_recv(self.core, SPC_CONTEXT_USER, rank, number, message)
-    if status == SPC_EAGAIN:
-        with nogil:
-            status = spc_comm_recv(self.core, SPC_CONTEXT_USER, rank, number, deadline_of(timeout_ns),
-                                   message)
+        if status == SPC_EAGAIN:
+            with nogil:
+                status = spc_comm_recv(self.core, SPC_CONTEXT_USER, rank, number, deadline_of(timeout_ns), message)
     if status != SPC_OK:
         fail_receive(self, status, rank, number, (recv_call, name, source, tag, timeout_ns))
     return 0

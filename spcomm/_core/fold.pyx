@@ -2,9 +2,9 @@
 # cython: autotestdict=False, auto_pickle=False
 """Reductions in Python: of values, by operators or of dtypes that the core does not combine.
 
-The values are gathered, and whoever needs a result combines them here along the core's tree. Every step is one of
-gathering.pyx, under the signature of the reduction, which has the operator's identity and, of the operators of spcomm,
-what the value is.
+In rounds (fold_rounds.py), or in one: then whoever needs a result gets all values and combines them, along the core's
+tree as well. Each round is a gathering (gathering.pyx) under the signature of the reduction, which has the operator's
+identity and, where all values have to be alike, what this one is.
 """
 
 from libc.stdint cimport int32_t, uint64_t

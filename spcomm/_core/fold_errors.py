@@ -3,7 +3,7 @@
 
 from operator import index
 
-from spcomm._core.errors import shown
+from spcomm._core.errors import a_kind, shown
 
 ALGORITHMS = ("tree", "flat", "slices", "binary-swap")
 _ALLOWED = {
@@ -17,15 +17,15 @@ _LIKE = {"MAX": "MIN", "LOR": "LAND", "LXOR": "LAND", "BOR": "BAND", "BXOR": "BA
 
 
 def not_callable(value: object) -> TypeError:
-    found = f"a {type(value).__name__}"
+    found = a_kind(value)
     return TypeError(f"op({shown(value)}): an operator is made of a function of two values, not of {found}")
 
 
 def bad_operator(call: str, value: object) -> TypeError:
-    found = f"a {type(value).__name__}"
-    hint = (
-        "decorate a function with @spcomm.op" if callable(value) else "or what @spcomm.op makes of a function"
-    )
+    found = a_kind(value)
+    hint = "or what @spcomm.op makes of a function"
+    if callable(value):
+        hint = "decorate the function with @spcomm.op, or give op=spcomm.op(function)"
     return TypeError(f"{call}(op={shown(value)}): op is spcomm.SUM or its like, not {found}; {hint}")
 
 
@@ -45,7 +45,7 @@ def why_not(operator: str, kind: str) -> str:
 
 
 def not_foldable(call: str, operator: str, value: object, why: str = "") -> TypeError:
-    found = f"an array of {value.dtype}" if hasattr(value, "dtype") else f"a {type(value).__name__}"
+    found = f"an array of {value.dtype}" if hasattr(value, "dtype") else a_kind(value)
     allowed = _ALLOWED[_LIKE.get(operator, operator)]
     if isinstance(value, list):
         why = why or "for element by element, give np.array(x); for several values, tuple(x)"
@@ -142,8 +142,8 @@ def checked_axes(value: object, elementwise: bool) -> int:
 
 def no_items(value: object) -> TypeError:
     return TypeError(
-        f"reduce_scatter(x={shown(value)}): x is an array, or a sequence with one item for each node, not a "
-        f"{type(value).__name__}"
+        f"reduce_scatter(x={shown(value)}): x is an array, or a sequence with one item for each node, not "
+        f"{a_kind(value)}"
     )
 
 

@@ -102,8 +102,8 @@ cdef class Folds(Gatherings):
             How values are combined. 'tree': the core's in steps, by the last node to come; those of an operator of the
             program by pairs of nodes, then by pairs of these. 'flat': by each node that wants the result. 'slices':
             each node combines its slice of all arrays. 'binary-swap': two nodes exchange halves of what they have,
-            then halves of these with others. None: by what was measured to be fastest. The same on all nodes. The last
-            two are for arrays, and for operators that are elementwise; other values go 'flat'.
+            then halves of these with others. None: by what was measured to be fastest. The same on all nodes.
+            'slices' and 'binary-swap' are for arrays, and for operators that are elementwise; other values go 'flat'.
 
         Returns
         -------

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The words for collectives that move data: what cannot be given, and who has given nothing."""
 
-from spcomm._core.errors import SpcommError, shown
+from spcomm._core.errors import SpcommError, a_kind, shown
 
 
 def wrong_number(call: str, found: int, size: int) -> ValueError:
@@ -13,8 +13,7 @@ def wrong_number(call: str, found: int, size: int) -> ValueError:
 
 
 def no_items(call: str, value: object) -> TypeError:
-    kind = type(value).__name__
-    found = "an array without axes" if hasattr(value, "ndim") else f"a {kind}"
+    found = "an array without axes" if hasattr(value, "ndim") else a_kind(value)
     return TypeError(
         f"{call}(objs={shown(value)}): objs is a sequence with one item for each node, or an array whose first axis is "
         f"as long, not {found}"

@@ -177,8 +177,8 @@ cdef class Messages(Collectives):
         -----
         Waits, while other threads of this node run. The first message that matches is taken, in order of
         arrival; messages of one sender never overtake each other. A large array is not copied: it lies in
-        shared memory, which is freed when the last view of it dies. With `out` it is copied once, from there;
-        so the array that `recv` makes is the faster one. `out` may have been written to when the call fails.
+        shared memory, which is freed when the last view of it dies; of several receivers all but the last copy it.
+        `out` costs one copy from there, and may have been written to when the call fails.
 
         SpeedesComm 2.3.
 

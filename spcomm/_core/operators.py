@@ -90,7 +90,14 @@ SUM, MIN, MAX, PROD, LAND, LOR, LXOR, BAND, BOR, BXOR, MINLOC, MAXLOC = BUILTIN 
 
 
 @overload
-def op(function: Callable[[Any, Any], Any], /, *, commutative: bool = False) -> Op: ...
+def op(
+    function: Callable[[Any, Any], Any],
+    /,
+    *,
+    commutative: bool = False,
+    elementwise: bool = False,
+    element_axes: int = 0,
+) -> Op: ...
 @overload
 def op(
     function: None = None, /, *, commutative: bool = False, elementwise: bool = False, element_axes: int = 0

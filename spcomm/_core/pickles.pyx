@@ -13,13 +13,14 @@ from cpython.memoryview cimport PyMemoryView_FromMemory, PyMemoryView_GET_BUFFER
 from libc.stdint cimport int32_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
-from spcomm._core.arrays cimport NOGIL_BYTES, Memory, hidden_array, is_adoptable, take_over
+from spcomm._core.arrays cimport NOGIL_BYTES, is_adoptable
 from spcomm._core.libblock cimport SPC_BUFFER_ALIGNMENT, spc_pickle_meta_t
 from spcomm._core.libspc cimport (
     SPC_FORMAT_PICKLE,
     spc_extent_t,
     spc_message_data,
 )
+from spcomm._core.memory cimport Memory, hidden_array, take_over
 
 from pickle import dumps, loads
 

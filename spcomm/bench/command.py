@@ -53,7 +53,7 @@ def chosen_rows(names: Sequence[str], nodes: tuple[int, ...] | None) -> list[Row
 
 def parser() -> argparse.ArgumentParser:
     known = benchmarks()
-    lines = [f"  {name:10} {summary(module)}" for name, module in known.items()]
+    lines = [f"  {name:11} {summary(module)}" for name, module in known.items()]
     result = argparse.ArgumentParser(
         prog="spcomm bench",
         description="Measure spcomm beside its peers, mpi4py on Open MPI and on MPICH, in the same run.",

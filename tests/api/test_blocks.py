@@ -323,6 +323,22 @@ def test_what_nobody_can_see_through_makes_a_copy(comm):
             assert (arrived == 4).all()
 
 
+@pytest.mark.sizes(1, 2)
+def test_an_iterator_that_is_used_after_a_move_stays_within_the_old_memory(comm):
+    for make in (comm.empty, np.zeros):
+        for shape in ((LENGTH,), (2, LENGTH), ()):
+            array = make(shape)
+            array[...] = 3
+            flat = array.flat
+            arrived = to_itself(comm, array)
+            array[...] = 4  # nothing
+            others = [np.full(3, 5.0) for _ in range(100)]
+            assert flat[len(flat) - 1] == 3
+            flat[:] = np.arange(len(flat))
+            assert flat[len(flat) - 1] == len(flat) - 1 and flat[0] == 0
+            assert (arrived == 3).all() and all((other == 5).all() for other in others)
+
+
 @pytest.mark.options("default", "tiny", "small")
 def test_ordinary_arrays_are_copied_and_emptied(comm):
     following, previous = neighbours(comm)

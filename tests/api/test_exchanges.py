@@ -178,7 +178,7 @@ def test_a_sender_that_is_killed_between_parts(tmp_path, arena):
 
 @pytest.mark.parametrize("arena", ["0", "64M"])
 def test_a_receiver_that_is_killed_between_parts(tmp_path, arena):
-    """It has taken some, and given up; who waits for its receipt is told."""
+    """It may have taken some when it gives up; who waits for its receipt is told."""
     result = run(
         tmp_path,
         2,

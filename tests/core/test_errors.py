@@ -4,7 +4,7 @@
 import pytest
 
 import spcomm
-from spcomm._core import errors, mismatch, signatures
+from spcomm._core import errors, fold_errors, gathering_errors, mismatch, signatures
 
 
 def failure(name, call="recv(source=1, tag=7)", culprit=1, state=3, reason=1):
@@ -44,6 +44,33 @@ def test_each_status_has_its_exception_and_names_the_call(name, kind):
 def test_how_a_node_ended(state, reason, words):
     error = failure("SPC_ELOST", state=state, reason=reason)
     assert words in str(error) and error.rank == 1
+
+
+def test_a_handler_inside_a_collective_call_is_no_other_thread():
+    assert "(another thread, or the call that has called this handler)" in str(
+        failure("SPC_EBUSY", call="barrier()")
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "words"), [(1, "an int"), ([], "a list"), ((), "a tuple"), (None, "a NoneType")]
+)
+def test_kinds_have_their_article(value, words):
+    assert errors.a_kind(value) == words
+    assert words in str(gathering_errors.no_items("scatter", value))
+    assert words in str(fold_errors.no_items(value)) and words in str(
+        fold_errors.bad_operator("reduce", value)
+    )
+
+
+def test_functions_that_are_no_operators():
+    for function in (max, lambda one, other: one):
+        assert str(fold_errors.bad_operator("reduce", function)).endswith("or give op=spcomm.op(function)")
+
+
+def test_what_does_not_fit_into_out_can_be_received_without():
+    for error in (errors.too_long(1, 0, (5,), 5, 3), errors.wrong_shape(1, 0, (5,), (4, 3))):
+        assert "It stays queued: receive it without out" in str(error)
 
 
 def test_who_is_missed():
