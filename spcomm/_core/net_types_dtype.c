@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * net_types_dtype: the two DTypes, and the one descriptor of each, which programs call NET_INT and NET_DOUBLE.
+ *
+ * type_num is INT_MAX: with -1 np.einsum looks at what lies before its tables. The kind is 'V': with 'i' np.save of a
+ * structure would write the raw bytes as int64.
+ */
+#include "net_types.h"
+
+#include <limits.h>
+
+static PyObject *name_of(PyObject *self) {
+    return PyUnicode_FromString(spcpy_net_kind_of(Py_TYPE(self))->name);
+}
+
+/* By name: unpickled it is spcomm.NET_INT, the same object. */
+static PyObject *reduce(PyObject *self, PyObject *Py_UNUSED(none)) {
+    return name_of(self);
+}
+
+static PyObject *new_descr(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
+    if (PyTuple_GET_SIZE(arguments) != 0 || keywords != NULL) {
+        return PyErr_Format(PyExc_TypeError, "%s() takes no arguments", type->tp_name);
+    }
+    return Py_NewRef(spcpy_net_kind_of(type)->descr);
+}
+
+static PyMethodDef methods[] = {{"__reduce__", reduce, METH_NOARGS, NULL}, {NULL, NULL, 0, NULL}};
+
+#define NET_DTYPE(name)                                                                                  \
+    {                                                                                                    \
+        {                                                                                                \
+            {                                                                                            \
+                PyVarObject_HEAD_INIT(NULL, 0).tp_name = (name), .tp_basicsize = sizeof(PyArray_Descr),  \
+                                            .tp_flags = Py_TPFLAGS_DEFAULT, .tp_new = new_descr,         \
+                                            .tp_repr = name_of, .tp_str = name_of, .tp_methods = methods \
+            }                                                                                            \
+        }                                                                                                \
+    }
+
+static PyArray_DTypeMeta int_dtype = NET_DTYPE("spcomm.NetIntDType");
+static PyArray_DTypeMeta double_dtype = NET_DTYPE("spcomm.NetDoubleDType");
+
+spcpy_net_kind_t spcpy_net_int_kind = {
+    "NET_INT", "spcomm.NetInt", sizeof(spcomm_net_int_t), 4, 11, NPY_INT32, NPY_INT64, &int_dtype, NULL,
+    NULL};
+spcpy_net_kind_t spcpy_net_double_kind = {"NET_DOUBLE",
+                                          "spcomm.NetDouble",
+                                          sizeof(spcomm_net_double_t),
+                                          8,
+                                          32,
+                                          NPY_DOUBLE,
+                                          NPY_DOUBLE,
+                                          &double_dtype,
+                                          NULL,
+                                          NULL};
+
+spcpy_net_kind_t *spcpy_net_kind_of(const void *dtype) {
+    return dtype == &int_dtype ? &spcpy_net_int_kind : dtype == &double_dtype ? &spcpy_net_double_kind : NULL;
+}
+
+/* ---- what NumPy asks a DType */
+
+static PyArray_Descr *default_descr(PyArray_DTypeMeta *dtype) {
+    return (PyArray_Descr *)Py_NewRef(spcpy_net_kind_of(dtype)->descr);
+}
+
+static PyArray_Descr *discover_descr(PyArray_DTypeMeta *dtype, PyObject *Py_UNUSED(object)) {
+    return default_descr(dtype);
+}
+
+static PyArray_Descr *same_descr(PyArray_Descr *descr) {
+    return (PyArray_Descr *)Py_NewRef(descr);
+}
+
+static PyArray_Descr *either_descr(PyArray_Descr *left, PyArray_Descr *Py_UNUSED(right)) {
+    return same_descr(left);
+}
+
+/* With anything else it is what arithmetic makes of it, an int64 or a float64. */
+static PyArray_DTypeMeta *common_dtype(PyArray_DTypeMeta *self, PyArray_DTypeMeta *other) {
+    spcpy_net_kind_t *kind = spcpy_net_kind_of(self), *second = spcpy_net_kind_of(other);
+    PyArray_Descr *wide = PyArray_DescrFromType(kind->wide);
+    PyArray_Descr *other_wide = second == NULL ? NULL : PyArray_DescrFromType(second->wide);
+    PyArray_DTypeMeta *found = NULL;
+    if (wide != NULL && (second == NULL || other_wide != NULL)) {
+        found = PyArray_CommonDType((PyArray_DTypeMeta *)Py_TYPE(wide),
+                                    second == NULL ? other : (PyArray_DTypeMeta *)Py_TYPE(other_wide));
+    }
+    Py_XDECREF(wide);
+    Py_XDECREF(other_wide);
+    return found;
+}
+
+/* Where there is no array to ask whether one may write; else net_types_arrays_both.h. */
+static PyObject *getitem(PyArray_Descr *descr, char *memory) {
+    return PyDataType_GetArrFuncs(descr)->getitem(memory, NULL);
+}
+
+static int setitem(PyArray_Descr *descr, PyObject *object, char *memory) {
+    return PyDataType_GetArrFuncs(descr)->setitem(object, memory, NULL);
+}
+
+/* ---- making them */
+
+static PyArray_Descr *make_descr(spcpy_net_kind_t *kind, npy_uint64 flags) {
+    PyObject *nothing = PyTuple_New(0);
+    PyArray_Descr *descr =
+        nothing == NULL
+            ? NULL
+            : (PyArray_Descr *)PyArrayDescr_Type.tp_new((PyTypeObject *)kind->dtype, nothing, NULL);
+    Py_XDECREF(nothing);
+    if (descr == NULL) {
+        return NULL;
+    }
+    descr->kind = 'V';
+    descr->type = 'V';
+    descr->byteorder = '|';
+    descr->type_num = INT_MAX;
+    descr->elsize = kind->element_bytes;
+    descr->alignment = kind->alignment;
+    descr->flags |= flags;
+    return descr;
+}
+
+static int make_dtype(spcpy_net_kind_t *kind, PyArrayMethod_Spec **casts, npy_uint64 flags) {
+    PyArray_DTypeMeta *dtype = kind->dtype;
+    PyType_Slot slots[] = {{NPY_DT_default_descr, (void *)default_descr},
+                           {NPY_DT_discover_descr_from_pyobject, (void *)discover_descr},
+                           {NPY_DT_common_dtype, (void *)common_dtype},
+                           {NPY_DT_common_instance, (void *)either_descr},
+                           {NPY_DT_ensure_canonical, (void *)same_descr},
+                           {NPY_DT_getitem, (void *)getitem},
+                           {NPY_DT_setitem, (void *)setitem},
+                           {0, NULL}};
+    PyArrayDTypeMeta_Spec spec = {
+        .typeobj = kind->scalar, .flags = NPY_DT_NUMERIC, .casts = casts, .slots = slots};
+    Py_SET_TYPE((PyObject *)dtype, &PyArrayDTypeMeta_Type);
+    ((PyTypeObject *)dtype)->tp_base = &PyArrayDescr_Type;
+    if (casts == NULL || PyType_Ready((PyTypeObject *)dtype) < 0
+        || PyArrayInitDTypeMeta_FromSpec(dtype, &spec) < 0) {
+        return -1;
+    }
+    dtype->type_num = INT_MAX;
+    kind->descr = make_descr(kind, flags | NPY_USE_GETITEM | NPY_USE_SETITEM);
+    dtype->singleton = (PyArray_Descr *)Py_XNewRef(kind->descr);
+    kind->scalar->tp_flags |= Py_TPFLAGS_IMMUTABLETYPE; /* not before: NumPy has set an attribute of it */
+    return kind->descr == NULL ? -1 : 0;
+}
+
+int spcpy_net_make_dtypes(void) {
+    if (make_dtype(&spcpy_net_int_kind, spcpy_net_int_casts(), 0) < 0
+        || make_dtype(&spcpy_net_double_kind, spcpy_net_double_casts(),
+                      SPCPY_NET_DOUBLE_RETAGS ? NPY_NEEDS_PYAPI : 0)
+               < 0) {
+        return -1;
+    }
+    spcpy_net_int_set_functions(spcpy_net_int_kind.descr);
+    spcpy_net_double_set_functions(spcpy_net_double_kind.descr);
+    return 0;
+}
