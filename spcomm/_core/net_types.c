@@ -85,11 +85,11 @@ static int has_ours(PyArray_Descr *descr) {
 
 static int check_array(const char *function, PyObject *array) {
     if (!PyArray_Check(array)) {
-        PyErr_Format(PyExc_TypeError,
-                     "%s(a): a is a %s; it should be an array of spcomm.NET_INT or spcomm.NET_DOUBLE, or of "
-                     "structures "
-                     "that have such fields",
-                     function, Py_TYPE(array)->tp_name);
+        PyErr_Format(
+            PyExc_TypeError,
+            "%s(a): a is of type %s; it should be an array of spcomm.NET_INT or spcomm.NET_DOUBLE, or of "
+            "structures that have such fields",
+            function, Py_TYPE(array)->tp_name);
         return -1;
     }
     if (!has_ours(PyArray_DESCR((PyArrayObject *)array))) {
@@ -112,6 +112,9 @@ static npy_intp visit_array(PyArrayObject *array, visit_t visit) {
                                     NPY_KEEPORDER, NPY_NO_CASTING, NULL);
     NpyIter_IterNextFunc *next = iterator == NULL ? NULL : NpyIter_GetIterNext(iterator, NULL);
     if (next == NULL) {
+        if (iterator != NULL) {
+            NpyIter_Deallocate(iterator);
+        }
         return -1;
     }
     npy_intp found = 0;

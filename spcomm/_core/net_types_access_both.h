@@ -17,7 +17,9 @@ static int NET(unpack_quickly)(const char *from, npy_intp count, NET_VALUE *to) 
     npy_uint64 seen = 0, mask;
     memcpy(&mask, foreign_bit, sizeof mask);
     for (npy_intp i = 0; i < count; i++) {
-        npy_uint64 status; /* of ints the number, too: both at one moment */
+        /* Of ints the number, too. Pairs with the exchange of spcomm_net_int_read(), which touches multiples of 8 only:
+         * there processors load 8 bytes at one moment, in vectors, too; of an atomic load none would be made. */
+        npy_uint64 status;
         memcpy(&status, from + i * sizeof(NET_ELEMENT), sizeof status);
         seen |= status;
 #if NET_IS_INT

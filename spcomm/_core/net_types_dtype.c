@@ -27,19 +27,53 @@ static PyObject *new_descr(PyTypeObject *type, PyObject *arguments, PyObject *ke
 
 static PyMethodDef methods[] = {{"__reduce__", reduce, METH_NOARGS, NULL}, {NULL, NULL, 0, NULL}};
 
-#define NET_DTYPE(name)                                                                                  \
-    {                                                                                                    \
-        {                                                                                                \
-            {                                                                                            \
-                PyVarObject_HEAD_INIT(NULL, 0).tp_name = (name), .tp_basicsize = sizeof(PyArray_Descr),  \
-                                            .tp_flags = Py_TPFLAGS_DEFAULT, .tp_new = new_descr,         \
-                                            .tp_repr = name_of, .tp_str = name_of, .tp_methods = methods \
-            }                                                                                            \
-        }                                                                                                \
+PyDoc_STRVAR(
+    int_doc,
+    "The dtype of integers of 32 bits that carry their byte order.\n\n"
+    "Notes\n-----\n"
+    "An element has 8 bytes: 4 of status, of which the first is ``L`` or ``B``, the byte order of the value, "
+    "and\n"
+    "4 of value; as C's ``spcomm_net_int_t`` and C++'s ``NET_INT``. All bytes 0 is the number 0. It may be "
+    "a\n"
+    "field of structures. An element is a `NetInt`; arithmetic gives int64. One that another kind of "
+    "machine\n"
+    "wrote reads right; reading it alone in a writable array also converts it there. Copies, messages and\n"
+    "files keep the bytes. What does not fit into 32 bits is an OverflowError. Computing converts in small\n"
+    "pieces, and makes no other copy. What NumPy cannot do with it: docs/howto/net_types.md.\n\n"
+    "SpeedesComm 4.\n\n"
+    "Examples\n--------\n>>> import numpy as np, spcomm\n"
+    ">>> a = np.array([1, 258], spcomm.NET_INT)\n>>> a.nbytes, a.sum().dtype.name\n"
+    "(16, 'int64')\n");
+
+PyDoc_STRVAR(
+    double_doc,
+    "The dtype of doubles that carry their byte order.\n\n"
+    "Notes\n-----\n"
+    "An element has 16 bytes: 8 of status, of which the first is ``L`` or ``B``, the byte order of the "
+    "value, and\n"
+    "8 of value; as C's ``spcomm_net_double_t`` and C++'s ``NET_DOUBLE``. All else is as with `NET_INT`: an\n"
+    "element is a `NetDouble`, and arithmetic gives float64. On free-threaded builds of Python reading one\n"
+    "element converts without writing.\n\n"
+    "SpeedesComm 4.\n\n"
+    "Examples\n--------\n>>> import numpy as np, spcomm\n"
+    ">>> a = np.array([1.5, 2.0], spcomm.NET_DOUBLE).byteswap()    # as if the other kind of machine had "
+    "sent it\n"
+    ">>> spcomm.foreign_count(a), float(a.sum())\n(2, 3.5)\n");
+
+#define NET_DTYPE(name, doc)                                                                              \
+    {                                                                                                     \
+        {                                                                                                 \
+            {                                                                                             \
+                PyVarObject_HEAD_INIT(NULL, 0).tp_name = (name), .tp_basicsize = sizeof(PyArray_Descr),   \
+                                            .tp_flags = Py_TPFLAGS_DEFAULT, .tp_new = new_descr,          \
+                                            .tp_repr = name_of, .tp_str = name_of, .tp_methods = methods, \
+                                            .tp_doc = (doc)                                               \
+            }                                                                                             \
+        }                                                                                                 \
     }
 
-static PyArray_DTypeMeta int_dtype = NET_DTYPE("spcomm.NetIntDType");
-static PyArray_DTypeMeta double_dtype = NET_DTYPE("spcomm.NetDoubleDType");
+static PyArray_DTypeMeta int_dtype = NET_DTYPE("spcomm.NetIntDType", int_doc);
+static PyArray_DTypeMeta double_dtype = NET_DTYPE("spcomm.NetDoubleDType", double_doc);
 
 spcpy_net_kind_t spcpy_net_int_kind = {
     "NET_INT", "spcomm.NetInt", sizeof(spcomm_net_int_t), 4, 11, NPY_INT32, NPY_INT64, &int_dtype, NULL,

@@ -2,7 +2,7 @@
 /*
  * net_types_scalars: NetInt and NetDouble, one element as an object. They are Python's int and float with NumPy's
  * abstract types as a second base. So they have every protocol of numbers, and NumPy takes their DTypes for integers
- * and floats . (What has int alone is no number to np.mean; what derives from np.int32 crashed NumPy 2.0).
+ * and floats. (What has int alone is no number to np.mean; what derives from np.int32 crashed NumPy 2.0.)
  */
 #include "net_types.h"
 
@@ -155,9 +155,9 @@ PyDoc_STRVAR(
     "Parameters\n----------\nnumber : int, float or str, optional\n    What ``int(number)`` takes.\n\n"
     "Raises\n------\nOverflowError\n    It does not fit into 32 bits.\n\n"
     "Notes\n-----\n"
-    "An int for Python, so every operation of ints works and gives an int, which may be larger than 32 bits; "
-    "\n"
-    "an `numpy.integer` for NumPy. ``number.tobytes()`` are the 8 bytes that lie in arrays, and in C's\n"
+    "An int for Python, so every operation of ints works and gives an int, which may be larger than 32 "
+    "bits;\n"
+    "a `numpy.integer` for NumPy. ``number.tobytes()`` are the 8 bytes that lie in arrays, and in C's\n"
     "``spcomm_net_int_t``.\n\nSpeedesComm 4.\n\n"
     "Examples\n--------\n>>> import spcomm\n>>> number = spcomm.NetInt(5)\n>>> number + 1, number.dtype\n"
     "(6, NET_INT)\n");

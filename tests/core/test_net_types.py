@@ -208,6 +208,8 @@ def test_scalars_are_numbers(kind):
         scalar.value = 3
     with pytest.raises(TypeError):
         type("Other", (SCALARS[kind],), {})
+    with pytest.raises(TypeError, match="immutable"):
+        SCALARS[kind].other = 3
 
 
 def test_scalars_at_the_limits():
