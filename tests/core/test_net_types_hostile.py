@@ -116,7 +116,7 @@ def test_a_scalar_is_no_sequence(kind):
 def test_an_int_is_a_size():
     number = foreign("int", [3])[0]
     assert np.zeros(number).shape == np.empty(number).shape == np.broadcast_to(1, number).shape == (3,)
-    assert np.ones((number, 2)).reshape(NetInt(6)).shape == (6,) and np.tile([1], number).tolist() == [1] * 3
+    assert np.ones((number, 2)).reshape(NetInt(6)).shape == (6,)
     with pytest.raises(TypeError):
         np.zeros(NetDouble(3))
 
