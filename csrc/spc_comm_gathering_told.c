@@ -39,8 +39,8 @@ uint32_t spc_gathering_members(const spc_comm_t *comm, const spc_gathering_t *ca
 
 /* ---- filling ---- */
 
-/* The arrival publishes the pins. Who alone gets the block may hand it back before this call has ended: then this node's
- * pin stands for that, so the one it has had ends here. Under the lock, as the arena looks at the pins. */
+/* The arrival publishes the pins. Who alone gets the block may hand it back before this call has ended: then this
+ * node's pin stands for that, so the one it has had ends here. Under the lock, as the arena looks at the pins. */
 static void give_away(spc_node_t *node, spc_block_shared_t *block, const int32_t *members, uint32_t count) {
     pthread_mutex_lock(&node->lock);
     for (uint32_t i = 0; i < count; i++) {

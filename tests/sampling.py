@@ -3,7 +3,7 @@
 
 A matrix is a test function with more than twelve cases, one parameter of which is the number of nodes (``n``,
 ``nodes``, or an object that has ``nodes``), or one that is marked ``matrix``. Of its cases as many are kept as it
-takes for every value of every parameter to occur, and at least a fifth, or the number of ``matrix(keep=...)``.
+takes for every value of every parameter to occur, and at least an eighth, or the number of ``matrix(keep=...)``.
 Which ones depends on the seed, which follows the commit: one commit always runs the same cases, the next others.
 ``--everything`` runs all; tests named on the command line (``file.py::test``) are never sampled.
 """
@@ -18,7 +18,7 @@ from collections import defaultdict
 from pathlib import Path
 
 SMALL = 12
-PART = 1 / 5
+PART = 1 / 8
 
 
 def default_seed():

@@ -2,13 +2,14 @@
 /*
  * spc_arena: each sender's store of large blocks, freed in any order.
  *
- * A block is [header and pins][payload]. There is one pin byte per node; a node that uses the block has its pin set.
- * The owner of the arena sets pins when it hands a block to receivers; a receiver clears its own when its last view
- * has died (one release store, from any thread, safe inside garbage collection). Its own pin, which it has while it
- * writes the block, the owner clears before it announces it: the receiver may hand it back at once. The owner finds blocks without pins
- * again when it next needs room. No shared count, hence nothing that a dead node could leave wrong: once its process
- * is gone, its pins are ignored. The owner takes back the pins of a block itself if no receiver will touch it. Blocks
- * are given out lowest address first, which keeps them hot, and neighbours are joined at once.
+ * A block is [header and pins][payload]. There is one pin byte per node; a node that uses the block has its pin
+ * set. The owner of the arena sets pins when it hands a block to receivers; a receiver clears its own when its
+ * last view has died (one release store, from any thread, safe inside garbage collection). The pin that the owner
+ * itself has while it writes a block it clears before it announces it, for a receiver may hand the block back at
+ * once. The owner finds blocks without pins again when it next needs room. No shared count, hence nothing that a
+ * dead node could leave wrong: once its process is gone, its pins are ignored. The owner takes back the pins of a
+ * block itself if no receiver will touch it. Blocks are given out lowest address first, which keeps them hot, and
+ * neighbours are joined at once.
  *
  * A node that alone uses a block, whoever's arena it lies in, may pass it on to another node. For the owner, who may
  * look at that moment, the block is never without a pin: `moves` is raised after the receiver's pin has been set and
