@@ -21,8 +21,19 @@ def forward(scalar: type, number: type) -> None:
         made = method(name, number) if callable(original) else attribute(name, number)
         made.__doc__ = getattr(original, "__doc__", None)
         setattr(scalar, name, made)
+    scalar.__iter__ = None  # type: ignore[attr-defined]    # with __getitem__ alone it were an empty sequence
     scalar.__copy__ = lambda self: self  # type: ignore[attr-defined]
     scalar.__deepcopy__ = lambda self, _memo: self  # type: ignore[attr-defined]
+
+
+def teach_finfo(scalar: type, dtype: Any) -> None:
+    """Let np.finfo know NET_DOUBLE: it is what float64 is. For net_types.c, once.
+
+    NumPy has no public way before 2.4. Should a later one keep what it knows elsewhere, np.finfo is an error as before.
+    """
+    known = getattr(np.finfo, "_finfo_cache", None)
+    if isinstance(known, dict):
+        known[scalar] = known[dtype] = np.finfo(np.float64)
 
 
 def plain_numbers(array: Any) -> Any:

@@ -173,6 +173,19 @@ static void NET(merge)(NET_VALUE *values, npy_intp *order, NET_VALUE *spare, npy
 
 /* ---- making arrays */
 
+#if NET_IS_INT
+/* Wherever the GIL is. */
+static int NET(refuse)(double value) {
+    const PyGILState_STATE state = PyGILState_Ensure();
+    PyObject *number = PyFloat_FromDouble(value);
+    PyErr_Format(PyExc_OverflowError, "%S does not fit into a NET_INT: it holds integers from %d to %d",
+                 number, NPY_MIN_INT32, NPY_MAX_INT32);
+    Py_XDECREF(number);
+    PyGILState_Release(state);
+    return -1;
+}
+#endif
+
 /* np.arange gives the first two. */
 static int NET(fill)(void *memory, npy_intp count, void *array) {
     (void)array;
@@ -182,6 +195,12 @@ static int NET(fill)(void *memory, npy_intp count, void *array) {
         return 0;
     }
     const double first = (double)NET(value_at)(place), delta = (double)NET(value_at)(place + step) - first;
+#if NET_IS_INT
+    const double last = first + (double)(count - 1) * delta;
+    if (last < NPY_MIN_INT32 || last > NPY_MAX_INT32) {
+        return NET(refuse)(last);
+    }
+#endif
     for (npy_intp i = 2; i < count; i++) {
         const NET_VALUE value = (NET_VALUE)(first + (double)i * delta); /* exact for ints */
         NET(pack)(&value, place + i * step, step, 1);
@@ -193,7 +212,11 @@ static int NET(fill)(void *memory, npy_intp count, void *array) {
 static int NET(fromstr)(char *text, void *memory, char **end, PyArray_Descr *descr) {
     (void)descr;
 #if NET_IS_INT
-    const NET_VALUE value = (NET_VALUE)PyOS_strtol(text, end, 10);
+    const long found = PyOS_strtol(text, end, 10); /* too large ones are LONG_MAX or LONG_MIN */
+    if (found < NPY_MIN_INT32 || found > NPY_MAX_INT32) {
+        return NET(refuse)((double)found);
+    }
+    const NET_VALUE value = (NET_VALUE)found;
 #else
     const PyGILState_STATE state = PyGILState_Ensure();
     const NET_VALUE value = PyOS_string_to_double(text, end, NULL);

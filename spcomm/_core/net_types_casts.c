@@ -2,6 +2,7 @@
 /* net_types_casts: from and to NumPy's own DTypes. */
 #include "net_types.h"
 
+#include <fenv.h>
 #include <math.h>
 
 /*
@@ -38,6 +39,9 @@ static npy_half half_from(double value) {
     }
     const double size = fabs(value);
     if (size >= 65520.0) {
+        if (!isinf(size)) {
+            feraiseexcept(FE_OVERFLOW); /* NumPy warns of it */
+        }
         return sign | 0x7c00;
     }
     if (size == 0.0) { /* has no exponent */
@@ -72,6 +76,19 @@ static NPY_CASTING casting_between(int from, int to) {
     Py_DECREF(first);
     Py_DECREF(second);
     return found;
+}
+
+/* As NumPy does; -1: warnings are errors. */
+static int warn_of_complex(void) {
+    PyObject *module = PyImport_ImportModule("numpy.exceptions");
+    PyObject *category = module == NULL ? NULL : PyObject_GetAttrString(module, "ComplexWarning");
+    const int status =
+        category == NULL
+            ? -1
+            : PyErr_WarnEx(category, "complex numbers lose their imaginary part here; .real says so", 1);
+    Py_XDECREF(module);
+    Py_XDECREF(category);
+    return status;
 }
 
 #include "net_types_int.h"

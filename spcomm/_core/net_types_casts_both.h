@@ -60,9 +60,22 @@
 SPCPY_NET_NUMBERS(NUMBER_LOOPS)
 #undef NUMBER_LOOPS
 
+/* NumPy asks for the loop with the GIL, once for each array. */
+#define CHOOSE(NAME, before, found, loop_flags)                                               \
+    static int NET(choose_##NAME)(PyArrayMethod_Context * context, int aligned, int is_moved, \
+                                  const npy_intp *strides, PyArrayMethod_StridedLoop **loop,  \
+                                  NpyAuxData **aux, NPY_ARRAYMETHOD_FLAGS *flags) {           \
+        (void)context, (void)aligned, (void)is_moved, (void)strides;                          \
+        *loop = (found);                                                                      \
+        *aux = NULL;                                                                          \
+        *flags = (loop_flags);                                                                \
+        return (before);                                                                      \
+    }
+
 #define COMPLEX_LOOPS(NAME, type)                            \
     TO_LOOP(NAME, EACH_TO(type, 2 * sizeof(type), piece[i])) \
-    FROM_LOOP(NAME, EACH_FROM(type, given))
+    FROM_LOOP(NAME, EACH_FROM(type, given))                  \
+    CHOOSE(NAME, warn_of_complex(), NET(from_##NAME), NET_METHOD_FLAGS)
 SPCPY_NET_COMPLEX(COMPLEX_LOOPS)
 #undef COMPLEX_LOOPS
 
@@ -118,6 +131,25 @@ static int NET(from_OBJECT)(PyArrayMethod_Context *context, char *const data[], 
     }
     return 0;
 }
+
+/* The same, out of a buffer of NumPy's, whose references end here. Those after an error are NumPy's still. */
+static int NET(move_OBJECT)(PyArrayMethod_Context *context, char *const data[], const npy_intp dims[],
+                            const npy_intp strides[], NpyAuxData *aux) {
+    static const npy_intp one = 1;
+    for (npy_intp i = 0; i < dims[0]; i++) {
+        char *const places[] = {data[0] + i * strides[0], data[1] + i * strides[1]};
+        PyObject *object;
+        if (NET(from_OBJECT)(context, places, &one, strides, aux) < 0) {
+            return -1;
+        }
+        memcpy(&object, places[0], sizeof object);
+        memset(places[0], 0, sizeof object);
+        Py_XDECREF(object);
+    }
+    return 0;
+}
+
+CHOOSE(OBJECT, 0, is_moved ? NET(move_OBJECT) : NET(from_OBJECT), NPY_METH_REQUIRES_PYAPI)
 
 /* Text is ASCII here, in characters of 1 byte ('S') or 4 ('U'); what does not fit is cut off, as NumPy does. */
 static int NET(to_text)(PyArrayMethod_Context *context, char *const data[], const npy_intp dims[],
@@ -233,13 +265,14 @@ typedef struct NET(cast) {
 
 /* One cast to (`is_to`) or from another DType; NULL is the one that is being made. */
 static void NET(add)(NET(cast_t) * cast, PyArray_DTypeMeta *other, NPY_CASTING casting, int is_to,
-                     PyArrayMethod_StridedLoop *loop, int needs_python, int is_text) {
+                     PyArrayMethod_StridedLoop *loop, PyArrayMethod_GetLoop *choose, int needs_python,
+                     int is_text) {
     cast->dtypes[0] = is_to ? NULL : other;
     cast->dtypes[1] = is_to ? other : NULL;
     cast->slots[0] = (PyType_Slot){NPY_METH_strided_loop, (void *)loop};
     cast->slots[1] = (PyType_Slot){NPY_METH_unaligned_strided_loop, (void *)loop};
-    cast->slots[2] =
-        (PyType_Slot){is_text ? NPY_METH_resolve_descriptors : 0, is_text ? (void *)NET(resolve) : NULL};
+    cast->slots[2] = is_text ? (PyType_Slot){NPY_METH_resolve_descriptors, (void *)NET(resolve)}
+                             : (PyType_Slot){choose ? NPY_METH_get_loop : 0, (void *)choose};
     cast->slots[3] = (PyType_Slot){0, NULL};
     const int flags =
         NPY_METH_SUPPORTS_UNALIGNED | NET_METHOD_FLAGS | (needs_python ? NPY_METH_REQUIRES_PYAPI : 0);
@@ -248,7 +281,7 @@ static void NET(add)(NET(cast_t) * cast, PyArray_DTypeMeta *other, NPY_CASTING c
 
 /* Both ways between this type and one of NumPy's. */
 static int NET(add_both)(NET(cast_t) * casts, int number, PyArrayMethod_StridedLoop *to,
-                         PyArrayMethod_StridedLoop *from, int needs_python) {
+                         PyArrayMethod_StridedLoop *from, PyArrayMethod_GetLoop *choose, int needs_python) {
     const int like = NET(kind).like, is_text = number == NPY_STRING || number == NPY_UNICODE;
     PyArray_Descr *descr = PyArray_DescrFromType(number);
     if (descr == NULL) {
@@ -256,9 +289,9 @@ static int NET(add_both)(NET(cast_t) * casts, int number, PyArrayMethod_StridedL
     }
     PyArray_DTypeMeta *other = (PyArray_DTypeMeta *)Py_TYPE(descr);
     Py_DECREF(descr); /* NumPy's own: it and its type stay */
-    NET(add)(casts, other, is_text ? NPY_SAME_KIND_CASTING : casting_between(like, number), 1, to,
+    NET(add)(casts, other, is_text ? NPY_SAME_KIND_CASTING : casting_between(like, number), 1, to, NULL,
              needs_python, is_text);
-    NET(add)(casts + 1, other, is_text ? NPY_UNSAFE_CASTING : casting_between(number, like), 0, from,
+    NET(add)(casts + 1, other, is_text ? NPY_UNSAFE_CASTING : casting_between(number, like), 0, from, choose,
              needs_python, is_text);
     return 0;
 }
@@ -267,22 +300,24 @@ PyArrayMethod_Spec **NET(casts)(void) {
     static NET(cast_t) casts[48];
     static PyArrayMethod_Spec *specs[49];
     int count = 0, status = 0;
-#define ADD(NAME, to, from, needs_python) \
-    status |= NET(add_both)(casts + count, NPY_##NAME, NET(to), NET(from), needs_python), count += 2;
-#define ADD_NUMBER(NAME, type) ADD(NAME, to_##NAME, from_##NAME, 0)
+#define ADD(NAME, to, from, choose, needs_python) \
+    status |= NET(add_both)(casts + count, NPY_##NAME, NET(to), NET(from), choose, needs_python), count += 2;
+#define ADD_NUMBER(NAME, type) ADD(NAME, to_##NAME, from_##NAME, NULL, 0)
+#define ADD_COMPLEX(NAME, type) ADD(NAME, to_##NAME, from_##NAME, NET(choose_##NAME), 0)
     SPCPY_NET_NUMBERS(ADD_NUMBER)
-    SPCPY_NET_COMPLEX(ADD_NUMBER)
+    SPCPY_NET_COMPLEX(ADD_COMPLEX)
     ADD_NUMBER(BOOL, npy_bool)
     ADD_NUMBER(HALF, npy_half)
-    ADD(OBJECT, to_OBJECT, from_OBJECT, 1)
-    ADD(STRING, to_text, from_text, 1)
-    ADD(UNICODE, to_text, from_text, 1)
+    ADD(OBJECT, to_OBJECT, from_OBJECT, NET(choose_OBJECT), 1)
+    ADD(STRING, to_text, from_text, NULL, 1)
+    ADD(UNICODE, to_text, from_text, NULL, 1)
 #undef ADD_NUMBER
+#undef ADD_COMPLEX
 #undef ADD
-    NET(add)(&casts[count++], NULL, NPY_NO_CASTING, 1, NET(copy), 0, 0);
+    NET(add)(&casts[count++], NULL, NPY_NO_CASTING, 1, NET(copy), NULL, 0, 0);
 #if !NET_IS_INT
-    NET(add)(&casts[count++], spcpy_net_int_kind.dtype, NPY_UNSAFE_CASTING, 1, NET(to_net_int), 0, 0);
-    NET(add)(&casts[count++], spcpy_net_int_kind.dtype, NPY_SAFE_CASTING, 0, NET(from_net_int), 0, 0);
+    NET(add)(&casts[count++], spcpy_net_int_kind.dtype, NPY_UNSAFE_CASTING, 1, NET(to_net_int), NULL, 0, 0);
+    NET(add)(&casts[count++], spcpy_net_int_kind.dtype, NPY_SAFE_CASTING, 0, NET(from_net_int), NULL, 0, 0);
 #endif
     for (int i = 0; i < count; i++) {
         specs[i] = &casts[i].spec;
@@ -290,6 +325,7 @@ PyArrayMethod_Spec **NET(casts)(void) {
     return status < 0 ? NULL : specs;
 }
 
+#undef CHOOSE
 #undef TO_LOOP
 #undef FROM_LOOP
 #undef EACH_TO

@@ -135,6 +135,18 @@ static int setitem(PyArray_Descr *descr, PyObject *object, char *memory) {
     return PyDataType_GetArrFuncs(descr)->setitem(object, memory, NULL);
 }
 
+/* Whose objects setitem takes. By default NumPy's own numbers are cast, so those too large for an int would wrap. */
+static int is_known_scalar(PyArray_DTypeMeta *Py_UNUSED(dtype), PyTypeObject *type) {
+    if (PyType_IsSubtype(type, &PyComplexFloatingArrType_Type)
+        || PyType_IsSubtype(type, &PyTimedeltaArrType_Type)) {
+        return 0; /* NumPy warns of the first, refuses the second */
+    }
+    return type == &PyLong_Type || type == &PyFloat_Type || type == &PyBool_Type || type == &PyComplex_Type
+           || type == &PyUnicode_Type || type == &PyBytes_Type
+           || PyType_IsSubtype(type, &PyIntegerArrType_Type)
+           || PyType_IsSubtype(type, &PyInexactArrType_Type);
+}
+
 /* ---- making them */
 
 static PyArray_Descr *make_descr(spcpy_net_kind_t *kind, npy_uint64 flags) {
@@ -161,6 +173,7 @@ static int make_dtype(spcpy_net_kind_t *kind, PyArrayMethod_Spec **casts, npy_ui
     PyArray_DTypeMeta *dtype = kind->dtype;
     PyType_Slot slots[] = {{NPY_DT_default_descr, (void *)default_descr},
                            {NPY_DT_discover_descr_from_pyobject, (void *)discover_descr},
+                           {_NPY_DT_is_known_scalar_type, (void *)is_known_scalar},
                            {NPY_DT_common_dtype, (void *)common_dtype},
                            {NPY_DT_common_instance, (void *)either_descr},
                            {NPY_DT_ensure_canonical, (void *)same_descr},
@@ -182,6 +195,16 @@ static int make_dtype(spcpy_net_kind_t *kind, PyArrayMethod_Spec **casts, npy_ui
     return kind->descr == NULL ? -1 : 0;
 }
 
+/* net_scalars.py: teach_finfo(scalar, dtype) */
+static int teach_finfo(const spcpy_net_kind_t *kind) {
+    PyObject *module = PyImport_ImportModule("spcomm._core.net_scalars");
+    PyObject *done =
+        module == NULL ? NULL : PyObject_CallMethod(module, "teach_finfo", "OO", kind->scalar, kind->descr);
+    Py_XDECREF(module);
+    Py_XDECREF(done);
+    return done == NULL ? -1 : 0;
+}
+
 int spcpy_net_make_dtypes(void) {
     if (make_dtype(&spcpy_net_int_kind, spcpy_net_int_casts(), 0) < 0
         || make_dtype(&spcpy_net_double_kind, spcpy_net_double_casts(),
@@ -191,5 +214,5 @@ int spcpy_net_make_dtypes(void) {
     }
     spcpy_net_int_set_functions(spcpy_net_int_kind.descr);
     spcpy_net_double_set_functions(spcpy_net_double_kind.descr);
-    return 0;
+    return teach_finfo(&spcpy_net_double_kind);
 }

@@ -8,7 +8,16 @@
 
 /* ---- the number in any object */
 
-static int refuse_large(PyObject *object) {
+static int refuse_large(PyObject *object, PyObject *number) {
+    PyObject *bits = PyObject_CallMethod(number, "bit_length", NULL);
+    const long many = bits == NULL ? -1 : PyLong_AsLong(bits);
+    Py_XDECREF(bits);
+    if (many < 0 || many > 1000) { /* Python refuses to write out long ones */
+        PyErr_Format(PyExc_OverflowError,
+                     "an integer of %ld bits does not fit into a NET_INT: it holds integers from %d to %d",
+                     many, NPY_MIN_INT32, NPY_MAX_INT32);
+        return -1;
+    }
     PyErr_Format(PyExc_OverflowError, "%R does not fit into a NET_INT: it holds integers from %d to %d",
                  object, NPY_MIN_INT32, NPY_MAX_INT32);
     return -1;
@@ -21,15 +30,13 @@ int spcpy_net_int_from_object(PyObject *object, npy_int32 *value) {
     }
     int overflow;
     const long long found = PyLong_AsLongLongAndOverflow(number, &overflow);
+    int status = found == -1 && PyErr_Occurred() ? -1 : 0;
+    if (status == 0 && (overflow != 0 || found < NPY_MIN_INT32 || found > NPY_MAX_INT32)) {
+        status = refuse_large(object, number);
+    }
     Py_DECREF(number);
-    if (found == -1 && PyErr_Occurred()) {
-        return -1;
-    }
-    if (overflow != 0 || found < NPY_MIN_INT32 || found > NPY_MAX_INT32) {
-        return refuse_large(object);
-    }
     *value = (npy_int32)found;
-    return 0;
+    return status;
 }
 
 int spcpy_net_double_from_object(PyObject *object, npy_double *value) {

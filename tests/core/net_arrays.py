@@ -63,3 +63,37 @@ def read_only(kind, numbers):
 
 
 WAYS = {way.__name__: way for way in (own, foreign, mixed, strided, unaligned, read_only)}
+
+NUMBERS = {
+    "int": [5, -3, 0, 7, 7, -128, 2**31 - 1, -(2**31), 1, 60],
+    "double": [5.5, -3.0, 0.0, 7.0, 7.0, -0.25, 1e300, 2.0, 1e-9, 60.0],
+}
+NUMPYS = [
+    np.int8,
+    np.uint8,
+    np.int16,
+    np.uint16,
+    np.int32,
+    np.uint32,
+    np.int64,
+    np.uint64,
+    np.bool_,
+    np.longlong,
+    np.ulonglong,
+    np.float16,
+    np.float32,
+    np.float64,
+    np.longdouble,
+    np.complex64,
+    np.complex128,
+    np.clongdouble,
+]
+
+
+def native(value):
+    """The oracle's form of an argument or a result: our arrays become plain ones."""
+    if isinstance(value, np.ndarray) and value.dtype in KINDS.values():
+        return value.astype(WIDE["int" if value.dtype is spcomm.NET_INT else "double"])
+    if isinstance(value, (tuple, list)):
+        return type(value)(native(item) for item in value)
+    return value

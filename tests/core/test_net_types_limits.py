@@ -34,11 +34,6 @@ LIMITS = {
     ),
     "einsum": (lambda a, x: np.einsum("i,i->i", a, a), TypeError, lambda a, x: a * a),
     "index": (lambda a, x: x[a], IndexError, lambda a, x: x[a.astype(int)]),
-    "finfo": (
-        lambda a, x: np.finfo(a.dtype).eps,
-        (TypeError, ValueError, KeyError, AttributeError),
-        lambda a, x: np.finfo(float),
-    ),
     "iinfo": (lambda a, x: np.iinfo(a.dtype).max, ValueError, lambda a, x: np.iinfo(np.int32)),
     "byte order": (lambda a, x: a.dtype.newbyteorder(), TypeError, lambda a, x: a.byteswap()),
     "dlpack": (
@@ -70,6 +65,29 @@ LIMITS = {
     ),
     "dates": (lambda a, x: a.astype("M8[s]"), TypeError, lambda a, x: a.astype("i8").astype("M8[s]")),
 }
+LIMITS |= {
+    "masked maximum": (
+        lambda a, x: np.ma.array(a, mask=x > 5).max(),
+        TypeError,
+        lambda a, x: np.ma.array(a.astype(float), mask=x > 5).max(),
+    ),
+    "vectorize": (
+        lambda a, x: np.vectorize(lambda number: number)(a),
+        TypeError,
+        lambda a, x: np.vectorize(lambda number: number, otypes=[float])(a),
+    ),
+    "raw bytes": (lambda a, x: a.astype("V8"), ValueError, lambda a, x: a.view("u1")),
+    "StringDType": (
+        lambda a, x: a.astype(np.dtypes.StringDType()),
+        TypeError,
+        lambda a, x: a.astype(str).astype(np.dtypes.StringDType()),
+    ),
+    "read from text": (
+        lambda a, x: np.fromfile(__file__, a.dtype, sep=" "),
+        ValueError,
+        lambda a, x: np.fromstring("1 2", a.dtype, sep=" "),
+    ),
+}
 ONLY_DOUBLES = {
     "norm": (lambda a, x: np.linalg.norm(a), NO_DOT, lambda a, x: np.linalg.norm(a.astype(float))),
     "inv": (
@@ -78,11 +96,6 @@ ONLY_DOUBLES = {
         lambda a, x: np.linalg.inv(a[1:5].astype(float).reshape(2, 2)),
     ),
     "fft": (lambda a, x: np.fft.fft(a), TypeError, lambda a, x: np.fft.fft(a.astype(float))),
-    "nan_to_num": (
-        lambda a, x: np.nan_to_num(a),
-        (TypeError, ValueError, KeyError, AttributeError),
-        lambda a, x: np.nan_to_num(a.astype(float)),
-    ),
 }
 
 
@@ -115,6 +128,22 @@ def test_limits_of_some_versions(kind):
     else:
         assert found.tolist() == [[i, i + 1] for i in range(9)]
     assert np.einsum("i,i", array, np.arange(10)) == 285  # both become NumPy's own type first
+
+
+def test_an_int_beyond_64_bits_is_no_operand():
+    array = foreign("int", [1])
+    for compute in (lambda: array < 2**70, lambda: array == 2**70, lambda: array + 2**70):
+        with pytest.raises(OverflowError, match="too large"):
+            compute()
+    assert (array.astype("i8") < 2**70).all() and (array < 2**40).all()
+
+
+@both
+def test_masked_arrays_are_filled_with_a_number_of_ones_own(kind):
+    """By default np.ma fills with what it has for raw bytes, which no number is."""
+    masked = np.ma.array(foreign(kind, [1, 2]), mask=[False, True])
+    assert masked.filled().dtype == object and masked.filled(9).tolist() == [1, 9]
+    assert masked.sum() == 1 and masked.compressed().tolist() == [1] and (masked + 1).tolist() == [2, None]
 
 
 @both
