@@ -12,7 +12,7 @@ PYTEST := $(BIN)/python -m pytest
 CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 export PYTHON
 
-C_FILES := $(shell find csrc tests examples -name '*.[ch]' 2>/dev/null)
+C_FILES := $(shell find csrc spcomm tests examples -name '*.[ch]' 2>/dev/null)
 CXX_FILES := $(shell find csrc tests examples -name '*.[ch]pp' 2>/dev/null)
 CXX_STYLE := $(STAMPS)/clang-format-cxx
 COMPILED := $(shell find csrc spcomm -name '*.[ch]' -o -name '*.pyx' -o -name '*.pxd' 2>/dev/null)

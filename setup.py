@@ -3,7 +3,8 @@
 
 The C core (csrc/) is compiled once, into a static library that every extension links, and that programs in C and C++
 link, too: it is spcomm/lib/libspcomm.a then, beside spcomm/include in wheels (`spcomm config` knows where). The
-extensions are the .pyx files of spcomm/_core. All are found by looking, so a new file needs no change here.
+extensions are the .pyx files of spcomm/_core, and net_types, which is plain C. All are found by looking, so a new file
+needs no change here.
 """
 
 import os
@@ -153,6 +154,17 @@ EXTENSIONS = [
     )
     for source in found("spcomm/_core", "*.pyx")
 ]
+# Plain C, and nothing of the core: NumPy's interface for dtypes is one for C (docs/internals/net_types.md).
+EXTENSIONS.append(
+    Extension(
+        name="spcomm._core.net_types",
+        sources=found("spcomm/_core", "net_types*.c"),
+        depends=[*found("spcomm/_core", "net_types*.h"), *HEADERS, "setup.py"],
+        include_dirs=["csrc/include"],
+        extra_compile_args=FLAGS,
+        extra_link_args=LINK,
+    )
+)
 
 CORE = {
     "sources": SOURCES,

@@ -22,6 +22,12 @@ from spcomm._core.names import OTHERS as OTHERS
 from spcomm._core.names import PROC_NULL as PROC_NULL
 from spcomm._core.names import Message as Message
 from spcomm._core.names import NodeLayout as NodeLayout
+from spcomm._core.net_types import NET_DOUBLE as NET_DOUBLE
+from spcomm._core.net_types import NET_INT as NET_INT
+from spcomm._core.net_types import NetDouble as NetDouble
+from spcomm._core.net_types import NetInt as NetInt
+from spcomm._core.net_types import foreign_count as foreign_count
+from spcomm._core.net_types import localize as localize
 from spcomm._core.operators import BAND as BAND
 from spcomm._core.operators import BOR as BOR
 from spcomm._core.operators import BXOR as BXOR
@@ -52,6 +58,8 @@ __all__ = [
     "MAXLOC",
     "MIN",
     "MINLOC",
+    "NET_DOUBLE",
+    "NET_INT",
     "OTHERS",
     "PROC_NULL",
     "PROD",
@@ -67,6 +75,8 @@ __all__ = [
     "FuzzyBarrier",
     "Message",
     "MismatchError",
+    "NetDouble",
+    "NetInt",
     "NodeLayout",
     "NodeLostError",
     "Op",
@@ -77,6 +87,8 @@ __all__ = [
     "TruncationError",
     "VersionError",
     "WaitTimeoutError",
+    "foreign_count",
+    "localize",
     "op",
     "startup",
 ]

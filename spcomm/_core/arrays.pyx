@@ -35,7 +35,7 @@ from pickle import dumps, loads
 
 import numpy as np
 
-from spcomm._core import errors
+from spcomm._core import errors, net_scalars
 
 cnp.import_array()
 
@@ -381,7 +381,7 @@ cdef object fill_any(spc_message_t *message, Header *header, object out):
     cdef object found
     cdef tuple shape
     Py_DECREF(dtype)  # the variable has a reference of its own
-    if dtype.newbyteorder("=") != out.dtype.newbyteorder("="):
+    if not net_scalars.is_alike(dtype, out.dtype):
         raise errors.not_for_out(message.source, message.tag, f"an array of {dtype}", out.dtype)
     found = seen_in_place(message, header)
     shape = found.shape

@@ -15,6 +15,7 @@ from typing import Any, overload
 import numpy as np
 
 from spcomm._core import fold_errors
+from spcomm._core.net_scalars import plain_numbers
 from spcomm._core.simtime import SimTime
 from spcomm._core.stepwise import combined_times, is_simtimes
 
@@ -270,6 +271,7 @@ def plain_array(operator: Op, call: str, array: Any) -> Any:
     """In the machine's byte order, bools as int64 where they are counted; the array itself where it is so already."""
     if isinstance(array, np.ma.MaskedArray):
         raise fold_errors.not_foldable(call, operator.name, array, "its mask would be lost; give x.filled(…)")
+    array = plain_numbers(array)
     dtype = array.dtype
     if is_locating(operator):
         aligned = pairs_dtype(dtype)

@@ -46,6 +46,7 @@ from pickle import dumps, loads
 import numpy as np
 
 from spcomm._core import fold_errors, value_errors
+from spcomm._core.net_scalars import plain_numbers
 from spcomm._core.signatures import TYPES
 
 cnp.import_array()
@@ -122,6 +123,7 @@ cdef class Item:
         elif isinstance(value, np.ma.MaskedArray):
             raise fold_errors.not_reducible(name, value, "its mask would be lost; give x.filled(…)")
         elif isinstance(value, (np.ndarray, np.generic)):
+            value = plain_numbers(value)
             check_kind(op, value, name, value)  # not every dtype can be copied as below
             self.set_array(value, SCALAR if isinstance(value, np.generic) else ARRAY)
         else:
@@ -191,7 +193,8 @@ cdef object as_simtime(const spcomm_simtime_t *value, str name):
 
 
 cpdef bint is_simtimes(object dtype) except -1:
-    return dtype is SIMTIME_DTYPE or (dtype.names is not None and dtype.newbyteorder("=") == SIMTIME_DTYPE)
+    return dtype is SIMTIME_DTYPE or (
+        dtype.names == SIMTIME_DTYPE.names and dtype.newbyteorder("=") == SIMTIME_DTYPE)
 
 
 cdef int check_kind(int op, object array, str name, object value) except -1:

@@ -48,7 +48,7 @@ class Row:
     environment : extra environment variables (for spcomm's own switches).
     peers : False for rows that only spcomm can run.
     unit : name and factor from seconds.
-    program : where that function is, "works" or "arrays".
+    program : where that function is, "works", "arrays" or "numbers".
     percentile : of all single times of all rounds, to be told below the table; 0: none.
     """
 

@@ -26,3 +26,10 @@ def test_runs(tmp_path, name, nodes):
 @pytest.mark.parametrize("name", NAMES)
 def test_runs_without_a_launcher(tmp_path, name):
     ok(finish(start([sys.executable, EXAMPLES / name], cwd=tmp_path)))
+
+
+def test_the_page_on_byte_order_shows_what_the_example_prints(tmp_path):
+    text = (EXAMPLES.parent / "docs" / "howto" / "net_types.md").read_text()
+    shown = text.partition("examples/10_byte_order.py\n")[2].partition("```")[0]
+    result = ok(run(tmp_path, 2, "", program=EXAMPLES / "10_byte_order.py"))
+    assert [line.rstrip() for line in result.out.splitlines()] == shown.splitlines()

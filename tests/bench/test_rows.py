@@ -44,7 +44,7 @@ def test_goals_compare_with_something_that_is_there(row):
 @pytest.mark.parametrize("library", ["spcomm", "mpi4py"])
 def test_every_work_has_its_function(library):
     for row in ROWS:
-        if row.work not in (LAUNCH, DIAGNOSE):
+        if row.work not in (LAUNCH, DIAGNOSE) and (library == "spcomm" or row.peers):
             known = functions(f"{row.program}_{library}.py")
             assert known[row.work] == ["comm", "count", *row.parameters]
     assert (PROGRAMS / f"meet_{library}.py").is_file()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 INCLUDE = Path(__file__).resolve().parents[2] / "csrc" / "include"
-HEADERS = ["spcomm/simtime.h", "spcomm/destination.h"]
+HEADERS = ["spcomm/simtime.h", "spcomm/destination.h", "spcomm/net_types.h"]
 WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-pedantic", "-Werror"]
 PROGRAM = """
 #include "spcomm/simtime.h"

@@ -26,7 +26,7 @@ BELOW = {
     "include": set(),
 }
 # Public headers that stand alone, values and no functions of the core: every floor may include them.
-STAND_ALONE = {"spcomm/simtime.h", "spcomm/destination.h"}
+STAND_ALONE = {"spcomm/simtime.h", "spcomm/destination.h", "spcomm/net_types.h"}
 
 # What the parts of spcomm/ may import, beside themselves; "" is the package itself, the public names.
 PUBLIC = {""}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * speedescomm.hpp: SpeedesComm as its paper prints it (section 2), for C++11 and later: 24 functions, SpSimTime,
- * SpDestination, and SpComm_ShutDown. A layer over spcomm.h, whose functions may be used beside it: spcomm_current()
- * is the communicator. docs/reference/cxx.md has examples.
+ * SpDestination, NET_INT and NET_DOUBLE (net_types.hpp), and SpComm_ShutDown. A layer over spcomm.h, whose functions
+ * may be used beside it: spcomm_current() is the communicator. docs/reference/cxx.md has examples.
  *
  *     c++ program.cpp $(spcomm config --cflags --libs) -o program && spcomm run -n 4 ./program
  *
@@ -24,6 +24,7 @@
 #include <string>
 #include <type_traits>
 
+#include "spcomm/net_types.hpp"
 #include "spcomm/spcomm.h"
 
 /* What went wrong; Status() is one of the SPCOMM_E numbers. */
