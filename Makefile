@@ -29,7 +29,7 @@ help: ## this list
 demo: build ## set everything up and run three example programs on 8 nodes
 	$(BIN)/spcomm demo $(ARGS)
 
-test: build $(STAMPS)/test csrc-build ## set everything up and run the tests, a sample of the large matrices
+test: build $(STAMPS)/test ## set everything up and run the tests, a sample of the large matrices
 	$(PYTEST) $(ARGS)
 
 # ---- building
@@ -77,11 +77,11 @@ csrc-build: ## compile the C tests: plain, ASan + UBSan, TSan, endless wait slic
 	$(MAKE) --no-print-directory -j$(CORES) -f tests/csrc/csrc.mk all
 
 csrc: $(STAMPS)/test csrc-build ## the C tests, all five builds
-	$(PYTEST) tests/csrc $(ARGS)
+	$(PYTEST) tests/csrc --everything $(ARGS)
 
 sanitize: $(STAMPS)/test ## the C tests under AddressSanitizer + UBSan and under ThreadSanitizer
 	$(MAKE) --no-print-directory -j$(CORES) -f tests/csrc/csrc.mk asan tsan
-	$(PYTEST) tests/csrc -k "asan or tsan" $(ARGS)
+	$(PYTEST) tests/csrc --everything -k "asan or tsan" $(ARGS)
 
 stress: build $(STAMPS)/test ## many rounds of random work, C and Python (CHECK_SCALE=20 for longer)
 	$(MAKE) --no-print-directory -j$(CORES) -f tests/csrc/csrc.mk all

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Run every C test program in each of five builds; csrc.mk compiles them, check.h says what a program is."""
+"""Run every C test program in five builds; csrc.mk compiles them, check.h says what a program is.
 
+A sample (tests/sampling.py) has three of the builds: plain, one with a sanitizer, one of the other two, by the seed.
+"""
+
+import hashlib
 import os
 import shutil
 import subprocess
@@ -33,7 +37,22 @@ def supported():
     return make("supported").stdout.split()
 
 
-@pytest.fixture(scope="session", params=VARIANTS)
+def sample(seed):
+    digest = hashlib.sha256(f"{seed} builds".encode()).digest()
+    return ["plain", ("asan", "tsan")[digest[0] % 2], ("endless", "posix")[digest[1] % 2]]
+
+
+def pytest_generate_tests(metafunc):
+    option = metafunc.config.option
+    metafunc.parametrize(
+        "variant",
+        VARIANTS if option.everything else sample(option.sample_seed),
+        indirect=True,
+        scope="session",
+    )
+
+
+@pytest.fixture(scope="session")
 def variant(request, supported):
     """Compile one build; a test program then is build/csrc/<variant>/tests/csrc/<name>."""
     if request.param not in supported:

@@ -17,16 +17,16 @@ from nodepool import Config, verdict
 SCALE = float(os.environ.get("CHECK_SCALE", "1"))
 CONFIGS = [
     # options and nodes, bytes under way at once, schedules
-    (Config("tiny", 1), 200_000, 20),
-    (Config("tiny", 2), 200_000, 60),
-    (Config("tiny", 3), 200_000, 80),
-    (Config("tiny", 8), 400_000, 30),
-    (Config("least", 3), 100_000, 40),
-    (Config("narrow", 3), 3_500, 100),
-    (Config("small", 4), 400_000, 60),
-    (Config("default", 4), 2_000_000, 40),
-    (Config("tree", 8), 1_000_000, 30),
-    (Config("nothing", 3), 400_000, 30),
+    (Config("tiny", 1), 200_000, 10),
+    (Config("tiny", 2), 200_000, 30),
+    (Config("tiny", 3), 200_000, 40),
+    (Config("tiny", 8), 400_000, 15),
+    (Config("least", 3), 100_000, 20),
+    (Config("narrow", 3), 3_500, 50),
+    (Config("small", 4), 400_000, 30),
+    (Config("default", 4), 2_000_000, 20),
+    (Config("tree", 8), 1_000_000, 15),
+    (Config("nothing", 3), 400_000, 15),
 ]
 
 

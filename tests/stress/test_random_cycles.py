@@ -15,13 +15,13 @@ from nodepool import Config, verdict
 
 SCALE = float(os.environ.get("CHECK_SCALE", "1"))
 CONFIGS = [
-    (Config("default", 1), 30),
-    (Config("tiny", 2), 60),
-    (Config("default", 3), 80),
-    (Config("tiny", 3), 80),
-    (Config("least", 3), 40),
-    (Config("nothing", 4), 30),
-    (Config("tree", 8), 30),
+    (Config("default", 1), 15),
+    (Config("tiny", 2), 30),
+    (Config("default", 3), 40),
+    (Config("tiny", 3), 40),
+    (Config("least", 3), 20),
+    (Config("nothing", 4), 15),
+    (Config("tree", 8), 15),
 ]
 SIZES = [0, 1, 30, 60, 100, 800, 3000, 8192, 9000, 30_000]
 

@@ -9,7 +9,7 @@ import pytest
 from programs import run
 
 HERE = Path(__file__).resolve().parent
-COUNT = max(1, round(6 * float(os.environ.get("CHECK_SCALE", "1"))))
+COUNT = max(1, round(3 * float(os.environ.get("CHECK_SCALE", "1"))))
 OPTIONS = {
     "tiny": ["--slots", "1", "--ring", "1024", "--arena", "0"],
     "small": ["--slots", "2", "--ring", "4096", "--arena", "65536", "--fanin", "2"],

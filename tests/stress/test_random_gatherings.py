@@ -15,15 +15,15 @@ from nodepool import Config, verdict
 
 SCALE = float(os.environ.get("CHECK_SCALE", "1"))
 CONFIGS = [
-    (Config("default", 1), 20),
-    (Config("tiny", 2), 40),
-    (Config("default", 3), 60),
-    (Config("least", 3), 40),
-    (Config("small", 4), 60),
-    (Config("bounded-arena", 3), 40),
-    (Config("part", 3), 40),
-    (Config("tree", 8), 30),
-    (Config("nothing", 4), 30),
+    (Config("default", 1), 10),
+    (Config("tiny", 2), 20),
+    (Config("default", 3), 30),
+    (Config("least", 3), 20),
+    (Config("small", 4), 30),
+    (Config("bounded-arena", 3), 20),
+    (Config("part", 3), 20),
+    (Config("tree", 8), 15),
+    (Config("nothing", 4), 15),
 ]
 OPERATIONS = ["bcast", "gather", "allgather", "scatter", "alltoall"]
 SIZES = [0, 1, 2, 30, 60, 300, 500, 505, 511, 600, 1021, 1024, 4000, 4096, 9000, 20_000]

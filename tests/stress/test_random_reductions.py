@@ -15,17 +15,17 @@ from nodepool import Config, verdict
 
 SCALE = float(os.environ.get("CHECK_SCALE", "1"))
 CONFIGS = [
-    (Config("default", 1), 60),
-    (Config("default", 2), 120),
-    (Config("default", 3), 120),
-    (Config("default", 4), 120),
-    (Config("default", 5), 80),
-    (Config("default", 8), 30),
-    (Config("tiny", 3), 45),
-    (Config("bounded-arena", 3), 90),
-    (Config("small", 4), 75),
-    (Config("part", 3), 90),
-    (Config("nothing", 4), 45),
+    (Config("default", 1), 30),
+    (Config("default", 2), 60),
+    (Config("default", 3), 60),
+    (Config("default", 4), 60),
+    (Config("default", 5), 40),
+    (Config("default", 8), 15),
+    (Config("tiny", 3), 22),
+    (Config("bounded-arena", 3), 45),
+    (Config("small", 4), 37),
+    (Config("part", 3), 45),
+    (Config("nothing", 4), 22),
 ]
 OPERATIONS = [
     "allreduce",
