@@ -19,10 +19,11 @@ int spc_comm_plan(const spc_config_t *config, spc_segment_plan_t *plan) {
 #define SPC_PLAN(name, bytes, parts)                  \
     plan->region[SPC_REGION_##name].stride = (bytes); \
     plan->region[SPC_REGION_##name].count = (parts)
-    SPC_PLAN(STATUS, spc_status_bytes(nodes), 1);
+    SPC_PLAN(PLACE, nodes * sizeof(uint16_t), complete->boxes > 1 ? 1 : 0);
+    SPC_PLAN(STATUS, spc_status_bytes(nodes + 1), 1);
     SPC_PLAN(EVENT, sizeof(spc_event_shared_t), nodes + 1);
     SPC_PLAN(REDUCE, spc_reduce_bytes(nodes, complete->fanin), 1);
-    SPC_PLAN(SCRATCH, 2 * complete->scratch_bytes, nodes);
+    SPC_PLAN(SCRATCH, spc_comm_scratch_stride(complete), nodes);
     SPC_PLAN(COORDINATED, spc_coordinated_bytes(nodes), 1);
     SPC_PLAN(BOARD, spc_board_bytes(nodes), nodes);
     SPC_PLAN(NOTE, sizeof(spc_note_shared_t), nodes);
@@ -144,6 +145,14 @@ uint32_t spc_comm_rank(const spc_comm_t *comm) {
 
 uint32_t spc_comm_size(const spc_comm_t *comm) {
     return comm->size;
+}
+
+bool spc_comm_is_wide(const spc_comm_t *comm) {
+    return spc_comm_spans(comm);
+}
+
+uint32_t spc_comm_box(const spc_comm_t *comm, uint32_t rank) {
+    return spc_segment_box(&comm->node->segment, spc_comm_member(comm, rank));
 }
 
 const spc_config_t *spc_comm_config(const spc_comm_t *comm) {

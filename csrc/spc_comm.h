@@ -101,6 +101,10 @@ void spc_comm_destroy(spc_comm_t *comm);
 uint32_t spc_comm_rank(const spc_comm_t *comm);
 uint32_t spc_comm_size(const spc_comm_t *comm);
 uint32_t spc_comm_rank_in_run(const spc_comm_t *comm, uint32_t rank);
+/* Are some of its members in other boxes? Then shared memory is not there for all. And in which box one is. */
+bool spc_comm_is_wide(const spc_comm_t *comm);
+uint32_t spc_comm_box(const spc_comm_t *comm, uint32_t rank);
+
 const spc_config_t *spc_comm_config(const spc_comm_t *comm);
 
 /* The longest value of one collective. */

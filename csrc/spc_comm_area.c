@@ -24,13 +24,22 @@ static uint64_t split_scratch_bytes(const spc_config_t *config, uint32_t size) {
     return share < most ? share : most;
 }
 
+/* Two halves, and in a run of several boxes what the agent must know of them. */
+static uint64_t scratch_stride(const spc_config_t *config, uint64_t half_bytes) {
+    return 2 * half_bytes + (config->boxes > 1 ? SPC_REDUCE_FIELDS_BYTES : 0);
+}
+
+uint64_t spc_comm_scratch_stride(const spc_config_t *config) {
+    return scratch_stride(config, config->scratch_bytes);
+}
+
 /* [reducer][scratch by rank][coordinated][left by rank], each from a multiple of two cache lines on. */
 static uint64_t reduce_bytes(const spc_config_t *config, uint32_t size) {
     return spc_round_up(spc_reduce_bytes(size, config->fanin), 2 * SPC_CACHE_LINE);
 }
 
 static uint64_t scratch_bytes(const spc_config_t *config, uint32_t size) {
-    return spc_round_up(2 * split_scratch_bytes(config, size) * size, 2 * SPC_CACHE_LINE);
+    return spc_round_up(scratch_stride(config, split_scratch_bytes(config, size)) * size, 2 * SPC_CACHE_LINE);
 }
 
 static uint64_t coordinated_bytes(uint32_t size) {
@@ -48,15 +57,24 @@ spc_comm_area_t spc_comm_area_in(const spc_config_t *config, uint32_t size, unsi
     return (spc_comm_area_t){
         .reduce = memory,
         .scratch = scratch,
-        .scratch_stride = 2 * split_scratch_bytes(config, size),
+        .scratch_stride = scratch_stride(config, split_scratch_bytes(config, size)),
         .scratch_bytes = split_scratch_bytes(config, size),
         .coordinated = coordinated,
         .left = (_Atomic uint8_t *)(coordinated + coordinated_bytes(size)),
     };
 }
 
+static uint32_t count_here(const spc_comm_t *comm) {
+    uint32_t here = 0;
+    for (uint32_t rank = 0; rank < comm->size; rank++) {
+        here += spc_comm_is_here(comm, rank);
+    }
+    return here;
+}
+
 int spc_comm_attach(spc_comm_t *comm) {
     const spc_node_t *node = comm->node;
+    comm->here = comm->config->boxes == 1 ? comm->size : count_here(comm);
     spc_reduce_options_t options = {
         .shared = comm->area.reduce,
         .base = node->segment.base,
@@ -68,6 +86,8 @@ int spc_comm_attach(spc_comm_t *comm) {
         .events = node->events,
         .members = comm->members,
         .features = comm->config->features,
+        .here = comm->here == comm->size ? 0 : comm->here,
+        .agent = comm->here == comm->size ? NULL : &node->events[node->size],
     };
     int status = spc_reduce_create(&options, &comm->reduce);
     if (status == SPC_OK) {

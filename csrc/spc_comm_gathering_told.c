@@ -106,7 +106,9 @@ static part_t describe_part(const spc_comm_t *comm, spc_gathering_t *call, uint3
     } else if (part.length_bytes <= SHORT_BYTES && part.length_bytes <= room) {
         part.way = SPC_WAY_WITH_PHASE;
     } else {
-        part.way = fill_block(comm, call, number, &part) ? SPC_WAY_IN_BLOCK : SPC_WAY_BY_MESSAGE;
+        /* Who is in another box cannot read a block of this one. */
+        bool in_block = !spc_comm_spans(comm) && fill_block(comm, call, number, &part);
+        part.way = in_block ? SPC_WAY_IN_BLOCK : SPC_WAY_BY_MESSAGE;
     }
     return part;
 }

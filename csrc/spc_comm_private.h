@@ -53,7 +53,10 @@ typedef struct spc_splitting {
     uint32_t size; /* 0: this node belongs to none */
     uint32_t rank;
     uint32_t *members; /* ranks in the parent, by rank in the communicator to be */
-    bool announced; /* the first member: the memory is on its way */
+    bool announced; /* the first member of this box: the memory is on its way */
+    bool received; /* it has come: `block`, unless `memory` says why not */
+    int memory;
+    spc_message_t block;
 } spc_splitting_t;
 
 /* The cycle of coordinated messages. All but the account belongs to the thread that is inside a receive. */
@@ -70,6 +73,7 @@ struct spc_comm {
     uint32_t number; /* 0: of the whole run; contexts follow from it */
     uint32_t rank;
     uint32_t size;
+    uint32_t here; /* how many of its members are in this box */
     uint32_t *members; /* ranks in the segment, by rank here; NULL: they are the same */
     int32_t *rank_of; /* the other way round; -1: is no member. NULL as above */
     spc_comm_area_t area;
@@ -100,6 +104,19 @@ spc_comm_area_t spc_comm_area_of_run(const spc_segment_t *segment);
 uint64_t spc_comm_area_bytes(const spc_config_t *config, uint32_t size);
 spc_comm_area_t spc_comm_area_in(const spc_config_t *config, uint32_t size, unsigned char *memory);
 
+/* In the segment: a node's part of the scratch. */
+uint64_t spc_comm_scratch_stride(const spc_config_t *config);
+
+/* What stands before the area of a split communicator that has members in several boxes: for the agents. */
+typedef struct spc_comm_table {
+    uint32_t size;
+    uint16_t member[]; /* ranks in the run, by rank */
+} spc_comm_table_t;
+
+static inline uint32_t spc_comm_table_bytes(uint32_t size) {
+    return (uint32_t)spc_round_up(sizeof(spc_comm_table_t) + size * sizeof(uint16_t), 2 * SPC_CACHE_LINE);
+}
+
 /* The communicator's own half of its area, after members, rank and area are set. */
 int spc_comm_attach(spc_comm_t *comm);
 
@@ -108,6 +125,16 @@ int spc_comm_attach(spc_comm_t *comm);
 /* A rank here as a rank in the segment. */
 static inline uint32_t spc_comm_member(const spc_comm_t *comm, uint32_t rank) {
     return comm->members == NULL ? rank : comm->members[rank];
+}
+
+/* Are there members in other boxes? Then what lies in shared memory is not there for all. */
+static inline bool spc_comm_spans(const spc_comm_t *comm) {
+    return comm->here != comm->size;
+}
+
+/* Is this member in this box? */
+static inline bool spc_comm_is_here(const spc_comm_t *comm, uint32_t rank) {
+    return spc_segment_is_here(&comm->node->segment, spc_comm_member(comm, rank));
 }
 
 /* Has `rank` ended, or closed this communicator? */

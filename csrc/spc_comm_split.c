@@ -7,8 +7,10 @@
  * again. A number is reserved before it is told, so that two threads which split two communicators at once never end up
  * with the same one, and it is never used again: a late message of a closed communicator cannot come into another.
  *
- * The first member then takes a block of its arena, zeroed, and sends it to all members as any large message goes. They
- * hold it as long as they have the communicator, so it is freed when the last has destroyed it, or has died.
+ * The first member in each box then takes a block of its arena, zeroed, and sends it to all members there as any large
+ * message goes. They hold it as long as they have the communicator, so it is freed when the last has destroyed it, or has
+ * died. If there are members in other boxes, this box's agent gets it, too, behind a table of the members: it stands in
+ * for them (spc_agent.h). Several boxes may not all have room, so in such a run all tell each other.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -127,61 +129,113 @@ static int agree(spc_comm_t *comm, int64_t color, int64_t key, uint64_t deadline
 
 /* ---- the memory ---- */
 
-/* Straight through the outbox, which knows ranks of the segment: a send would copy the zeros. */
-static int send_block(spc_comm_t *comm, const spc_payload_t *payload) {
-    spc_node_t *node = comm->node;
+/* Whom this node, the first member of its box, tells: the members here, as ranks of the segment, and the agent. */
+static uint32_t find_receivers(const spc_comm_t *comm, int32_t receivers[]) {
     const spc_splitting_t *splitting = &comm->splitting;
-    int32_t members[SPC_NODES_MAX];
-    spc_block_shared_t *block;
+    uint32_t count = 0;
     for (uint32_t i = 0; i < splitting->size; i++) {
-        members[i] = (int32_t)spc_comm_member(comm, splitting->members[i]);
+        if (spc_comm_is_here(comm, splitting->members[i])) {
+            receivers[count++] = (int32_t)spc_comm_member(comm, splitting->members[i]);
+        }
     }
+    if (count != splitting->size) {
+        receivers[count++] = (int32_t)comm->node->size;
+    }
+    return count;
+}
+
+static void write_table(const spc_comm_t *comm, spc_comm_table_t *table) {
+    const spc_splitting_t *splitting = &comm->splitting;
+    table->size = splitting->size;
+    for (uint32_t i = 0; i < splitting->size; i++) {
+        table->member[i] = (uint16_t)spc_comm_member(comm, splitting->members[i]);
+    }
+}
+
+/* Straight through the outbox, which knows ranks of the segment: a send would copy the zeros. */
+static int send_block(spc_comm_t *comm, const int32_t *receivers, uint32_t count, spc_payload_t *payload) {
+    spc_node_t *node = comm->node;
+    const uint64_t bytes = payload->meta_bytes + payload->data_bytes;
+    spc_block_shared_t *block;
     pthread_mutex_lock(&node->lock);
-    int status = spc_outbox_take_block(node->outbox, payload->data_bytes, &block);
+    int status = spc_outbox_take_block(node->outbox, bytes, &block);
     pthread_mutex_unlock(&node->lock);
     if (status != SPC_OK) {
         return status;
     }
-    memset(spc_block_payload(block), 0, payload->data_bytes);
+    memset(spc_block_payload(block), 0, bytes);
+    if (payload->meta_bytes != 0) {
+        write_table(comm, spc_block_payload(block));
+    }
     pthread_mutex_lock(&node->lock);
-    status = spc_outbox_send_block(node->outbox, members, splitting->size,
-                                   spc_comm_context(comm, SPC_CONTEXT_INTERNAL), (int32_t)splitting->number,
-                                   payload, block);
+    status = spc_outbox_send_block(node->outbox, receivers, count,
+                                   spc_comm_context(comm, SPC_CONTEXT_INTERNAL),
+                                   (int32_t)comm->splitting.number, payload, block);
     pthread_mutex_unlock(&node->lock);
     return status;
 }
 
-/* By the first member. Where there is no room, an empty message tells the others. */
+/* By the first member in this box. Where there is no room, an empty message tells the others. */
 static int announce_memory(spc_comm_t *comm, uint64_t deadline_ns) {
     const spc_splitting_t *splitting = &comm->splitting;
-    int32_t members[SPC_NODES_MAX];
+    int32_t members[SPC_NODES_MAX + 1];
+    uint32_t count = find_receivers(comm, members);
+    const bool spans = members[count - 1] == (int32_t)comm->node->size;
     spc_payload_t payload = {.format = SPC_FORMAT_RAW,
+                             .meta_bytes = spans ? (uint16_t)spc_comm_table_bytes(splitting->size) : 0,
                              .data_bytes = spc_comm_area_bytes(comm->config, splitting->size)};
-    if (send_block(comm, &payload) == SPC_OK) {
+    if (send_block(comm, members, count, &payload) == SPC_OK) {
         return SPC_OK;
     }
+    count = 0;
     for (uint32_t i = 0; i < splitting->size; i++) {
-        members[i] = (int32_t)splitting->members[i];
+        if (spc_comm_is_here(comm, splitting->members[i])) {
+            members[count++] = (int32_t)splitting->members[i];
+        }
     }
-    payload.data_bytes = 0;
-    return spc_comm_send(comm, members, splitting->size, SPC_CONTEXT_INTERNAL, (int32_t)splitting->number,
-                         &payload, deadline_ns);
+    payload.data_bytes = payload.meta_bytes = 0;
+    return spc_comm_send(comm, members, count, SPC_CONTEXT_INTERNAL, (int32_t)splitting->number, &payload,
+                         deadline_ns);
 }
 
-static int receive_memory(spc_comm_t *comm, uint64_t deadline_ns, spc_message_t *block) {
+/* Of the members, the first in this box. */
+static uint32_t first_here(const spc_comm_t *comm) {
+    uint32_t i = 0;
+    while (!spc_comm_is_here(comm, comm->splitting.members[i])) {
+        i++;
+    }
+    return comm->splitting.members[i];
+}
+
+/* Into splitting->block, once; splitting->memory says whether there was room. */
+static int receive_memory(spc_comm_t *comm, uint64_t deadline_ns) {
     spc_splitting_t *splitting = &comm->splitting;
-    if (splitting->rank == 0 && !splitting->announced) {
+    const uint32_t first = first_here(comm);
+    if (first == comm->rank && !splitting->announced) {
         int status = announce_memory(comm, deadline_ns);
         if (status != SPC_OK) {
             return status;
         }
         splitting->announced = true;
     }
-    int status = spc_comm_recv(comm, SPC_CONTEXT_INTERNAL, (int32_t)splitting->members[0],
-                               (int32_t)splitting->number, deadline_ns, block);
-    if (status == SPC_OK && block->storage != SPC_STORED_ARENA) {
-        spc_message_release(comm, block);
-        return SPC_ENOMEM;
+    int status = spc_comm_recv(comm, SPC_CONTEXT_INTERNAL, (int32_t)first, (int32_t)splitting->number,
+                               deadline_ns, &splitting->block);
+    if (status == SPC_OK) {
+        splitting->received = true;
+        splitting->memory = splitting->block.storage == SPC_STORED_ARENA ? SPC_OK : SPC_ENOMEM;
+    }
+    return status;
+}
+
+/* Was there room in all boxes? All nodes of the parent take part, those that belong to no part, too. */
+static int confirm(spc_comm_t *comm, int64_t color, uint64_t deadline_ns) {
+    spc_splitting_t *splitting = &comm->splitting;
+    int status = exchange(comm, color, splitting->memory == SPC_OK ? 0 : 1, deadline_ns);
+    for (uint32_t rank = 0; status == SPC_OK && rank < comm->size; rank++) {
+        told_t told = told_by(comm, rank);
+        if (told.color == color && told.key != 0) {
+            splitting->memory = SPC_ENOMEM;
+        }
     }
     return status;
 }
@@ -204,11 +258,10 @@ static int make_tables(spc_comm_t *part, const spc_comm_t *parent) {
     return SPC_OK;
 }
 
-/* `block` is the part's from now on, also if it cannot be made. */
-static int make_part(spc_comm_t *parent, spc_message_t *block, spc_comm_t **part) {
+/* The block is the part's from then on. */
+static int make_part(spc_comm_t *parent, spc_comm_t **part) {
     spc_comm_t *made = calloc(1, sizeof(*made));
     if (made == NULL) {
-        spc_message_release(parent, block);
         return SPC_ENOMEM;
     }
     pthread_mutex_init(&made->fuzzy_lock, NULL);
@@ -218,8 +271,9 @@ static int make_part(spc_comm_t *parent, spc_message_t *block, spc_comm_t **part
     made->number = parent->splitting.number;
     made->rank = parent->splitting.rank;
     made->size = parent->splitting.size;
-    spc_message_move(&made->block, block);
-    made->area = spc_comm_area_in(made->config, made->size, made->block.bytes);
+    spc_message_move(&made->block, &parent->splitting.block);
+    parent->splitting.received = false;
+    made->area = spc_comm_area_in(made->config, made->size, spc_message_data(&made->block));
     int status = make_tables(made, parent);
     status = status != SPC_OK ? status : spc_comm_attach(made);
     if (status != SPC_OK) {
@@ -232,15 +286,24 @@ static int make_part(spc_comm_t *parent, spc_message_t *block, spc_comm_t **part
 
 static int split_inside(spc_comm_t *comm, int64_t color, int64_t key, uint64_t deadline_ns,
                         spc_comm_t **part) {
-    spc_message_t block;
-    int status = comm->splitting.number == 0 ? agree(comm, color, key, deadline_ns) : SPC_OK;
-    if (status == SPC_OK && comm->splitting.size != 0) {
-        status = receive_memory(comm, deadline_ns, &block);
-        status = status != SPC_OK ? status : make_part(comm, &block, part);
+    spc_splitting_t *splitting = &comm->splitting;
+    int status = splitting->number == 0 ? agree(comm, color, key, deadline_ns) : SPC_OK;
+    if (status == SPC_OK && splitting->size != 0 && !splitting->received) {
+        status = receive_memory(comm, deadline_ns);
+    }
+    if (status == SPC_OK && comm->config->boxes > 1) {
+        status = confirm(comm, color, deadline_ns);
+    }
+    status = status != SPC_OK ? status : splitting->memory;
+    if (status == SPC_OK && splitting->size != 0) {
+        status = make_part(comm, part);
     }
     if (status != SPC_EINTERRUPTED && status != SPC_ETIMEDOUT) {
-        free(comm->splitting.members);
-        memset(&comm->splitting, 0, sizeof(comm->splitting));
+        if (splitting->received) {
+            spc_message_release(comm, &splitting->block);
+        }
+        free(splitting->members);
+        memset(splitting, 0, sizeof(*splitting));
     }
     return status;
 }

@@ -29,7 +29,18 @@ static spc_collect_algorithm_t choose_default(uint32_t size, const spc_collect_c
     return bytes < from_bytes ? SPC_COLLECT_TREE : SPC_COLLECT_SLICES;
 }
 
+/* Blocks are there for the nodes of one box only. */
+static spc_collect_algorithm_t without_blocks(const spc_collect_call_t *call) {
+    if (call->algorithm == SPC_COLLECT_FLAT || !may_combine_at_once(call)) {
+        return SPC_COLLECT_FLAT;
+    }
+    return SPC_COLLECT_TREE;
+}
+
 spc_collect_algorithm_t spc_collect_choose(const spc_comm_t *comm, const spc_collect_call_t *call) {
+    if (spc_comm_is_wide(comm)) {
+        return without_blocks(call);
+    }
     if (call->algorithm != SPC_COLLECT_DEFAULT && spc_comm_size(comm) > 1) {
         return call->algorithm;
     }

@@ -30,10 +30,13 @@ uint64_t spc_coordinated_bytes(uint32_t nodes) {
     return 2 * nodes * half_bytes(nodes);
 }
 
+static spc_coordinated_half_shared_t *half_at(void *shared, uint32_t rank, uint32_t nodes, uint32_t cycle) {
+    uint64_t index = 2 * (uint64_t)rank + cycle % 2;
+    return (spc_coordinated_half_shared_t *)(void *)((unsigned char *)shared + index * half_bytes(nodes));
+}
+
 static spc_coordinated_half_shared_t *half_of(const spc_coordinated_t *coordinated, uint32_t rank) {
-    uint64_t index = 2 * (uint64_t)rank + coordinated->cycle % 2;
-    unsigned char *half = coordinated->shared + index * half_bytes(coordinated->nodes);
-    return (spc_coordinated_half_shared_t *)(void *)half;
+    return half_at(coordinated->shared, rank, coordinated->nodes, coordinated->cycle);
 }
 
 int spc_coordinated_create(void *shared, uint32_t rank, uint32_t nodes, uint32_t cycle,
@@ -163,4 +166,26 @@ void spc_coordinated_next(spc_coordinated_t *coordinated) {
     coordinated->to_nobody = false;
     coordinated->cycle++;
     set_open(coordinated);
+}
+
+/* ---- agents ---- */
+
+uint32_t spc_coordinated_read_row(const void *shared, uint32_t rank, uint32_t nodes, uint64_t counts[]) {
+    const spc_coordinated_half_shared_t *half[2];
+    uint32_t stamp[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        half[i] = half_at((void *)(uintptr_t)shared, rank, nodes, i);
+        stamp[i] = atomic_load_explicit(&half[i]->stamp, memory_order_acquire); /* pairs with publish */
+    }
+    const uint32_t newest = (int32_t)(stamp[1] - stamp[0]) > 0;
+    memcpy(counts, half[newest]->count, nodes * sizeof(uint64_t));
+    return stamp[newest];
+}
+
+void spc_coordinated_write_row(void *shared, uint32_t rank, uint32_t nodes, uint32_t stamp,
+                               const uint64_t counts[]) {
+    spc_coordinated_half_shared_t *half = half_at(shared, rank, nodes, stamp - 1);
+    memcpy(half->count, counts, nodes * sizeof(uint64_t));
+    /* Pairs with spc_coordinated_count. */
+    atomic_store_explicit(&half->stamp, stamp, memory_order_release);
 }

@@ -93,6 +93,12 @@ uint64_t spc_coordinated_missing(const spc_coordinated_t *coordinated, uint32_t 
 /* Counted, and all handed over. */
 bool spc_coordinated_is_over(const spc_coordinated_t *coordinated);
 
+/* The row that `rank` published last, and its stamp; and the same row as another box's agent has read it: for agents,
+ * between the arrival at a cycle's phase and its completion. */
+uint32_t spc_coordinated_read_row(const void *shared, uint32_t rank, uint32_t nodes, uint64_t counts[]);
+void spc_coordinated_write_row(void *shared, uint32_t rank, uint32_t nodes, uint32_t stamp,
+                               const uint64_t counts[]);
+
 /* After is_over: the next cycle, which has not begun yet. */
 void spc_coordinated_next(spc_coordinated_t *coordinated);
 

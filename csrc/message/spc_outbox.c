@@ -10,29 +10,30 @@
 int spc_outbox_create(const spc_outbox_options_t *options, spc_outbox_t **outbox) {
     const spc_segment_t *segment = options->segment;
     const spc_config_t *config = segment->config;
-    spc_outbox_t *made = calloc(1, sizeof(*made) + config->nodes * sizeof(destination_t));
+    const uint32_t receivers = config->nodes + (config->boxes > 1); /* then the agent is one, too */
+    spc_outbox_t *made = calloc(1, sizeof(*made) + receivers * sizeof(destination_t));
     if (made == NULL) {
         return SPC_ENOMEM;
     }
     made->options = *options;
     made->features = config->features;
-    made->nodes = config->nodes;
+    made->nodes = receivers;
     made->limit_bytes = config->queue_limit_bytes;
-    for (uint32_t i = 0; i < config->nodes; i++) {
+    for (uint32_t i = 0; i < receivers; i++) {
         spc_mailbox_shared_t *mailbox = spc_segment_part(segment, SPC_REGION_MAILBOX, i);
         spc_mailbox_writer_init(&made->destination[i].writer, mailbox, options->rank, config->slots);
         spc_outbox_queue_init(&made->destination[i].queue);
     }
-    made->batch = calloc(config->nodes, sizeof(*made->batch));
+    made->batch = calloc(receivers, sizeof(*made->batch));
     int status = made->batch == NULL ? SPC_ENOMEM : SPC_OK;
     if (status == SPC_OK) {
         status = spc_ring_create(spc_segment_part(segment, SPC_REGION_RING, options->rank),
-                                 config->ring_bytes, config->nodes, options->status, &made->ring);
+                                 config->ring_bytes, receivers, options->status, &made->ring);
     }
     if (status == SPC_OK && config->arena_bytes != 0) {
         status =
             spc_arena_create(spc_segment_part(segment, SPC_REGION_ARENA, options->rank), config->arena_bytes,
-                             options->rank, config->nodes, options->status, &made->arena);
+                             options->rank, receivers, options->status, &made->arena);
     }
     if (status != SPC_OK) {
         spc_outbox_destroy(made);

@@ -186,6 +186,10 @@ static int check_call(const spc_reduce_t *reduce, const spc_reduce_call_t *call)
     }
 }
 
+static unsigned char *fields_of(const spc_reduce_t *reduce) {
+    return (unsigned char *)reduce->options.scratch + 2 * reduce->options.scratch_bytes;
+}
+
 /* Short values that are combined go into the line; all others to the half of the scratch that was not used last. */
 static void publish_value(spc_reduce_t *reduce, spc_reduce_line_shared_t *line, const spc_reduce_call_t *call,
                           const void *value) {
@@ -199,6 +203,9 @@ static void publish_value(spc_reduce_t *reduce, spc_reduce_line_shared_t *line, 
     }
     if (call->length_bytes != 0) {
         memcpy(place, value, call->length_bytes);
+    }
+    if (reduce->options.here != 0 && call->fields != NULL) {
+        memcpy(fields_of(reduce), call->fields, call->signature.field_count * sizeof(*call->fields));
     }
     if (combined && reduce->options.nodes == 1) { /* nobody else does */
         spc_ops_alone((spc_operator_t)call->signature.operator, call->fields, call->signature.field_count,
@@ -257,6 +264,17 @@ static void arrive(spc_reduce_t *reduce, const spc_reduce_bank_t *bank, const sp
     release(reduce, bank, phase, status);
 }
 
+/* The last of this box's nodes tells the agent. */
+static void arrive_here(const spc_reduce_t *reduce, const spc_reduce_bank_t *bank) {
+    const spc_reduce_options_t *options = &reduce->options;
+    /* Acquire and release, so that the last one's notice stands for all; then the agent looks at the lines. */
+    if (atomic_fetch_add_explicit(&bank->release->here, 1, memory_order_acq_rel) + 1 == options->here) {
+        /* Nobody comes here again before the phase is complete. seq_cst: before the load of `sleeping`. */
+        atomic_store_explicit(&bank->release->here, 0, memory_order_seq_cst);
+        spc_event_notify(options->agent, options->features);
+    }
+}
+
 int spc_reduce_start(spc_reduce_t *reduce, const spc_signature_t *signature, const spc_field_t *fields,
                      const void *value, uint64_t length_bytes, uint64_t *phase) {
     spc_reduce_call_t call = {.signature = *signature, .fields = fields, .length_bytes = length_bytes};
@@ -277,6 +295,9 @@ int spc_reduce_start(spc_reduce_t *reduce, const spc_signature_t *signature, con
     /* For spc_reduce_signature and _arrived; those who combine are told by the counter. */
     atomic_store_explicit(&line->phase, *phase, memory_order_release);
     arrive(reduce, bank, &call, *phase, status);
+    if (__builtin_expect(reduce->options.agent != NULL, 0)) {
+        arrive_here(reduce, bank);
+    }
     return SPC_OK;
 }
 
@@ -306,6 +327,28 @@ void spc_reduce_contribution(const spc_reduce_t *reduce, uint64_t phase, uint32_
     const spc_reduce_line_shared_t *line = &spc_reduce_bank(reduce, phase)->lines[rank];
     *bytes = reduce->options.base + line->value.scratch.offset;
     *length_bytes = line->value.scratch.length_bytes;
+}
+
+bool spc_reduce_read(const spc_reduce_t *reduce, uint64_t phase, spc_contribution_t *contribution) {
+    const spc_reduce_line_shared_t *line = &spc_reduce_bank(reduce, phase)->lines[reduce->options.rank];
+    if (atomic_load_explicit(&line->phase, memory_order_acquire) != phase) { /* pairs with spc_reduce_start */
+        return false;
+    }
+    *contribution = (spc_contribution_t){.signature = line->signature};
+    if (line->signature.operation < SPC_OPERATION_REDUCE) {
+        return true;
+    }
+    contribution->length_bytes = line->value.scratch.length_bytes;
+    if (spc_reduce_combines(&line->signature)) {
+        contribution->fields = (const spc_field_t *)(const void *)fields_of(reduce);
+        contribution->length_bytes = spc_fields_bytes(contribution->fields, line->signature.field_count);
+        if (contribution->length_bytes <= SPC_LINE_VALUE_BYTES) {
+            contribution->value = line->value.bytes;
+            return true;
+        }
+    }
+    contribution->value = reduce->options.base + line->value.scratch.offset;
+    return true;
 }
 
 bool spc_reduce_arrived(const spc_reduce_t *reduce, uint64_t phase, uint32_t rank) {

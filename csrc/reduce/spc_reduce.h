@@ -36,6 +36,11 @@
  * node writes a half again only after its use of the other half is complete, when everybody has arrived there
  * and so has copied what was in the first.
  *
+ * Several boxes. Each box has all lines. For nodes of other boxes its agent arrives: it reads the contributions of the
+ * nodes here (spc_reduce_read) once all of them have arrived, and starts theirs when they have come over the network.
+ * So it is the last to arrive, and the values are combined along the same tree in every box. There is one group then:
+ * a group that combined before would overwrite what the agent is to read.
+ *
  * One thread of a node at a time (spc_comm sees to that). Nothing here waits: start, then test.
  */
 #ifndef SPC_REDUCE_H
@@ -51,6 +56,7 @@
 #define SPC_BANKS 16
 #define SPC_FUZZY_MAX 8
 #define SPC_LINE_VALUE_BYTES 32
+#define SPC_REDUCE_FIELDS_BYTES (SPC_FIELDS_MAX * sizeof(spc_field_t))
 
 typedef enum spc_operation {
     SPC_OPERATION_NONE,
@@ -109,7 +115,8 @@ typedef struct spc_reduce_release_shared { /* one a bank */
         unsigned char bytes[SPC_LINE_VALUE_BYTES];
         uint64_t offset;
     } value;
-    unsigned char rest[SPC_CACHE_LINE - 48];
+    _Atomic uint32_t here; /* how many nodes of this box have arrived, if the agent wants to know */
+    unsigned char rest[SPC_CACHE_LINE - 52];
 } spc_reduce_release_shared_t;
 
 _Static_assert(sizeof(spc_reduce_release_shared_t) == 64, "lies in shared memory");
@@ -127,7 +134,7 @@ typedef struct spc_reduce spc_reduce_t; /* private to a node */
 typedef struct spc_reduce_options {
     void *shared; /* spc_reduce_bytes() zeroed bytes, aligned to cache lines; the same for all */
     unsigned char *base; /* the segment's base: offsets of scratch count from here */
-    void *scratch; /* this node's, 2 * scratch_bytes */
+    void *scratch; /* this node's, 2 * scratch_bytes; and SPC_REDUCE_FIELDS_BYTES more, if `here` is not 0 */
     uint64_t scratch_bytes; /* of a half; a multiple of 8 */
     uint32_t rank;
     uint32_t nodes; /* 65535 at most */
@@ -135,6 +142,8 @@ typedef struct spc_reduce_options {
     spc_event_shared_t *events; /* of all nodes of the segment */
     const uint32_t *members; /* whose event belongs to which rank; NULL: the rank's own. Outlives it */
     uint32_t features;
+    uint32_t here; /* how many of the nodes are in this box; 0: all */
+    spc_event_shared_t *agent; /* else: whom to notify when these have arrived */
 } spc_reduce_options_t;
 
 uint64_t spc_reduce_bytes(uint32_t nodes, uint32_t fanin);
@@ -176,6 +185,17 @@ bool spc_reduce_arrived(const spc_reduce_t *reduce, uint64_t phase, uint32_t ran
 
 /* The lines of a phase, by rank: for those outside who ask the same. */
 const spc_reduce_line_shared_t *spc_reduce_lines(const spc_reduce_t *reduce, uint64_t phase);
+
+/* What the node of this rank contributes to a phase, in its line and its scratch: for the agent, from its arrival until
+ * the phase is complete. False: it has not arrived. `reduce` was created for this rank. */
+typedef struct spc_contribution {
+    spc_signature_t signature;
+    const spc_field_t *fields; /* signature.field_count */
+    const void *value;
+    uint64_t length_bytes;
+} spc_contribution_t;
+
+bool spc_reduce_read(const spc_reduce_t *reduce, uint64_t phase, spc_contribution_t *contribution);
 
 /* A number that grows with each phase that is completed: for those outside, who have `shared` only. */
 uint64_t spc_reduce_completed(const void *shared, uint32_t nodes, uint32_t fanin);

@@ -28,7 +28,8 @@ static uint32_t power_of_two(uint32_t at_least) {
 }
 
 static int check_limits(const spc_config_t *config) {
-    if (config->nodes < 1 || config->nodes > SPC_NODES_MAX) {
+    if (config->nodes < 1 || config->nodes > SPC_NODES_MAX || config->boxes > SPC_BOXES_MAX
+        || config->boxes > config->nodes || (config->box != 0 && config->box >= config->boxes)) {
         return SPC_EINVAL;
     }
     spc_config_t asked = *config;
@@ -110,6 +111,9 @@ static uint64_t default_queue_limit(const spc_config_t *config, uint64_t memory_
 
 /* Flat where the cost is in context switches, or where there are few; a power of two always. */
 static uint32_t choose_fanin(const spc_config_t *asked, bool shared_cores, uint32_t standard) {
+    if (asked->boxes > 1) {
+        return power_of_two(asked->nodes); /* nodes' own values stay where the agent reads them: spc_reduce.h */
+    }
     if (asked->fanin != 0) {
         return power_of_two(asked->fanin);
     }
@@ -122,6 +126,7 @@ int spc_config_complete(spc_config_t *config) {
     if (status != SPC_OK) {
         return status;
     }
+    config->boxes = config->boxes != 0 ? config->boxes : 1;
     spc_config_t asked = *config;
     uint64_t memory_bytes = spc_platform_memory_limit();
 #define SPC_CONFIG_DEFAULT(name, minimum, maximum, standard) \

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #define SPC_NODES_MAX 1024
+#define SPC_BOXES_MAX 64
 
 /* X(name, minimum, maximum, default): what a user may set, in slots, bytes or nodes. */
 #define SPC_CONFIG_LIMITS(X)                                    \
@@ -26,7 +27,7 @@ enum { /* a mask */
 };
 
 typedef struct spc_config {
-    uint32_t nodes;             /* in the whole run; this box has all of them so far */
+    uint32_t nodes;             /* in the whole run, in all boxes */
     uint32_t features;          /* spc_platform_features, the same for everybody */
     uint32_t slots;             /* announcements per pair of nodes */
     uint32_t fanin;             /* nodes per group of the reducer, where it is a tree */
@@ -42,9 +43,11 @@ typedef struct spc_config {
         rendezvous_bytes; /* sends of so many bytes or more wait for their receivers; if `perturb` says so */
     uint32_t perturb; /* SPC_PERTURB_… or 0 */
     uint32_t prefault; /* 1: a node touches its ring and its arena before it begins */
+    uint32_t boxes; /* of the run; each has a segment, laid out for all nodes (SPC_REGION_PLACE) */
+    uint32_t box; /* which of them this one is */
 } spc_config_t;
 
-_Static_assert(sizeof(spc_config_t) == 88, "spc_config_t lies in shared memory");
+_Static_assert(sizeof(spc_config_t) == 96, "spc_config_t lies in shared memory");
 
 /* Replaces zeros by defaults that fit this machine (memory limit, room for a segment that is not sparse), rounds
  * sizes, makes fanin a power of two (>= nodes: flat), and sets shared_cores if there are more nodes than cores (a 1

@@ -18,7 +18,7 @@
 
 enum {
     SPC_SEGMENT_PAGE = 4096,  /* a multiple of cache lines; larger real pages do no harm */
-    SPC_SEGMENT_VERSION = 6,  /* raise it with every change of anything in shared memory */
+    SPC_SEGMENT_VERSION = 7,  /* raise it with every change of anything in shared memory */
 };
 
 #define SPC_SEGMENT_MAGIC UINT64_C(0x006d6d6f63707301) /* also tells the byte order */
@@ -44,7 +44,7 @@ typedef struct spc_directory_shared {
     spc_directory_entry_shared_t region[SPC_REGION_COUNT];
 } spc_directory_shared_t;
 
-_Static_assert(sizeof(spc_directory_shared_t) == 112 + 24 * SPC_REGION_COUNT,
+_Static_assert(sizeof(spc_directory_shared_t) == 120 + 24 * SPC_REGION_COUNT,
                "spc_directory_shared_t lies in shared memory");
 _Static_assert(sizeof(spc_directory_shared_t) <= SPC_SEGMENT_PAGE, "the directory fits into the first page");
 
@@ -172,4 +172,16 @@ void *spc_segment_part(const spc_segment_t *segment, spc_region_t region, uint32
 
 uint64_t spc_segment_stride(const spc_segment_t *segment, spc_region_t region) {
     return directory_of(segment)->region[region].stride;
+}
+
+uint32_t spc_segment_box(const spc_segment_t *segment, uint32_t rank) {
+    const uint16_t *box = spc_segment_part(segment, SPC_REGION_PLACE, 0);
+    return box == NULL ? 0 : box[rank];
+}
+
+void spc_segment_set_boxes(const spc_segment_t *segment, const uint16_t *box_by_rank) {
+    uint16_t *box = spc_segment_part(segment, SPC_REGION_PLACE, 0);
+    if (box != NULL) {
+        memcpy(box, box_by_rank, segment->config->nodes * sizeof(*box));
+    }
 }

@@ -10,12 +10,14 @@
 #ifndef SPC_SEGMENT_H
 #define SPC_SEGMENT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "segment/spc_config.h"
 
 typedef enum spc_region {
+    SPC_REGION_PLACE,    /* uint16_t by rank: its box; one part, none in a run of one box */
     SPC_REGION_STATUS,   /* spc_status: one part */
     SPC_REGION_EVENT,    /* spc_event: a part a node, and one for the agent */
     SPC_REGION_REDUCE,   /* spc_reduce: banks and lines */
@@ -56,6 +58,14 @@ void *spc_segment_part(const spc_segment_t *segment, spc_region_t region, uint32
 
 /* Bytes of one part. */
 uint64_t spc_segment_stride(const spc_segment_t *segment, spc_region_t region);
+
+/* In which box a node is, and whether that is this one. Written once, before any node attaches. */
+uint32_t spc_segment_box(const spc_segment_t *segment, uint32_t rank);
+void spc_segment_set_boxes(const spc_segment_t *segment, const uint16_t *box_by_rank);
+
+static inline bool spc_segment_is_here(const spc_segment_t *segment, uint32_t rank) {
+    return segment->config->boxes == 1 || spc_segment_box(segment, rank) == segment->config->box;
+}
 
 /* Offsets within the segment, for what crosses between processes. */
 static inline uint64_t spc_segment_offset(const spc_segment_t *segment, const void *address) {
