@@ -43,7 +43,8 @@ typedef enum spc_frame_kind {
 } spc_frame_kind_t;
 
 enum { /* flags, a mask */
-       SPC_FRAME_PART = 1,  /* MESSAGE: one of several parts; `offset` says where it begins, `total_bytes` ends it */
+       SPC_FRAME_PART =
+           1,  /* MESSAGE: one of several parts; `offset` says where it begins, `total_bytes` ends it */
        SPC_FRAME_ASKS = 2,  /* MESSAGE: the sender wants a receipt */
        SPC_FRAME_LAST = 4,  /* ARRIVE: all members of the box have arrived now */
        SPC_FRAME_OTHERS = 8, /* for all other boxes of the job, not only for box `destination` */
@@ -59,28 +60,32 @@ typedef struct spc_frame {
     uint16_t flags;
     uint32_t job;
     uint16_t source;      /* MESSAGE, RECEIPT, STATUS, LEFT: a rank; ARRIVE, CREDIT, BOARD: a box */
-    uint16_t destination; /* a box, unless SPC_FRAME_OTHERS; MESSAGE: what the ranks at the start of the body say */
+    uint16_t
+        destination; /* a box, unless SPC_FRAME_OTHERS; MESSAGE: what the ranks at the start of the body say */
     int32_t tag;
     uint16_t context;
     uint16_t meta_bytes;
     uint16_t count; /* MESSAGE: how many ranks (u16 each, padded to a multiple of 8 bytes) begin the body */
-    uint64_t sequence;    /* of this link and direction: 1, 2, 3 …; 0: not counted, nor repeated */
+    uint64_t sequence; /* of this link and direction: 1, 2, 3 …; 0: not counted, nor repeated */
     uint64_t total_bytes; /* MESSAGE: of the whole message; HELLO, ACKNOWLEDGE: the last sequence received */
-    uint64_t offset;      /* MESSAGE: of this part; ARRIVE: the phase; RECEIPT: the number */
+    uint64_t offset; /* MESSAGE: of this part; ARRIVE: the phase; RECEIPT: the number */
     uint32_t length_bytes; /* of the body */
 } spc_frame_t;
 
-/* Writes the header for this body, which is read for its sum: `count` pieces, frame->length_bytes in all. */
+/* One of the pieces that a body lies in. */
 typedef struct spc_frame_piece {
     const void *start;
     size_t length_bytes;
 } spc_frame_piece_t;
 
+/* Writes the header for this body, which is read for its sum: `count` pieces, frame->length_bytes in all. */
 void spc_frame_write_header(const spc_frame_t *frame, const spc_frame_piece_t *pieces, uint32_t count,
                             unsigned char header[SPC_FRAME_HEADER_BYTES]);
 
-/* The header alone: SPC_OK; SPC_EINVAL: these are no header's bytes (magic, sum, kind, a length beyond its bound);
- * SPC_EVERSION: of another version of spcomm. The body's sum is for spc_frame_check_body. */
+/* The header alone: SPC_OK; SPC_EINVAL: these are no header's bytes (magic, sum, kind, flags, a length beyond its
+ * bound, ranks that do not fit into the body); SPC_EVERSION: of another version of spcomm. What is read can be written
+ * again to the same bytes. The body's sum is for spc_frame_check_body: SPC_OK or SPC_EINVAL.
+ * Not judged here: which ranks, boxes, tags and contexts there are, and whether a part fits into its message. */
 int spc_frame_read_header(const unsigned char header[SPC_FRAME_HEADER_BYTES], spc_frame_t *frame,
                           uint32_t *body_sum);
 int spc_frame_check_body(const void *body, uint32_t length_bytes, uint32_t body_sum);
@@ -89,15 +94,18 @@ int spc_frame_check_body(const void *body, uint32_t length_bytes, uint32_t body_
 
 typedef struct spc_frame_parser spc_frame_parser_t;
 
-/* A whole frame; the body is the parser's, until the next call, and starts at a multiple of 16. */
+/* A whole frame; frame and body are the parser's (or lie in the bytes fed), until this returns. The body starts at a
+ * multiple of 16, also where it is empty. May not call the parser. */
 typedef int spc_frame_deliver_t(void *argument, const spc_frame_t *frame, const unsigned char *body);
 
-/* body_max: what is refused beyond (at most SPC_FRAME_BODY_MAX). SPC_ENOMEM. */
+/* body_max: what is refused beyond (at most SPC_FRAME_BODY_MAX, else SPC_EINVAL). SPC_ENOMEM. So much memory is set
+ * aside for a body that comes in pieces, and none is allocated later. */
 int spc_frame_parser_create(uint32_t body_max, spc_frame_parser_t **parser);
 void spc_frame_parser_destroy(spc_frame_parser_t *parser);
 
 /* Takes all of the bytes. SPC_OK; SPC_EINVAL, SPC_EVERSION: see spc_frame_read_header; or what deliver returned other
- * than SPC_OK. After any of these the parser takes nothing more, and says the same again. */
+ * than SPC_OK. After any of these the parser takes nothing more, and says the same again.
+ * A body that lies whole in these bytes, at a multiple of 16, is delivered from there; any other is copied once. */
 int spc_frame_parser_feed(spc_frame_parser_t *parser, const void *bytes, size_t length_bytes,
                           spc_frame_deliver_t *deliver, void *argument);
 
