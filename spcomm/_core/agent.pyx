@@ -341,8 +341,13 @@ cdef class Segment:
         check_rank(self, rank)
         spc_comm_mark_ended(&self.segment, rank, SPC_NODE_DIED, reason)
 
-    def counts(self):
+    def counts(self, ranks=None):
         """What each node has done, also one that was killed, as a list of dicts by rank.
+
+        Parameters
+        ----------
+        ranks : iterable of int, optional
+            The nodes of this box, where there are several: the counts of all boxes add up to those of the run.
 
         Returns
         -------
@@ -363,12 +368,14 @@ cdef class Segment:
         room = bytearray(8 * self.nodes)
         collectives = <uint64_t *><void *><char *>room
         check(spc_comm_count_collectives(&self.segment, collectives), self.nodes)
+        here = frozenset(range(self.nodes) if ranks is None else ranks)
         for rank in range(self.nodes):
-            found[rank]["collectives"] = collectives[rank]
-            self.count_mailbox(rank, found)
+            if rank in here:
+                found[rank]["collectives"] = collectives[rank]
+            self.count_mailbox(rank, here, found)
         return found
 
-    cdef int count_mailbox(self, uint32_t receiver, list found) except -1:
+    cdef int count_mailbox(self, uint32_t receiver, here, list found) except -1:
         """Read instead of mapped, pages which nobody has touched stay untouched."""
         cdef void *part = spc_segment_part(&self.segment, SPC_REGION_MAILBOX, receiver)
         try:
@@ -379,10 +386,12 @@ cdef class Segment:
             pass
         for sender in range(self.nodes):
             count = spc_mailbox_count(<spc_mailbox_shared_t *>part, sender, self.segment.config.slots)
-            found[sender]["sent"] += count.slots
-            found[sender]["sent_bytes"] += count.long_bytes
-            found[receiver]["received"] += count.slots
-            found[receiver]["received_bytes"] += count.long_bytes
+            if sender in here:
+                found[sender]["sent"] += count.slots
+            if receiver in here:
+                found[sender]["sent_bytes"] += count.long_bytes
+                found[receiver]["received"] += count.slots
+                found[receiver]["received_bytes"] += count.long_bytes
         return 0
 
     def close(self):

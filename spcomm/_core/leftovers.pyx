@@ -37,13 +37,13 @@ import os
 from spcomm._core import errors
 
 
-def find(descriptor):
-    """What the nodes have left that had this segment: all of them have ended.
+def find(boxes):
+    """What the nodes of a run have left: all of them have ended.
 
     Parameters
     ----------
-    descriptor : int
-        Of the segment.
+    boxes : list of (int, list of int)
+        Of each box the descriptor of its segment, and the ranks of its nodes: of those only it is asked.
 
     Returns
     -------
@@ -57,23 +57,31 @@ def find(descriptor):
     sent : dict
         (source, destination, tag) -> (file, line) of the last such message, of nodes that have noted it (--strict).
     """
-    cdef spc_segment_t segment
     cdef dict messages = {}
     cdef list still_open = []
     cdef dict sent = {}
+    cdef uint64_t more = 0
+    for descriptor, ranks in boxes:
+        more += add_box(descriptor, ranks, messages, still_open, sent)
+    return [(*key, count) for key, count in sorted(messages.items())], more, sorted(still_open), sent
+
+
+cdef uint64_t add_box(descriptor, ranks, dict messages, list still_open, dict sent) except? 1:
+    """How many messages there are that are not among `messages`."""
+    cdef spc_segment_t segment
     cdef uint64_t more = 0
     cdef uint32_t rank
     if spc_segment_attach(&segment, descriptor) != SPC_OK:
         raise errors.SpcommError("the run's shared memory cannot be read again")
     try:
-        for rank in range(segment.config.nodes):
+        for rank in ranks:
             more += add_left(&segment, rank, messages)
             add_unread(&segment, rank, messages)
             add_open(&segment, rank, still_open)
             add_sent(&segment, rank, sent)
     finally:
         spc_segment_detach(&segment)
-    return [(*key, count) for key, count in sorted(messages.items())], more, still_open, sent
+    return more
 
 
 cdef spc_note_shared_t *notes_of(const spc_segment_t *self, uint32_t rank) except NULL:

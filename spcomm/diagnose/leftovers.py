@@ -13,19 +13,21 @@ _ROWS = 16
 _Row = tuple[tuple[int, ...], tuple[int, ...], int, str, int]  # sources, destinations, tag, place, number
 
 
-def report(descriptor: int, group: str = "", strict: bool = False) -> "tuple[str, dict[str, list[int]]]":
+def report(
+    boxes: "list[tuple[int, list[int]]]", group: str = "", strict: bool = False
+) -> "tuple[str, dict[str, list[int]]]":
     """The warnings of a run (or of a group), with their last line breaks, and by code the nodes they are about.
 
     Parameters
     ----------
-    descriptor : int
-        Of the segment; all its nodes have ended.
+    boxes : list
+        Of each box the descriptor of its segment, and the ranks of its nodes; all have ended.
     group : str
         `" of group 2"` where there are several groups.
     strict : bool
         Nodes have noted lines, so there is no need to say how to get them.
     """
-    messages, more, still_open, sent = leftovers.find(descriptor)
+    messages, more, still_open, sent = leftovers.find(boxes)
     text, found = "", {}
     if messages:
         text += _messages(messages, more, sent, group, strict)

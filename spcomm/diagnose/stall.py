@@ -17,7 +17,11 @@ _DOUBTS = {
 
 
 def report(
-    waits: "dict[int, Wait]", others: "dict[int, tuple[str, str]]", seconds: float, group: str = ""
+    waits: "dict[int, Wait]",
+    others: "dict[int, tuple[str, str]]",
+    seconds: float,
+    group: str = "",
+    boxes: int = 1,
 ) -> str:
     """Some wait for long.
 
@@ -31,13 +35,15 @@ def report(
         How long the longest has waited.
     group : str
         `" of group 2"` where there are several groups.
+    boxes : int
+        With several nobody proves a deadlock.
     """
     who = words.nodes(list(waits))
     verb = "waits" if len(waits) == 1 else "wait"
     lines = [f"spcomm: warning: {who}{group} {verb}, for {seconds:.0f} s now     (spcomm explain {STALL})\n"]
     rows = words.wait_rows(waits) + _rows(others)
     lines.append(words.table(rows))
-    lines.append(f"  {_why(waits, others)}\n")
+    lines.append(f"  {_why(waits, others, boxes)}\n")
     return "".join(lines)
 
 
@@ -67,7 +73,7 @@ def _rows(others: "dict[int, tuple[str, str]]") -> "list[tuple[str, ...]]":
     return [(words.nodes(ranks), *what) for what, ranks in groups.items()]
 
 
-def _why(waits: "dict[int, Wait]", others: "dict[int, tuple[str, str]]") -> str:
+def _why(waits: "dict[int, Wait]", others: "dict[int, tuple[str, str]]", boxes: int) -> str:
     stopped = [rank for rank, (state, _place) in others.items() if "stopped" in state]
     if stopped:
         return f"Try: let {words.nodes(stopped)} go on (kill -CONT, or fg in its terminal)."
@@ -80,4 +86,6 @@ def _why(waits: "dict[int, Wait]", others: "dict[int, tuple[str, str]]") -> str:
     if doubts:
         why = " and ".join(_DOUBTS[bit] for bit in doubts)
         return f"All nodes wait. It may be a deadlock; it is not proven, because one of them {why}."
+    if boxes > 1:
+        return "All nodes wait. It may be a deadlock; it is not proven, because the nodes are in several boxes."
     return "All nodes wait, and something is still on its way."

@@ -20,6 +20,7 @@ _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGTSTP")
 _SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM)
 _DESCRIPTORS_EACH = 2  # of the launcher, per node
 _DESCRIPTORS_PROGRAM = 3  # a socket; shared memory and a pipe of a group
+_DESCRIPTORS_BOX = 3  # shared memory; of its agent, a wire
 _DESCRIPTORS_MORE = 64
 
 
@@ -97,12 +98,24 @@ def _supervise(options: Options, programs: "list[plans.Plan]", starters: "list[A
         crew.at_prompt = prepare(options, programs, groups, crew.names)
     stdin = _stdin(options, crew)
     crew.cpus = _places(options, crew)
-    _make_segments(agent, options, groups, crew.size > cores)
+    if options.boxes is not None:
+        from spcomm.launch.boxes import place
+
+        place(options, groups)
+    busy = crew.size + (crew.boxes + 1 if crew.boxes > 1 else 0)  # agents and a server
+    _make_segments(agent, options, groups, busy > cores)
     display = _display(options, crew)
     _warn_if_stale()
+    carriers = None
     try:
-        return Supervisor(crew, options, display).run(signals, stdin)
+        if crew.boxes > 1:
+            from spcomm.launch.carriers import Carriers
+
+            carriers = Carriers(groups[0])
+        return Supervisor(crew, options, display, carriers).run(signals, stdin)
     finally:
+        if carriers is not None:
+            carriers.close()
         display.close(signals)
 
 
@@ -160,24 +173,27 @@ def _agent() -> "Any":
 
 
 def _make_segments(agent: "Any", options: Options, groups: "list[Any]", oversubscribed: bool) -> None:
-    """All nodes of the run share the cores, whichever group they belong to."""
+    """All nodes of the run share the cores, whichever group or box they belong to."""
     from spcomm._core.errors import SpcommError
 
-    buffers: dict[str, int] = {}
+    buffers: dict[str, Any] = {}
     try:
         mask = agent.disable_mask(os.environ.get("SPCOMM_DISABLE", ""))
-        if options.buffers or len(groups) > 1:  # else the core's defaults fit
+        if options.buffers or len(groups) > 1 or groups[0].places:  # else the core's defaults fit
             from spcomm.launch.memory import sizes
 
             buffers = sizes(agent, options, groups, mask)
     except SpcommError as error:
         raise UsageError(f"spcomm run: {error}") from None
     for group in groups:
-        group.segment = _segment(agent, group.size, oversubscribed, mask, options, buffers)
+        for box in range(group.boxes):
+            if group.places:
+                buffers.update(boxes=group.boxes, box=box, places=group.places)
+            group.segments.append(_segment(agent, group.size, oversubscribed, mask, options, buffers))
 
 
 def _segment(
-    agent: "Any", size: int, oversubscribed: bool, mask: int, options: Options, buffers: "dict[str, int]"
+    agent: "Any", size: int, oversubscribed: bool, mask: int, options: Options, buffers: "dict[str, Any]"
 ) -> "Any":
     from spcomm._core.errors import SpcommError
 
@@ -233,7 +249,8 @@ def _raise_descriptor_limit(nodes: int, programs: int, options: Options) -> tupl
     each = _DESCRIPTORS_EACH + sum(
         option is not None for option in (options.output, options.window, options.stdin)
     )
-    needed = nodes * each + programs * _DESCRIPTORS_PROGRAM + _DESCRIPTORS_MORE
+    boxes = (options.boxes or 0) * _DESCRIPTORS_BOX
+    needed = nodes * each + programs * _DESCRIPTORS_PROGRAM + boxes + _DESCRIPTORS_MORE
     if needed <= 256:
         return None
     import resource

@@ -34,6 +34,11 @@ class Crew:
         return iter(self._starters)
 
     @property
+    def boxes(self) -> int:
+        """How many there are; several groups share one."""
+        return max(group.boxes for group in self.groups)
+
+    @property
     def alone(self) -> bool:
         """Whether there is one program only."""
         return len(self._starters) == 1

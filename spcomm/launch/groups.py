@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The groups of a run, and what its nodes are called.
 
-A group is a world of its own: ranks 0 to n-1, shared memory of its own. Inside the launcher every node has an
+A group is a world of its own: ranks 0 to n-1, shared memory of its own; with several boxes (see boxes) each box has
+a segment, in which all nodes have their place and its own nodes are. Inside the launcher every node has an
 *index*, from 0 to the number of nodes of the run; the nodes of a group have consecutive ones, by rank. Where
 there is one group only, which is nearly always, index and rank are the same. A rank appears in what the
 launcher tells nodes, marks in shared memory or says to the user, and nowhere else.
@@ -23,7 +24,23 @@ class Group:
         self.number = number  # the group id
         self.first = 0  # index of its node 0
         self.size = 0
-        self.segment: Any = None  # its shared memory
+        self.segments: list[Any] = []  # its shared memory, by box
+        self.places: list[int] = []  # the box of each rank; empty: there is one box
+
+    @property
+    def boxes(self) -> int:
+        return max(self.places, default=0) + 1
+
+    def box(self, rank: int) -> int:
+        return self.places[rank] if self.places else 0
+
+    def segment(self, rank: int) -> "Any":
+        """The shared memory in which this node is."""
+        return self.segments[self.box(rank)]
+
+    def ranks(self, box: int) -> "list[int]":
+        """The nodes of this box."""
+        return [rank for rank in range(self.size) if self.box(rank) == box]
 
     def rank(self, index: int) -> int:
         return index - self.first

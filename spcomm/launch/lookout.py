@@ -47,7 +47,8 @@ class Lookout:
     def start(self, answers: where.Answers, ended: "dict[int, int]") -> None:
         """From now on. `ended` has the nodes that have ended, and stays the caller's."""
         self._answers, self._ended = answers, ended
-        self._loop.at("look", _LOOK_S, self._look)
+        if self._crew.boxes == 1:  # a box does not see what other boxes' nodes have sent and not yet delivered
+            self._loop.at("look", _LOOK_S, self._look)
         if self._stall_s:
             self._loop.at("stall", _STALL_LOOK_S, self._look_for_stalls)
 
@@ -59,7 +60,7 @@ class Lookout:
 
     def _look(self) -> None:
         for group in self._crew.groups:
-            blocked = group.segment.look()
+            blocked = group.segments[0].look()
             if blocked:
                 self._deadlocked(group, blocked)
                 return
@@ -68,7 +69,7 @@ class Lookout:
     def _deadlocked(self, group: Group, blocked: "list[int]") -> None:
         from spcomm.diagnose import deadlock
 
-        waits = {rank: group.segment.wait(rank) for rank in blocked}
+        waits = {rank: group.segment(rank).wait(rank) for rank in blocked}
         known = {rank: wait for rank, wait in waits.items() if wait is not None}
         self._found(deadlock.report(known, group.size, self._of(group)), deadlock.EXIT_CODE)
 
@@ -112,14 +113,14 @@ class Lookout:
         from spcomm.diagnose import stall
 
         longest_s = (now_ns - min(wait.since_ns for wait in for_long.values())) / 1e9
-        return stall.report(for_long, self._where(group, others), longest_s, self._of(group))
+        return stall.report(for_long, self._where(group, others), longest_s, self._of(group), group.boxes)
 
     def _is_live(self, index: int) -> bool:
         group = self._crew.group(index)
         return (
             index in self._crew.started
             and index not in self._ended
-            and group.segment.process(group.rank(index)) != 0
+            and group.segment(group.rank(index)).process(group.rank(index)) != 0
         )
 
     # Where nodes are
@@ -127,7 +128,9 @@ class Lookout:
     def waits(self, group: Group) -> "dict[int, Wait]":
         """What its nodes wait for: rank -> wait."""
         found = {
-            rank: group.segment.wait(rank) for rank in range(group.size) if self._is_live(group.first + rank)
+            rank: group.segment(rank).wait(rank)
+            for rank in range(group.size)
+            if self._is_live(group.first + rank)
         }
         return {rank: wait for rank, wait in found.items() if wait is not None}
 
@@ -135,7 +138,7 @@ class Lookout:
         """What nodes that do not wait do, and where: rank -> ("computes", "ring.py:12 in step")."""
         from spcomm.diagnose.stall import COMPUTES
 
-        states = {rank: state_of(group.segment.process(rank)) for rank in ranks}
+        states = {rank: state_of(group.segment(rank).process(rank)) for rank in ranks}
         lines = self._ask([group.first + rank for rank in ranks if self._is_able(group.first + rank)])
         words = {"R": COMPUTES, "T": "is stopped (SIGSTOP)", "Z": "has ended"}
         return {
@@ -193,7 +196,7 @@ class _Watched:
 
     def spinners(self, group: Group, ranks: "list[int]") -> "list[int]":
         """Which of them have polled in vain since the last look, again and again."""
-        now = {rank: group.segment.vain(rank) for rank in ranks}
+        now = {rank: group.segment(rank).vain(rank) for rank in ranks}
         found = [
             rank for rank in ranks if (now[rank] - self._vain.get(rank, now[rank])) % 2**32 >= _VAIN_POLLS
         ]
@@ -202,7 +205,7 @@ class _Watched:
 
     def is_quiet(self, group: Group, now_ns: int) -> bool:
         """Has nothing been sent or completed for as long as a stall takes? Asked only while somebody polls."""
-        traffic = group.segment.traffic()
+        traffic = sum(segment.traffic() for segment in group.segments)
         if traffic != self._traffic:
             self._traffic, self._since_ns = traffic, now_ns
         return now_ns - self._since_ns >= self.threshold_s * 1e9

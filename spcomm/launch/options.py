@@ -43,6 +43,8 @@ class Options:
 
     def __init__(self) -> None:
         self.parts: list[Part] = []
+        self.boxes: int | None = None
+        self.placing: str | tuple[int, ...] | None = None  # --map
         self.label: bool | None = None
         self.color: bool | None = None
         self.show: Ranks | None = None
@@ -91,6 +93,10 @@ class Options:
             self.close_timeout = 0.0
         if self.seed is not None and not self.perturb:
             raise UsageError(f"spcomm run: --seed {self.seed} is the seed of --perturb, which was not given")
+        if self.boxes is not None or self.placing is not None:
+            from spcomm.launch.boxes import check
+
+            check(self)
         if self.stall is None:  # who sits at a debugger keeps the others waiting
             self.stall = 0.0 if self.debug is not None else STALL_S
 

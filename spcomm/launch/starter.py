@@ -70,14 +70,18 @@ class Starter:
         about = {
             "nodes": self.plan.nodes,
             "size": group.size,
-            "device": group.segment.device,
-            "inode": group.segment.inode,
+            "device": group.segments[0].device,
+            "inode": group.segments[0].inode,
             "group": group.number,
             "stats": stats,
             "debug": {index - group.first: self.plan.debug for index in self.plan.debugged},
             "cpus": [cpus[(group.first + rank) % len(cpus)] for rank in range(group.size)] if cpus else None,
         }
-        self._send(("run", about), (group.segment.fd, report, where))
+        self._send(("run", about), (group.segments[0].fd, report, where))
+        for at in range(1, group.boxes, MOST_DESCRIPTORS):
+            more = group.segments[at : at + MOST_DESCRIPTORS]
+            same = [(segment.device, segment.inode) for segment in more]
+            self._send(("boxes", group.places, same), tuple(segment.fd for segment in more))
 
     def batch(self) -> range:
         """The indices of the nodes to ask for now; empty if all were, or if too many are unanswered."""

@@ -12,6 +12,7 @@ import time
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from spcomm.launch.crew import Crew
+    from spcomm.launch.groups import Group
 
 _HEAD = (
     "node",
@@ -42,6 +43,17 @@ def queued(pid: int) -> float:
         return 0.0
 
 
+def _counts(group: "Group") -> "list[dict[str, int]]":
+    """What each node has done, by rank."""
+    if group.boxes == 1:
+        return group.segments[0].counts()
+    found = [segment.counts(group.ranks(box)) for box, segment in enumerate(group.segments)]
+    return [
+        {name: sum(counts[rank][name] for counts in found) for name in found[0][rank]}
+        for rank in range(group.size)
+    ]
+
+
 class Stats:
     """Gathers the times of the nodes as they end."""
 
@@ -56,7 +68,7 @@ class Stats:
         """The table, with a line for all nodes together if there are several."""
         rows = []
         for group in self._crew.groups:
-            for rank, counts in enumerate(group.segment.counts()):
+            for rank, counts in enumerate(_counts(group)):
                 rows.append((group.first + rank, self._times.get(group.first + rank), counts))
         lines = [_HEAD, *(self._line(self._name(index), times, counts) for index, times, counts in rows)]
         if len(rows) > 1:

@@ -25,17 +25,22 @@ from spcomm.launch.stdin import Stdin
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from spcomm.launch.carriers import Carrier, Carriers
     from spcomm.launch.stats import Stats
 
 _STARTING_S = 2.0  # seconds for who starts nodes to say which it has started
+_CARRYING_S = 30.0  # seconds for the agents to end when all nodes have
 _SETTLE = 0.5  # seconds in which a NodeLostError may turn out to be the consequence of another failure
 
 
 class Supervisor:
     """Owns everything of a running run. Call `run` once."""
 
-    def __init__(self, crew: Crew, options: Options, display: Display) -> None:
+    def __init__(
+        self, crew: Crew, options: Options, display: Display, carriers: "Carriers | None" = None
+    ) -> None:
         self._crew = crew
+        self._carriers = carriers  # between boxes
         self._timeout = options.timeout
         self._grace = options.grace
         self._display = display
@@ -76,6 +81,7 @@ class Supervisor:
         while not self._crew.gone:
             self._loop.turn()
             self._forwarder.flush()
+        self._end_carriers()
         return self._conclude()
 
     def _listen(self) -> None:
@@ -83,6 +89,8 @@ class Supervisor:
             self._loop.add(starter.fileno(), lambda starter=starter: self._hear(starter))
         for reader in self._readers:
             self._loop.add(reader.fd, self._read_reports)
+        for carrier in self._carriers or ():
+            self._loop.add(carrier.fileno(), lambda carrier=carrier: self._hear_carrier(carrier))
         self._loop.add(self._signals, self._signalled)
 
     # Starting
@@ -172,12 +180,48 @@ class Supervisor:
         self._ended[node] = status
         self._read_reports()  # what it had to say comes before its end
         group = self._crew.group(node)
+        rank = group.rank(node)
         if status == 0 and not self._failures.known(node):
-            group.segment.mark_finished(group.rank(node))
+            group.segment(rank).mark_finished(rank)
             return
-        group.segment.mark_died(group.rank(node), -(status & 0x7F) if status & 0x7F else status >> 8)
+        group.segment(rank).mark_died(rank, -(status & 0x7F) if status & 0x7F else status >> 8)
         self._failures.ended(node, status)
         self._consider()
+
+    # What is between boxes
+
+    def _hear_carrier(self, carrier: "Carrier") -> None:
+        fd = carrier.fileno()
+        message = carrier.receive()
+        if message is None:
+            self._loop.remove(fd)
+            if carrier.status or len(self._ended) < self._crew.size:
+                self._carrier_failed(f"{carrier.name} {carrier.how()}")
+        elif message[0] == "failed":
+            self._carrier_failed(message[1])
+        else:
+            self._forwarder.write_text(message[1])
+            self._carrier_failed(f"{carrier.name} has failed, which is an error of spcomm; please report it")
+
+    def _carrier_failed(self, sentence: str) -> None:
+        if self._reason:
+            return
+        self._sentence = f"{sentence}; the nodes were stopped (exit code 125)"
+        self._end("spcomm", _signal.SIGTERM, 125)
+
+    def _end_carriers(self) -> None:
+        """All nodes have ended. What they have sent is still carried, if the run went well."""
+        if self._carriers is None:
+            return
+        self._loop.at("carrying", _CARRYING_S, self._carried_too_long)
+        while not self._reason and not self._carriers.over:
+            self._loop.turn()
+            self._forwarder.flush()
+        self._carriers.close()
+        self._loop.forget("carrying")
+
+    def _carried_too_long(self) -> None:
+        self._carrier_failed(f"all nodes have ended, and {self._carriers.left()} did not")
 
     # Failures
 
@@ -201,7 +245,8 @@ class Supervisor:
             self._states[node] = detail
         self._failures.reported(node, kind, detail)
         group = self._crew.group(node)
-        group.segment.mark_failing(group.rank(node), int(detail) if kind == report.EXITING else 1)
+        rank = group.rank(node)
+        group.segment(rank).mark_failing(rank, int(detail) if kind == report.EXITING else 1)
         self._consider()
 
     def _consider(self) -> None:
@@ -327,11 +372,12 @@ class Supervisor:
     def _report_leftovers(self) -> None:
         """The run has gone well: has it left messages that nobody received, or barriers that nobody waited for?"""
         for group in self._crew.groups:
-            if group.segment.has_left():
+            if any(segment.has_left() for segment in group.segments):
                 from spcomm.diagnose import leftovers
 
                 where = "" if len(self._crew.groups) == 1 else f" of group {group.number}"
-                text, found = leftovers.report(group.segment.fd, where, self._strict)
+                boxes = [(segment.fd, group.ranks(box)) for box, segment in enumerate(group.segments)]
+                text, found = leftovers.report(boxes, where, self._strict)
                 self._report += text
                 for code, ranks in found.items() if self._strict else ():
                     self._warned.setdefault(code, []).extend(group.first + rank for rank in ranks)

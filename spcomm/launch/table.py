@@ -14,6 +14,8 @@ TABLE = {
     "-x": (values.variable, "exports", "VAR[=VALUE]"),
     "--env": (values.environment, "environment", "all|none"),
     "--wdir": (values.folder, "folder", "FOLDER"),
+    "--boxes": (values.boxes, "boxes", "B"),
+    "--map": (values.placing, "placing", "block|cyclic|BOX,BOX,…"),
     "-l": (None, "label", True),
     "--label": (None, "label", True),
     "--tag-output": (None, "label", True),
@@ -51,7 +53,7 @@ BUFFERS = ("slots", "ring", "arena", "queue_limit", "fanin")
 
 # Fields that are about the run as a whole, with any of its programs; the buffers are, too.
 WHOLE = frozenset(
-    "label color show output window stdin bind_to report_bindings timeout grace stall close_timeout strict stats debug "
+    "boxes placing label color show output window stdin bind_to report_bindings timeout grace stall close_timeout strict stats debug "
     "perturb seed rendezvous prefault".split()
 )
 

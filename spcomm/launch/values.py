@@ -6,6 +6,7 @@ Every function takes the option's name as it was written and its value, and retu
 
 MOST_NODES = 1024  # of one group: agent.NODES_MAX, known before the core is loaded
 MOST_GROUP = 2**31 - 1
+MOST_BOXES = 64
 RESERVED = ("SPCOMM_NODE", "SPCOMM_REPORT")  # by which an executed node learns its place
 
 
@@ -36,6 +37,37 @@ def group(name: str, text: str) -> int:
             f"spcomm run: {name} {text}: a group is a whole number from 0 to {MOST_GROUP}, for example {name} 1"
         )
     return int(digits)
+
+
+def boxes(name: str, text: str) -> int:
+    value = int(text) if text.isascii() and text.isdecimal() and len(text) <= 20 else 0
+    if not 1 <= value <= MOST_BOXES:
+        raise UsageError(
+            f"spcomm run: {name} {text}: the number of boxes is a whole number from 1 to {MOST_BOXES}, for example "
+            f"{name} 2"
+        )
+    return value
+
+
+def placing(name: str, text: str) -> "str | tuple[int, ...]":
+    """`block`, `cyclic`, or the box of each node."""
+    if text in ("block", "cyclic"):
+        return text
+    items = [item.strip() for item in text.split(",")]
+    if not all(item.isascii() and item.isdecimal() for item in items):
+        raise UsageError(
+            f"spcomm run: {name} {text}: must be block (neighbours share a box), cyclic (a box after the other), or "
+            f"the box of each node, as in {name} 0,0,1,0,1"
+        )
+    found = tuple(min(_whole(item), MOST_BOXES) for item in items)
+    if max(found) >= MOST_BOXES:
+        raise UsageError(f"spcomm run: {name} {text}: boxes are numbered from 0 to {MOST_BOXES - 1} at most")
+    empty = set(range(max(found))) - set(found)
+    if empty:
+        raise UsageError(
+            f"spcomm run: {name} {text}: box {min(empty)} has no node; each box from 0 to {max(found)} needs one"
+        )
+    return found
 
 
 def start(name: str, text: str) -> str:

@@ -13,6 +13,7 @@ what nodes started. Nodes are killed by the kernel when the warm process ends.
 Nodes are known by rank here. Programs of one group have a warm process each and share its ranks.
 
 Messages in:  ("program", {...})  ("run", {...}) + segment, report, where
+              ("boxes", box of each rank, device and inode of each) + segments of the boxes after the first
               ("nodes", ranks) + stdin, stdout, stderr of each
               ("signal", number, spared rank or None)  ("poke", rank, number)  ("end",)
 Messages out: ("ready", threads)  ("started", ranks, processes)  ("unstarted", ranks, errno)
@@ -62,6 +63,8 @@ class Server:
         self._left = 0  # nodes that have not ended, or not started
         self._run: dict = {}
         self._shared: dict[str, int] = {}
+        self._places: list[int] = []  # the box of each rank; empty: there is one
+        self._segments: list[tuple[int, int, int]] = []  # of each box: descriptor, device, inode
 
     def warm_up(self) -> None:
         """Import what the program will need. Ends the process when the launcher asked for what is not there."""
@@ -136,6 +139,10 @@ class Server:
             self._left = self._run["nodes"]
             names = ("segment", "report", "where")
             self._shared = dict(zip(names, descriptors, strict=True))
+            self._segments = [(descriptors[0], self._run["device"], self._run["inode"])]
+        elif verb == "boxes":
+            self._places = message[1]
+            self._segments += [(fd, *same) for fd, same in zip(descriptors, message[2], strict=True)]
         elif verb == "nodes":
             return self._start(message[1], descriptors)
         elif verb == "signal":
@@ -183,20 +190,14 @@ class Server:
         """In the forked process."""
         run, shared = self._run, self._shared
         self._wire.detach()
-        member = Membership(
-            shared["segment"],
-            rank,
-            run["size"],
-            run["device"],
-            run["inode"],
-            self._launcher,
-            run["group"],
-        )
+        segment, device, inode = self._segments[self._places[rank] if self._places else 0]
+        others = [fd for fd, _device, _inode in self._segments if fd != segment]
+        member = Membership(segment, rank, run["size"], device, inode, self._launcher, run["group"])
         node = child.Node(self._program, member, shared)
         node.debug = run["debug"].get(rank, {})
         if run["cpus"] is not None:
             process.bind(run["cpus"][rank])
-        node.settle(parent, mask, streams[at : at + 3], [*self._close, *streams])
+        node.settle(parent, mask, streams[at : at + 3], [*self._close, *streams, *others])
         return node
 
     def _reap(self) -> None:

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: MIT
+"""The processes between the boxes of a run, as the launcher sees them: a server, and an agent in each box.
+
+They are forked from the launcher, which has no threads, and become what `carrying` says. Each has one wire to the
+launcher: it says there why it ends, and ends when the launcher does. An agent ends by itself when all nodes of the run
+have ended and all that they sent has been carried; the server, when all agents have.
+"""
+
+import _signal
+import _socket
+import os
+
+from spcomm.launch.process import signal_name
+from spcomm.launch.wire import Wire
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from spcomm.launch.groups import Group
+
+_SECRET_BYTES = 32
+_BACKLOG = 128
+
+
+class Carrier:
+    """One of these processes."""
+
+    def __init__(
+        self, name: str, work: "Callable[[Wire], None]", kept: int, forgotten: "list[Any]"
+    ) -> None:
+        """Fork it. `work` is what it does, and `kept` the descriptor it needs; it gives up segments of other boxes."""
+        self.name = name
+        self.gone = False
+        self.status = 0
+        self._wire, theirs = Wire.pair()
+        launcher = os.getpid()
+        mask = _signal.pthread_sigmask(_signal.SIG_SETMASK, _signal.valid_signals())
+        try:
+            self.pid = os.fork()
+            if self.pid == 0:
+                for segment in forgotten:
+                    segment.close()
+                from spcomm.launch import carrying
+
+                carrying.become(name, lambda: work(theirs), theirs, [theirs.fileno(), kept], launcher)
+        finally:
+            _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
+            theirs.close()
+
+    def fileno(self) -> int:
+        return self._wire.fileno()
+
+    def receive(self) -> "tuple | None":
+        """What it says; None when it has ended, and `status` is its wait status then."""
+        message = None if self.gone else self._wire.receive()
+        if message is None:
+            self.wait()
+            return None
+        return message[0]
+
+    def how(self) -> str:
+        """In words, how it ended."""
+        if self.status & 0x7F:
+            return f"was killed by {signal_name(self.status & 0x7F)}"
+        return f"ended with code {self.status >> 8}"
+
+    def kill(self) -> None:
+        if not self.gone:
+            os.kill(self.pid, _signal.SIGKILL)  # our child and not reaped: the number is its own
+
+    def wait(self) -> None:
+        """Until it has ended."""
+        if not self.gone:
+            self.gone = True
+            self.status = os.waitpid(self.pid, 0)[1]
+            self._wire.close()
+
+
+class Carriers:
+    """All of them. Whoever makes them ends them, by `close`."""
+
+    def __init__(self, group: "Group") -> None:
+        self._all: list[Carrier] = []
+        secret = os.urandom(_SECRET_BYTES)  # handed over by the fork: it stands in no file, and on no command line
+        job = int.from_bytes(os.urandom(4), "little") or 1
+        listener = _listen()
+        try:
+            self._start(group, listener, secret, job)
+        except BaseException:
+            self.close()
+            raise
+        finally:
+            listener.close()
+
+    def _start(self, group: "Group", listener: "_socket.socket", secret: bytes, job: int) -> None:
+        from spcomm.launch import carrying
+
+        address = listener.getsockname()
+
+        def serve(wire: Wire) -> None:
+            carrying.serve(wire, listener, secret, job, group.places)
+
+        self._all.append(Carrier("the server", serve, listener.fileno(), group.segments))
+        for box, segment in enumerate(group.segments):
+
+            def carry(wire: Wire, box: int = box, segment: "Any" = segment) -> None:
+                carrying.carry(wire, address, secret, job, box, segment.fd)
+
+            others = [other for other in group.segments if other is not segment]
+            self._all.append(Carrier(f"the agent of box {box}", carry, segment.fd, others))
+
+    def __iter__(self) -> "Iterator[Carrier]":
+        return iter(self._all)
+
+    @property
+    def over(self) -> bool:
+        """Whether all have ended."""
+        return all(carrier.gone for carrier in self._all)
+
+    def left(self) -> str:
+        """Who has not ended."""
+        return ", ".join(carrier.name for carrier in self._all if not carrier.gone)
+
+    def kill(self) -> None:
+        """For when nothing needs to be carried any more."""
+        for carrier in self._all:
+            carrier.kill()
+
+    def close(self) -> None:
+        """Nothing is left of them."""
+        self.kill()
+        for carrier in self._all:
+            carrier.wait()
+
+
+def _listen() -> "_socket.socket":
+    """Others of this machine may connect to it, and get no further than the handshake."""
+    listener = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
+    os.set_inheritable(listener.fileno(), False)
+    listener.bind(("127.0.0.1", 0))
+    listener.listen(_BACKLOG)
+    return listener
+
