@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Self
 
 from typing_extensions import disjoint_base
@@ -53,6 +53,9 @@ class Segment:
         perturb: int | None = None,
         rendezvous: int | None = None,
         prefault: bool = False,
+        boxes: int = 1,
+        box: int = 0,
+        places: Sequence[int] = (),
     ) -> Self: ...
     @property
     def fd(self) -> int: ...

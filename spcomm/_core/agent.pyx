@@ -8,6 +8,7 @@ from libc.string cimport memset
 
 from spcomm._core.libnotes cimport spc_leftovers_any
 from spcomm._core.boards cimport make_wait
+from spcomm._core.boxes cimport check_places, divide
 from spcomm._core.libspc cimport (
     SPC_ENOMEM,
     SPC_ESYSTEM,
@@ -213,6 +214,10 @@ cdef class Segment:
         Sends of so many bytes or more wait until they are received; None: none does.
     prefault : bool, optional
         Whether each node touches all of its ring and its arena before it begins.
+    boxes, box : int, optional
+        Of how many boxes this is which one. Each has a segment, in which all nodes of the run have their place.
+    places : sequence of int, optional
+        The box of each node; needed if there are several.
 
     Raises
     ------
@@ -236,7 +241,8 @@ cdef class Segment:
     cdef readonly object nodes
 
     def __cinit__(self, nodes, *, slots=0, ring=0, arena=0, queue_limit=0, fanin=0, scratch=0,
-                  oversubscribed=None, disable=0, perturb=None, rendezvous=None, prefault=False):
+                  oversubscribed=None, disable=0, perturb=None, rendezvous=None, prefault=False,
+                  boxes=1, box=0, places=()):
         cdef spc_segment_plan_t plan
         cdef spc_config_t config
         cdef uint64_t size = 0
@@ -253,9 +259,13 @@ cdef class Segment:
             config.rendezvous_bytes = rendezvous
         config.prefault = bool(prefault)
         config.sleep_at_once = os.environ.get("SPCOMM_WAIT") == "sleep"
+        check_places(nodes, boxes, box, places)
+        config.boxes, config.box = boxes, box
         check(spc_comm_plan(&config, &plan), nodes)
         check(spc_segment_create(&plan, &self.descriptor, &size), nodes)
         check(spc_segment_attach(&self.segment, self.descriptor), nodes)
+        if boxes > 1:
+            divide(&self.segment, box, places)
         found = os.fstat(self.descriptor)
         self.device, self.inode, self.size, self.nodes = found.st_dev, found.st_ino, size, nodes
 

@@ -3,9 +3,9 @@
 """The class `Comm`: a node's view of its run. Its calls are in messages.pyx, coordinated.pyx, collectives.pyx,
 gatherings.pyx and folds.pyx."""
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t
 
-from spcomm._core.handle cimport Part, deadline_of, fail, timeout_to_ns
+from spcomm._core.handle cimport Handle, Part, deadline_of, fail, first_of, timeout_to_ns
 from spcomm._core.libspc cimport (
     SPC_ECLOSED,
     SPC_EFORKED,
@@ -14,6 +14,7 @@ from spcomm._core.libspc cimport (
     SPC_NO_DEADLINE,
     SPC_OK,
     spc_clock_now_ns,
+    spc_comm_box,
     spc_comm_close,
     spc_comm_config,
     spc_comm_rank_in_run,
@@ -94,12 +95,12 @@ cdef class Comm(Folds):
     @property
     def local_rank(self):
         """This node's number within its box, an int from 0 (SpeedesComm 3.3, local node id)."""
-        return spc_comm_rank_in_run(self.core, self.rank_number)
+        return local_rank(first_of(self), spc_comm_rank_in_run(self.core, self.rank_number))
 
     @property
     def box(self):
         """The number of the machine that this node is on, an int from 0 (SpeedesComm 3.3)."""
-        return 0
+        return spc_comm_box(self.core, self.rank_number)
 
     @property
     def group_id(self):
@@ -116,7 +117,12 @@ cdef class Comm(Folds):
         >>> spcomm.startup().layout[0]
         NodeLayout(rank=0, box=0, local_rank=0, local_zero=0)
         """
-        return tuple([NodeLayout(rank, 0, member, 0) for rank, member in enumerate(self.members)])
+        whole = first_of(self)
+        places = [box_of(whole, member) for member in range(whole.node_count)]
+        return tuple([
+            NodeLayout(rank, places[member], local_rank(whole, member), places.index(places[member]))
+            for rank, member in enumerate(self.members)
+        ])
 
     @property
     def members(self):
@@ -293,6 +299,19 @@ cdef class Comm(Folds):
             handlers.forget(self)
         if status != SPC_OK and status != SPC_ECLOSED and status != SPC_EFORKED:
             fail(self, status, f"close(timeout={timeout})")
+
+
+cdef int box_of(Handle whole, int32_t rank):
+    return <int>spc_comm_box(whole.core, <uint32_t>rank)
+
+
+cdef int local_rank(Handle whole, int32_t rank):
+    """How many nodes before it are in the same box."""
+    cdef int32_t other
+    cdef int found = 0
+    for other in range(rank):
+        found += spc_comm_box(whole.core, <uint32_t>other) == spc_comm_box(whole.core, <uint32_t>rank)
+    return found
 
 
 cdef int before_close(Comm comm) except -1:

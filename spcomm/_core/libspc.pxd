@@ -50,6 +50,7 @@ cdef extern from "base/spc_process.h" nogil:
 cdef extern from "segment/spc_config.h" nogil:
     enum:
         SPC_NODES_MAX
+        SPC_BOXES_MAX
         SPC_PERTURB_SCHEDULE
         SPC_PERTURB_RENDEZVOUS
     ctypedef struct spc_config_t:
@@ -68,10 +69,13 @@ cdef extern from "segment/spc_config.h" nogil:
         uint64_t rendezvous_bytes
         uint32_t perturb
         uint32_t prefault
+        uint32_t boxes
+        uint32_t box
 
 
 cdef extern from "segment/spc_segment.h" nogil:
     enum:
+        SPC_REGION_EVENT
         SPC_REGION_BOARD
         SPC_REGION_STATUS
         SPC_REGION_MAILBOX
@@ -88,6 +92,14 @@ cdef extern from "segment/spc_segment.h" nogil:
     void *spc_segment_part(const spc_segment_t *segment, int region, uint32_t index)
     uint64_t spc_segment_stride(const spc_segment_t *segment, int region)
     uint64_t spc_segment_offset(const spc_segment_t *segment, const void *address)
+    uint32_t spc_segment_box(const spc_segment_t *segment, uint32_t rank)
+    void spc_segment_set_boxes(const spc_segment_t *segment, const uint16_t *box_by_rank)
+
+
+cdef extern from "segment/spc_event.h" nogil:
+    ctypedef struct spc_event_shared_t:
+        pass
+    void spc_event_stand_in(spc_event_shared_t *event, const spc_event_shared_t *agent)
 
 
 cdef extern from "message/spc_mailbox.h" nogil:
@@ -333,6 +345,7 @@ cdef extern from "spc_comm.h" nogil:
     uint32_t spc_comm_rank(const spc_comm_t *comm)
     uint32_t spc_comm_size(const spc_comm_t *comm)
     uint32_t spc_comm_rank_in_run(const spc_comm_t *comm, uint32_t rank)
+    uint32_t spc_comm_box(const spc_comm_t *comm, uint32_t rank)
     uint64_t spc_comm_scratch_bytes(const spc_comm_t *comm)
     const spc_config_t *spc_comm_config(const spc_comm_t *comm)
     int32_t spc_comm_culprit(const spc_comm_t *comm, spc_node_state_t *state, int32_t *reason)
