@@ -11,7 +11,7 @@
  * Nothing here waits or reads a clock but the one given. The owner calls spc_link_read when the channel's descriptor is
  * readable, spc_link_write when it is writable and spc_link_wants_write, and spc_link_tick at spc_link_deadline_ns or
  * later; after each it may look at spc_link_state. One thread at a time for each link (the owner has a lock); `deliver`
- * runs inside spc_link_read, and may call spc_link_send and spc_link_queue, of this link too.
+ * runs inside spc_link_read and, after a long silence, spc_link_tick; it may call spc_link_send and spc_link_queue, of this link too.
  *
  * Channels belong to the link from spc_link_attach on. A link that is down keeps what is sent, up to its limit.
  */
@@ -62,8 +62,8 @@ void spc_link_destroy(spc_link_t *link); /* its channel, too; NULL is allowed */
 
 /* ---- channels */
 
-/* Goes on over this channel; one attached before is closed. Not from `deliver`. SPC_ENOMEM; SPC_ETIMEDOUT: the link is
- * dead. If it fails the channel is still the caller's. */
+/* Goes on over this channel; one attached before is closed. SPC_ENOMEM; SPC_ETIMEDOUT: the link is dead; SPC_EBUSY:
+ * not from `deliver`. If it fails the channel is still the caller's. */
 int spc_link_attach(spc_link_t *link, spc_channel_t *channel);
 void spc_link_detach(spc_link_t *link); /* closes it: SPC_LINK_DOWN */
 
