@@ -1,0 +1,577 @@
+/* SPDX-License-Identifier: MIT */
+/* Links over channels that split, delay, cut, swallow and change bytes, on a clock of the test's own. */
+#include "net/spc_link.h"
+
+#include "base/spc_error.h"
+#include "check.h"
+#include "net/spc_channel_fake.h"
+
+#define MS UINT64_C(1000000)
+#define SECOND (1000 * MS)
+
+enum { JOB = 77, BODY_WORDS_MAX = 700 };
+
+static uint64_t clock_ns = SECOND; /* a spc_clock_fn has no argument */
+
+static uint64_t now_ns(void) {
+    return clock_ns;
+}
+
+/* ---- two links and what runs between them */
+
+typedef struct end {
+    spc_link_t *link;
+    uint64_t sent, got; /* frames */
+    int refuse_at;      /* deliver refuses this frame; 0: none */
+    struct end *echo;   /* each frame is sent back from inside deliver */
+} end_t;
+
+typedef struct pair {
+    end_t ends[2];
+    uint64_t random;
+    spc_channel_fake_options_t faults;
+    spc_channel_t *channels[2]; /* the links' own: only for faults while both are attached */
+} pair_t;
+
+/* Frame k from one end has a length and words that k alone decides. */
+static size_t length_of(uint64_t k) {
+    uint64_t state = k;
+    return check_below(&state, 8) == 0 ? check_below(&state, BODY_WORDS_MAX) * 8 : check_below(&state, 6) * 8;
+}
+
+static void fill(uint64_t k, uint64_t *words) {
+    for (size_t i = 0; i < length_of(k) / 8; i++) {
+        words[i] = k * 1000003 + i;
+    }
+}
+
+static int send_next(end_t *end, bool queue) {
+    uint64_t words[BODY_WORDS_MAX], k = end->sent + 1;
+    fill(k, words);
+    size_t length = length_of(k), first = length / 16 * 8;
+    const spc_frame_piece_t pieces[2] = {{words, first}, {(char *)words + first, length - first}};
+    const spc_frame_t frame = {.kind = SPC_FRAME_STATUS, .offset = k, .tag = -(int32_t)k};
+    int status = (queue ? spc_link_queue : spc_link_send)(end->link, &frame, pieces, 2);
+    if (status == SPC_OK) {
+        end->sent = k;
+    }
+    return status;
+}
+
+static int deliver(void *argument, const spc_frame_t *frame, const unsigned char *body) {
+    end_t *end = argument;
+    uint64_t words[BODY_WORDS_MAX];
+    CHECK_EQ_U(frame->offset, end->got + 1);
+    CHECK_EQ(frame->tag, -(int32_t)frame->offset);
+    CHECK_EQ_U(frame->job, JOB);
+    CHECK_EQ_U(frame->length_bytes, length_of(frame->offset));
+    CHECK_EQ_U((uintptr_t)body % 16, 0);
+    fill(frame->offset, words);
+    CHECK_MEM(body, words, frame->length_bytes);
+    if (end->refuse_at != 0 && (uint64_t)end->refuse_at == frame->offset) {
+        return SPC_ELOST;
+    }
+    end->got++;
+    if (end->echo != NULL) {
+        CHECK_OK(send_next(end->echo, false));
+    }
+    return SPC_OK;
+}
+
+static void make_pair(pair_t *pair, uint64_t seed) {
+    *pair = (pair_t){.random = seed, .faults = {.now_ns = now_ns}};
+    for (int i = 0; i < 2; i++) {
+        const spc_link_options_t options = {
+            .job = JOB, .now_ns = now_ns, .deliver = deliver, .argument = &pair->ends[i]};
+        CHECK_OK(spc_link_create(&options, &pair->ends[i].link));
+    }
+}
+
+static void connect_pair(pair_t *pair) {
+    pair->faults.seed = check_random(&pair->random);
+    CHECK_OK(spc_channel_fake_create(&pair->faults, pair->channels));
+    CHECK_OK(spc_link_attach(pair->ends[0].link, pair->channels[0]));
+    CHECK_OK(spc_link_attach(pair->ends[1].link, pair->channels[1]));
+}
+
+static void free_pair(pair_t *pair) {
+    spc_link_destroy(pair->ends[0].link);
+    spc_link_destroy(pair->ends[1].link);
+}
+
+static spc_link_state_t state_of(const pair_t *pair, int i) {
+    return spc_link_state(pair->ends[i].link);
+}
+
+static spc_link_counts_t counts_of(const pair_t *pair, int i) {
+    spc_link_counts_t counts;
+    spc_link_count(pair->ends[i].link, &counts);
+    return counts;
+}
+
+/* Both ends read and write what is there now. */
+static void exchange(pair_t *pair) {
+    for (int round = 0; round < 8; round++) {
+        for (int i = 0; i < 2; i++) {
+            CHECK_OK(spc_link_read(pair->ends[i].link));
+            spc_link_write(pair->ends[i].link);
+        }
+    }
+}
+
+/* Time passes in small steps; what is due is done. */
+static void pass_ns(pair_t *pair, uint64_t time_ns, uint64_t step_ns) {
+    for (uint64_t end_ns = clock_ns + time_ns; clock_ns < end_ns;) {
+        clock_ns += step_ns;
+        exchange(pair);
+        spc_link_tick(pair->ends[0].link, clock_ns);
+        spc_link_tick(pair->ends[1].link, clock_ns);
+    }
+}
+
+/* ---- without faults */
+
+static void greets_and_delivers(void) {
+    pair_t pair;
+    make_pair(&pair, 1);
+    CHECK_EQ(state_of(&pair, 0), SPC_LINK_DOWN);
+    CHECK_EQ_U(spc_link_deadline_ns(pair.ends[0].link), SPC_NO_DEADLINE); /* nobody has come yet: no hurry */
+    CHECK_OK(send_next(&pair.ends[0], false));
+    CHECK_EQ(spc_link_wants_write(pair.ends[0].link), false);
+    connect_pair(&pair);
+    CHECK_EQ(state_of(&pair, 0), SPC_LINK_GREETING);
+    exchange(&pair);
+    CHECK_EQ(state_of(&pair, 0), SPC_LINK_UP);
+    CHECK_EQ(state_of(&pair, 1), SPC_LINK_UP);
+    CHECK_EQ_U(pair.ends[1].got, 1); /* what was sent before there was a channel */
+    for (int i = 0; i < 100; i++) {
+        CHECK_OK(send_next(&pair.ends[0], false));
+        CHECK_OK(send_next(&pair.ends[1], false));
+    }
+    exchange(&pair);
+    CHECK_EQ_U(pair.ends[0].got, 100);
+    CHECK_EQ_U(pair.ends[1].got, 101);
+    CHECK_EQ_U(counts_of(&pair, 0).sent[SPC_FRAME_STATUS].frames, 101);
+    CHECK_EQ_U(counts_of(&pair, 1).received[SPC_FRAME_STATUS].frames, 101);
+    CHECK_EQ_U(counts_of(&pair, 1).received[SPC_FRAME_STATUS].bytes,
+               counts_of(&pair, 0).sent[SPC_FRAME_STATUS].bytes);
+    free_pair(&pair);
+}
+
+/* A ping-pong costs each end one write and one read, and keeps little. */
+static void a_small_frame_is_one_write(void) {
+    pair_t pair;
+    make_pair(&pair, 2);
+    connect_pair(&pair);
+    exchange(&pair);
+    pair.ends[1].echo = &pair.ends[1];
+    spc_link_counts_t before[2] = {counts_of(&pair, 0), counts_of(&pair, 1)};
+    for (int i = 0; i < 1000; i++) {
+        CHECK_OK(send_next(&pair.ends[0], false));
+        CHECK_EQ(spc_link_wants_write(pair.ends[0].link), false);
+        CHECK_OK(spc_link_read(pair.ends[1].link));
+        CHECK_OK(spc_link_read(pair.ends[0].link));
+        CHECK_EQ_U(pair.ends[0].got, i + 1);
+    }
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ_U(counts_of(&pair, i).writes - before[i].writes, 1000);
+        CHECK_EQ_U(counts_of(&pair, i).reads - before[i].reads, 1000);
+        CHECK(counts_of(&pair, i).sent[SPC_FRAME_ACKNOWLEDGE].frames <= 1000 / 16);
+        CHECK(counts_of(&pair, i).retained_bytes_worst < 64 * 1024);
+    }
+    free_pair(&pair);
+}
+
+static void acknowledged_frames_are_freed(void) {
+    pair_t pair;
+    make_pair(&pair, 3);
+    connect_pair(&pair);
+    exchange(&pair);
+    for (int i = 0; i < 10; i++) {
+        CHECK_OK(send_next(&pair.ends[0], false));
+    }
+    exchange(&pair);
+    CHECK_EQ_U(pair.ends[1].got, 10);
+    CHECK(counts_of(&pair, 0).retained_bytes > 0);
+    CHECK_EQ(spc_link_is_flushed(pair.ends[0].link), false);
+    CHECK(spc_link_deadline_ns(pair.ends[1].link) <= clock_ns + 40 * MS); /* it wants to acknowledge */
+    pass_ns(&pair, 50 * MS, 10 * MS);
+    CHECK_EQ_U(counts_of(&pair, 0).retained_bytes, 0);
+    CHECK_EQ(spc_link_is_flushed(pair.ends[0].link), true);
+    CHECK_EQ_U(counts_of(&pair, 1).sent[SPC_FRAME_ACKNOWLEDGE].frames, 1);
+    /* Many bytes do not wait for the clock. */
+    uint64_t frozen_ns = clock_ns;
+    for (int i = 0; i < 3000; i++) {
+        CHECK_OK(send_next(&pair.ends[0], false));
+        exchange(&pair);
+        CHECK(counts_of(&pair, 0).retained_bytes < 1200 * 1024);
+    }
+    CHECK_EQ_U(clock_ns, frozen_ns);
+    free_pair(&pair);
+}
+
+static void the_limit_of_what_is_kept(void) {
+    end_t end = {0};
+    const spc_link_options_t options = {
+        .job = JOB, .now_ns = now_ns, .deliver = deliver, .argument = &end, .retained_max = 1000};
+    const unsigned char bytes[400] = {0};
+    const spc_frame_piece_t piece = {bytes, sizeof bytes};
+    spc_frame_t frame = {.kind = SPC_FRAME_BOARD};
+    CHECK_OK(spc_link_create(&options, &end.link));
+    CHECK_OK(spc_link_send(end.link, &frame, &piece, 1));
+    CHECK_OK(spc_link_send(end.link, &frame, &piece, 1));
+    CHECK_EQ(spc_link_send(end.link, &frame, &piece, 1), SPC_EAGAIN);
+    CHECK_OK(spc_link_send(end.link, &frame, NULL, 0));
+    CHECK_OK(spc_link_finish(end.link));
+    CHECK_EQ(spc_link_send(end.link, &frame, NULL, 0), SPC_ECLOSED);
+    spc_link_destroy(end.link);
+
+    CHECK_OK(spc_link_create(&options, &end.link));
+    const spc_frame_piece_t huge[2] = {piece, {bytes, SPC_FRAME_BODY_MAX - 399}};
+    CHECK_EQ(spc_link_send(end.link, &frame, huge, 2), SPC_EINVAL);
+    frame.kind = SPC_FRAME_HELLO;
+    CHECK_EQ(spc_link_send(end.link, &frame, NULL, 0), SPC_EINVAL);
+    spc_link_destroy(end.link);
+}
+
+static void a_body_shared_by_links(void) {
+    enum { LINKS = 3, BYTES = 4096 };
+    pair_t pairs[LINKS];
+    uint64_t words[BODY_WORDS_MAX];
+    spc_link_body_t *body;
+    uint64_t k = 1; /* a frame with a body of some length, which begins with 8 copied bytes */
+    while (length_of(k) < BYTES) {
+        k++;
+    }
+    fill(k, words);
+    CHECK_OK(spc_link_body_create(length_of(k) - 8, &body));
+    memcpy(spc_link_body_start(body), words + 1, length_of(k) - 8);
+    for (int i = 0; i < LINKS; i++) {
+        make_pair(&pairs[i], 4);
+        connect_pair(&pairs[i]);
+        exchange(&pairs[i]);
+        pairs[i].ends[1].got = k - 1;
+        const spc_frame_t frame = {.kind = SPC_FRAME_STATUS, .offset = k, .tag = -(int32_t)k};
+        const spc_frame_piece_t piece = {words, 8};
+        CHECK_OK(spc_link_queue_shared(pairs[i].ends[0].link, &frame, &piece, 1, body));
+        CHECK_EQ(spc_link_wants_write(pairs[i].ends[0].link), true);
+    }
+    spc_link_body_release(body);
+    for (int i = 0; i < LINKS; i++) {
+        spc_link_write(pairs[i].ends[0].link);
+        exchange(&pairs[i]);
+        CHECK_EQ_U(pairs[i].ends[1].got, k);
+        free_pair(&pairs[i]); /* the last frees the body: the sanitizer sees that */
+    }
+}
+
+/* ---- the end */
+
+static void a_link_that_has_finished(void) {
+    pair_t pair;
+    make_pair(&pair, 5);
+    connect_pair(&pair);
+    exchange(&pair);
+    CHECK_OK(send_next(&pair.ends[0], false));
+    CHECK_OK(spc_link_finish(pair.ends[0].link));
+    spc_channel_fake_cut(pair.channels[0]); /* finishing survives it, too */
+    exchange(&pair);
+    CHECK_EQ(spc_link_has_ended(pair.ends[1].link), false);
+    connect_pair(&pair);
+    exchange(&pair);
+    CHECK_EQ_U(pair.ends[1].got, 1);
+    CHECK_EQ(spc_link_has_ended(pair.ends[1].link), true);
+    CHECK_EQ(spc_link_is_flushed(pair.ends[0].link), true); /* acknowledged at once */
+    CHECK_EQ(spc_link_has_ended(pair.ends[0].link), false);
+    CHECK_OK(send_next(&pair.ends[1], false)); /* the other direction goes on */
+    exchange(&pair);
+    CHECK_EQ_U(pair.ends[0].got, 1);
+    free_pair(&pair);
+}
+
+static void a_refusal_ends_the_link(void) {
+    pair_t pair;
+    make_pair(&pair, 6);
+    connect_pair(&pair);
+    exchange(&pair);
+    pair.ends[1].refuse_at = 3;
+    for (int i = 0; i < 5; i++) {
+        CHECK_OK(send_next(&pair.ends[0], false));
+    }
+    CHECK_EQ(spc_link_read(pair.ends[1].link), SPC_ELOST);
+    CHECK_EQ_U(pair.ends[1].got, 2);
+    CHECK_EQ(state_of(&pair, 1), SPC_LINK_DEAD);
+    int system_error;
+    CHECK_EQ(spc_link_reason(pair.ends[1].link, &system_error), SPC_ELOST);
+    CHECK_EQ(send_next(&pair.ends[1], false), SPC_ETIMEDOUT);
+    spc_channel_t *channels[2];
+    CHECK_OK(spc_channel_fake_create(&pair.faults, channels));
+    CHECK_EQ(spc_link_attach(pair.ends[1].link, channels[1]), SPC_ETIMEDOUT);
+    spc_channel_destroy(channels[0]);
+    spc_channel_destroy(channels[1]);
+    free_pair(&pair);
+}
+
+/* ---- silence */
+
+static void heartbeats_keep_a_link_up(void) {
+    pair_t pair;
+    make_pair(&pair, 7);
+    connect_pair(&pair);
+    pass_ns(&pair, 100 * SECOND, 100 * MS);
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ(state_of(&pair, i), SPC_LINK_UP);
+        uint64_t beats = counts_of(&pair, i).sent[SPC_FRAME_ACKNOWLEDGE].frames;
+        CHECK(beats >= 98 && beats <= 101);
+        CHECK_EQ_U(counts_of(&pair, i).broken, 0);
+    }
+    free_pair(&pair);
+}
+
+/* Suspect, then without a channel, then dead; and the owner is told when to look. */
+static void silence_in_steps(void) {
+    pair_t pair;
+    make_pair(&pair, 8);
+    connect_pair(&pair);
+    exchange(&pair);
+    const uint64_t start_ns = clock_ns;
+    spc_link_t *link = pair.ends[0].link;
+    spc_channel_fake_blackhole(pair.channels[0]);
+    CHECK_OK(send_next(&pair.ends[0], false));
+    uint64_t states_ns[SPC_LINK_DEAD + 1] = {0};
+    for (int looks = 0; spc_link_deadline_ns(link) != SPC_NO_DEADLINE; looks++) {
+        CHECK(looks < 100); /* a deadline that has passed is not told again */
+        CHECK(spc_link_deadline_ns(link) > clock_ns);
+        clock_ns = spc_link_deadline_ns(link);
+        spc_link_state_t state = spc_link_tick(link, clock_ns);
+        if (states_ns[state] == 0) {
+            states_ns[state] = clock_ns - start_ns;
+        }
+        int system_error;
+        CHECK_EQ(spc_link_reason(link, &system_error), state == SPC_LINK_DOWN || state == SPC_LINK_DEAD
+                                                           ? SPC_ETIMEDOUT
+                                                           : SPC_OK);
+    }
+    CHECK_EQ_U(states_ns[SPC_LINK_SUSPECT], 5 * SECOND);
+    CHECK_EQ_U(states_ns[SPC_LINK_DOWN], 10 * SECOND);
+    CHECK_EQ_U(states_ns[SPC_LINK_DEAD], 30 * SECOND);
+    CHECK_EQ_U(counts_of(&pair, 0).retained_bytes, 0); /* nobody will ever ask for it */
+    free_pair(&pair);
+}
+
+static void a_suspect_that_speaks_again(void) {
+    pair_t pair;
+    make_pair(&pair, 9);
+    connect_pair(&pair);
+    exchange(&pair);
+    clock_ns += 6 * SECOND; /* the other end is stopped */
+    CHECK_EQ(spc_link_tick(pair.ends[0].link, clock_ns), SPC_LINK_SUSPECT);
+    CHECK_OK(send_next(&pair.ends[1], false));
+    CHECK_OK(spc_link_read(pair.ends[0].link));
+    CHECK_EQ(state_of(&pair, 0), SPC_LINK_UP);
+    /* This end was stopped, for longer than any limit: what waits to be read counts. */
+    CHECK_OK(send_next(&pair.ends[1], false));
+    clock_ns += 100 * SECOND;
+    CHECK_EQ(spc_link_tick(pair.ends[0].link, clock_ns), SPC_LINK_UP);
+    CHECK_EQ_U(pair.ends[0].got, 2);
+    free_pair(&pair);
+}
+
+/* Connections that are made, but over which nobody of ours speaks, do not keep a link alive. */
+static void noise_is_no_sign_of_life(void) {
+    pair_t pair;
+    make_pair(&pair, 10);
+    spc_link_t *link = pair.ends[0].link;
+    spc_link_state_t state = SPC_LINK_DOWN;
+    const uint64_t start_ns = clock_ns;
+    for (int i = 0; state != SPC_LINK_DEAD; i++) {
+        CHECK(i < 100);
+        spc_channel_t *channels[2];
+        const char noise[] = "GET / HTTP/1.0\r\nwhat is this, and more than sixty-four bytes of it in one go?\r\n\r\n";
+        const spc_frame_piece_t piece = {noise, sizeof noise};
+        size_t taken;
+        CHECK_OK(spc_channel_fake_create(&pair.faults, channels));
+        CHECK_OK(spc_link_attach(link, channels[0]));
+        CHECK_OK(spc_channel_write(channels[1], &piece, 1, &taken));
+        CHECK_OK(spc_link_read(link));
+        CHECK_EQ(spc_link_state(link), SPC_LINK_DOWN);
+        int system_error;
+        CHECK_EQ(spc_link_reason(link, &system_error), SPC_EINVAL);
+        spc_channel_destroy(channels[1]);
+        clock_ns += SECOND;
+        state = spc_link_tick(link, clock_ns);
+    }
+    CHECK_EQ_U(clock_ns - start_ns, 30 * SECOND);
+    free_pair(&pair);
+}
+
+/* ---- others who do not keep to the protocol */
+
+/* What this end's link does with one header after a good greeting that says `received`. */
+static spc_link_state_t answer_to(spc_frame_t frame, uint64_t received) {
+    pair_t pair;
+    unsigned char headers[2][SPC_FRAME_HEADER_BYTES];
+    spc_channel_t *channels[2];
+    size_t taken;
+    make_pair(&pair, 11);
+    CHECK_OK(spc_channel_fake_create(&pair.faults, channels));
+    CHECK_OK(send_next(&pair.ends[0], false));
+    CHECK_OK(spc_link_attach(pair.ends[0].link, channels[0]));
+    const spc_frame_t hello = {.kind = SPC_FRAME_HELLO, .job = JOB, .total_bytes = received};
+    spc_frame_write_header(&hello, NULL, 0, headers[0]);
+    spc_frame_write_header(&frame, NULL, 0, headers[1]);
+    const spc_frame_piece_t pieces[2] = {{headers[0], 64}, {headers[1], 64}};
+    CHECK_OK(spc_channel_write(channels[1], pieces, 2, &taken));
+    CHECK_OK(spc_link_read(pair.ends[0].link));
+    spc_link_state_t state = state_of(&pair, 0);
+    spc_channel_destroy(channels[1]);
+    free_pair(&pair);
+    return state;
+}
+
+static void wrong_frames_end_the_channel(void) {
+    const spc_frame_t beat = {.kind = SPC_FRAME_ACKNOWLEDGE, .job = JOB};
+    spc_frame_t wrong = beat;
+    CHECK_EQ(answer_to(beat, 0), SPC_LINK_UP);
+    CHECK_EQ(answer_to(beat, 1), SPC_LINK_DOWN); /* it cannot have what was not yet written */
+    wrong.job = JOB + 1;
+    CHECK_EQ(answer_to(wrong, 0), SPC_LINK_DOWN);
+    wrong = beat, wrong.total_bytes = 9; /* nobody sent so much */
+    CHECK_EQ(answer_to(wrong, 0), SPC_LINK_DOWN);
+    wrong = beat, wrong.sequence = 1; /* counted, though it is not the last */
+    CHECK_EQ(answer_to(wrong, 0), SPC_LINK_DOWN);
+    wrong = beat, wrong.kind = SPC_FRAME_HELLO; /* a second greeting */
+    CHECK_EQ(answer_to(wrong, 0), SPC_LINK_DOWN);
+    wrong = beat, wrong.kind = SPC_FRAME_CREDIT, wrong.sequence = 2; /* a gap */
+    CHECK_EQ(answer_to(wrong, 0), SPC_LINK_DOWN);
+    wrong.sequence = 0;
+    CHECK_EQ(answer_to(wrong, 0), SPC_LINK_DOWN);
+}
+
+/* ---- faults */
+
+static void a_flipped_bit(void) {
+    for (uint64_t seed = 1; seed <= (uint64_t)check_scale(200); seed++) {
+        pair_t pair;
+        make_pair(&pair, seed);
+        connect_pair(&pair);
+        exchange(&pair);
+        for (int i = 0; i < 20; i++) {
+            CHECK_OK(send_next(&pair.ends[0], false));
+        }
+        spc_channel_fake_flip(pair.channels[1]);
+        exchange(&pair);
+        CHECK_EQ(state_of(&pair, 1), SPC_LINK_DOWN); /* no flipped bit goes unseen */
+        CHECK_EQ(state_of(&pair, 0), SPC_LINK_DOWN);
+        connect_pair(&pair);
+        exchange(&pair);
+        CHECK_EQ_U(pair.ends[1].got, 20);
+        CHECK(counts_of(&pair, 0).resent > 0);
+        free_pair(&pair);
+    }
+}
+
+static void step_at_random(pair_t *pair) {
+    end_t *end = &pair->ends[check_below(&pair->random, 2)];
+    switch (check_below(&pair->random, 10)) {
+    case 0:
+    case 1:
+    case 2:
+        CHECK_OK(send_next(end, check_below(&pair->random, 3) == 0));
+        break;
+    case 3:
+        spc_link_write(end->link);
+        break;
+    case 4:
+        clock_ns += check_below(&pair->random, 20) == 0 ? SECOND : check_below(&pair->random, 20 * MS);
+        break;
+    case 5:
+        spc_link_tick(end->link, clock_ns);
+        break;
+    case 6:
+        if (check_below(&pair->random, 50) == 0) {
+            spc_link_detach(end->link);
+        }
+        break;
+    default:
+        CHECK_OK(spc_link_read(end->link));
+        break;
+    }
+}
+
+static void reconnect_if_down(pair_t *pair) {
+    bool is_down = state_of(pair, 0) == SPC_LINK_DOWN || state_of(pair, 1) == SPC_LINK_DOWN;
+    /* Sometimes only one end has noticed, and the other's channel is replaced; sometimes it takes a while. */
+    if (is_down && check_below(&pair->random, 4) == 0) {
+        connect_pair(pair);
+    }
+}
+
+/* One run: random work over a bad wire, then over a good one until all is there. */
+static spc_link_counts_t run_with_faults(uint64_t seed, const spc_channel_fake_options_t *faults, int steps) {
+    pair_t pair;
+    make_pair(&pair, seed);
+    pair.faults = *faults;
+    connect_pair(&pair);
+    for (int i = 0; i < steps; i++) {
+        step_at_random(&pair);
+        reconnect_if_down(&pair);
+    }
+    pair.faults.cut = pair.faults.flip = pair.faults.blackhole = 0;
+    connect_pair(&pair);
+    CHECK_OK(spc_link_finish(pair.ends[0].link));
+    CHECK_OK(spc_link_finish(pair.ends[1].link));
+    for (int i = 0; !spc_link_is_flushed(pair.ends[0].link) || !spc_link_is_flushed(pair.ends[1].link); i++) {
+        CHECK(i < 100000);
+        pass_ns(&pair, 10 * MS, 10 * MS);
+    }
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ_U(pair.ends[i].got, pair.ends[1 - i].sent);
+        CHECK_EQ(spc_link_has_ended(pair.ends[i].link), true);
+        CHECK_EQ_U(counts_of(&pair, i).retained_bytes, 0);
+        CHECK_EQ_U(counts_of(&pair, i).received[SPC_FRAME_STATUS].frames, pair.ends[i].got);
+    }
+    spc_link_counts_t counts = counts_of(&pair, 0);
+    free_pair(&pair);
+    return counts;
+}
+
+static void thousands_of_runs_with_faults(void) {
+    uint64_t seed = check_seed(), resent = 0, broken = 0;
+    for (long run = 0; run < check_scale(3000); run++) {
+        uint64_t state = seed + (uint64_t)run;
+        spc_channel_fake_options_t faults = {
+            .now_ns = now_ns,
+            .delay_max_ns = check_below(&state, 3) * 3 * MS,
+            .room_bytes = check_below(&state, 2) == 0 ? 1 + check_below(&state, 3000) : 0,
+            .splits = check_below(&state, 4) != 0,
+            .cut = (uint32_t)check_below(&state, 3) * 10,
+            .flip = (uint32_t)check_below(&state, 3) * 10,
+            .blackhole = (uint32_t)check_below(&state, 3),
+        };
+        spc_link_counts_t counts = run_with_faults(seed + (uint64_t)run, &faults, 1000);
+        resent += counts.resent;
+        broken += counts.broken;
+    }
+    CHECK(resent > 0 && broken > 0); /* or nothing was tested */
+    printf("%" PRIu64 " broken channels, %" PRIu64 " frames sent again\n", broken, resent);
+}
+
+int main(void) {
+    RUN(greets_and_delivers);
+    RUN(a_small_frame_is_one_write);
+    RUN(acknowledged_frames_are_freed);
+    RUN(the_limit_of_what_is_kept);
+    RUN(a_body_shared_by_links);
+    RUN(a_link_that_has_finished);
+    RUN(a_refusal_ends_the_link);
+    RUN(heartbeats_keep_a_link_up);
+    RUN(silence_in_steps);
+    RUN(a_suspect_that_speaks_again);
+    RUN(noise_is_no_sign_of_life);
+    RUN(wrong_frames_end_the_channel);
+    RUN(a_duplicate_is_dropped_and_acknowledged);
+    RUN(a_flipped_bit);
+    RUN(thousands_of_runs_with_faults);
+    return check_done();
+}
