@@ -183,7 +183,7 @@ void spc_frame_parser_destroy(spc_frame_parser_t *parser) {
     }
 }
 
-/* A thing of `length_bytes` bytes: where it lies, in what is fed or in `collected`; NULL while some of it is missing. */
+/* A thing of so many bytes: where it lies, in what is fed or in `collected`; NULL while some of it is missing. */
 static const unsigned char *collect(spc_frame_parser_t *parser, fed_t *fed, unsigned char *collected,
                                     uint32_t length_bytes, size_t alignment) {
     const unsigned char *start = fed->next;
