@@ -25,19 +25,9 @@
 #include "reduce/spc_fuzzy.h"
 #include "reduce/spc_reduce.h"
 #include "spc_comm.h"
+#include "spc_comm_area.h"
 
 #define SPC_COMMUNICATORS_MAX (UINT32_C(1) << 14) /* context numbers have 16 bits, SPC_CONTEXT_KINDS take 2 */
-
-/* A communicator's shared memory. That of the whole run has its own regions of the segment; that of a split one is a
- * block of the arena of its first member, which all members hold until they destroy the communicator. */
-typedef struct spc_comm_area {
-    void *reduce;
-    unsigned char *scratch; /* of rank 0; the others follow, a stride apart */
-    uint64_t scratch_stride; /* 2 * scratch_bytes, in the segment rounded up */
-    uint64_t scratch_bytes;
-    void *coordinated;
-    _Atomic uint8_t *left; /* by rank: has closed this communicator; NULL for the run's: spc_status tells */
-} spc_comm_area_t;
 
 /* The collective that a node is inside of, or left by a timeout. */
 typedef struct spc_pending {
@@ -95,27 +85,7 @@ struct spc_comm {
     _Atomic int32_t culprit; /* relaxed: the rank that made a call fail; threads may overwrite each other's */
 };
 
-/* ---- areas ---- */
-
-/* The whole run's, from the segment. */
-spc_comm_area_t spc_comm_area_of_run(const spc_segment_t *segment);
-
-/* Of a communicator of `size` members: how many bytes, all zero at first, and what lies where. */
-uint64_t spc_comm_area_bytes(const spc_config_t *config, uint32_t size);
-spc_comm_area_t spc_comm_area_in(const spc_config_t *config, uint32_t size, unsigned char *memory);
-
-/* In the segment: a node's part of the scratch. */
-uint64_t spc_comm_scratch_stride(const spc_config_t *config);
-
-/* What stands before the area of a split communicator that has members in several boxes: for the agents. */
-typedef struct spc_comm_table {
-    uint32_t size;
-    uint16_t member[]; /* ranks in the run, by rank */
-} spc_comm_table_t;
-
-static inline uint32_t spc_comm_table_bytes(uint32_t size) {
-    return (uint32_t)spc_round_up(sizeof(spc_comm_table_t) + size * sizeof(uint16_t), 2 * SPC_CACHE_LINE);
-}
+/* ---- areas: spc_comm_area.h ---- */
 
 /* The communicator's own half of its area, after members, rank and area are set. */
 int spc_comm_attach(spc_comm_t *comm);

@@ -18,7 +18,7 @@ int spc_outbox_create(const spc_outbox_options_t *options, spc_outbox_t **outbox
     made->options = *options;
     made->features = config->features;
     made->nodes = receivers;
-    made->limit_bytes = config->queue_limit_bytes;
+    made->limit_bytes = options->is_unlimited ? UINT64_MAX : config->queue_limit_bytes;
     for (uint32_t i = 0; i < receivers; i++) {
         spc_mailbox_shared_t *mailbox = spc_segment_part(segment, SPC_REGION_MAILBOX, i);
         spc_mailbox_writer_init(&made->destination[i].writer, mailbox, options->rank, config->slots);

@@ -37,6 +37,7 @@ typedef struct spc_outbox_options {
     spc_event_shared_t *events;
     uint32_t rank;
     spc_note_shared_t *notes; /* where what is dropped is counted; may be NULL */
+    bool is_unlimited; /* whoever sends bounds by other means what may be queued */
 } spc_outbox_options_t;
 
 int spc_outbox_create(const spc_outbox_options_t *options, spc_outbox_t **outbox);

@@ -12,6 +12,9 @@ enum {
     SPC_ROW_BYTES = 192,   /* a mailbox row beside its slots, likewise */
 };
 
+/* A node's part of it travels in one frame. */
+#define SPC_SCRATCH_BETWEEN_BOXES UINT64_C(65536)
+
 /* What is reserved at once should not be what hardly anybody touches. */
 #define SPC_RESERVED_ARENA_BYTES (UINT64_C(8) << 20)
 
@@ -137,6 +140,9 @@ int spc_config_complete(spc_config_t *config) {
 #undef SPC_CONFIG_DEFAULT
     if (config->shared_cores == 0 && (double)config->nodes > spc_platform_cores()) {
         config->shared_cores = 1;
+    }
+    if (config->boxes > 1 && config->scratch_bytes > SPC_SCRATCH_BETWEEN_BOXES) {
+        config->scratch_bytes = SPC_SCRATCH_BETWEEN_BOXES;
     }
     config->fanin = choose_fanin(&asked, config->shared_cores != 0, config->fanin);
     fit_memory(config, &asked, memory_bytes);

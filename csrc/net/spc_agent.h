@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * spc_agent: stands in, in one box, for the nodes of all other boxes (DESIGN 1 and 4, PROTOCOLS 6).
+ *
+ * A box's segment is laid out for all nodes of the run, and every structure in it has one writer. For a node that is in
+ * another box that writer is this box's agent: it reads the mailboxes of absent nodes and sends on what it finds there,
+ * and it writes what comes for the nodes here into the rows, rings and arenas of its sender. So nodes know nothing of
+ * boxes. The same holds for arrivals at a phase of the reducer, for receipts, for ends of nodes and for communicators
+ * that a node has closed.
+ *
+ * Order. What a node sends to another arrives in that order, as in one box, and before what it tells by arriving at a
+ * phase, by closing a communicator or by its end: the agent looks for these first, then at the mailboxes, and sends the
+ * messages before the news.
+ *
+ * Credit. For each node elsewhere the agent may send so many bytes; the agent there gives credit back when the messages
+ * are in the node's row. Without credit it leaves messages where they are: the row fills, and the sender queues and in
+ * the end waits, as for any slow receiver. Other destinations go on.
+ *
+ * Two threads share one lock: that of spc_agent_run sleeps on the agent's event, as nodes do on theirs; another one
+ * sleeps where the connection is. Each does what its news asks for itself, so nothing is handed from one to the other.
+ * Neither needs an interpreter.
+ *
+ * When the connection breaks `broken` is called; whoever makes connections hands in a new one, and the link goes on
+ * where it was.
+ */
+#ifndef SPC_AGENT_H
+#define SPC_AGENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "net/spc_link.h"
+
+#define SPC_AGENT_SENTENCE_BYTES 256
+
+typedef struct spc_agent spc_agent_t;
+
+typedef struct spc_agent_options {
+    int segment; /* descriptor; stays the caller's */
+    uint32_t job;
+    uint64_t heartbeat_ns, suspect_ns, broken_ns, link_timeout_ns; /* as in spc_link.h */
+    void (*broken)(void *argument); /* by an agent's thread, without its lock: a new connection is needed */
+    void *argument;
+} spc_agent_options_t;
+
+/* SPC_EINVAL: the run has one box; SPC_EVERSION, SPC_ESYSTEM: see spc_segment_attach; SPC_ENOMEM. */
+int spc_agent_create(const spc_agent_options_t *options, spc_agent_t **agent);
+void spc_agent_destroy(spc_agent_t *agent); /* spc_agent_run is over; NULL is allowed */
+
+/* The first connection, or one in place of the last; any thread. If it fails the descriptor is still the caller's. */
+int spc_agent_attach(spc_agent_t *agent, int descriptor);
+
+/* Until all nodes of this box are gone and everybody has been told: SPC_OK. SPC_ETIMEDOUT: the other end has been silent
+ * for too long; SPC_ECLOSED: the server has ended the job, see spc_agent_sentence; SPC_EINTERRUPTED: spc_agent_stop;
+ * SPC_EINVAL: what came makes no sense; SPC_ENOMEM. */
+int spc_agent_run(spc_agent_t *agent);
+void spc_agent_stop(spc_agent_t *agent);
+
+/* After SPC_ECLOSED: why; it ends with a zero. */
+const char *spc_agent_sentence(const spc_agent_t *agent);
+
+void spc_agent_count(spc_agent_t *agent, spc_link_counts_t *counts);
+
+#endif

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Nodes that are there, have ended, are gone: told to the other boxes, and made known here as they tell.
+ *
+ * The end of a node is told after all that it has sent, and made known after all of that is in the rows of its receivers:
+ * who sees the end sees the messages, as in one box.
+ */
+#include <stdlib.h>
+
+#include "base/spc_error.h"
+#include "net/spc_agent_private.h"
+
+int spc_agent_ends_create(spc_agent_t *agent) {
+    agent->told = calloc(agent->nodes, sizeof(*agent->told));
+    agent->told_gone = calloc(agent->nodes, sizeof(*agent->told_gone));
+    return agent->told != NULL && agent->told_gone != NULL ? SPC_OK : SPC_ENOMEM;
+}
+
+/* ---- telling ---- */
+
+static void tell(spc_agent_t *agent, uint32_t rank, uint32_t state, bool is_gone) {
+    const int32_t reason = state == SPC_NODE_LIVE
+                               ? spc_status_process(agent->status, rank)
+                               : atomic_load_explicit(&agent->status->line[rank].reason, memory_order_relaxed);
+    const spc_frame_t frame = {.kind = SPC_FRAME_STATUS,
+                               .flags = SPC_FRAME_OTHERS,
+                               .source = (uint16_t)rank,
+                               .tag = reason,
+                               .total_bytes = state,
+                               .offset = is_gone};
+    spc_agent_send(agent, &frame, NULL, 0);
+    agent->told[rank] = state;
+    agent->told_gone[rank] = is_gone;
+}
+
+/* True: there is nothing more to tell of it. */
+static bool pump_node(spc_agent_t *agent, uint32_t rank, bool *moved) {
+    const bool is_gone = spc_status_is_gone(agent->status, rank); /* before the state, which comes first */
+    const uint32_t state = spc_status_state(agent->status, rank);
+    if (state == agent->told[rank] && is_gone == agent->told_gone[rank]) {
+        return is_gone;
+    }
+    if (state >= SPC_NODE_FINISHED) {
+        if (!spc_agent_rows_are_empty(agent, rank)) {
+            return false;
+        }
+        spc_agent_phases_flush(agent, rank);
+    }
+    tell(agent, rank, state, is_gone);
+    *moved = true;
+    return is_gone;
+}
+
+bool spc_agent_ends_are_told(const spc_agent_t *agent) {
+    bool told = true;
+    for (uint32_t i = 0; i < agent->here && told; i++) {
+        told = agent->told_gone[agent->ranks[i]];
+    }
+    return told;
+}
+
+/* ---- making known ---- */
+
+int spc_agent_take_status(spc_agent_t *agent, const spc_frame_t *frame) {
+    if (!spc_agent_is_elsewhere(agent, frame->source) || frame->total_bytes > SPC_NODE_DIED) {
+        return SPC_EINVAL;
+    }
+    spc_agent_source_t *source = &agent->sources[frame->source];
+    if (frame->total_bytes == SPC_NODE_LIVE) {
+        spc_status_set_live(agent->status, frame->source, frame->tag);
+        return SPC_OK;
+    }
+    source->state = (uint32_t)frame->total_bytes;
+    source->reason = frame->tag;
+    source->is_gone = frame->offset != 0;
+    source->is_known = false;
+    return SPC_OK;
+}
+
+static bool make_known(spc_agent_t *agent, uint32_t rank) {
+    spc_agent_source_t *source = &agent->sources[rank];
+    const uint32_t features = agent->config->features;
+    if (source->state < SPC_NODE_FINISHED) {
+        return false;
+    }
+    spc_agent_drop_assemblies(agent, rank); /* what it did not finish */
+    if (!spc_agent_source_is_empty(agent, rank)) {
+        return false;
+    }
+    spc_status_end(agent->status, rank, (spc_node_state_t)source->state, source->reason, agent->events,
+                   agent->nodes + 1, features);
+    if (source->is_gone) {
+        spc_status_set_gone(agent->status, rank, agent->events, agent->nodes + 1, features);
+    }
+    source->is_known = true;
+    return true;
+}
+
+bool spc_agent_ends_pump(spc_agent_t *agent) {
+    bool moved = false;
+    for (uint32_t i = 0; i < agent->here; i++) {
+        (void)pump_node(agent, agent->ranks[i], &moved);
+    }
+    for (uint32_t i = agent->here; i < agent->nodes; i++) {
+        const uint32_t rank = agent->ranks[i];
+        if (!agent->sources[rank].is_known && make_known(agent, rank)) {
+            moved = true;
+        }
+    }
+    return moved;
+}

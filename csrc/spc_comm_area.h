@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * spc_comm_area: what of a communicator lies in shared memory, and where.
+ *
+ * The communicator of the whole run has regions of the segment. That of some of the nodes has an area: a block of the
+ * arena of its first member in this box, sent to all members here, who find its parts by their number alone. If it has
+ * members in other boxes, each box has an area of its own, laid out for all members, and before it stands a table of
+ * them for this box's agent, which stands in for those that are elsewhere.
+ *
+ * Pure functions of the configuration; communicators and agents call them.
+ */
+#ifndef SPC_COMM_AREA_H
+#define SPC_COMM_AREA_H
+
+#include <stdint.h>
+
+#include "base/spc_atomic.h"
+#include "segment/spc_segment.h"
+
+/* A communicator's shared memory. That of the whole run has its own regions of the segment; that of a split one is a
+ * block of the arena of its first member, which all members hold until they destroy the communicator. */
+typedef struct spc_comm_area {
+    void *reduce;
+    unsigned char *scratch; /* of rank 0; the others follow, a stride apart */
+    uint64_t scratch_stride; /* 2 * scratch_bytes, in the segment rounded up */
+    uint64_t scratch_bytes;
+    void *coordinated;
+    _Atomic uint8_t *left; /* by rank: has closed this communicator; NULL for the run's: spc_status tells */
+} spc_comm_area_t;
+
+/* The whole run's, from the segment. */
+spc_comm_area_t spc_comm_area_of_run(const spc_segment_t *segment);
+
+/* Of a communicator of `size` members: how many bytes, all zero at first, and what lies where. */
+uint64_t spc_comm_area_bytes(const spc_config_t *config, uint32_t size);
+spc_comm_area_t spc_comm_area_in(const spc_config_t *config, uint32_t size, unsigned char *memory);
+
+/* In the segment: a node's part of the scratch. */
+uint64_t spc_comm_scratch_stride(const spc_config_t *config);
+
+/* What stands before the area of a split communicator that has members in several boxes: for the agents. */
+typedef struct spc_comm_table {
+    uint32_t size;
+    uint16_t member[]; /* ranks in the run, by rank */
+} spc_comm_table_t;
+
+static inline uint32_t spc_comm_table_bytes(uint32_t size) {
+    return (uint32_t)spc_round_up(sizeof(spc_comm_table_t) + size * sizeof(uint16_t), 2 * SPC_CACHE_LINE);
+}
+
+#endif
