@@ -10,6 +10,7 @@ cdef extern from "base/spc_error.h" nogil:
         SPC_EINVAL
         SPC_ENOMEM
         SPC_ESYSTEM
+        SPC_ETIMEDOUT
         SPC_EAGAIN
         SPC_EINTERRUPTED
         SPC_ELOST

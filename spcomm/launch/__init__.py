@@ -18,6 +18,9 @@ With several programs there is a warm process for each; programs of one group sh
 `plan`        what to start: a script, a module or an executable, and how
 `environment` the variables of a program's nodes
 `groups`      which nodes see each other, and what nodes are called
+`boxes`       which node is in which box, if there are several
+`carriers`    the server and the agents between boxes, as the launcher sees them; `carrying` is what they do
+`handshake`   who may connect to the server
 `starter`     the launcher's end of the socket: starts the warm process, sends the nodes
 `crew`        the warm processes of all programs as one
 `wire`        messages and descriptors over that socket

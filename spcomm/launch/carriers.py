@@ -10,6 +10,7 @@ import _signal
 import _socket
 import os
 
+from spcomm.launch import carrying
 from spcomm.launch.process import signal_name
 from spcomm.launch.wire import Wire
 
@@ -42,8 +43,6 @@ class Carrier:
             if self.pid == 0:
                 for segment in forgotten:
                     segment.close()
-                from spcomm.launch import carrying
-
                 carrying.become(name, lambda: work(theirs), theirs, [theirs.fileno(), kept], launcher)
         finally:
             _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
@@ -95,8 +94,6 @@ class Carriers:
             listener.close()
 
     def _start(self, group: "Group", listener: "_socket.socket", secret: bytes, job: int) -> None:
-        from spcomm.launch import carrying
-
         address = listener.getsockname()
 
         def serve(wire: Wire) -> None:

@@ -7,6 +7,9 @@ import _signal
 import _thread
 import os
 
+from spcomm._core import net
+from spcomm._core.errors import ConnectionLostError, SpcommError
+from spcomm.launch import handshake
 from spcomm.launch.loop import Loop
 from spcomm.launch.wire import Wire
 
@@ -33,8 +36,6 @@ def become(name: str, work: "Callable[[], None]", wire: Wire, kept: "list[int]",
 
 def _settle(name: str, kept: "list[int]", launcher: int) -> None:
     """Keep nothing of the launcher's but what is needed: not its sockets, whose ends others wait for."""
-    from spcomm._core import net
-
     net.die_with_parent(_signal.SIGKILL)
     if os.getppid() != launcher:
         os._exit(0)
@@ -57,8 +58,6 @@ def _settle(name: str, kept: "list[int]", launcher: int) -> None:
 
 
 def _complain(wire: Wire, error: BaseException) -> None:
-    from spcomm._core.errors import SpcommError
-
     if isinstance(error, SpcommError):
         message = ("failed", str(error))
     else:
@@ -97,43 +96,64 @@ class Runner:
             raise self._error
 
 
+class Connector:
+    """Sees to it that an agent is connected: at first, and whenever the connection breaks."""
+
+    def __init__(
+        self, loop: Loop, agent: net.Agent, address: "tuple[str, int]", secret: bytes, job: int, box: int
+    ) -> None:
+        self._loop = loop
+        self._agent = agent
+        self._place = address, secret, job, box
+        self._attempts = 0  # since it was connected
+
+    def start(self) -> None:
+        self._loop.add(self._agent.news, self._heard)
+        self._connect()
+
+    def _heard(self) -> None:
+        if self._agent.is_broken():
+            self._attempts = 0
+            self._connect()
+
+    def _connect(self) -> None:
+        try:
+            fd = handshake.enter(*self._place)
+        except OSError:  # the agent itself gives up when it takes too long
+            self._loop.at("connect", _AGAIN_S[min(self._attempts, len(_AGAIN_S) - 1)], self._connect)
+            self._attempts += 1
+            return
+        self._loop.forget("connect")
+        try:
+            self._agent.attach(fd)
+        except Exception:
+            os.close(fd)
+            raise
+
+
 def serve(wire: Wire, listener: "_socket.socket", secret: bytes, job: int, places: "list[int]") -> None:
     """The server of one job: until all of its boxes have ended."""
-    from spcomm._core import net
-    from spcomm.launch.handshake import Gate
-
     loop = Loop()
     server = net.Server()
     server.add_job(job, places)
-    gate = Gate(loop, listener, {job: secret}, server.adopt)
-    gate.open()
-    _until_over(loop, wire, Runner(server.run))
-    if server.failure:
-        from spcomm._core.errors import SpcommError
-
-        raise SpcommError(server.failure)
+    handshake.Gate(loop, listener, {job: secret}, server.adopt).open()
+    _until_over(loop, wire, server.run)
+    if job in server.failures:
+        raise ConnectionLostError(server.failures[job])
 
 
 def carry(wire: Wire, address: "tuple[str, int]", secret: bytes, job: int, box: int, segment: int) -> None:
-    """The agent of a box: until all nodes of the run have ended, and what they sent has been carried."""
-    from spcomm._core import net
-
+    """The agent of a box: until all of its nodes have ended, and what they sent has been carried."""
     loop = Loop()
-    agent = net.Agent(segment, box, job)
-    Connector(loop, agent, lambda: _connect(address, secret, job, box)).start()
-    _until_over(loop, wire, Runner(agent.run))
+    agent = net.Agent(segment, job)
+    Connector(loop, agent, address, secret, job, box).start()
+    _until_over(loop, wire, agent.run)
 
 
-def _until_over(loop: Loop, wire: Wire, runner: Runner) -> None:
-    loop.add(wire.fileno(), lambda: os._exit(0))  # the launcher never says anything: it is gone
+def _until_over(loop: Loop, wire: Wire, work: "Callable[[], object]") -> None:
+    runner = Runner(work)
+    loop.add(wire.fileno(), lambda: os._exit(0))  # the launcher says nothing: it is gone
     loop.add(runner.fileno(), lambda: None)
     while not runner.over:
         loop.turn()
     runner.result()
-
-
-def _connect(address: "tuple[str, int]", secret: bytes, job: int, box: int) -> int:
-    """An authenticated connection, for whoever closes it. `OSError`: there is none now."""
-    from spcomm.launch import handshake
-
-    return handshake.enter(address, secret, job, box)

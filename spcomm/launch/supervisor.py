@@ -195,7 +195,7 @@ class Supervisor:
         message = carrier.receive()
         if message is None:
             self._loop.remove(fd)
-            if carrier.status or len(self._ended) < self._crew.size:
+            if carrier.status:  # else it has nothing to do any more
                 self._carrier_failed(f"{carrier.name} {carrier.how()}")
         elif message[0] == "failed":
             self._carrier_failed(message[1])

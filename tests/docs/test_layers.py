@@ -40,7 +40,7 @@ IMPORTS = {
     "engines": {"_core", "config", "types"},
     "diagnose": {"_core", "config", "types"},
     "trace": {"_core", "config", "types"},
-    "launch": {"_core.agent", "_core.errors", "_core.places", "_core.waits", "config", "diagnose", "trace"},
+    "launch": {"_core.agent", "_core.errors", "_core.net", "_core.places", "_core.waits", "config", "diagnose", "trace"},
     "model": set(),
     "speedes": PUBLIC | {"types", "_core.errors"},
     "bench": PUBLIC | {"launch", "config"},

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: MIT
+"""What is between boxes: csrc/net."""
+from libc.stddef cimport size_t
+from libc.stdint cimport int32_t, uint8_t, uint16_t, uint32_t, uint64_t
+
+cdef extern from "base/spc_process.h" nogil:
+    int spc_process_die_with_parent(int number)
+    void spc_process_rename(const char *name)
+    void spc_process_close_range(int first, int last)
+
+
+cdef extern from "net/spc_link.h" nogil:
+    ctypedef struct spc_link_counts_t:
+        uint64_t resent
+        uint64_t duplicates
+        uint64_t attached
+        uint64_t broken
+        uint64_t reads
+        uint64_t writes
+        uint64_t retained_bytes
+        uint64_t retained_bytes_worst
+
+
+cdef extern from "net/spc_handshake.h" nogil:
+    enum:
+        SPC_HANDSHAKE_NONCE_BYTES
+        SPC_HANDSHAKE_MAC_BYTES
+        SPC_HANDSHAKE_SIGNED_BYTES
+        SPC_HANDSHAKE_BYTES_MAX
+        SPC_HANDSHAKE_TIMEOUT_NS
+        SPC_HANDSHAKE_ACCEPTED
+        SPC_HANDSHAKE_REFUSED
+        SPC_HANDSHAKE_OTHER_VERSION
+        SPC_HANDSHAKE_OTHER_BYTE_ORDER
+        SPC_HANDSHAKE_FULL
+        SPC_HANDSHAKE_READ
+        SPC_HANDSHAKE_WRITE
+        SPC_HANDSHAKE_SIGN
+        SPC_HANDSHAKE_OVER
+    ctypedef enum spc_handshake_role_t:
+        SPC_HANDSHAKE_CLIENT
+        SPC_HANDSHAKE_SERVER
+    ctypedef struct spc_handshake_t:
+        pass
+    ctypedef struct spc_handshake_options_t:
+        spc_handshake_role_t role
+        uint32_t version
+        uint8_t byte_order
+        bint full
+        uint32_t job
+        uint16_t box
+        unsigned char *nonce
+        uint64_t timeout_ns
+    ctypedef struct spc_handshake_peer_t:
+        uint32_t version
+        uint8_t byte_order
+        uint32_t job
+        uint16_t box
+    int spc_handshake_create(const spc_handshake_options_t *options, uint64_t now_ns, spc_handshake_t **handshake)
+    void spc_handshake_destroy(spc_handshake_t *handshake)
+    int spc_handshake_step(spc_handshake_t *handshake, uint64_t now_ns)
+    size_t spc_handshake_wants(const spc_handshake_t *handshake)
+    int spc_handshake_feed(spc_handshake_t *handshake, uint64_t now_ns, const void *bytes, size_t length_bytes)
+    void spc_handshake_closed(spc_handshake_t *handshake)
+    size_t spc_handshake_output(const spc_handshake_t *handshake, const unsigned char **bytes)
+    int spc_handshake_sent(spc_handshake_t *handshake, size_t length_bytes)
+    const unsigned char *spc_handshake_to_sign(const spc_handshake_t *handshake)
+    int spc_handshake_sign(spc_handshake_t *handshake, const unsigned char *mac)
+    int spc_handshake_outcome(const spc_handshake_t *handshake)
+    void spc_handshake_peer(const spc_handshake_t *handshake, spc_handshake_peer_t *peer)
+
+
+cdef extern from "net/spc_server.h" nogil:
+    ctypedef struct spc_server_t:
+        pass
+    ctypedef struct spc_server_options_t:
+        uint64_t link_timeout_ns
+        void (*report)(void *argument, uint32_t job, const char *sentence) noexcept nogil
+        void *argument
+    int spc_server_create(const spc_server_options_t *options, spc_server_t **server)
+    void spc_server_destroy(spc_server_t *server)
+    int spc_server_add_job(spc_server_t *server, uint32_t job, uint16_t boxes, const uint16_t *box_of_rank,
+                           uint32_t ranks)
+    int spc_server_adopt(spc_server_t *server, uint32_t job, uint16_t box, int descriptor)
+    int spc_server_run(spc_server_t *server)
+    void spc_server_stop(spc_server_t *server)
+    int spc_server_count(spc_server_t *server, uint32_t job, uint16_t box, spc_link_counts_t *counts)
+
+
+cdef extern from "net/spc_agent.h" nogil:
+    ctypedef struct spc_agent_t:
+        pass
+    ctypedef struct spc_agent_options_t:
+        int segment
+        uint32_t job
+        uint64_t link_timeout_ns
+        void (*broken)(void *argument) noexcept nogil
+        void *argument
+    int spc_agent_create(const spc_agent_options_t *options, spc_agent_t **agent)
+    void spc_agent_destroy(spc_agent_t *agent)
+    int spc_agent_attach(spc_agent_t *agent, int descriptor)
+    int spc_agent_run(spc_agent_t *agent)
+    void spc_agent_stop(spc_agent_t *agent)
+    const char *spc_agent_sentence(const spc_agent_t *agent)
+    void spc_agent_count(spc_agent_t *agent, spc_link_counts_t *counts)
