@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """For all tests: the sample of the large matrices (sampling.py), and the leak check (leaks.py)."""
 
+import os
 import signal
 import sys
 
@@ -25,6 +26,10 @@ def pytest_addoption(parser):
     group.addoption(
         "--sample-seed", default=None, help="which sample of the matrices to run (default: by commit)"
     )
+    group.addoption(
+        "--boxes", default=None, help="in how many boxes nodes run, where there are so many (api/nodepool.py)"
+    )
+    group.addoption("--map", default=None, help="the box of each node, as in 0,0,1,0,1; of more nodes, again")
 
 
 def pytest_configure(config):
@@ -32,6 +37,9 @@ def pytest_configure(config):
     # In a shell's background it is ignored, and all runs would inherit that.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    for name, value in (("SPCOMM_TEST_BOXES", config.option.boxes), ("SPCOMM_TEST_MAP", config.option.map)):
+        if value is not None:
+            os.environ[name] = value  # api/nodepool.py
     if config.option.sample_seed is None:
         config.option.sample_seed = sampling.default_seed()
 

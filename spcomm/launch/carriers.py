@@ -29,9 +29,12 @@ class Carrier:
     """One of these processes."""
 
     def __init__(
-        self, name: str, work: "Callable[[Wire], None]", kept: int, forgotten: "list[Any]"
+        self, name: str, label: str, work: "Callable[[Wire], None]", kept: int, forgotten: "list[Any]"
     ) -> None:
-        """Fork it. `work` is what it does, and `kept` the descriptor it needs; it gives up segments of other boxes."""
+        """Fork it. `work` is what it does, and `kept` the descriptor it needs; it gives up segments of other boxes.
+
+        `label` is what the system calls it: 15 letters.
+        """
         self.name = name
         self.gone = False
         self.status = 0
@@ -43,7 +46,7 @@ class Carrier:
             if self.pid == 0:
                 for segment in forgotten:
                     segment.close()
-                carrying.become(name, lambda: work(theirs), theirs, [theirs.fileno(), kept], launcher)
+                carrying.become(label, lambda: work(theirs), theirs, [theirs.fileno(), kept], launcher)
         finally:
             _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
             theirs.close()
@@ -99,14 +102,14 @@ class Carriers:
         def serve(wire: Wire) -> None:
             carrying.serve(wire, listener, secret, job, group.places)
 
-        self._all.append(Carrier("the server", serve, listener.fileno(), group.segments))
+        self._all.append(Carrier("the server", "spcomm server", serve, listener.fileno(), group.segments))
         for box, segment in enumerate(group.segments):
 
             def carry(wire: Wire, box: int = box, segment: "Any" = segment) -> None:
                 carrying.carry(wire, address, secret, job, box, segment.fd)
 
             others = [other for other in group.segments if other is not segment]
-            self._all.append(Carrier(f"the agent of box {box}", carry, segment.fd, others))
+            self._all.append(Carrier(f"the agent of box {box}", f"spcomm agent {box}", carry, segment.fd, others))
 
     def __iter__(self) -> "Iterator[Carrier]":
         return iter(self._all)

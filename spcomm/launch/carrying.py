@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 _AGAIN_S = (0.0, 0.01, 0.05, 0.2, 1.0)  # between attempts to connect; the last one repeats
 
 
-def become(name: str, work: "Callable[[], None]", wire: Wire, kept: "list[int]", launcher: int) -> None:
+def become(label: str, work: "Callable[[], None]", wire: Wire, kept: "list[int]", launcher: int) -> None:
     """In the forked process, with all signals blocked: do that, and end. Does not return."""
     code = 125
     try:
-        _settle(name, kept, launcher)
+        _settle(label, kept, launcher)
         work()
         code = 0
     except BaseException as error:
@@ -34,7 +34,7 @@ def become(name: str, work: "Callable[[], None]", wire: Wire, kept: "list[int]",
         os._exit(code)
 
 
-def _settle(name: str, kept: "list[int]", launcher: int) -> None:
+def _settle(label: str, kept: "list[int]", launcher: int) -> None:
     """Keep nothing of the launcher's but what is needed: not its sockets, whose ends others wait for."""
     net.die_with_parent(_signal.SIGKILL)
     if os.getppid() != launcher:
@@ -54,7 +54,7 @@ def _settle(name: str, kept: "list[int]", launcher: int) -> None:
     os.dup2(null, 0)
     os.dup2(null, 1)
     os.close(null)
-    net.rename(name)
+    net.rename(label)
 
 
 def _complain(wire: Wire, error: BaseException) -> None:

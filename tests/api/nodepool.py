@@ -99,8 +99,27 @@ class Config:
 
 
 def command(*arguments):
-    """The launcher, run by this interpreter."""
-    return [sys.executable, "-m", "spcomm", *map(str, arguments)]
+    """The launcher, run by this interpreter, and in several boxes if the tests are to run so."""
+    words = list(map(str, arguments))
+    if words[:2] == ["run", "-n"]:
+        nodes = sum(int(words[at + 1]) for at, word in enumerate(words) if at == 1 or words[at - 1 : at + 1] == [":", "-n"])
+        words[1:1] = box_options(nodes)
+    return [sys.executable, "-m", "spcomm", *words]
+
+
+def box_options(nodes):
+    """Of a run of so many nodes, by pytest's --boxes and --map (tests/conftest.py)."""
+    pattern = given_map()
+    if pattern:
+        places = [pattern[rank % len(pattern)] for rank in range(nodes)]
+        numbers = {box: number for number, box in enumerate(dict.fromkeys(places))}
+        return ["--map", ",".join(str(numbers[box]) for box in places)] if len(numbers) > 1 else []
+    boxes = min(nodes, int(os.environ.get("SPCOMM_TEST_BOXES", "1")))
+    return ["--boxes", str(boxes)] if boxes > 1 else []
+
+
+def given_map():
+    return [int(box) for box in os.environ.get("SPCOMM_TEST_MAP", "").split(",") if box]
 
 
 def environment(**changes):
@@ -319,7 +338,8 @@ def configurations(definition):
 
     With default options it always runs at every size; of the other options there is a sample.
     """
-    sizes = next((mark.args for mark in definition.iter_markers("sizes")), SIZES)
+    usual = tuple(sorted({*SIZES, len(given_map()) or 1}))
+    sizes = next((mark.args for mark in definition.iter_markers("sizes")), usual)
     options = next((mark.args for mark in definition.iter_markers("options")), None)
     if options is not None:
         return [Config(name, nodes) for name in options for nodes in sizes]

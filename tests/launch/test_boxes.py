@@ -1,0 +1,405 @@
+# SPDX-License-Identifier: MIT
+"""Several boxes on one machine: who is where, what they share (nothing), and how such a run ends."""
+
+import os
+import re
+import signal
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+
+from launching import read_lines
+from spcomm.launch import boxes
+from spcomm.launch.groups import Group
+from spcomm.launch.options import parse
+from spcomm.launch.values import UsageError
+
+TABLE_1 = "0,0,1,0,1"  # of the SpeedesComm paper: global id, local id, local node 0, box
+
+
+def group(size, places=()):
+    made = Group(0)
+    made.size, made.places = size, list(places)
+    return made
+
+
+# ---- options
+
+
+@pytest.mark.parametrize(
+    ("words", "size", "places"),
+    [
+        (["--boxes", "1"], 3, []),
+        (["--map", "0,0"], 2, []),
+        (["--boxes", "2"], 5, [0, 0, 0, 1, 1]),
+        (["--boxes", "3", "--map", "block"], 5, [0, 0, 1, 1, 2]),
+        (["--boxes", "5", "--map=block"], 5, [0, 1, 2, 3, 4]),
+        (["--boxes", "2", "--map", "cyclic"], 5, [0, 1, 0, 1, 0]),
+        (["--map", TABLE_1], 5, [0, 0, 1, 0, 1]),
+        (["--boxes", "2", "--map", "1, 0"], 2, [1, 0]),
+    ],
+    ids=str,
+)
+def test_which_node_is_in_which_box(words, size, places):
+    found = group(size)
+    boxes.place(parse([*words, "x.py"]), [found])
+    assert found.places == places
+    assert found.boxes == max(places, default=0) + 1
+    assert sorted(rank for box in range(found.boxes) for rank in found.ranks(box)) == list(range(size))
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        (["--boxes", "0"], ["--boxes 0", "from 1 to 64"]),
+        (["--boxes", "65"], ["--boxes 65", "from 1 to 64"]),
+        (["--boxes", "two"], ["--boxes two", "whole number"]),
+        (["--boxes", "9" * 5000], ["from 1 to 64"]),
+        (["--map", "random"], ["--map random", "block", "cyclic", "0,0,1,0,1"]),
+        (["--map="], ["--map", "block", "cyclic"]),
+        (["--map", "0,,1"], ["--map 0,,1"]),
+        (["--map", "0,2"], ["box 1 has no node"]),
+        (["--map", "1,1"], ["box 0 has no node"]),
+        (["--map", "0," + "9" * 5000], ["from 0 to 63"]),
+        (["--map", "block"], ["--map block", "--boxes 2"]),
+        (["--boxes", "3", "--map", "0,1"], ["--boxes 3 and --map 0,1", "2 boxes"]),
+        (["--boxes", "1", "--map", "0,1"], ["--boxes 1 and --map 0,1"]),
+        (["-n", "1", "--boxes", "2", "--group", "4", "y.py", ":", "-n", "1"], ["groups 0, 4", "--group"]),
+        (["-n", "1", "--boxes", "2", "y.py", ":", "-n", "1", "--boxes", "3"], ["--boxes 2 and --boxes 3"]),
+    ],
+    ids=lambda value: " ".join(value)[:40] if isinstance(value, list) else None,
+)
+def test_wrong_command_lines_get_one_sentence(words, parts):
+    with pytest.raises(UsageError) as caught:
+        parse([*words, "x.py"])
+    text = str(caught.value)
+    assert caught.value.code == 125 and text.startswith("spcomm run: ") and "\n" not in text
+    for part in parts:
+        assert part in text
+
+
+@pytest.mark.parametrize(
+    ("words", "size", "text"),
+    [
+        (["--boxes", "4"], 3, "--boxes 4: each box needs a node, and this run has 3 nodes (-n 3)"),
+        (["--boxes", "2"], 1, "--boxes 2: each box needs a node, and this run has 1 node (-n 1)"),
+        (["--map", "0,1"], 3, "--map 0,1: names the boxes of 2 nodes, and this run has 3 nodes (-n 3)"),
+    ],
+)
+def test_boxes_and_maps_that_do_not_fit_the_nodes(words, size, text):
+    with pytest.raises(UsageError) as caught:
+        boxes.place(parse([*words, "x.py"]), [group(size)])
+    assert str(caught.value) == f"spcomm run: {text}"
+
+
+def test_what_does_not_fit_starts_nothing(launch):
+    result = launch("-n", 2, "--boxes", 3, launch.script("print('x')"))
+    assert (result.code, result.out) == (125, "") and len(result.err.splitlines()) == 1, result
+
+
+# ---- who is where
+
+SAYS_WHERE = """
+    import spcomm
+    comm = spcomm.startup()
+    print(comm.rank, comm.local_rank, comm.box, *(tuple(line) for line in comm.layout), sep=";")
+"""
+
+
+@pytest.mark.smoke
+def test_table_1_of_the_paper(launch, start):
+    result = launch("-n", 5, "--map", TABLE_1, *start, launch.script(SAYS_WHERE))
+    assert result.code == 0, result
+    table = [(0, 0, 0, 0), (1, 0, 1, 0), (2, 1, 0, 2), (3, 0, 2, 0), (4, 1, 1, 2)]  # rank, box, local id, local 0
+    lines = [";".join(map(str, (rank, local, box, *table))) for rank, box, local, _zero in table]
+    assert sorted(result.lines) == lines
+
+
+def test_one_box_is_as_none(launch):
+    script = launch.script(SAYS_WHERE)
+    assert sorted(launch("-n", 2, "--boxes", 1, script).lines) == sorted(launch("-n", 2, script).lines)
+
+
+def test_ranks_run_through_several_programs(launch):
+    script = launch.script(SAYS_WHERE)
+    result = launch("-n", 2, "--boxes", 2, script, ":", "-n", 1, "--start", "exec", script)
+    assert result.code == 0, result
+    assert [line.split(";")[:3] for line in sorted(result.lines)] == [
+        ["0", "0", "0"],
+        ["1", "1", "0"],
+        ["2", "0", "1"],
+    ]
+
+
+# ---- what they share
+
+WAITS = """
+    import os, signal, spcomm
+    comm = spcomm.startup()
+    print(comm.rank, os.getpid(), flush=True)
+    signal.pause()
+"""
+
+
+def segments(pid):
+    """The inodes of shared memory that a process has mapped, and those it has open."""
+    maps = re.findall(r" (\d+) +/(?:memfd:|dev/shm/)spcomm", Path(f"/proc/{pid}/maps").read_text())
+    opened = set()
+    for fd in Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            if "spcomm" in os.readlink(fd) and fd.is_file():
+                opened.add(str(fd.stat().st_ino))
+        except OSError:
+            pass
+    return set(maps), opened
+
+
+def carriers(launch, process, nodes):
+    """The processes of a run that are neither launcher, warm process nor node: {name: process id}."""
+    found = {}
+    for pid in set(launch.alive()) - {process.pid, *nodes}:
+        name = Path(f"/proc/{pid}/comm").read_text().strip()
+        if name.startswith("spcomm"):
+            found[name] = pid
+    return found
+
+
+@pytest.mark.parametrize("disable", ["", "memfd"])
+def test_boxes_share_no_memory(launch, start, disable):
+    process = launch.start(
+        "-n", 5, "--map", TABLE_1, *start, launch.script(WAITS), env={"SPCOMM_DISABLE": disable}
+    )
+    nodes = dict(map(int, line.split()) for line in read_lines(process, 5))
+    by_box = [set(), set()]
+    for rank, pid in nodes.items():
+        mapped, opened = segments(pid)
+        assert len(mapped) == 1 and opened <= mapped, (rank, mapped, opened)
+        by_box[int(TABLE_1.split(",")[rank])] |= mapped
+    assert [len(one) for one in by_box] == [1, 1] and by_box[0] != by_box[1]
+    others = carriers(launch, process, nodes.values())
+    assert sorted(others) == ["spcomm agent 0", "spcomm agent 1", "spcomm server"]
+    for box, mine in enumerate(by_box):
+        assert segments(others[f"spcomm agent {box}"])[0] == mine
+    assert segments(others["spcomm server"]) == (set(), set())
+    process.send_signal(signal.SIGTERM)
+    assert launch.finish(process).code == 143
+
+
+# ---- ends
+
+
+@pytest.mark.parametrize(
+    ("who", "name"),
+    [("spcomm server", "the server"), ("spcomm agent 0", "the agent of box 0"), ("spcomm agent 1", "the agent of box 1")],
+)
+def test_a_killed_carrier_ends_the_run(launch, start, who, name):
+    process = launch.start("-n", 3, "--boxes", 2, *start, launch.script(WAITS))
+    nodes = dict(map(int, line.split()) for line in read_lines(process, 3))
+    os.kill(carriers(launch, process, nodes.values())[who], signal.SIGKILL)
+    result = launch.finish(process)
+    assert result.code == 125, result
+    assert result.last == f"spcomm: {name} was killed by SIGKILL; the nodes were stopped (exit code 125)"
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=lambda number: number.name)
+def test_nothing_is_left_of_a_run_whose_launcher_ends(launch, start, number):
+    process = launch.start("-n", 3, "--boxes", 3, *start, launch.script(WAITS))
+    read_lines(process, 3)
+    process.send_signal(number)
+    process.wait()
+    launch.wait_until_nothing_is_left()
+
+
+def test_ctrl_c_ends_all_boxes(launch):
+    process = launch.start("-n", 3, "--boxes", 2, launch.script(WAITS), start_new_session=True)
+    read_lines(process, 3)
+    os.killpg(process.pid, signal.SIGINT)
+    result = launch.finish(process)
+    assert result.code == 130 and "interrupted by Ctrl-C" in result.last, result
+    assert "nodes 0-2" in result.err
+
+
+def test_a_failure_in_one_box_ends_all(launch, start):
+    result = launch.program(
+        """
+        import signal, spcomm
+        comm = spcomm.startup()
+        if comm.rank == 2: raise ValueError("the cause")
+        signal.pause()
+        """,
+        options=("-n", 3, "--boxes", 2, *start),
+    )
+    assert result.code == 1 and "node 2 ended with an uncaught ValueError" in result.last, result
+
+
+def test_a_timeout_says_where_the_nodes_of_all_boxes_were(launch):
+    result = launch("-n", 3, "--boxes", 2, "--timeout", 2, launch.script(WAITS))
+    assert result.code == 124 and "nodes 0-2  program.py:5" in result.err, result
+
+
+# ---- messages
+
+
+def test_messages_reach_other_boxes(launch, start):
+    """In order, of all sizes, to and from everybody."""
+    result = launch.program(
+        """
+        import numpy as np, spcomm
+        comm = spcomm.startup()
+        for number in range(60):
+            for other in range(comm.size):
+                comm.send(np.full(number * number, comm.rank), other, tag=number % 3)
+        for number in range(60):
+            for other in range(comm.size):
+                found = comm.recv(other, number % 3)
+                assert found.shape == (number * number,) and (found == other).all()
+        assert comm.global_sum(comm.rank) == sum(range(comm.size))
+        comm.barrier()
+        print(comm.rank)
+        """,
+        options=("-n", 5, "--map", TABLE_1, *start),
+    )
+    assert result.code == 0 and sorted(result.lines) == list("01234"), result
+
+
+def test_what_is_left_is_told_of_all_boxes(launch):
+    result = launch.program(
+        """
+        import spcomm
+        comm = spcomm.startup()
+        if comm.rank == 0: comm.send("never received", spcomm.OTHERS, tag=7)
+        comm.barrier()
+        """,
+        options=("-n", 3, "--map", "0,1,0", "--strict"),
+    )
+    assert result.code == 1, result
+    assert "2 messages were never received" in result.err
+    assert re.search(r"2 messages +from node 0 +to nodes 1-2 +tag 7 +sent at program.py:4", result.err), result
+
+
+def test_stats_count_each_message_once(launch):
+    result = launch.program(
+        """
+        import spcomm
+        comm = spcomm.startup()
+        for number in range(10):
+            comm.send(number, (comm.rank + 1) % comm.size)
+            comm.recv()
+        comm.barrier()
+        """,
+        options=("-n", 3, "--map", "0,1,0", "--stats"),
+    )
+    assert result.code == 0, result
+    rows = [line.split() for line in result.err.splitlines() if line.strip()[:1] in "012"]
+    assert [(row[0], row[5], row[6], row[9]) for row in rows] == [(str(rank), "10", "10", "1") for rank in range(3)]
+
+
+# ---- who may in
+
+
+class Door:
+    """A gate in this process, and what it has let in."""
+
+    def __init__(self):
+        from spcomm.launch import handshake
+        from spcomm.launch.loop import Loop
+
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.address = self.listener.getsockname()
+        self.admitted = []
+        self.loop = Loop()
+        self.gate = handshake.Gate(self.loop, self.listener, {5: b"k" * 32}, self.admit)
+        self.gate.open()
+        self.end, self.tell = socket.socketpair()
+        self.loop.add(self.end.fileno(), self.stop)
+        self.running = True
+        self.thread = threading.Thread(target=self.run)
+        self.thread.start()
+
+    def admit(self, job, box, fd):
+        if box > 1:
+            raise ValueError("there is no such box")
+        self.admitted.append((job, box))
+        os.close(fd)
+
+    def stop(self):
+        self.running = False
+
+    def run(self):
+        while self.running:
+            self.loop.turn()
+
+    def close(self):
+        self.tell.send(b".")
+        self.thread.join()
+        for fd in list(self.gate._guests):
+            self.gate._dismiss(fd)
+        self.loop.close()
+        for one in (self.listener, self.end, self.tell):
+            one.close()
+
+
+@pytest.fixture
+def door():
+    made = Door()
+    yield made
+    made.close()
+
+
+def test_who_knows_the_secret_gets_in(door):
+    from spcomm.launch import handshake
+
+    os.close(handshake.enter(door.address, b"k" * 32, 5, 1))
+    assert door.admitted == [(5, 1)]
+
+
+@pytest.mark.parametrize(
+    ("secret", "job"), [(b"j" * 32, 5), (b"k" * 32, 6), (b"\0" * 32, 6)], ids=["secret", "job", "zeros"]
+)
+def test_who_does_not_is_refused(door, secret, job):
+    import spcomm
+    from spcomm.launch import handshake
+
+    with pytest.raises(spcomm.AuthenticationError, match="do not know the same secret"):
+        handshake.enter(door.address, secret, job, 1)
+    os.close(handshake.enter(door.address, b"k" * 32, 5, 0))
+    assert door.admitted == [(5, 0)]
+
+
+def test_a_box_that_does_not_exist_is_closed_and_others_get_in(door):
+    from spcomm.launch import handshake
+
+    fd = handshake.enter(door.address, b"k" * 32, 5, 9)
+    with socket.socket(fileno=fd) as sock:
+        assert sock.recv(1) == b""
+    os.close(handshake.enter(door.address, b"k" * 32, 5, 0))
+    assert door.admitted == [(5, 0)]
+
+
+def test_strangers_harm_nobody(door):
+    """Some are silent, some talk nonsense, some leave, and all at once."""
+    from spcomm.launch import handshake
+
+    strangers = []
+    for number in range(200):
+        stranger = socket.create_connection(door.address)
+        if number % 3 == 0:
+            stranger.send(os.urandom(number + 1))
+        if number % 5:
+            strangers.append(stranger)
+        else:
+            stranger.close()
+    os.close(handshake.enter(door.address, b"k" * 32, 5, 1))
+    for stranger in strangers:
+        stranger.close()
+    assert door.admitted == [(5, 1)]
+
+
+def test_who_says_nothing_is_sent_away(door):
+    with socket.create_connection(door.address) as stranger:
+        stranger.settimeout(60)
+        while stranger.recv(64):  # a verdict may come before the end
+            pass
+    assert door.admitted == []
