@@ -202,9 +202,12 @@ cdef class Handshake:
 
     def sign(self, bytes mac):
         """That. None: there is no such job."""
+        cdef const unsigned char *start = NULL
         if mac is not None and len(mac) != SPC_HANDSHAKE_MAC_BYTES:
             raise ValueError(f"a MAC has {SPC_HANDSHAKE_MAC_BYTES} bytes, not {len(mac)}")
-        check(spc_handshake_sign(self.core, NULL if mac is None else <const unsigned char *>mac), "the handshake")
+        if mac is not None:
+            start = mac
+        check(spc_handshake_sign(self.core, start), "the handshake")
 
     @property
     def outcome(self):
