@@ -129,6 +129,9 @@ static void read_link(spc_agent_t *agent) {
         (void)pump(agent);
     }
     spc_link_write(agent->link);
+    if (agent->is_finishing) {
+        spc_event_raise(agent->event, agent->config->features); /* what the other thread waits for may be here */
+    }
 }
 
 static void drain_wake(const spc_agent_t *agent) {
@@ -192,7 +195,9 @@ static bool test_pump(void *argument) {
 static bool test_flushed(void *argument) {
     spc_agent_t *agent = argument;
     pthread_mutex_lock(&agent->lock);
-    const bool over = agent->outcome != SPC_EAGAIN || spc_link_is_flushed(agent->link);
+    /* If the other end has finished, nobody there waits for anything. */
+    const bool over = agent->outcome != SPC_EAGAIN || spc_link_is_flushed(agent->link)
+                      || spc_link_has_ended(agent->link);
     pthread_mutex_unlock(&agent->lock);
     return over;
 }
@@ -206,6 +211,7 @@ static int wait_for(spc_agent_t *agent, bool (*test)(void *argument), uint64_t d
 /* Nothing more will be sent; what was, has arrived. */
 static int finish(spc_agent_t *agent) {
     pthread_mutex_lock(&agent->lock);
+    agent->is_finishing = true;
     int status = spc_link_finish(agent->link);
     spc_link_write(agent->link);
     pthread_mutex_unlock(&agent->lock);
@@ -301,8 +307,16 @@ static int create_pipe(spc_agent_t *agent) {
     return SPC_OK;
 }
 
+static int attach_segment(spc_agent_t *agent) {
+    if (agent->options.within != NULL) {
+        agent->segment = *agent->options.within;
+        return SPC_OK;
+    }
+    return spc_segment_attach(&agent->segment, agent->options.segment);
+}
+
 static int set_up(spc_agent_t *agent) {
-    int status = spc_segment_attach(&agent->segment, agent->options.segment);
+    int status = attach_segment(agent);
     if (status != SPC_OK) {
         return status;
     }
@@ -358,7 +372,7 @@ void spc_agent_destroy(spc_agent_t *agent) {
             close(agent->wake[i]);
         }
     }
-    if (agent->segment.base != NULL) {
+    if (agent->options.within == NULL) {
         spc_segment_detach(&agent->segment);
     }
     pthread_mutex_destroy(&agent->lock);

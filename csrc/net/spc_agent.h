@@ -30,6 +30,7 @@
 #include <stdint.h>
 
 #include "net/spc_link.h"
+#include "segment/spc_segment.h"
 
 #define SPC_AGENT_SENTENCE_BYTES 256
 
@@ -37,6 +38,7 @@ typedef struct spc_agent spc_agent_t;
 
 typedef struct spc_agent_options {
     int segment; /* descriptor; stays the caller's */
+    const spc_segment_t *within; /* borrowed instead of it, until the agent is destroyed; or NULL */
     uint32_t job;
     uint64_t heartbeat_ns, suspect_ns, broken_ns, link_timeout_ns; /* as in spc_link.h */
     void (*broken)(void *argument); /* by an agent's thread, without its lock: a new connection is needed */

@@ -58,12 +58,12 @@ static int create_halves(spc_agent_t *agent, spc_agent_area_t *area) {
             .events = agent->events,
             .members = area->members,
             .features = agent->config->features,
+            .here = area->here,
         };
         int status = spc_reduce_create(&options, &area->reduce[i]);
         if (status != SPC_OK) {
             return status;
         }
-        area->here += spc_agent_is_here(agent, area->members[i]);
         area->boxes |= UINT64_C(1) << spc_segment_box(&agent->segment, area->members[i]);
     }
     return SPC_OK;
@@ -87,6 +87,7 @@ static int create_area(spc_agent_t *agent, uint32_t number, uint32_t size, const
     if (area->members != NULL && area->reduce != NULL && area->phase != NULL && area->has_left != NULL) {
         for (uint32_t i = 0; i < size; i++) {
             area->members[i] = member == NULL ? i : member[i];
+            area->here += spc_agent_is_here(agent, area->members[i]);
         }
         status = create_halves(agent, area);
     }
@@ -254,6 +255,14 @@ static bool have_arrived(const spc_agent_t *agent, const spc_agent_area_t *area,
     return true;
 }
 
+static uint32_t first_here(const spc_agent_t *agent, const spc_agent_area_t *area) {
+    uint32_t i = 0;
+    while (!spc_agent_is_here(agent, area->members[i])) {
+        i++;
+    }
+    return i;
+}
+
 void spc_agent_phases_note(spc_agent_t *agent) {
     for (spc_agent_area_t *area = agent->areas; area != NULL; area = area->next) {
         while (have_arrived(agent, area, area->noted + 1)) {
@@ -267,6 +276,7 @@ bool spc_agent_phases_pump(spc_agent_t *agent) {
     for (spc_agent_area_t *area = agent->areas; area != NULL; area = area->next) {
         while (area->sent < area->noted) {
             send_phase(agent, area, ++area->sent, area->size);
+            spc_reduce_pass(area->reduce[first_here(agent, area)], area->sent);
             moved = true;
         }
     }

@@ -112,6 +112,7 @@ struct spc_agent {
     spc_link_t *link;
     pthread_t reader;
     int wake[2]; /* a pipe: the reading thread looks around */
+    bool is_finishing;
     bool is_stopped;
     int outcome; /* SPC_EAGAIN: goes on */
     bool has_called; /* `broken`, since the last connection */

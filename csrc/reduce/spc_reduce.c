@@ -230,9 +230,11 @@ static void release(spc_reduce_t *reduce, const spc_reduce_bank_t *bank, uint64_
 
 /* Counts this node in, and climbs as long as it is the last of its group. */
 static void arrive(spc_reduce_t *reduce, const spc_reduce_bank_t *bank, const spc_reduce_call_t *call,
-                   uint64_t phase, int status) {
+                   uint64_t phase, int status, bool is_node) {
     const uint64_t hash = hash_of(reduce, &call->signature);
-    uint64_t sum = hash << 16; /* of the hashes of all signatures below here, mod 2^48, above 16 zero bits */
+    const uint32_t agents = reduce->options.here != 0; /* they arrive at the one group that there is then */
+    /* Of the hashes of all signatures below here, mod 2^48, above 16 zero bits. */
+    uint64_t sum = is_node ? hash << 16 : 0;
     uint32_t member = reduce->options.rank;
     for (uint32_t level = 0; level < reduce->level_count; level++) {
         const uint32_t group = member >> reduce->shift;
@@ -242,7 +244,7 @@ static void arrive(spc_reduce_t *reduce, const spc_reduce_bank_t *bank, const sp
         }
         /* Release: our line, and what we combined. Acquire, for the last: all that lies below this group. */
         const uint64_t before = atomic_fetch_add_explicit(&counter->arrivals, sum + 1, memory_order_acq_rel);
-        if ((before & 0xffff) + 1 != spc_reduce_members(reduce, level, group)) {
+        if ((before & 0xffff) + 1 != spc_reduce_members(reduce, level, group) + agents) {
             return; /* somebody comes later, and climbs */
         }
         sum += before & ~UINT64_C(0xffff);
@@ -294,7 +296,7 @@ int spc_reduce_start(spc_reduce_t *reduce, const spc_signature_t *signature, con
     }
     /* For spc_reduce_signature and _arrived; those who combine are told by the counter. */
     atomic_store_explicit(&line->phase, *phase, memory_order_release);
-    arrive(reduce, bank, &call, *phase, status);
+    arrive(reduce, bank, &call, *phase, status, true);
     if (__builtin_expect(reduce->options.agent != NULL, 0)) {
         arrive_here(reduce, bank);
     }
@@ -349,6 +351,15 @@ bool spc_reduce_read(const spc_reduce_t *reduce, uint64_t phase, spc_contributio
     }
     contribution->value = reduce->options.base + line->value.scratch.offset;
     return true;
+}
+
+void spc_reduce_pass(spc_reduce_t *reduce, uint64_t phase) {
+    spc_contribution_t contribution;
+    (void)spc_reduce_read(reduce, phase, &contribution);
+    const spc_reduce_call_t call = {.signature = contribution.signature,
+                                    .fields = contribution.fields,
+                                    .length_bytes = contribution.length_bytes};
+    arrive(reduce, spc_reduce_bank(reduce, phase), &call, phase, SPC_OK, false);
 }
 
 bool spc_reduce_arrived(const spc_reduce_t *reduce, uint64_t phase, uint32_t rank) {

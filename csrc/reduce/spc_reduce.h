@@ -36,10 +36,10 @@
  * node writes a half again only after its use of the other half is complete, when everybody has arrived there
  * and so has copied what was in the first.
  *
- * Several boxes. Each box has all lines. For nodes of other boxes its agent arrives: it reads the contributions of the
- * nodes here (spc_reduce_read) once all of them have arrived, and starts theirs when they have come over the network.
- * So it is the last to arrive, and the values are combined along the same tree in every box. There is one group then:
- * a group that combined before would overwrite what the agent is to read.
+ * Several boxes. Each box has all lines. For nodes of other boxes its agent starts their halves, when what they
+ * contribute has come over the network; and it arrives once for itself (spc_reduce_pass), after it has read what the
+ * nodes here contribute. There is one group then. So the values are combined after that, in every box by its agent,
+ * along the same tree.
  *
  * One thread of a node at a time (spc_comm sees to that). Nothing here waits: start, then test.
  */
@@ -143,7 +143,7 @@ typedef struct spc_reduce_options {
     const uint32_t *members; /* whose event belongs to which rank; NULL: the rank's own. Outlives it */
     uint32_t features;
     uint32_t here; /* how many of the nodes are in this box; 0: all */
-    spc_event_shared_t *agent; /* else: whom to notify when these have arrived */
+    spc_event_shared_t *agent; /* else: whom to notify when these have arrived; NULL: this is the agent */
 } spc_reduce_options_t;
 
 uint64_t spc_reduce_bytes(uint32_t nodes, uint32_t fanin);
@@ -196,6 +196,10 @@ typedef struct spc_contribution {
 } spc_contribution_t;
 
 bool spc_reduce_read(const spc_reduce_t *reduce, uint64_t phase, spc_contribution_t *contribution);
+
+/* By the agent, after it has read what all nodes here contribute, once a phase: it arrives, too. With the half of one of
+ * these nodes. */
+void spc_reduce_pass(spc_reduce_t *reduce, uint64_t phase);
 
 /* A number that grows with each phase that is completed: for those outside, who have `shared` only. */
 uint64_t spc_reduce_completed(const void *shared, uint32_t nodes, uint32_t fanin);

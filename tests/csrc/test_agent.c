@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: MIT */
+/* Two boxes in one process: all that nodes do with each other, through two agents and one connection. */
+#include "wide_box.h"
+
+#include "reduce/spc_reduce.h"
+
+static const uint16_t interleaved[] = {0, 0, 1, 0, 1}; /* the paper's Table 1 */
+
+/* ---- messages */
+
+static const uint64_t lengths[] = {0, 8, 40, 41, 1000, 8192, 8193, 100000, 3000000};
+
+enum { LENGTHS = sizeof lengths / sizeof lengths[0] };
+
+static void every_length_body(int rank, int size, void *argument) {
+    spc_comm_t *comm = wide_join(argument, rank);
+    const int32_t others[2] = {1, 2};
+    (void)size;
+    for (int i = 0; i < LENGTHS; i++) {
+        if (rank == 0) {
+            send_content(comm, 2, i, (uint64_t)i, lengths[i]);
+            CHECK_OK(send_until(comm, others, 2, i, (uint64_t)i + 1, lengths[i], SPC_NO_DEADLINE));
+        } else {
+            if (rank == 2) {
+                recv_content(comm, 0, i, (uint64_t)i, lengths[i]);
+            }
+            recv_content(comm, 0, i, (uint64_t)i + 1, lengths[i]);
+        }
+    }
+    comm_box_leave(comm);
+}
+
+static void every_length(void) {
+    wide_run(3, (spc_config_t){0}, NULL, every_length_body);
+    wide_run(3, (spc_config_t){.arena_bytes = 1, .ring_bytes = 16384, .slots = 3}, NULL, every_length_body);
+    wide_run(3, (spc_config_t){.arena_bytes = 65536, .ring_bytes = 1024, .slots = 1}, NULL, every_length_body);
+}
+
+/* All with all, random lengths; order by sender. */
+static void all_with_all_body(int rank, int size, void *argument) {
+    enum { ROUNDS = 60 };
+    spc_comm_t *comm = wide_join(argument, rank);
+    for (int i = 0; i < ROUNDS; i++) {
+        for (int to = 0; to < size; to++) {
+            send_content(comm, to, i, (uint64_t)(i * size + rank), mixed_bytes(i + rank));
+        }
+    }
+    int next[8] = {0};
+    for (int i = 0; i < ROUNDS * size; i++) {
+        spc_message_t message;
+        CHECK_OK(recv_until(comm, SPC_ANY_SOURCE, SPC_ANY_TAG, SPC_NO_DEADLINE, &message));
+        const int round = next[message.source]++;
+        message_check(&message, message.source, round, (uint64_t)(round * size + message.source),
+                      mixed_bytes(round + message.source));
+        spc_message_release(comm, &message);
+    }
+    comm_box_leave(comm);
+}
+
+static void all_with_all(void) {
+    wide_run(5, (spc_config_t){0}, interleaved, all_with_all_body);
+    wide_run(5, (spc_config_t){.arena_bytes = 1, .ring_bytes = 1024, .slots = 1}, interleaved,
+             all_with_all_body);
+}
+
+/* ---- receipts */
+
+static void receipts_body(int rank, int size, void *argument) {
+    spc_comm_t *comm = wide_join(argument, rank);
+    (void)size;
+    for (int i = 0; i < 600; i++) { /* two laps of their bits */
+        const int64_t value = i;
+        const spc_payload_t payload = {.data = &value, .data_bytes = 8, .format = SPC_FORMAT_INT64};
+        spc_message_t message;
+        if (rank == 0) {
+            CHECK_OK(spc_comm_ssend(comm, 1, SPC_CONTEXT_USER, i % 3, &payload, SPC_NO_DEADLINE));
+        } else {
+            CHECK_OK(recv_until(comm, 0, i % 3, SPC_NO_DEADLINE, &message));
+            CHECK_MEM(message.bytes, &value, 8);
+            spc_message_release(comm, &message);
+        }
+    }
+    comm_box_leave(comm);
+}
+
+static void receipts(void) {
+    wide_run(2, (spc_config_t){0}, NULL, receipts_body);
+}
+
+/* ---- collectives */
+
+static double element(int rank, int i) {
+    return 1.0 / (3 * rank + i + 1);
+}
+
+/* The fixed tree, by hand. */
+static double expected_sum(int size, int i) {
+    double values[8];
+    for (int rank = 0; rank < size; rank++) {
+        values[rank] = element(rank, i);
+    }
+    for (int step = 1; step < size; step *= 2) {
+        for (int rank = 0; rank + step < size; rank += 2 * step) {
+            values[rank] += values[rank + step];
+        }
+    }
+    return values[0];
+}
+
+static void sum(spc_comm_t *comm, int rank, int size, uint32_t count) {
+    const spc_field_t field = {SPC_TYPE_FLOAT64, count};
+    double values[512];
+    double result[512];
+    for (uint32_t i = 0; i < count; i++) {
+        values[i] = element(rank, (int)i);
+    }
+    const spc_signature_t signature = {.length_bytes = 8 * count,
+                                       .layout = spc_fields_hash(&field, 1),
+                                       .operation = SPC_OPERATION_REDUCE,
+                                       .operator = SPC_SUM,
+                                       .type = SPC_TYPE_FLOAT64,
+                                       .field_count = 1};
+    CHECK_OK(spc_comm_collective(comm, &signature, &field, values, 8 * count, result, SPC_NO_DEADLINE));
+    for (uint32_t i = 0; i < count; i++) {
+        const double expected = expected_sum(size, (int)i);
+        CHECK_MEM(&result[i], &expected, 8); /* bitwise */
+    }
+}
+
+static void collectives_body(int rank, int size, void *argument) {
+    spc_comm_t *comm = wide_join(argument, rank);
+    uint64_t fuzzy[SPC_FUZZY_MAX];
+    for (int round = 0; round < 30; round++) {
+        sum(comm, rank, size, 1);
+        barrier(comm);
+        for (int i = 0; i < SPC_FUZZY_MAX; i++) {
+            CHECK_OK(spc_comm_fuzzy_enter(comm, &fuzzy[i]));
+        }
+        for (int i = 0; i < SPC_FUZZY_MAX; i++) {
+            CHECK_OK(spc_comm_fuzzy_wait(comm, fuzzy[i], SPC_NO_DEADLINE));
+        }
+        sum(comm, rank, size, 500);
+    }
+    comm_box_leave(comm);
+}
+
+static void collectives(void) {
+    wide_run(2, (spc_config_t){0}, NULL, collectives_body);
+    wide_run(5, (spc_config_t){0}, interleaved, collectives_body);
+}
+
+/* A message sent before a barrier is there after it. */
+static void messages_come_before_barriers_body(int rank, int size, void *argument) {
+    spc_comm_t *comm = wide_join(argument, rank);
+    for (int i = 0; i < 100; i++) {
+        send_content(comm, (rank + 1) % size, i, (uint64_t)i, 100);
+        barrier(comm);
+        spc_message_t message;
+        CHECK_OK(spc_comm_try_recv(comm, SPC_CONTEXT_USER, (rank + size - 1) % size, i, &message));
+        message_check(&message, (rank + size - 1) % size, i, (uint64_t)i, 100);
+        spc_message_release(comm, &message);
+    }
+    comm_box_leave(comm);
+}
+
+static void messages_come_before_barriers(void) {
+    wide_run(3, (spc_config_t){0}, NULL, messages_come_before_barriers_body);
+}
+
+static void mismatch_body(int rank, int size, void *argument) {
+    spc_comm_t *comm = wide_join(argument, rank);
+    const spc_signature_t one = {.operation = SPC_OPERATION_BARRIER};
+    const spc_signature_t other = {.operation = SPC_OPERATION_GATHER};
+    (void)size;
+    const int status =
+        spc_comm_collective(comm, rank == 2 ? &other : &one, NULL, NULL, 0, NULL, SPC_NO_DEADLINE);
+    CHECK_EQ(status, SPC_EMISMATCH);
+    barrier(comm);
+    comm_box_leave(comm);
+}
+
+static void mismatch(void) {
+    wide_run(3, (spc_config_t){0}, NULL, mismatch_body);
+}
+
+/* ---- cycles of coordinated messages */
+
+static void cycles_body(int rank, int size, void *argument) {
+    spc_comm_t *comm = wide_join(argument, rank);
+    for (int cycle = 0; cycle < 30; cycle++) {
+        for (int32_t to = 0; to < size; to++) {
+            for (int i = 0; i < (rank + to + cycle) % 4; i++) {
+                const int64_t value = cycle;
+                const spc_payload_t payload = {.data = &value, .data_bytes = 8, .format = SPC_FORMAT_INT64};
+                CHECK_OK(spc_comm_coordinated_send(comm, &to, 1, &payload, SPC_NO_DEADLINE));
+            }
+        }
+        int expected = 0;
+        for (int from = 0; from < size; from++) {
+            expected += (rank + from + cycle) % 4;
+        }
+        spc_message_t message;
+        bool over = false;
+        for (int got = 0; !over; got++) {
+            CHECK_OK(spc_comm_coordinated_recv(comm, SPC_NO_DEADLINE, &message, &over));
+            if (over) {
+                CHECK_EQ(got, expected);
+            } else {
+                const int64_t value = cycle;
+                CHECK_MEM(message.bytes, &value, 8);
+                spc_message_release(comm, &message);
+            }
+        }
+    }
+    comm_box_leave(comm);
+}
+
+static void cycles(void) {
+    wide_run(4, (spc_config_t){0}, NULL, cycles_body);
+}
+
+/* ---- communicators */
+
+static void splits_body(int rank, int size, void *argument) {
+    spc_comm_t *comm = wide_join(argument, rank);
+    for (int round = 0; round < 5; round++) {
+        spc_comm_t *part;
+        CHECK_OK(spc_comm_split(comm, rank % 2, -rank, SPC_NO_DEADLINE, &part));
+        const int part_size = (size + 1 - rank % 2) / 2;
+        CHECK_EQ(spc_comm_size(part), part_size);
+        CHECK_EQ(spc_comm_rank(part), part_size - 1 - rank / 2);
+        for (int i = 0; i < 10; i++) {
+            sum(part, (int)spc_comm_rank(part), part_size, 1);
+        }
+        send_content(part, (int32_t)((spc_comm_rank(part) + 1) % (uint32_t)part_size), 3, 1, 5000);
+        recv_content(part, (int32_t)((spc_comm_rank(part) + (uint32_t)part_size - 1) % (uint32_t)part_size), 3, 1,
+                     5000);
+        CHECK_OK(spc_comm_close(part, SPC_NO_DEADLINE));
+        spc_comm_destroy(part);
+    }
+    barrier(comm);
+    comm_box_leave(comm);
+}
+
+static void splits(void) {
+    wide_run(5, (spc_config_t){0}, interleaved, splits_body);
+    wide_run(4, (spc_config_t){0}, NULL, splits_body);
+}
+
+/* ---- ends */
+
+/* Who has finished is missed only after its messages. */
+static void ends_body(int rank, int size, void *argument) {
+    wide_box_t *wide = argument;
+    spc_comm_t *comm = wide_join(wide, rank);
+    (void)size;
+    if (rank == 0) {
+        send_content(comm, 1, 1, 1, 3000000);
+        send_content(comm, 1, 2, 2, 8);
+        comm_box_leave(comm);
+        wide_mark_gone(wide, 0);
+        return;
+    }
+    spc_message_t message;
+    recv_content(comm, 0, 1, 1, 3000000);
+    recv_content(comm, 0, 2, 2, 8);
+    CHECK_EQ(recv_until(comm, 0, 3, SPC_NO_DEADLINE, &message), SPC_EFINISHED);
+    const spc_signature_t signature = {.operation = SPC_OPERATION_BARRIER};
+    CHECK_EQ(spc_comm_collective(comm, &signature, NULL, NULL, 0, NULL, SPC_NO_DEADLINE), SPC_EFINISHED);
+    comm_box_leave(comm);
+}
+
+static void ends(void) {
+    wide_run(2, (spc_config_t){0}, NULL, ends_body);
+}
+
+int main(void) {
+    RUN(every_length);
+    RUN(all_with_all);
+    RUN(receipts);
+    RUN(collectives);
+    RUN(messages_come_before_barriers);
+    RUN(mismatch);
+    RUN(cycles);
+    RUN(splits);
+    RUN(ends);
+    return check_done();
+}

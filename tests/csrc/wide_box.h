@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * wide_box: a run of two boxes in one process, for tests: a segment and an agent for each, whose links are the two ends
+ * of one socket pair. Ranks are threads.
+ */
+#ifndef WIDE_BOX_H
+#define WIDE_BOX_H
+
+#include <sys/socket.h>
+
+#include "comm_box.h"
+#include "net/spc_agent.h"
+
+#define WIDE_BOXES 2
+
+typedef struct wide_box {
+    comm_box_t box[WIDE_BOXES];
+    uint16_t place[SPC_NODES_MAX]; /* by rank */
+    spc_agent_t *agent[WIDE_BOXES];
+    pthread_t thread[WIDE_BOXES];
+} wide_box_t;
+
+static inline void wide_divide(comm_box_t *box, const uint16_t *place) {
+    const uint32_t nodes = box->segment.config->nodes;
+    spc_event_shared_t *events = spc_segment_part(&box->segment, SPC_REGION_EVENT, 0);
+    spc_segment_set_boxes(&box->segment, place);
+    for (uint32_t rank = 0; rank < nodes; rank++) {
+        if (place[rank] != box->segment.config->box) {
+            spc_event_stand_in(&events[rank], &events[nodes]);
+        }
+    }
+}
+
+/* `place`: the box of each rank; NULL: the first half of them in box 0, the others in box 1. */
+static inline void wide_open(wide_box_t *wide, spc_config_t config, const uint16_t *place) {
+    int ends[2];
+    CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    config.boxes = WIDE_BOXES;
+    for (uint32_t rank = 0; rank < config.nodes; rank++) {
+        wide->place[rank] = place != NULL ? place[rank] : (uint16_t)(rank >= (config.nodes + 1) / 2);
+    }
+    for (uint32_t i = 0; i < WIDE_BOXES; i++) {
+        config.box = i;
+        wide->box[i] = comm_box_open(config);
+        wide_divide(&wide->box[i], wide->place);
+        const spc_agent_options_t options = {.segment = wide->box[i].descriptor,
+                                             .within = ONE_MAPPING ? &wide->box[i].segment : NULL,
+                                             .job = 7};
+        CHECK_OK(spc_agent_create(&options, &wide->agent[i]));
+        CHECK_OK(spc_agent_attach(wide->agent[i], ends[i]));
+    }
+}
+
+static inline void *wide_run_agent(void *argument) {
+    CHECK_OK(spc_agent_run(argument));
+    return NULL;
+}
+
+static inline void wide_start(wide_box_t *wide) {
+    for (int i = 0; i < WIDE_BOXES; i++) {
+        CHECK_EQ(pthread_create(&wide->thread[i], NULL, wide_run_agent, wide->agent[i]), 0);
+    }
+}
+
+/* The launcher marks those whose process has ended; the agents end when all are marked. */
+static inline void wide_mark_gone(wide_box_t *wide, uint32_t rank) {
+    spc_comm_mark_ended(&wide->box[wide->place[rank]].segment, rank, SPC_NODE_FINISHED, 0);
+}
+
+static inline void wide_close(wide_box_t *wide) {
+    const uint32_t nodes = wide->box[0].segment.config->nodes;
+    for (uint32_t rank = 0; rank < nodes; rank++) {
+        wide_mark_gone(wide, rank);
+    }
+    for (int i = 0; i < WIDE_BOXES; i++) {
+        pthread_join(wide->thread[i], NULL);
+        spc_agent_destroy(wide->agent[i]);
+        comm_box_close(&wide->box[i]);
+    }
+}
+
+static inline spc_comm_t *wide_join(wide_box_t *wide, int rank) {
+    return comm_box_join(&wide->box[wide->place[rank]], rank);
+}
+
+/* Ranks as threads. */
+static inline void wide_run(int n, spc_config_t config, const uint16_t *place, check_body_t body) {
+    wide_box_t wide;
+    config.nodes = (uint32_t)n;
+    wide_open(&wide, config, place);
+    wide_start(&wide);
+    check_threads(n, body, &wide);
+    wide_close(&wide);
+}
+
+#endif
