@@ -17,6 +17,7 @@ int spc_outbox_create(const spc_outbox_options_t *options, spc_outbox_t **outbox
     }
     made->options = *options;
     made->features = config->features;
+    made->is_wide = config->boxes > 1;
     made->nodes = receivers;
     made->limit_bytes = options->is_unlimited ? UINT64_MAX : config->queue_limit_bytes;
     for (uint32_t i = 0; i < receivers; i++) {
@@ -247,7 +248,8 @@ static bool is_blocked(spc_outbox_t *outbox, const int32_t *destinations, uint32
 static int send_widely(spc_outbox_t *outbox, const int32_t *destinations, uint32_t count,
                        const spc_envelope_t *envelope, const spc_payload_t *payload) {
     outbox->sends++;
-    bool small = envelope->length_bytes <= SPC_INLINE_BYTES;
+    /* Between boxes a multicast is known by its place in the ring. */
+    bool small = envelope->length_bytes <= SPC_INLINE_BYTES && (count == 1 || !outbox->is_wide);
     bool limited = count == 1; /* a multicast that has begun goes beyond the limit, by one message */
     if (!limited && is_over_limit(outbox, envelope->length_bytes)
         && is_blocked(outbox, destinations, count)) {

@@ -23,6 +23,7 @@ struct spc_outbox {
     uint32_t features;
     uint32_t nodes;
     uint64_t limit_bytes;
+    bool is_wide; /* the run has several boxes */
     uint64_t sends; /* running number of those that may fail */
     uint8_t asks; /* SPC_SLOT_ASKS or 0: of what is sent now */
     spc_queue_total_t total;

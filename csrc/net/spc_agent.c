@@ -129,8 +129,8 @@ static void read_link(spc_agent_t *agent) {
         (void)pump(agent);
     }
     spc_link_write(agent->link);
-    if (agent->is_finishing) {
-        spc_event_raise(agent->event, agent->config->features); /* what the other thread waits for may be here */
+    if (agent->is_finishing || agent->look_again_ns != SPC_NO_DEADLINE) {
+        spc_event_raise(agent->event, agent->config->features); /* the other thread waits for what has come, or must */
     }
 }
 
@@ -219,8 +219,9 @@ static int finish(spc_agent_t *agent) {
     return status != SPC_OK ? status : wait_for(agent, test_flushed, spc_clock_now_ns() + FLUSH_NS);
 }
 
-static bool goes_on(spc_agent_t *agent) {
+static bool goes_on(spc_agent_t *agent, uint64_t *deadline_ns) {
     pthread_mutex_lock(&agent->lock);
+    *deadline_ns = agent->look_again_ns;
     const bool goes = agent->outcome == SPC_EAGAIN && !spc_agent_ends_are_told(agent);
     pthread_mutex_unlock(&agent->lock);
     return goes;
@@ -230,8 +231,9 @@ int spc_agent_run(spc_agent_t *agent) {
     if (pthread_create(&agent->reader, NULL, read_for_ever, agent) != 0) {
         return SPC_ENOMEM;
     }
-    while (goes_on(agent)) {
-        (void)wait_for(agent, test_pump, SPC_NO_DEADLINE);
+    uint64_t deadline_ns;
+    while (goes_on(agent, &deadline_ns)) {
+        (void)wait_for(agent, test_pump, deadline_ns);
     }
     if (agent->outcome == SPC_EAGAIN) {
         spc_agent_fail(agent, finish(agent));
@@ -350,6 +352,7 @@ int spc_agent_create(const spc_agent_options_t *options, spc_agent_t **agent) {
     pthread_mutex_init(&made->lock, NULL);
     made->options = *options;
     made->outcome = SPC_EAGAIN;
+    made->look_again_ns = SPC_NO_DEADLINE;
     made->wake[0] = made->wake[1] = -1;
     int status = set_up(made);
     if (status != SPC_OK) {

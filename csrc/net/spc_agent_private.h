@@ -4,6 +4,7 @@
  *
  *   spc_agent.c          life, the two threads, what comes
  *   spc_agent_rows.c     from the mailboxes of absent nodes onto the link
+ *   spc_agent_cast.c     messages to several of them
  *   spc_agent_standin.c  from the link into the mailboxes of the nodes here; receipts
  *   spc_agent_phases.c   communicators and arrivals at their phases
  *   spc_agent_ends.c     nodes that are there, have ended, are gone
@@ -41,6 +42,9 @@ typedef struct spc_agent_row {
     bool ready;           /* the bell has rung since it was found empty */
     uint64_t part_offset; /* of the slot, in a message that comes in parts */
     uint64_t done;        /* bytes of the slot that have been sent */
+    struct spc_agent_row *leader; /* its slot is sent along with that row's; or NULL */
+    bool is_leader; /* and others are sent along with this one's */
+    uint64_t deferred_ns; /* since when it waits for the rest of a multicast to be announced; 0: it does not */
 } spc_agent_row_t;
 
 /* A message in parts that is on its way in. */
@@ -122,6 +126,7 @@ struct spc_agent {
     uint32_t here;
     spc_agent_row_t *rows;
     uint32_t row_count;
+    uint64_t look_again_ns; /* rows are deferred until then; SPC_NO_DEADLINE: none is */
     uint64_t window; /* credit at first, for each node elsewhere */
     uint64_t part_bytes; /* at most so much of a message in a frame */
     uint64_t *credit; /* by rank: what may be sent to it now */
@@ -160,6 +165,27 @@ bool spc_agent_rows_pump(spc_agent_t *agent);
 /* Nothing of this node waits to be sent on. */
 bool spc_agent_rows_are_empty(const spc_agent_t *agent, uint32_t source);
 int spc_agent_take_credit(spc_agent_t *agent, const spc_frame_t *frame);
+
+/* What a slot holds. */
+typedef struct spc_agent_piece {
+    const unsigned char *bytes;
+    uint64_t length_bytes;
+    uint64_t offset; /* in the message */
+    spc_ring_header_shared_t *header; /* of what lies in a ring */
+    spc_block_shared_t *block; /* in an arena */
+} spc_agent_piece_t;
+
+spc_agent_piece_t spc_agent_find_piece(const spc_agent_t *agent, const spc_agent_row_t *row,
+                                       const spc_slot_shared_t *slot);
+
+/* A row whose head is one message to several nodes: those of the same sender with the same message at their heads, this
+ * one first, which lead or follow from now on. How many; 0: not all of it has been announced yet, look again soon. */
+uint32_t spc_agent_cast(spc_agent_t *agent, spc_agent_row_t *row, const spc_slot_shared_t *slot,
+                        const spc_agent_piece_t *piece, spc_agent_row_t *rows[]);
+
+static inline uint64_t spc_agent_cost(uint64_t length_bytes) {
+    return length_bytes + SPC_AGENT_FRAME_COST;
+}
 
 /* ---- stand-ins */
 int spc_agent_sources_create(spc_agent_t *agent);

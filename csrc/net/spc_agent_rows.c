@@ -3,7 +3,7 @@
  * From the mailboxes of nodes that are elsewhere onto the link.
  *
  * A slot is read where it lies, and given back to its sender once the link has taken all of it. Long payloads go in
- * parts, as credit comes; meanwhile other rows go on. What is for a node that has ended is dropped here, as its own
+ * parts, as credit comes; meanwhile other rows go on. A message to several nodes goes in one frame (spc_agent_cast.c). What is for a node that has ended is dropped here, as its own
  * inbox would.
  */
 #include <stdlib.h>
@@ -34,17 +34,9 @@ int spc_agent_rows_create(spc_agent_t *agent) {
 
 /* ---- what a slot holds ---- */
 
-typedef struct piece {
-    const unsigned char *bytes;
-    uint64_t length_bytes;
-    uint64_t offset; /* in the message */
-    spc_ring_header_shared_t *header; /* of what lies in a ring */
-    spc_block_shared_t *block; /* in an arena */
-} piece_t;
-
-static piece_t find_piece(const spc_agent_t *agent, const spc_agent_row_t *row,
-                          const spc_slot_shared_t *slot) {
-    piece_t piece = {.bytes = slot->payload.inlined, .length_bytes = slot->length_bytes};
+spc_agent_piece_t spc_agent_find_piece(const spc_agent_t *agent, const spc_agent_row_t *row,
+                                       const spc_slot_shared_t *slot) {
+    spc_agent_piece_t piece = {.bytes = slot->payload.inlined, .length_bytes = slot->length_bytes};
     if ((slot->flags & SPC_SLOT_PLACE) == SPC_SLOT_RING) {
         piece.header = spc_segment_address(&agent->segment, slot->payload.offset);
         piece.bytes = spc_ring_payload(piece.header);
@@ -57,39 +49,50 @@ static piece_t find_piece(const spc_agent_t *agent, const spc_agent_row_t *row,
     return piece;
 }
 
-/* The slot and what it holds are their owners' again. */
-static void give_back(spc_agent_t *agent, spc_agent_row_t *row, const spc_slot_shared_t *slot,
-                      const piece_t *piece) {
+/* The head of the row and what it holds are their owners' again. */
+static void give_back(spc_agent_t *agent, spc_agent_row_t *row) {
+    const spc_slot_shared_t *slot = spc_mailbox_peek(&row->reader);
+    const spc_agent_piece_t piece = spc_agent_find_piece(agent, row, slot);
     const uint32_t features = agent->config->features;
-    if (piece->header != NULL) {
-        row->part_offset += piece->length_bytes;
+    if (piece.header != NULL) {
+        row->part_offset += piece.length_bytes;
         row->part_offset = row->part_offset >= slot->length_bytes ? 0 : row->part_offset;
-        spc_ring_mark_read(piece->header);
+        spc_ring_mark_read(piece.header);
         spc_event_notify(&agent->events[row->source], features);
-    } else if (piece->block != NULL) {
-        const uint32_t owner = piece->block->owner;
-        spc_block_unpin(piece->block, row->destination);
+    } else if (piece.block != NULL) {
+        const uint32_t owner = piece.block->owner;
+        spc_block_unpin(piece.block, row->destination);
         spc_event_notify(&agent->events[owner], features);
     }
     if (spc_mailbox_consume(&row->reader)) {
         spc_event_notify(&agent->events[row->source], features);
     }
     row->done = 0;
+    row->leader = NULL;
+    row->is_leader = false;
+    row->deferred_ns = 0;
 }
 
 /* ---- sending ---- */
 
-static uint64_t cost_of(uint64_t length_bytes) {
-    return length_bytes + SPC_AGENT_FRAME_COST;
+static bool has_credit(const spc_agent_t *agent, spc_agent_row_t *const rows[], uint32_t count,
+                       uint64_t bytes) {
+    bool has = true;
+    for (uint32_t i = 0; i < count && has; i++) {
+        has = agent->credit[rows[i]->destination] >= spc_agent_cost(bytes);
+    }
+    return has;
 }
 
-/* The next part of the slot. False: there is no credit. */
-static bool send_part(spc_agent_t *agent, spc_agent_row_t *row, const spc_slot_shared_t *slot,
-                      const piece_t *piece) {
+/* The next part of the slot at the heads of these rows. False: there is no credit. */
+static bool send_part(spc_agent_t *agent, spc_agent_row_t *const rows[], uint32_t count,
+                      const spc_slot_shared_t *slot, const spc_agent_piece_t *piece) {
+    const spc_agent_row_t *row = rows[0];
     const uint64_t left = piece->length_bytes - row->done;
     const uint64_t length = left < agent->part_bytes ? left : agent->part_bytes;
-    const uint16_t list[4] = {(uint16_t)row->destination};
-    const spc_frame_piece_t pieces[2] = {{list, sizeof(list)}, {piece->bytes + row->done, length}};
+    uint16_t list[SPC_NODES_MAX + 4] = {0};
+    const spc_frame_piece_t pieces[2] = {{list, spc_round_up(count * sizeof(list[0]), 8)},
+                                         {piece->bytes + row->done, length}};
     const spc_frame_t frame = {
         .kind = SPC_FRAME_MESSAGE,
         .format = slot->format,
@@ -99,36 +102,45 @@ static bool send_part(spc_agent_t *agent, spc_agent_row_t *row, const spc_slot_s
         .tag = slot->tag,
         .context = slot->context,
         .meta_bytes = slot->meta_bytes,
-        .count = 1,
+        .count = (uint16_t)count,
         .total_bytes = slot->length_bytes,
         .offset = piece->offset + row->done,
     };
-    if (agent->credit[row->destination] < cost_of(length)) {
+    if (!has_credit(agent, rows, count, length)) {
         return false;
     }
+    for (uint32_t i = 0; i < count; i++) {
+        list[i] = (uint16_t)rows[i]->destination;
+        agent->credit[rows[i]->destination] -= spc_agent_cost(length);
+        rows[i]->done += length;
+    }
     spc_agent_queue(agent, &frame, pieces, 2);
-    agent->credit[row->destination] -= cost_of(length);
-    row->done += length;
     return true;
 }
 
-/* All of the slot, or as much as may be. True: it is done with. */
-static bool send_slot(spc_agent_t *agent, spc_agent_row_t *row, const spc_slot_shared_t *slot) {
-    const piece_t piece = find_piece(agent, row, slot);
-    bool sent = spc_status_state(agent->status, row->destination) >= SPC_NODE_FINISHED;
-    while (!sent) {
-        if (!send_part(agent, row, slot, &piece)) {
+/* All of the head of this row, or as much as may be; with those that follow it. True: it is done with. */
+static bool send_head(spc_agent_t *agent, spc_agent_row_t *row, const spc_slot_shared_t *slot) {
+    const spc_agent_piece_t piece = spc_agent_find_piece(agent, row, slot);
+    spc_agent_row_t *rows[SPC_NODES_MAX];
+    if (!row->is_leader && spc_status_state(agent->status, row->destination) >= SPC_NODE_FINISHED) {
+        give_back(agent, row);
+        return true;
+    }
+    const uint32_t count = spc_agent_cast(agent, row, slot, &piece, rows);
+    do {
+        if (count == 0 || !send_part(agent, rows, count, slot, &piece)) {
             return false;
         }
-        sent = row->done == piece.length_bytes;
+    } while (row->done != piece.length_bytes);
+    for (uint32_t i = 0; i < count; i++) {
+        give_back(agent, rows[i]);
     }
-    give_back(agent, row, slot, &piece);
     return true;
 }
 
 /* A communicator's memory, from its first member here: the block stays pinned for this agent. */
 static void take_own(spc_agent_t *agent, spc_agent_row_t *row, const spc_slot_shared_t *slot) {
-    const piece_t piece = find_piece(agent, row, slot);
+    const spc_agent_piece_t piece = spc_agent_find_piece(agent, row, slot);
     spc_agent_fail(agent, piece.block == NULL
                               ? SPC_EINVAL
                               : spc_agent_add_area(agent, (uint32_t)slot->tag, piece.block));
@@ -140,15 +152,15 @@ static void take_own(spc_agent_t *agent, spc_agent_row_t *row, const spc_slot_sh
 static bool pump_row(spc_agent_t *agent, spc_agent_row_t *row) {
     const spc_slot_shared_t *slot;
     bool moved = false;
-    while ((slot = spc_mailbox_peek(&row->reader)) != NULL) {
+    while (row->leader == NULL && (slot = spc_mailbox_peek(&row->reader)) != NULL) {
         if (row->destination == agent->nodes) {
             take_own(agent, row, slot);
-        } else if (!send_slot(agent, row, slot)) {
+        } else if (!send_head(agent, row, slot)) {
             return moved;
         }
         moved = true;
     }
-    row->ready = false;
+    row->ready = row->leader != NULL;
     return moved;
 }
 
@@ -167,6 +179,7 @@ static void collect(spc_agent_t *agent) {
 
 bool spc_agent_rows_pump(spc_agent_t *agent) {
     bool moved = false;
+    agent->look_again_ns = SPC_NO_DEADLINE;
     collect(agent);
     for (uint32_t i = 0; i < agent->row_count; i++) {
         if (agent->rows[i].ready) {

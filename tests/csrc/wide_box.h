@@ -67,16 +67,26 @@ static inline void wide_mark_gone(wide_box_t *wide, uint32_t rank) {
     spc_comm_mark_ended(&wide->box[wide->place[rank]].segment, rank, SPC_NODE_FINISHED, 0);
 }
 
-static inline void wide_close(wide_box_t *wide) {
+static inline void wide_finish(wide_box_t *wide) {
     const uint32_t nodes = wide->box[0].segment.config->nodes;
     for (uint32_t rank = 0; rank < nodes; rank++) {
         wide_mark_gone(wide, rank);
     }
     for (int i = 0; i < WIDE_BOXES; i++) {
         pthread_join(wide->thread[i], NULL);
+    }
+}
+
+static inline void wide_free(wide_box_t *wide) {
+    for (int i = 0; i < WIDE_BOXES; i++) {
         spc_agent_destroy(wide->agent[i]);
         comm_box_close(&wide->box[i]);
     }
+}
+
+static inline void wide_close(wide_box_t *wide) {
+    wide_finish(wide);
+    wide_free(wide);
 }
 
 static inline spc_comm_t *wide_join(wide_box_t *wide, int rank) {
