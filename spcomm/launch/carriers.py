@@ -77,7 +77,12 @@ class Carrier:
         if not self.gone:
             self.gone = True
             self.status = os.waitpid(self.pid, 0)[1]
-            self._wire.close()
+
+    def close(self) -> None:
+        """Nothing is left of it."""
+        self.kill()
+        self.wait()
+        self._wire.close()
 
 
 class Carriers:
@@ -123,16 +128,12 @@ class Carriers:
         """Who has not ended."""
         return ", ".join(carrier.name for carrier in self._all if not carrier.gone)
 
-    def kill(self) -> None:
-        """For when nothing needs to be carried any more."""
-        for carrier in self._all:
-            carrier.kill()
-
     def close(self) -> None:
         """Nothing is left of them."""
-        self.kill()
         for carrier in self._all:
-            carrier.wait()
+            carrier.kill()
+        for carrier in self._all:
+            carrier.close()
 
 
 def _listen() -> "_socket.socket":

@@ -217,6 +217,8 @@ class Supervisor:
         while not self._reason and not self._carriers.over:
             self._loop.turn()
             self._forwarder.flush()
+        for carrier in self._carriers:
+            self._loop.remove(carrier.fileno())
         self._carriers.close()
         self._loop.forget("carrying")
 
