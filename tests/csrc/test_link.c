@@ -448,6 +448,38 @@ static void wrong_frames_end_the_channel(void) {
     CHECK_EQ(answer_to(wrong, 0), SPC_LINK_DOWN);
 }
 
+/* Two good ends never send a frame that the other has; one that does is understood. */
+static void a_duplicate_is_dropped_and_acknowledged(void) {
+    pair_t pair;
+    unsigned char headers[3][SPC_FRAME_HEADER_BYTES];
+    spc_channel_t *channels[2];
+    size_t taken;
+    uint64_t k = 1;
+    while (length_of(k) != 0) {
+        k++;
+    }
+    make_pair(&pair, 12);
+    pair.ends[0].got = k - 1;
+    CHECK_OK(spc_channel_fake_create(&pair.faults, channels));
+    CHECK_OK(spc_link_attach(pair.ends[0].link, channels[0]));
+    const spc_frame_t hello = {.kind = SPC_FRAME_HELLO, .job = JOB};
+    const spc_frame_t news = {
+        .kind = SPC_FRAME_STATUS, .job = JOB, .sequence = 1, .offset = k, .tag = -(int32_t)k};
+    spc_frame_write_header(&hello, NULL, 0, headers[0]);
+    spc_frame_write_header(&news, NULL, 0, headers[1]);
+    spc_frame_write_header(&news, NULL, 0, headers[2]);
+    const spc_frame_piece_t piece = {headers, sizeof headers};
+    CHECK_OK(spc_channel_write(channels[1], &piece, 1, &taken));
+    CHECK_OK(spc_link_read(pair.ends[0].link));
+    CHECK_EQ(state_of(&pair, 0), SPC_LINK_UP);
+    CHECK_EQ_U(pair.ends[0].got, k);
+    CHECK_EQ_U(counts_of(&pair, 0).duplicates, 1);
+    CHECK_EQ_U(counts_of(&pair, 0).received[SPC_FRAME_STATUS].frames, 1);
+    CHECK_EQ_U(counts_of(&pair, 0).sent[SPC_FRAME_ACKNOWLEDGE].frames, 1);
+    spc_channel_destroy(channels[1]);
+    free_pair(&pair);
+}
+
 /* ---- faults */
 
 static void a_flipped_bit(void) {
