@@ -18,7 +18,7 @@ CXX_STYLE := $(STAMPS)/clang-format-cxx
 COMPILED := $(shell find csrc spcomm -name '*.[ch]' -o -name '*.pyx' -o -name '*.pxd' 2>/dev/null)
 COMPILE := CPPFLAGS="$$(cat $(STAMPS)/cppflags) $$CPPFLAGS" $(BIN)/python setup.py --quiet build_ext --inplace
 
-.PHONY: help demo test test-all build csrc sanitize stress models smoke bench lint format wheel sdist versions clean force
+.PHONY: help demo test test-all build csrc sanitize fuzz stress models smoke bench lint format wheel sdist versions clean force
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -86,6 +86,9 @@ sanitize: $(STAMPS)/test ## the C tests under AddressSanitizer + UBSan and under
 stress: build $(STAMPS)/test ## many rounds of random work, C and Python (CHECK_SCALE=20 for longer)
 	$(MAKE) --no-print-directory -j$(CORES) -f tests/csrc/csrc.mk all
 	CHECK_SCALE=$${CHECK_SCALE:-10} $(PYTEST) tests/csrc tests/stress --everything $(ARGS)
+
+fuzz: ## feed the parser and the handshake with anything (FUZZ_SECONDS=20 for each; needs clang)
+	$(MAKE) --no-print-directory -f tests/fuzz/fuzz.mk fuzz
 
 models: ## check the Promela models with SPIN
 	tests/models/run || [ $$? = 77 ]

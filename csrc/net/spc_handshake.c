@@ -126,12 +126,10 @@ static bool reads(const spc_handshake_t *self) {
 /* ---- from phase to phase */
 
 static void end(spc_handshake_t *self, spc_handshake_outcome_t outcome) {
-    if (self->phase != ENDED) {
-        if (self->outcome == SPC_HANDSHAKE_OPEN) {
-            self->outcome = outcome;
-        }
-        self->phase = ENDED;
+    if (self->outcome == SPC_HANDSHAKE_OPEN) { /* else a verdict was decided, or it is over */
+        self->outcome = outcome;
     }
+    self->phase = ENDED;
 }
 
 /* Ends it, and tells the other end, which waits for an answer. */

@@ -362,6 +362,42 @@ static void reflection(void) {
     pair_end(&pair);
 }
 
+/* Not even signed. */
+static void our_own_nonce(void) {
+    for (int role = CLIENT; role <= SERVER; role++) {
+        spc_handshake_options_t options[2] = {options_of(CLIENT), options_of(SERVER)};
+        memcpy(options[SERVER].nonce, options[CLIENT].nonce, sizeof options[CLIENT].nonce);
+        pair_t pair = pair_make(&options[CLIENT], &options[SERVER]);
+        if (role == CLIENT) { /* the server does not look: its nonce was changed on the way */
+            options[SERVER].nonce[31] ^= 1;
+            spc_handshake_destroy(pair.side[SERVER].machine);
+            pair.side[SERVER] = side_make(&options[SERVER]);
+            pair.flip_by = SERVER;
+            pair.flip = 8 * (MESSAGE - 1);
+        }
+        exchange(&pair, MESSAGE);
+        CHECK_EQ(outcome(&pair, CLIENT), SPC_HANDSHAKE_REFUSED);
+        CHECK_EQ(outcome(&pair, SERVER), SPC_HANDSHAKE_REFUSED);
+        const side_t *side = &pair.side[role];
+        CHECK_EQ(side->sent[side->sent_bytes - MESSAGE + AT_KIND], KIND_VERDICT);
+        pair_end(&pair);
+    }
+}
+
+/* A server that answers somebody else. */
+static void a_challenge_for_another(void) {
+    pair_t pair = pair_make(NULL, NULL);
+    const spc_handshake_options_t options = options_of(CLIENT);
+    exchange(&pair, MESSAGE);
+    for (int at = AT_JOB; at < AT_BOX + 2; at++) {
+        unsigned char said[MESSAGE];
+        memcpy(said, pair.side[SERVER].sent, MESSAGE);
+        said[at] ^= 1;
+        CHECK_EQ(answer_by(&options, said, MESSAGE), SPC_HANDSHAKE_STRANGER);
+    }
+    pair_end(&pair);
+}
+
 /* A server's proof is none of a client, though it is made with the secret and of the same messages. */
 static void the_other_roles_proof(void) {
     pair_t pair = pair_make(NULL, NULL);
@@ -462,9 +498,11 @@ static void a_full_server(void) {
     run_to(NULL, &server, SPC_HANDSHAKE_FULL, SPC_HANDSHAKE_FULL);
 }
 
-/* What a verdict may say, and when. */
+/* What a verdict may say, and when: to a client in place of any answer, to a server in place of a proof. */
 static void verdicts(void) {
     spc_handshake_options_t client = options_of(CLIENT), server = options_of(SERVER);
+    pair_t pair = pair_make(NULL, NULL);
+    exchange(&pair, MESSAGE);
     for (int said = 0; said < 256; said++) {
         unsigned char bytes[2 * MESSAGE] = {'s', 'p', 'c', 'h', KIND_VERDICT, (unsigned char)said};
         bytes[AT_VERSION] = 1;
@@ -472,10 +510,18 @@ static void verdicts(void) {
         bool fits = said == SPC_HANDSHAKE_REFUSED || said == SPC_HANDSHAKE_FULL;
         CHECK_EQ(answer_by(&client, bytes, MESSAGE), fits ? said : SPC_HANDSHAKE_STRANGER);
         CHECK_EQ(answer_by(&server, bytes, MESSAGE), SPC_HANDSHAKE_STRANGER);
+        unsigned char both[2 * MESSAGE];
+        memcpy(both, pair.side[CLIENT].sent, MESSAGE);
+        memcpy(both + MESSAGE, bytes, MESSAGE);
+        server.byte_order = pair.side[CLIENT].sent[AT_BYTE_ORDER];
+        both[MESSAGE + AT_BYTE_ORDER] = server.byte_order;
+        CHECK_EQ(answer_by(&server, both, 2 * MESSAGE),
+                 said == SPC_HANDSHAKE_REFUSED ? said : SPC_HANDSHAKE_STRANGER);
         bytes[AT_VERSION] = 2;
         fits |= said == SPC_HANDSHAKE_OTHER_VERSION;
         CHECK_EQ(answer_by(&client, bytes, MESSAGE), fits ? said : SPC_HANDSHAKE_STRANGER);
     }
+    pair_end(&pair);
 }
 
 /* ---- those who do not speak the language, or stop in the middle */
@@ -657,6 +703,8 @@ int main(void) {
     RUN(one_bit_on_the_way);
     RUN(replay);
     RUN(reflection);
+    RUN(our_own_nonce);
+    RUN(a_challenge_for_another);
     RUN(the_other_roles_proof);
     RUN(two_of_one_role);
     RUN(versions);

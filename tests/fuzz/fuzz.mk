@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: MIT
+# The fuzz targets, without Python. From the top of the checkout:
+#
+#   make -f tests/fuzz/fuzz.mk corpus                 compile each target to run files: build/fuzz/corpus_<noun>
+#   make -f tests/fuzz/fuzz.mk fuzzers                compile each with libFuzzer: build/fuzz/fuzz_<noun>; needs clang
+#   make -f tests/fuzz/fuzz.mk fuzz FUZZ_SECONDS=20   so long for each target; what was found: build/fuzz/found
+#   make -f tests/fuzz/fuzz.mk merge                  take what found new ground into the corpus
+#
+# A target is tests/fuzz/fuzz_<noun>.c, its corpus the folder tests/fuzz/corpus/<noun>.
+
+OUT ?= build/fuzz
+FUZZ_SECONDS ?= 20
+FUZZ_CC ?= clang
+
+TARGETS := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+# What the targets are about, and what that needs.
+CORE := csrc/base/spc_error.c csrc/net/spc_crc32c.c csrc/net/spc_frame.c csrc/net/spc_handshake.c
+HEADERS := $(wildcard tests/fuzz/*.h csrc/net/*.h csrc/base/*.h)
+
+FLAGS := -std=c11 -D_GNU_SOURCE -g -O1 -Wall -Wextra -Werror -Icsrc -Icsrc/include -Itests/fuzz
+SANITIZE := -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
+# Not every compiler has the sanitizers' libraries.
+SANITIZED := $(shell mkdir -p $(OUT) && echo 'int main(void) { return 0; }' | \
+               $(CC) $(SANITIZE) -x c - -o $(OUT)/probe 2>/dev/null && echo yes)
+
+.PHONY: corpus fuzzers fuzz merge
+.SECONDARY:
+
+corpus: $(TARGETS:%=$(OUT)/corpus_%)
+fuzzers: $(TARGETS:%=$(OUT)/fuzz_%)
+
+$(OUT)/corpus_%: tests/fuzz/fuzz_%.c tests/fuzz/corpus.c $(CORE) $(HEADERS) tests/fuzz/fuzz.mk
+	@echo "  cc    $@"
+	@$(CC) $(FLAGS) $(if $(SANITIZED),$(SANITIZE)) $(CFLAGS) -o $@ $(filter %.c,$^)
+
+$(OUT)/fuzz_%: tests/fuzz/fuzz_%.c $(CORE) $(HEADERS) tests/fuzz/fuzz.mk
+	@echo "  $(FUZZ_CC)  $@"
+	@$(FUZZ_CC) $(FLAGS) $(SANITIZE) -fsanitize=fuzzer $(CFLAGS) -o $@ $(filter %.c,$^)
+
+# One after the other, each until its time is over or it has found something wrong.
+fuzz: fuzzers
+	@failed=0; for noun in $(TARGETS); do \
+	  mkdir -p $(OUT)/found/$$noun; echo "==== $$noun, $(FUZZ_SECONDS) s"; \
+	  $(OUT)/fuzz_$$noun -max_total_time=$(FUZZ_SECONDS) -max_len=2000 -timeout=10 -print_final_stats=1 -verbosity=0 \
+	    -artifact_prefix=$(OUT)/wrong-$$noun- $(OUT)/found/$$noun tests/fuzz/corpus/$$noun || failed=1; \
+	done; exit $$failed
+
+merge: fuzzers
+	@for noun in $(TARGETS); do \
+	  mkdir -p $(OUT)/found/$$noun; \
+	  $(OUT)/fuzz_$$noun -merge=1 -max_len=2000 tests/fuzz/corpus/$$noun $(OUT)/found/$$noun; \
+	done

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: MIT
+"""Write the seeds of the corpus anew: python tests/fuzz/seeds.py. Files with other names were found by fuzzing."""
+
+import struct
+from pathlib import Path
+
+CORPUS = Path(__file__).parent / "corpus"
+# The first byte of an input: see fuzz_frame.c and fuzz_handshake.c.
+START, BODY_SUMS, HEADER_SUMS, SMALL_BODIES, REFUSE = 1, 2, 4, 8, 16
+TWO_ENDS, SERVER, FULL, HONEST_PROOF, HONEST_START, NO_SECRET, LATE = 1, 2, 4, 8, 16, 32, 64
+HONEST = HONEST_PROOF | HONEST_START
+
+
+def frame(kind=2, body=b"", *, version=1, flags=0, count=0, length=None, zero=0, rest=b"\0" * 16):
+    """A frame without its sums; `rest` is total_bytes and offset."""
+    length = len(body) if length is None else length
+    start = struct.pack("<4sBBHIHHiHHQ", b"spcf", version, kind, flags, 9, 1, 2, -3, 4, 5, 6)
+    return start + rest + struct.pack("<IBBHII", length, 0, zero, count, 0, 0) + body
+
+
+def message(kind, *, verdict=0, order=1, version=1, job=7, box=3, random=b"\x33" * 32):
+    return struct.pack("<4sBBBBIIH14x", b"spch", kind, verdict, order, 0, version, job, box) + random
+
+
+def frames():
+    sums = BODY_SUMS | HEADER_SUMS
+    good = b"".join(frame(kind, bytes(range(kind * 7))) for kind in range(1, 11))
+    yield "empty", bytes([0, 0])
+    yield "no_sums", bytes([0, 3]) + frame(body=b"x")
+    yield "no_body_sums", bytes([HEADER_SUMS, 3]) + frame(body=b"x" * 9)
+    yield "every_kind", bytes([sums, 4]) + good
+    yield "every_kind_refused", bytes([sums | REFUSE | 3 << 5, 5]) + good
+    yield "then_noise", bytes([sums, 6]) + good + b"noise" * 20
+    yield "cut_short", bytes([sums, 7]) + good[:-3]
+    yield (
+        "lengths",
+        bytes([sums, 8]) + b"".join(frame(body=b"y" * n) for n in (0, 1, 15, 16, 17, 48, 0, 0, 100)),
+    )
+    yield "bodies_too_long", bytes([sums | SMALL_BODIES, 9]) + frame(body=b"z" * 100) + frame(body=b"z" * 101)
+    yield "length_too_long", bytes([sums, 10]) + frame(length=(1 << 18) + 1)
+    yield "longest_length", bytes([sums, 11]) + frame(length=1 << 18, body=b"z" * 30)
+    yield "other_version", bytes([sums, 12]) + frame() + frame(version=2)
+    yield "no_kind", bytes([sums, 13]) + frame() + frame(kind=0)
+    yield "no_flag", bytes([sums, 14]) + frame(flags=15) + frame(flags=16)
+    yield "not_zero", bytes([sums, 15]) + frame(zero=1)
+    yield "ranks", bytes([sums, 16]) + frame(3, b"\1\0\2\0\3\0\4\0", count=4) + frame(3, b"\1\0\2\0", count=3)
+    yield "parts", bytes([sums, 17]) + frame(3, b"p" * 20, flags=1, rest=b"\xff" * 16) * 3
+    yield "any_start", bytes([sums | START, 18]) + b"?" * 48 + bytes(4) + b"?" * 80
+
+
+def handshakes():
+    yield "server", bytes([SERVER | HONEST])
+    yield "server_in_pieces", bytes([SERVER | HONEST, 1, 2, 3, 60, 5, 64, 30, 34, 7])
+    yield "server_full", bytes([SERVER | HONEST | FULL])
+    yield "server_no_secret", bytes([SERVER | HONEST | NO_SECRET])
+    yield "server_late", bytes([SERVER | HONEST | LATE, 20, 20])
+    yield "server_wrong_proof", bytes([SERVER | HONEST_START, 0, 0, 64]) + message(3)
+    yield "server_own_hello", bytes([SERVER | HONEST_PROOF, 64]) + message(1, job=99, box=65535)
+    yield "server_own_nonce", bytes([SERVER, 64]) + message(1, random=b"\x5e" * 32)
+    yield "server_other_version", bytes([SERVER, 64]) + message(1, version=2)
+    yield "server_other_order", bytes([SERVER, 64]) + message(1, order=2)
+    yield "server_verdict", bytes([SERVER | HONEST_START, 0, 0, 64]) + message(5, verdict=3, version=2)
+    yield "server_http", bytes([SERVER, 18]) + b"GET / HTTP/1.1\r\n\r\n"
+    yield "server_too_long", bytes([SERVER, 65]) + message(1) + b"x"
+    yield "server_cut_short", bytes([SERVER, 64]) + message(1)[:40]
+    yield "client", bytes([HONEST])
+    yield "client_in_pieces", bytes([HONEST, 9, 55, 8, 56, 7, 57, 1, 63, 13])
+    yield "client_no_secret", bytes([HONEST | NO_SECRET])
+    yield "client_late", bytes([HONEST | LATE, 64, 20])
+    yield "client_wrong_proof", bytes([HONEST_START, 0, 0, 0, 64]) + message(4)
+    yield "client_other_job", bytes([0, 64, 64]) + message(2, job=8)
+    yield "client_own_nonce", bytes([0, 64, 64]) + message(2, random=b"\xc1" * 32)
+    for name, number in (("refused", 2), ("version", 3), ("order", 4), ("full", 5), ("accepted", 1)):
+        verdict = message(5, verdict=number, version=2, order=2, job=0, box=0, random=bytes(32))
+        yield f"client_{name}", bytes([0, 64, 64]) + verdict
+    yield "both", bytes([TWO_ENDS, 63])
+    yield "both_in_pieces", bytes([TWO_ENDS, 4])
+    for role, name in ((0, "client"), (1, "server")):
+        for at in (4, 8, 12, 16, 33, 64 + 5, 64 + 40, 127):
+            yield f"both_{name}_{at}", bytes([TWO_ENDS, 20, at << 1 & 255 | role, 1])
+
+
+def main():
+    for folder, seeds in (("frame", frames()), ("handshake", handshakes())):
+        (CORPUS / folder).mkdir(parents=True, exist_ok=True)
+        for name, content in seeds:
+            (CORPUS / folder / name).write_bytes(content)
+
+
+if __name__ == "__main__":
+    main()
