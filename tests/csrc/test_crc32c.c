@@ -87,7 +87,7 @@ static void made_of_pieces(void) {
     }
 }
 
-/* Long enough for whatever a fast way does with long inputs. */
+/* Long enough for whatever a fast way does with long inputs: at random, and around the multiples of its lanes. */
 static void long_ones(void) {
     enum { MOST = 1 << 18 };
     unsigned char *bytes = malloc(MOST + 8);
@@ -99,6 +99,14 @@ static void long_ones(void) {
         uint32_t start = (uint32_t)check_random(&random), expected = by_bits(start, bytes + at, length);
         for (int way = 0; way < WAYS; way++) {
             CHECK_EQ_U(SUMS[way](start, bytes + at, length), expected);
+        }
+    }
+    for (size_t length = 1024; length <= 12 * 1024; length += 1024) {
+        for (size_t more = 0; more <= 18; more++) {
+            uint32_t expected = by_bits(5, bytes, length - 9 + more);
+            for (int way = 0; way < WAYS; way++) {
+                CHECK_EQ_U(SUMS[way](5, bytes, length - 9 + more), expected);
+            }
         }
     }
     free(bytes);
