@@ -4,7 +4,7 @@
 #   make -f tests/fuzz/fuzz.mk corpus                 compile each target to run files: build/fuzz/corpus_<noun>
 #   make -f tests/fuzz/fuzz.mk fuzzers                compile each with libFuzzer: build/fuzz/fuzz_<noun>; needs clang
 #   make -f tests/fuzz/fuzz.mk fuzz FUZZ_SECONDS=20   so long for each target; what was found: build/fuzz/found
-#   make -f tests/fuzz/fuzz.mk merge                  take what found new ground into the corpus
+#   make -f tests/fuzz/fuzz.mk merge                  take what reaches new code into the corpus
 #
 # A target is tests/fuzz/fuzz_<noun>.c, its corpus the folder tests/fuzz/corpus/<noun>.
 
@@ -48,5 +48,5 @@ fuzz: fuzzers
 merge: fuzzers
 	@for noun in $(TARGETS); do \
 	  mkdir -p $(OUT)/found/$$noun; \
-	  $(OUT)/fuzz_$$noun -merge=1 -max_len=2000 tests/fuzz/corpus/$$noun $(OUT)/found/$$noun; \
+	  $(OUT)/fuzz_$$noun -merge=1 -use_counters=0 -max_len=2000 tests/fuzz/corpus/$$noun $(OUT)/found/$$noun; \
 	done
