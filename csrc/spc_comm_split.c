@@ -168,9 +168,9 @@ static int send_block(spc_comm_t *comm, const int32_t *receivers, uint32_t count
         write_table(comm, spc_block_payload(block));
     }
     pthread_mutex_lock(&node->lock);
-    status = spc_outbox_send_block(node->outbox, receivers, count,
-                                   spc_comm_context(comm, SPC_CONTEXT_INTERNAL),
-                                   (int32_t)comm->splitting.number, payload, block);
+    status =
+        spc_outbox_send_block(node->outbox, receivers, count, spc_comm_context(comm, SPC_CONTEXT_INTERNAL),
+                              (int32_t)comm->splitting.number, payload, block);
     pthread_mutex_unlock(&node->lock);
     return status;
 }

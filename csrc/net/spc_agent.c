@@ -130,7 +130,8 @@ static void read_link(spc_agent_t *agent) {
     }
     spc_link_write(agent->link);
     if (agent->is_finishing || agent->look_again_ns != SPC_NO_DEADLINE) {
-        spc_event_raise(agent->event, agent->config->features); /* the other thread waits for what has come, or must */
+        spc_event_raise(agent->event,
+                        agent->config->features); /* the other thread waits for what has come, or must */
     }
 }
 
@@ -196,8 +197,8 @@ static bool test_flushed(void *argument) {
     spc_agent_t *agent = argument;
     pthread_mutex_lock(&agent->lock);
     /* If the other end has finished, nobody there waits for anything. */
-    const bool over = agent->outcome != SPC_EAGAIN || spc_link_is_flushed(agent->link)
-                      || spc_link_has_ended(agent->link);
+    const bool over =
+        agent->outcome != SPC_EAGAIN || spc_link_is_flushed(agent->link) || spc_link_has_ended(agent->link);
     pthread_mutex_unlock(&agent->lock);
     return over;
 }
@@ -335,8 +336,12 @@ static int set_up(spc_agent_t *agent) {
                     agent->config->features);
     spc_waiter_expect_turns(&agent->waiter, agent->nodes);
     choose_window(agent);
-    int (*const steps[])(spc_agent_t *) = {sort_ranks,          spc_agent_rows_create,  spc_agent_sources_create,
-                                           spc_agent_areas_create, spc_agent_ends_create, create_link,
+    int (*const steps[])(spc_agent_t *) = {sort_ranks,
+                                           spc_agent_rows_create,
+                                           spc_agent_sources_create,
+                                           spc_agent_areas_create,
+                                           spc_agent_ends_create,
+                                           create_link,
                                            create_pipe};
     for (size_t i = 0; status == SPC_OK && i < sizeof(steps) / sizeof(steps[0]); i++) {
         status = steps[i](agent);

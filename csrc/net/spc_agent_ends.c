@@ -19,9 +19,9 @@ int spc_agent_ends_create(spc_agent_t *agent) {
 /* ---- telling ---- */
 
 static void tell(spc_agent_t *agent, uint32_t rank, uint32_t state, bool is_gone) {
-    const int32_t reason = state == SPC_NODE_LIVE
-                               ? spc_status_process(agent->status, rank)
-                               : atomic_load_explicit(&agent->status->line[rank].reason, memory_order_relaxed);
+    const int32_t reason = state == SPC_NODE_LIVE ? spc_status_process(agent->status, rank)
+                                                  : atomic_load_explicit(&agent->status->line[rank].reason,
+                                                                         memory_order_relaxed);
     const spc_frame_t frame = {.kind = SPC_FRAME_STATUS,
                                .flags = SPC_FRAME_OTHERS,
                                .source = (uint16_t)rank,

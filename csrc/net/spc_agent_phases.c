@@ -190,9 +190,8 @@ static bool add_contribution(const spc_agent_area_t *area, uint32_t member, uint
     if (!spc_reduce_read(area->reduce[member], phase, &contribution)) {
         return true; /* it has gone on already: cannot be, see spc_reduce.h */
     }
-    contribution_head_t head = {.signature = contribution.signature,
-                                .member = member,
-                                .length_bytes = contribution.length_bytes};
+    contribution_head_t head = {
+        .signature = contribution.signature, .member = member, .length_bytes = contribution.length_bytes};
     if (contribution.signature.operation == SPC_OPERATION_COORDINATED) {
         head.stamp = spc_coordinated_read_row(area->area.coordinated, member, area->size, counts);
     }
@@ -236,7 +235,8 @@ static void send_phase(spc_agent_t *agent, spc_agent_area_t *area, uint64_t phas
         }
         if (!add_contribution(area, i, phase, &arrivals)) {
             send_arrivals(agent, area, phase, false, &arrivals);
-            (void)add_contribution(area, i, phase, &arrivals); /* one fits: spc_config_complete sees to that */
+            (void)add_contribution(area, i, phase,
+                                   &arrivals); /* one fits: spc_config_complete sees to that */
         }
         area->phase[i] = phase;
     }

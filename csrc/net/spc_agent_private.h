@@ -44,7 +44,8 @@ typedef struct spc_agent_row {
     uint64_t done;        /* bytes of the slot that have been sent */
     struct spc_agent_row *leader; /* its slot is sent along with that row's; or NULL */
     bool is_leader; /* and others are sent along with this one's */
-    uint64_t deferred_ns; /* since when it waits for the rest of a multicast to be announced; 0: it does not */
+    uint64_t
+        deferred_ns; /* since when it waits for the rest of a multicast to be announced; 0: it does not */
 } spc_agent_row_t;
 
 /* A message in parts that is on its way in. */
@@ -130,7 +131,8 @@ struct spc_agent {
     uint64_t window; /* credit at first, for each node elsewhere */
     uint64_t part_bytes; /* at most so much of a message in a frame */
     uint64_t *credit; /* by rank: what may be sent to it now */
-    uint64_t *owed; /* by box * nodes + rank: what came from that box for a node here, and was not given back */
+    uint64_t
+        *owed; /* by box * nodes + rank: what came from that box for a node here, and was not given back */
 
     spc_agent_source_t *sources; /* by rank */
     spc_agent_watch_t *watched;
@@ -156,7 +158,8 @@ void spc_agent_fail(spc_agent_t *agent, int outcome);
  * the few phases that can be open at once. */
 void spc_agent_send(spc_agent_t *agent, const spc_frame_t *frame, const void *body, uint32_t length_bytes);
 
-void spc_agent_queue(spc_agent_t *agent, const spc_frame_t *frame, const spc_frame_piece_t *pieces, uint32_t count);
+void spc_agent_queue(spc_agent_t *agent, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
+                     uint32_t count);
 
 /* ---- rows */
 int spc_agent_rows_create(spc_agent_t *agent);

@@ -141,9 +141,8 @@ static bool send_head(spc_agent_t *agent, spc_agent_row_t *row, const spc_slot_s
 /* A communicator's memory, from its first member here: the block stays pinned for this agent. */
 static void take_own(spc_agent_t *agent, spc_agent_row_t *row, const spc_slot_shared_t *slot) {
     const spc_agent_piece_t piece = spc_agent_find_piece(agent, row, slot);
-    spc_agent_fail(agent, piece.block == NULL
-                              ? SPC_EINVAL
-                              : spc_agent_add_area(agent, (uint32_t)slot->tag, piece.block));
+    spc_agent_fail(agent, piece.block == NULL ? SPC_EINVAL
+                                              : spc_agent_add_area(agent, (uint32_t)slot->tag, piece.block));
     if (spc_mailbox_consume(&row->reader)) {
         spc_event_notify(&agent->events[row->source], agent->config->features);
     }

@@ -75,8 +75,8 @@ static int watch(spc_agent_t *agent, uint32_t source, uint32_t destination) {
     if (made == NULL) {
         return SPC_ENOMEM;
     }
-    *made = (spc_agent_watch_t){agent->watched, source, destination,
-                                agent->sources[source].asked[destination]++};
+    *made =
+        (spc_agent_watch_t){agent->watched, source, destination, agent->sources[source].asked[destination]++};
     agent->watched = made;
     return SPC_OK;
 }
@@ -141,8 +141,8 @@ static spc_payload_t payload_of(const spc_frame_t *frame, const unsigned char *b
 }
 
 /* `block` holds it, or `bytes` do. */
-static int announce(spc_agent_t *agent, const spc_frame_t *frame, const int32_t *destinations,
-                    uint32_t count, const unsigned char *bytes, spc_block_shared_t *block) {
+static int announce(spc_agent_t *agent, const spc_frame_t *frame, const int32_t *destinations, uint32_t count,
+                    const unsigned char *bytes, spc_block_shared_t *block) {
     spc_outbox_t *outbox = agent->sources[frame->source].outbox;
     const spc_payload_t payload = payload_of(frame, bytes);
     const bool asks = (frame->flags & SPC_FRAME_ASKS) != 0;
@@ -154,10 +154,10 @@ static int announce(spc_agent_t *agent, const spc_frame_t *frame, const int32_t 
         return status;
     }
     spc_outbox_ask(outbox, asks);
-    status = block != NULL ? spc_outbox_send_block(outbox, destinations, count, frame->context, frame->tag,
-                                                   &payload, block)
-                           : spc_outbox_send(outbox, destinations, count, frame->context, frame->tag,
-                                             &payload);
+    status =
+        block != NULL
+            ? spc_outbox_send_block(outbox, destinations, count, frame->context, frame->tag, &payload, block)
+            : spc_outbox_send(outbox, destinations, count, frame->context, frame->tag, &payload);
     spc_outbox_ask(outbox, false);
     return status;
 }
@@ -166,7 +166,8 @@ static int take_whole(spc_agent_t *agent, const spc_frame_t *frame, const int32_
                       const unsigned char *bytes) {
     spc_block_shared_t *block = NULL;
     if (frame->total_bytes > SPC_EAGER_BYTES
-        && spc_outbox_take_block(agent->sources[frame->source].outbox, frame->total_bytes, &block) == SPC_OK) {
+        && spc_outbox_take_block(agent->sources[frame->source].outbox, frame->total_bytes, &block)
+               == SPC_OK) {
         memcpy(spc_block_payload(block), bytes, frame->total_bytes);
     }
     return announce(agent, frame, destinations, frame->count, bytes, block);

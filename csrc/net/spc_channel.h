@@ -23,7 +23,8 @@ typedef struct spc_channel spc_channel_t;
 /* What an implementation has; callers use the functions below. */
 typedef struct spc_channel_methods {
     int (*read)(spc_channel_t *channel, void *buffer, size_t room_bytes, size_t *got_bytes);
-    int (*write)(spc_channel_t *channel, const spc_frame_piece_t *pieces, uint32_t count, size_t *taken_bytes);
+    int (*write)(spc_channel_t *channel, const spc_frame_piece_t *pieces, uint32_t count,
+                 size_t *taken_bytes);
     int (*descriptor)(const spc_channel_t *channel);
     void (*destroy)(spc_channel_t *channel);
 } spc_channel_methods_t;
@@ -34,7 +35,8 @@ struct spc_channel {
 
 /* SPC_OK: at least one byte; SPC_EAGAIN: nothing there now; SPC_ESYSTEM: broken, errno says why (the other end has
  * closed it: ECONNRESET). */
-static inline int spc_channel_read(spc_channel_t *channel, void *buffer, size_t room_bytes, size_t *got_bytes) {
+static inline int spc_channel_read(spc_channel_t *channel, void *buffer, size_t room_bytes,
+                                   size_t *got_bytes) {
     return channel->methods->read(channel, buffer, room_bytes, got_bytes);
 }
 

@@ -174,7 +174,8 @@ static int fake_write(spc_channel_t *channel, const spc_frame_piece_t *pieces, u
                       size_t *taken_bytes) {
     fake_end_t *end = (fake_end_t *)channel, *to = other_of(end);
     fake_wire_t *wire = end->wire;
-    size_t room = wire->options.room_bytes > to->coming_bytes ? wire->options.room_bytes - to->coming_bytes : 0;
+    size_t room =
+        wire->options.room_bytes > to->coming_bytes ? wire->options.room_bytes - to->coming_bytes : 0;
     size_t all = 0;
     for (uint32_t i = 0; i < count && i < SPC_CHANNEL_PIECES_MAX; i++) {
         all += pieces[i].length_bytes;

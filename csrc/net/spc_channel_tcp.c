@@ -28,7 +28,8 @@ typedef struct spc_channel_tcp {
 
 /* What a socket call says that has moved no byte. */
 static int status_of_error(void) {
-    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) { /* interrupted: whoever waits looks again */
+    if (errno == EAGAIN || errno == EWOULDBLOCK
+        || errno == EINTR) { /* interrupted: whoever waits looks again */
         return SPC_EAGAIN;
     }
     /* Out of buffers for the moment, not broken. */
@@ -42,14 +43,16 @@ static int tcp_read(spc_channel_t *channel, void *buffer, size_t room_bytes, siz
         return status_of_error();
     }
     if (got == 0) {
-        errno = ECONNRESET; /* it has been closed, and a channel is never closed in good order: spc_link says more */
+        errno =
+            ECONNRESET; /* it has been closed, and a channel is never closed in good order: spc_link says more */
         return SPC_ESYSTEM;
     }
     *got_bytes = (size_t)got;
     return SPC_OK;
 }
 
-static int tcp_write(spc_channel_t *channel, const spc_frame_piece_t *pieces, uint32_t count, size_t *taken_bytes) {
+static int tcp_write(spc_channel_t *channel, const spc_frame_piece_t *pieces, uint32_t count,
+                     size_t *taken_bytes) {
     const spc_channel_tcp_t *tcp = (const spc_channel_tcp_t *)channel;
     struct iovec vectors[SPC_CHANNEL_PIECES_MAX];
     uint32_t used = count < SPC_CHANNEL_PIECES_MAX ? count : SPC_CHANNEL_PIECES_MAX;

@@ -165,7 +165,8 @@ static uint64_t end_of_silence_ns(const spc_link_t *link) {
     uint64_t end_ns = link->heard_ns + link->options.timeout_ns;
     if (link->channel != NULL) {
         bool is_told = link->is_suspect || !link->is_greeted;
-        lower(&end_ns, silent_since_ns(link) + (is_told ? link->options.broken_ns : link->options.suspect_ns));
+        lower(&end_ns,
+              silent_since_ns(link) + (is_told ? link->options.broken_ns : link->options.suspect_ns));
     }
     return end_ns;
 }
@@ -192,7 +193,8 @@ spc_link_state_t spc_link_tick(spc_link_t *link, uint64_t now_ns) {
         judge_silence(link, now_ns);
     }
     if (link->is_greeted) {
-        bool is_late = link->untold_frames > 0 && now_ns >= link->untold_since_ns + link->options.acknowledge_ns;
+        bool is_late =
+            link->untold_frames > 0 && now_ns >= link->untold_since_ns + link->options.acknowledge_ns;
         if (is_late || now_ns >= link->wrote_ns + link->options.heartbeat_ns) {
             link->owes_acknowledge = true;
         }

@@ -52,7 +52,8 @@ typedef struct spc_link_options {
     uint64_t timeout_ns;     /* [30 s] nothing heard: SPC_LINK_DEAD; counts from the first attach on */
     uint64_t acknowledge_ns; /* [40 ms] the longest a received frame goes unacknowledged */
     uint64_t retained_max;   /* [16 MiB] bytes of frames not yet acknowledged, headers included */
-    unsigned char *buffer;   /* what is read into, between calls nobody's; may be shared by links of one thread */
+    unsigned char
+        *buffer;   /* what is read into, between calls nobody's; may be shared by links of one thread */
     size_t buffer_bytes;     /* [64 KiB of the link's own] */
 } spc_link_options_t;
 
@@ -82,19 +83,22 @@ int spc_link_reason(const spc_link_t *link, int *system_error);
  * and `length_bytes` of the frame are set here. SPC_OK also while the link is down. SPC_EAGAIN: retained_max, nothing
  * was queued; SPC_EINVAL: a body beyond SPC_FRAME_BODY_MAX, or a kind of the link's own; SPC_ETIMEDOUT: the link is
  * dead; SPC_ECLOSED: after spc_link_finish; SPC_ENOMEM. A channel that breaks here is no error: look at the state. */
-int spc_link_send(spc_link_t *link, const spc_frame_t *frame, const spc_frame_piece_t *pieces, uint32_t count);
+int spc_link_send(spc_link_t *link, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
+                  uint32_t count);
 
 /* The same without writing: for several frames in a row, and one spc_link_write behind them. */
-int spc_link_queue(spc_link_t *link, const spc_frame_t *frame, const spc_frame_piece_t *pieces, uint32_t count);
+int spc_link_queue(spc_link_t *link, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
+                   uint32_t count);
 
 /* Memory that several links may send from without copying it; any thread may retain and release. */
 typedef struct spc_link_body spc_link_body_t;
 
 int spc_link_body_create(size_t length_bytes, spc_link_body_t **body); /* SPC_ENOMEM */
-unsigned char *spc_link_body_start(spc_link_body_t *body); /* at a multiple of 16; written before it is queued */
+unsigned char *
+spc_link_body_start(spc_link_body_t *body); /* at a multiple of 16; written before it is queued */
 size_t spc_link_body_length(const spc_link_body_t *body);
 spc_link_body_t *spc_link_body_retain(spc_link_body_t *body); /* returns it */
-void spc_link_body_release(spc_link_body_t *body);            /* the last one frees it; NULL is allowed */
+void spc_link_body_release(spc_link_body_t *body); /* the last one frees it; NULL is allowed */
 
 /* Queues a frame whose body is these pieces, copied, and then all of `shared`, of which the link takes a reference. */
 int spc_link_queue_shared(spc_link_t *link, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
@@ -103,7 +107,8 @@ int spc_link_queue_shared(spc_link_t *link, const spc_frame_t *frame, const spc_
 /* Says that nothing more will be sent. Once spc_link_is_flushed, everything has arrived, this too. */
 int spc_link_finish(spc_link_t *link);
 bool spc_link_is_flushed(const spc_link_t *link); /* all that was sent has been acknowledged */
-bool spc_link_has_ended(const spc_link_t *link);  /* the other end has finished, and all of its frames were delivered */
+bool spc_link_has_ended(
+    const spc_link_t *link); /* the other end has finished, and all of its frames were delivered */
 
 /* ---- moving bytes */
 
@@ -117,7 +122,8 @@ bool spc_link_wants_write(const spc_link_t *link); /* wait until the descriptor 
 
 /* Heartbeats and acknowledgements that are due, and the limits of silence. Returns the state. */
 spc_link_state_t spc_link_tick(spc_link_t *link, uint64_t now_ns);
-uint64_t spc_link_deadline_ns(const spc_link_t *link); /* when to call it next; SPC_NO_DEADLINE: not by itself */
+uint64_t
+spc_link_deadline_ns(const spc_link_t *link); /* when to call it next; SPC_NO_DEADLINE: not by itself */
 
 /* ---- counting */
 
@@ -129,9 +135,9 @@ typedef struct spc_link_counts {
         uint64_t frames, bytes;
     } sent[SPC_LINK_KINDS], received[SPC_LINK_KINDS];
     uint64_t resent, duplicates;
-    uint64_t attached, broken;     /* channels */
-    uint64_t reads, writes;        /* calls of the channel that moved bytes */
-    uint64_t retained_bytes;       /* now */
+    uint64_t attached, broken; /* channels */
+    uint64_t reads, writes; /* calls of the channel that moved bytes */
+    uint64_t retained_bytes; /* now */
     uint64_t retained_bytes_worst; /* ever */
 } spc_link_counts_t;
 

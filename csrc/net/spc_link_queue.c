@@ -100,8 +100,8 @@ static void append(spc_link_t *link, spc_link_entry_t *entry) {
 }
 
 /* Header, copies, sums: the bytes are final, and the same however often they are sent. */
-static int make_entry(spc_link_t *link, const spc_frame_t *given, const spc_frame_piece_t *pieces, uint32_t count,
-                      spc_link_body_t *shared, size_t copied_bytes) {
+static int make_entry(spc_link_t *link, const spc_frame_t *given, const spc_frame_piece_t *pieces,
+                      uint32_t count, spc_link_body_t *shared, size_t copied_bytes) {
     spc_link_entry_t *entry = malloc(sizeof *entry + SPC_FRAME_HEADER_BYTES + copied_bytes);
     if (entry == NULL) {
         return SPC_ENOMEM;
@@ -159,11 +159,13 @@ int spc_link_queue_shared(spc_link_t *link, const spc_frame_t *frame, const spc_
     return make_entry(link, frame, pieces, count, shared, copied_bytes);
 }
 
-int spc_link_queue(spc_link_t *link, const spc_frame_t *frame, const spc_frame_piece_t *pieces, uint32_t count) {
+int spc_link_queue(spc_link_t *link, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
+                   uint32_t count) {
     return spc_link_queue_shared(link, frame, pieces, count, NULL);
 }
 
-int spc_link_send(spc_link_t *link, const spc_frame_t *frame, const spc_frame_piece_t *pieces, uint32_t count) {
+int spc_link_send(spc_link_t *link, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
+                  uint32_t count) {
     int status = spc_link_queue_shared(link, frame, pieces, count, NULL);
     if (status == SPC_OK) {
         spc_link_flush(link);

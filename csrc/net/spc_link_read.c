@@ -41,7 +41,8 @@ static int take_new(spc_link_t *link, const spc_frame_t *frame, const unsigned c
         link->untold_since_ns = link->heard_ns;
     }
     link->untold_bytes += SPC_FRAME_HEADER_BYTES + frame->length_bytes;
-    if (link->untold_bytes >= SPC_LINK_ACKNOWLEDGE_BYTES || link->untold_frames >= SPC_LINK_ACKNOWLEDGE_FRAMES) {
+    if (link->untold_bytes >= SPC_LINK_ACKNOWLEDGE_BYTES
+        || link->untold_frames >= SPC_LINK_ACKNOWLEDGE_FRAMES) {
         link->owes_acknowledge = true;
     }
     if (frame->kind == SPC_FRAME_ACKNOWLEDGE) { /* spc_link_finish: it waits for this */
@@ -54,7 +55,8 @@ static int take_new(spc_link_t *link, const spc_frame_t *frame, const unsigned c
         link->refused = status;
         return STOP;
     }
-    return link->channel != NULL ? SPC_OK : STOP; /* `deliver` has sent something, and the channel has broken */
+    return link->channel != NULL ? SPC_OK
+                                 : STOP; /* `deliver` has sent something, and the channel has broken */
 }
 
 static int take_frame(void *argument, const spc_frame_t *frame, const unsigned char *body) {
@@ -69,7 +71,8 @@ static int take_frame(void *argument, const spc_frame_t *frame, const unsigned c
     }
     if (is_control || frame->sequence == link->received + 1) { /* duplicates do not count */
         link->counts.received[frame->kind % SPC_LINK_KINDS].frames++;
-        link->counts.received[frame->kind % SPC_LINK_KINDS].bytes += SPC_FRAME_HEADER_BYTES + frame->length_bytes;
+        link->counts.received[frame->kind % SPC_LINK_KINDS].bytes +=
+            SPC_FRAME_HEADER_BYTES + frame->length_bytes;
     }
     if (frame->kind == SPC_FRAME_HELLO) {
         return take_hello(link, frame);
@@ -109,7 +112,8 @@ static void feed(spc_link_t *link, size_t got_bytes, uint64_t heard_before_ns) {
 /* False: there is no more to read for now. */
 static bool read_once(spc_link_t *link) {
     size_t got_bytes = 0;
-    int status = spc_channel_read(link->channel, link->options.buffer, link->options.buffer_bytes, &got_bytes);
+    int status =
+        spc_channel_read(link->channel, link->options.buffer, link->options.buffer_bytes, &got_bytes);
     if (status == SPC_EAGAIN) {
         return false;
     }

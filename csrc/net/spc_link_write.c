@@ -21,7 +21,8 @@ typedef struct offer {
 
 static bool owes_along(const spc_link_t *link) {
     return link->unsent != NULL
-           && (link->untold_frames >= SPC_LINK_TAKE_ALONG_FRAMES || link->untold_bytes >= SPC_LINK_TAKE_ALONG_BYTES);
+           && (link->untold_frames >= SPC_LINK_TAKE_ALONG_FRAMES
+               || link->untold_bytes >= SPC_LINK_TAKE_ALONG_BYTES);
 }
 
 /* A greeting or an acknowledgement, if one is due: it says what has been received until now. */

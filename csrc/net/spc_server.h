@@ -51,7 +51,8 @@ void spc_server_destroy(spc_server_t *server); /* spc_server_run is over; NULL i
 
 /* A job of so many boxes; rank r lives in box box_of_rank[r], which is copied. SPC_EINVAL: a box beyond the number, or
  * more than SPC_SERVER_BOXES_MAX; SPC_EBUSY: there is a job of that number; SPC_ENOMEM. */
-int spc_server_add_job(spc_server_t *server, uint32_t job, uint16_t boxes, const uint16_t *box_of_rank, uint32_t ranks);
+int spc_server_add_job(spc_server_t *server, uint32_t job, uint16_t boxes, const uint16_t *box_of_rank,
+                       uint32_t ranks);
 
 /* The connection of a box, in place of any it had. SPC_EINVAL: no such job or box, or not a socket; SPC_ECLOSED: the
  * box has ended, or is dead; SPC_ENOMEM. If it fails the descriptor is still the caller's. */
@@ -70,6 +71,7 @@ int spc_server_remove_job(spc_server_t *server, uint32_t job);
 
 /* Of a box's link. SPC_EINVAL: no such job or box. */
 int spc_server_count(spc_server_t *server, uint32_t job, uint16_t box, spc_link_counts_t *counts);
-spc_link_state_t spc_server_link_state(spc_server_t *server, uint32_t job, uint16_t box); /* DEAD: or no such box */
+spc_link_state_t spc_server_link_state(spc_server_t *server, uint32_t job,
+                                       uint16_t box); /* DEAD: or no such box */
 
 #endif

@@ -6,7 +6,8 @@
 
 static int create_boxes(spc_node_t *node) {
     spc_inbox_options_t inbox = {&node->segment, node->status, node->events, node->rank, node->notes};
-    spc_outbox_options_t outbox = {&node->segment, node->status, node->events, node->rank, node->notes, false};
+    spc_outbox_options_t outbox = {&node->segment, node->status, node->events,
+                                   node->rank,     node->notes,  false};
     int status = spc_inbox_create(&inbox, &node->inbox);
     return status != SPC_OK ? status : spc_outbox_create(&outbox, &node->outbox);
 }

@@ -355,7 +355,9 @@ bool spc_reduce_read(const spc_reduce_t *reduce, uint64_t phase, spc_contributio
 
 void spc_reduce_pass(spc_reduce_t *reduce, uint64_t phase) {
     spc_contribution_t contribution;
-    (void)spc_reduce_read(reduce, phase, &contribution);
+    if (!spc_reduce_read(reduce, phase, &contribution)) {
+        return; /* cannot be: it has arrived, and goes on only after this */
+    }
     const spc_reduce_call_t call = {.signature = contribution.signature,
                                     .fields = contribution.fields,
                                     .length_bytes = contribution.length_bytes};

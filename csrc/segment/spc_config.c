@@ -115,7 +115,8 @@ static uint64_t default_queue_limit(const spc_config_t *config, uint64_t memory_
 /* Flat where the cost is in context switches, or where there are few; a power of two always. */
 static uint32_t choose_fanin(const spc_config_t *asked, bool shared_cores, uint32_t standard) {
     if (asked->boxes > 1) {
-        return power_of_two(asked->nodes); /* nodes' own values stay where the agent reads them: spc_reduce.h */
+        return power_of_two(
+            asked->nodes); /* nodes' own values stay where the agent reads them: spc_reduce.h */
     }
     if (asked->fanin != 0) {
         return power_of_two(asked->fanin);

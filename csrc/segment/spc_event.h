@@ -17,7 +17,8 @@
 
 typedef struct spc_event_shared {
     _Atomic uint32_t word;     /* bumped by those who wake; futex */
-    _Atomic uint32_t sleeping; /* written by the owner only: it sleeps, or is about to; or SPC_EVENT_STANDS_IN */
+    _Atomic uint32_t
+        sleeping; /* written by the owner only: it sleeps, or is about to; or SPC_EVENT_STANDS_IN */
     uint32_t stand_in; /* then: how many events further on the agent's is */
     unsigned char padding[2 * SPC_CACHE_LINE - 12]; /* two lines: the neighbour's prefetcher takes pairs */
 } spc_event_shared_t;

@@ -87,5 +87,7 @@ def _why(waits: "dict[int, Wait]", others: "dict[int, tuple[str, str]]", boxes: 
         why = " and ".join(_DOUBTS[bit] for bit in doubts)
         return f"All nodes wait. It may be a deadlock; it is not proven, because one of them {why}."
     if boxes > 1:
-        return "All nodes wait. It may be a deadlock; it is not proven, because the nodes are in several boxes."
+        return (
+            "All nodes wait. It may be a deadlock; it is not proven, because the nodes are in several boxes."
+        )
     return "All nodes wait, and something is still on its way."

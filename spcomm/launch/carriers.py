@@ -90,7 +90,9 @@ class Carriers:
 
     def __init__(self, group: "Group") -> None:
         self._all: list[Carrier] = []
-        secret = os.urandom(_SECRET_BYTES)  # handed over by the fork: it stands in no file, and on no command line
+        secret = os.urandom(
+            _SECRET_BYTES
+        )  # handed over by the fork: it stands in no file, and on no command line
         job = int.from_bytes(os.urandom(4), "little") or 1
         listener = _listen()
         try:
@@ -114,7 +116,9 @@ class Carriers:
                 carrying.carry(wire, address, secret, job, box, segment.fd)
 
             others = [other for other in group.segments if other is not segment]
-            self._all.append(Carrier(f"the agent of box {box}", f"spcomm agent {box}", carry, segment.fd, others))
+            self._all.append(
+                Carrier(f"the agent of box {box}", f"spcomm agent {box}", carry, segment.fd, others)
+            )
 
     def __iter__(self) -> "Iterator[Carrier]":
         return iter(self._all)
@@ -143,4 +147,3 @@ def _listen() -> "_socket.socket":
     listener.bind(("127.0.0.1", 0))
     listener.listen(_BACKLOG)
     return listener
-

@@ -47,7 +47,9 @@ class Lookout:
     def start(self, answers: where.Answers, ended: "dict[int, int]") -> None:
         """From now on. `ended` has the nodes that have ended, and stays the caller's."""
         self._answers, self._ended = answers, ended
-        if self._crew.boxes == 1:  # a box does not see what other boxes' nodes have sent and not yet delivered
+        if (
+            self._crew.boxes == 1
+        ):  # a box does not see what other boxes' nodes have sent and not yet delivered
             self._loop.at("look", _LOOK_S, self._look)
         if self._stall_s:
             self._loop.at("stall", _STALL_LOOK_S, self._look_for_stalls)

@@ -102,7 +102,11 @@ def command(*arguments):
     """The launcher, run by this interpreter, and in several boxes if the tests are to run so."""
     words = list(map(str, arguments))
     if words[:2] == ["run", "-n"]:
-        nodes = sum(int(words[at + 1]) for at, word in enumerate(words) if at == 1 or words[at - 1 : at + 1] == [":", "-n"])
+        nodes = sum(
+            int(words[at + 1])
+            for at, word in enumerate(words)
+            if at == 1 or words[at - 1 : at + 1] == [":", "-n"]
+        )
         words[1:1] = box_options(nodes)
     return [sys.executable, "-m", "spcomm", *words]
 

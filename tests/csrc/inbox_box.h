@@ -35,7 +35,8 @@ static inline void open_office(office_t *office, spc_config_t config) {
     const spc_inbox_options_t inbox = {&office->segment, office->status, office->events, 0, NULL};
     CHECK_OK(spc_inbox_create(&inbox, &office->inbox));
     for (uint32_t i = 0; i < config.nodes; i++) {
-        const spc_outbox_options_t outbox = {&office->segment, office->status, office->events, i, NULL, false};
+        const spc_outbox_options_t outbox = {
+            &office->segment, office->status, office->events, i, NULL, false};
         CHECK_OK(spc_outbox_create(&outbox, &office->outbox[i]));
     }
 }

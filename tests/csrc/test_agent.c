@@ -33,7 +33,8 @@ static void every_length_body(int rank, int size, void *argument) {
 static void every_length(void) {
     wide_run(3, (spc_config_t){0}, NULL, every_length_body);
     wide_run(3, (spc_config_t){.arena_bytes = 1, .ring_bytes = 16384, .slots = 3}, NULL, every_length_body);
-    wide_run(3, (spc_config_t){.arena_bytes = 65536, .ring_bytes = 1024, .slots = 1}, NULL, every_length_body);
+    wide_run(3, (spc_config_t){.arena_bytes = 65536, .ring_bytes = 1024, .slots = 1}, NULL,
+             every_length_body);
 }
 
 /* All with all, random lengths; order by sender. */
@@ -93,7 +94,8 @@ static void casts(void) {
         frames += (lengths[i % LENGTHS] + (1 << 18)) / ((1 << 18) - 64);
     }
     CHECK_EQ_U(counts.sent[SPC_FRAME_ARRIVE].frames, 200);
-    CHECK(counts.sent[SPC_FRAME_MESSAGE].frames <= frames + 200); /* a sender that is interrupted may cost one more */
+    CHECK(counts.sent[SPC_FRAME_MESSAGE].frames
+          <= frames + 200); /* a sender that is interrupted may cost one more */
     wide_free(&wide);
 }
 
@@ -267,8 +269,8 @@ static void splits_body(int rank, int size, void *argument) {
             sum(part, (int)spc_comm_rank(part), part_size, 1);
         }
         send_content(part, (int32_t)((spc_comm_rank(part) + 1) % (uint32_t)part_size), 3, 1, 5000);
-        recv_content(part, (int32_t)((spc_comm_rank(part) + (uint32_t)part_size - 1) % (uint32_t)part_size), 3, 1,
-                     5000);
+        recv_content(part, (int32_t)((spc_comm_rank(part) + (uint32_t)part_size - 1) % (uint32_t)part_size),
+                     3, 1, 5000);
         CHECK_OK(spc_comm_close(part, SPC_NO_DEADLINE));
         spc_comm_destroy(part);
     }

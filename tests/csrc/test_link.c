@@ -348,9 +348,8 @@ static void silence_in_steps(void) {
             states_ns[state] = clock_ns - start_ns;
         }
         int system_error;
-        CHECK_EQ(spc_link_reason(link, &system_error), state == SPC_LINK_DOWN || state == SPC_LINK_DEAD
-                                                           ? SPC_ETIMEDOUT
-                                                           : SPC_OK);
+        CHECK_EQ(spc_link_reason(link, &system_error),
+                 state == SPC_LINK_DOWN || state == SPC_LINK_DEAD ? SPC_ETIMEDOUT : SPC_OK);
     }
     CHECK_EQ_U(states_ns[SPC_LINK_SUSPECT], 5 * SECOND);
     CHECK_EQ_U(states_ns[SPC_LINK_DOWN], 10 * SECOND);
@@ -387,7 +386,8 @@ static void noise_is_no_sign_of_life(void) {
     for (int i = 0; state != SPC_LINK_DEAD; i++) {
         CHECK(i < 100);
         spc_channel_t *channels[2];
-        const char noise[] = "GET / HTTP/1.0\r\nwhat is this, and more than sixty-four bytes of it in one go?\r\n\r\n";
+        const char noise[] =
+            "GET / HTTP/1.0\r\nwhat is this, and more than sixty-four bytes of it in one go?\r\n\r\n";
         const spc_frame_piece_t piece = {noise, sizeof noise};
         size_t taken;
         CHECK_OK(spc_channel_fake_create(&pair.faults, channels));

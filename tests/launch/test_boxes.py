@@ -112,7 +112,13 @@ SAYS_WHERE = """
 def test_table_1_of_the_paper(launch, start):
     result = launch("-n", 5, "--map", TABLE_1, *start, launch.script(SAYS_WHERE))
     assert result.code == 0, result
-    table = [(0, 0, 0, 0), (1, 0, 1, 0), (2, 1, 0, 2), (3, 0, 2, 0), (4, 1, 1, 2)]  # rank, box, local id, local 0
+    table = [
+        (0, 0, 0, 0),
+        (1, 0, 1, 0),
+        (2, 1, 0, 2),
+        (3, 0, 2, 0),
+        (4, 1, 1, 2),
+    ]  # rank, box, local id, local 0
     lines = [";".join(map(str, (rank, local, box, *table))) for rank, box, local, _zero in table]
     assert sorted(result.lines) == lines
 
@@ -192,7 +198,11 @@ def test_boxes_share_no_memory(launch, start, disable):
 
 @pytest.mark.parametrize(
     ("who", "name"),
-    [("spcomm server", "the server"), ("spcomm agent 0", "the agent of box 0"), ("spcomm agent 1", "the agent of box 1")],
+    [
+        ("spcomm server", "the server"),
+        ("spcomm agent 0", "the agent of box 0"),
+        ("spcomm agent 1", "the agent of box 1"),
+    ],
 )
 def test_a_killed_carrier_ends_the_run(launch, start, who, name):
     process = launch.start("-n", 3, "--boxes", 2, *start, launch.script(WAITS))
@@ -276,7 +286,9 @@ def test_what_is_left_is_told_of_all_boxes(launch):
     )
     assert result.code == 1, result
     assert "2 messages were never received" in result.err
-    assert re.search(r"2 messages +from node 0 +to nodes 1-2 +tag 7 +sent at program.py:4", result.err), result
+    assert re.search(r"2 messages +from node 0 +to nodes 1-2 +tag 7 +sent at program.py:4", result.err), (
+        result
+    )
 
 
 def test_stats_count_each_message_once(launch):
@@ -293,7 +305,9 @@ def test_stats_count_each_message_once(launch):
     )
     assert result.code == 0, result
     rows = [line.split() for line in result.err.splitlines() if line.strip()[:1] in "012"]
-    assert [(row[0], row[5], row[6], row[9]) for row in rows] == [(str(rank), "10", "10", "1") for rank in range(3)]
+    assert [(row[0], row[5], row[6], row[9]) for row in rows] == [
+        (str(rank), "10", "10", "1") for rank in range(3)
+    ]
 
 
 # ---- who may in
