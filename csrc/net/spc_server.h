@@ -58,7 +58,8 @@ int spc_server_add_job(spc_server_t *server, uint32_t job, uint16_t boxes, const
  * box has ended, or is dead; SPC_ENOMEM. If it fails the descriptor is still the caller's. */
 int spc_server_adopt(spc_server_t *server, uint32_t job, uint16_t box, int descriptor);
 
-/* Ends a job: each box that is still there gets a FAIL frame with this sentence. SPC_EINVAL: no such job. */
+/* Ends a job: each box that is still there gets a FAIL frame with this sentence. One that has never been there counts as
+ * dead from then on, whoever has failed. SPC_EINVAL: no such job. */
 int spc_server_fail_job(spc_server_t *server, uint32_t job, const char *sentence);
 
 /* Until all jobs have ended (with keep_running: never), or spc_server_stop. SPC_ESYSTEM: waiting failed. */

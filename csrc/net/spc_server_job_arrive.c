@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+/* Phases: what boxes contribute is kept until all have, so that each gets one frame. */
+#include "net/spc_server_job_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/spc_error.h"
+
+enum { PIECES = 64 };
+
+typedef struct contribution {
+    struct contribution *next;
+    uint64_t has_it; /* boxes that need not be sent it: its own, and those it was sent to; a mask */
+    uint32_t length_bytes;
+    unsigned char bytes[];
+} contribution_t;
+
+struct spc_server_phase {
+    spc_server_phase_t *next; /* in its bucket */
+    uint64_t number;
+    uint64_t boxes, last; /* masks: who takes part, who has contributed all */
+    contribution_t *first, **end;
+    uint16_t context;
+    bool is_urgent;
+};
+
+uint64_t spc_server_job_get_mask(const unsigned char *bytes) {
+    uint64_t mask = 0;
+    for (int i = 0; i < SPC_SERVER_JOB_MASK_BYTES; i++) {
+        mask |= (uint64_t)bytes[i] << 8 * i;
+    }
+    return mask;
+}
+
+void spc_server_job_put_mask(unsigned char *bytes, uint64_t mask) {
+    for (int i = 0; i < SPC_SERVER_JOB_MASK_BYTES; i++) {
+        bytes[i] = (unsigned char)(mask >> 8 * i);
+    }
+}
+
+/* ---- the table */
+
+/* Where the phase is, or would be: a pointer to the pointer to it. */
+static spc_server_phase_t **place_of(spc_server_job_t *job, uint16_t context, uint64_t number) {
+    uint64_t hash = (number * 31 + context) * UINT64_C(0x9E3779B97F4A7C15) >> 32;
+    spc_server_phase_t **place = &job->phases[hash % SPC_SERVER_JOB_BUCKETS];
+    while (*place != NULL && ((*place)->context != context || (*place)->number != number)) {
+        place = &(*place)->next;
+    }
+    return place;
+}
+
+static void free_phase(spc_server_job_t *job, spc_server_phase_t **place) {
+    spc_server_phase_t *phase = *place;
+    *place = phase->next;
+    while (phase->first != NULL) {
+        contribution_t *contribution = phase->first;
+        phase->first = contribution->next;
+        job->collected_bytes -= sizeof *contribution + contribution->length_bytes;
+        free(contribution);
+    }
+    job->collected_bytes -= sizeof *phase;
+    free(phase);
+}
+
+void spc_server_job_free_phases(spc_server_job_t *job) {
+    for (int i = 0; i < SPC_SERVER_JOB_BUCKETS; i++) {
+        while (job->phases[i] != NULL) {
+            free_phase(job, &job->phases[i]);
+        }
+    }
+}
+
+static bool has_room(const spc_server_job_t *job, uint64_t bytes) {
+    return bytes <= job->options.collected_max && job->collected_bytes <= job->options.collected_max - bytes;
+}
+
+static int begin_phase(spc_server_job_t *job, spc_server_phase_t **place, const spc_frame_t *frame, uint64_t boxes) {
+    if (!has_room(job, sizeof **place)) {
+        return SPC_ELIMIT;
+    }
+    spc_server_phase_t *phase = calloc(1, sizeof *phase);
+    if (phase == NULL) {
+        return SPC_ENOMEM;
+    }
+    phase->context = frame->context;
+    phase->number = frame->offset;
+    phase->boxes = boxes;
+    phase->end = &phase->first;
+    *place = phase;
+    job->collected_bytes += sizeof *phase;
+    return SPC_OK;
+}
+
+static int add_contribution(spc_server_job_t *job, spc_server_phase_t *phase, uint16_t box,
+                            const unsigned char *bytes, uint32_t length_bytes) {
+    if (length_bytes == 0) {
+        return SPC_OK;
+    }
+    contribution_t *contribution = NULL;
+    if (!has_room(job, sizeof *contribution + length_bytes)) {
+        return SPC_ELIMIT;
+    }
+    contribution = malloc(sizeof *contribution + length_bytes);
+    if (contribution == NULL) {
+        return SPC_ENOMEM;
+    }
+    *contribution = (contribution_t){.has_it = UINT64_C(1) << box, .length_bytes = length_bytes};
+    memcpy(contribution->bytes, bytes, length_bytes);
+    *phase->end = contribution;
+    phase->end = &contribution->next;
+    job->collected_bytes += sizeof *contribution + length_bytes;
+    return SPC_OK;
+}
+
+/* ---- what goes out */
+
+/* Contributions for one box, frame by frame. */
+typedef struct bundle {
+    spc_server_job_t *job;
+    uint16_t box;
+    spc_frame_t frame;
+    unsigned char mask[SPC_SERVER_JOB_MASK_BYTES];
+    spc_frame_piece_t pieces[PIECES];
+    uint32_t count;
+    size_t bytes;
+} bundle_t;
+
+static void begin_frame(bundle_t *bundle) {
+    bundle->pieces[0] = (spc_frame_piece_t){bundle->mask, sizeof bundle->mask};
+    bundle->count = 1;
+    bundle->bytes = sizeof bundle->mask;
+}
+
+static int end_frame(bundle_t *bundle, bool is_last) {
+    bundle->frame.flags = is_last ? SPC_FRAME_LAST : 0;
+    return spc_server_job_emit(bundle->job, bundle->box, &bundle->frame, bundle->pieces, bundle->count, NULL);
+}
+
+static int add_to_frame(bundle_t *bundle, const contribution_t *contribution) {
+    if (bundle->count == PIECES || contribution->length_bytes > SPC_FRAME_BODY_MAX - bundle->bytes) {
+        int status = end_frame(bundle, false);
+        if (status != SPC_OK) {
+            return status;
+        }
+        begin_frame(bundle);
+    }
+    bundle->pieces[bundle->count++] = (spc_frame_piece_t){contribution->bytes, contribution->length_bytes};
+    bundle->bytes += contribution->length_bytes;
+    return SPC_OK;
+}
+
+/* What this box has not got yet; nothing at all if that is nothing, unless the phase is complete. */
+static int send_missing(spc_server_job_t *job, spc_server_phase_t *phase, uint16_t box, const spc_frame_t *frame,
+                        bool is_complete) {
+    bundle_t bundle;
+    bundle.job = job;
+    bundle.box = box;
+    bundle.frame = *frame;
+    bundle.frame.destination = box;
+    spc_server_job_put_mask(bundle.mask, phase->boxes);
+    begin_frame(&bundle);
+    const uint64_t bit = UINT64_C(1) << box;
+    for (contribution_t *contribution = phase->first; contribution != NULL; contribution = contribution->next) {
+        if ((contribution->has_it & bit) == 0) {
+            int status = add_to_frame(&bundle, contribution);
+            if (status != SPC_OK) {
+                return status;
+            }
+            contribution->has_it |= bit;
+        }
+    }
+    return is_complete || bundle.count > 1 ? end_frame(&bundle, is_complete) : SPC_OK;
+}
+
+/* To all boxes of the phase but those of `without`. */
+static int send_all_missing(spc_server_job_t *job, spc_server_phase_t *phase, uint64_t without,
+                            const spc_frame_t *frame, bool is_complete) {
+    int status = SPC_OK;
+    for (uint16_t box = 0; box < job->options.boxes && status == SPC_OK; box++) {
+        if ((phase->boxes & ~without) >> box & 1) {
+            status = send_missing(job, phase, box, frame, is_complete);
+        }
+    }
+    return status;
+}
+
+static bool is_sound(const spc_server_job_t *job, uint16_t box, uint64_t boxes) {
+    uint64_t all = UINT64_MAX >> (SPC_SERVER_JOB_BOXES_MAX - job->options.boxes);
+    return (boxes & ~all) == 0 && (boxes >> box & 1) != 0;
+}
+
+int spc_server_job_arrive(spc_server_job_t *job, uint16_t box, const spc_frame_t *frame, const unsigned char *body) {
+    uint64_t boxes = frame->length_bytes >= SPC_SERVER_JOB_MASK_BYTES ? spc_server_job_get_mask(body) : 0;
+    if (!is_sound(job, box, boxes)) {
+        return SPC_EINVAL;
+    }
+    spc_server_phase_t **place = place_of(job, frame->context, frame->offset);
+    int status = *place == NULL ? begin_phase(job, place, frame, boxes) : SPC_OK;
+    if (status != SPC_OK) {
+        return status;
+    }
+    spc_server_phase_t *phase = *place;
+    if (phase->boxes != boxes || (phase->last >> box & 1) != 0) {
+        return SPC_EINVAL; /* they do not agree who takes part, or this box has said that it has nothing more */
+    }
+    status = add_contribution(job, phase, box, body + SPC_SERVER_JOB_MASK_BYTES,
+                              frame->length_bytes - SPC_SERVER_JOB_MASK_BYTES);
+    if (status != SPC_OK) {
+        return status;
+    }
+    const uint64_t bit = UINT64_C(1) << box;
+    if ((frame->flags & SPC_FRAME_LAST) != 0) {
+        phase->last |= bit;
+    } else {
+        phase->is_urgent = true;
+    }
+    if (phase->last == phase->boxes) {
+        status = send_all_missing(job, phase, 0, frame, true);
+        free_phase(job, place);
+    } else if (phase->is_urgent) {
+        status = send_all_missing(job, phase, bit, frame, false);
+    }
+    return status;
+}

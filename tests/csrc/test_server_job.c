@@ -1,0 +1,525 @@
+/* SPDX-License-Identifier: MIT */
+/* Routing and collecting: alone, and between links over channels with faults, on a clock of the test's own. */
+#include "net/spc_server_job.h"
+
+#include "base/spc_error.h"
+#include "check.h"
+#include "net/spc_channel_fake.h"
+
+enum { BOXES = 3, RANKS = 6, LOG_MAX = 4096, MASK = 8 };
+
+#define MS UINT64_C(1000000)
+
+static const uint16_t box_of_rank[RANKS] = {0, 0, 1, 0, 1, 2};
+
+static void put_u64(unsigned char *at, uint64_t value) {
+    for (int i = 0; i < 8; i++) {
+        at[i] = (unsigned char)(value >> 8 * i);
+    }
+}
+
+static uint64_t get_u64(const unsigned char *at) {
+    uint64_t value = 0;
+    for (int i = 0; i < 8; i++) {
+        value |= (uint64_t)at[i] << 8 * i;
+    }
+    return value;
+}
+
+/* ---- a job whose frames are written down */
+
+typedef struct line {
+    uint16_t box;
+    spc_frame_t frame;
+    unsigned char *body;
+    const spc_link_body_t *shared;
+} line_t;
+
+typedef struct record {
+    spc_server_job_t *job;
+    int count, refuse; /* refuse: the status that emit returns */
+    line_t lines[LOG_MAX];
+} record_t;
+
+static int note(void *argument, uint16_t box, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
+                uint32_t count, spc_link_body_t *shared) {
+    record_t *record = argument;
+    if (record->refuse != SPC_OK) {
+        return record->refuse;
+    }
+    CHECK(record->count < LOG_MAX);
+    line_t *line = &record->lines[record->count++];
+    *line = (line_t){.box = box, .frame = *frame, .shared = shared};
+    size_t length = shared != NULL ? spc_link_body_length(shared) : 0, at = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        length += pieces[i].length_bytes;
+    }
+    CHECK(length <= SPC_FRAME_BODY_MAX);
+    line->body = malloc(length + 1);
+    for (uint32_t i = 0; i < count; i++) {
+        memcpy(line->body + at, pieces[i].start, pieces[i].length_bytes);
+        at += pieces[i].length_bytes;
+    }
+    if (shared != NULL) {
+        memcpy(line->body + at, spc_link_body_start(shared), length - at);
+    }
+    line->frame.length_bytes = (uint32_t)length;
+    return SPC_OK;
+}
+
+static record_t *begin(uint16_t boxes, const uint16_t *map, uint32_t ranks, uint64_t collected_max) {
+    record_t *record = calloc(1, sizeof *record);
+    const spc_server_job_options_t options = {boxes, ranks, map, collected_max, note, record};
+    CHECK_OK(spc_server_job_create(&options, &record->job));
+    return record;
+}
+
+static void forget(record_t *record) {
+    for (int i = 0; i < record->count; i++) {
+        free(record->lines[i].body);
+    }
+    record->count = 0;
+}
+
+static void end(record_t *record) {
+    forget(record);
+    spc_server_job_destroy(record->job);
+    free(record);
+}
+
+static int message(record_t *record, uint16_t box, const uint16_t *ranks, uint16_t count, const char *text) {
+    unsigned char body[256] = {0};
+    size_t before = (size_t)(count * 2 + 7) / 8 * 8;
+    for (int i = 0; i < count; i++) {
+        body[2 * i] = (unsigned char)ranks[i];
+        body[2 * i + 1] = (unsigned char)(ranks[i] >> 8);
+    }
+    memcpy(body + before, text, strlen(text));
+    const spc_frame_t frame = {.kind = SPC_FRAME_MESSAGE,
+                               .source = 4,
+                               .tag = -5,
+                               .count = count,
+                               .length_bytes = (uint32_t)(before + strlen(text))};
+    return spc_server_job_take(record->job, box, &frame, body);
+}
+
+static int arrive(record_t *record, uint16_t box, uint16_t context, uint64_t phase, uint64_t mask,
+                  const char *text, bool last) {
+    unsigned char body[256];
+    put_u64(body, mask);
+    memcpy(body + MASK, text, strlen(text));
+    const spc_frame_t frame = {.kind = SPC_FRAME_ARRIVE,
+                               .flags = last ? SPC_FRAME_LAST : 0,
+                               .source = box,
+                               .context = context,
+                               .offset = phase,
+                               .length_bytes = (uint32_t)(MASK + strlen(text))};
+    return spc_server_job_take(record->job, box, &frame, body);
+}
+
+/* The frame for this box that was emitted as number `i`, from 0, and what follows its first `skip` bytes. */
+static void check_line(const record_t *record, int i, uint16_t box, size_t skip, const char *text, int flags) {
+    CHECK(i < record->count);
+    const line_t *line = &record->lines[i];
+    CHECK_EQ(line->box, box);
+    CHECK_EQ(line->frame.flags, flags);
+    CHECK_EQ_U(line->frame.length_bytes, skip + strlen(text));
+    CHECK_MEM(line->body + skip, text, strlen(text));
+}
+
+/* ---- messages */
+
+static void a_message_to_one_box(void) {
+    record_t *record = begin(BOXES, box_of_rank, RANKS, 1000);
+    CHECK_OK(message(record, 2, (uint16_t[]){3, 0}, 2, "hello"));
+    CHECK_EQ(record->count, 1);
+    check_line(record, 0, 0, 8, "hello", 0);
+    CHECK_EQ(record->lines[0].frame.count, 2);
+    CHECK_EQ(record->lines[0].frame.source, 4);
+    CHECK_EQ(record->lines[0].frame.tag, -5);
+    CHECK_EQ(record->lines[0].body[0], 3); /* the order of the ranks stays */
+    end(record);
+}
+
+static void a_multicast_once_for_each_box(void) {
+    record_t *record = begin(BOXES, box_of_rank, RANKS, 1000);
+    CHECK_OK(message(record, 2, (uint16_t[]){1, 2, 3, 4, 0}, 5, "to many"));
+    CHECK_EQ(record->count, 2);
+    check_line(record, 0, 0, 8, "to many", 0);
+    check_line(record, 1, 1, 8, "to many", 0);
+    CHECK_MEM(record->lines[0].body, ((unsigned char[8]){1, 0, 3, 0, 0, 0}), 8);
+    CHECK_MEM(record->lines[1].body, ((unsigned char[8]){2, 0, 4, 0}), 8);
+    CHECK_EQ(record->lines[0].frame.count, 3);
+    CHECK_EQ(record->lines[1].frame.count, 2);
+    CHECK(record->lines[0].shared != NULL);
+    CHECK_EQ_PTR(record->lines[0].shared, record->lines[1].shared); /* one memory for all */
+    end(record);
+}
+
+static void other_frames_as_they_are(void) {
+    record_t *record = begin(BOXES, box_of_rank, RANKS, 1000);
+    spc_frame_t frame = {.kind = SPC_FRAME_CREDIT, .source = 0, .destination = 2, .length_bytes = 6};
+    CHECK_OK(spc_server_job_take(record->job, 0, &frame, (const unsigned char *)"credit"));
+    CHECK_EQ(record->count, 1);
+    check_line(record, 0, 2, 0, "credit", 0);
+    frame.flags = SPC_FRAME_OTHERS;
+    frame.kind = SPC_FRAME_STATUS;
+    CHECK_OK(spc_server_job_take(record->job, 1, &frame, (const unsigned char *)"status"));
+    CHECK_EQ(record->count, 3);
+    check_line(record, 1, 0, 0, "status", SPC_FRAME_OTHERS);
+    check_line(record, 2, 2, 0, "status", SPC_FRAME_OTHERS);
+    spc_server_job_end_box(record->job, 2); /* gets nothing, and nobody is to blame */
+    CHECK_OK(spc_server_job_take(record->job, 1, &frame, (const unsigned char *)"status"));
+    CHECK_EQ(record->count, 4);
+    end(record);
+}
+
+static void nonsense_is_refused(void) {
+    record_t *record = begin(BOXES, box_of_rank, RANKS, 1000);
+    CHECK_EQ(message(record, 0, NULL, 0, "to nobody"), SPC_EINVAL);
+    CHECK_EQ(message(record, 0, (uint16_t[]){1, RANKS}, 2, "no such rank"), SPC_EINVAL);
+    CHECK_EQ(message(record, 0, (uint16_t[]){1, 1, 1, 1, 1, 1, 1}, 7, "more than there are"), SPC_EINVAL);
+    spc_frame_t frame = {.kind = SPC_FRAME_CREDIT, .destination = BOXES};
+    CHECK_EQ(spc_server_job_take(record->job, 0, &frame, NULL), SPC_EINVAL);
+    CHECK_EQ(arrive(record, 0, 1, 1, 8, "", true), SPC_EINVAL);  /* no such box */
+    CHECK_EQ(arrive(record, 0, 1, 1, 6, "", true), SPC_EINVAL);  /* it takes no part */
+    CHECK_OK(arrive(record, 0, 1, 1, 7, "", true));
+    CHECK_EQ(arrive(record, 0, 1, 1, 7, "", true), SPC_EINVAL);  /* twice */
+    CHECK_EQ(arrive(record, 1, 1, 1, 3, "", true), SPC_EINVAL);  /* who takes part? */
+    frame = (spc_frame_t){.kind = SPC_FRAME_ARRIVE, .length_bytes = 7};
+    CHECK_EQ(spc_server_job_take(record->job, 0, &frame, (const unsigned char *)"1234567"), SPC_EINVAL);
+    CHECK_EQ(record->count, 0);
+    record->refuse = SPC_EAGAIN;
+    CHECK_EQ(message(record, 0, (uint16_t[]){1, 2}, 2, "no room"), SPC_EAGAIN);
+    end(record);
+
+    spc_server_job_t *job;
+    const uint16_t map[2] = {0, 3};
+    spc_server_job_options_t options = {3, 2, map, 0, note, NULL};
+    CHECK_EQ(spc_server_job_create(&options, &job), SPC_EINVAL);
+    options.boxes = 65;
+    CHECK_EQ(spc_server_job_create(&options, &job), SPC_EINVAL);
+}
+
+/* ---- phases */
+
+static void a_phase_costs_one_frame_each_way(void) {
+    record_t *record = begin(BOXES, box_of_rank, RANKS, 1000);
+    CHECK_OK(arrive(record, 1, 7, 5, 7, "one ", true));
+    CHECK_OK(arrive(record, 0, 7, 5, 7, "zero ", true));
+    CHECK_EQ(record->count, 0);
+    CHECK_OK(arrive(record, 2, 7, 5, 7, "two ", true));
+    CHECK_EQ(record->count, 3);
+    check_line(record, 0, 0, MASK, "one two ", SPC_FRAME_LAST);
+    check_line(record, 1, 1, MASK, "zero two ", SPC_FRAME_LAST);
+    check_line(record, 2, 2, MASK, "one zero ", SPC_FRAME_LAST);
+    CHECK_EQ_U(get_u64(record->lines[0].body), 7);
+    CHECK_EQ(record->lines[0].frame.context, 7);
+    CHECK_EQ_U(record->lines[0].frame.offset, 5);
+    CHECK_EQ_U(spc_server_job_collected(record->job), 0);
+    forget(record);
+    /* A phase of some of the boxes concerns nobody else; one of a single box is complete at once. */
+    CHECK_OK(arrive(record, 0, 8, 5, 5, "a", true));
+    CHECK_OK(arrive(record, 2, 8, 5, 5, "b", true));
+    CHECK_OK(arrive(record, 1, 9, 5, 2, "alone", true));
+    CHECK_EQ(record->count, 3);
+    check_line(record, 0, 0, MASK, "b", SPC_FRAME_LAST);
+    check_line(record, 1, 2, MASK, "a", SPC_FRAME_LAST);
+    check_line(record, 2, 1, MASK, "", SPC_FRAME_LAST);
+    end(record);
+}
+
+static void an_urgent_arrival_is_handed_on(void) {
+    record_t *record = begin(BOXES, box_of_rank, RANKS, 1000);
+    CHECK_OK(arrive(record, 0, 1, 1, 7, "zero ", true));
+    CHECK_OK(arrive(record, 1, 1, 1, 7, "one ", false));
+    CHECK_EQ(record->count, 2); /* box 1, which has sent it, waits for the others */
+    check_line(record, 0, 0, MASK, "one ", 0);
+    check_line(record, 1, 2, MASK, "zero one ", 0);
+    CHECK_OK(arrive(record, 1, 1, 1, 7, "more ", true)); /* from now on all of it at once, and nothing twice */
+    CHECK_EQ(record->count, 4);
+    check_line(record, 2, 0, MASK, "more ", 0);
+    check_line(record, 3, 2, MASK, "more ", 0);
+    CHECK_OK(arrive(record, 2, 1, 1, 7, "two ", true));
+    CHECK_EQ(record->count, 7);
+    check_line(record, 4, 0, MASK, "two ", SPC_FRAME_LAST);
+    check_line(record, 5, 1, MASK, "zero two ", SPC_FRAME_LAST);
+    check_line(record, 6, 2, MASK, "", SPC_FRAME_LAST);
+    CHECK_EQ_U(spc_server_job_collected(record->job), 0);
+    end(record);
+}
+
+static void contributions_too_long_for_one_frame(void) {
+    enum { LONG = SPC_FRAME_BODY_MAX - 100 };
+    record_t *record = begin(BOXES, box_of_rank, RANKS, 4 * SPC_FRAME_BODY_MAX);
+    unsigned char *body = calloc(1, LONG);
+    for (uint16_t box = 0; box < BOXES; box++) {
+        put_u64(body, 7);
+        body[MASK] = (unsigned char)(box + 1);
+        const spc_frame_t frame = {
+            .kind = SPC_FRAME_ARRIVE, .flags = SPC_FRAME_LAST, .source = box, .length_bytes = LONG};
+        CHECK_OK(spc_server_job_take(record->job, box, &frame, body));
+    }
+    CHECK_EQ(record->count, 2 * BOXES);
+    for (int i = 0; i < record->count; i++) {
+        CHECK_EQ(record->lines[i].box, i / 2);
+        CHECK_EQ(record->lines[i].frame.flags, i % 2 == 0 ? 0 : SPC_FRAME_LAST);
+        CHECK_EQ_U(record->lines[i].frame.length_bytes, LONG);
+        CHECK_NE(record->lines[i].body[MASK], i / 2 + 1);
+    }
+    free(body);
+    end(record);
+}
+
+static void what_is_collected_is_bounded(void) {
+    record_t *record = begin(BOXES, box_of_rank, RANKS, 10000);
+    uint64_t phases = 0;
+    int status;
+    while ((status = arrive(record, 0, 1, ++phases, 7, "something", true)) == SPC_OK) {
+        CHECK(spc_server_job_collected(record->job) <= 10000 && phases < 10000);
+    }
+    CHECK_EQ(status, SPC_ELIMIT);
+    CHECK(phases > 20);
+    end(record);
+}
+
+/* Many communicators of random boxes, several phases each, arrivals in any order, urgent ones between. */
+static void many_communicators(void) {
+    enum { B = 5, CONTEXTS = 40, PHASES = 4 };
+    uint64_t state = check_seed();
+    const uint16_t map[B] = {0, 1, 2, 3, 4};
+    record_t *record = begin(B, map, B, 1 << 20);
+    for (int context = 0; context < CONTEXTS; context++) {
+        uint64_t mask = 1 + check_below(&state, (1 << B) - 1);
+        int next[B][PHASES] = {0}; /* how many frames a box has sent to a phase; -1: its last */
+        int left = PHASES * __builtin_popcountll(mask), boxes = __builtin_popcountll(mask), urgent = 0;
+        uint64_t wanted[PHASES] = {0}, got[B][PHASES] = {0}, lasts[B][PHASES] = {0};
+        while (left > 0) {
+            uint16_t box = (uint16_t)check_below(&state, B);
+            int phase = (int)check_below(&state, PHASES);
+            if (!(mask >> box & 1) || next[box][phase] < 0) {
+                continue;
+            }
+            bool last = next[box][phase] == 3 || check_below(&state, 4) != 0;
+            char text[2] = {(char)('a' + box), 0}; /* each frame contributes one letter, its box's */
+            CHECK_OK(arrive(record, box, (uint16_t)context, (uint64_t)phase, mask, text, last));
+            wanted[phase] += UINT64_C(1) << 8 * box;
+            next[box][phase] = last ? -1 : next[box][phase] + 1;
+            left -= last;
+            urgent += !last;
+        }
+        for (int i = 0; i < record->count; i++) {
+            const line_t *line = &record->lines[i];
+            CHECK_EQ(line->frame.context, context);
+            CHECK_EQ_U(get_u64(line->body), mask);
+            CHECK_EQ(lasts[line->box][line->frame.offset], 0); /* nothing comes after the last */
+            lasts[line->box][line->frame.offset] = (line->frame.flags & SPC_FRAME_LAST) != 0;
+            for (uint32_t k = MASK; k < line->frame.length_bytes; k++) {
+                got[line->box][line->frame.offset] += UINT64_C(1) << 8 * (line->body[k] - 'a');
+            }
+        }
+        for (int box = 0; box < B; box++) {
+            for (int phase = 0; phase < PHASES; phase++) {
+                bool takes_part = mask >> box & 1;
+                uint64_t own = UINT64_C(0xff) << 8 * box;
+                CHECK_EQ(lasts[box][phase], takes_part);
+                CHECK_EQ_U(got[box][phase], takes_part ? wanted[phase] & ~own : 0);
+            }
+        }
+        if (urgent == 0) {
+            CHECK_EQ(record->count, PHASES * boxes);
+        }
+        forget(record);
+    }
+    CHECK_EQ_U(spc_server_job_collected(record->job), 0);
+    end(record);
+}
+
+/* ---- a star of links over channels with faults */
+
+enum { STAR = 3 };
+
+static uint64_t clock_ns = 1; /* a spc_clock_fn has no argument */
+
+static uint64_t now_ns(void) {
+    return clock_ns;
+}
+
+typedef struct star star_t;
+
+typedef struct spoke {
+    star_t *star;
+    uint16_t box;
+    spc_link_t *inner, *outer; /* the server's and the agent's */
+    uint64_t sent[STAR], got[STAR]; /* messages to and from boxes */
+    uint64_t phase, phases_done;
+} spoke_t;
+
+struct star {
+    spc_server_job_t *job;
+    spoke_t spokes[STAR];
+    uint64_t random;
+    spc_channel_fake_options_t faults;
+};
+
+static int route(void *argument, const spc_frame_t *frame, const unsigned char *body) {
+    spoke_t *spoke = argument;
+    return spc_server_job_take(spoke->star->job, spoke->box, frame, body);
+}
+
+static int hand_out(void *argument, uint16_t box, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
+                    uint32_t count, spc_link_body_t *shared) {
+    star_t *star = argument;
+    return spc_link_queue_shared(star->spokes[box].inner, frame, pieces, count, shared);
+}
+
+/* A message says at the end of its body which one it is: from its box to this one. */
+static int receive(void *argument, const spc_frame_t *frame, const unsigned char *body) {
+    spoke_t *spoke = argument;
+    if (frame->kind == SPC_FRAME_MESSAGE) {
+        CHECK_EQ(frame->count, 1);
+        CHECK_EQ(body[0], spoke->box);
+        CHECK_EQ_U(frame->length_bytes, 8 + 8 * STAR);
+        CHECK_EQ_U(get_u64(body + 8 + 8 * spoke->box), ++spoke->got[frame->source]);
+    } else {
+        CHECK_EQ(frame->kind, SPC_FRAME_ARRIVE);
+        CHECK_EQ(frame->flags, SPC_FRAME_LAST);
+        CHECK_EQ_U(frame->offset, ++spoke->phases_done);
+        CHECK_EQ_U(frame->length_bytes, MASK + 8 * (STAR - 1));
+        for (int i = 0; i < STAR - 1; i++) {
+            CHECK_EQ_U(get_u64(body + MASK + 8 * i), spoke->phases_done);
+        }
+    }
+    return SPC_OK;
+}
+
+static void send_message(spoke_t *spoke) {
+    unsigned char body[8 + 8 * STAR] = {0};
+    uint64_t mask = 1 + check_below(&spoke->star->random, (1 << STAR) - 1);
+    uint16_t count = 0;
+    for (unsigned box = 0; box < STAR; box++) {
+        if (mask >> box & 1) {
+            body[2 * count++] = (unsigned char)box;
+            put_u64(body + 8 + (size_t)8 * box, ++spoke->sent[box]);
+        }
+    }
+    const spc_frame_t frame = {.kind = SPC_FRAME_MESSAGE, .source = spoke->box, .count = count};
+    const spc_frame_piece_t piece = {body, sizeof body};
+    CHECK_OK(spc_link_send(spoke->outer, &frame, &piece, 1));
+}
+
+static void send_arrival(spoke_t *spoke) {
+    unsigned char body[MASK + 8];
+    put_u64(body, (1 << STAR) - 1);
+    put_u64(body + MASK, ++spoke->phase);
+    const spc_frame_t frame = {
+        .kind = SPC_FRAME_ARRIVE, .flags = SPC_FRAME_LAST, .source = spoke->box, .offset = spoke->phase};
+    const spc_frame_piece_t piece = {body, sizeof body};
+    CHECK_OK(spc_link_send(spoke->outer, &frame, &piece, 1));
+}
+
+static void connect_spoke(spoke_t *spoke) {
+    spc_channel_t *ends[2];
+    spoke->star->faults.seed = check_random(&spoke->star->random);
+    CHECK_OK(spc_channel_fake_create(&spoke->star->faults, ends));
+    CHECK_OK(spc_link_attach(spoke->inner, ends[0]));
+    CHECK_OK(spc_link_attach(spoke->outer, ends[1]));
+}
+
+static void move_spoke(spoke_t *spoke) {
+    spc_link_t *links[2] = {spoke->inner, spoke->outer};
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(spc_link_read(links[i]));
+        spc_link_write(links[i]);
+        spc_link_tick(links[i], clock_ns);
+    }
+    if (spc_link_state(spoke->inner) == SPC_LINK_DOWN || spc_link_state(spoke->outer) == SPC_LINK_DOWN) {
+        connect_spoke(spoke);
+    }
+}
+
+static void make_star(star_t *star, uint64_t seed) {
+    const uint16_t map[STAR] = {0, 1, 2};
+    *star = (star_t){.random = seed, .faults = {.now_ns = now_ns, .delay_max_ns = 2 * MS, .splits = true,
+                                               .cut = 10, .flip = 10, .blackhole = 1}};
+    const spc_server_job_options_t options = {STAR, STAR, map, 1 << 20, hand_out, star};
+    CHECK_OK(spc_server_job_create(&options, &star->job));
+    for (uint16_t box = 0; box < STAR; box++) {
+        spoke_t *spoke = &star->spokes[box];
+        spoke->star = star;
+        spoke->box = box;
+        spc_link_options_t link = {.job = 3, .now_ns = now_ns, .deliver = route, .argument = spoke};
+        CHECK_OK(spc_link_create(&link, &spoke->inner));
+        link.deliver = receive;
+        CHECK_OK(spc_link_create(&link, &spoke->outer));
+        connect_spoke(spoke);
+    }
+}
+
+static bool all_is_there(const star_t *star) {
+    bool all = true;
+    for (int to = 0; to < STAR; to++) {
+        all = all && star->spokes[to].phases_done == star->spokes[to].phase;
+        for (int from = 0; from < STAR; from++) {
+            all = all && star->spokes[to].got[from] == star->spokes[from].sent[to];
+        }
+    }
+    return all;
+}
+
+/* Messages and phases between three boxes, over connections that break: all arrives, once and in order. */
+static void a_star_with_faults(void) {
+    uint64_t seed = check_seed(), broken = 0;
+    for (long run = 0; run < check_scale(200); run++) {
+        star_t star;
+        make_star(&star, seed + (uint64_t)run);
+        for (int step = 0; step < 300; step++) {
+            spoke_t *spoke = &star.spokes[check_below(&star.random, STAR)];
+            if (check_below(&star.random, 4) == 0) {
+                send_arrival(spoke);
+            } else {
+                send_message(spoke);
+            }
+            clock_ns += check_below(&star.random, 2 * MS);
+            move_spoke(&star.spokes[check_below(&star.random, STAR)]);
+        }
+        for (int box = 0; box < STAR; box++) { /* all take part in all phases */
+            while (star.spokes[box].phase < 300) {
+                send_arrival(&star.spokes[box]);
+            }
+        }
+        star.faults.cut = star.faults.flip = star.faults.blackhole = 0; /* of new channels */
+        for (int step = 0; !all_is_there(&star); step++) {
+            CHECK(step < 100000);
+            clock_ns += 10 * MS;
+            move_spoke(&star.spokes[step % STAR]);
+        }
+        for (int box = 0; box < STAR; box++) {
+            spc_link_counts_t counts;
+            spc_link_count(star.spokes[box].inner, &counts);
+            broken += counts.broken;
+            CHECK_EQ_U(counts.received[SPC_FRAME_ARRIVE].frames, 300); /* one up and one down for each phase */
+            CHECK_EQ_U(counts.sent[SPC_FRAME_ARRIVE].frames, 300);
+            spc_link_destroy(star.spokes[box].inner);
+            spc_link_destroy(star.spokes[box].outer);
+        }
+        CHECK_EQ_U(spc_server_job_collected(star.job), 0);
+        spc_server_job_destroy(star.job);
+    }
+    CHECK(broken > 0);
+    printf("%" PRIu64 " broken channels\n", broken);
+}
+
+int main(void) {
+    RUN(a_message_to_one_box);
+    RUN(a_multicast_once_for_each_box);
+    RUN(other_frames_as_they_are);
+    RUN(nonsense_is_refused);
+    RUN(a_phase_costs_one_frame_each_way);
+    RUN(an_urgent_arrival_is_handed_on);
+    RUN(contributions_too_long_for_one_frame);
+    RUN(what_is_collected_is_bounded);
+    RUN(many_communicators);
+    RUN(a_star_with_faults);
+    return check_done();
+}
