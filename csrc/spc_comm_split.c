@@ -8,9 +8,9 @@
  * with the same one, and it is never used again: a late message of a closed communicator cannot come into another.
  *
  * The first member in each box then takes a block of its arena, zeroed, and sends it to all members there as any large
- * message goes. They hold it as long as they have the communicator, so it is freed when the last has destroyed it, or has
- * died. If there are members in other boxes, this box's agent gets it, too, behind a table of the members: it stands in
- * for them (spc_agent.h). Several boxes may not all have room, so in such a run all tell each other.
+ * message goes. They hold it as long as they have the communicator, so it is freed when the last has destroyed it, or
+ * has died. If there are members in other boxes, this box's agent gets it, too, behind a table of the members: it
+ * stands in for them (spc_agent.h). Several boxes may not all have room, so in such a run all tell each other.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -52,9 +52,9 @@ void spc_agent_destroy(spc_agent_t *agent); /* spc_agent_run is over; NULL is al
 /* The first connection, or one in place of the last; any thread. If it fails the descriptor is still the caller's. */
 int spc_agent_attach(spc_agent_t *agent, int descriptor);
 
-/* Until all nodes of this box are gone and everybody has been told: SPC_OK. SPC_ETIMEDOUT: the other end has been silent
- * for too long; SPC_ECLOSED: the server has ended the job, see spc_agent_sentence; SPC_EINTERRUPTED: spc_agent_stop;
- * SPC_EINVAL: what came makes no sense; SPC_ENOMEM. */
+/* Until all nodes of this box are gone and everybody has been told: SPC_OK. SPC_ETIMEDOUT: the other end has been
+ * silent for too long; SPC_ECLOSED: the server has ended the job, see spc_agent_sentence; SPC_EINTERRUPTED:
+ * spc_agent_stop; SPC_EINVAL: what came makes no sense; SPC_ENOMEM. */
 int spc_agent_run(spc_agent_t *agent);
 void spc_agent_stop(spc_agent_t *agent);
 

@@ -5,9 +5,9 @@
  * Their sender has written the payload once, and announced it in the row of each receiver. The heads of those rows that
  * say the same place are sent as one frame with several ranks; until it has gone, the rows go together.
  *
- * The sender may still be announcing when the first row is looked at. Its headers in the ring, or the pins of the block,
- * say who else will get it: a row that is empty is waited for, for a moment. A row that has other messages at its head
- * gets its copy later, and so does one without credit: a slow receiver holds up only its own traffic.
+ * The sender may still be announcing when the first row is looked at. Its headers in the ring, or the pins of the
+ * block, say who else will get it: a row that is empty is waited for, for a moment. A row that has other messages at
+ * its head gets its copy later, and so does one without credit: a slow receiver holds up only its own traffic.
  */
 #include "net/spc_agent_private.h"
 

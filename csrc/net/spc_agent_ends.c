@@ -2,8 +2,8 @@
 /*
  * Nodes that are there, have ended, are gone: told to the other boxes, and made known here as they tell.
  *
- * The end of a node is told after all that it has sent, and made known after all of that is in the rows of its receivers:
- * who sees the end sees the messages, as in one box.
+ * The end of a node is told after all that it has sent, and made known after all of that is in the rows of its
+ * receivers: who sees the end sees the messages, as in one box.
  */
 #include <stdlib.h>
 

@@ -2,12 +2,12 @@
 /*
  * Communicators that have members in several boxes, and arrivals at their phases.
  *
- * When all members here have arrived at a phase, the agent sends what they contribute, all in one frame if it fits. When
- * that of the other boxes has come, it arrives for their members: so it is the last, combines, and releases the phase,
- * with the same values along the same tree as the agents of the other boxes.
+ * When all members here have arrived at a phase, the agent sends what they contribute, all in one frame if it fits.
+ * When that of the other boxes has come, it arrives for their members: so it is the last, combines, and releases the
+ * phase, with the same values along the same tree as the agents of the other boxes.
  *
- * A node that ends may have arrived where others have not: then what it has contributed is sent by itself, so that it is
- * known to have arrived when its end becomes known (spc_agent_phases_flush).
+ * A node that ends may have arrived where others have not: then what it has contributed is sent by itself, so that it
+ * is known to have arrived when its end becomes known (spc_agent_phases_flush).
  *
  * On the wire: the boxes that take part, a bit each, then a contribution after the other, in the byte order of the
  * machines, which is the same for all of a run (spc_handshake).

@@ -3,8 +3,8 @@
  * From the mailboxes of nodes that are elsewhere onto the link.
  *
  * A slot is read where it lies, and given back to its sender once the link has taken all of it. Long payloads go in
- * parts, as credit comes; meanwhile other rows go on. A message to several nodes goes in one frame (spc_agent_cast.c). What is for a node that has ended is dropped here, as its own
- * inbox would.
+ * parts, as credit comes; meanwhile other rows go on. A message to several nodes goes in one frame (spc_agent_cast.c).
+ * What is for a node that has ended is dropped here, as its own inbox would.
  */
 #include <stdlib.h>
 

@@ -2,9 +2,9 @@
 /*
  * From the link into the mailboxes of the nodes here, in the place of their senders.
  *
- * Each node elsewhere has an outbox here: its rows, ring and arena in this segment. A message goes through it as if the
- * node had sent it here: inline, in the ring or in a block of the arena, one block for all of its receivers here, queued
- * if there is no room. Credit goes back once nothing of it is queued.
+ * Each node elsewhere has an outbox here: its rows, ring and arena in this segment. A message goes through it as if
+ * the node had sent it here: inline, in the ring or in a block of the arena, one block for all of its receivers here,
+ * queued if there is no room. Credit goes back once nothing of it is queued.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -197,8 +197,8 @@ typedef struct spc_contribution {
 
 bool spc_reduce_read(const spc_reduce_t *reduce, uint64_t phase, spc_contribution_t *contribution);
 
-/* By the agent, after it has read what all nodes here contribute, once a phase: it arrives, too. With the half of one of
- * these nodes. */
+/* By the agent, after it has read what all nodes here contribute, once a phase: it arrives, too. With the half of one
+ * of these nodes. */
 void spc_reduce_pass(spc_reduce_t *reduce, uint64_t phase);
 
 /* A number that grows with each phase that is completed: for those outside, who have `shared` only. */
