@@ -4,14 +4,14 @@
  * one frame up and one down (DESIGN 1 and 4; what goes where: spc_server_job.h).
  *
  * One thread calls spc_server_run, which serves all jobs; any thread may call the others, at any time, before, during
- * or after it. Connections arrive authenticated: spc_server_adopt takes the first and every renewed one of a box.
- * A box has ended when its link has finished (spc_link_finish); a job, when all of its boxes have. A box that is silent
- * for link_timeout_ns, breaks the protocol or makes another link exceed its bound is dead: each other box of the job gets
- * one FAIL frame (source: that box; body: a sentence that names it, no zero at its end), and what it sends
- * is no longer read.
+ * or after it. Connections arrive authenticated: spc_server_adopt takes the first and every renewed one of a box. A
+ * box has ended when its link has finished (spc_link_finish); a job, when all of its boxes have. A box that is silent
+ * for link_timeout_ns, breaks the protocol or makes another link exceed its bound is dead: each other box of the job
+ * gets one FAIL frame (source: that box; body: a sentence that names it, no zero at its end), and what it sends is no
+ * longer read.
  *
- * Memory is bounded: retained_max for each link, collected_max for each job, one buffer for reading. When nothing comes,
- * the server looks again a bounded number of times, yielding the core (base/spc_wait.h), and then sleeps.
+ * Memory is bounded: retained_max for each link, collected_max for each job, one buffer for reading. When nothing
+ * comes, the server looks again a bounded number of times, yielding the core (base/spc_wait.h), and then sleeps.
  */
 #ifndef SPC_SERVER_H
 #define SPC_SERVER_H
@@ -58,8 +58,8 @@ int spc_server_add_job(spc_server_t *server, uint32_t job, uint16_t boxes, const
  * box has ended, or is dead; SPC_ENOMEM. If it fails the descriptor is still the caller's. */
 int spc_server_adopt(spc_server_t *server, uint32_t job, uint16_t box, int descriptor);
 
-/* Ends a job: each box that is still there gets a FAIL frame with this sentence. One that has never been there counts as
- * dead from then on, whoever has failed. SPC_EINVAL: no such job. */
+/* Ends a job: each box that is still there gets a FAIL frame with this sentence. One that has never been there counts
+ * as dead from then on, whoever has failed. SPC_EINVAL: no such job. */
 int spc_server_fail_job(spc_server_t *server, uint32_t job, const char *sentence);
 
 /* Until all jobs have ended (with keep_running: never), or spc_server_stop. SPC_ESYSTEM: waiting failed. */

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_server_job: what a frame from one box of a job means for the others. No sockets, no links, no clock: frames go in,
- * and come out by a callback, so that tests can play all of it.
+ * spc_server_job: what a frame from one box of a job means for the others. No sockets, no links, no clock: frames go
+ * in, and come out by a callback, so that tests can play all of it.
  *
  *   MESSAGE   body: `count` ranks (u16, padded to 8 bytes), payload. Each box that has some of the ranks gets one
  *             frame, with its ranks only; the payload is one piece of memory for all of them.
- *   ARRIVE    context and offset (the phase) say to what. Body: the mask of the boxes that take part (u64), then what
+ *   ARRIVE    context, tag and offset (the phase) say to what. Body: the mask of the boxes that take part (u64), then
+ * what
  *             this box contributes. SPC_FRAME_LAST: the box contributes nothing more. Once all have said that, each box
- *             of the mask gets a frame with SPC_FRAME_LAST: the mask, and the contributions of all others that it has not got
- *             yet, in the order in which they came; in several frames if they are too long for one, the last has the flag.
+ *             of the mask gets a frame with SPC_FRAME_LAST: the mask, and the contributions of all others that it has
+ * not got
+ *             yet, in the order in which they came; in several frames if they are too long for one, the last has the
+ * flag.
  *             A frame without it is urgent: what there is goes to all other boxes of the mask at once, and so does
  *             what comes to this phase later.
  *   others    to box `destination`, or with SPC_FRAME_OTHERS to all other boxes, as they are.
@@ -28,8 +31,8 @@ enum { SPC_SERVER_JOB_BOXES_MAX = 64, SPC_SERVER_JOB_MASK_BYTES = 8 };
 
 typedef struct spc_server_job spc_server_job_t;
 
-/* A frame for this box: its body is these pieces (which last until this returns), and then all of `shared`, if that is not
- * NULL. Other than SPC_OK ends spc_server_job_take, which returns that. */
+/* A frame for this box: its body is these pieces (which last until this returns), and then all of `shared`, if that is
+ * not NULL. Other than SPC_OK ends spc_server_job_take, which returns that. */
 typedef int spc_server_emit_t(void *argument, uint16_t box, const spc_frame_t *frame,
                               const spc_frame_piece_t *pieces, uint32_t count, spc_link_body_t *shared);
 

@@ -22,6 +22,7 @@ struct spc_server_phase {
     uint64_t boxes, last; /* masks: who takes part, who has contributed all */
     contribution_t *first, **end;
     uint16_t context;
+    int32_t tag; /* parts of a communicator that was split have one context, and different first members */
     bool is_urgent;
 };
 
@@ -42,10 +43,12 @@ void spc_server_job_put_mask(unsigned char *bytes, uint64_t mask) {
 /* ---- the table */
 
 /* Where the phase is, or would be: a pointer to the pointer to it. */
-static spc_server_phase_t **place_of(spc_server_job_t *job, uint16_t context, uint64_t number) {
-    uint64_t hash = (number * 31 + context) * UINT64_C(0x9E3779B97F4A7C15) >> 32;
+static spc_server_phase_t **place_of(spc_server_job_t *job, const spc_frame_t *frame) {
+    uint64_t key = (frame->offset * 31 + frame->context) * 31 + (uint32_t)frame->tag;
+    uint64_t hash = key * UINT64_C(0x9E3779B97F4A7C15) >> 32;
     spc_server_phase_t **place = &job->phases[hash % SPC_SERVER_JOB_BUCKETS];
-    while (*place != NULL && ((*place)->context != context || (*place)->number != number)) {
+    while (*place != NULL && ((*place)->context != frame->context || (*place)->tag != frame->tag
+                              || (*place)->number != frame->offset)) {
         place = &(*place)->next;
     }
     return place;
@@ -85,6 +88,7 @@ static int begin_phase(spc_server_job_t *job, spc_server_phase_t **place, const 
         return SPC_ENOMEM;
     }
     phase->context = frame->context;
+    phase->tag = frame->tag;
     phase->number = frame->offset;
     phase->boxes = boxes;
     phase->end = &phase->first;
@@ -196,7 +200,7 @@ int spc_server_job_arrive(spc_server_job_t *job, uint16_t box, const spc_frame_t
     if (!is_sound(job, box, boxes)) {
         return SPC_EINVAL;
     }
-    spc_server_phase_t **place = place_of(job, frame->context, frame->offset);
+    spc_server_phase_t **place = place_of(job, frame);
     int status = *place == NULL ? begin_phase(job, place, frame, boxes) : SPC_OK;
     if (status != SPC_OK) {
         return status;

@@ -3,9 +3,9 @@
  * spc_server_private: the inside of the server, for its files only: spc_server.c (jobs, connections, what other threads
  * ask for), spc_server_port.c (one box's link, and its end), spc_server_run.c (the loop).
  *
- * `lock` covers all of it. The loop has it while it works, and not while it waits or reports. It works most of the time,
- * and would have taken the lock again before anybody else has woken up: so everybody takes `gate` first, and gives it
- * back once the lock is theirs (spc_server_enter): who comes next is next.
+ * `lock` covers all of it. The loop has it while it works, and not while it waits or reports. It works most of the
+ * time, and would have taken the lock again before anybody else has woken up: so everybody takes `gate` first, and
+ * gives it back once the lock is theirs (spc_server_enter): who comes next is next.
  */
 #ifndef SPC_SERVER_PRIVATE_H
 #define SPC_SERVER_PRIVATE_H
