@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: MIT */
+/* The server in a thread, agents in others, over socketpairs: all routes, renewed connections, ends and failures. */
+#include "net/spc_server.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
+
+#include "base/spc_error.h"
+#include "check.h"
+
+#define MS UINT64_C(1000000)
+
+enum { JOB = 9, BOXES_MAX = 8, MASK = 8 };
+
+/* ---- the server's thread, and what it reports */
+
+typedef struct host {
+    spc_server_t *server;
+    pthread_t thread;
+    _Atomic int ended, failed; /* jobs; written by the reports, read by tests (seq_cst) */
+    char sentence[SPC_SERVER_SENTENCE_BYTES];
+} host_t;
+
+static void report(void *argument, uint32_t job, const char *sentence) {
+    host_t *host = argument;
+    if (sentence != NULL) {
+        snprintf(host->sentence, sizeof host->sentence, "%s", sentence);
+        atomic_fetch_add(&host->failed, 1); /* pairs with the load in tests: they then read the sentence */
+    } else {
+        spc_link_counts_t counts;
+        CHECK_OK(spc_server_count(host->server, job, 0, &counts)); /* it may call the server */
+        atomic_fetch_add(&host->ended, 1);
+    }
+}
+
+static void *run(void *argument) {
+    host_t *host = argument;
+    CHECK_OK(spc_server_run(host->server));
+    return NULL;
+}
+
+static void make_host(host_t *host, spc_server_options_t options) {
+    memset(host, 0, sizeof *host);
+    options.report = report;
+    options.argument = host;
+    options.policy = SPC_WAIT_SHARED_CORES;
+    CHECK_OK(spc_server_create(&options, &host->server));
+}
+
+static void start(host_t *host) {
+    CHECK_EQ(pthread_create(&host->thread, NULL, run, host), 0);
+}
+
+static void join(host_t *host) {
+    CHECK_EQ(pthread_join(host->thread, NULL), 0);
+}
+
+/* ---- an agent: a link of a test's thread */
+
+typedef struct agent {
+    host_t *host;
+    uint32_t job;
+    uint16_t box;
+    spc_link_t *link;
+    uint64_t got[16];               /* frames by kind */
+    uint64_t from[BOXES_MAX];       /* messages by box */
+    uint64_t phase;                 /* the last one that was complete */
+    char failure[SPC_SERVER_SENTENCE_BYTES];
+} agent_t;
+
+static void put_u64(unsigned char *at, uint64_t value) {
+    for (int i = 0; i < 8; i++) {
+        at[i] = (unsigned char)(value >> 8 * i);
+    }
+}
+
+static uint64_t get_u64(const unsigned char *at) {
+    uint64_t value = 0;
+    for (int i = 0; i < 8; i++) {
+        value |= (uint64_t)at[i] << 8 * i;
+    }
+    return value;
+}
+
+/* A message to several boxes says for each which one it is, in the order of sending. */
+static int receive(void *argument, const spc_frame_t *frame, const unsigned char *body) {
+    agent_t *agent = argument;
+    agent->got[frame->kind]++;
+    if (frame->kind == SPC_FRAME_MESSAGE) {
+        CHECK_EQ_U(get_u64(body + 8 + (size_t)8 * agent->box), ++agent->from[frame->source]);
+    } else if (frame->kind == SPC_FRAME_ARRIVE) {
+        CHECK_EQ(frame->flags, SPC_FRAME_LAST);
+        CHECK_EQ_U(frame->offset, ++agent->phase);
+    } else if (frame->kind == SPC_FRAME_FAIL) {
+        snprintf(agent->failure, sizeof agent->failure, "%.*s", (int)frame->length_bytes, (const char *)body);
+    }
+    return SPC_OK;
+}
+
+static void connect_agent(agent_t *agent) {
+    int descriptors[2];
+    spc_channel_t *channel;
+    CHECK_OK(socketpair(AF_UNIX, SOCK_STREAM, 0, descriptors));
+    CHECK_OK(spc_server_adopt(agent->host->server, agent->job, agent->box, descriptors[1]));
+    CHECK_OK(spc_channel_tcp_create(descriptors[0], &channel));
+    CHECK_OK(spc_link_attach(agent->link, channel));
+}
+
+static void make_agent(agent_t *agent, host_t *host, uint32_t job, uint16_t box) {
+    memset(agent, 0, sizeof *agent);
+    agent->host = host;
+    agent->job = job;
+    agent->box = box;
+    const spc_link_options_t options = {.job = job, .deliver = receive, .argument = agent};
+    CHECK_OK(spc_link_create(&options, &agent->link));
+    connect_agent(agent);
+}
+
+/* Waits for the socket, at most until the link wants something, and moves bytes; a broken connection is renewed. */
+static void move(agent_t *agent) {
+    if (spc_link_state(agent->link) == SPC_LINK_DOWN) {
+        connect_agent(agent);
+    }
+    struct pollfd poll_for = {.fd = spc_link_descriptor(agent->link), .events = POLLIN};
+    if (spc_link_wants_write(agent->link)) {
+        poll_for.events |= POLLOUT;
+    }
+    CHECK(poll(&poll_for, 1, 20) >= 0);
+    spc_link_write(agent->link);
+    CHECK_OK(spc_link_read(agent->link));
+    spc_link_tick(agent->link, spc_clock_now_ns());
+}
+
+static void leave(agent_t *agent) {
+    CHECK_OK(spc_link_finish(agent->link));
+    while (!spc_link_is_flushed(agent->link)) {
+        move(agent);
+    }
+    spc_link_destroy(agent->link);
+}
+
+/* To the boxes of this mask; the rank is the box. */
+static void send_message(agent_t *agent, uint64_t mask, uint64_t *sent) {
+    unsigned char body[8 + 8 * BOXES_MAX] = {0};
+    uint16_t count = 0;
+    for (unsigned box = 0; box < BOXES_MAX; box++) {
+        if (mask >> box & 1) {
+            body[2 * count++] = (unsigned char)box;
+            put_u64(body + 8 + (size_t)8 * box, ++sent[box]);
+        }
+    }
+    CHECK(count <= 4);
+    const spc_frame_t frame = {.kind = SPC_FRAME_MESSAGE, .source = agent->box, .count = count};
+    const spc_frame_piece_t piece = {body, sizeof body};
+    int status;
+    while ((status = spc_link_send(agent->link, &frame, &piece, 1)) == SPC_EAGAIN) {
+        move(agent);
+    }
+    CHECK_OK(status);
+}
+
+static void send_arrival(agent_t *agent, uint64_t phase, uint64_t mask) {
+    unsigned char body[MASK + 8];
+    put_u64(body, mask);
+    put_u64(body + MASK, phase);
+    const spc_frame_t frame = {
+        .kind = SPC_FRAME_ARRIVE, .flags = SPC_FRAME_LAST, .source = agent->box, .offset = phase};
+    const spc_frame_piece_t piece = {body, sizeof body};
+    CHECK_OK(spc_link_send(agent->link, &frame, &piece, 1));
+}
+
+static const uint16_t one_rank_each[BOXES_MAX] = {0, 1, 2, 3, 4, 5, 6, 7};
+
+/* ---- cases */
+
+static void jobs_and_what_is_refused(void) {
+    host_t host;
+    make_host(&host, (spc_server_options_t){0});
+    const uint16_t map[2] = {0, 2};
+    CHECK_EQ(spc_server_add_job(host.server, JOB, 2, map, 2), SPC_EINVAL);
+    CHECK_EQ(spc_server_add_job(host.server, JOB, 65, map, 0), SPC_EINVAL);
+    CHECK_OK(spc_server_add_job(host.server, JOB, 3, map, 2));
+    CHECK_EQ(spc_server_add_job(host.server, JOB, 3, map, 2), SPC_EBUSY);
+    int descriptors[2], pipes[2];
+    spc_link_counts_t counts;
+    CHECK_OK(socketpair(AF_UNIX, SOCK_STREAM, 0, descriptors));
+    CHECK_OK(pipe(pipes));
+    CHECK_EQ(spc_server_adopt(host.server, JOB + 1, 0, descriptors[0]), SPC_EINVAL);
+    CHECK_EQ(spc_server_adopt(host.server, JOB, 3, descriptors[0]), SPC_EINVAL);
+    CHECK_EQ(spc_server_adopt(host.server, JOB, 0, pipes[0]), SPC_EINVAL);
+    CHECK_EQ(spc_server_count(host.server, JOB, 3, &counts), SPC_EINVAL);
+    CHECK_OK(spc_server_count(host.server, JOB, 2, &counts));
+    CHECK_EQ(spc_server_link_state(host.server, JOB, 2), SPC_LINK_DOWN);
+    CHECK_EQ(spc_server_remove_job(host.server, JOB), SPC_EBUSY);
+    CHECK_EQ(spc_server_fail_job(host.server, JOB + 1, "?"), SPC_EINVAL);
+    CHECK_OK(spc_server_fail_job(host.server, JOB, "nobody came")); /* nobody is left: it has ended */
+    CHECK_OK(spc_server_run(host.server));
+    CHECK_EQ(host.failed, 1);
+    CHECK_EQ(host.ended, 1);
+    CHECK_STR(host.sentence, "nobody came");
+    CHECK_OK(spc_server_remove_job(host.server, JOB));
+    CHECK_OK(close(descriptors[0]));
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(close(pipes[i]));
+    }
+    close(descriptors[1]);
+    spc_server_destroy(host.server);
+}
+
+/* What one box does in the next case. */
+typedef struct work {
+    host_t *host;
+    uint64_t seed;
+    long rounds;
+    bool breaks;
+} work_t;
+
+static void talk(int rank, int size, void *argument) {
+    const work_t *work = argument;
+    agent_t agent;
+    uint64_t state = work->seed + (uint64_t)rank * 7919, sent[BOXES_MAX] = {0}, all = (UINT64_C(1) << size) - 1;
+    make_agent(&agent, work->host, JOB, (uint16_t)rank);
+    for (long round = 1; round <= work->rounds; round++) {
+        /* One to each, one to all: everybody knows how many will come. */
+        for (int box = 0; box < size; box++) {
+            send_message(&agent, UINT64_C(1) << box, sent);
+        }
+        send_message(&agent, all, sent);
+        send_arrival(&agent, (uint64_t)round, all);
+        while (agent.phase < (uint64_t)round) {
+            move(&agent);
+        }
+        if (work->breaks && check_below(&state, 4) == 0) {
+            spc_link_detach(agent.link); /* what is on its way is lost */
+        }
+    }
+    for (bool all_here = false; !all_here;) {
+        all_here = true;
+        for (int box = 0; box < size; box++) {
+            all_here = all_here && agent.from[box] == 2 * (uint64_t)work->rounds;
+        }
+        if (!all_here) {
+            move(&agent);
+        }
+    }
+    leave(&agent);
+}
+
+static void talk_to_each_other(int boxes, long rounds, bool breaks) {
+    host_t host;
+    make_host(&host, (spc_server_options_t){0});
+    CHECK_OK(spc_server_add_job(host.server, JOB, (uint16_t)boxes, one_rank_each, (uint32_t)boxes));
+    start(&host);
+    work_t work = {&host, check_seed(), rounds, breaks};
+    check_threads(boxes, talk, &work);
+    join(&host);
+    CHECK_EQ(atomic_load(&host.failed), 0);
+    CHECK_EQ(atomic_load(&host.ended), 1);
+    for (uint16_t box = 0; box < boxes; box++) {
+        spc_link_counts_t counts;
+        CHECK_OK(spc_server_count(host.server, JOB, box, &counts));
+        /* What an operation needs, and no more: the multicast goes up once, the phase up once and down once. */
+        CHECK_EQ_U(counts.received[SPC_FRAME_MESSAGE].frames, (boxes + 1) * rounds);
+        CHECK_EQ_U(counts.sent[SPC_FRAME_MESSAGE].frames, 2 * boxes * rounds);
+        CHECK_EQ_U(counts.received[SPC_FRAME_ARRIVE].frames, rounds);
+        CHECK_EQ_U(counts.sent[SPC_FRAME_ARRIVE].frames, rounds);
+        CHECK_EQ(counts.attached > 1, breaks);
+    }
+    spc_server_destroy(host.server);
+}
+
+static void three_boxes_talk(void) {
+    talk_to_each_other(3, check_scale(400), false);
+}
+
+static void connections_are_renewed(void) {
+    talk_to_each_other(4, check_scale(200) + 50, true);
+}
+
+static void several_jobs_and_a_server_that_stays(void) {
+    host_t host;
+    agent_t agents[2];
+    make_host(&host, (spc_server_options_t){.keep_running = true});
+    start(&host);
+    for (uint32_t job = 1; job <= 5; job++) {
+        uint64_t sent[BOXES_MAX] = {0};
+        CHECK_OK(spc_server_add_job(host.server, job, 2, one_rank_each, 2));
+        make_agent(&agents[0], &host, job, 0);
+        make_agent(&agents[1], &host, job, 1);
+        send_message(&agents[0], 2, sent);
+        while (agents[1].from[0] == 0) {
+            move(&agents[0]); /* it has to be greeted first */
+            move(&agents[1]);
+        }
+        leave(&agents[0]);
+        leave(&agents[1]);
+        while (atomic_load(&host.ended) < (int)job) {
+            sched_yield();
+        }
+        CHECK_OK(spc_server_remove_job(host.server, job));
+        CHECK_EQ(spc_server_link_state(host.server, job, 0), SPC_LINK_DEAD);
+    }
+    spc_server_stop(host.server);
+    join(&host);
+    spc_server_destroy(host.server);
+}
+
+/* The others are told once, and the job ends when they have left. */
+static void a_box_that_talks_nonsense(void) {
+    host_t host;
+    agent_t agents[3];
+    make_host(&host, (spc_server_options_t){0});
+    CHECK_OK(spc_server_add_job(host.server, JOB, 3, one_rank_each, 3));
+    start(&host);
+    for (uint16_t box = 0; box < 3; box++) {
+        make_agent(&agents[box], &host, JOB, box);
+    }
+    const spc_frame_t frame = {.kind = SPC_FRAME_CREDIT, .destination = 17};
+    CHECK_OK(spc_link_send(agents[1].link, &frame, NULL, 0));
+    while (agents[0].got[SPC_FRAME_FAIL] == 0 || agents[2].got[SPC_FRAME_FAIL] == 0) {
+        move(&agents[0]);
+        move(&agents[2]);
+        if (spc_link_state(agents[1].link) != SPC_LINK_DOWN) {
+            move(&agents[1]);
+        }
+    }
+    CHECK_STR(agents[2].failure, "box 1 has sent a frame that makes no sense to the server");
+    int descriptors[2];
+    CHECK_OK(socketpair(AF_UNIX, SOCK_STREAM, 0, descriptors));
+    CHECK_EQ(spc_server_adopt(host.server, JOB, 1, descriptors[0]), SPC_ECLOSED);
+    close(descriptors[0]);
+    close(descriptors[1]);
+    leave(&agents[0]);
+    leave(&agents[2]);
+    join(&host);
+    CHECK_EQ(atomic_load(&host.failed), 1);
+    CHECK_STR(host.sentence, agents[0].failure);
+    spc_link_destroy(agents[1].link);
+    spc_server_destroy(host.server);
+}
+
+/* Box 1 reads nothing. What box 0 sends it beyond the bound ends box 0, by name; box 2 has no part in it. */
+static void a_bound_for_each_link(void) {
+    host_t host;
+    agent_t agents[3];
+    make_host(&host, (spc_server_options_t){.retained_max = 100000});
+    CHECK_OK(spc_server_add_job(host.server, JOB, 3, one_rank_each, 3));
+    start(&host);
+    for (uint16_t box = 0; box < 3; box++) {
+        make_agent(&agents[box], &host, JOB, box);
+    }
+    unsigned char *bytes = calloc(1, 20000);
+    const spc_frame_t frame = {.kind = SPC_FRAME_BOARD, .destination = 1};
+    const spc_frame_piece_t piece = {bytes, 20000};
+    while (atomic_load(&host.failed) == 0 && spc_link_state(agents[0].link) != SPC_LINK_DOWN) {
+        int status = spc_link_send(agents[0].link, &frame, &piece, 1);
+        CHECK(status == SPC_OK || status == SPC_EAGAIN);
+        move(&agents[0]);
+    }
+    while (agents[2].got[SPC_FRAME_FAIL] == 0) {
+        move(&agents[2]);
+    }
+    CHECK_STR(agents[2].failure,
+              "box 0 has sent more than another box takes: the server keeps 100000 bytes for each");
+    spc_link_counts_t counts;
+    CHECK_OK(spc_server_count(host.server, JOB, 1, &counts));
+    CHECK(counts.retained_bytes_worst <= 100000);
+    spc_server_stop(host.server);
+    join(&host);
+    for (int box = 0; box < 3; box++) {
+        spc_link_destroy(agents[box].link);
+    }
+    free(bytes);
+    spc_server_destroy(host.server);
+}
+
+/* A box that has been there, and is silent: the limit is short here, and the others do not notice the time. */
+static void a_box_that_is_lost(void) {
+    host_t host;
+    agent_t agents[3];
+    make_host(&host, (spc_server_options_t){.link_timeout_ns = 200 * MS, .heartbeat_ns = 20 * MS});
+    CHECK_OK(spc_server_add_job(host.server, JOB, 3, one_rank_each, 3));
+    start(&host);
+    make_agent(&agents[0], &host, JOB, 0);
+    make_agent(&agents[1], &host, JOB, 1);
+    spc_link_destroy(agents[1].link); /* box 2 never came: it does not hold up the end */
+    while (agents[0].got[SPC_FRAME_FAIL] == 0) {
+        const spc_frame_t frame = {.kind = SPC_FRAME_CREDIT, .destination = 1}; /* a sign of life */
+        CHECK_OK(spc_link_send(agents[0].link, &frame, NULL, 0));
+        move(&agents[0]);
+    }
+    CHECK_STR(agents[0].failure, "box 1 is lost: nothing was heard of it for 0.2 seconds");
+    leave(&agents[0]);
+    join(&host);
+    CHECK_EQ(atomic_load(&host.ended), 1);
+    spc_server_destroy(host.server);
+}
+
+/* Two boxes whose links stall and go on: EPOLLOUT, partial frames, large bodies. */
+static void large_frames(void) {
+    enum { FRAMES = 40, BYTES = SPC_FRAME_BODY_MAX };
+    host_t host;
+    agent_t agents[2];
+    make_host(&host, (spc_server_options_t){.retained_max = UINT64_C(1) << 28});
+    CHECK_OK(spc_server_add_job(host.server, JOB, 2, one_rank_each, 2));
+    start(&host);
+    make_agent(&agents[0], &host, JOB, 0);
+    make_agent(&agents[1], &host, JOB, 1);
+    unsigned char *bytes = calloc(1, BYTES);
+    const spc_frame_t frame = {.kind = SPC_FRAME_BOARD, .destination = 1};
+    const spc_frame_piece_t piece = {bytes, BYTES};
+    for (int i = 0; i < FRAMES; i++) {
+        while (spc_link_send(agents[0].link, &frame, &piece, 1) != SPC_OK) {
+            move(&agents[0]);
+        }
+    }
+    while (!spc_link_is_flushed(agents[0].link)) { /* the server takes all of it, though box 1 does not read */
+        move(&agents[0]);
+    }
+    while (agents[1].got[SPC_FRAME_BOARD] < FRAMES) {
+        move(&agents[1]);
+    }
+    leave(&agents[0]);
+    leave(&agents[1]);
+    join(&host);
+    CHECK_EQ(atomic_load(&host.failed), 0);
+    free(bytes);
+    spc_server_destroy(host.server);
+}
+
+int main(void) {
+    RUN(jobs_and_what_is_refused);
+    RUN(three_boxes_talk);
+    RUN(connections_are_renewed);
+    RUN(several_jobs_and_a_server_that_stays);
+    RUN(a_box_that_talks_nonsense);
+    RUN(a_bound_for_each_link);
+    RUN(a_box_that_is_lost);
+    RUN(large_frames);
+    return check_done();
+}
