@@ -23,9 +23,10 @@ def startup(
     Parameters
     ----------
     local_nodes : int, optional
-        How many nodes this machine is to have. 0 (default): as many as were started.
+        How many nodes this machine, or box, is to have. 0 (default): as many as were started.
     total_nodes : int, optional
-        How many nodes the whole run is to have; so far all of them are on this machine. 0: as many as `local_nodes`.
+        How many nodes the whole run is to have. 0: as many as were started. Without a launcher all of them are on this
+        machine.
     group_id : int, optional
         Tells groups apart, 0 or more. 0: that of ``spcomm run --group``.
     infile : str or path, optional
@@ -74,7 +75,8 @@ def startup(
     if comm.current is None:
         comm.current = _join(start)
     else:
-        start.agree(comm.current.size, comm.current.group_id, _how)
+        here = [line.box for line in comm.current.layout].count(comm.current.box)
+        start.agree(comm.current.size, here, comm.current.group_id, _how)
     return comm.current
 
 
@@ -123,6 +125,10 @@ class _Start:
                 raise self.wrong(name, f"a run has up to {agent.NODES_MAX} nodes")
         if local and 0 < total < local:
             raise self.wrong("total_nodes", f"that is less than local_nodes={local}, which are part of them")
+
+    def check_alone(self) -> None:
+        """Without a launcher there is one box."""
+        local, total = (self.numbers[name] for name in _NODES)
         if local and total > local:
             allowed = (
                 f"all nodes of a run are on one machine so far; give {local} or 0, or local_nodes={total}"
@@ -142,12 +148,14 @@ class _Start:
                 return self._where(name)
         return "startup()"
 
-    def agree(self, size: int, group: int, how: str) -> None:
-        """Refuse what contradicts a run that is there already."""
-        for name in _NODES:
-            if self.numbers[name] not in (0, size):
-                found = f"this run has {size} node{'s' if size > 1 else ''}{how}"
-                raise self.wrong(name, f"{found}; give {size} or 0, or {_other_start(self.numbers[name])}")
+    def agree(self, size: int, here: int, group: int, how: str) -> None:
+        """Refuse what contradicts a run that is there already; `here` are the nodes in this box."""
+        for name, right in zip(_NODES, (here, size), strict=True):
+            if self.numbers[name] not in (0, right):
+                where = "" if right == size else f" of its {size} in this box"
+                found = f"this run has {right} node{'s' if right > 1 else ''}{where}{how}"
+                other = "" if where else f", or {_other_start(self.numbers[name])}"
+                raise self.wrong(name, f"{found}; give {right} or 0{other}")
         if self.numbers["group_id"] not in (0, group):
             raise self.wrong("group_id", f"this run has group_id {group}{how}; give {group} or 0")
 
@@ -182,6 +190,8 @@ def _number(name: str, value: object) -> int:
 def _join(start: _Start) -> comm.Comm:
     global _how
     member = config.membership()
+    if member is None:
+        start.check_alone()
     if member is not None:
         _how = ", started by spcomm run"
         node = _join_launched(start, member)
@@ -202,9 +212,10 @@ def _join(start: _Start) -> comm.Comm:
 
 def _join_launched(start: _Start, member: config.Membership) -> comm.Comm:
     group = member.group or start.numbers["group_id"]
-    start.agree(member.size, group, _how)
     if not config.is_segment(member):
         raise errors.closed_segment(member.fd, member.rank)
+    here = agent.nodes_here(member.fd) if start.numbers["local_nodes"] else member.size
+    start.agree(member.size, here, group, _how)
     return comm.Comm(member.fd, member.rank, group)
 
 

@@ -8,7 +8,7 @@ from libc.string cimport memset
 
 from spcomm._core.libnotes cimport spc_leftovers_any
 from spcomm._core.boards cimport make_wait
-from spcomm._core.boxes cimport check_places, divide
+from spcomm._core.boxes cimport check_places, count_here, divide
 from spcomm._core.libspc cimport (
     SPC_ENOMEM,
     SPC_ESYSTEM,
@@ -165,6 +165,13 @@ def adopt_orphans():
 def memory():
     """How many bytes of memory this process may use: the machine's, limited by its cgroup."""
     return spc_platform_memory_limit()
+
+
+def nodes_here(descriptor):
+    """How many nodes of a run are in the box whose segment this is."""
+    cdef spc_segment_t segment
+    check(spc_segment_attach(&segment, descriptor), 1)
+    return count_here(&segment)
 
 
 def plan(nodes, *, slots=0, ring=0, arena=0, queue_limit=0, fanin=0, scratch=0, disable=0):

@@ -8,6 +8,8 @@ from spcomm._core.libspc cimport (
     SPC_REGION_EVENT,
     spc_event_shared_t,
     spc_event_stand_in,
+    spc_segment_detach,
+    spc_segment_is_here,
     spc_segment_part,
     spc_segment_set_boxes,
     spc_segment_t,
@@ -38,3 +40,13 @@ cdef inline int divide(const spc_segment_t *segment, uint32_t box, places) excep
         if places[rank] != box:
             spc_event_stand_in(&events[rank], &events[segment.config.nodes])
     return 0
+
+
+cdef inline int count_here(spc_segment_t *segment) except -1:
+    """How many nodes are in this box. Gives up the mapping."""
+    cdef uint32_t rank
+    cdef int found = 0
+    for rank in range(segment.config.nodes):
+        found += spc_segment_is_here(segment, rank)
+    spc_segment_detach(segment)
+    return found

@@ -94,6 +94,7 @@ cdef extern from "segment/spc_segment.h" nogil:
     uint64_t spc_segment_stride(const spc_segment_t *segment, int region)
     uint64_t spc_segment_offset(const spc_segment_t *segment, const void *address)
     uint32_t spc_segment_box(const spc_segment_t *segment, uint32_t rank)
+    bint spc_segment_is_here(const spc_segment_t *segment, uint32_t rank)
     void spc_segment_set_boxes(const spc_segment_t *segment, const uint16_t *box_by_rank)
 
 

@@ -17,7 +17,9 @@ from programs import alone, ok, run
 def test_who_am_i(comm):
     assert type(comm.rank) is int and type(comm.size) is int
     assert 0 <= comm.rank < comm.size
-    assert comm.box == 0 and comm.local_rank == comm.members[comm.rank]
+    line = comm.layout[comm.rank]
+    assert (line.rank, line.box, line.local_rank) == (comm.rank, comm.box, comm.local_rank)
+    assert 0 <= comm.box < 64 and 0 <= comm.local_rank <= comm.members[comm.rank]
     comm.send(comm.rank, spcomm.ALL)
     assert [comm.recv(source) for source in range(comm.size)] == list(range(comm.size))
 
@@ -31,7 +33,7 @@ def test_layout_is_a_table_of_ranks_by_box(comm):
 def test_startup_again_gives_the_same(comm):
     assert spcomm.startup() is comm
     assert spcomm.startup(total_nodes=comm.size) is comm
-    assert spcomm.startup(local_nodes=comm.size) is comm
+    assert spcomm.startup(local_nodes=[line.box for line in comm.layout].count(comm.box)) is comm
 
 
 @pytest.mark.options("default", "exec")
