@@ -9,7 +9,8 @@
 
 #include "base/spc_error.h"
 
-_Static_assert((int)SPC_SERVER_BOXES_MAX == (int)SPC_SERVER_JOB_BOXES_MAX, "a job's boxes fit into its masks");
+_Static_assert((int)SPC_SERVER_BOXES_MAX == (int)SPC_SERVER_JOB_BOXES_MAX,
+               "a job's boxes fit into its masks");
 
 enum { KEPT_MAX = 1 << 24, LINK_TIMEOUT_S = 30 };
 

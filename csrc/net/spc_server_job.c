@@ -103,7 +103,8 @@ static uint64_t boxes_of(const spc_server_job_t *job, const unsigned char *ranks
 }
 
 /* Those of the ranks that are in this box, into job->ranks, padded; returns how many. */
-static uint16_t select_ranks(spc_server_job_t *job, uint16_t box, const unsigned char *ranks, uint32_t count) {
+static uint16_t select_ranks(spc_server_job_t *job, uint16_t box, const unsigned char *ranks,
+                             uint32_t count) {
     uint16_t selected = 0;
     for (uint32_t i = 0; i < count; i++) {
         if (job->options.box_of_rank[rank_at(ranks, i)] == box) {
@@ -116,7 +117,8 @@ static uint16_t select_ranks(spc_server_job_t *job, uint16_t box, const unsigned
     return selected;
 }
 
-static int multicast(spc_server_job_t *job, uint64_t boxes, const spc_frame_t *frame, const unsigned char *body) {
+static int multicast(spc_server_job_t *job, uint64_t boxes, const spc_frame_t *frame,
+                     const unsigned char *body) {
     const size_t before = ranks_bytes(frame->count);
     spc_link_body_t *payload;
     int status = share(body + before, frame->length_bytes - before, &payload);
@@ -172,7 +174,8 @@ static int hand_on_to_others(spc_server_job_t *job, uint16_t from, const spc_fra
     return status;
 }
 
-int spc_server_job_take(spc_server_job_t *job, uint16_t box, const spc_frame_t *frame, const unsigned char *body) {
+int spc_server_job_take(spc_server_job_t *job, uint16_t box, const spc_frame_t *frame,
+                        const unsigned char *body) {
     if (frame->kind == SPC_FRAME_MESSAGE) {
         return take_message(job, frame, body);
     }

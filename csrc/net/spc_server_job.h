@@ -51,7 +51,8 @@ void spc_server_job_destroy(spc_server_job_t *job); /* NULL is allowed */
 
 /* A frame that came from this box. SPC_EINVAL: it makes no sense; SPC_ELIMIT: more than collected_max; SPC_ENOMEM; or
  * what emit returned. */
-int spc_server_job_take(spc_server_job_t *job, uint16_t box, const spc_frame_t *frame, const unsigned char *body);
+int spc_server_job_take(spc_server_job_t *job, uint16_t box, const spc_frame_t *frame,
+                        const unsigned char *body);
 
 /* Nothing more is emitted for this box. */
 void spc_server_job_end_box(spc_server_job_t *job, uint16_t box);

@@ -47,8 +47,9 @@ static spc_server_phase_t **place_of(spc_server_job_t *job, const spc_frame_t *f
     uint64_t key = (frame->offset * 31 + frame->context) * 31 + (uint32_t)frame->tag;
     uint64_t hash = key * UINT64_C(0x9E3779B97F4A7C15) >> 32;
     spc_server_phase_t **place = &job->phases[hash % SPC_SERVER_JOB_BUCKETS];
-    while (*place != NULL && ((*place)->context != frame->context || (*place)->tag != frame->tag
-                              || (*place)->number != frame->offset)) {
+    while (*place != NULL
+           && ((*place)->context != frame->context || (*place)->tag != frame->tag
+               || (*place)->number != frame->offset)) {
         place = &(*place)->next;
     }
     return place;
@@ -79,7 +80,8 @@ static bool has_room(const spc_server_job_t *job, uint64_t bytes) {
     return bytes <= job->options.collected_max && job->collected_bytes <= job->options.collected_max - bytes;
 }
 
-static int begin_phase(spc_server_job_t *job, spc_server_phase_t **place, const spc_frame_t *frame, uint64_t boxes) {
+static int begin_phase(spc_server_job_t *job, spc_server_phase_t **place, const spc_frame_t *frame,
+                       uint64_t boxes) {
     if (!has_room(job, sizeof **place)) {
         return SPC_ELIMIT;
     }
@@ -156,8 +158,8 @@ static int add_to_frame(bundle_t *bundle, const contribution_t *contribution) {
 }
 
 /* What this box has not got yet; nothing at all if that is nothing, unless the phase is complete. */
-static int send_missing(spc_server_job_t *job, spc_server_phase_t *phase, uint16_t box, const spc_frame_t *frame,
-                        bool is_complete) {
+static int send_missing(spc_server_job_t *job, spc_server_phase_t *phase, uint16_t box,
+                        const spc_frame_t *frame, bool is_complete) {
     bundle_t bundle;
     bundle.job = job;
     bundle.box = box;
@@ -166,7 +168,8 @@ static int send_missing(spc_server_job_t *job, spc_server_phase_t *phase, uint16
     spc_server_job_put_mask(bundle.mask, phase->boxes);
     begin_frame(&bundle);
     const uint64_t bit = UINT64_C(1) << box;
-    for (contribution_t *contribution = phase->first; contribution != NULL; contribution = contribution->next) {
+    for (contribution_t *contribution = phase->first; contribution != NULL;
+         contribution = contribution->next) {
         if ((contribution->has_it & bit) == 0) {
             int status = add_to_frame(&bundle, contribution);
             if (status != SPC_OK) {
@@ -195,7 +198,8 @@ static bool is_sound(const spc_server_job_t *job, uint16_t box, uint64_t boxes) 
     return (boxes & ~all) == 0 && (boxes >> box & 1) != 0;
 }
 
-int spc_server_job_arrive(spc_server_job_t *job, uint16_t box, const spc_frame_t *frame, const unsigned char *body) {
+int spc_server_job_arrive(spc_server_job_t *job, uint16_t box, const spc_frame_t *frame,
+                          const unsigned char *body) {
     uint64_t boxes = frame->length_bytes >= SPC_SERVER_JOB_MASK_BYTES ? spc_server_job_get_mask(body) : 0;
     if (!is_sound(job, box, boxes)) {
         return SPC_EINVAL;

@@ -30,7 +30,8 @@ void spc_server_job_put_mask(unsigned char *bytes, uint64_t mask);
 int spc_server_job_emit(spc_server_job_t *job, uint16_t box, const spc_frame_t *frame,
                         const spc_frame_piece_t *pieces, uint32_t count, spc_link_body_t *shared);
 
-int spc_server_job_arrive(spc_server_job_t *job, uint16_t box, const spc_frame_t *frame, const unsigned char *body);
+int spc_server_job_arrive(spc_server_job_t *job, uint16_t box, const spc_frame_t *frame,
+                          const unsigned char *body);
 void spc_server_job_free_phases(spc_server_job_t *job);
 
 #endif

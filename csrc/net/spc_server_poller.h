@@ -32,8 +32,8 @@ void spc_server_poller_forget(spc_server_poller_t *poller, void *key);
 int spc_server_poller_prepare(spc_server_poller_t *poller);
 
 /* At most `max` events, at most so long (UINT64_MAX: for ever; 0: a look). SPC_OK, also with none; SPC_ESYSTEM. */
-int spc_server_poller_wait(spc_server_poller_t *poller, uint64_t timeout_ns, spc_server_event_t *events, uint32_t max,
-                           uint32_t *count);
+int spc_server_poller_wait(spc_server_poller_t *poller, uint64_t timeout_ns, spc_server_event_t *events,
+                           uint32_t max, uint32_t *count);
 
 /* Ends a wait, or the next one. */
 void spc_server_poller_wake(spc_server_poller_t *poller);

@@ -36,7 +36,8 @@ int spc_server_poller_create(spc_server_poller_t **poller) {
     }
     made->epoll = epoll_create1(EPOLL_CLOEXEC);
     made->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (made->epoll < 0 || made->event < 0 || control(made, EPOLL_CTL_ADD, made->event, NULL, EPOLLIN) != SPC_OK) {
+    if (made->epoll < 0 || made->event < 0
+        || control(made, EPOLL_CTL_ADD, made->event, NULL, EPOLLIN) != SPC_OK) {
         int system_error = errno;
         spc_server_poller_destroy(made);
         errno = system_error;
@@ -78,8 +79,8 @@ int spc_server_poller_prepare(spc_server_poller_t *poller) {
     return SPC_OK;
 }
 
-int spc_server_poller_wait(spc_server_poller_t *poller, uint64_t timeout_ns, spc_server_event_t *events, uint32_t max,
-                           uint32_t *count) {
+int spc_server_poller_wait(spc_server_poller_t *poller, uint64_t timeout_ns, spc_server_event_t *events,
+                           uint32_t max, uint32_t *count) {
     struct epoll_event found[EVENTS_MAX];
     int limit = max < EVENTS_MAX ? (int)max : EVENTS_MAX;
     int got = epoll_wait(poller->epoll, found, limit, spc_server_poller_ms(timeout_ns));
@@ -102,7 +103,8 @@ int spc_server_poller_wait(spc_server_poller_t *poller, uint64_t timeout_ns, spc
 
 void spc_server_poller_wake(spc_server_poller_t *poller) {
     const uint64_t one = 1;
-    ssize_t ignored = write(poller->event, &one, sizeof one); /* it fails only if it is set, 2^64 times over */
+    ssize_t ignored =
+        write(poller->event, &one, sizeof one); /* it fails only if it is set, 2^64 times over */
     (void)ignored;
 }
 

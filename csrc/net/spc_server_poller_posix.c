@@ -140,8 +140,8 @@ int spc_server_poller_prepare(spc_server_poller_t *poller) {
     return status;
 }
 
-int spc_server_poller_wait(spc_server_poller_t *poller, uint64_t timeout_ns, spc_server_event_t *events, uint32_t max,
-                           uint32_t *count) {
+int spc_server_poller_wait(spc_server_poller_t *poller, uint64_t timeout_ns, spc_server_event_t *events,
+                           uint32_t max, uint32_t *count) {
     set_t *set = &poller->polled;
     int got = poll(set->polls, set->count, spc_server_poller_ms(timeout_ns));
     *count = 0;

@@ -57,8 +57,8 @@ static void mark_dirty(spc_server_port_t *port) {
     }
 }
 
-int spc_server_port_emit(void *argument, uint16_t box, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
-                         uint32_t count, spc_link_body_t *shared) {
+int spc_server_port_emit(void *argument, uint16_t box, const spc_frame_t *frame,
+                         const spc_frame_piece_t *pieces, uint32_t count, spc_link_body_t *shared) {
     spc_server_group_t *group = argument;
     spc_server_port_t *port = &group->ports[box];
     if (port->link == NULL) {
@@ -77,7 +77,8 @@ void spc_server_flush(spc_server_t *server) {
         spc_server_port_t *port = server->dirty;
         server->dirty = port->next_dirty;
         port->is_dirty = false;
-        if (port->link != NULL && !port->polls_writable) { /* else it has no room, and the poller will say when */
+        if (port->link != NULL
+            && !port->polls_writable) { /* else it has no room, and the poller will say when */
             spc_link_write(port->link);
         }
         spc_server_port_settle(port);
@@ -115,7 +116,8 @@ void spc_server_group_fail(spc_server_group_t *group, uint16_t box, const char *
     for (uint16_t to = 0; to < group->boxes; to++) {
         spc_server_port_t *port = &group->ports[to];
         if (to != box && !port->is_over
-            && (!has_been_there(port) || spc_server_port_emit(group, to, &frame, &piece, 1, NULL) != SPC_OK)) {
+            && (!has_been_there(port)
+                || spc_server_port_emit(group, to, &frame, &piece, 1, NULL) != SPC_OK)) {
             /* It cannot be told. Nobody waits for it, and it is told by being refused. */
             spc_server_port_fini(port);
             end_port(port);
@@ -143,19 +145,21 @@ static void explain(const spc_server_port_t *port, char sentence[SPC_SERVER_SENT
         break;
     case SPC_EAGAIN:
         snprintf(sentence, room,
-                 "box %u has sent more than another box takes: the server keeps %" PRIu64 " bytes for each", box,
-                 options->retained_max);
+                 "box %u has sent more than another box takes: the server keeps %" PRIu64 " bytes for each",
+                 box, options->retained_max);
         break;
     case SPC_ELIMIT:
         snprintf(sentence, room,
-                 "box %u contributes to more unfinished operations than the server keeps for a job: %" PRIu64 " bytes",
+                 "box %u contributes to more unfinished operations than the server keeps for a job: %" PRIu64
+                 " bytes",
                  box, options->collected_max);
         break;
     case SPC_EINVAL:
         snprintf(sentence, room, "box %u has sent a frame that makes no sense to the server", box);
         break;
     default:
-        snprintf(sentence, room, "box %u: the server cannot hand on its frames: %s", box, spc_error_message(reason));
+        snprintf(sentence, room, "box %u: the server cannot hand on its frames: %s", box,
+                 spc_error_message(reason));
         break;
     }
 }

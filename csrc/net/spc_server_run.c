@@ -47,7 +47,9 @@ static void wait_for_events(turn_t *turn, bool was_active, uint64_t deadline_ns)
         return;
     }
     uint64_t start_ns = deadline_ns != SPC_NO_DEADLINE ? now_ns() : 0;
-    uint64_t left_ns = deadline_ns == SPC_NO_DEADLINE ? UINT64_MAX : deadline_ns > start_ns ? deadline_ns - start_ns : 0;
+    uint64_t left_ns = deadline_ns == SPC_NO_DEADLINE ? UINT64_MAX
+                       : deadline_ns > start_ns       ? deadline_ns - start_ns
+                                                      : 0;
     turn->status =
         spc_server_poller_wait(turn->server->poller, left_ns, turn->events, EVENTS_MAX, &turn->count);
 }

@@ -98,7 +98,8 @@ static void a_closed_socket_is_broken(void) {
     make_pair(ends);
     CHECK_OK(spc_channel_write(ends[0], &piece, 1, &bytes));
     spc_channel_destroy(ends[0]);
-    CHECK_OK(spc_channel_read(ends[1], buffer, sizeof buffer, &bytes)); /* what was sent before is still there */
+    CHECK_OK(
+        spc_channel_read(ends[1], buffer, sizeof buffer, &bytes)); /* what was sent before is still there */
     CHECK_EQ(spc_channel_read(ends[1], buffer, sizeof buffer, &bytes), SPC_ESYSTEM);
     CHECK_EQ(errno, ECONNRESET);
     CHECK_EQ(spc_channel_write(ends[1], &piece, 1, &bytes), SPC_ESYSTEM);
@@ -152,7 +153,8 @@ static void what_is_no_stream_socket(void) {
 /* ---- the fake */
 
 static void delays_are_on_the_given_clock(void) {
-    const spc_channel_fake_options_t options = {.seed = 1, .now_ns = now_ns, .delay_min_ns = 10, .delay_max_ns = 10};
+    const spc_channel_fake_options_t options = {
+        .seed = 1, .now_ns = now_ns, .delay_min_ns = 10, .delay_max_ns = 10};
     spc_channel_t *ends[2];
     char buffer[8];
     size_t bytes;

@@ -64,9 +64,9 @@ typedef struct agent {
     uint32_t job;
     uint16_t box;
     spc_link_t *link;
-    uint64_t got[16];               /* frames by kind */
-    uint64_t from[BOXES_MAX];       /* messages by box */
-    uint64_t phase;                 /* the last one that was complete */
+    uint64_t got[16]; /* frames by kind */
+    uint64_t from[BOXES_MAX]; /* messages by box */
+    uint64_t phase; /* the last one that was complete */
     char failure[SPC_SERVER_SENTENCE_BYTES];
 } agent_t;
 
@@ -220,7 +220,8 @@ typedef struct work {
 static void talk(int rank, int size, void *argument) {
     const work_t *work = argument;
     agent_t agent;
-    uint64_t state = work->seed + (uint64_t)rank * 7919, sent[BOXES_MAX] = {0}, all = (UINT64_C(1) << size) - 1;
+    uint64_t state = work->seed + (uint64_t)rank * 7919, sent[BOXES_MAX] = {0},
+             all = (UINT64_C(1) << size) - 1;
     make_agent(&agent, work->host, JOB, (uint16_t)rank);
     for (long round = 1; round <= work->rounds; round++) {
         /* One to each, one to all: everybody knows how many will come. */
@@ -416,7 +417,8 @@ static void large_frames(void) {
             move(&agents[0]);
         }
     }
-    while (!spc_link_is_flushed(agents[0].link)) { /* the server takes all of it, though box 1 does not read */
+    while (
+        !spc_link_is_flushed(agents[0].link)) { /* the server takes all of it, though box 1 does not read */
         move(&agents[0]);
     }
     while (agents[1].got[SPC_FRAME_BOARD] < FRAMES) {

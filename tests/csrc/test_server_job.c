@@ -118,7 +118,8 @@ static int arrive(record_t *record, uint16_t box, uint16_t context, uint64_t pha
 }
 
 /* The frame for this box that was emitted as number `i`, from 0, and what follows its first `skip` bytes. */
-static void check_line(const record_t *record, int i, uint16_t box, size_t skip, const char *text, int flags) {
+static void check_line(const record_t *record, int i, uint16_t box, size_t skip, const char *text,
+                       int flags) {
     CHECK(i < record->count);
     const line_t *line = &record->lines[i];
     CHECK_EQ(line->box, box);
@@ -181,11 +182,11 @@ static void nonsense_is_refused(void) {
     CHECK_EQ(message(record, 0, (uint16_t[]){1, 1, 1, 1, 1, 1, 1}, 7, "more than there are"), SPC_EINVAL);
     spc_frame_t frame = {.kind = SPC_FRAME_CREDIT, .destination = BOXES};
     CHECK_EQ(spc_server_job_take(record->job, 0, &frame, NULL), SPC_EINVAL);
-    CHECK_EQ(arrive(record, 0, 1, 1, 8, "", true), SPC_EINVAL);  /* no such box */
-    CHECK_EQ(arrive(record, 0, 1, 1, 6, "", true), SPC_EINVAL);  /* it takes no part */
+    CHECK_EQ(arrive(record, 0, 1, 1, 8, "", true), SPC_EINVAL); /* no such box */
+    CHECK_EQ(arrive(record, 0, 1, 1, 6, "", true), SPC_EINVAL); /* it takes no part */
     CHECK_OK(arrive(record, 0, 1, 1, 7, "", true));
-    CHECK_EQ(arrive(record, 0, 1, 1, 7, "", true), SPC_EINVAL);  /* twice */
-    CHECK_EQ(arrive(record, 1, 1, 1, 3, "", true), SPC_EINVAL);  /* who takes part? */
+    CHECK_EQ(arrive(record, 0, 1, 1, 7, "", true), SPC_EINVAL); /* twice */
+    CHECK_EQ(arrive(record, 1, 1, 1, 3, "", true), SPC_EINVAL); /* who takes part? */
     frame = (spc_frame_t){.kind = SPC_FRAME_ARRIVE, .length_bytes = 7};
     CHECK_EQ(spc_server_job_take(record->job, 0, &frame, (const unsigned char *)"1234567"), SPC_EINVAL);
     CHECK_EQ(record->count, 0);
@@ -236,7 +237,8 @@ static void an_urgent_arrival_is_handed_on(void) {
     CHECK_EQ(record->count, 2); /* box 1, which has sent it, waits for the others */
     check_line(record, 0, 0, MASK, "one ", 0);
     check_line(record, 1, 2, MASK, "zero one ", 0);
-    CHECK_OK(arrive(record, 1, 1, 1, 7, "more ", true)); /* from now on all of it at once, and nothing twice */
+    CHECK_OK(
+        arrive(record, 1, 1, 1, 7, "more ", true)); /* from now on all of it at once, and nothing twice */
     CHECK_EQ(record->count, 4);
     check_line(record, 2, 0, MASK, "more ", 0);
     check_line(record, 3, 2, MASK, "more ", 0);
@@ -440,8 +442,10 @@ static void move_spoke(spoke_t *spoke) {
 
 static void make_star(star_t *star, uint64_t seed) {
     const uint16_t map[STAR] = {0, 1, 2};
-    *star = (star_t){.random = seed, .faults = {.now_ns = now_ns, .delay_max_ns = 2 * MS, .splits = true,
-                                               .cut = 10, .flip = 10, .blackhole = 1}};
+    *star = (star_t){
+        .random = seed,
+        .faults = {
+            .now_ns = now_ns, .delay_max_ns = 2 * MS, .splits = true, .cut = 10, .flip = 10, .blackhole = 1}};
     const spc_server_job_options_t options = {STAR, STAR, map, 1 << 20, hand_out, star};
     CHECK_OK(spc_server_job_create(&options, &star->job));
     for (uint16_t box = 0; box < STAR; box++) {
@@ -498,7 +502,8 @@ static void a_star_with_faults(void) {
             spc_link_counts_t counts;
             spc_link_count(star.spokes[box].inner, &counts);
             broken += counts.broken;
-            CHECK_EQ_U(counts.received[SPC_FRAME_ARRIVE].frames, 300); /* one up and one down for each phase */
+            CHECK_EQ_U(counts.received[SPC_FRAME_ARRIVE].frames,
+                       300); /* one up and one down for each phase */
             CHECK_EQ_U(counts.sent[SPC_FRAME_ARRIVE].frames, 300);
             spc_link_destroy(star.spokes[box].inner);
             spc_link_destroy(star.spokes[box].outer);
