@@ -139,7 +139,7 @@ static int fake_read(spc_channel_t *channel, void *buffer, size_t room_bytes, si
     return SPC_OK;
 }
 
-/* Queues the first `take` bytes of the pieces for that end. */
+/* Queues the first `take` bytes of the pieces for that end. A chunk that is there before an earlier one waits for it. */
 static int send_bytes(fake_end_t *to, const spc_frame_piece_t *pieces, uint32_t count, size_t take) {
     fake_wire_t *wire = to->wire;
     fake_chunk_t *chunk = malloc(sizeof *chunk + take);
@@ -149,9 +149,6 @@ static int send_bytes(fake_end_t *to, const spc_frame_piece_t *pieces, uint32_t 
     uint64_t spread = wire->options.delay_max_ns - wire->options.delay_min_ns;
     uint64_t delay = wire->options.delay_min_ns + (spread > 0 ? draw(wire) % spread : 0);
     *chunk = (fake_chunk_t){.there_ns = now_of(wire) + delay, .end = take};
-    if (to->last != NULL && to->last->there_ns > chunk->there_ns) {
-        chunk->there_ns = to->last->there_ns; /* bytes never overtake each other */
-    }
     size_t at = 0;
     for (uint32_t i = 0; i < count && at < take; i++) {
         size_t length = pieces[i].length_bytes < take - at ? pieces[i].length_bytes : take - at;

@@ -433,7 +433,9 @@ static void wrong_frames_end_the_channel(void) {
     const spc_frame_t beat = {.kind = SPC_FRAME_ACKNOWLEDGE, .job = JOB};
     spc_frame_t wrong = beat;
     CHECK_EQ(answer_to(beat, 0), SPC_LINK_UP);
-    CHECK_EQ(answer_to(beat, 1), SPC_LINK_DOWN); /* it cannot have what was not yet written */
+    wrong.total_bytes = 1; /* it cannot have what was not yet written when it said so */
+    CHECK_EQ(answer_to(wrong, 1), SPC_LINK_DOWN);
+    wrong = beat;
     wrong.job = JOB + 1;
     CHECK_EQ(answer_to(wrong, 0), SPC_LINK_DOWN);
     wrong = beat, wrong.total_bytes = 9; /* nobody sent so much */
