@@ -51,7 +51,6 @@ cdef extern from "base/spc_process.h" nogil:
 cdef extern from "segment/spc_config.h" nogil:
     enum:
         SPC_NODES_MAX
-        SPC_BOXES_MAX
         SPC_PERTURB_SCHEDULE
         SPC_PERTURB_RENDEZVOUS
     ctypedef struct spc_config_t:
@@ -76,7 +75,6 @@ cdef extern from "segment/spc_config.h" nogil:
 
 cdef extern from "segment/spc_segment.h" nogil:
     enum:
-        SPC_REGION_EVENT
         SPC_REGION_BOARD
         SPC_REGION_STATUS
         SPC_REGION_MAILBOX
@@ -93,15 +91,6 @@ cdef extern from "segment/spc_segment.h" nogil:
     void *spc_segment_part(const spc_segment_t *segment, int region, uint32_t index)
     uint64_t spc_segment_stride(const spc_segment_t *segment, int region)
     uint64_t spc_segment_offset(const spc_segment_t *segment, const void *address)
-    uint32_t spc_segment_box(const spc_segment_t *segment, uint32_t rank)
-    bint spc_segment_is_here(const spc_segment_t *segment, uint32_t rank)
-    void spc_segment_set_boxes(const spc_segment_t *segment, const uint16_t *box_by_rank)
-
-
-cdef extern from "segment/spc_event.h" nogil:
-    ctypedef struct spc_event_shared_t:
-        pass
-    void spc_event_stand_in(spc_event_shared_t *event, const spc_event_shared_t *agent)
 
 
 cdef extern from "message/spc_mailbox.h" nogil:

@@ -286,7 +286,7 @@ cdef void say_broken(void *argument) noexcept nogil:
 
 
 cdef class Agent:
-    """Stands in, in one box, for the nodes of all others (csrc/net/spc_agent.h). Any thread may call, while one runs it.
+    """Stands in, in one box, for the nodes of all others (csrc/net/spc_agent.h). Any thread may call while one runs it.
 
     Parameters
     ----------

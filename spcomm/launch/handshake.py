@@ -50,7 +50,7 @@ class Talk:
 
 
 class Gate:
-    """Lets agents in. `admit(job, box, descriptor)` takes each connection that has proved itself, and its descriptor."""
+    """Lets agents in. `admit(job, box, descriptor)` takes each connection that has proved itself."""
 
     def __init__(
         self,

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """How much memory the message buffers of a run may take: a quarter of what this process may use.
 
-That is the machine's memory, limited by its control group. All buffers of all groups count, shared memory, of which each
-box has as much as if all nodes were there, and the private queues of nodes; they take pages only as they are used, so it
-would be noticed late, by the kernel's killer. What the user leaves open is made small enough; what the user asks for is
-refused before anything starts.
+That is the machine's memory, limited by its control group. All buffers of all groups count, shared memory, of which
+each box has as much as if all nodes were there, and the private queues of nodes; they take pages only as they are used,
+so it would be noticed late, by the kernel's killer. What the user leaves open is made small enough; what the user asks
+for is refused before anything starts.
 """
 
 from spcomm.launch.groups import Group

@@ -53,7 +53,8 @@ BUFFERS = ("slots", "ring", "arena", "queue_limit", "fanin")
 
 # Fields that are about the run as a whole, with any of its programs; the buffers are, too.
 WHOLE = frozenset(
-    "boxes placing label color show output window stdin bind_to report_bindings timeout grace stall close_timeout strict stats debug "
+    "boxes placing "
+    "label color show output window stdin bind_to report_bindings timeout grace stall close_timeout strict stats debug "
     "perturb seed rendezvous prefault".split()
 )
 

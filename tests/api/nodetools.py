@@ -44,6 +44,11 @@ def refused(kind, *fragments):
     assert not missing, f"{missing} not in: {text}"
 
 
+def boxes(comm):
+    """How many there are (nodepool.box_options)."""
+    return len({line.box for line in comm.layout})
+
+
 def neighbours(comm):
     """The next and the previous node of the ring."""
     return (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
