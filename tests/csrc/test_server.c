@@ -18,6 +18,7 @@ enum { JOB = 9, BOXES_MAX = 8, MASK = 8 };
 
 typedef struct host {
     spc_server_t *server;
+    uint64_t patience_ns; /* of agents: nothing is done because of the time before that; 0: as usual */
     pthread_t thread;
     _Atomic int ended, failed; /* jobs; written by the reports, read by tests (seq_cst) */
     char sentence[SPC_SERVER_SENTENCE_BYTES];
@@ -113,7 +114,16 @@ static void make_agent(agent_t *agent, host_t *host, uint32_t job, uint16_t box)
     agent->host = host;
     agent->job = job;
     agent->box = box;
-    const spc_link_options_t options = {.job = job, .deliver = receive, .argument = agent};
+    const spc_link_options_t options = {
+        .job = job,
+        .deliver = receive,
+        .argument = agent,
+        .heartbeat_ns = host->patience_ns,
+        .suspect_ns = host->patience_ns,
+        .broken_ns = host->patience_ns,
+        .timeout_ns = host->patience_ns,
+        .acknowledge_ns = host->patience_ns,
+    };
     CHECK_OK(spc_link_create(&options, &agent->link));
     connect_agent(agent);
 }
@@ -251,7 +261,14 @@ static void talk(int rank, int size, void *argument) {
 
 static void talk_to_each_other(int boxes, long rounds, bool breaks) {
     host_t host;
-    make_host(&host, (spc_server_options_t){0});
+    /* No heartbeat, no late acknowledgement: what is not written because of a frame is never written. */
+    const uint64_t hour_ns = 3600000 * MS;
+    make_host(&host, (spc_server_options_t){.heartbeat_ns = hour_ns,
+                                            .suspect_ns = hour_ns,
+                                            .broken_ns = hour_ns,
+                                            .link_timeout_ns = hour_ns,
+                                            .acknowledge_ns = hour_ns});
+    host.patience_ns = hour_ns;
     CHECK_OK(spc_server_add_job(host.server, JOB, (uint16_t)boxes, one_rank_each, (uint32_t)boxes));
     start(&host);
     work_t work = {&host, check_seed(), rounds, breaks};
@@ -331,12 +348,14 @@ static void a_box_that_talks_nonsense(void) {
     int descriptors[2];
     CHECK_OK(socketpair(AF_UNIX, SOCK_STREAM, 0, descriptors));
     CHECK_EQ(spc_server_adopt(host.server, JOB, 1, descriptors[0]), SPC_ECLOSED);
+    CHECK_OK(spc_server_fail_job(host.server, JOB, "a second reason")); /* the first counts */
     close(descriptors[0]);
     close(descriptors[1]);
     leave(&agents[0]);
     leave(&agents[2]);
     join(&host);
     CHECK_EQ(atomic_load(&host.failed), 1);
+    CHECK_EQ_U(agents[0].got[SPC_FRAME_FAIL], 1);
     CHECK_STR(host.sentence, agents[0].failure);
     spc_link_destroy(agents[1].link);
     spc_server_destroy(host.server);
