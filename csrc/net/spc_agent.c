@@ -42,6 +42,8 @@ static int take(void *argument, const spc_frame_t *frame, const unsigned char *b
         return spc_agent_take_status(agent, frame);
     case SPC_FRAME_LEFT:
         return spc_agent_take_left(agent, frame);
+    case SPC_FRAME_NOTE:
+        return spc_agent_take_note(agent, frame, body);
     case SPC_FRAME_FAIL:
         return take_end_of_job(agent, frame, body);
     default:
@@ -384,6 +386,7 @@ void spc_agent_destroy(spc_agent_t *agent) {
         spc_segment_detach(&agent->segment);
     }
     pthread_mutex_destroy(&agent->lock);
+    free(agent->told_notes);
     free(agent->told_gone);
     free(agent->told);
     free(agent->rows);

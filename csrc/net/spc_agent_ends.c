@@ -6,6 +6,7 @@
  * receivers: who sees the end sees the messages, as in one box.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/spc_error.h"
 #include "net/spc_agent_private.h"
@@ -13,7 +14,8 @@
 int spc_agent_ends_create(spc_agent_t *agent) {
     agent->told = calloc(agent->nodes, sizeof(*agent->told));
     agent->told_gone = calloc(agent->nodes, sizeof(*agent->told_gone));
-    return agent->told != NULL && agent->told_gone != NULL ? SPC_OK : SPC_ENOMEM;
+    agent->told_notes = calloc((size_t)agent->nodes * SPC_NOTE_KINDS, sizeof(*agent->told_notes));
+    return agent->told != NULL && agent->told_gone != NULL && agent->told_notes != NULL ? SPC_OK : SPC_ENOMEM;
 }
 
 /* ---- telling ---- */
@@ -33,10 +35,31 @@ static void tell(spc_agent_t *agent, uint32_t rank, uint32_t state, bool is_gone
     agent->told_gone[rank] = is_gone;
 }
 
+static spc_note_shared_t *notes_of(const spc_agent_t *agent, uint32_t rank) {
+    return spc_segment_part(&agent->segment, SPC_REGION_NOTE, rank);
+}
+
+/* One that is being written is told when it is: its writer notifies. */
+static void tell_note(spc_agent_t *agent, uint32_t rank, spc_note_kind_t kind, bool *moved) {
+    uint32_t *told = &agent->told_notes[rank * SPC_NOTE_KINDS + kind];
+    const uint32_t version = spc_note_version(notes_of(agent, rank), kind);
+    spc_note_t note;
+    if (version == *told || !spc_note_read(notes_of(agent, rank), kind, &note)) {
+        return;
+    }
+    const spc_frame_t frame = {
+        .kind = SPC_FRAME_NOTE, .flags = SPC_FRAME_OTHERS, .source = (uint16_t)rank, .tag = (int32_t)kind};
+    spc_agent_send(agent, &frame, &note, sizeof(note));
+    *told = version;
+    *moved = true;
+}
+
 /* True: there is nothing more to tell of it. */
 static bool pump_node(spc_agent_t *agent, uint32_t rank, bool *moved) {
     const bool is_gone = spc_status_is_gone(agent->status, rank); /* before the state, which comes first */
     const uint32_t state = spc_status_state(agent->status, rank);
+    tell_note(agent, rank, SPC_NOTE_CALL, moved);
+    tell_note(agent, rank, SPC_NOTE_END, moved); /* written before its end is */
     if (state == agent->told[rank] && is_gone == agent->told_gone[rank]) {
         return is_gone;
     }
@@ -60,6 +83,17 @@ bool spc_agent_ends_are_told(const spc_agent_t *agent) {
 }
 
 /* ---- making known ---- */
+
+int spc_agent_take_note(spc_agent_t *agent, const spc_frame_t *frame, const unsigned char *body) {
+    spc_note_t note;
+    if (!spc_agent_is_elsewhere(agent, frame->source) || frame->length_bytes != sizeof(note)
+        || (frame->tag != SPC_NOTE_CALL && frame->tag != SPC_NOTE_END)) {
+        return SPC_EINVAL;
+    }
+    memcpy(&note, body, sizeof(note));
+    spc_note_write(notes_of(agent, frame->source), (spc_note_kind_t)frame->tag, &note);
+    return SPC_OK;
+}
 
 int spc_agent_take_status(spc_agent_t *agent, const spc_frame_t *frame) {
     if (!spc_agent_is_elsewhere(agent, frame->source) || frame->total_bytes > SPC_NODE_DIED) {

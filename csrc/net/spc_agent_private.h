@@ -23,6 +23,7 @@
 #include "message/spc_receipt.h"
 #include "net/spc_agent.h"
 #include "reduce/spc_reduce.h"
+#include "segment/spc_note.h"
 #include "segment/spc_segment.h"
 #include "segment/spc_status.h"
 #include "spc_comm_area.h"
@@ -140,6 +141,7 @@ struct spc_agent {
     spc_agent_early_t *early;
 
     uint32_t *told; /* by rank here: spc_node_state_t that was told */
+    uint32_t *told_notes; /* by rank and kind: the version that was */
     bool *told_gone;
 };
 
@@ -219,6 +221,7 @@ bool spc_agent_areas_pump(spc_agent_t *agent);
 /* ---- ends */
 int spc_agent_ends_create(spc_agent_t *agent);
 bool spc_agent_ends_pump(spc_agent_t *agent);
+int spc_agent_take_note(spc_agent_t *agent, const spc_frame_t *frame, const unsigned char *body);
 int spc_agent_take_status(spc_agent_t *agent, const spc_frame_t *frame);
 /* All nodes here are gone, and that has been told. */
 bool spc_agent_ends_are_told(const spc_agent_t *agent);

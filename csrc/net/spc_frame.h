@@ -34,7 +34,8 @@
     X(STATUS, 7, "a node is there, has finished, has died, is gone")                        \
     X(LEFT, 8, "a node has closed a communicator")                                          \
     X(BOARD, 9, "what the nodes of a box wait for")                                         \
-    X(FAIL, 10, "the job ends, and why")
+    X(FAIL, 10, "the job ends, and why")                                                    \
+    X(NOTE, 11, "what a node has noted: where it ended, its line in a mismatch")
 
 typedef enum spc_frame_kind {
 #define SPC_FRAME_ENUM(name, number, purpose) SPC_FRAME_##name = (number),

@@ -92,6 +92,11 @@ void spc_note_write(spc_note_shared_t *notes, spc_note_kind_t kind, const spc_no
 /* False: there is none, or it is being written. */
 bool spc_note_read(const spc_note_shared_t *notes, spc_note_kind_t kind, spc_note_t *note);
 
+/* Differs when a note has been written; odd while it is. For the agent. */
+static inline uint32_t spc_note_version(const spc_note_shared_t *notes, spc_note_kind_t kind) {
+    return atomic_load_explicit(&notes->slot[kind].version, memory_order_acquire); /* pairs with spc_note_write */
+}
+
 /* By a node that has closed: `left` is complete but for what comes later. */
 static inline void spc_note_settle(spc_note_shared_t *notes) {
     /* Release: pairs with spc_note_is_settled. */
