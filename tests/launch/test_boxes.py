@@ -2,6 +2,7 @@
 """Several boxes on one machine: who is where, what they share (nothing), and how such a run ends."""
 
 import os
+import queue
 import re
 import signal
 import socket
@@ -322,7 +323,7 @@ class Door:
 
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.address = self.listener.getsockname()
-        self.admitted = []
+        self.admitted = queue.SimpleQueue()
         self.loop = Loop()
         self.gate = handshake.Gate(self.loop, self.listener, {5: b"k" * 32}, self.admit)
         self.gate.open()
@@ -335,8 +336,12 @@ class Door:
     def admit(self, job, box, fd):
         if box > 1:
             raise ValueError("there is no such box")
-        self.admitted.append((job, box))
         os.close(fd)
+        self.admitted.put((job, box))
+
+    def next(self):
+        """Who has got in."""
+        return self.admitted.get(timeout=60)
 
     def stop(self):
         self.running = False
@@ -366,7 +371,7 @@ def test_who_knows_the_secret_gets_in(door):
     from spcomm.launch import handshake
 
     os.close(handshake.enter(door.address, b"k" * 32, 5, 1))
-    assert door.admitted == [(5, 1)]
+    assert door.next() == (5, 1) and door.admitted.empty()
 
 
 @pytest.mark.parametrize(
@@ -379,7 +384,7 @@ def test_who_does_not_is_refused(door, secret, job):
     with pytest.raises(spcomm.AuthenticationError, match="do not know the same secret"):
         handshake.enter(door.address, secret, job, 1)
     os.close(handshake.enter(door.address, b"k" * 32, 5, 0))
-    assert door.admitted == [(5, 0)]
+    assert door.next() == (5, 0) and door.admitted.empty()
 
 
 def test_a_box_that_does_not_exist_is_closed_and_others_get_in(door):
@@ -387,9 +392,10 @@ def test_a_box_that_does_not_exist_is_closed_and_others_get_in(door):
 
     fd = handshake.enter(door.address, b"k" * 32, 5, 9)
     with socket.socket(fileno=fd) as sock:
+        sock.settimeout(60)
         assert sock.recv(1) == b""
     os.close(handshake.enter(door.address, b"k" * 32, 5, 0))
-    assert door.admitted == [(5, 0)]
+    assert door.next() == (5, 0) and door.admitted.empty()
 
 
 def test_strangers_harm_nobody(door):
@@ -408,7 +414,7 @@ def test_strangers_harm_nobody(door):
     os.close(handshake.enter(door.address, b"k" * 32, 5, 1))
     for stranger in strangers:
         stranger.close()
-    assert door.admitted == [(5, 1)]
+    assert door.next() == (5, 1) and door.admitted.empty()
 
 
 def test_who_says_nothing_is_sent_away(door):
@@ -416,4 +422,4 @@ def test_who_says_nothing_is_sent_away(door):
         stranger.settimeout(60)
         while stranger.recv(64):  # a verdict may come before the end
             pass
-    assert door.admitted == []
+    assert door.admitted.empty()
