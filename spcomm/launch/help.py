@@ -24,8 +24,8 @@ Options of one program:
 
 Options of the whole run, given with any of its programs. RANKS are numbers and ranges such as
 0,2-5, or all, or none; with several groups 1:0-3 means nodes 0 to 3 of group 1:
-  --boxes B            divide the nodes among B boxes: on this machine they share no memory, as if each
-                       box were a machine of its own, and reach each other over the network
+  --boxes B            divide the nodes among B boxes: on this machine they share no memory, as if
+                       each were a machine of its own, and reach each other over the network
                        (default: 1)
   --map block|cyclic|BOX,BOX,…
                        which node is in which box. block: neighbours share one (default); cyclic: a
