@@ -36,7 +36,6 @@ from spcomm._core.libspc cimport (
     SPC_OPERATION_COORDINATED,
     SPC_OPERATION_FUZZY,
     spc_clock_deadline_ns,
-    spc_comm_box,
     spc_comm_mismatch,
     spc_comm_rank_in_run,
     spc_signature_t,
@@ -116,7 +115,7 @@ def mismatch(Handle handle, str words):
     """Of the operation that did not match: its number, what each node called, and the `Note` of each one.
 
     The others are told this node's line, and theirs are waited for, but not for long: a node that is elsewhere,
-    since it does not wait in that operation, or whose program is not Python, says none. Nor do those of other boxes.
+    since it does not wait in that operation, or whose program is not Python, says none.
     """
     cdef spc_signature_t found
     cdef spc_note_t note
@@ -135,8 +134,6 @@ def mismatch(Handle handle, str words):
     fill(&note, words, file, line, function)
     spc_comm_note_call(handle.core, phase, &note)
     for rank in called:
-        if spc_comm_box(handle.core, rank) != spc_comm_box(handle.core, handle.rank_number):
-            continue
         limit = LATER_NS if called[rank][0] in (SPC_OPERATION_FUZZY, SPC_OPERATION_COORDINATED) else AT_ONCE_NS
         with nogil:
             known = spc_comm_call_of(handle.core, rank, phase, spc_clock_deadline_ns(limit), &note)
