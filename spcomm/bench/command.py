@@ -6,6 +6,7 @@ import json
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from types import ModuleType
 from typing import TextIO
 
 from spcomm.bench import peers
@@ -47,8 +48,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def chosen_rows(names: Sequence[str], nodes: tuple[int, ...] | None) -> list[Row]:
     """The rows of the benchmarks named, at the node counts given or at each benchmark's own."""
     known = benchmarks()
-    chosen = known if not names or "all" in names else {name: known[name] for name in known if name in names}
-    return [row for module in chosen.values() for row in module.rows(nodes or module.NODES)]
+    whole = not names or "all" in names
+    chosen = [m for name, m in known.items() if name in names or (whole and not getattr(m, "ALONE", False))]
+    return [row for module in chosen for row in rows_at(module, nodes or module.NODES)]
+
+
+def rows_at(module: ModuleType, nodes: tuple[int, ...]) -> list[Row]:
+    """None at node counts with which the benchmark makes no sense."""
+    fitting = tuple(n for n in nodes if n >= getattr(module, "LEAST", 1))
+    return module.rows(fitting) if fitting else []
 
 
 def parser() -> argparse.ArgumentParser:
@@ -57,7 +65,7 @@ def parser() -> argparse.ArgumentParser:
     result = argparse.ArgumentParser(
         prog="spcomm bench",
         description="Measure spcomm beside its peers, mpi4py on Open MPI and on MPICH, in the same run.",
-        epilog="\n".join(["benchmarks:", *lines, "  all        all of them, in one table (default)"])
+        epilog="\n".join(["benchmarks:", *lines, "  all        all of them but boxes_many, in one table (default)"])
         + f"\n\nThe peers come with: {peers.INSTALL}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

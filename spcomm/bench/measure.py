@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic, monotonic_ns, perf_counter
 
+from spcomm.bench import relay
 from spcomm.bench.neighbours import Neighbours
 from spcomm.bench.peers import PROGRAMS, Contender
 from spcomm.bench.rows import Row
@@ -25,6 +26,7 @@ from spcomm.bench.rows import Row
 TIMEOUT = 60.0  # seconds for one start of the programs; none needs a tenth of it
 LAUNCH = "launch"
 DIAGNOSE = "diagnose"
+RELAY = "relay"
 
 
 class ProgramFailed(Exception):
@@ -37,6 +39,7 @@ class Results:
 
     times: dict[str, dict[str, list[list[float]]]] = field(default_factory=dict)
     failures: dict[tuple[str, str], str] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)  # by key: why it cannot be measured here
     rounds: int = 0
     interrupted: bool = False
     others: float | None = None  # cores that other programs kept busy meanwhile
@@ -93,6 +96,7 @@ def grouped(rows: Sequence[Row]) -> list[list[Row]]:
             row.computing,
             tuple(sorted(row.environment.items())),
             row.peers,
+            row.boxes,
             alone,
         )
         groups.setdefault(key, []).append(row)
@@ -113,11 +117,14 @@ def one_group(
         for contender in contenders:
             ours = contender.library == "spcomm"
             failed = (group[0].key, contender.name) in results.failures
+            failed = failed or group[0].key in results.skipped
             if contender.missing or failed or not (ours or group[0].peers):
                 continue
             try:
-                for key, batches in one_start(group, contender, seconds).items():
+                for key, batches in one_start(group, contender.in_boxes(group[0].boxes), seconds).items():
                     results.add(key, contender.name, batches)
+            except relay.NotHere as error:
+                results.skipped |= {row.key: str(error) for row in group}
             except ProgramFailed as error:
                 results.failures |= {(row.key, contender.name): str(error) for row in group}
 
@@ -130,6 +137,11 @@ def one_start(group: Sequence[Row], contender: Contender, seconds: float) -> dic
         if output.split() != [str(nodes)]:
             raise ProgramFailed(f"{nodes} nodes should have met, it said {output.strip()!r}")
         return {group[0].key: [spent]}
+    if group[0].work == RELAY:
+        try:
+            return relay.measure({row.key: row.parameters for row in group}, seconds, TIMEOUT)
+        except subprocess.SubprocessError as error:
+            raise ProgramFailed(f"the relay: {error}") from error
     if group[0].work == DIAGNOSE:
         times = [one_deadlock(contender, nodes, environment) for _ in range(group[0].parameters["runs"])]
         return {group[0].key: times}

@@ -10,7 +10,7 @@ import os
 import shutil
 import sys
 import sysconfig
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from spcomm.bench import programs
@@ -31,6 +31,7 @@ class Contender:
     crowded : more arguments, when there are more nodes than cores.
     environment : environment variables to add.
     missing : why it cannot run, or "".
+    remote, remote_environment : more arguments, and variables, that make its nodes talk over TCP.
     """
 
     name: str
@@ -40,6 +41,16 @@ class Contender:
     crowded: tuple[str, ...] = ()
     environment: dict[str, str] = field(default_factory=dict)
     missing: str = ""
+    remote: tuple[str, ...] = ()
+    remote_environment: dict[str, str] = field(default_factory=dict)
+
+    def in_boxes(self, boxes: int) -> "Contender":
+        """The same one for nodes in so many boxes, dealt out in turn: the first nodes are in different ones."""
+        if boxes < 2:
+            return self
+        remote = ("--boxes", str(boxes), "--map", "cyclic") if self.library == "spcomm" else self.remote
+        environment = self.environment | self.remote_environment
+        return replace(self, command=(*self.command, *remote), environment=environment)
 
     def start(self, nodes: int, program: str, arguments: list[str]) -> list[str]:
         """The command line that starts `program` ("works", say) on so many nodes."""
@@ -63,7 +74,11 @@ def mpich() -> Contender:
     launcher, library = beside("mpiexec.hydra"), shared_library("libmpi.so.12")
     missing = absent({"mpi4py": importlib.util.find_spec("mpi4py"), "mpich": launcher})
     environment = {"MPI4PY_LIBMPI": library} if library else {}
-    return Contender("mpich", "MPICH", "mpi4py", (launcher or "mpiexec.hydra",), (), environment, missing)
+    command = (launcher or "mpiexec.hydra",)
+    remote = {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp"}  # no shared memory, neither its own nor UCX's
+    return Contender(
+        "mpich", "MPICH", "mpi4py", command, (), environment, missing, remote_environment=remote
+    )
 
 
 def openmpi() -> Contender:
@@ -82,7 +97,8 @@ def openmpi() -> Contender:
         environment |= {"MPI4PY_LIBMPI": library}
     crowded = ("--map-by", ":oversubscribe")
     launcher = wheel or system or "mpirun"
-    return Contender("openmpi", "Open MPI", "mpi4py", (launcher,), crowded, environment, missing)
+    remote = ("--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo", "--mca", "pml", "ob1")
+    return Contender("openmpi", "Open MPI", "mpi4py", (launcher,), crowded, environment, missing, remote)
 
 
 PEERS = {"openmpi": openmpi, "mpich": mpich}

@@ -3,6 +3,7 @@
 
 import platform
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib import metadata
 from typing import Any
@@ -39,9 +40,7 @@ class Report:
     def reached(self, row: Row) -> bool | None:
         """Whether the goal is reached; None: there is none, or it was not measured."""
         ours, ratio = self.summary(row.key, "spcomm"), self.ratio(row)
-        if row.goal is None or ratio is None or ours is None:
-            return None
-        return ratio <= row.goal.ratio and (row.goal.seconds is None or ours.median <= row.goal.seconds)
+        return None if row.goal is None or ours is None else row.goal.is_reached(ours.median, ratio)
 
     # ---- for people
 
@@ -87,6 +86,7 @@ class Report:
         lines += [f"{c.title}: {c.missing}" for c in self.contenders if c.missing]
         names = {contender.name: contender.title for contender in self.contenders}
         titles = {row.key: row.title for row in self.rows}
+        lines += [f"not measured: {titles[key]}: {reason}" for key, reason in self.results.skipped.items()]
         for (key, name), reason in self.results.failures.items():
             lines.append(f"failed: {titles[key]}, {names[name]}: {reason}")
         if self.results.interrupted:
@@ -119,6 +119,7 @@ class Report:
             "rounds": self.results.rounds,
             "rows": [self.entry(row) for row in self.rows],
             "failures": [[*where, reason] for where, reason in self.results.failures.items()],
+            "skipped": self.results.skipped,
         }
 
     def entry(self, row: Row) -> dict[str, Any]:
@@ -128,10 +129,11 @@ class Report:
             "key": row.key,
             "title": row.title,
             "nodes": row.nodes,
+            "boxes": row.boxes,
             "against": against,
             "ratio": self.ratio(row),
             "ratio_range": statistics.ratio_range(ours, theirs),
-            "to_reach": None if row.goal is None else {"ratio": row.goal.ratio, "seconds": row.goal.seconds},
+            "to_reach": None if row.goal is None else asdict(row.goal),
             "reached": self.reached(row),
             "contenders": {c.name: self.details(row.key, c.name) for c in self.contenders},
         }

@@ -13,22 +13,33 @@ PEERS = "peers"  # Goal.against: the fastest peer of the row
 
 MICROSECONDS = ("µs", 1e6)
 MILLISECONDS = ("ms", 1e3)
+MEBIBYTES = ("MiB", 1 / 2**20)  # of bytes, for what is no time
 
 
 @dataclass(frozen=True)
 class Goal:
-    """What spcomm is to reach: at most `ratio` times what `against` takes, and at most `seconds`.
+    """What spcomm is to reach: at most `ratio` times what `against` takes, and at most `seconds`, or `bytes`.
 
     `against` is `PEERS`, the fastest of the peers, or the key of another row, whose time with spcomm counts.
     """
 
-    ratio: float
+    ratio: float | None
     against: str = PEERS
     seconds: float | None = None
+    bytes: int | None = None
 
     def __str__(self) -> str:
-        limit = "" if self.seconds is None else f", {self.seconds * 1e6:.0f} µs"
-        return f"≤ {self.ratio:g}{limit}"
+        limits = [] if self.ratio is None else [f"{self.ratio:g}"]
+        limits += [] if self.seconds is None else [f"{self.seconds * 1e6:.0f} µs"]
+        limits += [] if self.bytes is None else [f"{self.bytes / 2**20:g} MiB"]
+        return f"≤ {', '.join(limits)}"
+
+    def is_reached(self, value: float, ratio: float | None) -> bool | None:
+        """Whether that does it; None: there is nothing to compare with."""
+        if self.ratio is not None and ratio is None:
+            return None
+        limits = [(self.ratio, ratio), (self.seconds, value), (self.bytes, value)]
+        return all(limit is None or (found is not None and found <= limit) for limit, found in limits)
 
 
 @dataclass(frozen=True)
@@ -40,7 +51,7 @@ class Row:
     key : unique name, also in the JSON.
     title : what the reader sees.
     work : a function of `programs/<program>_*.py`, timed inside the nodes; or "launch": the whole program is timed;
-        or "diagnose": from a deadlock to its report.
+        or "diagnose": from a deadlock to its report; or "relay": see `spcomm.bench.relay`.
     nodes : number of nodes.
     parameters : keyword arguments of that function.
     goal : what is to be reached, if anything.
@@ -48,8 +59,9 @@ class Row:
     environment : extra environment variables (for spcomm's own switches).
     peers : False for rows that only spcomm can run.
     unit : name and factor from seconds.
-    program : where that function is, "works", "arrays" or "numbers".
+    program : where that function is: "works", "arrays" and so on.
     percentile : of all single times of all rounds, to be told below the table; 0: none.
+    boxes : 2 or more: the nodes are dealt out to so many boxes, and peers talk over TCP.
     """
 
     key: str
@@ -64,6 +76,7 @@ class Row:
     unit: tuple[str, float] = MICROSECONDS
     program: str = "works"
     percentile: int = 0
+    boxes: int = 1
 
 
 def benchmarks() -> dict[str, ModuleType]:

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: MIT
+"""Between two boxes, through the server: messages by size, there and back and one way; barriers and sums.
+
+The boxes are on this machine, and so is everything that peers do: over TCP, and no memory is shared. A relay in plain C
+shows what a server between two ends costs at least.
+"""
+
+from typing import Any
+
+from spcomm.bench.cases.arrays import KIB, MIB, label
+from spcomm.bench.rows import Goal, Row
+
+ORDER = 10
+NODES = (2, 4, 8)
+SIZES = (KIB, 64 * KIB, MIB)
+PINGPONG, STREAM = 1.5, 1 / 0.7  # at most so many times what the relay takes
+MANY = 8  # nodes from which on there are also more boxes
+
+
+def rows(nodes: tuple[int, ...]) -> list[Row]:
+    """Two nodes exchange messages, whatever their number: the smallest one. All of them meet."""
+    n = min(nodes)
+    return [*pingpongs(n), *streams(n), *(row for n in nodes for boxes in box_counts(n) for row in meetings(n, boxes))]
+
+
+def box_counts(n: int) -> tuple[int, ...]:
+    return (2, n // 2) if n >= MANY else (2,)
+
+
+def relays(n: int, way: str, size: int) -> list[Row]:
+    """The first one is what a goal is about."""
+    return [
+        Row(
+            f"relay-{way}-{'spins' if spins else 'sleeps'}-{n}",
+            f"… plain C, ends and relay {'spin' if spins else 'sleep'}",
+            "relay",
+            n,
+            {"spins": spins, "way": way, "size": size},
+            peers=False,
+            program="relay",
+        )
+        for spins in (False, True)
+    ]
+
+
+def message(key: str, title: str, work: str, n: int, parameters: dict[str, Any], goal: Goal | None) -> Row:
+    program = "arrays" if parameters else "works"
+    return Row(f"boxes-{key}-{n}", title, work, n, parameters, goal, program=program, boxes=2)
+
+
+def pingpongs(n: int) -> list[Row]:
+    floor = relays(n, "pingpong", 8)
+    goal = Goal(PINGPONG, against=floor[0].key)
+    found = [message("array-8", "8 bytes between 2 boxes, ping-pong", "array_pingpong", n, {}, goal), *floor]
+    for size in SIZES:
+        title = f"{label(size)} between 2 boxes, ping-pong"
+        parameters = {"size": size, "into": False, "read": False}
+        found.append(message(f"fresh-{label(size, '')}", title, "fresh_pingpong", n, parameters, None))
+    return found
+
+
+def streams(n: int) -> list[Row]:
+    floor = relays(n, "stream", MIB)
+    goals = {MIB: Goal(round(STREAM, 2), against=floor[0].key)}
+    found = []
+    for size in SIZES:
+        title = f"{label(size)} between 2 boxes, one way"
+        parameters = {"size": size, "read": False}
+        found.append(message(f"stream-{label(size, '')}", title, "stream", n, parameters, goals.get(size)))
+    return found + floor
+
+
+def meetings(n: int, boxes: int) -> list[Row]:
+    where = f"{n} nodes in {boxes} boxes"
+    return [
+        Row(f"boxes-{key}-{n}-{boxes}", f"{title}, {where}", work, n, boxes=boxes)
+        for key, title, work in (("barrier", "barrier", "barrier"), ("sum", "sum of one float", "float_sum"))
+    ]
