@@ -154,8 +154,11 @@ static bool pump_row(spc_agent_t *agent, spc_agent_row_t *row) {
     while (row->leader == NULL && (slot = spc_mailbox_peek(&row->reader)) != NULL) {
         if (row->destination == agent->nodes) {
             take_own(agent, row, slot);
-        } else if (!send_head(agent, row, slot)) {
-            return moved;
+        } else {
+            const uint64_t done = row->done;
+            if (!send_head(agent, row, slot)) {
+                return moved || row->done != done; /* parts of it are on their way */
+            }
         }
         moved = true;
     }

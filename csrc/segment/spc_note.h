@@ -94,7 +94,8 @@ bool spc_note_read(const spc_note_shared_t *notes, spc_note_kind_t kind, spc_not
 
 /* Differs when a note has been written; odd while it is. For the agent. */
 static inline uint32_t spc_note_version(const spc_note_shared_t *notes, spc_note_kind_t kind) {
-    return atomic_load_explicit(&notes->slot[kind].version, memory_order_acquire); /* pairs with spc_note_write */
+    return atomic_load_explicit(&notes->slot[kind].version,
+                                memory_order_acquire); /* pairs with spc_note_write */
 }
 
 /* By a node that has closed: `left` is complete but for what comes later. */
