@@ -50,8 +50,16 @@ def pytest_report_header(config):
     return f"spcomm: a sample of the large matrices, --sample-seed={config.option.sample_seed}"
 
 
+def leave_out_near(config, items):
+    near = [item for item in items if item.get_closest_marker("near")]
+    if near and (config.option.boxes or config.option.map):
+        config.hook.pytest_deselected(items=near)
+        items[:] = [item for item in items if item not in set(near)]
+
+
 @pytest.hookimpl(trylast=True)  # after -k and -m
 def pytest_collection_modifyitems(config, items):
+    leave_out_near(config, items)
     if config.option.everything or any("::" in argument for argument in config.args):
         return
     stress = (

@@ -42,6 +42,7 @@ static void destroy_area(spc_agent_t *agent, spc_agent_area_t *area) {
     free(area->reduce);
     free(area->phase);
     free(area->has_left);
+    free(area->leaves);
     free(area);
 }
 
@@ -83,8 +84,10 @@ static int create_area(spc_agent_t *agent, uint32_t number, uint32_t size, const
     area->reduce = calloc(size, sizeof(*area->reduce));
     area->phase = calloc(size, sizeof(*area->phase));
     area->has_left = calloc(size, sizeof(*area->has_left));
+    area->leaves = calloc(size, sizeof(*area->leaves));
     int status = SPC_ENOMEM;
-    if (area->members != NULL && area->reduce != NULL && area->phase != NULL && area->has_left != NULL) {
+    if (area->members != NULL && area->reduce != NULL && area->phase != NULL && area->has_left != NULL
+        && area->leaves != NULL) {
         for (uint32_t i = 0; i < size; i++) {
             area->members[i] = member == NULL ? i : member[i];
             area->here += spc_agent_is_here(agent, area->members[i]);
@@ -367,13 +370,22 @@ int spc_agent_take_arrivals(spc_agent_t *agent, const spc_frame_t *frame, const 
 int spc_agent_take_left(spc_agent_t *agent, const spc_frame_t *frame) {
     spc_agent_area_t *area = find_area(agent, frame->context, (uint32_t)frame->tag);
     for (uint32_t i = 0; area != NULL && area->block != NULL && i < area->size; i++) {
-        if (area->members[i] == frame->source) {
-            /* Release: what it announced here is seen with it. Pairs with spc_comm_has_left. */
-            atomic_store_explicit(&area->area.left[i], 1, memory_order_release);
-            spc_status_news(agent->status, agent->events, agent->nodes + 1, agent->config->features);
-        }
+        area->leaves[i] = area->leaves[i] || area->members[i] == frame->source;
     }
     return SPC_OK;
+}
+
+/* Once all that it has sent is in the rows of its receivers. */
+static void make_left_known(spc_agent_t *agent, spc_agent_area_t *area, uint32_t member, bool *moved) {
+    if (!area->leaves[member] || area->has_left[member]
+        || !spc_agent_source_is_empty(agent, area->members[member])) {
+        return;
+    }
+    /* Release: what it announced here is seen with it. Pairs with spc_comm_has_left. */
+    atomic_store_explicit(&area->area.left[member], 1, memory_order_release);
+    spc_status_news(agent->status, agent->events, agent->nodes + 1, agent->config->features);
+    area->has_left[member] = true;
+    *moved = true;
 }
 
 static void tell_left(spc_agent_t *agent, spc_agent_area_t *area, uint32_t member) {
@@ -392,6 +404,7 @@ static bool pump_left(spc_agent_t *agent, spc_agent_area_t *area, bool *moved) {
     for (uint32_t i = 0; i < area->size; i++) {
         const uint32_t rank = area->members[i];
         if (!spc_agent_is_here(agent, rank)) {
+            make_left_known(agent, area, i, moved);
             continue;
         }
         /* Acquire: what it has sent before is seen. Pairs with spc_comm_close. */

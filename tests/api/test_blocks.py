@@ -91,6 +91,7 @@ def test_send_copies_what_empty_gave(comm):
 # ---- who holds a block, and how long
 
 
+@pytest.mark.near
 @pytest.mark.options(*WHOLE)
 def test_a_block_lives_as_long_as_its_last_view(comm):
     views = {
@@ -120,6 +121,7 @@ def test_a_block_lives_as_long_as_its_last_view(comm):
             assert held(comm) == before, name
 
 
+@pytest.mark.near
 @pytest.mark.options(*WHOLE)
 def test_blocks_come_back_in_any_order(comm):
     before = held(comm)
@@ -150,6 +152,7 @@ def test_what_nobody_receives_is_freed_with_its_communicator(comm):
 # ---- moving
 
 
+@pytest.mark.near
 @pytest.mark.smoke
 def test_an_array_goes_around_without_a_copy(comm):
     """It is the same memory when it comes back, and everybody has written to it."""
@@ -167,6 +170,7 @@ def test_an_array_goes_around_without_a_copy(comm):
     assert address(array) == start or not has_arena(comm)
 
 
+@pytest.mark.near
 @pytest.mark.options(*WHOLE)
 def test_moved_blocks_are_counted_where_they_come_from(comm):
     before = held(comm)
@@ -432,6 +436,7 @@ def test_several_receivers_get_their_own(comm):
     )
 
 
+@pytest.mark.near
 @pytest.mark.sizes(2, 3, 4)
 @pytest.mark.options(*WHOLE)
 @pytest.mark.parametrize("length", [KEPT - 8, KEPT, 2 << 20])
@@ -463,6 +468,7 @@ def test_what_is_kept_leaves_room_for_what_is_sent(comm):
     held(comm)
 
 
+@pytest.mark.near
 @pytest.mark.sizes(2, 4)
 @pytest.mark.options(*WHOLE)
 def test_a_shared_array_can_be_neither_written_nor_moved(comm):
@@ -490,6 +496,7 @@ class Record:
         self.name, self.array, self.again = name, array, array
 
 
+@pytest.mark.near
 @pytest.mark.options(*WHOLE, "tiny", "small")
 def test_arrays_in_objects(comm):
     before = held(comm) if has_arena(comm) else 0

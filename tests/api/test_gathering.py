@@ -187,6 +187,7 @@ def test_objects_that_do_not_change_are_given_on(comm):
     assert comm.allgather(text)[comm.rank] is text
 
 
+@pytest.mark.near
 @pytest.mark.options("default")
 def test_one_block_for_all_without_copies(comm):
     """Every node but the root sees the same memory, as long as it likes."""
