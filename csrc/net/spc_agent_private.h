@@ -93,7 +93,8 @@ typedef struct spc_agent_area {
     uint64_t noted; /* all members here have arrived at it */
     uint64_t sent; /* and that has been sent */
     uint64_t *phase; /* by member: the last phase that was sent, or started here */
-    bool *has_left; /* by member: has closed it; of those here: and that has been told; elsewhere: is known here */
+    bool *
+        has_left; /* by member: has closed it; of those here: and that has been told; elsewhere: is known here */
     bool *leaves; /* by member elsewhere: has closed it, and what came before may be queued here still */
 } spc_agent_area_t;
 

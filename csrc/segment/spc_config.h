@@ -37,7 +37,7 @@ typedef struct spc_config {
     uint64_t queue_limit_bytes; /* of private memory: a node's outbox, and each sender's part of its inbox */
     uint32_t shared_cores; /* 1: more users of cores than cores */
     uint32_t sleep_at_once; /* 1: waiting never polls (for comparison) */
-    uint64_t made_ns; /* when the segment was made: where a run's time begins */
+    uint64_t made_ns; /* where the run's time begins, the same in all boxes; 0: when the segment is made */
     uint64_t perturb_seed; /* of the schedule perturber: spc_comm_perturb.h */
     uint64_t
         rendezvous_bytes; /* sends of so many bytes or more wait for their receivers; if `perturb` says so */

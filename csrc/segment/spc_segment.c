@@ -100,7 +100,9 @@ int spc_segment_create(const spc_segment_plan_t *plan, int *descriptor, uint64_t
         .region_count = SPC_REGION_COUNT,
         .config = plan->config,
     };
-    directory.config.made_ns = spc_clock_now_ns();
+    if (directory.config.made_ns == 0) {
+        directory.config.made_ns = spc_clock_now_ns();
+    }
     int status = lay_out(plan, &directory);
     if (status != SPC_OK) {
         return status;

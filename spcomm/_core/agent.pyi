@@ -57,6 +57,7 @@ class Segment:
         boxes: int = 1,
         box: int = 0,
         places: Sequence[int] = (),
+        begun_ns: int = 0,
     ) -> Self: ...
     @property
     def fd(self) -> int: ...

@@ -65,7 +65,9 @@ def parser() -> argparse.ArgumentParser:
     result = argparse.ArgumentParser(
         prog="spcomm bench",
         description="Measure spcomm beside its peers, mpi4py on Open MPI and on MPICH, in the same run.",
-        epilog="\n".join(["benchmarks:", *lines, "  all        all of them but boxes_many, in one table (default)"])
+        epilog="\n".join(
+            ["benchmarks:", *lines, "  all        all of them but boxes_many, in one table (default)"]
+        )
         + f"\n\nThe peers come with: {peers.INSTALL}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -76,9 +76,7 @@ def mpich() -> Contender:
     environment = {"MPI4PY_LIBMPI": library} if library else {}
     command = (launcher or "mpiexec.hydra",)
     remote = {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp"}  # no shared memory, neither its own nor UCX's
-    return Contender(
-        "mpich", "MPICH", "mpi4py", command, (), environment, missing, remote_environment=remote
-    )
+    return Contender("mpich", "MPICH", "mpi4py", command, (), environment, missing, remote_environment=remote)
 
 
 def openmpi() -> Contender:

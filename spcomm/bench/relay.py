@@ -21,7 +21,9 @@ class NotHere(Exception):
     """It cannot be measured on this machine; the text is why."""
 
 
-def measure(orders: Mapping[str, Mapping[str, Any]], seconds: float, timeout: float) -> dict[str, list[float]]:
+def measure(
+    orders: Mapping[str, Mapping[str, Any]], seconds: float, timeout: float
+) -> dict[str, list[float]]:
     """Seconds per message, by batch, for each key. An order: whether it `spins`, the `way`, the `size`.
 
     `way` is "pingpong", half a round trip, or "stream", 64 one way before the receiver answers.

@@ -5,6 +5,7 @@ import _signal
 import errno
 import os
 import sys
+import time
 
 from spcomm.launch import options as command_line
 from spcomm.launch import plan as plans
@@ -188,6 +189,7 @@ def _make_segments(agent: "Any", options: Options, groups: "list[Any]", oversubs
     for group in groups:
         for box in range(group.boxes):
             if group.places:
+                buffers.setdefault("begun_ns", time.monotonic_ns())  # the same in all boxes
                 buffers.update(boxes=group.boxes, box=box, places=group.places)
             group.segments.append(_segment(agent, group.size, oversubscribed, mask, options, buffers))
 

@@ -20,7 +20,11 @@ MANY = 8  # nodes from which on there are also more boxes
 def rows(nodes: tuple[int, ...]) -> list[Row]:
     """Two nodes exchange messages, whatever their number: the smallest one. All of them meet."""
     n = min(nodes)
-    return [*pingpongs(n), *streams(n), *(row for n in nodes for boxes in box_counts(n) for row in meetings(n, boxes))]
+    return [
+        *pingpongs(n),
+        *streams(n),
+        *(row for n in nodes for boxes in box_counts(n) for row in meetings(n, boxes)),
+    ]
 
 
 def box_counts(n: int) -> tuple[int, ...]:

@@ -50,8 +50,8 @@ static int listen_here(struct sockaddr_in *address) {
     socklen_t length = sizeof *address;
     int listener = socket(AF_INET, SOCK_STREAM, 0);
     *address = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    if (listener < 0 || bind(listener, (struct sockaddr *)address, sizeof *address) != 0 || listen(listener, 2) != 0
-        || getsockname(listener, (struct sockaddr *)address, &length) != 0) {
+    if (listener < 0 || bind(listener, (struct sockaddr *)address, sizeof *address) != 0
+        || listen(listener, 2) != 0 || getsockname(listener, (struct sockaddr *)address, &length) != 0) {
         fail("listen");
     }
     return listener;
