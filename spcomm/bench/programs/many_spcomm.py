@@ -20,7 +20,8 @@ SERVER = "spcomm server"
 
 def message(comm, count, seconds):
     """Seconds for each message of one node, on average."""
-    return count * seconds * comm.size / sum(received(comm, seconds))
+    counts = received(comm, seconds)
+    return count * seconds * len(counts) / max(1, sum(counts))
 
 
 def slowest_message(comm, count, seconds):
@@ -31,7 +32,7 @@ def slowest_message(comm, count, seconds):
 def server_memory(comm, count, seconds):
     """Bytes, at the worst moment."""
     received(comm, seconds)
-    return count * peak_bytes(server())
+    return count * peak_bytes(server()) if comm.rank == 0 else 0
 
 
 @cache
@@ -57,14 +58,16 @@ def received(comm, seconds):
 
 
 def server():
-    """The process of the run's server: a child of the launcher, as its nodes are."""
-    launcher = os.getppid()
+    """The process of the run's server: a child of the launcher, from which this node descends."""
+    above = [os.getppid()]
+    while above[-1] > 1:
+        above.append(identity(Path("/proc", str(above[-1])))[1])
     for folder in Path("/proc").iterdir():
         if folder.name.isdecimal():
             name, parent = identity(folder)
-            if name == SERVER and parent == launcher:
+            if name == SERVER and parent in above:
                 return int(folder.name)
-    raise AssertionError(f"no child {SERVER!r} of {launcher}")
+    raise AssertionError(f"no child {SERVER!r} of any of {above}")
 
 
 def identity(folder):
