@@ -54,24 +54,22 @@ static void tell_note(spc_agent_t *agent, uint32_t rank, spc_note_kind_t kind, b
     *moved = true;
 }
 
-/* True: there is nothing more to tell of it. */
-static bool pump_node(spc_agent_t *agent, uint32_t rank, bool *moved) {
+static void pump_node(spc_agent_t *agent, uint32_t rank, bool *moved) {
     const bool is_gone = spc_status_is_gone(agent->status, rank); /* before the state, which comes first */
     const uint32_t state = spc_status_state(agent->status, rank);
     tell_note(agent, rank, SPC_NOTE_CALL, moved);
     tell_note(agent, rank, SPC_NOTE_END, moved); /* written before its end is */
     if (state == agent->told[rank] && is_gone == agent->told_gone[rank]) {
-        return is_gone;
+        return;
     }
     if (state >= SPC_NODE_FINISHED) {
         if (!spc_agent_rows_are_empty(agent, rank)) {
-            return false;
+            return;
         }
         spc_agent_phases_flush(agent, rank);
     }
     tell(agent, rank, state, is_gone);
     *moved = true;
-    return is_gone;
 }
 
 bool spc_agent_ends_are_told(const spc_agent_t *agent) {
@@ -133,7 +131,7 @@ static bool make_known(spc_agent_t *agent, uint32_t rank) {
 bool spc_agent_ends_pump(spc_agent_t *agent) {
     bool moved = false;
     for (uint32_t i = 0; i < agent->here; i++) {
-        (void)pump_node(agent, agent->ranks[i], &moved);
+        pump_node(agent, agent->ranks[i], &moved);
     }
     for (uint32_t i = agent->here; i < agent->nodes; i++) {
         const uint32_t rank = agent->ranks[i];
