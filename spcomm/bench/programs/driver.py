@@ -2,7 +2,8 @@
 """The timing loop that every contender runs: batches of many repetitions, as many as fit into the time given.
 
 A work is a function ``work(comm, count, **parameters)`` that repeats something `count` times on all nodes and
-returns how many operations that were, so that a round trip counts as two messages. Node 0 holds the clock; `share`
+returns how many operations that were, so that a round trip counts as two messages. One that prepares something first
+returns the seconds too that the operations alone took. Node 0 holds the clock; `share`
 hands its decision to the others: a function of `comm` that takes node 0's object and returns it on every node.
 """
 
@@ -20,7 +21,7 @@ WARM_UP = (
 )
 
 
-def main(comm: Any, share: Callable[[Any, Any], Any], works: list[Callable[..., int]]) -> None:
+def main(comm: Any, share: Callable[[Any, Any], Any], works: list[Callable[..., Any]]) -> None:
     """Do what the command line says: ``RESULTS.json SECONDS [{"key":, "work":, "parameters":}, …]``."""
     path, seconds, orders = sys.argv[1], float(sys.argv[2]), json.loads(sys.argv[3])
     results = {}
@@ -29,8 +30,8 @@ def main(comm: Any, share: Callable[[Any, Any], Any], works: list[Callable[..., 
 
         def batch(count: int, order: dict[str, Any] = order) -> tuple[float, int]:
             begin = perf_counter()
-            operations = known[order["work"]](comm, count, **order["parameters"])
-            return perf_counter() - begin, operations
+            result = known[order["work"]](comm, count, **order["parameters"])
+            return (result[1], result[0]) if isinstance(result, tuple) else (perf_counter() - begin, result)
 
         results[order["key"]] = measure(batch, seconds, partial(share, comm), 0.0 if number else WARM_UP)
     if comm.rank == 0:

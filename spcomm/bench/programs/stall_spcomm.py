@@ -4,6 +4,7 @@
 import os
 import signal
 from pathlib import Path
+from time import perf_counter
 
 import driver
 import numpy as np
@@ -21,7 +22,7 @@ def is_stopped(number):
 
 def exchange(comm, count, size, stops):
     """Arrays of `size` bytes between nodes 0 and 1, while the last one is stopped, or waits."""
-    last = comm.size - 1
+    last, spent = comm.size - 1, 0.0
     if comm.rank == last:
         comm.send(os.getpid(), 0)
         if stops:
@@ -35,7 +36,7 @@ def exchange(comm, count, size, stops):
             os.sched_yield()
         comm.send(None, 1)
         try:
-            pingpong(comm, count, size, 1)
+            spent = pingpong(comm, count, size, 1)
         finally:
             os.kill(number, signal.SIGCONT)
         comm.send(None, last)
@@ -44,11 +45,12 @@ def exchange(comm, count, size, stops):
         for value in range(UNREAD):
             comm.send(np.full(1 << 10, value % 251, np.uint8), last)
         pingpong(comm, count, size, 0)
-    return 2 * count
+    return 2 * count, spent
 
 
 def pingpong(comm, count, size, other):
-    source = np.zeros(size, np.uint8)
+    """Seconds."""
+    source, begin = np.zeros(size, np.uint8), perf_counter()
     for value in range(count):
         if comm.rank == 0:
             source[0] = source[-1] = value % 251
@@ -58,6 +60,7 @@ def pingpong(comm, count, size, other):
             comm.send(received, other)
         else:
             check(received[0] == received[-1] == value % 251, received, value)
+    return perf_counter() - begin
 
 
 if __name__ == "__main__":
