@@ -11,6 +11,8 @@ def main(arguments: "list[str] | None" = None) -> int:
     words = sys.argv[1:] if arguments is None else arguments
     name = words[0] if words else "help"
     entry = _COMMANDS.get(_ALIASES.get(name, name))
+    if name == "box":  # of no use to those who type commands
+        return _box(words[1:])
     if entry is None:
         return _unknown(name)
     try:
@@ -31,6 +33,12 @@ def _run(words: "list[str]") -> int:
         sys.stdout.flush()
     # Everything is written and every process has ended; taking the interpreter apart would only cost time.
     os._exit(code)
+
+
+def _box(words: "list[str]") -> int:
+    from spcomm.launch.box import main as box
+
+    return box(words)
 
 
 def _demo(words: "list[str]") -> int:

@@ -20,6 +20,8 @@ With several programs there is a warm process for each; programs of one group sh
 `groups`      which nodes see each other, and what nodes are called
 `boxes`       which node is in which box, if there are several
 `carriers`    the server and the agents between boxes, as the launcher sees them; `carrying` is what they do
+`hosts`       boxes on other machines, as the launcher sees them; `versions` must agree
+`relay`       from the launcher through ssh to a box there; `box` is the other end, and `frames` what they say
 `handshake`   who may connect to the server
 `starter`     the launcher's end of the socket: starts the warm process, sends the nodes
 `crew`        the warm processes of all programs as one

@@ -12,6 +12,7 @@ import os
 
 from spcomm.launch import carrying
 from spcomm.launch.process import signal_name
+from spcomm.launch.values import UsageError
 from spcomm.launch.wire import Wire
 
 TYPE_CHECKING = False
@@ -88,13 +89,14 @@ class Carrier:
 class Carriers:
     """All of them. Whoever makes them ends them, by `close`."""
 
-    def __init__(self, group: "Group") -> None:
+    def __init__(self, group: "Group", listen: "str | None" = None) -> None:
+        """`listen`: the address of this machine at which boxes elsewhere connect."""
         self._all: list[Carrier] = []
-        secret = os.urandom(
+        self.secret = secret = os.urandom(
             _SECRET_BYTES
         )  # handed over by the fork: it stands in no file, and on no command line
-        job = int.from_bytes(os.urandom(4), "little") or 1
-        listener = _listen()
+        self.job = job = int.from_bytes(os.urandom(4), "little") or 1
+        listener = _listen(listen or "127.0.0.1")
         try:
             self._start(group, listener, secret, job)
         except BaseException:
@@ -104,18 +106,23 @@ class Carriers:
             listener.close()
 
     def _start(self, group: "Group", listener: "_socket.socket", secret: bytes, job: int) -> None:
-        address = listener.getsockname()
+        self.address = address = listener.getsockname()
+        if address[0] == "0.0.0.0":
+            address = "127.0.0.1", address[1]
+        here = [segment for segment in group.segments if segment.fd >= 0]
 
         def serve(wire: Wire) -> None:
             carrying.serve(wire, listener, secret, job, group.places)
 
-        self._all.append(Carrier("the server", "spcomm server", serve, listener.fileno(), group.segments))
+        self._all.append(Carrier("the server", "spcomm server", serve, listener.fileno(), here))
         for box, segment in enumerate(group.segments):
+            if segment.fd < 0:  # it is elsewhere, and so is its agent
+                continue
 
             def carry(wire: Wire, box: int = box, segment: "Any" = segment) -> None:
                 carrying.carry(wire, address, secret, job, box, segment.fd)
 
-            others = [other for other in group.segments if other is not segment]
+            others = [other for other in here if other is not segment]
             self._all.append(
                 Carrier(f"the agent of box {box}", f"spcomm agent {box}", carry, segment.fd, others)
             )
@@ -140,10 +147,14 @@ class Carriers:
             carrier.close()
 
 
-def _listen() -> "_socket.socket":
-    """Others of this machine may connect to it, and get no further than the handshake."""
+def _listen(address: str) -> "_socket.socket":
+    """Others may connect to it, and get no further than the handshake."""
     listener = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
     os.set_inheritable(listener.fileno(), False)
-    listener.bind(("127.0.0.1", 0))
+    try:
+        listener.bind((address, 0))
+    except OSError as error:
+        listener.close()
+        raise UsageError(f"spcomm run: --listen {address}: is no address of this machine ({error})") from None
     listener.listen(_BACKLOG)
     return listener

@@ -61,14 +61,19 @@ def _internal_error() -> int:
 def _run(options: Options, signals: int) -> int:
     programs = plans.resolve_all(options)
     _note_late_number(options)
+    if options.hosts is not None:
+        from spcomm.launch import hosts
+
+        programs = hosts.spread(options, programs[0])
     limit = _raise_descriptor_limit(sum(plan.nodes or 1 for plan in programs), len(programs), options)
     from spcomm.launch.starter import Starter
 
+    start = Starter if options.hosts is None else hosts.starter
     starters: list[Starter] = []
     try:
         # First thing, so that they start while we read on.
         for plan in programs:
-            starters.append(Starter(plan, WHERE_SIGNAL, limit))
+            starters.append(start(plan, WHERE_SIGNAL, limit))
         return _supervise(options, programs, starters, signals)
     except UsageError:
         for starter in starters:
@@ -104,6 +109,12 @@ def _supervise(options: Options, programs: "list[plans.Plan]", starters: "list[A
 
         place(options, groups)
     busy = crew.size + (crew.boxes + 1 if crew.boxes > 1 else 0)  # agents and a server
+    listen = None
+    if options.hosts is not None:
+        from spcomm.launch import hosts
+
+        hosts.place(programs, groups)
+        listen, busy = hosts.listen(options, programs), hosts.busy(programs)
     _make_segments(agent, options, groups, busy > cores)
     display = _display(options, crew)
     _warn_if_stale()
@@ -112,7 +123,9 @@ def _supervise(options: Options, programs: "list[plans.Plan]", starters: "list[A
         if crew.boxes > 1:
             from spcomm.launch.carriers import Carriers
 
-            carriers = Carriers(groups[0])
+            carriers = Carriers(groups[0], listen)
+        if options.hosts is not None:
+            hosts.tell(programs, carriers, listen)
         return Supervisor(crew, options, display, carriers).run(signals, stdin)
     finally:
         if carriers is not None:
@@ -187,10 +200,17 @@ def _make_segments(agent: "Any", options: Options, groups: "list[Any]", oversubs
     except SpcommError as error:
         raise UsageError(f"spcomm run: {error}") from None
     for group in groups:
+        if group.far:
+            from spcomm.launch import hosts
+
+            buffers = hosts.same_sizes(agent, group.size, mask, buffers)
         for box in range(group.boxes):
             if group.places:
                 buffers.setdefault("begun_ns", time.monotonic_ns())  # the same in all boxes
                 buffers.update(boxes=group.boxes, box=box, places=group.places)
+            if box in group.far:
+                group.segments.append(hosts.far_segment(group, box, mask, options, buffers))
+                continue
             group.segments.append(_segment(agent, group.size, oversubscribed, mask, options, buffers))
 
 

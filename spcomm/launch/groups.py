@@ -14,6 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from spcomm.launch.hosts import Host
     from spcomm.launch.plan import Plan
 
 
@@ -26,6 +27,7 @@ class Group:
         self.size = 0
         self.segments: list[Any] = []  # its shared memory, by box
         self.places: list[int] = []  # the box of each rank; empty: there is one box
+        self.far: dict[int, Host] = {}  # boxes on other machines
 
     @property
     def boxes(self) -> int:

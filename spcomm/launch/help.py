@@ -30,6 +30,14 @@ Options of the whole run, given with any of its programs. RANKS are numbers and 
   --map block|cyclic|BOX,BOX,…
                        which node is in which box. block: neighbours share one (default); cyclic: a
                        box after the other; or the box of each node, as in 0,0,1,0,1
+  --host HOST:N,…      run N nodes on each host, reached by ssh (default: one); each is a box. The
+                       program has to be there, at the same place; localhost needs no ssh
+  --hostfile FILE      the same from a file, with a line such as `alpha slots=4` for each
+  --ssh COMMAND        what reaches a host (default: ssh -o BatchMode=yes, and timeouts)
+  --tunnel ssh|none    ssh: messages between boxes go through ssh, encrypted (default); none: boxes
+                       connect to this machine
+  --listen ADDRESS     without tunnel: at which address of this machine (default: the one that
+                       reaches the first host)
   -l, --no-label       put [3] before each line that node 3 prints, or do not (default: at a
                        terminal); with several groups [1:3] for node 3 of group 1
   --color, --no-color  labels in a colour for each node (implies -l), or not (default: at a

@@ -45,6 +45,10 @@ class Options:
         self.parts: list[Part] = []
         self.boxes: int | None = None
         self.placing: str | tuple[int, ...] | None = None  # --map
+        self.hosts: list[tuple[str, int]] | None = None  # and how many nodes each has
+        self.ssh: str | None = None
+        self.tunnel: str | None = None
+        self.listen: str | None = None
         self.label: bool | None = None
         self.color: bool | None = None
         self.show: Ranks | None = None
@@ -93,6 +97,10 @@ class Options:
             self.close_timeout = 0.0
         if self.seed is not None and not self.perturb:
             raise UsageError(f"spcomm run: --seed {self.seed} is the seed of --perturb, which was not given")
+        if self.hosts or self.ssh is not None or self.tunnel is not None or self.listen is not None:
+            from spcomm.launch.hosts import check as check_hosts
+
+            check_hosts(self)
         if self.boxes is not None or self.placing is not None:
             from spcomm.launch.boxes import check
 

@@ -9,6 +9,10 @@ from spcomm.launch.options import Options, Part
 from spcomm.launch.process import interpreter_flags
 from spcomm.launch.values import UsageError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from spcomm.launch.hosts import Host
+
 
 class Plan:
     """One program, ready to be started `nodes` times."""
@@ -28,6 +32,8 @@ class Plan:
         self.nodes = 0  # 0: as many as there are cores
         self.group = 0
         self.indices = range(0)  # its nodes (groups.gather)
+        self.box: int | None = None  # the one in which all of its nodes are; None: it may have nodes in several
+        self.host: Host | None = None  # which is elsewhere
         self.python: list[str] | None = (
             None  # what follows `python` and its options; None: it is no Python program
         )
@@ -37,7 +43,7 @@ class Plan:
     @property
     def locatable(self) -> bool:
         """Whether its nodes answer WHERE_SIGNAL."""
-        return self.kind != "executable"
+        return self.kind != "executable" and self.host is None
 
     def message(self, where_signal: int) -> dict:
         """What the warm process is told."""

@@ -20,9 +20,9 @@ _BOOTSTRAP = (
     "import sys\n"
     "if not sys.flags.safe_path: del sys.path[0]\n"
     "sys.path.insert(0, sys.argv[3])\n"
-    "from spcomm.launch import warm\n"
+    "from spcomm.launch import {module}\n"
     "del sys.path[0]\n"
-    "warm.main()\n"
+    "{module}.main()\n"
 )
 BATCH = MOST_DESCRIPTORS // 3  # nodes asked for in one message
 _IN_FLIGHT = 2 * BATCH  # nodes asked for and not answered: descriptors on their way have a limit, too
@@ -33,21 +33,25 @@ class Starter:
 
     def __init__(self, plan: Plan, where_signal: int, limit: "tuple[int, int] | None") -> None:
         self.plan = plan
-        self._wire, theirs = Wire.pair()
         flags = interpreter_flags() if plan.kind != "executable" else ["-S", "-E", "-s"]
+        self._spawn("warm", flags, plan.folder, plan.environment)
+        self._send(("program", {**plan.message(where_signal), "descriptor_limit": limit}))
+
+    def _spawn(self, module: str, flags: "list[str]", folder: "str | None", environment: "dict[str, str]") -> None:
+        self._wire, theirs = Wire.pair()
         package = os.path.dirname(os.path.abspath(sys.modules["spcomm"].__path__[0]))
         arguments = [
             sys.executable,
             *flags,
             "-c",
-            _BOOTSTRAP,
+            _BOOTSTRAP.format(module=module),
             str(theirs.fileno()),
             str(os.getpid()),
             package,
         ]
         os.set_inheritable(theirs.fileno(), True)
-        with inside(plan.folder):
-            self.pid = os.posix_spawn(sys.executable, arguments, plan.environment, setpgroup=0)
+        with inside(folder):
+            self.pid = os.posix_spawn(sys.executable, arguments, environment, setpgroup=0)
         theirs.close()
         self._first = 0  # the index of node 0 of its group
         self.unanswered = 0  # nodes asked for, of which it has not said what became
@@ -56,7 +60,6 @@ class Starter:
         self.gone = False  # it has ended, or said that it does
         self.ended = False
         self.status = 0
-        self._send(("program", {**plan.message(where_signal), "descriptor_limit": limit}))
 
     def fileno(self) -> int:
         return self._wire.fileno()
@@ -67,18 +70,19 @@ class Starter:
         `stats`: times of nodes are wanted when they end.
         """
         self._first = group.first
+        own = group.segments[self.plan.box or 0]
         about = {
             "nodes": self.plan.nodes,
             "size": group.size,
-            "device": group.segments[0].device,
-            "inode": group.segments[0].inode,
+            "device": own.device,
+            "inode": own.inode,
             "group": group.number,
             "stats": stats,
             "debug": {index - group.first: self.plan.debug for index in self.plan.debugged},
             "cpus": [cpus[(group.first + rank) % len(cpus)] for rank in range(group.size)] if cpus else None,
         }
-        self._send(("run", about), (group.segments[0].fd, report, where))
-        for at in range(1, group.boxes, MOST_DESCRIPTORS):
+        self._send(("run", about), (own.fd, report, where))
+        for at in range(1, group.boxes if self.plan.box is None else 1, MOST_DESCRIPTORS):
             more = group.segments[at : at + MOST_DESCRIPTORS]
             same = [(segment.device, segment.inode) for segment in more]
             self._send(("boxes", group.places, same), tuple(segment.fd for segment in more))

@@ -135,6 +135,17 @@ class Supervisor:
             self._is_ready(starter, message[1])
         elif verb == "missing":
             self._missing(message[1], message[2])
+        elif verb == "failed":  # it is on another host
+            self._host_failed(message[1], message[2])
+        elif verb == "warning":
+            self._say(f"warning: {message[1]}")
+        elif verb == "text":
+            self._forwarder.write_text(message[1])
+
+    def _host_failed(self, sentence: str, code: int) -> None:
+        if not self._reason:
+            self._sentence = sentence
+            self._end("spcomm", _signal.SIGTERM, code)
 
     def _is_ready(self, starter: Starter, threads: int) -> None:
         starter.ready = True
@@ -378,11 +389,14 @@ class Supervisor:
                 from spcomm.diagnose import leftovers
 
                 where = "" if len(self._crew.groups) == 1 else f" of group {group.number}"
-                boxes = [(segment.fd, group.ranks(box)) for box, segment in enumerate(group.segments)]
-                text, found = leftovers.report(boxes, where, self._strict)
-                self._report += text
-                for code, ranks in found.items() if self._strict else ():
-                    self._warned.setdefault(code, []).extend(group.first + rank for rank in ranks)
+                here = [segment.fd >= 0 for segment in group.segments]
+                boxes = [(group.segments[box].fd, group.ranks(box)) for box in range(group.boxes) if here[box]]
+                reports = [leftovers.report(boxes, where, self._strict)] if boxes else []
+                reports += [segment.left() for segment in group.segments if segment.fd < 0]
+                for text, found in reports:
+                    self._report += text
+                    for code, ranks in found.items() if self._strict else ():
+                        self._warned.setdefault(code, []).extend(group.first + rank for rank in ranks)
 
     def _strict_sentence(self) -> str:
         found = [

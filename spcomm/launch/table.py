@@ -16,6 +16,11 @@ TABLE = {
     "--wdir": (values.folder, "folder", "FOLDER"),
     "--boxes": (values.boxes, "boxes", "B"),
     "--map": (values.placing, "placing", "block|cyclic|BOX,BOX,…"),
+    "--host": (values.hosts, "hosts", "HOST:N,HOST:N,…"),
+    "--hostfile": (values.hosts, "hosts", "FILE"),
+    "--ssh": (values.words, "ssh", "COMMAND"),
+    "--tunnel": (values.tunnel, "tunnel", "ssh|none"),
+    "--listen": (values.words, "listen", "ADDRESS"),
     "-l": (None, "label", True),
     "--label": (None, "label", True),
     "--tag-output": (None, "label", True),
@@ -53,7 +58,7 @@ BUFFERS = ("slots", "ring", "arena", "queue_limit", "fanin")
 
 # Fields that are about the run as a whole, with any of its programs; the buffers are, too.
 WHOLE = frozenset(
-    "boxes placing "
+    "boxes placing hosts ssh tunnel listen "
     "label color show output window stdin bind_to report_bindings timeout grace stall close_timeout strict stats debug "
     "perturb seed rendezvous prefault".split()
 )

@@ -70,6 +70,28 @@ def placing(name: str, text: str) -> "str | tuple[int, ...]":
     return found
 
 
+def hosts(name: str, text: str) -> "list[tuple[str, int]]":
+    """Hosts, and how many nodes each has room for: in a list or in a file."""
+    from spcomm.launch import hosts as found
+
+    return found.parse(name, text) if name == "--host" else found.read(name, text)
+
+
+def words(name: str, text: str) -> str:
+    if not text.strip():
+        raise UsageError(f"spcomm run: {name}: needs a value")
+    return text
+
+
+def tunnel(name: str, text: str) -> str:
+    if text not in ("ssh", "none"):
+        raise UsageError(
+            f"spcomm run: {name} {text}: must be ssh (boxes reach this machine through their ssh) or none (they "
+            "connect to it)"
+        )
+    return text
+
+
 def start(name: str, text: str) -> str:
     if text not in ("fork", "exec"):
         raise UsageError(

@@ -1,0 +1,409 @@
+# SPDX-License-Identifier: MIT
+"""`spcomm box`: one box of a run whose launcher is on another machine. Nobody types it; the launcher does, through ssh.
+
+What it is to do comes over its standard input, the secret of the run too, and what it has to say goes to its
+standard output, as frames. Here are the warm process, the shared memory and the agent, as the launcher has them for
+boxes of its own machine. The end of the standard input ends everything here.
+"""
+
+import _signal
+import os
+import sys
+import time
+
+from spcomm.launch.frames import MOST, FrameError, Frames, Outlet
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_PIECE = 1 << 16
+_CARRYING_S = 30.0  # for the agent to end when all nodes have
+
+
+def main(words: "list[str]") -> int:
+    """Until the nodes of this box have ended."""
+    if words or os.isatty(0):
+        sys.stderr.write("spcomm box: is started by spcomm run --host, on the hosts that it names\n")
+        return 125
+    if not getattr(sys.flags, "safe_path", False) and sys.path and sys.path[0] in ("", os.getcwd()):
+        del sys.path[0]  # where ssh has begun: what lies there is no concern of ours
+    frames = Frames(os.dup(0), os.dup(1), True)
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    os.dup2(2, 1)
+    os.close(null)
+    for number in (_signal.SIGINT, _signal.SIGHUP):  # the end of the input says it
+        _signal.signal(number, _signal.SIG_IGN)
+    Box(frames).run()
+    return 0
+
+
+class Box:
+    """What the launcher is to its own boxes, without the decisions: these are the launcher's."""
+
+    def __init__(self, frames: Frames) -> None:
+        from spcomm.launch.loop import Loop
+
+        self._loop = Loop()
+        self._frames = frames
+        self._about: dict = {}
+        self._starter: Any = None
+        self._segment: Any = None
+        self._agent: Any = None
+        self._reader: Any = None
+        self._ranks: list[int] = []
+        self._reported: set[int] = set()
+        self._pipes: dict[int, tuple[int, int]] = {}  # descriptor → rank, 1 or 2
+        self._inputs: dict[int, Outlet] = {}
+        self._paused = False
+        self._ending = False  # the launcher has a reason to end the run
+        self._nodes_gone = False
+
+    def run(self) -> None:
+        from spcomm.launch import versions
+
+        self._frames.greet()
+        self._frames.send(["hello", versions.mine()])
+        self._loop.add(self._frames.reading, self._hear)
+        while True:
+            self._loop.turn()
+            self._flush()
+
+    def _hear(self) -> None:
+        try:
+            frames = self._frames.receive()
+        except FrameError:
+            frames = None
+        if frames is None:
+            self._leave()
+            return
+        for message, data in frames:
+            verb, *rest = message
+            if verb == "begin":
+                self._begin(rest[0], data)
+            elif verb == "nodes":
+                self._nodes(*rest)
+            elif verb == "stdin":
+                self._stdin(rest[0], data)
+            elif verb in ("signal", "poke", "end"):
+                self._told(verb, *rest)
+
+    # The start
+
+    def _begin(self, about: dict, secret: bytes) -> None:
+        from spcomm._core.errors import SpcommError
+        from spcomm.launch.process import adopt_orphans
+        from spcomm.launch.values import UsageError
+
+        self._about = about
+        adopt_orphans()
+        try:
+            self._start(secret)
+        except UsageError as error:
+            self._fail(str(error).removeprefix("spcomm run: "), error.code)
+        except MemoryError:
+            self._fail("not enough memory for the message buffers; try smaller --ring, --arena")
+        except (OSError, SpcommError) as error:
+            self._fail(str(error))
+
+    def _start(self, secret: bytes) -> None:
+        from spcomm.launch import report, where
+        from spcomm.launch.groups import Group
+        from spcomm.launch.starter import Starter
+
+        about = self._about
+        plan = _plan(about)
+        self._ranks = list(plan.indices)
+        starter = self._starter = Starter(plan, 0, _raise_limit())
+        group = Group(about["group"])
+        group.size, group.places = about["size"], about["places"]
+        group.segments = [None] * group.boxes
+        self._segment = group.segments[plan.box] = _segment(about, len(self._ranks))
+        if group.boxes > 1:
+            self._agent = _agent(about, self._segment, secret)
+            self._loop.add(self._agent.fileno(), self._hear_agent)
+        self._reader = report.Reader()
+        answers = where.Answers()
+        starter.run(group, self._reader.write, answers.fileno(), _cpus(about), about["stats"])
+        answers.close_theirs()
+        os.close(self._reader.write)
+        self._loop.add(starter.fileno(), self._hear_starter)
+        self._loop.add(self._reader.fd, self._read_reports)
+
+    def _nodes(self, ranks: "list[int]", reading: "list[int]") -> None:
+        """Start these; `reading`: who has a standard input."""
+        streams, theirs, inputs = [], [], set(reading)
+        for rank in ranks:
+            if rank in inputs:
+                stdin, write = os.pipe()
+                self._inputs[rank] = Outlet(write)
+            else:
+                stdin = os.open(os.devnull, os.O_RDONLY)
+            streams.append(stdin)
+            for target in (1, 2):
+                read, write = os.pipe()
+                os.set_blocking(read, False)
+                self._pipes[read] = rank, target
+                if not self._paused:
+                    self._loop.add(read, lambda read=read: self._read(read))
+                streams.append(write)
+        theirs += streams
+        self._starter.nodes(range(ranks[0], ranks[-1] + 1), streams)
+        for fd in theirs:
+            os.close(fd)
+
+    # While it runs
+
+    def _told(self, verb: str, *rest: "Any") -> None:
+        starter = self._starter
+        if starter is None:
+            return
+        if verb == "poke":
+            starter.poke(*rest)
+            return
+        self._ending = self._ending or verb == "end" or rest[0] == _signal.SIGKILL
+        if verb == "end":
+            starter.no_more()
+            if not starter.ready:
+                starter.kill()
+        else:
+            starter.go_on()
+            starter.signal(*rest)
+        self._consider()
+
+    def _hear_starter(self) -> None:
+        message = self._starter.receive()
+        if message is None or message[0] == "gone":
+            self._loop.remove(self._starter.fileno())
+            if message is None and not self._ending:
+                self._fail("the process that starts the nodes there was killed")
+                return
+            self._starter.wait()
+            self._nodes_gone = True
+            self._loop.at("carrying", _CARRYING_S, self._carried_too_long)
+            self._consider()
+            return
+        if message[0] == "ready":
+            self._starter.ready = True
+        if message[0] == "exited":
+            self._exited(message[1], message[2])
+        self._frames.send(list(message))
+
+    def _exited(self, rank: int, status: int) -> None:
+        self._read_reports()
+        if status == 0 and rank not in self._reported:
+            self._segment.mark_finished(rank)
+        else:
+            self._segment.mark_died(rank, -(status & 0x7F) if status & 0x7F else status >> 8)
+
+    def _read_reports(self) -> None:
+        from spcomm.launch import report
+
+        if self._reader.ended:
+            return
+        for rank, kind, payload in self._reader.read():
+            self._frames.send(["report", rank, kind.decode("ascii", "replace")], payload)
+            if kind != report.TEXT and rank in self._ranks:
+                self._reported.add(rank)
+                self._segment.mark_failing(rank, int(payload) if kind == report.EXITING else 1)
+        if self._reader.ended:
+            self._loop.remove(self._reader.fd)
+
+    def _hear_agent(self) -> None:
+        fd = self._agent.fileno()
+        message = self._agent.receive()
+        if message is None:
+            self._loop.remove(fd)
+            if self._agent.status and not self._ending:
+                self._fail(f"the agent there {self._agent.how()}; the nodes were stopped (exit code 125)")
+            self._consider()
+        elif not self._ending:
+            if message[0] != "failed":
+                sys.stderr.write(message[1])
+            text = message[1] if message[0] == "failed" else "its agent has failed, an error of spcomm; report it"
+            self._fail(f"{text}; the nodes were stopped (exit code 125)")
+
+    def _carried_too_long(self) -> None:
+        self._fail("all nodes there have ended, and its agent has not")
+
+    # What passes through
+
+    def _read(self, fd: int) -> None:
+        try:
+            data = os.read(fd, _PIECE)
+        except BlockingIOError:
+            return
+        rank, target = self._pipes[fd]
+        if data:
+            self._frames.send(["out", rank, target], data)
+            return
+        self._loop.remove(fd)
+        os.close(fd)
+        del self._pipes[fd]
+        self._frames.send(["closed", rank, target])
+
+    def _stdin(self, rank: int, data: bytes) -> None:
+        outlet = self._inputs.get(rank)
+        if outlet is not None:
+            outlet.add(data)
+            outlet.ending = not data
+
+    def _flush(self) -> None:
+        if self._frames.flush():
+            self._loop.remove(self._frames.writing)
+        else:
+            self._loop.add(self._frames.writing, _nothing, write=True)
+        if self._frames.broken:
+            self._leave()
+        if (self._frames.kept > MOST) != self._paused:
+            self._paused = not self._paused
+            for fd in self._pipes:
+                if self._paused:
+                    self._loop.remove(fd)
+                else:
+                    self._loop.add(fd, lambda fd=fd: self._read(fd))
+        for rank, outlet in list(self._inputs.items()):
+            taken = outlet.flush()
+            if taken:
+                self._frames.send(["taken", rank, taken])
+            if outlet.kept:
+                self._loop.add(outlet.fd, _nothing, write=True)
+                continue
+            self._loop.remove(outlet.fd)
+            if taken is None or outlet.ending:
+                os.close(outlet.fd)
+                del self._inputs[rank]
+            if taken is None:
+                self._frames.send(["taken", rank, -1])
+
+    # The end
+
+    def _consider(self) -> None:
+        """Nodes and agent are gone: say all that is left to be said, and end."""
+        if not self._nodes_gone or (self._agent is not None and not self._agent.gone and not self._ending):
+            return
+        self._read_reports()
+        for fd in list(self._pipes):
+            while fd in self._pipes and self._rest(fd):
+                pass
+        self._frames.send(["noted", self._known()])
+        self._frames.send(["gone"])
+        self._leave()
+
+    def _rest(self, fd: int) -> bool:
+        """Forward what is left in a pipe. Somebody whom a node has left behind may keep it open."""
+        rank, target = self._pipes[fd]
+        try:
+            data = os.read(fd, _PIECE)
+        except BlockingIOError:
+            return False
+        if data:
+            self._frames.send(["out", rank, target], data)
+        return bool(data)
+
+    def _known(self) -> dict:
+        known: dict = {"text": "", "found": []}
+        if self._about["stats"]:
+            known["counts"] = self._segment.counts(self._ranks)
+        if not self._ending and self._segment.has_left():
+            from spcomm.diagnose import leftovers
+
+            boxes = [(self._segment.fd, self._ranks)]
+            known["text"], found = leftovers.report(boxes, "", self._about["strict"])
+            known["found"] = [[code, list(ranks)] for code, ranks in found.items()]
+        return known
+
+    def _fail(self, sentence: str, code: int = 125) -> None:
+        self._frames.send(["failed", sentence, code])
+        self._leave()
+
+    def _leave(self) -> None:
+        """End everything here. Nobody is left."""
+        if self._agent is not None:
+            self._agent.close()
+        if self._starter is not None and not self._starter.ended:
+            self._starter.kill()
+            self._starter.wait()
+        from spcomm.launch.process import end_children
+
+        end_children(set())
+        os.set_blocking(self._frames.writing, True)
+        self._frames.flush()
+        os._exit(0)
+
+
+def _plan(about: dict) -> "Any":
+    """The program, found here as there. Raises `UsageError`."""
+    from spcomm.launch import plan as plans
+    from spcomm.launch.options import Part
+    from spcomm.launch.values import UsageError
+
+    part = Part()
+    for name, value in about["part"].items():
+        setattr(part, name, value)
+    try:
+        os.chdir(about["folder"])
+    except OSError as error:
+        raise UsageError(
+            f"{about['folder']}: {error.strerror}; a program and its folder have to be at the same place on all hosts"
+        ) from None
+    plan = plans.resolve(part)
+    plan.name, plan.preload = part.name, part.preload
+    plan.environment = {} if about["bare"] else dict(os.environ)
+    plan.environment.update(about["environment"])
+    plan.group, plan.box = about["group"], about["number"]
+    plan.indices = range(about["first"], about["first"] + about["nodes"])
+    plan.nodes = about["nodes"]
+    return plan
+
+
+def _segment(about: dict, nodes: int) -> "Any":
+    from spcomm._core import agent
+
+    began = dict(about["segment"])
+    if "begun_ns" in about:
+        age = max(0, time.time_ns() - about["begun_ns"])
+        began["begun_ns"] = max(1, time.monotonic_ns() - age)
+    return agent.Segment(
+        about["size"],
+        oversubscribed=nodes + (2 if len(set(about["places"])) > 1 else 0) > agent.cores(),
+        **began,
+    )
+
+
+def _agent(about: dict, segment: "Any", secret: bytes) -> "Any":
+    from spcomm.launch import carrying
+    from spcomm.launch.carriers import Carrier
+
+    number, address = about["number"], (about["address"][0], about["address"][1])
+
+    def carry(wire: "Any") -> None:
+        carrying.carry(wire, address, secret, about["job"], number, segment.fd)
+
+    return Carrier(f"the agent of box {number}", f"spcomm agent {number}", carry, segment.fd, [])
+
+
+def _cpus(about: dict) -> "list[int] | None":
+    """By rank, in turn over the nodes of this box."""
+    if not about["bind"]:
+        return None
+    from spcomm.launch import binding
+
+    cpus = binding.places()
+    return [cpus[max(0, rank - about["first"]) % len(cpus)] for rank in range(about["size"])]
+
+
+def _raise_limit() -> "tuple[int, int] | None":
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    except (OSError, ValueError):
+        return None
+    return soft, hard
+
+
+def _nothing() -> None:
+    pass

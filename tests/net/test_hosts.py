@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: MIT
+"""Boxes on hosts that ssh reaches: a stand-in for ssh, and the real one on loopback where there is an sshd."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+
+from launching import ended, read_lines
+from spcomm.launch import hosts, versions
+from spcomm.launch.frames import GREETING, FrameError, Frames
+from spcomm.launch.options import parse
+from spcomm.launch.values import UsageError
+
+SUMS = """
+    import sys, spcomm
+    comm = spcomm.startup()
+    print(comm.rank, comm.box, comm.local_rank, comm.allreduce(comm.rank), *sys.argv[1:], flush=True)
+"""
+WAITS = """
+    import os, signal, spcomm
+    comm = spcomm.startup()
+    print(os.getpid(), flush=True)
+    signal.pause()
+"""
+FAILS = """
+    import spcomm
+    comm = spcomm.startup()
+    comm.barrier()
+    if comm.rank == 2:
+        raise ValueError("as it should")
+    comm.barrier()
+"""
+
+
+# ---- options
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["--host", "a:4,b:2"], [("a", 4), ("b", 2)]),
+        (["--host=a,me@b:2"], [("a", 1), ("me@b", 2)]),
+        (["-n", "5", "--host", "a:4,b:4,c:4"], [("a", 4), ("b", 1)]),
+    ],
+)
+def test_hosts_and_their_nodes(words, found):
+    options = parse([*words, "x.py"])
+    assert options.hosts == found
+    assert options.parts[0].nodes == sum(nodes for _host, nodes in found)
+
+
+def test_a_file_of_hosts(tmp_path):
+    path = tmp_path / "hosts"
+    path.write_text("# ours\nalpha slots=4\n\nbeta:2  # slow\ngamma\n")
+    assert hosts.read("--hostfile", str(path)) == [("alpha", 4), ("beta", 2), ("gamma", 1)]
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        (["--host", "a:0"], ["a:0", "from 1 to 1024"]),
+        (["--host", "a:x"], ["a:x"]),
+        (["--host", "a:" + "9" * 5000], ["from 1 to 1024"]),
+        (["--host", "-oProxyCommand=x"], ["a name or an address"]),
+        (["--host", ",a:1"], ["a name or an address"]),
+        (["--hostfile", "/nix/hosts"], ["/nix/hosts", "No such file"]),
+        (["-n", "3", "--host", "a:2"], ["-n 3", "room for 2"]),
+        (["--host", "a:2", "--boxes", "2"], ["--boxes", "leave one"]),
+        (["--host", "a:2", "--debug"], ["--debug"]),
+        (["--tunnel", "vpn"], ["--tunnel vpn", "ssh", "none"]),
+        (["--ssh", "ssh"], ["--ssh", "--host"]),
+        (["--host", ",".join(["a"] * 65)], ["65", "64"]),
+    ],
+    ids=lambda value: " ".join(value)[:30],
+)
+def test_wrong_command_lines_get_one_sentence(words, parts):
+    with pytest.raises(UsageError) as caught:
+        parse([*words, "x.py"])
+    text = str(caught.value)
+    assert caught.value.code == 125 and text.startswith("spcomm run: ") and "\n" not in text
+    assert all(part in text for part in parts), text
+
+
+# ---- versions, frames
+
+
+def test_versions_that_differ():
+    ours = {"spcomm": "1.2", "python": "3.12.1", "numpy": "2.1.0", "order": "little"}
+    assert versions.compare("a", {**ours, "python": "3.12.7", "numpy": "2.0.2"}, ours) == ("", "")
+    error, _ = versions.compare("a", {**ours, "spcomm": "1.1"}, ours)
+    assert "host a has spcomm 1.1" in error and "1.2" in error
+    assert "endian" in versions.compare("a", {**ours, "order": "big"}, ours)[0]
+    error, warning = versions.compare("a", {**ours, "python": "3.11.1", "numpy": "1.26"}, ours)
+    assert not error and "Python 3.11.1 there" in warning and "NumPy 1.26 there" in warning
+
+
+@pytest.mark.parametrize("step", [1, 7, 1 << 20])
+def test_frames_in_pieces_after_noise(step):
+    down, up = os.pipe(), os.pipe()
+    ours, theirs = Frames(down[0], up[1], False), Frames(up[0], down[1], True)
+    try:
+        os.write(down[1], b"Welcome\n")
+        theirs.greet()
+        theirs.send(["out", 3, 1], b"\0\xff" * 100)
+        theirs.send(["name", "\udce9"])
+        data, found = os.read(down[0], 1 << 20), []
+        for at in range(0, len(data), step):
+            os.write(down[1], data[at : at + step])
+            found += ours.receive()
+        assert found == [(["out", 3, 1], b"\0\xff" * 100), (["name", "\udce9"], b"")]
+        os.write(down[1], b"\xff" * 8)
+        with pytest.raises(FrameError):
+            ours.receive()
+    finally:
+        for fd in (*down, *up):
+            os.close(fd)
+    assert GREETING.startswith(b"\0")
+
+
+# ---- runs, by a stand-in
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize(
+    "where", [["a:2,b:1"], ["localhost:2,b:1"], ["a:2,b:1", "--listen", "127.0.0.1"]], ids=" ".join
+)
+def test_nodes_on_two_hosts(launch, ssh, where):
+    result = launch("--host", *where, "--ssh", ssh, launch.script(SUMS), "x y", "'")
+    assert result.code == 0, result
+    assert sorted(result.lines) == ["0 0 0 3 x y '", "1 0 1 3 x y '", "2 1 0 3 x y '"]
+    assert ("boxes connect to 127.0.0.1:" in result.err) == ("--listen" in where), result
+
+
+def test_one_host_alone(launch, ssh):
+    result = launch("--host", "a:2", "--ssh", ssh, "--label", "--stats", launch.script(SUMS))
+    assert result.code == 0 and sorted(result.lines) == ["[0] 0 0 0 1", "[1] 1 0 1 1"], result
+    assert "what the nodes did" in result.err, result
+
+
+def test_the_first_failure_is_shown_once(launch, ssh):
+    result = launch("--host", "a:2,b:2", "--ssh", ssh, launch.script(FAILS))
+    assert result.code == 1 and result.err.count("ValueError: as it should") == 1, result
+    assert result.last.startswith("spcomm: node 2 ended with an uncaught ValueError (exit code 1)"), result
+
+
+def test_an_exit_code(launch, ssh):
+    result = launch("--host", "a:1,b:1", "--ssh", ssh, "sh", "-c", "exit 7")
+    assert result.code == 7 and "exit code 7" in result.last, result
+
+
+def test_standard_input_reaches_nodes_there(launch, ssh):
+    sent = b"".join(b"line %d\n" % number for number in range(100_000))
+    result = launch("--host", "a:1,b:1", "--ssh", ssh, "--stdin", "1", "cat", stdin=sent)
+    assert result.code == 0 and result.raw == sent, (result.code, len(result.raw), result.err)
+
+
+def test_variables(launch, ssh):
+    program = launch.script("import os; print(os.environ.get('GIVEN'), os.environ.get('SPCOMM_SAID'))")
+    result = launch("--host", "a:1", "--ssh", ssh, "-x", "GIVEN=1 2", program, env={"SPCOMM_SAID": "so"})
+    assert result.lines == ["1 2 so"], result
+
+
+def test_a_timeout_ends_them_all(launch, ssh):
+    result = launch("--host", "localhost:1,b:1", "--ssh", ssh, "--timeout", "4", launch.script(WAITS))
+    assert result.code == 124 and "--timeout 4" in result.last, result
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signals(launch, ssh, number, code):
+    process = launch.start("--host", "a:1,b:1", "--ssh", ssh, launch.script(WAITS))
+    read_lines(process, 2)
+    process.send_signal(number)
+    assert launch.finish(process).code == code
+
+
+def test_the_launcher_is_killed(launch, ssh):
+    process = launch.start("--host", "a:1,b:1", "--ssh", ssh, launch.script(WAITS))
+    read_lines(process, 2)
+    process.kill()
+    launch.finish(process)  # and the fixture sees that nothing is left
+
+
+def test_a_box_is_killed(launch, ssh):
+    process = launch.start("--host", "a:1,b:1", "--ssh", ssh, launch.script(WAITS))
+    read_lines(process, 2)
+    box = next(pid for pid, command in launch.alive().items() if command.rstrip().endswith("-m spcomm box"))
+    os.kill(box, signal.SIGKILL)
+    result = launch.finish(process)
+    assert result.code == 125 and "the connection to it has ended" in result.last, result
+
+
+@pytest.mark.parametrize(
+    ("command", "parts"),
+    [
+        ("/nix/ssh", ["/nix/ssh", "cannot be started"]),
+        ("sh -c 'echo no route >&2; exit 3'", ["host a:", "ended with code 3", "(no route)"]),
+        ("sh -c 'yes 2>/dev/null'", ["host a:", "does not start a box"]),
+    ],
+)
+def test_hosts_that_cannot_be_reached(launch, command, parts):
+    result = launch("--host", "a:1", "--ssh", command, launch.script(SUMS))
+    assert result.code == 125 and result.out == "" and len(result.err.splitlines()) == 1, result
+    assert all(part in result.err for part in parts), result
+
+
+def test_another_version_there(launch, tmp_path):
+    fake = tmp_path / "other"
+    hello = '["hello",{"spcomm":"0.0.1","python":"3.1","numpy":"2.0","order":"little"}]'
+    fake.write_text(
+        f"#!/bin/sh\nprintf '\\000spcomm-box-1\\n\\{len(hello):03o}\\000\\000\\000\\000\\000\\000\\000{hello}'; cat >&2\n"
+    )
+    fake.chmod(0o755)
+    result = launch("--host", "a:1", "--ssh", str(fake), launch.script(SUMS))
+    assert result.code == 125 and "host a has spcomm 0.0.1" in result.last, result
+    assert len(result.err.splitlines()) == 1, result
+
+
+# ---- the real ssh
+
+
+@pytest.fixture
+def sshd(tmp_path):
+    """An sshd on loopback, with keys and settings of its own; the value of --ssh."""
+    daemon, keygen = shutil.which("sshd") or "/usr/sbin/sshd", shutil.which("ssh-keygen")
+    if not os.path.exists(daemon) or keygen is None or shutil.which("ssh") is None:
+        pytest.skip("needs ssh, ssh-keygen and sshd")
+    if os.geteuid() == 0 and not os.path.isdir("/run/sshd"):
+        pytest.skip("sshd needs the folder /run/sshd")
+    for name in ("host", "user"):
+        subprocess.run([keygen, "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / name], check=True)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    settings = tmp_path / "sshd_config"
+    settings.write_text(
+        f"Port {port}\nListenAddress 127.0.0.1\nHostKey {tmp_path}/host\nPidFile none\nUsePAM no\nStrictModes no\n"
+        f"AuthorizedKeysFile {tmp_path}/user.pub\nPasswordAuthentication no\nPermitRootLogin yes\n"
+    )
+    process = subprocess.Popen([daemon, "-D", "-e", "-f", settings], stderr=(tmp_path / "log").open("wb"))
+    command = (
+        f"ssh -F none -p {port} -i {tmp_path}/user -o BatchMode=yes -o IdentitiesOnly=yes -o LogLevel=INFO "
+        f"-o StrictHostKeyChecking=no -o UserKnownHostsFile={tmp_path}/known"
+    )
+    try:
+        deadline = time.monotonic() + 20
+        while subprocess.run([*command.split(), "127.0.0.1", "true"], stderr=subprocess.PIPE).returncode:
+            if process.poll() is not None or time.monotonic() > deadline:
+                pytest.skip(f"this sshd lets nobody in: {(tmp_path / 'log').read_text()[-300:]}")
+            time.sleep(0.1)
+        yield command
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@pytest.mark.parametrize("tunnel", ["ssh", "none"])
+def test_through_the_real_ssh(launch, sshd, tunnel):
+    result = launch(
+        "--host", "127.0.0.1:2,127.0.0.1:1", "--ssh", sshd, "--tunnel", tunnel, launch.script(SUMS)
+    )
+    assert result.code == 0, result
+    assert sorted(result.lines) == ["0 0 0 3", "1 0 1 3", "2 1 0 3"]
+    assert "Allocated" not in result.err, result
+
+
+def test_the_real_ssh_is_killed(launch, sshd):
+    process = launch.start("--host", "127.0.0.1:1,localhost:1", "--ssh", sshd, launch.script(WAITS))
+    nodes = [int(line) for line in read_lines(process, 2)]
+    found = next(
+        pid for pid, command in launch.alive().items() if command.startswith("ssh ") and "spcomm box" in command
+    )
+    os.kill(found, signal.SIGKILL)
+    result = launch.finish(process)
+    assert result.code == 125 and "the connection to it has ended" in result.last, result
+    assert all(ended(pid, time.monotonic() + 30) for pid in nodes)
+
+
+def test_nobody_types_box():
+    result = subprocess.run([sys.executable, "-m", "spcomm", "box", "x"], capture_output=True, text=True)
+    assert result.returncode == 125 and "started by spcomm run --host" in result.stderr
