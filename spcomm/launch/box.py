@@ -221,7 +221,11 @@ class Box:
         elif not self._ending:
             if message[0] != "failed":
                 sys.stderr.write(message[1])
-            text = message[1] if message[0] == "failed" else "its agent has failed, an error of spcomm; report it"
+            text = (
+                message[1]
+                if message[0] == "failed"
+                else "its agent has failed, an error of spcomm; report it"
+            )
             self._fail(f"{text}; the nodes were stopped (exit code 125)")
 
     def _carried_too_long(self) -> None:

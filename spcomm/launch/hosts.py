@@ -81,12 +81,16 @@ def check(options: "Options") -> None:
     for field, option in (("boxes", "--boxes"), ("placing", "--map"), ("debug", "--debug")):
         if getattr(options, field) is not None:
             also = "" if field == "debug" else "; each host is a box"
-            raise UsageError(f"spcomm run: --host and {option} do not go together{also}; leave one of them out")
+            raise UsageError(
+                f"spcomm run: --host and {option} do not go together{also}; leave one of them out"
+            )
     if len(options.parts) > 1:
         raise UsageError("spcomm run: --host starts one program so far; leave out the others")
     options.hosts = _filled(options.hosts, options.parts[0].nodes)
     if len(options.hosts) > MOST_BOXES:
-        raise UsageError(f"spcomm run: --host: names {len(options.hosts)} hosts; there are at most {MOST_BOXES}")
+        raise UsageError(
+            f"spcomm run: --host: names {len(options.hosts)} hosts; there are at most {MOST_BOXES}"
+        )
     options.parts[0].nodes = sum(slots for _host, slots in options.hosts)
     if options.parts[0].nodes > MOST_NODES:
         raise UsageError(
@@ -152,12 +156,15 @@ def spread(options: "Options", plan: "Plan") -> "list[Plan]":
             one.host = host = Host(name, options, part.environment == "none")
             host.box["folder"] = os.path.abspath(part.folder or os.getcwd())
             host.box["part"] = {
-                field: getattr(part, field) for field in ("start", "preload", "module", "program", "arguments")
+                field: getattr(part, field)
+                for field in ("start", "preload", "module", "program", "arguments")
             }
             host.box["environment"] = {
                 key: value
                 for key, value in plan.environment.items()
-                if key in names or key == "PYTHONHASHSEED" or key.startswith(("SPCOMM_", "OMP_NUM_", "OPENBLAS_"))
+                if key in names
+                or key == "PYTHONHASHSEED"
+                or key.startswith(("SPCOMM_", "OMP_NUM_", "OPENBLAS_"))
             }
         plans.append(one)
     return plans
@@ -220,9 +227,9 @@ class FarSegment:
 
     def left(self) -> "tuple[str, dict[str, list[int]]]":
         """What its nodes have left, as `leftovers.report` says it."""
-        return self.known.get("text", ""), {code: ranks for code, ranks in self.known.get("found", ())}
+        return self.known.get("text", ""), dict(self.known.get("found", ()))
 
-    def counts(self, _ranks: "list[int]") -> "list[dict[str, int]]":
+    def counts(self, _ranks: "list[int] | None" = None) -> "list[dict[str, int]]":
         names = ("sent", "received", "sent_bytes", "received_bytes", "collectives")
         return self.known.get("counts") or [dict.fromkeys(names, 0) for _rank in range(self._size)]
 

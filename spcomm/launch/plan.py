@@ -32,7 +32,9 @@ class Plan:
         self.nodes = 0  # 0: as many as there are cores
         self.group = 0
         self.indices = range(0)  # its nodes (groups.gather)
-        self.box: int | None = None  # the one in which all of its nodes are; None: it may have nodes in several
+        self.box: int | None = (
+            None  # the one in which all of its nodes are; None: it may have nodes in several
+        )
         self.host: Host | None = None  # which is elsewhere
         self.python: list[str] | None = (
             None  # what follows `python` and its options; None: it is no Python program

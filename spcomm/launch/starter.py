@@ -37,7 +37,9 @@ class Starter:
         self._spawn("warm", flags, plan.folder, plan.environment)
         self._send(("program", {**plan.message(where_signal), "descriptor_limit": limit}))
 
-    def _spawn(self, module: str, flags: "list[str]", folder: "str | None", environment: "dict[str, str]") -> None:
+    def _spawn(
+        self, module: str, flags: "list[str]", folder: "str | None", environment: "dict[str, str]"
+    ) -> None:
         self._wire, theirs = Wire.pair()
         package = os.path.dirname(os.path.abspath(sys.modules["spcomm"].__path__[0]))
         arguments = [

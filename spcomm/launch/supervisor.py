@@ -390,7 +390,9 @@ class Supervisor:
 
                 where = "" if len(self._crew.groups) == 1 else f" of group {group.number}"
                 here = [segment.fd >= 0 for segment in group.segments]
-                boxes = [(group.segments[box].fd, group.ranks(box)) for box in range(group.boxes) if here[box]]
+                boxes = [
+                    (group.segments[box].fd, group.ranks(box)) for box in range(group.boxes) if here[box]
+                ]
                 reports = [leftovers.report(boxes, where, self._strict)] if boxes else []
                 reports += [segment.left() for segment in group.segments if segment.fd < 0]
                 for text, found in reports:

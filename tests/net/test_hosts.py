@@ -212,9 +212,8 @@ def test_hosts_that_cannot_be_reached(launch, command, parts):
 def test_another_version_there(launch, tmp_path):
     fake = tmp_path / "other"
     hello = '["hello",{"spcomm":"0.0.1","python":"3.1","numpy":"2.0","order":"little"}]'
-    fake.write_text(
-        f"#!/bin/sh\nprintf '\\000spcomm-box-1\\n\\{len(hello):03o}\\000\\000\\000\\000\\000\\000\\000{hello}'; cat >&2\n"
-    )
+    lengths = f"\\{len(hello):03o}" + 7 * "\\000"
+    fake.write_text(f"#!/bin/sh\nprintf '\\000spcomm-box-1\\n{lengths}{hello}'; cat >&2\n")
     fake.chmod(0o755)
     result = launch("--host", "a:1", "--ssh", str(fake), launch.script(SUMS))
     assert result.code == 125 and "host a has spcomm 0.0.1" in result.last, result
@@ -230,8 +229,9 @@ def sshd(tmp_path):
     daemon, keygen = shutil.which("sshd") or "/usr/sbin/sshd", shutil.which("ssh-keygen")
     if not os.path.exists(daemon) or keygen is None or shutil.which("ssh") is None:
         pytest.skip("needs ssh, ssh-keygen and sshd")
-    if os.geteuid() == 0 and not os.path.isdir("/run/sshd"):
-        pytest.skip("sshd needs the folder /run/sshd")
+    made = os.geteuid() == 0 and not os.path.isdir("/run/sshd")  # it wants one, and is usually not the first
+    if made:
+        os.mkdir("/run/sshd", 0o755)
     for name in ("host", "user"):
         subprocess.run([keygen, "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / name], check=True)
     with socket.socket() as probe:
@@ -257,6 +257,8 @@ def sshd(tmp_path):
     finally:
         process.terminate()
         process.wait()
+        if made:
+            os.rmdir("/run/sshd")
 
 
 @pytest.mark.parametrize("tunnel", ["ssh", "none"])
@@ -273,7 +275,9 @@ def test_the_real_ssh_is_killed(launch, sshd):
     process = launch.start("--host", "127.0.0.1:1,localhost:1", "--ssh", sshd, launch.script(WAITS))
     nodes = [int(line) for line in read_lines(process, 2)]
     found = next(
-        pid for pid, command in launch.alive().items() if command.startswith("ssh ") and "spcomm box" in command
+        pid
+        for pid, command in launch.alive().items()
+        if command.startswith("ssh ") and "spcomm box" in command
     )
     os.kill(found, signal.SIGKILL)
     result = launch.finish(process)
