@@ -41,6 +41,10 @@ void spc_comm_mark_ending(const spc_segment_t *segment, uint32_t rank, spc_node_
                    segment->config->features);
 }
 
+void spc_comm_mark_disconnected(const spc_segment_t *segment, int32_t culprit) {
+    spc_comm_mark_ending(segment, segment->config->nodes, SPC_NODE_DIED, culprit);
+}
+
 void spc_comm_mark_ended(const spc_segment_t *segment, uint32_t rank, spc_node_state_t state,
                          int32_t reason) {
     spc_comm_mark_ending(segment, rank, state, reason);
@@ -183,6 +187,11 @@ int spc_comm_blame(spc_comm_t *comm, uint32_t rank) {
     atomic_store_explicit(&comm->culprit, (int32_t)rank, memory_order_relaxed);
     bool died = spc_status_state(comm->node->status, spc_comm_member(comm, rank)) == SPC_NODE_DIED;
     return died ? SPC_ELOST : SPC_EFINISHED;
+}
+
+int32_t spc_comm_lost_box(const spc_comm_t *comm) {
+    const spc_node_t *node = comm->node;
+    return atomic_load_explicit(&node->status->line[node->size].reason, memory_order_relaxed);
 }
 
 int32_t spc_comm_culprit(const spc_comm_t *comm, spc_node_state_t *state, int32_t *reason) {

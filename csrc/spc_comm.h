@@ -9,7 +9,8 @@
  * `check` runs, and none while a call waits. All ranks here are ranks of the communicator.
  *
  * Deadlines are monotonic nanoseconds (spc_clock.h), SPC_NO_DEADLINE for none. A call that waits returns SPC_ETIMEDOUT,
- * SPC_EINTERRUPTED (check said so), SPC_ELOST or SPC_EFINISHED (the rank is in spc_comm_culprit).
+ * SPC_EINTERRUPTED (check said so), SPC_ELOST or SPC_EFINISHED (the rank is in spc_comm_culprit), SPC_EDISCONNECTED (of
+ * several boxes: the box is in spc_comm_lost_box).
  *
  * In a forked child of a node everything returns SPC_EFORKED, and releasing does nothing.
  */
@@ -76,6 +77,11 @@ void spc_comm_mark_ending(const spc_segment_t *segment, uint32_t rank, spc_node_
                           int32_t reason);
 void spc_comm_mark_ended(const spc_segment_t *segment, uint32_t rank, spc_node_state_t state, int32_t reason);
 
+/* By the agent, or for it: nothing comes from other boxes any more, because of this one (or SPC_STATUS_SERVER). Every
+ * wait of the nodes here that has not got what it waits for ends with SPC_EDISCONNECTED, and so does every later one.
+ * The first culprit stays. */
+void spc_comm_mark_disconnected(const spc_segment_t *segment, int32_t culprit);
+
 /* ---- life ---- */
 
 int spc_comm_create(const spc_comm_options_t *options, spc_comm_t **comm);
@@ -109,6 +115,9 @@ const spc_config_t *spc_comm_config(const spc_comm_t *comm);
 
 /* The longest value of one collective. */
 uint64_t spc_comm_scratch_bytes(const spc_comm_t *comm);
+
+/* After SPC_EDISCONNECTED: the box whose connection broke, or SPC_STATUS_SERVER. */
+int32_t spc_comm_lost_box(const spc_comm_t *comm);
 
 /* The rank that made the last such call of this node fail with ELOST or EFINISHED, and how it ended; a LIVE one has
  * closed this communicator. */

@@ -250,6 +250,7 @@ int spc_comm_fuzzy_done(spc_comm_t *comm, uint64_t phase) {
     spc_node_progress(comm->node);
     spc_node_wait_t wait = {.node = comm->node, .owner = comm, .argument = &phase};
     status = spc_status_epoch(comm->node->status) != 0 ? doomed_phase(&wait) : SPC_OK;
+    status = spc_node_is_disconnected(comm->node) ? SPC_EDISCONNECTED : status;
     return status != SPC_OK && !spc_reduce_test(comm->reduce, phase) ? status : SPC_EAGAIN;
 }
 

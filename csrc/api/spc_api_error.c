@@ -162,11 +162,23 @@ static void add_mismatch(writer_t *writer, const spcomm_t *comm) {
     add(writer, " before its end; finish that first, by the same call again");
 }
 
+static void add_lost_box(writer_t *writer, const spcomm_t *comm) {
+    const int32_t box = spc_comm_lost_box(comm->core);
+    if (box == SPC_STATUS_SERVER) {
+        add(writer, "the server that connects the boxes is lost");
+    } else {
+        add(writer, "the connection to box %d is lost", box);
+    }
+}
+
 static void add_reason(writer_t *writer, const spcomm_t *comm, int status) {
     switch (status) {
     case SPC_ELOST:
     case SPC_EFINISHED:
         add_culprit(writer, comm);
+        break;
+    case SPC_EDISCONNECTED:
+        add_lost_box(writer, comm);
         break;
     case SPC_EMISMATCH:
         add_mismatch(writer, comm);

@@ -50,7 +50,7 @@ void spc_api_keep(spcomm_t *comm);  /* the first one is the root */
 void spc_api_lock_startup(void);    /* two threads may call spcomm_startup at once */
 void spc_api_unlock_startup(void);
 char *spc_api_sentence(int status); /* of this thread, SPC_API_SENTENCE_BYTES; it is about to say this */
-bool spc_api_loss_was_last(void);   /* this thread's last failure was that another node has ended */
+bool spc_api_loss_was_last(void);   /* this thread's last failure was that others are lost */
 
 /* ---- errors: set the sentence and return `status` ---- */
 

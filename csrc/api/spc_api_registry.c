@@ -40,7 +40,7 @@ char *spc_api_sentence(int status) {
 }
 
 bool spc_api_loss_was_last(void) {
-    return last_status == SPC_ELOST || last_status == SPC_EFINISHED;
+    return last_status == SPC_ELOST || last_status == SPC_EFINISHED || last_status == SPC_EDISCONNECTED;
 }
 
 const char *spcomm_last_error(void) {

@@ -30,7 +30,8 @@
     X(EVERSION, -17, "the segment was made by another version of spcomm")         \
     X(ELIMIT, -18, "too many operations are open at once")                        \
     X(EWIDE, -19, "an integer sum does not fit into 64 bits")                     \
-    X(ECYCLE, -20, "a cycle of coordinated messages is not over")
+    X(ECYCLE, -20, "a cycle of coordinated messages is not over")                 \
+    X(EDISCONNECTED, -21, "the connection to other boxes is lost")
 
 enum {
 #define SPC_ERROR_ENUM(name, number, message) SPC_##name = (number),

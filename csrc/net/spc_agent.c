@@ -10,12 +10,12 @@
 
 #include "base/spc_error.h"
 #include "net/spc_agent_private.h"
+#include "spc_comm.h"
 
 /* All nodes elsewhere together may be sent so much that has not arrived: what the server may have to keep. */
 #define IN_FLIGHT_BYTES (UINT64_C(32) << 20)
 #define WINDOW_LEAST (UINT64_C(8) << 10)
 #define WINDOW_MOST (UINT64_C(1) << 20)
-#define FLUSH_NS UINT64_C(2000000000) /* at the end: the longest wait for the last acknowledgement */
 
 /* ---- what comes ---- */
 
@@ -24,6 +24,7 @@ static int take_end_of_job(spc_agent_t *agent, const spc_frame_t *frame, const u
         frame->length_bytes < sizeof(agent->sentence) ? frame->length_bytes : sizeof(agent->sentence) - 1;
     memcpy(agent->sentence, body, length);
     agent->sentence[length] = '\0';
+    agent->culprit = frame->source;
     return SPC_ECLOSED;
 }
 
@@ -219,7 +220,7 @@ static int finish(spc_agent_t *agent) {
     spc_link_write(agent->link);
     pthread_mutex_unlock(&agent->lock);
     wake_reader(agent);
-    return status != SPC_OK ? status : wait_for(agent, test_flushed, spc_clock_now_ns() + FLUSH_NS);
+    return status != SPC_OK ? status : wait_for(agent, test_flushed, SPC_NO_DEADLINE); /* it ends, or its link does */
 }
 
 static bool goes_on(spc_agent_t *agent, uint64_t *deadline_ns) {
@@ -330,7 +331,7 @@ static int set_up(spc_agent_t *agent) {
         return SPC_EINVAL;
     }
     agent->nodes = agent->config->nodes;
-    agent->box = agent->config->box;
+    agent->box = agent->culprit = agent->config->box;
     agent->status = spc_segment_part(&agent->segment, SPC_REGION_STATUS, 0);
     agent->events = spc_segment_part(&agent->segment, SPC_REGION_EVENT, 0);
     agent->event = &agent->events[agent->nodes];
@@ -411,6 +412,14 @@ int spc_agent_attach(spc_agent_t *agent, int descriptor) {
 
 const char *spc_agent_sentence(const spc_agent_t *agent) {
     return agent->sentence;
+}
+
+uint32_t spc_agent_culprit(const spc_agent_t *agent) {
+    return agent->culprit;
+}
+
+void spc_agent_disconnect(spc_agent_t *agent) {
+    spc_comm_mark_disconnected(&agent->segment, (int32_t)agent->culprit);
 }
 
 void spc_agent_count(spc_agent_t *agent, spc_link_counts_t *counts) {

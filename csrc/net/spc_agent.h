@@ -61,6 +61,12 @@ void spc_agent_stop(spc_agent_t *agent);
 /* After SPC_ECLOSED: why; it ends with a zero. */
 const char *spc_agent_sentence(const spc_agent_t *agent);
 
+/* After spc_agent_run has failed: the box whose fault it is, as far as is known; this one, or that of the sentence. */
+uint32_t spc_agent_culprit(const spc_agent_t *agent);
+
+/* After that: the nodes here wait for nothing more (SPC_EDISCONNECTED). */
+void spc_agent_disconnect(spc_agent_t *agent);
+
 void spc_agent_count(spc_agent_t *agent, spc_link_counts_t *counts);
 
 #endif

@@ -124,6 +124,7 @@ struct spc_agent {
     bool is_stopped;
     int outcome; /* SPC_EAGAIN: goes on */
     bool has_called; /* `broken`, since the last connection */
+    uint32_t culprit; /* of a failure: a box */
     char sentence[SPC_AGENT_SENTENCE_BYTES];
 
     uint32_t *ranks; /* those here, then those elsewhere */

@@ -163,6 +163,11 @@ static inline void spc_node_note_vain(const spc_node_t *node) {
     }
 }
 
+/* Of several boxes: nothing comes from the others any more. */
+static inline bool spc_node_is_disconnected(const spc_node_t *node) {
+    return spc_status_state(node->status, node->size) == SPC_NODE_DIED;
+}
+
 static inline bool spc_node_has_ended(const spc_node_t *node, uint32_t rank) {
     return spc_status_state(node->status, rank) >= SPC_NODE_FINISHED;
 }

@@ -73,7 +73,9 @@ static void look_at_ends(spc_node_wait_t *wait) {
     }
     wait->epoch = epoch;
     int status = spc_node_check_usable(node); /* another thread may have closed it */
-    if (status == SPC_OK && wait->doomed != NULL) {
+    if (status == SPC_OK && spc_node_is_disconnected(node)) {
+        status = SPC_EDISCONNECTED; /* whoever else is to blame: others have ended because of it */
+    } else if (status == SPC_OK && wait->doomed != NULL) {
         status = wait->doomed(wait);
     }
     /* First who has ended, then what came from them: a row may hold what its sender announced without living to ring

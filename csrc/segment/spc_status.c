@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "segment/spc_status.h"
 
-uint64_t spc_status_bytes(uint32_t nodes) {
-    return sizeof(spc_status_shared_t) + (uint64_t)nodes * sizeof(spc_status_line_shared_t);
+uint64_t spc_status_bytes(uint32_t lines) {
+    return sizeof(spc_status_shared_t) + (uint64_t)lines * sizeof(spc_status_line_shared_t);
 }
 
 void spc_status_set_live(spc_status_shared_t *status, uint32_t rank, int32_t process) {

@@ -7,6 +7,9 @@
  * is woken: a wait that needs the node looks at its line then. Whoever sees an end (acquire) also sees everything that
  * node had announced before.
  *
+ * There is one more line, after the nodes': that of the box's connection to the others. It is DIED once nothing comes
+ * from them any more, and its reason is the box whose connection broke. Then no wait is worth it.
+ *
  * A node that has finished may still hold what it received; only when it is gone may its memory be taken from it.
  */
 #ifndef SPC_STATUS_H
@@ -38,13 +41,15 @@ typedef struct spc_status_shared {
     _Atomic uint32_t epoch; /* how many nodes have ended, or left a communicator */
     uint32_t nodes; /* written once, at creation */
     unsigned char padding[SPC_CACHE_LINE - 8];
-    spc_status_line_shared_t line[]; /* a line a node */
+    spc_status_line_shared_t line[]; /* a line a node, and one for the connection */
 } spc_status_shared_t;
 
 _Static_assert(sizeof(spc_status_line_shared_t) == 64, "spc_status_line_shared_t lies in shared memory");
 _Static_assert(sizeof(spc_status_shared_t) == 64, "spc_status_shared_t lies in shared memory");
 
-uint64_t spc_status_bytes(uint32_t nodes);
+uint64_t spc_status_bytes(uint32_t lines);
+
+#define SPC_STATUS_SERVER (-1) /* not a box: the server that all boxes are connected to */
 
 /* By the node itself. */
 void spc_status_set_live(spc_status_shared_t *status, uint32_t rank, int32_t process);

@@ -35,6 +35,7 @@ from spcomm._core.libspc cimport (
     spc_board_stuck,
     spc_board_vain,
     spc_comm_count_collectives,
+    spc_comm_mark_disconnected,
     spc_comm_mark_ended,
     spc_comm_mark_ending,
     spc_comm_plan,
@@ -338,8 +339,7 @@ cdef class Segment:
 
     def traffic(self):
         """A number that differs when a message was announced or a collective operation completed."""
-        if self.segment.base == NULL:
-            raise errors.SpcommError("Segment: it is closed")
+        check_rank(self, 0)
         return spc_traffic_seen(&self.segment)
 
     def has_left(self):
@@ -361,6 +361,11 @@ cdef class Segment:
         check_rank(self, rank)
         spc_comm_mark_ended(&self.segment, rank, SPC_NODE_DIED, reason)
 
+    def mark_disconnected(self, culprit):
+        """Tell the nodes that nothing comes from other boxes any more, because of that box; -1: the server."""
+        check_rank(self, 0)
+        spc_comm_mark_disconnected(&self.segment, culprit)
+
     def counts(self, ranks=None):
         """What each node has done, also one that was killed, as a list of dicts by rank.
 
@@ -375,14 +380,9 @@ cdef class Segment:
             ``sent``, ``received``: messages announced by this node, and to it; one that is longer than the ring
             counts as several. ``sent_bytes``, ``received_bytes``: of messages longer than 40 bytes, received by nodes
             that have closed. ``collectives``: of the whole run's communicator.
-
-        Notes
-        -----
-        Messages and collectives are read from what nodes leave in the memory anyway: they count nothing for it.
-        """
+        """ # messages and collectives are read from what nodes leave in the memory anyway
         cdef uint64_t *collectives
-        if self.segment.base == NULL:
-            raise errors.SpcommError("Segment: it is closed")
+        check_rank(self, 0)
         names = ("sent", "received", "sent_bytes", "received_bytes", "collectives")
         found = [dict.fromkeys(names, 0) for _ in range(self.nodes)]
         room = bytearray(8 * self.nodes)

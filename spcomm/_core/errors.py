@@ -290,6 +290,11 @@ def _lost(call: str, culprit: int, state: int, reason: int, note: "Note | None")
     return error
 
 
+def disconnected(call: str, box: int) -> ConnectionLostError:
+    what = "the server that connects the boxes" if box < 0 else f"the connection to box {box}"
+    return ConnectionLostError(f"{call}: {what} is lost, and no node can wait for anything any more")
+
+
 def add_near(error: SpcommError, node: object, source: int, tag: int) -> None:
     """`error`: a receive (negative: of any source or tag) has failed; say so if a message nearly matches."""
     from spcomm._core import endings, notes

@@ -13,6 +13,7 @@ from spcomm._core.libspc cimport (
     SPC_BOARD_FILE_BYTES,
     SPC_BOARD_FUNCTION_BYTES,
     SPC_ECYCLE,
+    SPC_EDISCONNECTED,
     SPC_EINTERRUPTED,
     SPC_EMISMATCH,
     SPC_ENOMEM,
@@ -22,6 +23,7 @@ from spcomm._core.libspc cimport (
     spc_comm_close,
     spc_comm_create,
     spc_comm_destroy,
+    spc_comm_lost_box,
     spc_comm_options_t,
     spc_comm_rank,
     spc_comm_size,
@@ -213,6 +215,8 @@ cdef int raise_status(Handle handle, int status, object call, int32_t culprit, i
     if status == SPC_EMISMATCH:
         words, handle.doing = handle.doing, None
         raise errors.mismatch(call, handle.rank_number, *late().mismatch(handle, words or ""))
+    if status == SPC_EDISCONNECTED:
+        raise errors.disconnected(call, spc_comm_lost_box(handle.core))
     if status == SPC_ECYCLE:
         raise errors.in_cycle(call, handle.rank_number, handle.cycle_begun, handle.cycle_receiving)
     raise errors.failure(

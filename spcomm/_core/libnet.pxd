@@ -74,7 +74,7 @@ cdef extern from "net/spc_server.h" nogil:
     ctypedef struct spc_server_t:
         pass
     ctypedef struct spc_server_options_t:
-        uint64_t link_timeout_ns
+        uint64_t heartbeat_ns, suspect_ns, broken_ns, link_timeout_ns
         void (*report)(void *argument, uint32_t job, const char *sentence) noexcept nogil
         void *argument
     int spc_server_create(const spc_server_options_t *options, spc_server_t **server)
@@ -93,7 +93,7 @@ cdef extern from "net/spc_agent.h" nogil:
     ctypedef struct spc_agent_options_t:
         int segment
         uint32_t job
-        uint64_t link_timeout_ns
+        uint64_t heartbeat_ns, suspect_ns, broken_ns, link_timeout_ns
         void (*broken)(void *argument) noexcept nogil
         void *argument
     int spc_agent_create(const spc_agent_options_t *options, spc_agent_t **agent)
@@ -102,4 +102,6 @@ cdef extern from "net/spc_agent.h" nogil:
     int spc_agent_run(spc_agent_t *agent)
     void spc_agent_stop(spc_agent_t *agent)
     const char *spc_agent_sentence(const spc_agent_t *agent)
+    uint32_t spc_agent_culprit(const spc_agent_t *agent)
+    void spc_agent_disconnect(spc_agent_t *agent)
     void spc_agent_count(spc_agent_t *agent, spc_link_counts_t *counts)

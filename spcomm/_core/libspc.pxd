@@ -21,6 +21,7 @@ cdef extern from "base/spc_error.h" nogil:
         SPC_ELIMIT
         SPC_EWIDE
         SPC_ECYCLE
+        SPC_EDISCONNECTED
     const char *spc_error_name(int status)
     const char *spc_error_message(int status)
 
@@ -339,6 +340,8 @@ cdef extern from "spc_comm.h" nogil:
     uint32_t spc_comm_box(const spc_comm_t *comm, uint32_t rank)
     uint64_t spc_comm_scratch_bytes(const spc_comm_t *comm)
     const spc_config_t *spc_comm_config(const spc_comm_t *comm)
+    void spc_comm_mark_disconnected(const spc_segment_t *segment, int32_t culprit)
+    int32_t spc_comm_lost_box(const spc_comm_t *comm)
     int32_t spc_comm_culprit(const spc_comm_t *comm, spc_node_state_t *state, int32_t *reason)
     int spc_comm_usable(const spc_comm_t *comm)
 

@@ -29,7 +29,9 @@ from spcomm._core.libnet cimport (
     spc_agent_attach,
     spc_agent_count,
     spc_agent_create,
+    spc_agent_culprit,
     spc_agent_destroy,
+    spc_agent_disconnect,
     spc_agent_options_t,
     spc_agent_run,
     spc_agent_sentence,
@@ -82,6 +84,7 @@ from spcomm._core import errors
 READ, WRITE, SIGN, OVER = SPC_HANDSHAKE_READ, SPC_HANDSHAKE_WRITE, SPC_HANDSHAKE_SIGN, SPC_HANDSHAKE_OVER
 ACCEPTED, REFUSED, FULL = SPC_HANDSHAKE_ACCEPTED, SPC_HANDSHAKE_REFUSED, SPC_HANDSHAKE_FULL
 OTHER_VERSION, OTHER_BYTE_ORDER = SPC_HANDSHAKE_OTHER_VERSION, SPC_HANDSHAKE_OTHER_BYTE_ORDER
+LINK_TIMEOUT_S = 30.0
 HANDSHAKE_S = SPC_HANDSHAKE_TIMEOUT_NS / 1e9
 NONCE_BYTES = SPC_HANDSHAKE_NONCE_BYTES
 
@@ -236,11 +239,11 @@ cdef class Server:
     cdef spc_server_t *core
     cdef readonly dict failures  # job -> why it has failed
 
-    def __cinit__(self, double link_timeout=0.0):
+    def __cinit__(self, double link_timeout=LINK_TIMEOUT_S):
         cdef spc_server_options_t options
         self.failures = {}
         memset(&options, 0, sizeof(options))
-        options.link_timeout_ns = <uint64_t>(link_timeout * 1e9)
+        options.heartbeat_ns, options.suspect_ns, options.broken_ns, options.link_timeout_ns = silences(link_timeout)
         options.report = note_end
         options.argument = <void *>self
         check(spc_server_create(&options, &self.core), "the server")
@@ -295,21 +298,23 @@ cdef class Agent:
     job : int
         Of which job it is part.
     link_timeout : float, optional
-        After how many seconds of silence the job fails; 0: 30.
+        After how many seconds of silence the job fails.
     """
 
     cdef spc_agent_t *core
+    cdef readonly double link_timeout
     cdef readonly int news  # can be read when a new connection is needed
     cdef int say
 
-    def __cinit__(self, int segment, uint32_t job, double link_timeout=0.0):
+    def __cinit__(self, int segment, uint32_t job, double link_timeout=LINK_TIMEOUT_S):
         cdef spc_agent_options_t options
         self.news, self.say = os.pipe()
         os.set_blocking(self.news, False)
         os.set_blocking(self.say, False)
         memset(&options, 0, sizeof(options))
         options.segment, options.job = segment, job
-        options.link_timeout_ns = <uint64_t>(link_timeout * 1e9)
+        self.link_timeout = link_timeout
+        options.heartbeat_ns, options.suspect_ns, options.broken_ns, options.link_timeout_ns = silences(link_timeout)
         options.broken = say_broken
         options.argument = <void *><long>self.say
         check(spc_agent_create(&options, &self.core), "the agent")
@@ -347,9 +352,21 @@ cdef class Agent:
         if status == SPC_ECLOSED:
             raise errors.ConnectionLostError(spc_agent_sentence(self.core).decode("utf-8", "replace"))
         if status == SPC_ETIMEDOUT:
-            raise errors.ConnectionLostError("the connection to the server broke, and there was no other in time")
+            raise errors.ConnectionLostError(
+                f"box {self.culprit} is lost: its connection to the server broke, and there was no other "
+                f"within {self.link_timeout:g} s"
+            )
         if status != SPC_EINTERRUPTED:
             check(status, "the agent")
+
+    @property
+    def culprit(self):
+        """After `run` has failed: the box whose fault it is."""
+        return spc_agent_culprit(self.core)
+
+    def disconnect(self):
+        """After that: tell the nodes of this box, which wait for nothing more."""
+        spc_agent_disconnect(self.core)
 
     def stop(self):
         spc_agent_stop(self.core)
@@ -375,6 +392,12 @@ cdef dict counted(const spc_link_counts_t *counts):
         spcpy_link_moved(counts, spcpy_kinds[i].number, moved)
         found[spcpy_kinds[i].name.decode()] = moved[0], moved[1], moved[2], moved[3]
     return found
+
+
+cdef object silences(double seconds):
+    """A link that is lost after so many seconds, in ns: when to say something, to suspect, to connect again, that."""
+    cdef double most = seconds * 1e9
+    return [<uint64_t>min(most / 30, 1e9), <uint64_t>min(most / 6, 5e9), <uint64_t>min(most / 3, 10e9), <uint64_t>most]
 
 
 cdef bytes pack(places):

@@ -216,6 +216,7 @@ class Box:
         if message is None:
             self._loop.remove(fd)
             if self._agent.status and not self._ending:
+                self._segment.mark_disconnected(self._agent.box)
                 self._fail(f"the agent there {self._agent.how()}; the nodes were stopped (exit code 125)")
             self._consider()
         elif not self._ending:
@@ -383,9 +384,9 @@ def _agent(about: dict, segment: "Any", secret: bytes) -> "Any":
     number, address = about["number"], (about["address"][0], about["address"][1])
 
     def carry(wire: "Any") -> None:
-        carrying.carry(wire, address, secret, about["job"], number, segment.fd)
+        carrying.carry(wire, address, secret, about["job"], number, segment.fd, about["link_timeout"])
 
-    return Carrier(f"the agent of box {number}", f"spcomm agent {number}", carry, segment.fd, [])
+    return Carrier(f"the agent of box {number}", number, f"spcomm agent {number}", carry, segment.fd, [])
 
 
 def _cpus(about: dict) -> "list[int] | None":

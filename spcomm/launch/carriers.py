@@ -30,13 +30,14 @@ class Carrier:
     """One of these processes."""
 
     def __init__(
-        self, name: str, label: str, work: "Callable[[Wire], None]", kept: int, forgotten: "list[Any]"
+        self, name: str, box: int, label: str, work: "Callable[[Wire], None]", kept: int, forgotten: "list[Any]"
     ) -> None:
         """Fork it. `work` is what it does, and `kept` the descriptor it needs; it gives up segments of other boxes.
 
-        `label` is what the system calls it: 15 letters.
+        `label` is what the system calls it: 15 letters. `box`: of an agent; -1: the server.
         """
         self.name = name
+        self.box = box
         self.gone = False
         self.status = 0
         self._wire, theirs = Wire.pair()
@@ -89,8 +90,9 @@ class Carrier:
 class Carriers:
     """All of them. Whoever makes them ends them, by `close`."""
 
-    def __init__(self, group: "Group", listen: "str | None" = None) -> None:
+    def __init__(self, group: "Group", link_timeout: float, listen: "str | None" = None) -> None:
         """`listen`: the address of this machine at which boxes elsewhere connect."""
+        self._link_timeout = link_timeout
         self._all: list[Carrier] = []
         self.secret = secret = os.urandom(
             _SECRET_BYTES
@@ -112,28 +114,43 @@ class Carriers:
         here = [segment for segment in group.segments if segment.fd >= 0]
 
         def serve(wire: Wire) -> None:
-            carrying.serve(wire, listener, secret, job, group.places)
+            carrying.serve(wire, listener, secret, job, group.places, self._link_timeout)
 
-        self._all.append(Carrier("the server", "spcomm server", serve, listener.fileno(), here))
+        self._all.append(Carrier("the server", -1, "spcomm server", serve, listener.fileno(), here))
         for box, segment in enumerate(group.segments):
             if segment.fd < 0:  # it is elsewhere, and so is its agent
                 continue
+            reached = self._reach(box, address)
 
-            def carry(wire: Wire, box: int = box, segment: "Any" = segment) -> None:
-                carrying.carry(wire, address, secret, job, box, segment.fd)
+            def carry(
+                wire: Wire,
+                box: int = box,
+                segment: "Any" = segment,
+                reached: "tuple[str, int]" = reached,
+            ) -> None:
+                carrying.carry(wire, reached, secret, job, box, segment.fd, self._link_timeout)
 
             others = [other for other in here if other is not segment]
             self._all.append(
-                Carrier(f"the agent of box {box}", f"spcomm agent {box}", carry, segment.fd, others)
+                Carrier(f"the agent of box {box}", box, f"spcomm agent {box}", carry, segment.fd, others)
             )
+
+    def _reach(self, box: int, address: "tuple[str, int]") -> "tuple[str, int]":
+        """Where the agent of this box finds the server, which listens at that address."""
+        return address
 
     def __iter__(self) -> "Iterator[Carrier]":
         return iter(self._all)
 
     @property
     def over(self) -> bool:
-        """Whether all have ended."""
-        return all(carrier.gone for carrier in self._all)
+        """Whether all has been carried.
+
+        The server ends well once all boxes have finished and each has got what the others have sent. An agent may not
+        have heard that it was, if the connection broke just then.
+        """
+        server = self._all[0]
+        return (server.gone and server.status == 0) or all(carrier.gone for carrier in self._all)
 
     def left(self) -> str:
         """Who has not ended."""

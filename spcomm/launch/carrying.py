@@ -6,9 +6,10 @@ be made; the C core moves frames, in a thread that never takes the GIL.
 import _signal
 import _thread
 import os
+import time
 
 from spcomm._core import net
-from spcomm._core.errors import ConnectionLostError, SpcommError
+from spcomm._core.errors import AuthenticationError, ConnectionLostError, SpcommError, VersionError
 from spcomm.launch import handshake
 from spcomm.launch.loop import Loop
 from spcomm.launch.wire import Wire
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _AGAIN_S = (0.0, 0.01, 0.05, 0.2, 1.0)  # between attempts to connect; the last one repeats
+_LASTING_S = 1.0  # a connection that broke sooner counts as one more failed attempt
+_REFUSALS = 3  # in a row, at first: it is not a byte that was changed on the way, but another server
 
 
 def become(label: str, work: "Callable[[], None]", wire: Wire, kept: "list[int]", launcher: int) -> None:
@@ -57,13 +60,14 @@ def _settle(label: str, kept: "list[int]", launcher: int) -> None:
     net.rename(label)
 
 
-def _complain(wire: Wire, error: BaseException) -> None:
+def _complain(wire: Wire, error: BaseException, culprit: int = -1) -> None:
+    """`culprit`: the box whose fault it is; -1: none's."""
     if isinstance(error, SpcommError):
-        message = ("failed", str(error))
+        message = ("failed", str(error), culprit)
     else:
         import traceback
 
-        message = ("broken", "".join(traceback.format_exception(error)))
+        message = ("broken", "".join(traceback.format_exception(error)), culprit)
     try:
         wire.send(message)
     except OSError:
@@ -105,7 +109,9 @@ class Connector:
         self._loop = loop
         self._agent = agent
         self._place = address, secret, job, box
-        self._attempts = 0  # since it was connected
+        self._attempts = 0  # since a connection has lasted
+        self._begun = time.monotonic()
+        self._connected: float | None = None  # when
 
     def start(self) -> None:
         self._loop.add(self._agent.news, self._heard)
@@ -113,28 +119,54 @@ class Connector:
 
     def _heard(self) -> None:
         if self._agent.is_broken():
-            self._attempts = 0
-            self._connect()
+            if self._connected is not None and time.monotonic() - self._connected >= _LASTING_S:
+                self._attempts = 0
+            self._again()
+
+    def _again(self) -> None:
+        self._loop.at("connect", _AGAIN_S[min(self._attempts, len(_AGAIN_S) - 1)], self._connect)
+        self._attempts += 1
 
     def _connect(self) -> None:
         try:
             fd = handshake.enter(*self._place)
-        except OSError:  # the agent itself gives up when it takes too long
-            self._loop.at("connect", _AGAIN_S[min(self._attempts, len(_AGAIN_S) - 1)], self._connect)
-            self._attempts += 1
+        except (AuthenticationError, VersionError):
+            if self._connected is None and self._attempts >= _REFUSALS:
+                raise
+            self._again()
+            return
+        except OSError:
+            self._give_up_in_time()
+            self._again()
             return
         self._loop.forget("connect")
+        self._connected = time.monotonic()
         try:
             self._agent.attach(fd)
         except Exception:
             os.close(fd)
             raise
 
+    def _give_up_in_time(self) -> None:
+        """Once there has been a connection, the agent itself does."""
+        (host, port), _secret, _job, box = self._place
+        if self._connected is None and time.monotonic() - self._begun >= self._agent.link_timeout:
+            raise ConnectionLostError(
+                f"box {box} cannot reach the server at {host}:{port}, for {self._agent.link_timeout:g} s now"
+            )
 
-def serve(wire: Wire, listener: "_socket.socket", secret: bytes, job: int, places: "list[int]") -> None:
+
+def serve(
+    wire: Wire,
+    listener: "_socket.socket",
+    secret: bytes,
+    job: int,
+    places: "list[int]",
+    link_timeout: float,
+) -> None:
     """The server of one job: until all of its boxes have ended."""
     loop = Loop()
-    server = net.Server()
+    server = net.Server(link_timeout)
     server.add_job(job, places)
     handshake.Gate(loop, listener, {job: secret}, server.adopt).open()
     _until_over(loop, wire, server.run)
@@ -142,12 +174,25 @@ def serve(wire: Wire, listener: "_socket.socket", secret: bytes, job: int, place
         raise ConnectionLostError(server.failures[job])
 
 
-def carry(wire: Wire, address: "tuple[str, int]", secret: bytes, job: int, box: int, segment: int) -> None:
+def carry(
+    wire: Wire,
+    address: "tuple[str, int]",
+    secret: bytes,
+    job: int,
+    box: int,
+    segment: int,
+    link_timeout: float,
+) -> None:
     """The agent of a box: until all of its nodes have ended, and what they sent has been carried."""
     loop = Loop()
-    agent = net.Agent(segment, job)
-    Connector(loop, agent, address, secret, job, box).start()
-    _until_over(loop, wire, agent.run)
+    agent = net.Agent(segment, job, link_timeout)
+    try:
+        Connector(loop, agent, address, secret, job, box).start()
+        _until_over(loop, wire, agent.run)
+    except BaseException as error:
+        _complain(wire, error, agent.culprit)  # first: who started us hears of it before the nodes do
+        agent.disconnect()
+        os._exit(125)
 
 
 def _until_over(loop: Loop, wire: Wire, work: "Callable[[], object]") -> None:

@@ -123,7 +123,7 @@ def _supervise(options: Options, programs: "list[plans.Plan]", starters: "list[A
         if crew.boxes > 1:
             from spcomm.launch.carriers import Carriers
 
-            carriers = Carriers(groups[0], listen)
+            carriers = Carriers(groups[0], options.link_timeout, listen)
         if options.hosts is not None:
             hosts.tell(programs, carriers, listen)
         return Supervisor(crew, options, display, carriers).run(signals, stdin)

@@ -47,7 +47,7 @@ class Failure:
         ):
             number = self.status & 0x7F
             return f"{self.name} was killed by {signal_name(number)} (128+{number})"
-        if self.kind in (report.RAISED, report.LOST):
+        if self.kind in (report.RAISED, report.LOST, report.CUT):
             return f"{self.name} ended with an uncaught {self.detail} (exit code {self.code})"
         if self.kind == report.INTERRUPTED:
             return f"{self.name} ended with an uncaught KeyboardInterrupt (exit code {self.code})"
@@ -152,7 +152,7 @@ class Failures:
     def _count(self, failure: Failure) -> None:
         if self.closed or self.first is not None:
             return
-        if failure.kind == report.LOST:
+        if failure.kind in (report.LOST, report.CUT):
             self.first_lost = self.first_lost or failure
         elif failure.kind or failure.status:
             self.first = failure

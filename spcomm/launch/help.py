@@ -38,6 +38,8 @@ Options of the whole run, given with any of its programs. RANKS are numbers and 
                        connect to this machine
   --listen ADDRESS     without tunnel: at which address of this machine (default: the one that
                        reaches the first host)
+  --link-timeout SECONDS
+                       how long a box may be out of reach before the run fails (default: 30)
   -l, --no-label       put [3] before each line that node 3 prints, or do not (default: at a
                        terminal); with several groups [1:3] for node 3 of group 1
   --color, --no-color  labels in a colour for each node (implies -l), or not (default: at a

@@ -205,6 +205,9 @@ class FarSegment:
     def mark_failing(self, rank: int, code: int) -> None:
         pass
 
+    def mark_disconnected(self, culprit: int) -> None:
+        """Its agent notices by itself."""
+
     def process(self, _rank: int) -> int:
         """0: nobody here can look at it."""
         return 0
@@ -241,6 +244,7 @@ def far_segment(
     sizes = {name: value for name, value in buffers.items() if name != "begun_ns"}
     if "begun_ns" in buffers:  # another machine has another monotonic clock
         group.far[box].box["begun_ns"] = time.time_ns() - (time.monotonic_ns() - buffers["begun_ns"])
+    group.far[box].box["link_timeout"] = options.link_timeout
     group.far[box].box["segment"] = {
         **sizes,
         "disable": mask,

@@ -49,6 +49,7 @@ class Options:
         self.ssh: str | None = None
         self.tunnel: str | None = None
         self.listen: str | None = None
+        self.link_timeout = 30.0
         self.label: bool | None = None
         self.color: bool | None = None
         self.show: Ranks | None = None

@@ -25,8 +25,11 @@ _ROOM = 4096 - HEADER
 TEXT = b"T"  # a piece of a traceback
 RAISED = b"E"  # an uncaught exception; payload: its type's name
 LOST = b"L"  # an uncaught NodeLostError, or one that was raised because of it
+CUT = b"C"  # the same of ConnectionLostError
 INTERRUPTED = b"K"  # KeyboardInterrupt; payload: where it was raised
 EXITING = b"X"  # sys.exit() with a code that is not 0; payload: the code
+
+_CONSEQUENCES = {"NodeLostError": LOST, "ConnectionLostError": CUT}
 
 _target: "tuple[int, int] | None" = None  # descriptor and rank
 _pipe = (0, 0)  # device and inode of the descriptor: a program may close what is not its own, and open files
@@ -141,11 +144,10 @@ def _kind(error: BaseException) -> "tuple[bytes, str]":
     seen: set[int] = set()
     while cause is not None and id(cause) not in seen:
         seen.add(id(cause))
-        if any(
-            base.__name__ == "NodeLostError" and base.__module__.startswith("spcomm")
-            for base in type(cause).__mro__
-        ):
-            return LOST, type(error).__name__
+        for base in type(cause).__mro__:
+            kind = _CONSEQUENCES.get(base.__name__)
+            if kind is not None and base.__module__.startswith("spcomm"):
+                return kind, type(error).__name__
         cause = cause.__cause__ or cause.__context__
     return RAISED, type(error).__name__
 

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from spcomm.launch.stats import Stats
 
 _STARTING_S = 2.0  # seconds for who starts nodes to say which it has started
-_CARRYING_S = 30.0  # seconds for the agents to end when all nodes have
+_CARRYING_S = 30.0  # seconds for the agents to end when all nodes have, beyond what a link may take
+_PARTING = 2.0  # seconds for nodes to raise ConnectionLostError, before they are told to end
 _SETTLE = 0.5  # seconds in which a NodeLostError may turn out to be the consequence of another failure
 
 
@@ -43,6 +44,7 @@ class Supervisor:
         self._carriers = carriers  # between boxes
         self._timeout = options.timeout
         self._grace = options.grace
+        self._link_timeout = options.link_timeout
         self._display = display
         self._stats = _stats(crew) if options.stats else None
         self._strict = options.strict
@@ -207,24 +209,29 @@ class Supervisor:
         if message is None:
             self._loop.remove(fd)
             if carrier.status:  # else it has nothing to do any more
-                self._carrier_failed(f"{carrier.name} {carrier.how()}")
+                self._disconnected(f"{carrier.name} {carrier.how()}", carrier.box)
         elif message[0] == "failed":
-            self._carrier_failed(message[1])
+            self._disconnected(message[1], message[2])
         else:
             self._forwarder.write_text(message[1])
-            self._carrier_failed(f"{carrier.name} has failed, which is an error of spcomm; please report it")
+            words = "has failed, which is an error of spcomm; please report it"
+            self._disconnected(f"{carrier.name} {words}", carrier.box)
 
-    def _carrier_failed(self, sentence: str) -> None:
+    def _disconnected(self, sentence: str, culprit: int) -> None:
+        """Nodes that wait hear of it at once, and end by themselves, as a rule."""
         if self._reason:
             return
         self._sentence = f"{sentence}; the nodes were stopped (exit code 125)"
-        self._end("spcomm", _signal.SIGTERM, 125)
+        for group in self._crew.groups:
+            for segment in group.segments:
+                segment.mark_disconnected(culprit)
+        self._end("spcomm", _signal.SIGTERM, 125, parting=_PARTING)
 
     def _end_carriers(self) -> None:
         """All nodes have ended. What they have sent is still carried, if the run went well."""
         if self._carriers is None:
             return
-        self._loop.at("carrying", _CARRYING_S, self._carried_too_long)
+        self._loop.at("carrying", _CARRYING_S + self._link_timeout, self._carried_too_long)
         while not self._reason and not self._carriers.over:
             self._loop.turn()
             self._forwarder.flush()
@@ -234,7 +241,7 @@ class Supervisor:
         self._loop.forget("carrying")
 
     def _carried_too_long(self) -> None:
-        self._carrier_failed(f"all nodes have ended, and {self._carriers.left()} did not")
+        self._disconnected(f"all nodes have ended, and {self._carriers.left()} did not", -1)
 
     # Failures
 
@@ -277,8 +284,10 @@ class Supervisor:
 
     # Reasons to end the run
 
-    def _end(self, reason: str, number: int, code: int, spared: "int | None" = None) -> None:
-        """Tell all nodes but one, and kill what is left after the grace period."""
+    def _end(
+        self, reason: str, number: int, code: int, spared: "int | None" = None, parting: float = 0.0
+    ) -> None:
+        """Tell all nodes but one (in so many seconds), and kill what is left after the grace period."""
         if self._reason:
             return
         self._reason, self._code = reason, code
@@ -286,8 +295,11 @@ class Supervisor:
         self._loop.forget("timeout")
         self._lookout.stop()
         self._loop.forget("settle")
-        self._crew.end(number, spared)
-        self._loop.at("kill", self._grace, self._crew.kill)
+        if parting:
+            self._loop.at("part", parting, lambda: self._crew.end(number, spared))
+        else:
+            self._crew.end(number, spared)
+        self._loop.at("kill", parting + self._grace, self._crew.kill)
 
     def _timed_out(self) -> None:
         self._locate()

@@ -21,6 +21,7 @@ TABLE = {
     "--ssh": (values.words, "ssh", "COMMAND"),
     "--tunnel": (values.tunnel, "tunnel", "ssh|none"),
     "--listen": (values.words, "listen", "ADDRESS"),
+    "--link-timeout": (values.link_timeout, "link_timeout", "SECONDS"),
     "-l": (None, "label", True),
     "--label": (None, "label", True),
     "--tag-output": (None, "label", True),
@@ -58,7 +59,7 @@ BUFFERS = ("slots", "ring", "arena", "queue_limit", "fanin")
 
 # Fields that are about the run as a whole, with any of its programs; the buffers are, too.
 WHOLE = frozenset(
-    "boxes placing hosts ssh tunnel listen "
+    "boxes placing hosts ssh tunnel listen link_timeout "
     "label color show output window stdin bind_to report_bindings timeout grace stall close_timeout strict stats debug "
     "perturb seed rendezvous prefault".split()
 )

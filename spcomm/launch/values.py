@@ -155,6 +155,19 @@ def seconds(name: str, text: str) -> float:
     return value
 
 
+def link_timeout(name: str, text: str) -> float:
+    """From a second on: both ends of a connection say within a thirtieth of it that they are there."""
+    try:
+        value = seconds(name, text)
+    except UsageError:
+        value = 0.0
+    if value < 1:
+        raise UsageError(
+            f"spcomm run: {name} {text}: must be a number of seconds, 1 or more, for example {name} 30"
+        )
+    return value
+
+
 def seconds_or_never(name: str, text: str) -> float:
     """0: never."""
     if text.isascii() and text.isdecimal() and int(text[:10]) == 0:

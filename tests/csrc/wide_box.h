@@ -31,8 +31,10 @@ static inline void wide_divide(comm_box_t *box, const uint16_t *place) {
     }
 }
 
-/* `place`: the box of each rank; NULL: the first half of them in box 0, the others in box 1. */
-static inline void wide_open(wide_box_t *wide, spc_config_t config, const uint16_t *place) {
+/* `place`: the box of each rank; NULL: the first half of them in box 0, the others in box 1. `given`: of
+ * each agent, beside what is set here. */
+static inline void wide_open_with(wide_box_t *wide, spc_config_t config, const uint16_t *place,
+                                  const spc_agent_options_t given[WIDE_BOXES]) {
     int ends[2];
     CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
     config.boxes = WIDE_BOXES;
@@ -43,12 +45,18 @@ static inline void wide_open(wide_box_t *wide, spc_config_t config, const uint16
         config.box = i;
         wide->box[i] = comm_box_open(config);
         wide_divide(&wide->box[i], wide->place);
-        const spc_agent_options_t options = {.segment = wide->box[i].descriptor,
-                                             .within = ONE_MAPPING ? &wide->box[i].segment : NULL,
-                                             .job = 7};
+        spc_agent_options_t options = given[i];
+        options.segment = wide->box[i].descriptor;
+        options.within = ONE_MAPPING ? &wide->box[i].segment : NULL;
+        options.job = 7;
         CHECK_OK(spc_agent_create(&options, &wide->agent[i]));
         CHECK_OK(spc_agent_attach(wide->agent[i], ends[i]));
     }
+}
+
+static inline void wide_open(wide_box_t *wide, spc_config_t config, const uint16_t *place) {
+    const spc_agent_options_t given[WIDE_BOXES] = {{0}};
+    wide_open_with(wide, config, place, given);
 }
 
 static inline void *wide_run_agent(void *argument) {

@@ -4,6 +4,7 @@
 import pytest
 
 from launching import Launch, leaving_nothing
+from netting import Net
 
 # Takes options and a host as ssh does, and runs the command here. A forwarded port is the same at both ends.
 _STAND_IN = """#!/bin/sh
@@ -33,3 +34,9 @@ def ssh(tmp_path):
     path.write_text(_STAND_IN)
     path.chmod(0o755)
     return str(path)
+
+
+@pytest.fixture
+def net(tmp_path):
+    """Runs of several boxes, through a network that may break."""
+    yield from leaving_nothing(Net(tmp_path))

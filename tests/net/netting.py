@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: MIT
+"""Runs whose boxes are connected through a network that breaks."""
+
+import sys
+from pathlib import Path
+
+from launching import Launch
+from proxy import Proxy
+
+HERE = Path(__file__).parent
+PATHS = [HERE.parent, HERE.parent / "api", HERE.parent / "stress"]
+
+
+class Net(Launch):
+    """Runs of several boxes, with or without a proxy between them and the server."""
+
+    def __init__(self, folder):
+        super().__init__(folder)
+        self.proxy = None
+
+    def through(self, **options):
+        """From now on, through a proxy."""
+        self.proxy = Proxy(**options)
+        return self.proxy
+
+    def command(self, *arguments, python=()):
+        program = ["-m", "spcomm"] if self.proxy is None else [HERE / "through_proxy.py"]
+        return [sys.executable, *python, *map(str, program), "run", *map(str, arguments)]
+
+    def environment(self, extra=None):
+        found = super().environment(extra)
+        found["PYTHONPATH"] = ":".join([*map(str, PATHS), found["PYTHONPATH"]])
+        if self.proxy is not None:
+            found["SPCOMM_TEST_PROXY"] = "{}:{}".format(*self.proxy.address)
+        return found
+
+    def close(self):
+        super().close()
+        if self.proxy is not None:
+            self.proxy.close()
+
+
+def carriers(net, process, nodes):
+    """The server and the agents of a run: {name: process id}."""
+    found = {}
+    for pid in set(net.alive()) - {process.pid, *nodes}:
+        name = Path(f"/proc/{pid}/comm").read_text().strip()
+        if name.startswith("spcomm"):
+            found[name] = pid
+    return found

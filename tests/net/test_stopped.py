@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: MIT
+"""What stops for less than the link timeout delays those who wait for it, and nobody else; nothing fails."""
+
+import os
+import signal
+
+import pytest
+
+from launching import read_lines
+from netting import carriers
+
+# Nodes 0 and 1 are in box 0, nodes 2 and 3 in box 1. A line that the test writes says when to go on.
+EXCHANGES = """
+    import os, sys, spcomm
+    comm = spcomm.startup()
+
+    def exchange(nodes, count):
+        for number in range(count):
+            others = [other for other in nodes if other != comm.rank]
+            comm.send((comm.rank, number, bytes(number * 300)), others, tag=number)
+            for other in others:
+                assert comm.recv(other, number) == (other, number, bytes(number * 300))
+
+    everybody = range(comm.size)
+    exchange(everybody, 20)
+    some = list(map(int, sys.argv[1:]))
+    part = comm.split(0 if comm.rank in some else 1)
+    print(comm.rank, os.getpid(), flush=True)
+    if comm.rank == 0:
+        input()  # something has been stopped
+    if comm.rank in some:
+        part.barrier()
+        exchange(some, 100)
+        assert part.global_sum(1) == len(some)
+        if comm.rank == 0:
+            print("some", flush=True)
+    exchange(everybody, 50)
+    assert comm.global_sum(comm.rank) == 6
+    print(comm.rank, "over", flush=True)
+"""
+
+
+def start(net, some=(0, 1)):
+    process = net.start(
+        "-n", 4, "--boxes", 2, "--link-timeout", 30, "--stall", 0, net.script(EXCHANGES), *some,
+        stdin=-1,
+    )  # fmt: skip
+    nodes = dict(map(int, line.split()) for line in read_lines(process, 4))
+    return process, nodes, carriers(net, process, nodes.values())
+
+
+def finish(net, process):
+    result = net.finish(process)
+    assert result.code == 0 and result.err == "", result
+    assert sorted(result.lines) == [f"{rank} over" for rank in range(4)], result
+
+
+@pytest.mark.parametrize("who", ["spcomm agent 0", "spcomm agent 1", "spcomm server"])
+def test_the_others_of_a_box_go_on(net, who):
+    process, _nodes, found = start(net)
+    os.kill(found[who], signal.SIGSTOP)
+    process.stdin.write(b"\n")
+    assert read_lines(process, 1) == ["some"]
+    os.kill(found[who], signal.SIGCONT)
+    finish(net, process)
+
+
+@pytest.mark.parametrize("who", ["spcomm agent 0", "spcomm agent 1", "spcomm server"])
+def test_until_the_connection_is_given_up_and_made_again(net, who):
+    """After a third of the timeout the other end closes it, which the proxy sees."""
+    proxy = net.through()
+    process, _nodes, found = start(net)
+    os.kill(found[who], signal.SIGSTOP)
+    process.stdin.write(b"\n")
+    assert read_lines(process, 1) == ["some"]
+    assert proxy.ended.acquire(timeout=60)
+    os.kill(found[who], signal.SIGCONT)
+    finish(net, process)
+
+
+def test_a_stopped_node_of_one_box_does_not_hold_up_the_others(net):
+    process, nodes, _found = start(net, (0, 1, 2))
+    os.kill(nodes[3], signal.SIGSTOP)
+    process.stdin.write(b"\n")
+    assert read_lines(process, 1) == ["some"]
+    os.kill(nodes[3], signal.SIGCONT)
+    finish(net, process)
