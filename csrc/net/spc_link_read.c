@@ -78,6 +78,9 @@ static int take_frame(void *argument, const spc_frame_t *frame, const unsigned c
         return take_hello(link, frame);
     }
     if (is_control) {
+        if (frame->offset > link->received) {
+            return refuse(link); /* frames are missing, and none has come since that would show it */
+        }
         return spc_link_forget_acknowledged(link, frame->total_bytes) ? SPC_OK : refuse(link);
     }
     if (frame->sequence <= link->received) {

@@ -25,6 +25,11 @@ static bool owes_along(const spc_link_t *link) {
                || link->untold_bytes >= SPC_LINK_TAKE_ALONG_BYTES);
 }
 
+/* The last frame that comes before what is written now. */
+static uint64_t last_before(const spc_link_t *link) {
+    return link->unsent == NULL ? link->sequence : link->unsent->sequence - (link->unsent_at == 0);
+}
+
 /* A greeting or an acknowledgement, if one is due: it says what has been received until now. */
 static void make_control(spc_link_t *link) {
     bool acknowledges = link->is_greeted && (link->owes_acknowledge || owes_along(link));
@@ -35,6 +40,7 @@ static void make_control(spc_link_t *link) {
         .kind = link->has_greeted ? SPC_FRAME_ACKNOWLEDGE : SPC_FRAME_HELLO,
         .job = link->options.job,
         .total_bytes = link->received,
+        .offset = link->has_greeted ? last_before(link) : 0,
     };
     spc_frame_write_header(&frame, NULL, 0, link->control);
     link->has_control = link->has_greeted = true;

@@ -440,6 +440,8 @@ static void wrong_frames_end_the_channel(void) {
     CHECK_EQ(answer_to(wrong, 0), SPC_LINK_DOWN);
     wrong = beat, wrong.total_bytes = 9; /* nobody sent so much */
     CHECK_EQ(answer_to(wrong, 0), SPC_LINK_DOWN);
+    wrong = beat, wrong.offset = 1; /* a frame is missing */
+    CHECK_EQ(answer_to(wrong, 0), SPC_LINK_DOWN);
     wrong = beat, wrong.sequence = 1; /* counted, though it is not the last */
     CHECK_EQ(answer_to(wrong, 0), SPC_LINK_DOWN);
     wrong = beat, wrong.kind = SPC_FRAME_HELLO; /* a second greeting */
