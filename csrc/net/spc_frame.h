@@ -69,7 +69,8 @@ typedef struct spc_frame {
     uint16_t count; /* MESSAGE: how many ranks (u16 each, padded to a multiple of 8 bytes) begin the body */
     uint64_t sequence; /* of this link and direction: 1, 2, 3 …; 0: not counted, nor repeated */
     uint64_t total_bytes; /* MESSAGE: of the whole message; HELLO, ACKNOWLEDGE: the last sequence received */
-    uint64_t offset; /* MESSAGE: of this part; ARRIVE: the phase; RECEIPT: the number; ACKNOWLEDGE: the last sequence sent */
+    /* MESSAGE: of this part; ARRIVE: the phase; RECEIPT: the number; ACKNOWLEDGE: the last sequence sent */
+    uint64_t offset;
     uint32_t length_bytes; /* of the body */
 } spc_frame_t;
 

@@ -297,17 +297,12 @@ cdef class Segment:
         return <int>spc_status_state(status, rank)
 
     def look(self):
-        """Prove that nodes wait for ever.
+        """Prove that nodes wait for ever: a list of their ranks, once this and the last call have found the same ones.
 
-        Returns
-        -------
-        list of int
-            Their ranks, once this and the call before have found the same ones; else empty. Cheap as long as
-            nodes do not wait for long.
+        Cheap as long as nodes do not wait for long.
         """
         cdef uint32_t rank
-        if self.segment.base == NULL:
-            raise errors.SpcommError("Segment: it is closed")
+        check_rank(self, 0)
         if self.deadlock == NULL:
             check(spc_deadlock_create(&self.segment, &self.deadlock), self.nodes)
         if spc_deadlock_look(self.deadlock) == 0:
@@ -380,7 +375,7 @@ cdef class Segment:
             ``sent``, ``received``: messages announced by this node, and to it; one that is longer than the ring
             counts as several. ``sent_bytes``, ``received_bytes``: of messages longer than 40 bytes, received by nodes
             that have closed. ``collectives``: of the whole run's communicator.
-        """ # messages and collectives are read from what nodes leave in the memory anyway
+        """
         cdef uint64_t *collectives
         check_rank(self, 0)
         names = ("sent", "received", "sent_bytes", "received_bytes", "collectives")

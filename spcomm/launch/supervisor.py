@@ -214,8 +214,7 @@ class Supervisor:
             self._disconnected(message[1], message[2])
         else:
             self._forwarder.write_text(message[1])
-            words = "has failed, which is an error of spcomm; please report it"
-            self._disconnected(f"{carrier.name} {words}", carrier.box)
+            self._disconnected(f"{carrier.name} has failed: an error of spcomm; report it", carrier.box)
 
     def _disconnected(self, sentence: str, culprit: int) -> None:
         """Nodes that wait hear of it at once, and end by themselves, as a rule."""
@@ -295,10 +294,7 @@ class Supervisor:
         self._loop.forget("timeout")
         self._lookout.stop()
         self._loop.forget("settle")
-        if parting:
-            self._loop.at("part", parting, lambda: self._crew.end(number, spared))
-        else:
-            self._crew.end(number, spared)
+        self._loop.at("part", parting, lambda: self._crew.end(number, spared))
         self._loop.at("kill", parting + self._grace, self._crew.kill)
 
     def _timed_out(self) -> None:

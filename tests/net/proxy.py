@@ -149,7 +149,11 @@ class Proxy:
             self.end(connection, False)
 
     def take(self, connection, way, data):
-        if connection.box not in self.holes and time.monotonic() >= connection.swallows_until:
+        now = time.monotonic()
+        if connection.swallows_until and now >= connection.swallows_until:
+            self.end(connection, True)  # as TCP does: bytes behind a hole never come
+            return
+        if connection.box not in self.holes and not connection.swallows_until:
             if connection.flips:
                 data = bytearray(data)
                 data[self.chance.randrange(len(data))] ^= 1 << self.chance.randrange(8)
