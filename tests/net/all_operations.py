@@ -86,6 +86,7 @@ def main():
     number = 0
     while number < least or not comm.bcast(os.path.exists(done) if comm.rank == 0 else None, 0):
         kinds[number % len(kinds)](comm, random.Random(f"{seed} {number}"))
+        comm.barrier()  # some look whether messages are left, and those of the next round are not
         number += 1
     comm.barrier()
     print(comm.rank, number, flush=True)

@@ -50,7 +50,7 @@ def test_a_hundred_faults(net, monkeypatch):
 @pytest.mark.timeout(900)
 def test_a_hundred_faults_with_tiny_buffers(net, monkeypatch):
     monkeypatch.setattr("launching.WATCHDOG_S", 800)
-    run(net, 100, 3, "--slots", 2, "--ring", "1K", "--arena", 0, every=10_000)
+    run(net, 100, 3, "--slots", 2, "--ring", "1K", "--arena", "256K", every=10_000)
 
 
 def test_the_proxy_does_what_it_says():
