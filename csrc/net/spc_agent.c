@@ -220,7 +220,8 @@ static int finish(spc_agent_t *agent) {
     spc_link_write(agent->link);
     pthread_mutex_unlock(&agent->lock);
     wake_reader(agent);
-    return status != SPC_OK ? status : wait_for(agent, test_flushed, SPC_NO_DEADLINE); /* it ends, or its link does */
+    return status != SPC_OK ? status
+                            : wait_for(agent, test_flushed, SPC_NO_DEADLINE); /* it ends, or its link does */
 }
 
 static bool goes_on(spc_agent_t *agent, uint64_t *deadline_ns) {

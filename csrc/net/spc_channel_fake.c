@@ -139,7 +139,7 @@ static int fake_read(spc_channel_t *channel, void *buffer, size_t room_bytes, si
     return SPC_OK;
 }
 
-/* Queues the first `take` bytes of the pieces for that end. A chunk that is there before an earlier one waits for it. */
+/* Queues the first `take` bytes of the pieces for that end. A chunk that arrives before an earlier one waits for it. */
 static int send_bytes(fake_end_t *to, const spc_frame_piece_t *pieces, uint32_t count, size_t take) {
     fake_wire_t *wire = to->wire;
     fake_chunk_t *chunk = malloc(sizeof *chunk + take);

@@ -3,20 +3,15 @@
 
 from libc.stdint cimport uint16_t, uint32_t
 
+from spcomm._core.libboxes cimport (
+    SPC_BOXES_MAX,
+    SPC_REGION_EVENT,
+    spc_event_shared_t,
+    spc_event_stand_in,
+    spc_segment_is_here,
+    spc_segment_set_boxes,
+)
 from spcomm._core.libspc cimport spc_segment_detach, spc_segment_part, spc_segment_t
-
-cdef extern from "segment/spc_segment.h" nogil:
-    enum:
-        SPC_BOXES_MAX
-        SPC_REGION_EVENT
-    bint spc_segment_is_here(const spc_segment_t *segment, uint32_t rank)
-    void spc_segment_set_boxes(const spc_segment_t *segment, const uint16_t *box_by_rank)
-
-
-cdef extern from "segment/spc_event.h" nogil:
-    ctypedef struct spc_event_shared_t:
-        pass
-    void spc_event_stand_in(spc_event_shared_t *event, const spc_event_shared_t *agent)
 
 
 cdef inline int check_places(nodes, boxes, box, places) except -1:

@@ -30,7 +30,13 @@ class Carrier:
     """One of these processes."""
 
     def __init__(
-        self, name: str, box: int, label: str, work: "Callable[[Wire], None]", kept: int, forgotten: "list[Any]"
+        self,
+        name: str,
+        box: int,
+        label: str,
+        work: "Callable[[Wire], None]",
+        kept: int,
+        forgotten: "list[Any]",
     ) -> None:
         """Fork it. `work` is what it does, and `kept` the descriptor it needs; it gives up segments of other boxes.
 

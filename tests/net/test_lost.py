@@ -87,7 +87,12 @@ def test_an_agent_that_is_stopped_for_too_long(net):
 def test_a_server_that_is_stopped_for_too_long(net):
     process, found = start(net, (0, 1, 2, 4), "--link-timeout", 2)
     os.kill(found["spcomm server"], signal.SIGSTOP)
-    check(net.finish(process), 4, "the connection to box", "^spcomm: box . is lost: its connection to the server")
+    check(
+        net.finish(process),
+        4,
+        "the connection to box",
+        "^spcomm: box . is lost: its connection to the server",
+    )
 
 
 def test_a_box_that_never_reaches_the_server(net):
@@ -133,5 +138,3 @@ def test_nodes_that_compute_are_told_to_end(net):
     os.kill(carriers(net, process, nodes.values())["spcomm agent 0"], signal.SIGKILL)
     result = net.finish(process)
     assert result.code == 125 and "the agent of box 0 was killed by SIGKILL" in result.last, result
-
-

@@ -63,7 +63,8 @@ enum {
     SPCOMM_ELIMIT = -18,      /* too many operations are open at once */
     SPCOMM_EWIDE = -19,       /* a sum of integers does not fit into 64 bits */
     SPCOMM_ECYCLE = -20,      /* not allowed within a cycle of coordinated messages */
-    SPCOMM_EDISCONNECTED = -21 /* the connection to nodes on other machines is lost; this node has nobody to wait for */
+    SPCOMM_EDISCONNECTED =
+        -21 /* the connection to nodes on other machines is lost; this node has nobody to wait for */
 };
 
 /* "SPCOMM_ELOST", and what it means in general. Never NULL, for any number. */

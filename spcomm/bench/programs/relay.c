@@ -4,9 +4,9 @@
  *
  *   relay sleep|spin pingpong|stream SIZE SECONDS BATCHES
  *
- * prints seconds per message, a line for each batch: half a round trip of SIZE bytes, or SIZE bytes one way, STREAM of
- * them before the receiver says one byte. "sleep": everybody waits in a read. "spin": nobody does; where there are fewer
- * than three cores, who finds nothing lets others go on.
+ * prints seconds per message, a line for each batch: half a round trip of SIZE bytes, or SIZE bytes one way,
+ * STREAM of them before the receiver says one byte. "sleep": everybody waits in a read. "spin": nobody does; where
+ * there are fewer than three cores, who finds nothing lets others go on.
  *
  * Compiled by `spcomm bench`; no part of spcomm.
  */
