@@ -46,6 +46,7 @@ class Carrier:
         self.box = box
         self.gone = False
         self.status = 0
+        self.counted: dict = {}  # what its links have carried, once it has said so
         self._wire, theirs = Wire.pair()
         launcher = os.getpid()
         mask = _signal.pthread_sigmask(_signal.SIG_SETMASK, _signal.valid_signals())
@@ -65,6 +66,9 @@ class Carrier:
     def receive(self) -> "tuple | None":
         """What it says; None when it has ended, and `status` is its wait status then."""
         message = None if self.gone else self._wire.receive()
+        if message is not None and message[0][0] == "counted":  # the last that it says
+            self.counted = message[0][1]
+            message = self._wire.receive()
         if message is None:
             self.wait()
             return None
@@ -157,6 +161,11 @@ class Carriers:
         """
         server = self._all[0]
         return (server.gone and server.status == 0) or all(carrier.gone for carrier in self._all)
+
+    def counted(self) -> "list[dict[str, Any]]":
+        """What went over the server's link to each box (see `net.counted`); none, if it has not ended well."""
+        found = self._all[0].counted
+        return [found[box] for box in sorted(found)]
 
     def left(self) -> str:
         """Who has not ended."""

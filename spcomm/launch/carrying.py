@@ -172,6 +172,7 @@ def serve(
     _until_over(loop, wire, server.run)
     if job in server.failures:
         raise ConnectionLostError(server.failures[job])
+    wire.send(("counted", {box: server.counts(job, box) for box in range(max(places) + 1)}))
 
 
 def carry(

@@ -62,7 +62,8 @@ Options of the whole run, given with any of its programs. RANKS are numbers and 
                        is taken)
   --strict             messages that nobody received, and barriers left open at the end, are errors:
                        exit code 1
-  --stats              print a table at the end: time, messages, bytes and collectives of each node
+  --stats              print a table at the end: time, messages, bytes and collectives of each node,
+                       and, with several boxes, frames between them
   --debug              run node 0 in a debugger: pdb, or gdb for an executable
   --debug=[TOOL:]RANKS the same for other nodes and with another TOOL: pdb, gdb (one node, it has
                        the standard input) or debugpy (many: each prints the port at which it

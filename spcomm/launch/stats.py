@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: MIT
-"""`--stats`: what each node has done, in a table at the end.
+"""`--stats`: what each node has done, in a table at the end; and what went between boxes, if there are several.
 
 Nothing is counted for it while nodes run. Times are the kernel's, from the node's end: how long it ran on a core
 (`computed`; polling for a moment counts), how long it was ready and had none (`no core`), and the rest, in
 which it waited: for messages, for other nodes, for a disk. Messages and collectives are read from shared memory, where
 their running numbers lie anyway; of bytes only those of received messages that do not fit into a slot are known.
+Frames are what the server has counted.
 """
 
 import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from spcomm.launch.carriers import Carriers
     from spcomm.launch.crew import Crew
     from spcomm.launch.groups import Group
 
@@ -57,8 +59,9 @@ def _counts(group: "Group") -> "list[dict[str, int]]":
 class Stats:
     """Gathers the times of the nodes as they end."""
 
-    def __init__(self, crew: "Crew") -> None:
+    def __init__(self, crew: "Crew", carriers: "Carriers | None" = None) -> None:
         self._crew = crew
+        self._carriers = carriers
         self._times: dict[int, tuple[float, float, float]] = {}
 
     def ended(self, index: int, times: "tuple[float, float, float]") -> None:
@@ -73,18 +76,27 @@ class Stats:
         lines = [_HEAD, *(self._line(self._name(index), times, counts) for index, times, counts in rows)]
         if len(rows) > 1:
             lines.append(self._total(rows))
-        widths = [max(len(line[column]) for line in lines) for column in range(len(_HEAD))]
-        text = [
-            "  ".join(
-                [
-                    line[0].ljust(widths[0]),
-                    *(cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True)),
-                ]
-            )
-            for line in lines
-        ]
         note = "times in seconds; MB: of received messages longer than 40 bytes"
-        return f"spcomm: what the nodes did ({note})\n" + "".join(f"  {line}\n" for line in text)
+        return f"spcomm: what the nodes did ({note})\n{_aligned(lines)}{self._links()}"
+
+    def _links(self) -> str:
+        """What went over the links of the boxes; nothing, if there are none, or the run has not ended well."""
+        links = self._carriers.counted() if self._carriers is not None else []
+        if not links:
+            return ""
+        kinds = [name for name, counts in links[0].items() if isinstance(counts, tuple)]
+        kinds = [kind for kind in kinds if any(link[kind][0] + link[kind][2] for link in links)]
+        lines: list[tuple[str, ...]] = [("box", "", *(kind.lower() for kind in kinds), "MB")]
+        for box, link in enumerate(links):
+            for way, at in (
+                ("out", 2),
+                ("in", 0),
+            ):  # as the server has it: what it received is what the box sent
+                total = sum(link[kind][at + 1] for kind in kinds) / 1e6
+                frames = (str(link[kind][at]) for kind in kinds)
+                lines.append((str(box), way, *frames, f"{total:.1f}"))
+        note = "out: from the box, in: to it; what was sent again does not count"
+        return f"spcomm: frames between boxes ({note})\n{_aligned(lines)}"
 
     def _name(self, index: int) -> str:
         return self._crew.names.label(index).decode().strip("[] ")
@@ -111,3 +123,13 @@ class Stats:
         line = self._line("all", times, counts)
         waited = sum(max(0.0, life - computed - queued) for life, computed, queued in known)
         return (*line[:4], f"{waited:.2f}", *line[5:])
+
+
+def _aligned(lines: "list[tuple[str, ...]]") -> str:
+    """A table whose first column is flush left."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    text = ""
+    for first, *rest in lines:
+        cells = (cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True))
+        text += f"  {'  '.join([first.ljust(widths[0]), *cells])}\n"
+    return text

@@ -46,7 +46,7 @@ class Supervisor:
         self._grace = options.grace
         self._link_timeout = options.link_timeout
         self._display = display
-        self._stats = _stats(crew) if options.stats else None
+        self._stats = _stats(crew, carriers) if options.stats else None
         self._strict = options.strict
         self._warned: dict[
             str, list[int]
@@ -436,11 +436,11 @@ class Supervisor:
         self._forwarder.write_text(f"spcomm: {text}\n")
 
 
-def _stats(crew: Crew) -> "Stats":
+def _stats(crew: Crew, carriers: "Carriers | None") -> "Stats":
     from spcomm.launch.stats import Stats
 
     crew.stats = True
-    return Stats(crew)
+    return Stats(crew, carriers)
 
 
 def _read_all(fd: int) -> bytes:

@@ -44,7 +44,10 @@ def carriers(net, process, nodes):
     """The server and the agents of a run: {name: process id}."""
     found = {}
     for pid in set(net.alive()) - {process.pid, *nodes}:
-        name = Path(f"/proc/{pid}/comm").read_text().strip()
+        try:
+            name = Path(f"/proc/{pid}/comm").read_text().strip()
+        except OSError:  # it has ended meanwhile
+            continue
         if name.startswith("spcomm"):
             found[name] = pid
     return found
