@@ -8,7 +8,12 @@
 #include "base/spc_error.h"
 #include "net/spc_crc32c.h"
 
-enum { BODY_ALIGNMENT = 16, RANK_BYTES = 2, RANKS_ALIGNMENT = 8 };
+enum {
+    BODY_ALIGNMENT = 16,
+    RANK_BYTES = 2,
+    RANKS_ALIGNMENT = 8,
+    ROOM_LEAST = 1 << 14, /* a call that reads less is not worth the copy that it saves */
+};
 
 static const unsigned char MAGIC[4] = {'s', 'p', 'c', 'f'};
 
@@ -57,8 +62,8 @@ static inline uint64_t get(const unsigned char *at, int bytes) {
 
 void spc_frame_write_header(const spc_frame_t *frame, const spc_frame_piece_t *pieces, uint32_t count,
                             unsigned char header[SPC_FRAME_HEADER_BYTES]) {
-    uint32_t body_sum = 0;
-    for (uint32_t i = 0; i < count; i++) {
+    uint32_t body_sum = frame->keeps_body_sum ? frame->body_sum : 0;
+    for (uint32_t i = 0; i < count && !frame->keeps_body_sum; i++) {
         body_sum = spc_crc32c(body_sum, pieces[i].start, pieces[i].length_bytes);
     }
     memcpy(header + AT_MAGIC, MAGIC, sizeof MAGIC);
@@ -145,7 +150,6 @@ struct spc_frame_parser {
     int status; /* the first that was not SPC_OK, for ever */
     uint32_t body_max;
     uint32_t collected_bytes; /* of the header; once it is whole: of the body */
-    uint32_t body_sum;
     bool in_body; /* the header is whole, and `frame` says what it says */
     spc_frame_t frame;
     unsigned char header[SPC_FRAME_HEADER_BYTES];
@@ -192,7 +196,9 @@ static const unsigned char *collect(spc_frame_parser_t *parser, fed_t *fed, unsi
     bool stays = taken == length_bytes && (uintptr_t)start % alignment == 0;
 
     if (!stays) {
-        memcpy(collected + parser->collected_bytes, start, taken);
+        if (start != collected + parser->collected_bytes) { /* else read there: spc_frame_parser_room */
+            memcpy(collected + parser->collected_bytes, start, taken);
+        }
         start = collected;
     }
     fed->next += taken;
@@ -210,7 +216,7 @@ static int take_header(spc_frame_parser_t *parser, fed_t *fed) {
     if (header == NULL) {
         return SPC_OK;
     }
-    int status = spc_frame_read_header(header, &parser->frame, &parser->body_sum);
+    int status = spc_frame_read_header(header, &parser->frame, &parser->frame.body_sum);
     if (status != SPC_OK) {
         return status;
     }
@@ -228,7 +234,7 @@ static int take_body(spc_frame_parser_t *parser, fed_t *fed, spc_frame_deliver_t
         return SPC_OK;
     }
     parser->in_body = false;
-    int status = spc_frame_check_body(body, length_bytes, parser->body_sum);
+    int status = spc_frame_check_body(body, length_bytes, parser->frame.body_sum);
     return status == SPC_OK ? deliver(argument, &parser->frame, body) : status;
 }
 
@@ -246,4 +252,12 @@ int spc_frame_parser_feed(spc_frame_parser_t *parser, const void *bytes, size_t 
         }
     }
     return parser->status;
+}
+
+unsigned char *spc_frame_parser_room(const spc_frame_parser_t *parser, size_t *room_bytes) {
+    if (!parser->in_body || parser->frame.length_bytes - parser->collected_bytes < ROOM_LEAST) {
+        return NULL;
+    }
+    *room_bytes = parser->frame.length_bytes - parser->collected_bytes;
+    return parser->body + parser->collected_bytes;
 }

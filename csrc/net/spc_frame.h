@@ -16,6 +16,7 @@
 #ifndef SPC_FRAME_H
 #define SPC_FRAME_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -72,6 +73,8 @@ typedef struct spc_frame {
     /* MESSAGE: of this part; ARRIVE: the phase; RECEIPT: the number; ACKNOWLEDGE: the last sequence sent */
     uint64_t offset;
     uint32_t length_bytes; /* of the body */
+    uint32_t body_sum; /* of a frame that was read */
+    bool keeps_body_sum; /* to spc_frame_write_header: the body is the one that was read, its sum is known */
 } spc_frame_t;
 
 /* One of the pieces that a body lies in. */
@@ -80,7 +83,8 @@ typedef struct spc_frame_piece {
     size_t length_bytes;
 } spc_frame_piece_t;
 
-/* Writes the header for this body, which is read for its sum: `count` pieces, frame->length_bytes in all. */
+/* Writes the header for this body, which is read for its sum unless the frame keeps it: `count` pieces,
+ * frame->length_bytes in all. */
 void spc_frame_write_header(const spc_frame_t *frame, const spc_frame_piece_t *pieces, uint32_t count,
                             unsigned char header[SPC_FRAME_HEADER_BYTES]);
 
@@ -110,5 +114,9 @@ void spc_frame_parser_destroy(spc_frame_parser_t *parser);
  * A body that lies whole in these bytes, at a multiple of 16, is delivered from there; any other is copied once. */
 int spc_frame_parser_feed(spc_frame_parser_t *parser, const void *bytes, size_t length_bytes,
                           spc_frame_deliver_t *deliver, void *argument);
+
+/* Where the rest of a body belongs of which much is missing still: who reads up to `*room_bytes` bytes there, and feeds
+ * them from there, saves a copy. NULL: so little is missing that it is better read along with what follows. */
+unsigned char *spc_frame_parser_room(const spc_frame_parser_t *parser, size_t *room_bytes);
 
 #endif

@@ -34,6 +34,7 @@ int spc_link_create(const spc_link_options_t *options, spc_link_t **link) {
     }
     made->options = *options;
     set_defaults(&made->options);
+    made->options.pool = options->pool != NULL ? options->pool : &made->own_pool;
     if (options->buffer == NULL) {
         made->own_buffer = malloc(BUFFER_BYTES);
         made->options.buffer = made->own_buffer;
@@ -51,6 +52,7 @@ void spc_link_destroy(spc_link_t *link) {
     if (link != NULL) {
         spc_link_detach(link);
         spc_link_forget_all(link);
+        spc_pool_fini(&link->own_pool);
         free(link->own_buffer);
         free(link);
     }

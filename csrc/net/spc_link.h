@@ -26,6 +26,7 @@
 #include "base/spc_clock.h"
 #include "net/spc_channel.h"
 #include "net/spc_frame.h"
+#include "net/spc_pool.h"
 
 typedef struct spc_link spc_link_t;
 
@@ -56,6 +57,7 @@ typedef struct spc_link_options {
     unsigned char
         *buffer;   /* what is read into, between calls nobody's; may be shared by links of one thread */
     size_t buffer_bytes;     /* [64 KiB of the link's own] */
+    spc_pool_t *pool; /* [the link's own] where long frames are kept; links of one thread may share it */
 } spc_link_options_t;
 
 /* SPC_ENOMEM; SPC_EINVAL: no deliver. */
@@ -91,10 +93,10 @@ int spc_link_send(spc_link_t *link, const spc_frame_t *frame, const spc_frame_pi
 int spc_link_queue(spc_link_t *link, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
                    uint32_t count);
 
-/* Memory that several links may send from without copying it; any thread may retain and release. */
+/* Memory that several links of one pool may send from without copying it. */
 typedef struct spc_link_body spc_link_body_t;
 
-int spc_link_body_create(size_t length_bytes, spc_link_body_t **body); /* SPC_ENOMEM */
+int spc_link_body_create(spc_pool_t *pool, size_t length_bytes, spc_link_body_t **body); /* SPC_ENOMEM */
 unsigned char *
 spc_link_body_start(spc_link_body_t *body); /* at a multiple of 16; written before it is queued */
 size_t spc_link_body_length(const spc_link_body_t *body);

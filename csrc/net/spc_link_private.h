@@ -30,6 +30,7 @@ typedef struct spc_link_entry {
 struct spc_link {
     spc_link_options_t options;
     unsigned char *own_buffer; /* NULL: the buffer is the owner's */
+    spc_pool_t own_pool;
     spc_link_counts_t counts;
 
     /* The channel: all of this begins anew with each. */

@@ -2,26 +2,26 @@
 /* Frames that wait to be written, or are kept until the other end has them; and bodies that several links share. */
 #include "net/spc_link_private.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/spc_atomic.h"
 #include "base/spc_error.h"
 
 /* ---- shared bodies */
 
 struct spc_link_body {
-    _Atomic uint32_t users;
+    spc_pool_t *pool;
+    uint32_t users;
     size_t length_bytes;
     _Alignas(16) unsigned char bytes[];
 };
 
-int spc_link_body_create(size_t length_bytes, spc_link_body_t **body) {
-    spc_link_body_t *made = malloc(sizeof *made + length_bytes);
+int spc_link_body_create(spc_pool_t *pool, size_t length_bytes, spc_link_body_t **body) {
+    spc_link_body_t *made = spc_pool_take(pool, sizeof *made + length_bytes);
     if (made == NULL) {
         return SPC_ENOMEM;
     }
-    atomic_init(&made->users, 1);
+    made->pool = pool;
+    made->users = 1;
     made->length_bytes = length_bytes;
     *body = made;
     return SPC_OK;
@@ -36,15 +36,13 @@ size_t spc_link_body_length(const spc_link_body_t *body) {
 }
 
 spc_link_body_t *spc_link_body_retain(spc_link_body_t *body) {
-    /* relaxed: who retains has a reference already. */
-    atomic_fetch_add_explicit(&body->users, 1, memory_order_relaxed);
+    body->users++;
     return body;
 }
 
 void spc_link_body_release(spc_link_body_t *body) {
-    /* acq_rel, pairs with itself: whoever frees it comes after all who have read it. */
-    if (body != NULL && atomic_fetch_sub_explicit(&body->users, 1, memory_order_acq_rel) == 1) {
-        free(body);
+    if (body != NULL && --body->users == 0) {
+        spc_pool_give(body->pool, body, sizeof *body + body->length_bytes);
     }
 }
 
@@ -53,7 +51,7 @@ void spc_link_body_release(spc_link_body_t *body) {
 static void free_entry(spc_link_t *link, spc_link_entry_t *entry) {
     link->counts.retained_bytes -= spc_link_entry_bytes(entry);
     spc_link_body_release(entry->shared);
-    free(entry);
+    spc_pool_give(link->options.pool, entry, sizeof *entry + entry->own_bytes);
 }
 
 void spc_link_forget_all(spc_link_t *link) {
@@ -102,7 +100,8 @@ static void append(spc_link_t *link, spc_link_entry_t *entry) {
 /* Header, copies, sums: the bytes are final, and the same however often they are sent. */
 static int make_entry(spc_link_t *link, const spc_frame_t *given, const spc_frame_piece_t *pieces,
                       uint32_t count, spc_link_body_t *shared, size_t copied_bytes) {
-    spc_link_entry_t *entry = malloc(sizeof *entry + SPC_FRAME_HEADER_BYTES + copied_bytes);
+    spc_link_entry_t *entry =
+        spc_pool_take(link->options.pool, sizeof *entry + SPC_FRAME_HEADER_BYTES + copied_bytes);
     if (entry == NULL) {
         return SPC_ENOMEM;
     }

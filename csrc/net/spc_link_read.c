@@ -91,9 +91,9 @@ static int take_frame(void *argument, const spc_frame_t *frame, const unsigned c
     return frame->sequence == link->received + 1 ? take_new(link, frame, body) : refuse(link);
 }
 
-static void feed(spc_link_t *link, size_t got_bytes, uint64_t heard_before_ns) {
+static void feed(spc_link_t *link, const unsigned char *bytes, size_t got_bytes, uint64_t heard_before_ns) {
     link->is_feeding = true;
-    int status = spc_frame_parser_feed(link->parser, link->options.buffer, got_bytes, take_frame, link);
+    int status = spc_frame_parser_feed(link->parser, bytes, got_bytes, take_frame, link);
     link->is_feeding = false;
     bool is_noise = status != SPC_OK && status != STOP;
     if (link->refused != SPC_OK) {
@@ -114,9 +114,10 @@ static void feed(spc_link_t *link, size_t got_bytes, uint64_t heard_before_ns) {
 
 /* False: there is no more to read for now. */
 static bool read_once(spc_link_t *link) {
-    size_t got_bytes = 0;
-    int status =
-        spc_channel_read(link->channel, link->options.buffer, link->options.buffer_bytes, &got_bytes);
+    size_t got_bytes = 0, room_bytes = link->options.buffer_bytes;
+    unsigned char *room = spc_frame_parser_room(link->parser, &room_bytes);
+    room = room != NULL ? room : link->options.buffer;
+    int status = spc_channel_read(link->channel, room, room_bytes, &got_bytes);
     if (status == SPC_EAGAIN) {
         return false;
     }
@@ -127,8 +128,8 @@ static bool read_once(spc_link_t *link) {
     link->counts.reads++;
     uint64_t heard_ns = link->heard_ns;
     link->heard_ns = link->options.now_ns();
-    feed(link, got_bytes, heard_ns);
-    return link->channel != NULL && got_bytes == link->options.buffer_bytes;
+    feed(link, room, got_bytes, heard_ns);
+    return link->channel != NULL && got_bytes == room_bytes;
 }
 
 int spc_link_read(spc_link_t *link) {

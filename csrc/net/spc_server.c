@@ -80,6 +80,7 @@ void spc_server_destroy(spc_server_t *server) {
         spc_server_poller_destroy(server->poller);
         pthread_mutex_destroy(&server->lock);
         pthread_mutex_destroy(&server->gate);
+        spc_pool_fini(&server->pool);
         free(server->buffer);
         free(server);
     }
@@ -109,6 +110,7 @@ static int make_group(spc_server_t *server, uint32_t job, const spc_server_job_o
     }
     spc_server_job_options_t routes = *options;
     routes.argument = made;
+    routes.pool = &server->pool;
     made->number = job;
     int status = spc_server_job_create(&routes, &made->job);
     for (uint16_t box = 0; box < options->boxes && status == SPC_OK; box++) {

@@ -71,8 +71,9 @@ int spc_server_job_emit(spc_server_job_t *job, uint16_t box, const spc_frame_t *
 }
 
 /* A copy that several links share. */
-static int share(const unsigned char *bytes, size_t length_bytes, spc_link_body_t **shared) {
-    int status = spc_link_body_create(length_bytes, shared);
+static int share(const spc_server_job_t *job, const unsigned char *bytes, size_t length_bytes,
+                 spc_link_body_t **shared) {
+    int status = spc_link_body_create(job->options.pool, length_bytes, shared);
     if (status == SPC_OK && length_bytes > 0) {
         memcpy(spc_link_body_start(*shared), bytes, length_bytes);
     }
@@ -121,7 +122,7 @@ static int multicast(spc_server_job_t *job, uint64_t boxes, const spc_frame_t *f
                      const unsigned char *body) {
     const size_t before = ranks_bytes(frame->count);
     spc_link_body_t *payload;
-    int status = share(body + before, frame->length_bytes - before, &payload);
+    int status = share(job, body + before, frame->length_bytes - before, &payload);
     if (status != SPC_OK) {
         return status;
     }
@@ -151,6 +152,7 @@ static int take_message(spc_server_job_t *job, const spc_frame_t *frame, const u
         return multicast(job, boxes, frame, body);
     }
     spc_frame_t same = *frame;
+    same.keeps_body_sum = true;
     same.destination = job->options.box_of_rank[rank_at(body, 0)];
     const spc_frame_piece_t piece = {body, frame->length_bytes};
     return spc_server_job_emit(job, same.destination, &same, &piece, 1, NULL);
@@ -161,13 +163,15 @@ static int take_message(spc_server_job_t *job, const spc_frame_t *frame, const u
 static int hand_on_to_others(spc_server_job_t *job, uint16_t from, const spc_frame_t *frame,
                              const unsigned char *body) {
     spc_link_body_t *shared;
-    int status = share(body, frame->length_bytes, &shared);
+    spc_frame_t same = *frame;
+    same.keeps_body_sum = true;
+    int status = share(job, body, frame->length_bytes, &shared);
     if (status != SPC_OK) {
         return status;
     }
     for (uint16_t box = 0; box < job->options.boxes && status == SPC_OK; box++) {
         if (box != from) {
-            status = spc_server_job_emit(job, box, frame, NULL, 0, shared);
+            status = spc_server_job_emit(job, box, &same, NULL, 0, shared);
         }
     }
     spc_link_body_release(shared);
@@ -188,6 +192,8 @@ int spc_server_job_take(spc_server_job_t *job, uint16_t box, const spc_frame_t *
     if (frame->destination >= job->options.boxes) {
         return SPC_EINVAL;
     }
+    spc_frame_t same = *frame;
+    same.keeps_body_sum = true;
     const spc_frame_piece_t piece = {body, frame->length_bytes};
-    return spc_server_job_emit(job, frame->destination, frame, &piece, 1, NULL);
+    return spc_server_job_emit(job, frame->destination, &same, &piece, 1, NULL);
 }

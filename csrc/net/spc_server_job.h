@@ -42,7 +42,8 @@ typedef struct spc_server_job_options {
     const uint16_t *box_of_rank; /* copied */
     uint64_t collected_max;      /* bytes of contributions to phases that are not complete */
     spc_server_emit_t *emit;
-    void *argument;
+    void *argument; /* of `emit` */
+    spc_pool_t *pool; /* for what several boxes are sent; NULL: none */
 } spc_server_job_options_t;
 
 /* SPC_EINVAL: no box, too many, or a rank in a box that is not there; SPC_ENOMEM. */

@@ -31,6 +31,7 @@ int spc_server_port_init(spc_server_port_t *port, spc_server_group_t *group, uin
         .retained_max = server->options.retained_max,
         .buffer = server->buffer,
         .buffer_bytes = SPC_SERVER_BUFFER_BYTES,
+        .pool = &server->pool,
     };
     return spc_link_create(&options, &port->link);
 }

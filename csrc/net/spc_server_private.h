@@ -56,6 +56,7 @@ struct spc_server {
     uint64_t next_tick_ns;
     bool is_stopping;
     unsigned char *buffer;
+    spc_pool_t pool;
 };
 
 void spc_server_enter(spc_server_t *server);

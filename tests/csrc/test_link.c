@@ -244,7 +244,7 @@ static void a_body_shared_by_links(void) {
         k++;
     }
     fill(k, words);
-    CHECK_OK(spc_link_body_create(length_of(k) - 8, &body));
+    CHECK_OK(spc_link_body_create(NULL, length_of(k) - 8, &body));
     memcpy(spc_link_body_start(body), words + 1, length_of(k) - 8);
     for (int i = 0; i < LINKS; i++) {
         make_pair(&pairs[i], 4);

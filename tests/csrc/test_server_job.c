@@ -69,7 +69,7 @@ static int note(void *argument, uint16_t box, const spc_frame_t *frame, const sp
 
 static record_t *begin(uint16_t boxes, const uint16_t *map, uint32_t ranks, uint64_t collected_max) {
     record_t *record = calloc(1, sizeof *record);
-    const spc_server_job_options_t options = {boxes, ranks, map, collected_max, note, record};
+    const spc_server_job_options_t options = {boxes, ranks, map, collected_max, note, record, NULL};
     CHECK_OK(spc_server_job_create(&options, &record->job));
     return record;
 }
@@ -196,7 +196,7 @@ static void nonsense_is_refused(void) {
 
     spc_server_job_t *job;
     const uint16_t map[2] = {0, 3};
-    spc_server_job_options_t options = {3, 2, map, 0, note, NULL};
+    spc_server_job_options_t options = {3, 2, map, 0, note, NULL, NULL};
     CHECK_EQ(spc_server_job_create(&options, &job), SPC_EINVAL);
     options.boxes = 65;
     CHECK_EQ(spc_server_job_create(&options, &job), SPC_EINVAL);
@@ -446,7 +446,7 @@ static void make_star(star_t *star, uint64_t seed) {
         .random = seed,
         .faults = {
             .now_ns = now_ns, .delay_max_ns = 2 * MS, .splits = true, .cut = 10, .flip = 10, .blackhole = 1}};
-    const spc_server_job_options_t options = {STAR, STAR, map, 1 << 20, hand_out, star};
+    const spc_server_job_options_t options = {STAR, STAR, map, 1 << 20, hand_out, star, NULL};
     CHECK_OK(spc_server_job_create(&options, &star->job));
     for (uint16_t box = 0; box < STAR; box++) {
         spoke_t *spoke = &star->spokes[box];
