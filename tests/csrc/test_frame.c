@@ -401,7 +401,8 @@ static int compare_long(void *argument, const spc_frame_t *frame, const unsigned
     return SPC_OK;
 }
 
-/* The header and the first bytes come by a buffer, the rest where it belongs, in pieces; `flip`: where a bit is wrong. */
+/* The header and the first bytes come by a buffer, the rest where it belongs, in pieces; `flip`: where a bit is wrong.
+ * */
 static int read_in_place(const unsigned char *header, unsigned char *body, int flip, uint64_t *random) {
     spc_frame_parser_t *parser;
     unsigned char *expected = body;
