@@ -60,7 +60,7 @@ def leave_out_near(config, items):
 @pytest.hookimpl(trylast=True)  # after -k and -m
 def pytest_collection_modifyitems(config, items):
     leave_out_near(config, items)
-    if config.option.everything or any("::" in argument for argument in config.args):
+    if sampling.takes_all(config):
         return
     stress = (
         [] if "stress" in config.option.markexpr else [i for i in items if i.get_closest_marker("stress")]

@@ -33,6 +33,11 @@ def default_seed():
         return datetime.date.today().isoformat()
 
 
+def takes_all(config):
+    """Nothing is sampled: everything was asked for, or tests by name."""
+    return config.option.everything or any("::" in argument for argument in config.args)
+
+
 def function_of(item):
     return item.nodeid.split("[", 1)[0]
 

@@ -11,6 +11,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import sampling
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = sorted(path.stem for path in Path(__file__).parent.glob("test_*.c"))
@@ -43,10 +44,9 @@ def sample(seed):
 
 
 def pytest_generate_tests(metafunc):
-    option = metafunc.config.option
     metafunc.parametrize(
         "variant",
-        VARIANTS if option.everything else sample(option.sample_seed),
+        VARIANTS if sampling.takes_all(metafunc.config) else sample(metafunc.config.option.sample_seed),
         indirect=True,
         scope="session",
     )
