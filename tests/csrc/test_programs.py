@@ -11,6 +11,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 import sampling
 
 ROOT = Path(__file__).resolve().parents[2]
