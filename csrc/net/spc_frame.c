@@ -255,7 +255,8 @@ int spc_frame_parser_feed(spc_frame_parser_t *parser, const void *bytes, size_t 
 }
 
 unsigned char *spc_frame_parser_room(const spc_frame_parser_t *parser, size_t *room_bytes) {
-    if (!parser->in_body || parser->frame.length_bytes - parser->collected_bytes < ROOM_LEAST) {
+    if (parser->status != SPC_OK || !parser->in_body
+        || parser->frame.length_bytes - parser->collected_bytes < ROOM_LEAST) {
         return NULL;
     }
     *room_bytes = parser->frame.length_bytes - parser->collected_bytes;

@@ -116,7 +116,8 @@ int spc_frame_parser_feed(spc_frame_parser_t *parser, const void *bytes, size_t 
                           spc_frame_deliver_t *deliver, void *argument);
 
 /* Where the rest of a body belongs of which much is missing still: who reads up to `*room_bytes` bytes there, and feeds
- * them from there, saves a copy. NULL: so little is missing that it is better read along with what follows. */
+ * them from there, saves a copy. NULL: so little is missing that it is better read along with what follows; or
+ * the parser has refused something. */
 unsigned char *spc_frame_parser_room(const spc_frame_parser_t *parser, size_t *room_bytes);
 
 #endif
