@@ -104,8 +104,8 @@ def command(*arguments):
     if words[:2] == ["run", "-n"]:
         nodes = sum(
             int(words[at + 1])
-            for at, word in enumerate(words)
-            if at == 1 or words[at - 1 : at + 1] == [":", "-n"]
+            for at, word in enumerate(words[:-1])
+            if (at == 1 or words[at - 1 : at + 1] == [":", "-n"]) and words[at + 1].isdecimal()
         )
         words[1:1] = box_options(nodes)
     return [sys.executable, "-m", "spcomm", *words]
