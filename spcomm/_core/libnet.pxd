@@ -33,6 +33,9 @@ cdef extern from "net/spc_handshake.h" nogil:
         SPC_HANDSHAKE_OTHER_VERSION
         SPC_HANDSHAKE_OTHER_BYTE_ORDER
         SPC_HANDSHAKE_FULL
+        SPC_HANDSHAKE_STRANGER
+        SPC_HANDSHAKE_LATE
+        SPC_HANDSHAKE_VERSION
         SPC_HANDSHAKE_READ
         SPC_HANDSHAKE_WRITE
         SPC_HANDSHAKE_SIGN
@@ -77,11 +80,14 @@ cdef extern from "net/spc_server.h" nogil:
         uint64_t heartbeat_ns, suspect_ns, broken_ns, link_timeout_ns
         void (*report)(void *argument, uint32_t job, const char *sentence) noexcept nogil
         void *argument
+        bint keep_running
     int spc_server_create(const spc_server_options_t *options, spc_server_t **server)
     void spc_server_destroy(spc_server_t *server)
     int spc_server_add_job(spc_server_t *server, uint32_t job, uint16_t boxes, const uint16_t *box_of_rank,
                            uint32_t ranks)
     int spc_server_adopt(spc_server_t *server, uint32_t job, uint16_t box, int descriptor)
+    int spc_server_fail_job(spc_server_t *server, uint32_t job, const char *sentence)
+    int spc_server_remove_job(spc_server_t *server, uint32_t job)
     int spc_server_run(spc_server_t *server)
     void spc_server_stop(spc_server_t *server)
     int spc_server_count(spc_server_t *server, uint32_t job, uint16_t box, spc_link_counts_t *counts)

@@ -14,6 +14,7 @@ from spcomm._core.libnet cimport (
     SPC_HANDSHAKE_ACCEPTED,
     SPC_HANDSHAKE_CLIENT,
     SPC_HANDSHAKE_FULL,
+    SPC_HANDSHAKE_LATE,
     SPC_HANDSHAKE_MAC_BYTES,
     SPC_HANDSHAKE_NONCE_BYTES,
     SPC_HANDSHAKE_OTHER_BYTE_ORDER,
@@ -24,7 +25,9 @@ from spcomm._core.libnet cimport (
     SPC_HANDSHAKE_SERVER,
     SPC_HANDSHAKE_SIGN,
     SPC_HANDSHAKE_SIGNED_BYTES,
+    SPC_HANDSHAKE_STRANGER,
     SPC_HANDSHAKE_TIMEOUT_NS,
+    SPC_HANDSHAKE_VERSION,
     SPC_HANDSHAKE_WRITE,
     spc_agent_attach,
     spc_agent_count,
@@ -61,7 +64,9 @@ from spcomm._core.libnet cimport (
     spc_server_count,
     spc_server_create,
     spc_server_destroy,
+    spc_server_fail_job,
     spc_server_options_t,
+    spc_server_remove_job,
     spc_server_run,
     spc_server_stop,
     spc_server_t,
@@ -84,6 +89,8 @@ from spcomm._core import errors
 READ, WRITE, SIGN, OVER = SPC_HANDSHAKE_READ, SPC_HANDSHAKE_WRITE, SPC_HANDSHAKE_SIGN, SPC_HANDSHAKE_OVER
 ACCEPTED, REFUSED, FULL = SPC_HANDSHAKE_ACCEPTED, SPC_HANDSHAKE_REFUSED, SPC_HANDSHAKE_FULL
 OTHER_VERSION, OTHER_BYTE_ORDER = SPC_HANDSHAKE_OTHER_VERSION, SPC_HANDSHAKE_OTHER_BYTE_ORDER
+STRANGER, LATE = SPC_HANDSHAKE_STRANGER, SPC_HANDSHAKE_LATE
+VERSION = SPC_HANDSHAKE_VERSION
 LINK_TIMEOUT_S = 30.0
 HANDSHAKE_S = SPC_HANDSHAKE_TIMEOUT_NS / 1e9
 NONCE_BYTES = SPC_HANDSHAKE_NONCE_BYTES
@@ -229,8 +236,12 @@ cdef class Handshake:
 
 
 cdef void note_end(void *argument, uint32_t job, const char *sentence) noexcept with gil:
+    server = <Server>argument
+    text = None
     if sentence != NULL:
-        (<Server>argument).failures[job] = (<bytes>sentence).decode("utf-8", "replace")
+        text = server.failures[job] = (<bytes>sentence).decode("utf-8", "replace")
+    if server.on_end is not None:
+        server.on_end(job, text)
 
 
 cdef class Server:
@@ -238,14 +249,16 @@ cdef class Server:
 
     cdef spc_server_t *core
     cdef readonly dict failures  # job -> why it has failed
+    cdef public object on_end  # called in the thread that runs it: (job, why it has failed), (job, None) at its end
 
-    def __cinit__(self, double link_timeout=LINK_TIMEOUT_S):
+    def __cinit__(self, double link_timeout=LINK_TIMEOUT_S, *, bint keep_running=False):
         cdef spc_server_options_t options
         self.failures = {}
         memset(&options, 0, sizeof(options))
         options.heartbeat_ns, options.suspect_ns, options.broken_ns, options.link_timeout_ns = silences(link_timeout)
         options.report = note_end
         options.argument = <void *>self
+        options.keep_running = keep_running
         check(spc_server_create(&options, &self.core), "the server")
 
     def __dealloc__(self):
@@ -264,8 +277,18 @@ cdef class Server:
             status = spc_server_adopt(self.core, job, box, descriptor)
         check(status, f"the connection of box {box}")
 
+    def fail_job(self, uint32_t job, str sentence):
+        """End a job: its boxes are told this."""
+        cdef bytes text = sentence.encode()
+        check(spc_server_fail_job(self.core, job, text), f"job {job}")
+
+    def remove_job(self, uint32_t job):
+        """Forget a job that has ended."""
+        self.failures.pop(job, None)
+        check(spc_server_remove_job(self.core, job), f"job {job}")
+
     def run(self):
-        """Until all jobs have ended."""
+        """Until all jobs have ended; with `keep_running` until `stop`."""
         cdef int status
         with nogil:
             status = spc_server_run(self.core)
