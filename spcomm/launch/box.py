@@ -63,12 +63,15 @@ class Box:
     def run(self) -> None:
         from spcomm.launch import versions
 
-        self._frames.greet()
+        self._greet()
         self._frames.send(["hello", versions.mine()])
         self._loop.add(self._frames.reading, self._hear)
         while True:
             self._loop.turn()
             self._flush()
+
+    def _greet(self) -> None:
+        self._frames.greet()
 
     def _hear(self) -> None:
         try:
@@ -79,15 +82,18 @@ class Box:
             self._leave()
             return
         for message, data in frames:
-            verb, *rest = message
-            if verb == "begin":
-                self._begin(rest[0], data)
-            elif verb == "nodes":
-                self._nodes(*rest)
-            elif verb == "stdin":
-                self._stdin(rest[0], data)
-            elif verb in ("signal", "poke", "end"):
-                self._told(verb, *rest)
+            self._heard(message, data)
+
+    def _heard(self, message: list, data: bytes) -> None:
+        verb, *rest = message
+        if verb == "begin":
+            self._begin(rest[0], data)
+        elif verb == "nodes":
+            self._nodes(*rest)
+        elif verb == "stdin":
+            self._stdin(rest[0], data)
+        elif verb in ("signal", "poke", "end"):
+            self._told(verb, *rest)
 
     # The start
 
@@ -333,9 +339,13 @@ class Box:
         from spcomm.launch.process import end_children
 
         end_children(set())
+        self._tidy()
         os.set_blocking(self._frames.writing, True)
         self._frames.flush()
         os._exit(0)
+
+    def _tidy(self) -> None:
+        """All processes are gone; what else is left?"""
 
 
 def _plan(about: dict) -> "Any":

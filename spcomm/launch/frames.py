@@ -33,6 +33,7 @@ class Frames:
         self._goes = bytearray()
         self._greeted = greeted
         self.broken = False  # nobody reads any more
+        self.tag_bytes = 0  # what follows each frame: `seal` makes it, `check` looks at it
 
     @property
     def kept(self) -> int:
@@ -44,9 +45,17 @@ class Frames:
 
     def send(self, message: list, data: "bytes | memoryview" = b"") -> None:
         body = json.dumps(message, separators=(",", ":")).encode("ascii")
-        self._goes += len(body).to_bytes(4, "little") + len(data).to_bytes(4, "little") + body
-        self._goes += data
+        frame = bytearray(len(body).to_bytes(4, "little") + len(data).to_bytes(4, "little") + body)
+        frame += data
+        self._goes += frame
+        self._goes += self.seal(frame)
         self.flush()
+
+    def seal(self, _frame: "bytes | bytearray") -> bytes:
+        return b""
+
+    def check(self, _frame: "bytes | bytearray", _tag: bytes) -> None:
+        """`FrameError`: it is not what was sent."""
 
     def flush(self) -> bool:
         """Write what is taken now. True when nothing is left."""
@@ -97,14 +106,16 @@ class Frames:
         if length > _MOST_MESSAGE or size > _MOST_DATA:
             raise FrameError("sends what is no message of a box")
         end = 8 + length + size
-        if len(self._came) < end:
+        if len(self._came) < end + self.tag_bytes:
             return None
+        if self.tag_bytes:
+            self.check(self._came[:end], bytes(self._came[end : end + self.tag_bytes]))
         try:
             message = json.loads(self._came[8 : 8 + length])
         except ValueError:
             raise FrameError("sends what is no message of a box") from None
         data = bytes(self._came[8 + length : end])
-        del self._came[:end]
+        del self._came[: end + self.tag_bytes]
         if not isinstance(message, list) or not message:
             raise FrameError("sends what is no message of a box")
         return message, data

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from spcomm.launch.carriers import Carriers
     from spcomm.launch.groups import Group
-    from spcomm.launch.options import Options
+    from spcomm.launch.options import Options, Part
     from spcomm.launch.plan import Plan
 
 SSH = "ssh -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=5 -o ServerAliveCountMax=6"
@@ -121,6 +121,8 @@ def _filled(hosts: "list[tuple[str, int]]", nodes: "int | None") -> "list[tuple[
 class Host:
     """Where a box is that is not here, and how it is reached."""
 
+    relay = "relay"  # the module that does
+
     def __init__(self, name: str, options: "Options", bare: bool) -> None:
         self.name = name
         self.ssh = shlex.split(options.ssh or SSH)
@@ -128,6 +130,17 @@ class Host:
         self.box: dict[str, Any] = {"bare": bare, "strict": options.strict}  # what the box there is told
         self.secret = b""
         self.port = 0
+        self.descriptors: tuple[int, ...] = ()  # what the relay needs besides
+
+    def about(self) -> "dict[str, Any]":
+        """What the relay is told."""
+        return {
+            "host": self.name,
+            "command": self.command(),
+            "secret": self.secret,
+            "box": self.box,
+            "tunnel": self.tunnel and bool(self.port),
+        }
 
     def command(self) -> "list[str]":
         """What starts the box."""
@@ -144,30 +157,32 @@ def _is_here(name: str) -> bool:
     return name == "localhost" or name == os.uname().nodename
 
 
-def spread(options: "Options", plan: "Plan") -> "list[Plan]":
-    """A plan for each box."""
+def spread(options: "Options", plan: "Plan", make: "type[Host] | None" = None) -> "list[Plan]":
+    """A plan for each box. `make`: none is on this machine, and such a host is each."""
     part = options.parts[0]
     names = {name for name, _value in part.exports}
     plans = []
     for box, (name, nodes) in enumerate(options.hosts or ()):
         one = copy.copy(plan)
         one.nodes, one.box = nodes, box
-        if not _is_here(name):
-            one.host = host = Host(name, options, part.environment == "none")
-            host.box["folder"] = os.path.abspath(part.folder or os.getcwd())
-            host.box["part"] = {
-                field: getattr(part, field)
-                for field in ("start", "preload", "module", "program", "arguments")
-            }
-            host.box["environment"] = {
-                key: value
-                for key, value in plan.environment.items()
-                if key in names
-                or key == "PYTHONHASHSEED"
-                or key.startswith(("SPCOMM_", "OMP_NUM_", "OPENBLAS_"))
-            }
+        if make is not None or not _is_here(name):
+            one.host = (make or Host)(name, options, part.environment == "none")
+            _describe(one.host, part, plan.environment, names)
         plans.append(one)
     return plans
+
+
+def _describe(host: Host, part: "Part", environment: "dict[str, str]", names: "set[str]") -> None:
+    """What a box has to know of the program."""
+    host.box["folder"] = os.path.abspath(part.folder or os.getcwd())
+    host.box["part"] = {
+        field: getattr(part, field) for field in ("start", "preload", "module", "program", "arguments")
+    }
+    host.box["environment"] = {
+        key: value
+        for key, value in environment.items()
+        if key in names or key == "PYTHONHASHSEED" or key.startswith(("SPCOMM_", "OMP_NUM_", "OPENBLAS_"))
+    }
 
 
 def place(plans: "list[Plan]", groups: "list[Group]") -> None:
@@ -274,7 +289,7 @@ class FarStarter(Starter):
 
     def __init__(self, plan: "Plan") -> None:
         self.plan = plan
-        self._spawn("relay", ["-s"] if sys.flags.no_user_site else [], None, dict(os.environ))
+        self._spawn(plan.host.relay, ["-s"] if sys.flags.no_user_site else [], None, dict(os.environ))
 
     def run(self, group: "Group", report: int, where: int, cpus: "list[int] | None", stats: bool) -> None:
         self._first = group.first
@@ -290,9 +305,7 @@ class FarStarter(Starter):
             bind=cpus is not None,
             stats=stats,
         )
-        about = {"host": host.name, "command": host.command(), "secret": host.secret, "box": host.box}
-        about["tunnel"] = host.tunnel and bool(host.port)
-        self._send(("run", about), (report,))
+        self._send(("run", host.about()), (report, *host.descriptors))
 
     def receive(self) -> "tuple | None":
         message = super().receive()

@@ -42,6 +42,7 @@ class Relay:
         self._loop = Loop()
         self._about: dict = {}
         self._report = -1
+        self._more: list[int] = []  # descriptors
         self._frames: Frames | None = None
         self._waiting: list[list] = []  # for the box, which has not begun
         self._begun = False
@@ -68,7 +69,7 @@ class Relay:
         message, descriptors = received
         verb = message[0]
         if verb == "run":
-            self._about, self._report = message[1], descriptors[0]
+            self._about, self._report, *self._more = message[1], *descriptors
             self._start()
         elif verb == "nodes":
             self._nodes(message[1], descriptors)

@@ -20,9 +20,9 @@ _BOOTSTRAP = (
     "import sys\n"
     "if not sys.flags.safe_path: del sys.path[0]\n"
     "sys.path.insert(0, sys.argv[3])\n"
-    "from spcomm.launch import {module}\n"
+    "from spcomm.launch.{module} import main\n"
     "del sys.path[0]\n"
-    "{module}.main()\n"
+    "main()\n"
 )
 BATCH = MOST_DESCRIPTORS // 3  # nodes asked for in one message
 _IN_FLIGHT = 2 * BATCH  # nodes asked for and not answered: descriptors on their way have a limit, too
