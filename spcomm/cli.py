@@ -41,6 +41,24 @@ def _box(words: "list[str]") -> int:
     return box(words)
 
 
+def _serve(words: "list[str]") -> int:
+    from spcomm.launch.room.serving import main as serve
+
+    return serve(words)
+
+
+def _join(words: "list[str]") -> int:
+    from spcomm.launch.room.member import main as join
+
+    return join(words)
+
+
+def _doctor(words: "list[str]") -> int:
+    from spcomm.launch.room.doctor import main as doctor
+
+    return doctor(words)
+
+
 def _demo(words: "list[str]") -> int:
     from spcomm.demo import main as demo
 
@@ -109,6 +127,9 @@ def _unknown(name: str) -> int:
 
 _COMMANDS: "dict[str, tuple[Callable[[list[str]], int], str]]" = {
     "run": (_run, "run a program as N cooperating nodes"),
+    "serve": (_serve, "serve runs of several boxes, or make a room that machines join"),
+    "join": (_join, "let programs of a room run on this machine"),
+    "doctor": (_doctor, "find out why a server cannot be reached"),
     "demo": (_demo, "three example programs on real input"),
     "bench": (_bench, "measure spcomm and compare it with what else is installed"),
     "info": (_info, "what this machine is and allows, on one page"),

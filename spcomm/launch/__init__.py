@@ -23,6 +23,7 @@ With several programs there is a warm process for each; programs of one group sh
 `hosts`       boxes on other machines, as the launcher sees them; `versions` must agree
 `relay`       from the launcher through ssh to a box there; `box` is the other end, and `frames` what they say
 `handshake`   who may connect to the server
+`room`        a package: servers that outlive a run, and rooms that machines join without ssh
 `starter`     the launcher's end of the socket: starts the warm process, sends the nodes
 `crew`        the warm processes of all programs as one
 `wire`        messages and descriptors over that socket

@@ -100,10 +100,25 @@ class Carrier:
 class Carriers:
     """All of them. Whoever makes them ends them, by `close`."""
 
-    def __init__(self, group: "Group", link_timeout: float, listen: "str | None" = None) -> None:
-        """`listen`: the address of this machine at which boxes elsewhere connect."""
+    def __init__(
+        self,
+        group: "Group",
+        link_timeout: float,
+        listen: "str | None" = None,
+        server: "Any | None" = None,
+    ) -> None:
+        """`listen`: the address of this machine at which boxes elsewhere connect. `server`: one that runs already."""
         self._link_timeout = link_timeout
         self._all: list[Carrier] = []
+        if server is not None:
+            self.secret, self.job, self.address = server.session.secret, server.session.job, server.address
+            self._all.append(server)
+            try:
+                self._start_agents(group)
+            except BaseException:
+                self.close()
+                raise
+            return
         self.secret = secret = os.urandom(
             _SECRET_BYTES
         )  # handed over by the fork: it stands in no file, and on no command line
@@ -127,10 +142,15 @@ class Carriers:
             carrying.serve(wire, listener, secret, job, group.places, self._link_timeout)
 
         self._all.append(Carrier("the server", -1, "spcomm server", serve, listener.fileno(), here))
+        self._start_agents(group)
+
+    def _start_agents(self, group: "Group") -> None:
+        secret, job = self.secret, self.job
+        here = [segment for segment in group.segments if segment.fd >= 0]
         for box, segment in enumerate(group.segments):
             if segment.fd < 0:  # it is elsewhere, and so is its agent
                 continue
-            reached = self._reach(box, address)
+            reached = self._reach(box, self.address)
 
             def carry(
                 wire: Wire,

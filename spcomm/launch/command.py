@@ -61,10 +61,24 @@ def _internal_error() -> int:
 def _run(options: Options, signals: int) -> int:
     programs = plans.resolve_all(options)
     _note_late_number(options)
+    session = None
+    if options.room is not None or options.server is not None:
+        from spcomm.launch.room import running
+
+        session = running.enter(options, programs, signals)
+    try:
+        return _start(options, programs, session, signals)
+    finally:
+        if session is not None:
+            session.close()
+
+
+def _start(options: Options, programs: "list[plans.Plan]", session: "Any", signals: int) -> int:
     if options.hosts is not None:
         from spcomm.launch import hosts
 
-        programs = hosts.spread(options, programs[0])
+        spread = hosts.spread if session is None else session.spread
+        programs = spread(options, programs[0])
     limit = _raise_descriptor_limit(sum(plan.nodes or 1 for plan in programs), len(programs), options)
     from spcomm.launch.starter import Starter
 
@@ -74,7 +88,7 @@ def _run(options: Options, signals: int) -> int:
         # First thing, so that they start while we read on.
         for plan in programs:
             starters.append(start(plan, WHERE_SIGNAL, limit))
-        return _supervise(options, programs, starters, signals)
+        return _supervise(options, programs, starters, session, signals)
     except UsageError:
         for starter in starters:
             starter.kill()
@@ -82,7 +96,9 @@ def _run(options: Options, signals: int) -> int:
         raise
 
 
-def _supervise(options: Options, programs: "list[plans.Plan]", starters: "list[Any]", signals: int) -> int:
+def _supervise(
+    options: Options, programs: "list[plans.Plan]", starters: "list[Any]", session: "Any", signals: int
+) -> int:
     from spcomm.launch.crew import Crew
     from spcomm.launch.groups import gather
     from spcomm.launch.supervisor import Supervisor
@@ -120,11 +136,13 @@ def _supervise(options: Options, programs: "list[plans.Plan]", starters: "list[A
     _warn_if_stale()
     carriers = None
     try:
-        if crew.boxes > 1:
+        if session is not None:
+            carriers = session.begin(groups[0], options)
+        elif crew.boxes > 1:
             from spcomm.launch.carriers import Carriers
 
             carriers = Carriers(groups[0], options.link_timeout, listen)
-        if options.hosts is not None:
+        if options.hosts is not None and session is None:
             hosts.tell(programs, carriers, listen)
         return Supervisor(crew, options, display, carriers).run(signals, stdin)
     finally:

@@ -38,6 +38,12 @@ Options of the whole run, given with any of its programs. RANKS are numbers and 
                        connect to this machine
   --listen ADDRESS     without tunnel: at which address of this machine (default: the one that
                        reaches the first host)
+  --room HOST[:PORT]   run on the members of a room (spcomm serve --room, spcomm join), to whom the
+                       folder of the program is sent; -n is divided among them (default: what all
+                       are good for). The code is asked for, or taken from $SPCOMM_CODE
+  --members N          with --room: wait until so many have joined (default: 1)
+  --server HOST[:PORT] with --boxes: boxes reach each other through a spcomm serve that runs
+                       already; at a time it has one run of each --group
   --link-timeout SECONDS
                        how long a box may be out of reach before the run fails (default: 30)
   -l, --no-label       put [3] before each line that node 3 prints, or do not (default: at a

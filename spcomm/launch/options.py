@@ -49,6 +49,9 @@ class Options:
         self.ssh: str | None = None
         self.tunnel: str | None = None
         self.listen: str | None = None
+        self.room: str | None = None
+        self.server: str | None = None
+        self.members: int | None = None  # how many are waited for
         self.link_timeout = 30.0
         self.label: bool | None = None
         self.color: bool | None = None
@@ -71,12 +74,12 @@ class Options:
         self.rendezvous: int | None = None  # bytes
         self.buffers: dict[str, int] = {}  # slots, ring, arena, queue_limit, fanin
         self.help = False
-        self._said: dict[str, tuple[object, str]] = {}  # field: its value, and the words that gave it
+        self.said: dict[str, tuple[object, str]] = {}  # field: its value, and the words that gave it
 
     def take(self, said: "dict[str, tuple[object, str]]") -> None:
         """Options of the whole run that were given with one of its programs."""
         for field, (value, words) in said.items():
-            before = self._said.setdefault(field, (value, words))
+            before = self.said.setdefault(field, (value, words))
             if before[0] != value:
                 raise UsageError(
                     f"spcomm run: {before[1]} and {words}: these are for the whole run, with all its programs; "
@@ -98,6 +101,10 @@ class Options:
             self.close_timeout = 0.0
         if self.seed is not None and not self.perturb:
             raise UsageError(f"spcomm run: --seed {self.seed} is the seed of --perturb, which was not given")
+        if self.room is not None or self.server is not None or self.members is not None:
+            from spcomm.launch.room.running import check as check_room
+
+            check_room(self)
         if self.hosts or self.ssh is not None or self.tunnel is not None or self.listen is not None:
             from spcomm.launch.hosts import check as check_hosts
 

@@ -21,6 +21,9 @@ TABLE = {
     "--ssh": (values.words, "ssh", "COMMAND"),
     "--tunnel": (values.tunnel, "tunnel", "ssh|none"),
     "--listen": (values.words, "listen", "ADDRESS"),
+    "--room": (values.words, "room", "HOST[:PORT]"),
+    "--members": (values.members, "members", "N"),
+    "--server": (values.words, "server", "HOST[:PORT]"),
     "--link-timeout": (values.link_timeout, "link_timeout", "SECONDS"),
     "-l": (None, "label", True),
     "--label": (None, "label", True),
@@ -59,7 +62,7 @@ BUFFERS = ("slots", "ring", "arena", "queue_limit", "fanin")
 
 # Fields that are about the run as a whole, with any of its programs; the buffers are, too.
 WHOLE = frozenset(
-    "boxes placing hosts ssh tunnel listen link_timeout "
+    "boxes placing hosts ssh tunnel listen room members server link_timeout "
     "label color show output window stdin bind_to report_bindings timeout grace stall close_timeout strict stats debug "
     "perturb seed rendezvous prefault".split()
 )

@@ -49,6 +49,15 @@ def boxes(name: str, text: str) -> int:
     return value
 
 
+def members(name: str, text: str) -> int:
+    value = int(text) if text.isascii() and text.isdecimal() and len(text) <= 20 else 0
+    if not 1 <= value <= MOST_BOXES:
+        raise UsageError(
+            f"spcomm run: {name} {text}: the number of members to wait for is a whole number from 1 to {MOST_BOXES}"
+        )
+    return value
+
+
 def placing(name: str, text: str) -> "str | tuple[int, ...]":
     """`block`, `cyclic`, or the box of each node."""
     if text in ("block", "cyclic"):

@@ -5,6 +5,7 @@ import pytest
 
 from launching import Launch, leaving_nothing
 from netting import Net
+from rooming import Room
 
 # Takes options and a host as ssh does, and runs the command here. A forwarded port is the same at both ends.
 _STAND_IN = """#!/bin/sh
@@ -40,3 +41,11 @@ def ssh(tmp_path):
 def net(tmp_path):
     """Runs of several boxes, through a network that may break."""
     yield from leaving_nothing(Net(tmp_path))
+
+
+@pytest.fixture
+def room(tmp_path):
+    """A room on this machine: server, members, runs."""
+    made = Room(tmp_path)
+    yield from leaving_nothing(made)
+    assert not made.left()

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: MIT
+"""Rooms: machines that run programs together without ssh, and servers that outlive a run.
+
+One machine serves (`spcomm serve`, `spcomm serve --room`); all others connect outwards, to it alone. Whoever connects
+has proved by the handshake that it knows the code, and says then what it wants: to join, to run a program, to be one
+end of the way between a run and a box of it, or to look.
+
+============  =====================================================================================
+`codes`       six words, and the keys that come of them
+`asking`      where the code comes from, and how an address is written
+`sealed`      frames that nobody can change on the way
+`entering`    the way in, for all who connect; every sentence about what went wrong there
+`serving`     `spcomm serve`: the command line, the listener, the end
+`house`       who is there: members, runs, and the ways between them
+`member`      `spcomm join`
+`boxing`      one box of a run, on a member
+`folder`      a program's folder as one stream of bytes
+`running`     `spcomm run --room` and `--server`: the launcher's end
+`relaying`    the way from the launcher to one box
+`doctor`      `spcomm doctor`
+============  =====================================================================================
+"""

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: MIT
+"""Where the code comes from, and how the place of a server is written."""
+
+import os
+import sys
+
+from spcomm.launch.room import codes
+from spcomm.launch.values import UsageError
+
+PORT = 7726
+_TRIES = 3
+_LINE_MOST = 4096
+
+
+def code(command: str, where: str) -> str:
+    """Of a room: from the environment, else from standard input. Raises `UsageError`.
+
+    The variable is taken out: nodes and other machines get copies of the environment.
+    """
+    given = os.environ.pop(codes.VARIABLE, None)
+    if given is not None:
+        return _read(command, given, f" (in ${codes.VARIABLE})")
+    if not os.isatty(0):
+        line = _line()
+        if not line.strip():
+            raise UsageError(
+                f"{command}: needs the code of {where}: set {codes.VARIABLE}, or write it to its standard input"
+            )
+        return _read(command, line, "")
+    for attempt in range(_TRIES):
+        sys.stderr.write(f"The code of {where}, six words: ")
+        sys.stderr.flush()
+        line = _line()
+        if not line:
+            break
+        try:
+            return _read(command, line, "")
+        except UsageError as error:
+            if attempt == _TRIES - 1:
+                raise
+            sys.stderr.write(f"{error}\n")
+    raise UsageError(f"{command}: there was no code")
+
+
+def _line() -> str:
+    """Of standard input, and no more than that: the rest may be for the program."""
+    found = b""
+    while not found.endswith(b"\n") and len(found) < _LINE_MOST:
+        try:
+            byte = os.read(0, 1)
+        except OSError:
+            byte = b""
+        if not byte:
+            break
+        found += byte
+    return found.decode("utf-8", "replace")
+
+
+def _read(command: str, text: str, where: str) -> str:
+    try:
+        return codes.read(text)
+    except codes.CodeError as error:
+        raise UsageError(f"{command}: {error}{where}") from None
+
+
+def place(command: str, text: str, port: int = PORT, least: int = 1) -> "tuple[str, int]":
+    """`HOST` or `HOST:PORT`. Raises `UsageError`."""
+    host, colon, digits = text.partition(":")
+    if colon:
+        port = int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < 6 else -1
+    if (
+        not host
+        or host.startswith("-")
+        or any(letter.isspace() for letter in host)
+        or not least <= port < 65536
+    ):
+        raise UsageError(
+            f"{command}: {text}: is neither a host nor HOST:PORT, as in alpha or alpha:{PORT}; ports end at 65535"
+        )
+    return host, port
+
+
+def spelt(address: "tuple[str, int]") -> str:
+    return f"{address[0]}:{address[1]}"

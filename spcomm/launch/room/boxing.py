@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: MIT
+"""One box of a run, on a member of a room: as `box`, but it connects outwards, and the folder comes over the wire.
+
+`spcomm join` starts it, and tells it by its standard input what it needs; the end of that input ends it.
+"""
+
+import _signal
+import json
+import os
+import shutil
+import tempfile
+
+from spcomm._core import net
+from spcomm.launch.box import Box
+from spcomm.launch.room import codes, entering, folder
+from spcomm.launch.room.sealed import Sealed
+
+
+def main() -> None:
+    """The top level of the process."""
+    line = b""
+    while not line.endswith(b"\n"):
+        byte = os.read(0, 1)
+        if not byte:
+            os._exit(0)
+        line += byte
+    about = json.loads(line)
+    watch = os.dup(0)
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    os.dup2(2, 1)
+    os.close(null)
+    for number in (_signal.SIGINT, _signal.SIGHUP):  # the end of the input says it
+        _signal.signal(number, _signal.SIG_IGN)
+    net.rename("spcomm box")
+    key = bytes.fromhex(about["key"])
+    try:
+        frames = entering.enter((about["place"][0], about["place"][1]), key)
+    except entering.EntryError as error:
+        os.write(2, f"spcomm join: {error}\n".encode("utf-8", "backslashreplace"))
+        os._exit(125)
+    RoomBox(frames, watch, key, about).run()
+
+
+class RoomBox(Box):
+    """Ends with the run, with `spcomm join`, or when the server is gone."""
+
+    def __init__(self, frames: Sealed, watch: int, key: bytes, about: dict) -> None:
+        super().__init__(frames)
+        self._key = key
+        self._of = about
+        self._server = frames.peer
+        self._packed = tempfile.TemporaryFile()
+        self._loop.add(watch, self._leave)
+
+    def _greet(self) -> None:
+        entering.hello(self._frames, "box", {"run": self._of["run"], "box": self._of["box"]})
+
+    def _heard(self, message: list, data: bytes) -> None:
+        if message[0] == "refused":
+            self._leave()
+        elif message[0] == "piece":
+            self._packed.write(data)
+            if self._packed.tell() > folder.MOST_PACKED:
+                self._fail("the folder that came is larger than allowed")
+        elif message[0] == "begin":
+            self._unpack(message[1])
+        else:
+            super()._heard(message, data)
+
+    def _unpack(self, about: dict) -> None:
+        """The folder is there: the run begins in it."""
+        try:
+            folder.unpack(self._packed, self._of["folder"])
+        except (OSError, ValueError) as error:
+            self._fail(f"the program's folder cannot be unpacked there ({error})")
+        self._packed.close()
+        about["folder"] = self._of["folder"]
+        about["environment"]["PWD"] = self._of["folder"]
+        about["address"] = list(self._server)
+        self._begin(about, codes.job_secret(self._key, about["job"], bytes.fromhex(about["salt"])))
+
+    def _tidy(self) -> None:
+        shutil.rmtree(self._of["folder"], ignore_errors=True)

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: MIT
+"""`spcomm doctor`: from this machine to a server, hop by hop, until one fails."""
+
+import _socket
+import os
+import sys
+import time
+
+from spcomm.launch.room import asking, codes
+from spcomm.launch.values import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from spcomm._core import net
+
+HELP = f"""usage: spcomm doctor HOST[:PORT] [--code]
+
+Goes the way to the machine where spcomm serve runs, and says at which hop it ends: the name, the
+port, a firewall between, what listens there, its version and, with --code (or $SPCOMM_CODE), the code.
+The port is {asking.PORT} if none is given. The exit code is 0 if all is well, and 1 if not.
+"""
+
+
+class _Ill(Exception):
+    """Here the way ends: (what was found, what to try)."""
+
+
+def main(words: "list[str]") -> int:
+    """One line for each hop, and the exit code."""
+    if not words or "-h" in words or "--help" in words:
+        sys.stdout.write(HELP)
+        return 0 if words else 125
+    asks = "--code" in words or codes.VARIABLE in os.environ
+    rest = [word for word in words if word != "--code"]
+    try:
+        if len(rest) != 1:
+            raise UsageError(f"spcomm doctor: {' '.join(rest)}: give one host, as in spcomm doctor alpha")
+        where = asking.place("spcomm doctor", rest[0])
+        code = asking.code("spcomm doctor", asking.spelt(where)) if asks else None
+    except UsageError as error:
+        print(error, file=sys.stderr)
+        return error.code
+    hops = (("name", _name), ("port", _port), ("server", _server), ("code", _code))
+    address = where
+    for name, hop in hops:
+        try:
+            address, found = hop(where, address, code)
+        except _Ill as ill:
+            found, advice = ill.args
+            print(f"{name:<8}WRONG   {found}\n        try:    {advice}", flush=True)
+            return 1
+        print(f"{name:<8}{'ok' if found else '-':<8}{found or _NOT_ASKED}", flush=True)
+    return 0
+
+
+_NOT_ASKED = "not tried: with --code it is asked for, and the versions are compared"
+_Place = tuple[str, int]
+
+
+def _name(where: _Place, _address: _Place, _code: "str | None") -> "tuple[_Place, str]":
+    try:
+        found = _socket.getaddrinfo(where[0], where[1], _socket.AF_INET, _socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:  # the latter: no name at all
+        raise _Ill(
+            f"{where[0]} is no name that this machine knows ({getattr(error, 'strerror', None) or error})",
+            "its address instead, which spcomm serve has shown, as in 192.168.1.17",
+        ) from None
+    address = found[0][4][0]
+    return (address, where[1]), f"{where[0]} is {address}" if address != where[
+        0
+    ] else f"{address} is an address"
+
+
+def _port(_where: _Place, address: _Place, _code: "str | None") -> "tuple[_Place, str]":
+    from spcomm.launch.room.entering import CONNECT_S
+
+    sock = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
+    begun = time.monotonic()
+    try:
+        sock.settimeout(CONNECT_S)
+        sock.connect(address)
+        return address, f"{asking.spelt(address)} answers, after {1000 * (time.monotonic() - begun):.1f} ms"
+    except ConnectionRefusedError:
+        raise _Ill(
+            f"{address[0]} is there, and nothing listens at port {address[1]}",
+            "whether spcomm serve runs there, with --room or --listen, and which port it has shown",
+        ) from None
+    except TimeoutError:
+        raise _Ill(
+            f"{asking.spelt(address)} does not answer within {CONNECT_S:g} s: the machine is off or in another "
+            "network, or a firewall drops what comes",
+            f"the same network for both, and on that machine to allow TCP port {address[1]}",
+        ) from None
+    except OSError as error:
+        raise _Ill(
+            f"there is no way to {address[0]} ({error.strerror or error})",
+            "whether both machines are in the same network",
+        ) from None
+    finally:
+        sock.close()
+
+
+def _server(_where: _Place, address: _Place, code: "str | None") -> "tuple[_Place, str]":
+    """Who says HELLO back is a server of spcomm; what it thinks of the code is not asked yet."""
+    from spcomm._core import net
+    from spcomm.launch import handshake
+    from spcomm.launch.room import entering
+
+    key = codes.key(code if code is not None else codes.new())
+    try:
+        sock, talk = handshake.meet(address, key, handshake.ROOM, 0, entering.CONNECT_S)
+    except OSError as error:
+        raise _Ill(entering.unreachable(address, error), _elsewhere(address)) from None
+    sock.close()
+    outcome = talk.machine.outcome
+    if outcome in (net.ACCEPTED, net.REFUSED):
+        return address, f"is spcomm's, and speaks version {net.VERSION} as this machine does"
+    raise _Ill(entering.refusal(address, talk.machine), _advice(outcome, address, net))
+
+
+def _advice(outcome: int, address: _Place, net: "net") -> str:
+    if outcome == net.OTHER_VERSION:
+        return "python -m pip install -U spcomm on the older one"
+    if outcome == net.OTHER_BYTE_ORDER:
+        return "a server on a machine like this one"
+    if outcome == net.FULL:
+        return "again later, or another server"
+    return _elsewhere(address)
+
+
+def _elsewhere(address: _Place) -> str:
+    return f"the port that spcomm serve has shown; something else has {address[1]}"
+
+
+def _code(where: _Place, address: _Place, code: "str | None") -> "tuple[_Place, str]":
+    if code is None:
+        return address, ""
+    from spcomm.launch import versions
+    from spcomm.launch.room import entering
+
+    try:
+        frames = entering.enter(address, codes.key(code))
+    except entering.EntryError as error:
+        raise _Ill(
+            str(error), "the code once more, or a new one: spcomm serve shows one when it starts"
+        ) from None
+    try:
+        entering.hello(frames, "look", {})
+        _welcome, theirs, about = entering.following(frames, address, lambda: _wait(frames.reading))
+    except entering.EntryError as error:
+        raise _Ill(str(error), "a new code: spcomm serve shows one when it starts") from None
+    finally:
+        frames.close()
+    error, warning = versions.compare(where[0], theirs)
+    if error or warning:
+        raise _Ill(error or warning, "the same versions on both machines")
+    there = about["members"]
+    what = (
+        f"a room with {len(there)} member{'' if len(there) == 1 else 's'}"
+        if about["room"]
+        else "a server, and no room"
+    )
+    return address, f"is right, versions are the same; it is {what}" + (
+        f": {', '.join(there)}" if there else ""
+    )
+
+
+def _wait(fd: int) -> None:
+    import select
+
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    poll.poll(10_000)

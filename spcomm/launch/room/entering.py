@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: MIT
+"""The way into a room: connect, prove that the code is known, say what for. Every sentence about why not is here."""
+
+import _socket
+import os
+
+from spcomm._core import net
+from spcomm.launch import handshake, versions
+from spcomm.launch.frames import FrameError
+from spcomm.launch.room.asking import PORT, spelt
+from spcomm.launch.room.sealed import Sealed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+CONNECT_S = 5.0
+_ALIVE = (("TCP_KEEPIDLE", 10), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 4), ("TCP_USER_TIMEOUT", 30_000))
+
+
+class EntryError(Exception):
+    """Nobody gets in there, or we do not; the text is a sentence without its end."""
+
+
+def enter(place: "tuple[str, int]", key: bytes) -> Sealed:
+    """Connect to a server and prove that we know its code. Waits for some seconds. Raises `EntryError`."""
+    try:
+        sock, talk = handshake.meet(place, key, handshake.ROOM, 0, CONNECT_S)
+    except (OSError, UnicodeError) as error:
+        raise EntryError(unreachable(place, error)) from None
+    why = refusal(place, talk.machine)
+    if why:
+        sock.close()
+        raise EntryError(why)
+    try:
+        keep_alive(sock)
+        return Sealed(sock, key, talk.transcript, False)
+    except OSError as error:  # it is gone again
+        sock.close()
+        raise EntryError(unreachable(place, error)) from None
+
+
+def hello(frames: Sealed, purpose: str, about: dict) -> None:
+    """Say what for."""
+    frames.send(["hello", purpose, versions.mine(), about])
+
+
+def following(frames: Sealed, place: "tuple[str, int]", wait: "Callable[[], object]") -> "list":
+    """The next message; `wait` waits until something can be read. Raises `EntryError`."""
+    while True:
+        frames.flush()
+        if not frames.has_more:
+            wait()
+        message = next_message(frames, place)
+        if message is not None:
+            return message
+
+
+def next_message(frames: Sealed, place: "tuple[str, int]") -> "list | None":
+    """What has come; None: it is not complete yet. Raises `EntryError`."""
+    try:
+        found = frames.next_message()
+    except FrameError as error:
+        raise EntryError(f"what listens at {spelt(place)} {error}") from None
+    if found is None:
+        raise EntryError(f"the server at {spelt(place)} has ended, or the network between has")
+    if found == []:
+        return None
+    if found[0] == "refused":
+        raise EntryError(str(found[1]))
+    return found
+
+
+def keep_alive(sock: "_socket.socket") -> None:
+    """Have the system notice when the other end is gone without a word, as when a laptop is closed."""
+    sock.setsockopt(_socket.SOL_SOCKET, _socket.SO_KEEPALIVE, 1)
+    sock.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)
+    for name, value in _ALIVE:
+        number = getattr(_socket, name, None)
+        if number is not None:
+            sock.setsockopt(_socket.IPPROTO_TCP, number, value)
+
+
+def unreachable(place: "tuple[str, int]", error: Exception) -> str:
+    """Why there is no connection."""
+    host, port = place
+    if isinstance(error, (_socket.gaierror, UnicodeError)):
+        return f"no machine is known by the name {host}; try its address, which the machine that serves has printed"
+    if isinstance(error, ConnectionRefusedError):
+        return (
+            f"{host} is there, and nothing listens at its port {port}: is spcomm serve running there, and is that "
+            f"its port? (spcomm doctor {host})"
+        )
+    if isinstance(error, TimeoutError):
+        return (
+            f"{spelt(place)} does not answer: another network, or a firewall that drops what comes to port {port} "
+            f"(spcomm doctor {host})"
+        )
+    if isinstance(error, ConnectionError):
+        return f"what listens at {spelt(place)} hangs up: it is no server of spcomm, or has very much to do"
+    return f"{spelt(place)} cannot be reached ({getattr(error, 'strerror', None) or error})"
+
+
+def refusal(place: "tuple[str, int]", machine: net.Handshake) -> str:
+    """What the handshake came to; empty: we are in."""
+    outcome, where = machine.outcome, spelt(place)
+    if outcome == net.ACCEPTED:
+        return ""
+    if outcome == net.REFUSED:
+        return f"the server at {where} does not know that code; look whether all six words are as it has shown them"
+    if outcome == net.OTHER_VERSION:
+        version = machine.peer[0]
+        return (
+            f"the server at {where} speaks version {version} of what spcomm says between machines, and this machine "
+            f"version {net.VERSION}; install the same spcomm on both"
+        )
+    if outcome == net.OTHER_BYTE_ORDER:
+        return f"the server at {where} has another byte order than this machine; they cannot share a run"
+    if outcome == net.FULL:
+        return f"the server at {where} is full: it has as many connections as it allows; try again later"
+    if outcome == net.STRANGER:
+        return f"what listens at {where} is no server of spcomm; its port is {PORT} unless --listen says otherwise"
+    if outcome == net.LATE:
+        return f"what listens at {where} says nothing: it is no server of spcomm, or has very much to do"
+    return f"what listens at {where} hangs up: it is no server of spcomm, or has very much to do"
+
+
+def differ(theirs: dict) -> str:
+    """Why a machine with these versions cannot take part, as it is told; empty: it can."""
+    ours = versions.mine()
+    if str(theirs.get("spcomm", "")) != ours["spcomm"]:
+        return (
+            f"the server has spcomm {ours['spcomm']}, and this machine has {theirs.get('spcomm', '')}; install the "
+            "same version on both"
+        )
+    if str(theirs.get("order", "")) != ours["order"]:
+        return f"the server is {ours['order']}-endian, and this machine is not; they cannot share a run"
+    return ""
+
+
+def close(frames: Sealed) -> None:
+    """Send what can be sent, and end it."""
+    os.set_blocking(frames.writing, False)
+    frames.flush()
+    frames.close()

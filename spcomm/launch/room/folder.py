@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: MIT
+"""A program's folder, sent to the members of a room: which one, what of it, and how it is unpacked there."""
+
+import io
+import os
+import tarfile
+import tempfile
+
+from spcomm.launch.values import UsageError, about
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import BinaryIO
+
+    from spcomm.launch.options import Part
+
+MOST_BYTES = 64 << 20
+MOST_FILES = 10_000
+MOST_PACKED = MOST_BYTES + (16 << 20)  # incompressible, and the headers
+LEFT_OUT = frozenset(
+    (
+        ".git .hg .svn .venv .tox .nox __pycache__ node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis "
+        ".ipynb_checkpoints .ssh .gnupg"
+    ).split()
+)
+
+
+def choose(part: "Part") -> "tuple[str, str | None]":
+    """The folder to send, and what the program is called in it (None: it is a module, or no file).
+
+    It is the folder in which the run is started, if the program lies in it; else the program's own. Raises
+    `UsageError` for a folder that holds much besides.
+    """
+    here = os.path.realpath(part.folder or os.curdir)
+    name = part.program
+    path = os.path.realpath(os.path.join(here, name)) if name is not None else ""
+    if name is None or not os.path.exists(path):  # a module, or a command of each machine
+        folder, inside = here, name
+    elif os.path.commonpath((here, path)) == here:
+        folder, inside = here, os.path.join(os.curdir, os.path.relpath(path, here))
+        inside = inside if os.path.isabs(name) else name
+    else:
+        folder, inside = os.path.dirname(path), os.path.join(os.curdir, os.path.basename(path))
+    home = os.path.realpath(os.path.expanduser("~"))
+    if os.path.commonpath((folder, home)) == folder:
+        raise UsageError(
+            f"spcomm run: --room: sends the folder of the program to all members, and {folder} is or holds your home "
+            "folder; put the program into a folder of its own, and start it there"
+        )
+    return folder, inside
+
+
+def pack(folder: str) -> "BinaryIO":
+    """All of it in one file, which has no name. Raises `UsageError`."""
+    packed = tempfile.TemporaryFile()
+    total = count = 0
+    largest = (0, "")
+    try:
+        with tarfile.open(fileobj=packed, mode="w:gz", compresslevel=1) as archive:
+            for path, inside in _files(folder):
+                info = _entry(archive, path, inside)
+                if info is None:
+                    continue
+                total, count = total + info.size, count + 1
+                largest = max(largest, (info.size, inside))
+                if total > MOST_BYTES or count > MOST_FILES:
+                    raise _too_much(folder, largest)
+                if info.isdir():
+                    archive.addfile(info)
+                else:
+                    with open(path, "rb") as file:
+                        archive.addfile(info, file)
+    except OSError as error:
+        packed.close()
+        where = f": {error.filename}" if error.filename else ""
+        raise UsageError(
+            f"spcomm run: --room: {folder} cannot be sent{where} ({error.strerror or error})"
+        ) from None
+    except BaseException:
+        packed.close()
+        raise
+    packed.flush()
+    return packed
+
+
+def _files(folder: str) -> "list[tuple[str, str]]":
+    """(path, name in the folder), folders before what is in them."""
+    found = []
+    for path, folders, names in os.walk(folder):
+        folders[:] = sorted(
+            name
+            for name in folders
+            if name not in LEFT_OUT and not os.path.exists(os.path.join(path, name, "pyvenv.cfg"))
+        )
+        for name in [*folders, *sorted(names)]:
+            one = os.path.join(path, name)
+            found.append((one, os.path.relpath(one, folder)))
+        if len(found) > 4 * MOST_FILES:
+            raise _too_much(folder, (0, ""))
+    return found
+
+
+def _entry(archive: tarfile.TarFile, path: str, inside: str) -> "tarfile.TarInfo | None":
+    """None: it is left out. Of links, those to files stay, as the files; the rest has no meaning elsewhere."""
+    is_link = os.path.islink(path)
+    if is_link and not os.path.isfile(path):
+        return None
+    if not os.path.isfile(path) and not os.path.isdir(path):
+        return None
+    state = os.stat(path)
+    info = tarfile.TarInfo(inside)
+    info.mode = 0o755 if os.path.isdir(path) or state.st_mode & 0o100 else 0o644
+    info.mtime = int(state.st_mtime)
+    if os.path.isdir(path):
+        info.type = tarfile.DIRTYPE
+    else:
+        info.size = state.st_size
+    return info
+
+
+def _too_much(folder: str, largest: "tuple[int, str]") -> UsageError:
+    what = f"; the largest file so far is {largest[1]}, {about(largest[0])}" if largest[1] else ""
+    return UsageError(
+        f"spcomm run: --room: sends the folder of the program to all members, and {folder} has more than "
+        f"{about(MOST_BYTES)} bytes or {MOST_FILES} files{what}; put the program and what it "
+        "needs into a folder of its own"
+    )
+
+
+def unpack(packed: "BinaryIO", target: str) -> None:
+    """What `pack` has made, into a folder that is empty. `ValueError`: it is something else."""
+    packed.seek(0)
+    total = count = 0
+    safely = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+    try:
+        with tarfile.open(fileobj=packed, mode="r:gz") as archive:
+            for info in archive:
+                total, count = total + info.size, count + 1
+                if total > MOST_BYTES or count > MOST_FILES or not (info.isreg() or info.isdir()):
+                    raise ValueError("the folder that came is larger than allowed, or holds more than files")
+                if os.path.isabs(info.name) or os.pardir in info.name.split("/"):
+                    raise ValueError("the folder that came holds what lies outside of it")
+                archive.extract(info, target, **safely)
+    except (tarfile.TarError, EOFError, io.UnsupportedOperation) as error:
+        raise ValueError(f"the folder that came is damaged ({error})") from None

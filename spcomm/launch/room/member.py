@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: MIT
+"""`spcomm join`: this machine takes part in a room. It connects outwards only, and stays until Ctrl-C."""
+
+import _signal
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from spcomm.launch.room.asking import code, place, spelt
+from spcomm.launch.values import MOST_NODES, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from spcomm.launch.room.sealed import Sealed
+
+HELP = """usage: spcomm join HOST[:PORT] [options]
+
+Lets programs of a room run on this machine, until Ctrl-C. HOST is where spcomm serve --room runs; it
+has shown the code that is asked for (or taken from $SPCOMM_CODE). Nobody connects to this machine:
+it connects to HOST. Members of the room can run programs here, as you: join rooms of people whom
+you trust only.
+
+  --name NAME          what this machine is called there (default: its own name)
+  --slots N            how many nodes it is good for (default: its cores)
+"""
+_BOOTSTRAP = (
+    "import sys\n"
+    "sys.path[:1] = [sys.argv[1]]\n"
+    "from spcomm.launch.room.boxing import main\n"
+    "del sys.path[0]\n"
+    "main()\n"
+)
+
+
+def main(words: "list[str]") -> int:
+    """Until Ctrl-C, or the end of the room."""
+    if not words or words[0] in ("-h", "--help"):
+        sys.stdout.write(HELP)
+        return 0 if words else 125
+    from spcomm.launch.room.entering import EntryError
+
+    try:
+        where, name, slots = _read(words)
+        return _join(where, name, slots, code("spcomm join", spelt(where)))
+    except UsageError as error:
+        print(error, file=sys.stderr)
+        return error.code
+    except EntryError as error:
+        print(f"spcomm join: {error}", file=sys.stderr)
+        return 125
+
+
+def _read(words: "list[str]") -> "tuple[tuple[str, int], str, int]":
+    given: dict[str, str] = {}
+    rest, where = list(words), None
+    while rest:
+        word = rest.pop(0)
+        name, equals, value = word.partition("=")
+        if name in ("--name", "--slots"):
+            if not equals and not rest:
+                raise UsageError(f"spcomm join: {name} needs a value (spcomm join --help)")
+            given[name] = value if equals else rest.pop(0)
+        elif word.startswith("-"):
+            raise UsageError(f"spcomm join: unknown option {word}; spcomm join --help lists the options")
+        elif where is not None:
+            raise UsageError(
+                f"spcomm join: {word}: one host is enough; the code is asked for, it does not stand on a command line"
+            )
+        else:
+            where = place("spcomm join", word)
+    if where is None:
+        raise UsageError("spcomm join: which host? The one where spcomm serve --room runs")
+    slots = given.get("--slots", "")
+    if slots and not (
+        slots.isascii() and slots.isdecimal() and len(slots) < 6 and 1 <= int(slots) <= MOST_NODES
+    ):
+        raise UsageError(f"spcomm join: --slots {slots}: must be a whole number from 1 to {MOST_NODES}")
+    name = given.get("--name") or os.uname().nodename
+    return where, name, int(slots) if slots else 0
+
+
+def _join(where: "tuple[str, int]", name: str, slots: int, words: str) -> int:
+    from spcomm._core import agent
+    from spcomm.launch import versions
+    from spcomm.launch.loop import Loop
+    from spcomm.launch.process import adopt_orphans
+    from spcomm.launch.room import codes, entering
+
+    key = codes.key(words)
+    frames = entering.enter(where, key)
+    entering.hello(frames, "join", {"name": name, "slots": slots or max(1, int(agent.cores()))})
+    loop = Loop()
+    loop.add(frames.reading, lambda: None)
+    welcome = entering.following(frames, where, loop.turn)
+    theirs, about = welcome[1], welcome[2]
+    _error, warning = versions.compare(where[0], theirs)
+    if warning:
+        _say(f"warning: {warning}")
+    _say(
+        f"this machine is {about['name']} in the room at {spelt(where)}; its members can run programs here, as "
+        f"{_user()}, until you press Ctrl-C"
+    )
+    adopt_orphans()
+    member = Member(frames, where, key)
+    signals = _watch()
+    member.hear()  # perhaps it came with the welcome
+    loop.add(frames.reading, member.hear)
+    loop.add(signals, lambda: member.signalled(os.read(signals, 512)))
+    try:
+        while member.code is None:
+            loop.turn()
+            frames.flush()
+    finally:
+        member.close()
+        loop.close()
+    return member.code
+
+
+class Member:
+    """What a member does."""
+
+    def __init__(self, frames: "Sealed", where: "tuple[str, int]", key: bytes) -> None:
+        self._frames, self._where, self._key = frames, where, key
+        self._boxes: dict[subprocess.Popen, str] = {}  # and their folders
+        self.code: int | None = None  # once it is over
+
+    def hear(self) -> None:
+        """What the server says."""
+        from spcomm.launch.room.entering import EntryError, next_message
+
+        try:
+            while message := next_message(self._frames, self._where):
+                if message[0] == "members":
+                    _say(f"in the room: {', '.join(map(str, message[1]))}")
+                elif message[0] == "run":
+                    self._run(message[1])
+                elif message[0] == "bye":
+                    _say("the room is closed")
+                    self.code = 0
+                    return
+        except EntryError as error:
+            _say(str(error))
+            self.code = 125
+
+    def _run(self, about: dict) -> None:
+        """Start a box. Its folder is ours to remove, should it be killed."""
+        folder = ""
+        try:
+            folder = tempfile.mkdtemp(prefix="spcomm-room-")
+            package = os.path.dirname(os.path.abspath(sys.modules["spcomm"].__path__[0]))
+            box = subprocess.Popen(
+                [sys.executable, "-c", _BOOTSTRAP, package], stdin=subprocess.PIPE, cwd=folder, bufsize=0
+            )
+        except OSError as error:
+            shutil.rmtree(folder, ignore_errors=True)
+            self._frames.send(["cannot", about["run"], f"cannot start a box ({error.strerror})"])
+            return
+        self._boxes[box] = folder
+        told = {"run": about["run"], "box": about["box"], "folder": os.path.realpath(folder)}
+        told.update(key=self._key.hex(), place=list(self._where))
+        try:
+            box.stdin.write(json.dumps(told).encode() + b"\n")
+        except BrokenPipeError:
+            pass  # it has ended: the server gives it up
+        _say(f"{about['from']} runs {about['program']} here")
+
+    def signalled(self, numbers: bytes) -> None:
+        if any(number != _signal.SIGCHLD for number in numbers):
+            _say("left the room")
+            self.code = 0
+        self._reap()
+
+    def _reap(self) -> None:
+        for box in [box for box in self._boxes if box.poll() is not None]:
+            self._forget(box)
+
+    def _forget(self, box: subprocess.Popen) -> None:
+        from spcomm.launch.process import end_children
+
+        box.stdin.close()
+        box.wait()
+        others = {other.pid for other in self._boxes if other is not box}
+        end_children(others)  # what it has left, if it was killed
+        shutil.rmtree(self._boxes.pop(box), ignore_errors=True)
+
+    def close(self) -> None:
+        """Its boxes end, and it has left."""
+        for box in self._boxes:
+            box.stdin.close()
+        for box in list(self._boxes):
+            self._forget(box)
+        self._frames.flush()
+        self._frames.close()
+
+
+def _watch() -> int:
+    """Signals become bytes in a pipe."""
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    _signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+    for number in (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP, _signal.SIGCHLD):
+        if _signal.getsignal(number) != _signal.SIG_IGN or number == _signal.SIGCHLD:
+            _signal.signal(number, lambda *_arguments: None)
+    return read
+
+
+def _user() -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return f"user {os.geteuid()}"
+
+
+def _say(text: str) -> None:
+    try:
+        os.write(2, f"spcomm: {text}\n".encode("utf-8", "backslashreplace"))
+    except OSError:
+        pass

@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: MIT
+"""`spcomm run --room` and `--server`: a run whose server is another machine's `spcomm serve`, and with `--room` whose
+nodes are on the members of a room. To the launcher members are hosts, and the server is a carrier like its own.
+"""
+
+import os
+import select
+
+from spcomm.launch.values import MOST_NODES, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any, BinaryIO
+
+    from spcomm.launch.carriers import Carrier, Carriers
+    from spcomm.launch.groups import Group
+    from spcomm.launch.options import Options
+    from spcomm.launch.plan import Plan
+    from spcomm.launch.room.sealed import Sealed
+
+_COMMAND = "spcomm run"
+
+
+def check(options: "Options") -> None:
+    """What the options say together."""
+    if options.room is not None and options.server is not None:
+        raise UsageError("spcomm run: --room and --server: a room has its server; leave --server out")
+    if options.room is None and options.members is not None:
+        raise UsageError(f"spcomm run: --members {options.members} is about a room, as in --room alpha")
+    name = "--room" if options.room is not None else "--server"
+    if "link_timeout" in options.said:
+        raise UsageError(f"spcomm run: --link-timeout and {name}: it is spcomm serve that is told that")
+    wrong = ["hosts", "ssh", "tunnel", "listen"]
+    if options.room is not None:
+        wrong += ["boxes", "placing", "debug"]
+        if len(options.parts) > 1:
+            raise UsageError("spcomm run: --room starts one program so far; leave out the others")
+    elif options.boxes is None and options.placing is None:
+        raise UsageError(
+            f"spcomm run: --server {options.server} serves runs of several boxes, as with --boxes 2"
+        )
+    for field in wrong:
+        if getattr(options, field) is not None:
+            option = {"hosts": "--host", "placing": "--map"}.get(field, f"--{field}")
+            raise UsageError(f"spcomm run: {name} and {option} do not go together; leave one of them out")
+
+
+def enter(options: "Options", plans: "list[Plan]", signals: int) -> "Session":
+    """Ask a server, or a room, for what the run needs. Waits for members, if there are too few. `UsageError`."""
+    from spcomm.launch.room import asking, codes, entering
+
+    where = asking.place(_COMMAND, options.room or options.server or "")
+    part, packed = options.parts[0], None
+    if options.room is not None:
+        from spcomm.launch.room import folder
+
+        path, part.program = folder.choose(part)
+        packed = folder.pack(path)
+    key = codes.key(asking.code(_COMMAND, asking.spelt(where)))
+    for plan in plans:
+        plan.environment.pop(codes.VARIABLE, None)
+    try:
+        frames = entering.enter(where, key)
+        session = Session(frames, where, key, packed, signals)
+        session.ask(options)
+    except entering.EntryError as error:
+        raise UsageError(f"{_COMMAND}: {error}") from None
+    return session
+
+
+class Session:
+    """One run at a server: for as long as it lasts."""
+
+    def __init__(
+        self, frames: "Sealed", where: "tuple[str, int]", key: bytes, packed: "BinaryIO | None", signals: int
+    ) -> None:
+        self.frames = frames
+        self.where = where
+        self.key = key
+        self.packed = packed
+        self.token = ""
+        self.job = 0
+        self.salt = b""
+        self._signals = signals
+
+    @property
+    def secret(self) -> bytes:
+        """Of the job."""
+        from spcomm.launch.room import codes
+
+        return codes.job_secret(self.key, self.job, self.salt)
+
+    def ask(self, options: "Options") -> None:
+        """For members. Puts what comes of it into the options."""
+        from spcomm.launch.room import entering
+
+        part, is_room = options.parts[0], options.room is not None
+        about = {
+            "name": os.uname().nodename,
+            "group": part.group,
+            "program": os.path.basename(part.name),
+            "room": is_room,
+            "members": options.members,
+        }
+        entering.hello(self.frames, "run", about)
+        while (message := self._next())[0] != "members":
+            if message[0] == "waiting":
+                text = f"spcomm: waiting for members: {message[1]} of {message[2]} are there\n"
+                os.write(2, text.encode())
+        _members, self.token, there, link_timeout = message
+        options.link_timeout = link_timeout
+        if is_room:
+            options.hosts = _spread(there, part.nodes)
+            part.nodes = sum(count for _name, count in options.hosts)
+
+    def spread(self, options: "Options", plan: "Plan") -> "list[Plan]":
+        """A plan for each member."""
+        from spcomm.launch import hosts
+
+        if options.parts[0].program is not None:
+            plan.name = options.parts[0].program
+        plans = hosts.spread(options, plan, _member_class())
+        for one in plans:
+            one.host.session = self
+        return plans
+
+    def begin(self, group: "Group", options: "Options") -> "Carriers | Carrying | None":
+        """The server gets a job, and members a box each. What the launcher watches; None: there is nothing."""
+        names = [name for name, _count in options.hosts or ()]
+        self.frames.send(["begin", {"places": group.places, "boxes": names}])
+        about = self._next()[1]
+        self.job, self.salt = about["job"], bytes.fromhex(about["salt"])
+        for host in group.far.values():
+            host.box.update(job=self.job, salt=about["salt"])
+        server = Server(self)
+        if options.room is not None:
+            return Carrying(server)
+        from spcomm.launch.carriers import Carriers
+
+        return Carriers(group, options.link_timeout, None, server)
+
+    def _next(self) -> list:
+        from spcomm.launch.room import entering
+
+        try:
+            message = entering.following(self.frames, self.where, self._wait)
+        except entering.EntryError as error:
+            raise UsageError(f"{_COMMAND}: {error}") from None
+        if message[0] == "over":
+            raise UsageError(f"{_COMMAND}: {message[1]}; nothing was started")
+        return message
+
+    def _wait(self) -> None:
+        poll = select.poll()
+        poll.register(self.frames.reading, select.POLLIN)
+        poll.register(self._signals, select.POLLIN)
+        if any(fd == self._signals for fd, _event in poll.poll()):
+            number = os.read(self._signals, 1)[0]
+            how = "interrupted by Ctrl-C" if number == 2 else f"told to end by signal {number}"
+            raise UsageError(f"{_COMMAND}: {how}; nothing was started", 128 + number)
+
+    def close(self) -> None:
+        """The run has ended: all that the server has of it is forgotten."""
+        from spcomm.launch.room import entering
+
+        entering.close(self.frames)
+        if self.packed is not None:
+            self.packed.close()
+
+
+def _spread(there: "list[list]", nodes: "int | None") -> "list[tuple[str, int]]":
+    """As many nodes on each as on the others; without a number, what each is good for."""
+    if nodes is None:
+        found = [(str(name), int(slots)) for name, slots in there]
+        if sum(slots for _name, slots in found) > MOST_NODES:
+            return _spread(there, MOST_NODES)
+        return found
+    each, more = divmod(nodes, len(there))
+    counts = [each + (at < more) for at in range(len(there))]
+    return [(str(name), count) for (name, _slots), count in zip(there, counts, strict=True) if count]
+
+
+def _member_class() -> "Any":
+    from spcomm.launch.hosts import Host
+
+    class Member(Host):
+        """A member of the room, where a box is."""
+
+        relay = "room.relaying"
+        session: Session
+
+        def about(self) -> "dict[str, Any]":
+            session = self.session
+            room = {"place": list(session.where), "key": session.key, "run": session.token}
+            self.descriptors = (session.packed.fileno(),)
+            return {"host": self.name, "room": room, "secret": b"", "box": self.box, "tunnel": False}
+
+    return Member
+
+
+class Server:
+    """The server, as the launcher sees it: quacks like a `Carrier`."""
+
+    box = -1
+
+    def __init__(self, session: Session) -> None:
+        from spcomm.launch.room.asking import spelt
+
+        self.session = session
+        self.name = f"the server at {spelt(session.where)}"
+        self.address = session.frames.peer
+        self.gone = False
+        self.status = 0
+
+    def fileno(self) -> int:
+        return self.session.frames.reading
+
+    def receive(self) -> "tuple | None":
+        """Why the run cannot go on; None when all has been carried, or the server is gone."""
+        from spcomm.launch.room import entering
+
+        poll = select.poll()
+        poll.register(self.fileno(), select.POLLIN)
+        message = None
+        while not self.gone and message is None:
+            try:
+                message = entering.next_message(self.session.frames, self.session.where)
+            except entering.EntryError:
+                self.gone, self.status = True, 1 << 8
+            if message is None and not self.gone:
+                poll.poll()
+        if message is not None and message[0] == "over" and message[1]:
+            return "failed", str(message[1]), -1
+        self.gone = True
+        return None
+
+    def how(self) -> str:
+        return "has ended, or the network to it has"
+
+    def kill(self) -> None:
+        self.gone = True
+
+    def wait(self) -> None:
+        pass
+
+    def close(self) -> None:
+        self.gone = True
+
+
+class Carrying:
+    """What carries between the boxes of a room, as far as this machine knows: the server."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    def __iter__(self) -> "Iterator[Carrier]":
+        return iter((self._server,))  # type: ignore[arg-type]
+
+    @property
+    def over(self) -> bool:
+        """Whether all has been carried. One box has nothing to carry."""
+        return self._server.gone or not self._server.session.job
+
+    def left(self) -> str:
+        return self._server.name
+
+    def close(self) -> None:
+        self._server.close()

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: MIT
+"""`spcomm serve`: a server for the runs of others, and with `--room` a room that machines join."""
+
+import _signal
+import _socket
+import os
+import sys
+import time
+
+from spcomm.launch.room import codes
+from spcomm.launch.room.asking import PORT, place
+from spcomm.launch.values import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_BACKLOG = 1024
+_CONNECTIONS = 1024  # of those who know the code: members, runs, ways to boxes
+_DESCRIPTORS = 4096  # two for each of them, one for each box of a run, strangers
+_ENDING = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP)
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+HELP = f"""usage: spcomm serve [--room] [options]
+
+Serves runs of several boxes on this machine or, with --room, makes a room: machines join it by
+`spcomm join HOST`, and `spcomm run --room HOST` runs programs on all of them. Ends by Ctrl-C.
+
+  --room               let machines join. Members can run programs on each other's machines: give
+                       the code to those you trust only
+  --listen ADDRESS[:PORT]
+                       where others connect (default: 127.0.0.1:{PORT}; with --room every address of
+                       this machine, 0.0.0.0:{PORT}). Port 0: one that is free
+  --expires TIME       how long the code lets anybody in, as in 90m, 8h, 2d (default: 8h); who is
+                       in stays
+  --most N             how many members there may be, 1 to 64 (default: 64)
+  --link-timeout SECONDS
+                       how long a box may be out of reach before its run fails (default: 30)
+
+The code is shown here and nowhere else; in scripts ${codes.VARIABLE} gives one to use.
+"""
+
+
+class Settings:
+    """What the command line says."""
+
+    def __init__(self) -> None:
+        self.room = False
+        self.listen: tuple[str, int] | None = None
+        self.expires = 8 * 3600.0
+        self.most = 64
+        self.link_timeout = 30.0
+
+
+def main(words: "list[str]") -> int:
+    """Until Ctrl-C."""
+    if words and words[0] in ("-h", "--help"):
+        sys.stdout.write(HELP)
+        return 0
+    try:
+        settings = _read(words)
+        given = os.environ.pop(codes.VARIABLE, None)
+        try:
+            code = codes.new() if given is None else codes.read(given)
+        except codes.CodeError as error:
+            raise UsageError(f"spcomm serve: {error} (in ${codes.VARIABLE})") from None
+        listener = _listen(settings)
+    except UsageError as error:
+        print(error, file=sys.stderr)
+        return error.code
+    try:
+        return _serve(settings, listener, code)
+    finally:
+        listener.close()
+
+
+def _read(words: "list[str]") -> Settings:
+    from spcomm.launch import values
+
+    settings, rest = Settings(), list(words)
+    while rest:
+        name, equals, value = rest.pop(0).partition("=")
+        if name == "--room" and not equals:
+            settings.room = True
+            continue
+        if name not in ("--listen", "--expires", "--most", "--link-timeout"):
+            raise UsageError(f"spcomm serve: unknown argument {name}; spcomm serve --help lists the options")
+        if not equals:
+            if not rest:
+                raise UsageError(f"spcomm serve: {name} needs a value (spcomm serve --help)")
+            value = rest.pop(0)
+        if name == "--listen":
+            settings.listen = place("spcomm serve", value, least=0)
+        elif name == "--expires":
+            settings.expires = _seconds(value)
+        elif name == "--most":
+            if not (value.isascii() and value.isdecimal() and len(value) < 4 and 1 <= int(value) <= 64):
+                raise UsageError(f"spcomm serve: --most {value}: must be a whole number from 1 to 64")
+            settings.most = int(value)
+        else:
+            try:
+                settings.link_timeout = values.link_timeout(name, value)
+            except UsageError as error:
+                raise UsageError(str(error).replace("spcomm run", "spcomm serve")) from None
+    return settings
+
+
+def _seconds(text: str) -> float:
+    """`90m`, `8h`."""
+    digits, unit = text[:-1], _UNITS.get(text[-1:])
+    if unit is None or not (digits.isascii() and digits.isdecimal() and len(digits) < 8 and int(digits) > 0):
+        raise UsageError(f"spcomm serve: --expires {text}: is a number and s, m, h or d, as in 90m or 8h")
+    return float(int(digits) * unit)
+
+
+def _listen(settings: Settings) -> "_socket.socket":
+    host, port = settings.listen or ("0.0.0.0" if settings.room else "127.0.0.1", PORT)
+    listener = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
+    os.set_inheritable(listener.fileno(), False)
+    try:
+        listener.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(_BACKLOG)
+    except OSError as error:
+        listener.close()
+        import errno
+
+        if error.errno == errno.EADDRINUSE:
+            why = f"port {port} is taken, perhaps by another spcomm serve; give another one: --listen {host}:{port + 1}"
+        else:
+            why = f"{host}:{port} is no place of this machine to listen at ({error.strerror or error})"
+        raise UsageError(f"spcomm serve: {why}") from None
+    return listener
+
+
+def _serve(settings: Settings, listener: "_socket.socket", code: str) -> int:
+    from spcomm._core import net
+    from spcomm.launch.carrying import Runner
+    from spcomm.launch.handshake import ROOM, Gate
+    from spcomm.launch.loop import Loop
+    from spcomm.launch.room.house import House
+
+    most = min(_CONNECTIONS, _raise_limit() // 4)
+    signals = _watch()
+    loop, ended = Loop(), []
+    key = codes.key(code)
+    secrets = {ROOM: key}
+    server = net.Server(settings.link_timeout, keep_running=True)
+    expires = time.time() + settings.expires
+    about = {
+        "room": settings.room,
+        "expires": expires,
+        "most": settings.most,
+        "link_timeout": settings.link_timeout,
+    }
+    house = House(loop, server, secrets, key, about, _say)
+    full = lambda: len(house.visitors) >= most  # noqa: E731
+    Gate(loop, listener, secrets, server.adopt, house.welcome, full).open()
+    runner = Runner(server.run)
+    loop.add(runner.fileno(), lambda: ended.append("server"))
+    loop.add(signals, lambda: ended.append("signal"))
+    _announce(settings, listener.getsockname(), code, expires)
+    while not ended:
+        loop.turn()
+        house.flush()
+    house.close()
+    server.stop()
+    loop.remove(signals)
+    while not runner.over:
+        loop.turn()
+    runner.result()
+    _say("the room is closed" if settings.room else "the server has ended")
+    return 0
+
+
+def _announce(settings: Settings, address: "tuple[str, int]", code: str, expires: float) -> None:
+    host, port = address
+    name = os.uname().nodename if host == "0.0.0.0" else host
+    shown = [name] if host != "0.0.0.0" else [name, *_own_addresses()]
+    where = " or ".join(one if port == PORT else f"{one}:{port}" for one in shown)
+    target = where.split(" or ")[0]
+    today = time.localtime()[:3] == time.localtime(expires)[:3]
+    until = time.strftime("%H:%M" if today else "%H:%M on %Y-%m-%d", time.localtime(expires))
+    what = "A room" if settings.room else "A server"
+    lines = [f"{what} at {where}. Its code, good until {until}:", "", f"    {code}", ""]
+    if settings.room:
+        lines += [
+            f"On each machine:   spcomm join {target}",
+            f"To run a program:  spcomm run --room {target} program.py",
+            "Members can run programs on each other's machines: give the code to those you trust only.",
+        ]
+    else:
+        lines += [f"To use it:  spcomm run --boxes 2 --server {target} program.py"]
+    lines += ["Ctrl-C ends it."]
+    sys.stdout.write("\n".join(lines) + "\n")
+    sys.stdout.flush()
+
+
+def _own_addresses() -> "list[str]":
+    """The address with which the way to others begins. Sends nothing."""
+    probe = _socket.socket(_socket.AF_INET, _socket.SOCK_DGRAM)
+    try:
+        probe.connect(("192.0.2.1", 9))  # an address for examples: only the way to it is asked for
+        return [probe.getsockname()[0]]
+    except OSError:
+        return []
+    finally:
+        probe.close()
+
+
+def _watch() -> int:
+    """Signals that end it become bytes in a pipe."""
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    _signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+    for number in _ENDING:
+        if _signal.getsignal(number) != _signal.SIG_IGN:
+            _signal.signal(number, lambda *_arguments: None)
+    return read
+
+
+def _raise_limit() -> int:
+    """How many descriptors there may be."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(_DESCRIPTORS, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        return wanted
+    return _DESCRIPTORS if soft == resource.RLIM_INFINITY else soft
+
+
+def _say(text: "Any") -> None:
+    try:
+        os.write(2, f"spcomm: {text}\n".encode("utf-8", "backslashreplace"))
+    except OSError:  # nobody reads: the room goes on
+        pass

@@ -1,0 +1,353 @@
+# SPDX-License-Identifier: MIT
+"""Rooms: `spcomm serve --room`, `spcomm join`, `spcomm run --room`; and `spcomm run --server`."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from launching import ended, read_lines
+from rooming import CODE, OTHER_CODE, finished, read_until
+
+SUMS = """
+    import os, sys, spcomm
+    from pathlib import Path
+    comm = spcomm.startup()
+    assert "SPCOMM_CODE" not in os.environ
+    print(comm.rank, comm.box, comm.allreduce(comm.rank), Path("data/x.txt").read_text(), *sys.argv[1:], flush=True)
+"""
+WAITS = """
+    import os, signal, spcomm
+    comm = spcomm.startup()
+    print(os.getpid(), flush=True)
+    signal.pause()
+"""
+
+
+@pytest.fixture
+def two(room):
+    """A room with two members, and a program."""
+    room.serve("--room")
+    room.join("ann")
+    room.join("bob")
+    (room.folder / "data").mkdir()
+    (room.folder / "data" / "x.txt").write_text("datum")
+    return room
+
+
+def one_sentence(result, *parts, code=125):
+    """It ended with one line, which says this."""
+    assert result.code == code and result.err.count("\n") == 1, result
+    assert all(part in result.err for part in parts), result
+
+
+# ---- what a room is for
+
+
+@pytest.mark.smoke
+def test_a_program_and_its_folder_run_on_the_members(two):
+    result = two.run("-n", 5, two.script(SUMS), "x y", "'")
+    assert result.code == 0 and result.err == "", result
+    expected = [f"{rank} {box} 10 datum x y '" for rank, box in enumerate([0, 0, 0, 1, 1])]
+    assert sorted(result.lines) == expected, result
+    server, ann, bob = two.close_room()
+    assert (server.code, ann.code, bob.code) == (0, 0, 0), (server, ann, bob)
+    assert "runs program.py" in server.err and "on ann, bob" in server.err and "has ended" in server.err, (
+        server
+    )
+    assert " runs program.py here" in bob.err, bob
+    assert server.last == "spcomm: the room is closed" and bob.last == "spcomm: the room is closed"
+
+
+def test_both_commands_say_that_members_can_run_code(room):
+    shown = room.serve("--room", env={"SPCOMM_CODE": None})
+    assert (
+        "Members can run programs on each other's machines" in shown and f"spcomm join {room.place}" in shown
+    )
+    code = shown.split("\n")[2].strip()
+    assert len(code.split()) == 6 and "good until" in shown
+    member = room.start("join", room.place, "--name", "ann", env={"SPCOMM_CODE": code})
+    assert "members can run programs here" in read_until(member.stderr, "in the room: ann")
+    room.members.append(member)
+    room.close_room()
+
+
+def test_the_code_from_standard_input_leaves_the_rest_to_the_program(two):
+    program = two.script("import sys, spcomm; spcomm.startup(); print(sys.stdin.read())")
+    stdin = f"{CODE.upper()}\nand more".encode()
+    result = two.run("-n", 1, program, env={"SPCOMM_CODE": None}, stdin=stdin)
+    assert result.code == 0 and result.out == "and more\n", result
+    two.close_room()
+
+
+def test_one_member_and_as_many_nodes_as_it_has_slots(room):
+    room.serve("--room")
+    room.join("ann", "--slots", "3")
+    result = room.run("--label", room.script("import spcomm; print(spcomm.startup().size)"))
+    assert result.code == 0 and sorted(result.lines) == [f"[{rank}] 3" for rank in range(3)], result
+    room.close_room()
+
+
+def test_a_run_waits_for_members(room):
+    room.serve("--room")
+    run = room.start(
+        "run", "--room", room.place, "--members", 2, "-n", 2, room.script(WAITS.replace("signal.pause()", ""))
+    )
+    read_until(run.stderr, "waiting for members: 0 of 2")
+    room.join("ann")
+    read_until(run.stderr, "waiting for members: 1 of 2")
+    room.join("ann")  # the same name: the second is called otherwise
+    result = room.finish(run)
+    assert result.code == 0 and len(result.lines) == 2, result
+    server, *_members = room.close_room()
+    assert "on ann, ann-2" in server.err, server
+
+
+def test_a_failure_and_exit_codes(two):
+    program = two.script(
+        """
+        import spcomm
+        comm = spcomm.startup()
+        comm.barrier()
+        if comm.rank == 1:
+            raise ValueError("as it should")
+        comm.barrier()
+        """
+    )
+    result = two.run("-n", 2, program)
+    assert result.code == 1 and result.err.count("ValueError: as it should") == 1, result
+    result = two.run("-n", 2, "sh", "-c", "exit 7")
+    assert result.code == 7, result
+    result = two.run("-n", 2, "nonesuch.py")
+    assert result.code == 127 and "no such file" in result.last, result
+    two.close_room()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=lambda number: number.name)
+def test_a_run_that_is_ended_leaves_the_room_as_it_was(two, number):
+    run = two.start("run", "--room", two.place, "-n", 2, two.script(WAITS))
+    nodes = [int(line) for line in read_lines(run, 2)]
+    run.send_signal(number)
+    assert two.finish(run).code == (130 if number == signal.SIGINT else -9)
+    assert all(ended(pid, time.monotonic() + 60) for pid in nodes)
+    read_until(two.server.stderr, "has ended")
+    result = two.run("-n", 2, two.script(SUMS))
+    assert result.code == 0, result
+    two.close_room()
+
+
+def test_a_member_that_is_killed_ends_the_run_with_its_name(two):
+    run = two.start("run", "--room", two.place, "-n", 2, two.script(WAITS))
+    nodes = [int(line) for line in read_lines(run, 2)]
+    two.members[1].kill()
+    result = two.finish(run)
+    assert result.code == 125 and "bob" in result.last, result
+    assert all(ended(pid, time.monotonic() + 60) for pid in nodes)
+    read_until(two.server.stderr, "bob has left (1 member)")
+    two.close_room()
+
+
+def test_a_box_that_is_killed_ends_the_run_with_the_name_of_its_member(two):
+    run = two.start("run", "--room", two.place, "-n", 2, two.script(WAITS))
+    read_lines(run, 2)
+    boxes = [pid for pid in two.alive() if Path(f"/proc/{pid}/comm").read_text().strip() == "spcomm box"]
+    assert len(boxes) == 2
+    os.kill(max(boxes), signal.SIGKILL)
+    result = two.finish(run)
+    assert result.code == 125 and ("host bob" in result.last or "host ann" in result.last), result
+    result = two.run("-n", 2, two.script(SUMS))  # the member is still one
+    assert result.code == 0, result
+    two.close_room()
+
+
+def test_the_end_of_the_server_ends_everything(two):
+    run = two.start("run", "--room", two.place, "-n", 2, two.script(WAITS))
+    nodes = [int(line) for line in read_lines(run, 2)]
+    server, *members = two.close_room()
+    result = two.finish(run)
+    assert result.code == 125 and "server" in result.last, result
+    assert [one.code for one in (server, *members)] == [0, 0, 0], (server, members)
+    assert all(ended(pid, time.monotonic() + 60) for pid in nodes)
+
+
+def test_a_server_that_is_killed_ends_everything(two):
+    run = two.start("run", "--room", two.place, "-n", 2, two.script(WAITS))
+    read_lines(run, 2)
+    two.server.kill()
+    result = two.finish(run)
+    assert result.code == 125 and "ended" in result.last, result
+    for member in two.members:
+        found = two.finish(member)
+        assert found.code == 125 and "has ended, or the network between has" in found.last, found
+
+
+def test_a_member_leaves_by_ctrl_c(two):
+    bob = two.members.pop()
+    bob.send_signal(signal.SIGINT)
+    result = two.finish(bob)
+    assert result.code == 0 and result.last == "spcomm: left the room", result
+    read_until(two.server.stderr, "bob has left (1 member)")
+    assert two.run("-n", 2, two.script(SUMS)).code == 0
+    two.close_room()
+
+
+def test_a_folder_that_is_too_large_is_not_sent(two):
+    with (two.folder / "large.bin").open("wb") as file:
+        file.truncate(65 << 20)
+    one_sentence(two.run("-n", 2, two.script(SUMS)), "64M", "large.bin", "a folder of its own")
+    two.close_room()
+
+
+def test_a_folder_of_some_size_arrives(two):
+    (two.folder / "noise.bin").write_bytes(os.urandom(5_000_000))
+    program = two.script(
+        """
+        import hashlib, spcomm
+        comm = spcomm.startup()
+        print(hashlib.sha256(open("noise.bin", "rb").read()).hexdigest())
+        """
+    )
+    result = two.run("-n", 2, program)
+    assert result.code == 0 and len(set(result.lines)) == 1 and len(result.lines) == 2, result
+    two.close_room()
+
+
+# ---- what goes wrong
+
+
+def test_a_wrong_code(two):
+    other = {"SPCOMM_CODE": OTHER_CODE}
+    one_sentence(two.run("-n", 2, two.script(SUMS), env=other), "does not know that code")
+    one_sentence(two("join", two.place, env=other), "spcomm join:", "does not know that code")
+    one_sentence(two("join", two.place, env={"SPCOMM_CODE": "one two"}), "6 words")
+    one_sentence(two("join", two.place, env={"SPCOMM_CODE": None}), "SPCOMM_CODE")
+    one_sentence(two("join", two.place, "word"), "not stand on a command line")
+    two.close_room()
+
+
+def test_an_expired_code(room):
+    room.serve("--room", "--expires", "1s")
+    deadline = time.time() + 1
+    while time.time() < deadline:  # the code's own clock is the event
+        time.sleep(max(0.0, deadline - time.time()))
+    one_sentence(room("join", room.place), "spcomm join:", "has expired", "good until")
+    one_sentence(room.run("-n", 1, room.script(SUMS)), "spcomm run:", "has expired")
+    room.close_room()
+
+
+def test_who_is_in_stays_when_the_code_expires(room):
+    room.serve("--room", "--expires", "6s")
+    room.join("ann")
+    run = room.start(
+        "run",
+        "--room",
+        room.place,
+        "-n",
+        2,
+        room.script("import sys, spcomm\nspcomm.startup().barrier()\nprint(flush=True)\nsys.stdin.read()"),
+        stdin=-1,
+    )
+    read_lines(run, 2)
+    while "has expired" not in room("doctor", room.place).out:
+        pass
+    result = room.finish(run, b"")
+    assert result.code == 0, result
+    room.close_room()
+
+
+def test_a_full_room(room):
+    room.serve("--room", "--most", "1")
+    room.join("ann")
+    one_sentence(room("join", room.place), "the room is full: it has 1 member,")
+    one_sentence(room.run("--members", 2, room.script(SUMS)), "--members 2", "at most 1")
+    room.close_room()
+
+
+def test_two_runs_of_one_group(two):
+    run = two.start("run", "--room", two.place, "-n", 2, two.script(WAITS, "waits.py"))
+    read_lines(run, 2)
+    program = two.script(SUMS)
+    one_sentence(two.run("-n", 2, program), "group 0 has a run already: ", "waits.py", "--group 1")
+    result = two.run("-n", 2, "--group", 1, program)
+    assert result.code == 0 and len(result.lines) == 2, result
+    run.send_signal(signal.SIGINT)
+    two.finish(run)
+    two.close_room()
+
+
+def test_a_server_that_is_no_room(room):
+    room.serve()
+    one_sentence(room("join", room.place), "no room", "--room")
+    one_sentence(room.run("-n", 1, room.script(SUMS)), "no room", "--server")
+    room.close_room()
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        (["serve", "--expires", "8"], ["--expires 8", "90m"]),
+        (["serve", "--expires", "0h"], ["--expires 0h"]),
+        (["serve", "--most", "65"], ["--most 65", "from 1 to 64"]),
+        (["serve", "--link-timeout", "0"], ["spcomm serve: --link-timeout 0"]),
+        (["serve", "--listen", "192.0.2.1:0"], ["192.0.2.1:0", "no place of this machine"]),
+        (["serve", "--rooms"], ["--rooms", "--help"]),
+        (["serve", "--listen"], ["--listen needs a value"]),
+        (["join", "a", "b"], ["b: one host"]),
+        (["join", "--slots", "0", "a"], ["--slots 0"]),
+        (["join", "--slot", "0"], ["--slot;"]),
+        (["join", "a:b"], ["a:b", "HOST:PORT"]),
+        (["doctor", "a", "b"], ["one host"]),
+    ],
+    ids=" ".join,
+)
+def test_wrong_command_lines(room, words, parts):
+    one_sentence(room(*words), *parts)
+
+
+def test_a_port_that_is_taken(room):
+    room.serve()
+    one_sentence(room("serve", "--listen", room.place), f"port {room.port} is taken", "--listen")
+    room.close_room()
+
+
+def test_a_code_that_is_none(room):
+    one_sentence(room("serve", env={"SPCOMM_CODE": "a b"}), "6 words", "$SPCOMM_CODE")
+
+
+# ---- a server without a room
+
+
+@pytest.mark.smoke
+def test_runs_of_several_boxes_at_one_server(room):
+    room.serve()
+    (room.folder / "data").mkdir()
+    (room.folder / "data" / "x.txt").write_text("datum")
+    program = room.script(SUMS)
+    waiting = room.start("run", "--server", room.place, "--boxes", 2, "-n", 2, room.script(WAITS, "waits.py"))
+    read_lines(waiting, 2)
+    words = ["run", "--server", room.place, "--boxes", 3, "-n", 4]
+    one_sentence(room(*words, program), "group 0 has a run already", "--group 1")
+    for _time in range(2):
+        result = room(*words, "--group", 1, program)
+        assert result.code == 0 and sorted(line[:5] for line in result.lines) == [
+            "0 0 6",
+            "1 0 6",
+            "2 1 6",
+            "3 2 6",
+        ], result
+    waiting.send_signal(signal.SIGINT)
+    assert room.finish(waiting).code == 130
+    [server] = room.close_room()
+    assert server.code == 0 and server.err.count("has ended") == 4, server
+
+
+def test_the_end_of_a_server_ends_its_runs(room):
+    room.serve()
+    run = room.start("run", "--server", room.place, "--boxes", 2, "-n", 2, room.script(WAITS))
+    read_lines(run, 2)
+    room.server.kill()
+    result = room.finish(run)
+    assert result.code == 125 and f"the server at {room.place} has ended" in result.last, result
+    assert finished(room.server)

@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: MIT
+"""What rooms are made of: codes, sealed frames, folders, options."""
+
+import io
+import os
+import socket
+import tarfile
+
+import pytest
+
+from spcomm.launch.frames import FrameError
+from spcomm.launch.options import Part, parse
+from spcomm.launch.room import asking, codes, folder
+from spcomm.launch.room.running import _spread
+from spcomm.launch.room.sealed import Sealed
+from spcomm.launch.values import UsageError
+
+# ---- codes
+
+
+def test_there_are_as_many_words_as_two_to_the_77_needs():
+    words = {codes.word(number) for number in range(codes.COUNT)}
+    assert len(words) == codes.COUNT == 6**5 and {len(word) for word in words} == {5}
+    assert codes.COUNT**codes.WORDS > 2**77
+
+
+def test_codes_are_read_as_people_write_them():
+    code = codes.new()
+    assert code != codes.new() and codes.read(code) == code
+    assert codes.read("  " + code.upper().replace(" ", " - ") + ".\n") == code
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("", "has 0"),
+        ("balot " * 5, "has 5"),
+        ("balad " * 7, "has 7"),
+        ("balad " * 4 + "balax balad", "word 5"),
+    ],
+)
+def test_what_is_no_code(text, part):
+    with pytest.raises(codes.CodeError, match=part):
+        codes.read(text)
+
+
+def test_keys_have_one_use():
+    key = codes.key(codes.new())
+    found = {
+        codes.derive(key, *context) for context in [("a",), ("b",), ("a", b"b"), ("ab",), ("a", b"", b"b")]
+    }
+    assert len(found) == 5
+    assert codes.job_secret(key, 1, b"s") != codes.job_secret(key, 2, b"s")
+
+
+# ---- sealed frames
+
+
+@pytest.fixture
+def ends():
+    """Two ends of a connection, and the wire between: what client and server write comes out at the far sockets."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    client, to_client = socket.create_connection(listener.getsockname()), None
+    to_client, _address = listener.accept()
+    server_side = socket.create_connection(listener.getsockname())
+    to_server, _address = listener.accept()
+    listener.close()
+    made = (
+        Sealed(client, b"k" * 32, b"transcript", False),
+        Sealed(server_side, b"k" * 32, b"transcript", True),
+        to_client,
+        to_server,
+    )
+    for wire in made[2:]:
+        wire.settimeout(60)
+    yield made
+    for end in made:
+        end.close()
+
+
+def wait(end):
+    import select
+
+    assert select.select([end.reading], [], [], 60)[0]
+
+
+def carried(client, to_client, *message):
+    """The bytes that a client writes for it."""
+    client.send(list(message))
+    return to_client.recv(1 << 16)
+
+
+def test_sealed_frames_arrive(ends):
+    client, server, to_client, to_server = ends
+    to_server.sendall(carried(client, to_client, "one") + carried(client, to_client, "two"))
+    found = []
+    while len(found) < 2:
+        wait(server)
+        found += [message for message, _data in server.receive()]
+    assert found == [["one"], ["two"]]
+
+
+@pytest.mark.parametrize("how", ["changed", "again", "left out", "reflected", "of another connection"])
+def test_sealed_frames_that_are_not_as_they_were_sent(ends, how):
+    client, server, to_client, to_server = ends
+    one, two = carried(client, to_client, "one"), carried(client, to_client, "two")
+    if how == "changed":
+        bad = one.replace(b"one", b"two")
+    elif how == "again":
+        bad = one + one
+    elif how == "left out":
+        bad = two
+    elif how == "reflected":
+        server.send(["one"])
+        bad = to_server.recv(1 << 16)
+    else:
+        other = socket.create_server(("127.0.0.1", 0))
+        third = Sealed(socket.create_connection(other.getsockname()), b"k" * 32, b"another", False)
+        heard, _address = other.accept()
+        bad = carried(third, heard, "one")
+        third.close()
+        heard.close()
+        other.close()
+    to_server.sendall(bad)
+    wait(server)
+    with pytest.raises(FrameError, match="changed on the way"):
+        server.receive()
+
+
+# ---- folders
+
+
+def part(program, where):
+    made = Part()
+    made.program, made.folder = program, str(where)
+    return made
+
+
+def test_which_folder_is_sent(tmp_path):
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "x.py").touch()
+    here, sub = str(tmp_path), str(tmp_path / "sub")
+    assert folder.choose(part("sub/x.py", here)) == (here, "sub/x.py")
+    assert folder.choose(part(f"{sub}/x.py", here)) == (here, "./sub/x.py")
+    (tmp_path / "other").mkdir()
+    assert folder.choose(part("../sub/x.py", f"{here}/other")) == (sub, "./x.py")
+    assert folder.choose(part("true", here)) == (here, "true")
+    assert folder.choose(part(None, here)) == (here, None)
+
+
+@pytest.mark.parametrize("where", ["/", "~"])
+def test_a_home_folder_is_not_sent(where):
+    with pytest.raises(UsageError, match="home folder; put the program into a folder of its own"):
+        folder.choose(part("true", os.path.expanduser(where)))
+
+
+def test_what_of_a_folder_is_sent(tmp_path):
+    source, target = tmp_path / "source", tmp_path / "target"
+    for name in (
+        "a.py",
+        "deep/b/c.txt",
+        ".git/config",
+        "deep/__pycache__/a.pyc",
+        "env/pyvenv.cfg",
+        "env/bin/python",
+    ):
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        (source / name).write_text(name)
+    (source / "run.sh").write_text("#!/bin/sh\n")
+    (source / "run.sh").chmod(0o755)
+    (source / "empty").mkdir()
+    (source / "link").symlink_to("a.py")
+    (source / "outside").symlink_to("/")
+    os.mkfifo(source / "pipe")
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.bind(str(source / "sock"))
+    target.mkdir()
+    with folder.pack(str(source)) as packed:
+        folder.unpack(packed, str(target))
+    found = sorted(str(path.relative_to(target)) for path in target.rglob("*") if not path.is_dir())
+    assert found == ["a.py", "deep/b/c.txt", "link", "run.sh"]
+    assert (target / "empty").is_dir() and os.access(target / "run.sh", os.X_OK)
+    assert (target / "deep/b/c.txt").read_text() == "deep/b/c.txt" and not (target / "link").is_symlink()
+
+
+def test_a_folder_that_is_too_large(tmp_path, monkeypatch):
+    (tmp_path / "small").write_bytes(b"x" * 10)
+    (tmp_path / "large.bin").write_bytes(b"x" * 1000)
+    monkeypatch.setattr(folder, "MOST_BYTES", 1005)
+    with pytest.raises(
+        UsageError, match=r"more than 1005 bytes or 10000 files; the largest file so far is large.bin"
+    ):
+        folder.pack(str(tmp_path))
+    monkeypatch.setattr(folder, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(folder, "MOST_FILES", 1)
+    with pytest.raises(UsageError, match="or 1 files"):
+        folder.pack(str(tmp_path))
+
+
+def packed(*entries):
+    found = io.BytesIO()
+    with tarfile.open(fileobj=found, mode="w:gz") as archive:
+        for name, kind, size in entries:
+            info = tarfile.TarInfo(name)
+            info.type, info.size, info.linkname = kind, size, "/"
+            archive.addfile(info, io.BytesIO(b"x" * size))
+    return found
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        ("../x", tarfile.REGTYPE, 1),
+        ("a/../../x", tarfile.REGTYPE, 1),
+        ("/tmp/x", tarfile.REGTYPE, 1),
+        ("x", tarfile.SYMTYPE, 0),
+        ("x", tarfile.LNKTYPE, 0),
+        ("x", tarfile.FIFOTYPE, 0),
+        ("x", tarfile.REGTYPE, 4097),
+    ],
+    ids=lambda entry: f"{entry[0]} {entry[1].decode()} {entry[2]}",
+)
+def test_folders_that_nobody_unpacks(tmp_path, monkeypatch, entry):
+    monkeypatch.setattr(folder, "MOST_BYTES", 4096)
+    target = tmp_path / "target"
+    target.mkdir()
+    with pytest.raises(ValueError, match="the folder that came"):
+        folder.unpack(packed(entry), str(target))
+    assert list(tmp_path.iterdir()) == [target] and not list(target.iterdir())
+
+
+def test_a_folder_that_is_damaged(tmp_path):
+    whole = packed(("x", tarfile.REGTYPE, 100)).getvalue()
+    for bytes_ in (b"", b"garbage", whole[:40]):
+        with pytest.raises(ValueError, match="damaged"):
+            folder.unpack(io.BytesIO(bytes_), str(tmp_path))
+
+
+# ---- words
+
+
+def test_places():
+    assert asking.place("x", "alpha") == ("alpha", asking.PORT)
+    assert asking.place("x", "10.0.0.1:99") == ("10.0.0.1", 99)
+    for text in ("", ":5", "a:b", "a:65536", "a:0", "-x", "a b", "a:" + "9" * 5000):
+        with pytest.raises(UsageError, match="HOST:PORT"):
+            asking.place("x", text)
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        (["--room", "a", "--server", "b"], ["--room and --server"]),
+        (["--room", "a", "--boxes", "2"], ["--room and --boxes"]),
+        (["--room", "a", "--map", "0,1"], ["--room and --map"]),
+        (["--room", "a", "--host", "b:1"], ["--room and --host"]),
+        (["--room", "a", "--debug"], ["--room and --debug"]),
+        (["--room", "a", "--link-timeout", "5"], ["--link-timeout", "spcomm serve"]),
+        (["--members", "3"], ["--members 3", "--room"]),
+        (["--room", "a", "--members", "0"], ["--members 0", "from 1 to 64"]),
+        (["--server", "a"], ["--server a", "--boxes 2"]),
+        (["--server", "a", "--host", "b:1,c:1"], ["--server a", "--boxes"]),
+    ],
+    ids=" ".join,
+)
+def test_wrong_command_lines_get_one_sentence(words, parts):
+    with pytest.raises(UsageError) as caught:
+        parse([*words, "x.py"])
+    text = str(caught.value)
+    assert text.startswith("spcomm run: ") and "\n" not in text and all(part in text for part in parts), text
+
+
+@pytest.mark.parametrize(
+    ("there", "nodes", "found"),
+    [
+        ([["a", 4], ["b", 2]], None, [("a", 4), ("b", 2)]),
+        ([["a", 4], ["b", 2]], 3, [("a", 2), ("b", 1)]),
+        ([["a", 4], ["b", 2], ["c", 1]], 2, [("a", 1), ("b", 1)]),
+        ([["a", 1]], 9, [("a", 9)]),
+        ([["a", 1000], ["b", 1000]], None, [("a", 512), ("b", 512)]),
+    ],
+)
+def test_how_many_nodes_a_member_gets(there, nodes, found):
+    assert _spread(there, nodes) == found

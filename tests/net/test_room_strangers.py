@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: MIT
+"""Strangers at the door of a room, while a program runs in it; and those who know the code and misbehave."""
+
+import contextlib
+import os
+import resource
+import select
+import socket
+import threading
+
+import pytest
+
+from pretending import HELLO, ORDER, message
+from rooming import CODE, OTHER_CODE, read_until
+from spcomm.launch import handshake, versions
+from spcomm.launch.room import codes, entering
+
+KEY = codes.key(CODE)
+RUNS = """
+    import sys, threading, numpy as np, spcomm
+    comm = spcomm.startup()
+    told = [0]
+    def listen():
+        sys.stdin.readline()
+        told[0] = 1
+    if comm.rank == 0:
+        threading.Thread(target=listen).start()
+    print("ready", flush=True)
+    rounds = 0
+    while not comm.allreduce(told[0]):
+        assert (comm.allreduce(np.full(1000, comm.rank)) == sum(range(comm.size))).all()
+        rounds += 1
+    print("well", flush=True)
+"""
+
+
+@pytest.fixture
+def busy(room):
+    """A room whose members run a program all the time. When the test ends it must have gone well."""
+    room.serve("--room")
+    room.join("ann")
+    room.join("bob")
+    run = room.start("run", "--room", room.place, "-n", 3, room.script(RUNS), stdin=-1)
+    for _node in range(3):
+        read_until(run.stdout, "ready")
+    yield room
+    joined = room.join("late")  # the door is still open to those who know the code
+    assert joined.poll() is None
+    result = room.finish(run, b"\n")
+    assert result.code == 0 and result.lines == ["well"] * 3, result
+    server, *_members = room.close_room()
+    assert server.code == 0 and "Traceback" not in server.err, server
+
+
+@contextlib.contextmanager
+def connections(room, count):
+    """So many, open at a time."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, count + 200)), hard))
+    found = []
+    try:
+        for _time in range(min(count, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 150)):
+            found.append(socket.create_connection(("127.0.0.1", room.port), 60))
+        yield found
+    finally:
+        for one in found:
+            one.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def rest(sock):
+    """All that still comes, until it is closed."""
+    sock.settimeout(60)
+    found = b""
+    with contextlib.suppress(ConnectionError):
+        while piece := sock.recv(4096):
+            found += piece
+    return found
+
+
+# ---- who does not know the code
+
+
+def test_a_thousand_connections(busy):
+    with connections(busy, 1000) as strangers:
+        assert len(strangers) > 500
+        result = busy("doctor", busy.place)
+        assert result.code == 0, result
+        assert {rest(stranger) for stranger in strangers} == {b""}  # each is sent away, and hears nothing
+
+
+def test_a_thousand_that_have_begun_to_speak(busy):
+    with connections(busy, 1000) as strangers:
+        for number, stranger in enumerate(strangers):
+            with contextlib.suppress(ConnectionError):
+                stranger.send(message(HELLO, random=os.urandom(32))[: number % 65])
+        result = busy("doctor", busy.place)
+        assert result.code == 0, result
+        assert all(len(rest(stranger)) in (0, 64) for stranger in strangers)  # nothing, or a challenge
+
+
+def test_garbage_and_floods(busy):
+    for head in (b"", message(HELLO, random=os.urandom(32)), b"GET / HTTP/1.1\r\n\r\n"):
+        with connections(busy, 20) as strangers:
+            for stranger in strangers:
+                stranger.settimeout(60)
+                with contextlib.suppress(ConnectionError):
+                    stranger.sendall(head + os.urandom(1 << 20))
+            for stranger in strangers:
+                assert len(rest(stranger)) <= 128
+
+
+def recorded(room):
+    """All that somebody who knows the code sends: to join, by a wire on which another one listens."""
+    heard = []
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def listen():
+        client, _address = listener.accept()
+        with client, socket.create_connection(("127.0.0.1", room.port)) as server:
+            ends = {client: server, server: client}
+            while True:
+                for one in select.select(list(ends), [], [])[0]:
+                    data = one.recv(4096)
+                    if not data:
+                        return
+                    if one is client:
+                        heard.append(data)
+                    ends[one].sendall(data)
+
+    thread = threading.Thread(target=listen)
+    thread.start()
+    frames = entering.enter(listener.getsockname(), KEY)
+    entering.hello(frames, "look", {})
+    assert following(frames)[0] == "welcome"
+    frames.close()
+    thread.join()
+    listener.close()
+    return b"".join(heard)
+
+
+def test_a_handshake_that_is_played_again(busy):
+    said = recorded(busy)
+    assert len(said) > 128  # HELLO, PROOF, and what it was for
+    with connections(busy, 5) as strangers:
+        for stranger in strangers:
+            stranger.sendall(said[:128])
+        for stranger in strangers:
+            answer = rest(stranger)
+            assert len(answer) == 128 and answer[64 + 4 : 64 + 6] == bytes([5, 2]), answer  # VERDICT: REFUSED
+
+
+def test_wrong_codes_over_and_over(busy):
+    other = codes.key(OTHER_CODE)
+    for _time in range(5):
+        with pytest.raises(entering.EntryError, match="does not know that code"):
+            entering.enter(("127.0.0.1", busy.port), other)
+    with pytest.raises(entering.EntryError, match="does not know that code"):  # nor as an agent of some job
+        sock, talk = handshake.meet(("127.0.0.1", busy.port), KEY, 12345, 0)
+        sock.close()
+        raise entering.EntryError(entering.refusal(("x", 1), talk.machine))
+
+
+def test_another_version_is_told_so(busy):
+    for head, verdict in (({"version": 99}, 3), ({"order": 3 - ORDER}, 4)):
+        with connections(busy, 1) as [stranger]:
+            stranger.sendall(message(HELLO, random=os.urandom(32), **head))
+            answer = rest(stranger)
+            assert len(answer) == 64 and answer[4:6] == bytes([5, verdict]), answer
+
+
+# ---- who knows it
+
+
+def guest(room):
+    return entering.enter(("127.0.0.1", room.port), KEY)
+
+
+def ended_with(frames):
+    """What a guest is told before it is sent away; empty: nothing."""
+    while True:
+        select.select([frames.reading], [], [], 60)
+        frames.flush()
+        found = frames.next_message()
+        if found is None:
+            frames.close()
+            return ""
+        if found and found[0] == "refused":
+            frames.close()
+            return found[1]
+
+
+def test_another_spcomm_is_told_so(busy):
+    about = {"name": "x", "slots": 1, "group": 7, "program": "x", "room": True}
+    for purpose in ("join", "run"):
+        for theirs, part in (
+            ({"spcomm": "0.0.1"}, "this machine has 0.0.1; install the same"),
+            ({"order": "middle"}, "-endian"),
+        ):
+            frames = guest(busy)
+            frames.send(["hello", purpose, {**versions.mine(), **theirs}, about])
+            assert part in ended_with(frames)
+
+
+SAY = [
+    [],
+    ["hello"],
+    ["hello", "join", {}, 5],
+    ["hello", "join", versions.mine(), {"name": "x", "slots": "many"}],
+    ["hello", "run", versions.mine(), {}],
+    ["hello", "dance", versions.mine(), {}],
+    ["hello", "look", None, {}],
+    [[[[]]]],
+]
+
+
+def test_who_makes_no_sense_is_sent_away(busy):
+    for said in SAY:
+        frames = guest(busy)
+        if said:
+            frames.send(said)
+        else:
+            os.write(frames.writing, b"\0" * 64)
+        assert ended_with(frames) == "", said
+
+
+def test_a_way_to_a_box_that_is_nobodys(busy):
+    for purpose in ("reach", "box"):
+        frames = guest(busy)
+        entering.hello(frames, purpose, {"run": "0" * 32, "box": 0})
+        assert "has ended" in ended_with(frames)
+
+
+def following(frames):
+    return entering.following(frames, ("x", 1), lambda: select.select([frames.reading], [], []))
+
+
+IMPOSSIBLE = [
+    {"places": [0, 99], "boxes": []},
+    {"places": [-1, 0], "boxes": []},
+    {"places": [0, 1], "boxes": ["ann"]},
+    {"places": 5},
+]
+
+
+def test_a_run_that_asks_for_what_cannot_be(busy):
+    about = {"name": "x", "group": 7, "program": "x", "room": True, "members": 1}
+    for wish in IMPOSSIBLE:
+        frames = guest(busy)
+        entering.hello(frames, "run", about)
+        assert following(frames)[0] == "members"
+        frames.send(["begin", wish])
+        assert ended_with(frames) == "", wish
+    frames = guest(busy)
+    entering.hello(frames, "run", about)
+    assert following(frames)[0] == "members"
+    frames.send(["begin", {"places": [0, 1], "boxes": ["ann", "zoe"]}])
+    assert following(frames) == ["over", "zoe has left the room"]
+    frames.close()
+
+
+def test_a_name_that_would_write_on_a_terminal(busy):
+    frames = guest(busy)
+    entering.hello(frames, "join", {"name": "x\x1b[2J\n" + "y" * 999, "slots": 1})
+    found = read_until(busy.server.stderr, "has joined, from 127.0.0.1 (3 members)")
+    assert "\x1b" not in found and "x?[2J?yyy" in found and "y" * 99 not in found
+    frames.close()
+    read_until(busy.server.stderr, "has left (2 members)")
+
+
+def test_a_full_server(room):
+    """One with few descriptors: the next one that comes is told so, and when there is room again, let in."""
+    few = 200
+    room.serve(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (few, few)))
+    frames = []
+    with pytest.raises(entering.EntryError, match="is full"):
+        while len(frames) < few:
+            frames.append(guest(room))
+    assert len(frames) == few // 4
+    result = room("join", room.place)
+    assert result.code == 125 and "is full" in result.err and result.err.count("\n") == 1, result
+    with connections(room, few):
+        result = room("doctor", room.place)
+        assert result.code == 1 and "is full" in result.out, result
+    for one in frames:
+        one.close()
+    while "is full" in (result := room("doctor", room.place)).out:
+        pass
+    assert result.code == 0, result
+    room.close_room()
