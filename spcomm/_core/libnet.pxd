@@ -35,6 +35,7 @@ cdef extern from "net/spc_handshake.h" nogil:
         SPC_HANDSHAKE_FULL
         SPC_HANDSHAKE_STRANGER
         SPC_HANDSHAKE_LATE
+        SPC_HANDSHAKE_CLOSED
         SPC_HANDSHAKE_VERSION
         SPC_HANDSHAKE_READ
         SPC_HANDSHAKE_WRITE

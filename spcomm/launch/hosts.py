@@ -181,7 +181,9 @@ def _describe(host: Host, part: "Part", environment: "dict[str, str]", names: "s
     host.box["environment"] = {
         key: value
         for key, value in environment.items()
-        if key in names or key == "PYTHONHASHSEED" or key.startswith(("SPCOMM_", "OMP_NUM_", "OPENBLAS_"))
+        if key in names
+        or key == "PYTHONHASHSEED"
+        or (key.startswith(("SPCOMM_", "OMP_NUM_", "OPENBLAS_")) and key != "SPCOMM_CODE")
     }
 
 

@@ -214,6 +214,53 @@ def test_a_folder_of_some_size_arrives(two):
     two.close_room()
 
 
+def test_statistics(two):
+    result = two.run("-n", 2, "--stats", two.script(SUMS))
+    assert result.code == 0 and "what the nodes did" in result.err, result
+    assert "frames between boxes" in result.err, result
+    assert [line.split()[:2] for line in result.err.splitlines()[-4:]] == [
+        ["0", "out"],
+        ["0", "in"],
+        ["1", "out"],
+        ["1", "in"],
+    ], result
+    two.close_room()
+
+
+@pytest.mark.parametrize("waits_for", ["members", "the code"])
+def test_ctrl_c_before_anything_was_started(room, waits_for):
+    room.serve("--room")
+    words = ["run", "--room", room.place, "--members", 2, room.script(SUMS)]
+    if waits_for == "members":
+        run = room.start(*words)
+        read_until(run.stderr, "waiting for members")
+    else:
+        ours, theirs = os.openpty()
+        run = room.start(*words, stdin=theirs, env={"SPCOMM_CODE": None})
+        os.close(theirs)
+        assert b"six words" in run.stderr.read(200)
+    run.send_signal(signal.SIGINT)
+    result = room.finish(run)
+    if waits_for == "the code":
+        os.close(ours)
+    assert result.code == 130 and "interrupted by Ctrl-C; nothing was started" in result.last, result
+    room.close_room()
+
+
+def test_a_code_is_asked_for_again(room):
+    room.serve("--room")
+    ours, theirs = os.openpty()
+    member = room.start("join", room.place, "--name", "ann", stdin=theirs, env={"SPCOMM_CODE": None})
+    os.close(theirs)
+    for line in ("one two", CODE.replace("b", "x"), CODE):
+        os.write(ours, line.encode() + b"\n")
+    found = read_until(member.stderr, "in the room: ann")
+    assert "has 2" in found and "word 1 of that code is not as it was shown" in found, found
+    room.members.append(member)
+    room.close_room()
+    os.close(ours)
+
+
 # ---- what goes wrong
 
 

@@ -259,6 +259,17 @@ def test_a_run_that_asks_for_what_cannot_be(busy):
     frames.close()
 
 
+def test_a_member_that_comes_while_a_run_decides(busy):
+    frames = guest(busy)
+    entering.hello(frames, "run", {"name": "x", "group": 7, "program": "x", "room": True})
+    assert following(frames)[0] == "members"
+    member = busy.join("zoe")
+    frames.send(["begin", {"places": [0, 0], "boxes": ["ann"]}])
+    assert following(frames)[0] == "granted"
+    frames.close()
+    assert member.poll() is None
+
+
 def test_a_name_that_would_write_on_a_terminal(busy):
     frames = guest(busy)
     entering.hello(frames, "join", {"name": "x\x1b[2J\n" + "y" * 999, "slots": 1})

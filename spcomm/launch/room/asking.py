@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Where the code comes from, and how the place of a server is written."""
 
+import _signal
 import os
+import select
 import sys
 
 from spcomm.launch.room import codes
@@ -12,8 +14,10 @@ _TRIES = 3
 _LINE_MOST = 4096
 
 
-def code(command: str, where: str) -> str:
+def code(command: str, where: str, interrupt: int = -1) -> str:
     """Of a room: from the environment, else from standard input. Raises `UsageError`.
+
+    `interrupt`: a descriptor that can be read when there is a signal, if signals do nothing else.
 
     The variable is taken out: nodes and other machines get copies of the environment.
     """
@@ -21,7 +25,7 @@ def code(command: str, where: str) -> str:
     if given is not None:
         return _read(command, given, f" (in ${codes.VARIABLE})")
     if not os.isatty(0):
-        line = _line()
+        line = _line(command, interrupt)
         if not line.strip():
             raise UsageError(
                 f"{command}: needs the code of {where}: set {codes.VARIABLE}, or write it to its standard input"
@@ -30,7 +34,7 @@ def code(command: str, where: str) -> str:
     for attempt in range(_TRIES):
         sys.stderr.write(f"The code of {where}, six words: ")
         sys.stderr.flush()
-        line = _line()
+        line = _line(command, interrupt)
         if not line:
             break
         try:
@@ -42,10 +46,11 @@ def code(command: str, where: str) -> str:
     raise UsageError(f"{command}: there was no code")
 
 
-def _line() -> str:
+def _line(command: str, interrupt: int) -> str:
     """Of standard input, and no more than that: the rest may be for the program."""
     found = b""
     while not found.endswith(b"\n") and len(found) < _LINE_MOST:
+        wait(command, 0, interrupt)
         try:
             byte = os.read(0, 1)
         except OSError:
@@ -54,6 +59,18 @@ def _line() -> str:
             break
         found += byte
     return found.decode("utf-8", "replace")
+
+
+def wait(command: str, fd: int, interrupt: int) -> None:
+    """Until a descriptor can be read. `UsageError`: there is a signal."""
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    if interrupt >= 0:
+        poll.register(interrupt, select.POLLIN)
+    if any(found == interrupt for found, _event in poll.poll()):
+        number = os.read(interrupt, 1)[0]
+        how = "interrupted by Ctrl-C" if number == _signal.SIGINT else f"told to end by signal {number}"
+        raise UsageError(f"{command}: {how}; nothing was started (exit code {128 + number})", 128 + number)
 
 
 def _read(command: str, text: str, where: str) -> str:

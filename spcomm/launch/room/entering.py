@@ -3,6 +3,7 @@
 
 import _socket
 import os
+import time
 
 from spcomm._core import net
 from spcomm.launch import handshake, versions
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 CONNECT_S = 5.0
+_AGAIN_S = (0.05, 0.2, 0.5)
 _ALIVE = (("TCP_KEEPIDLE", 10), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 4), ("TCP_USER_TIMEOUT", 30_000))
 
 
@@ -22,16 +24,33 @@ class EntryError(Exception):
     """Nobody gets in there, or we do not; the text is a sentence without its end."""
 
 
+class _HungUp(EntryError):
+    """There is somebody, and it closes the connection."""
+
+
 def enter(place: "tuple[str, int]", key: bytes) -> Sealed:
-    """Connect to a server and prove that we know its code. Waits for some seconds. Raises `EntryError`."""
+    """Connect to a server and prove that we know its code. Waits for some seconds. Raises `EntryError`.
+
+    A server at which very many knock hangs up on some, so that is tried again.
+    """
+    for pause in _AGAIN_S:
+        try:
+            return _enter(place, key)
+        except _HungUp:
+            time.sleep(pause)
+    return _enter(place, key)
+
+
+def _enter(place: "tuple[str, int]", key: bytes) -> Sealed:
     try:
         sock, talk = handshake.meet(place, key, handshake.ROOM, 0, CONNECT_S)
     except (OSError, UnicodeError) as error:
-        raise EntryError(unreachable(place, error)) from None
+        hung_up = isinstance(error, ConnectionError) and not isinstance(error, ConnectionRefusedError)
+        raise (_HungUp if hung_up else EntryError)(unreachable(place, error)) from None
     why = refusal(place, talk.machine)
     if why:
         sock.close()
-        raise EntryError(why)
+        raise (_HungUp if talk.machine.outcome == net.CLOSED else EntryError)(why)
     try:
         keep_alive(sock)
         return Sealed(sock, key, talk.transcript, False)

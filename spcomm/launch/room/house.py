@@ -66,6 +66,8 @@ class Run:
         self.is_room = bool(about["room"])
         self.wanted = max(1, int(about.get("members") or 1))
         self.job = 0
+        self.boxes = 0
+        self.offered = False  # it knows who is there, and decides
         self.begun = False
         self.members: list[Visitor] = []  # by box
         self.ends: dict[tuple[str, int], Visitor] = {}
@@ -241,10 +243,11 @@ class House:
         return ""
 
     def _offer(self, run: Run) -> None:
-        if run.begun:
+        if run.offered:
             return
         there = [[member.name, member.slots] for member in self._members.values()]
         if not run.is_room or len(there) >= run.wanted:
+            run.offered = True
             run.runner.frames.send(["members", run.token, there, self._about["link_timeout"]])
         else:
             run.runner.frames.send(["waiting", len(there), run.wanted])
@@ -254,9 +257,15 @@ class House:
         places = [int(box) for box in about["places"]]
         names = [str(name) for name in about["boxes"]]
         boxes = max(places, default=0) + 1
-        if run.begun or boxes > _BOXES_MOST or min(places, default=0) < 0 or (names and len(names) != boxes):
+        if (
+            not run.offered
+            or run.begun
+            or boxes > _BOXES_MOST
+            or min(places, default=0) < 0
+            or (names and len(names) != boxes)
+        ):
             raise ValueError
-        run.begun = True
+        run.begun, run.boxes = True, boxes
         missing = [name for name in names if name not in self._members]
         if missing:
             self._over(run, f"{missing[0]} has left the room")
@@ -329,9 +338,10 @@ class House:
             job, sentence = self._ended.popleft()
             run = next((one for one in self._runs.values() if one.job == job), None)
             if sentence is None:
+                counts = [self._server.counts(job, box) for box in range(run.boxes if run is not None else 0)]
                 self._server.remove_job(job)
                 if self._secrets.pop(job, None) is not None and run is not None:
-                    run.runner.frames.send(["over", ""])
+                    run.runner.frames.send(["over", "", counts])
             elif run is not None:
                 self._over(run, _with_names(sentence, run))
 

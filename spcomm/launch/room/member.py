@@ -152,7 +152,11 @@ class Member:
             folder = tempfile.mkdtemp(prefix="spcomm-room-")
             package = os.path.dirname(os.path.abspath(sys.modules["spcomm"].__path__[0]))
             box = subprocess.Popen(
-                [sys.executable, "-c", _BOOTSTRAP, package], stdin=subprocess.PIPE, cwd=folder, bufsize=0
+                [sys.executable, "-c", _BOOTSTRAP, package],
+                stdin=subprocess.PIPE,
+                cwd=folder,
+                bufsize=0,
+                process_group=0,  # Ctrl-C is for us
             )
         except OSError as error:
             shutil.rmtree(folder, ignore_errors=True)

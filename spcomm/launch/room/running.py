@@ -57,7 +57,7 @@ def enter(options: "Options", plans: "list[Plan]", signals: int) -> "Session":
 
         path, part.program = folder.choose(part)
         packed = folder.pack(path)
-    key = codes.key(asking.code(_COMMAND, asking.spelt(where)))
+    key = codes.key(asking.code(_COMMAND, asking.spelt(where), signals))
     for plan in plans:
         plan.environment.pop(codes.VARIABLE, None)
     try:
@@ -152,13 +152,9 @@ class Session:
         return message
 
     def _wait(self) -> None:
-        poll = select.poll()
-        poll.register(self.frames.reading, select.POLLIN)
-        poll.register(self._signals, select.POLLIN)
-        if any(fd == self._signals for fd, _event in poll.poll()):
-            number = os.read(self._signals, 1)[0]
-            how = "interrupted by Ctrl-C" if number == 2 else f"told to end by signal {number}"
-            raise UsageError(f"{_COMMAND}: {how}; nothing was started", 128 + number)
+        from spcomm.launch.room import asking
+
+        asking.wait(_COMMAND, self.frames.reading, self._signals)
 
     def close(self) -> None:
         """The run has ended: all that the server has of it is forgotten."""
@@ -212,6 +208,7 @@ class Server:
         self.address = session.frames.peer
         self.gone = False
         self.status = 0
+        self.counted: dict[int, dict[str, Any]] = {}  # as a carrier has it
 
     def fileno(self) -> int:
         return self.session.frames.reading
@@ -232,6 +229,11 @@ class Server:
                 poll.poll()
         if message is not None and message[0] == "over" and message[1]:
             return "failed", str(message[1]), -1
+        if message is not None and message[0] == "over":
+            self.counted = {
+                box: {name: tuple(one) if isinstance(one, list) else one for name, one in counts.items()}
+                for box, counts in enumerate(message[2])
+            }
         self.gone = True
         return None
 
@@ -261,6 +263,10 @@ class Carrying:
     def over(self) -> bool:
         """Whether all has been carried. One box has nothing to carry."""
         return self._server.gone or not self._server.session.job
+
+    def counted(self) -> "list[dict[str, Any]]":
+        """As of `Carriers`."""
+        return list(self._server.counted.values())
 
     def left(self) -> str:
         return self._server.name
