@@ -159,6 +159,7 @@ def test_a_sender_that_is_killed_between_parts(tmp_path, arena):
         """
         import numpy as np
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the launcher's, to nodes that are left
+        comm.barrier()
         out = np.zeros(200_000)
         if rank == 1:
             comm.send(np.ones(200_000), 0)
@@ -185,6 +186,7 @@ def test_a_receiver_that_is_killed_between_parts(tmp_path, arena):
         """
         import numpy as np
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        comm.barrier()
         if rank == 1:
             try:
                 comm.recv(0, 7, out=np.zeros(200_000), timeout=0.05)
