@@ -5,9 +5,11 @@ import io
 import os
 import socket
 import tarfile
+from types import SimpleNamespace
 
 import pytest
 
+from spcomm.launch import handshake
 from spcomm.launch.frames import FrameError
 from spcomm.launch.options import Part, parse
 from spcomm.launch.room import asking, codes, folder
@@ -125,6 +127,26 @@ def test_sealed_frames_that_are_not_as_they_were_sent(ends, how):
     wait(server)
     with pytest.raises(FrameError, match="changed on the way"):
         server.receive()
+
+
+# ---- the gate
+
+
+@pytest.mark.parametrize(
+    ("guests", "leaves"),
+    [
+        ([("a", 0), ("a", 0)], 0),  # the oldest
+        ([("a", 1), ("a", 0), ("a", 0)], 1),  # the oldest of those that have said nothing
+        ([("b", 0), ("a", 1), ("a", 1)], 1),  # the oldest of those from where most come
+        ([("a", 1), ("b", 0), ("b", 1), ("b", 0)], 1),
+    ],
+)
+def test_who_gives_way_when_too_many_knock(guests, leaves):
+    gate = handshake.Gate(None, None, {}, None)
+    for number, (address, version) in enumerate(guests):
+        talk = SimpleNamespace(machine=SimpleNamespace(peer=(version, 0, 0)))
+        gate._guests[number] = None, talk, address
+    assert gate._least_welcome() == leaves
 
 
 # ---- folders
