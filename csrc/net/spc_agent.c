@@ -3,13 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/spc_error.h"
-#include "net/spc_agent_private.h"
+#include "net/spc_agent_peers.h"
 #include "spc_comm.h"
 
 /* All nodes elsewhere together may be sent so much that has not arrived: what the server may have to keep. */
@@ -28,7 +27,7 @@ static int take_end_of_job(spc_agent_t *agent, const spc_frame_t *frame, const u
     return SPC_ECLOSED;
 }
 
-static int take(void *argument, const spc_frame_t *frame, const unsigned char *body) {
+int spc_agent_take(void *argument, const spc_frame_t *frame, const unsigned char *body) {
     spc_agent_t *agent = argument;
     switch (frame->kind) {
     case SPC_FRAME_MESSAGE:
@@ -45,6 +44,10 @@ static int take(void *argument, const spc_frame_t *frame, const unsigned char *b
         return spc_agent_take_left(agent, frame);
     case SPC_FRAME_NOTE:
         return spc_agent_take_note(agent, frame, body);
+    case SPC_FRAME_BYTES:
+        return spc_agent_take_bytes(agent, frame, body);
+    case SPC_FRAME_ROUTE:
+        return spc_agent_take_route(agent, frame, body);
     case SPC_FRAME_FAIL:
         return take_end_of_job(agent, frame, body);
     default:
@@ -62,7 +65,10 @@ void spc_agent_fail(spc_agent_t *agent, int outcome) {
 
 void spc_agent_queue(spc_agent_t *agent, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
                      uint32_t count) {
-    spc_agent_fail(agent, spc_link_queue(agent->link, frame, pieces, count));
+    const int status = agent->peers != NULL ? spc_agent_peers_queue(agent, frame, pieces, count)
+                                            : spc_link_queue(agent->link, frame, pieces, count);
+    /* What comes when all nodes here are gone gives rise to nothing that anybody needs. */
+    spc_agent_fail(agent, status == SPC_ECLOSED && agent->is_finishing ? SPC_OK : status);
 }
 
 void spc_agent_send(spc_agent_t *agent, const spc_frame_t *frame, const void *body, uint32_t length_bytes) {
@@ -70,8 +76,12 @@ void spc_agent_send(spc_agent_t *agent, const spc_frame_t *frame, const void *bo
     spc_agent_queue(agent, frame, &piece, length_bytes != 0 ? 1 : 0);
 }
 
-/* Everything that can be done now. True: something was. */
-static bool pump(spc_agent_t *agent) {
+void spc_agent_write_links(spc_agent_t *agent) {
+    spc_agent_peers_write(agent);
+    spc_link_write(agent->link);
+}
+
+bool spc_agent_pump(spc_agent_t *agent) {
     spc_agent_phases_note(agent);
     bool moved = spc_agent_rows_pump(agent);
     moved = spc_agent_phases_pump(agent) || moved;
@@ -79,106 +89,9 @@ static bool pump(spc_agent_t *agent) {
     moved = spc_agent_areas_pump(agent) || moved;
     moved = spc_agent_ends_pump(agent) || moved;
     if (moved) {
-        spc_link_write(agent->link);
+        spc_agent_write_links(agent);
     }
     return moved;
-}
-
-static void wake_reader(const spc_agent_t *agent) {
-    const ssize_t written = write(agent->wake[1], "", 1);
-    (void)written; /* full: it wakes anyway */
-}
-
-/* ---- the thread at the connection ---- */
-
-/* With the lock. How the link is; says that a new connection is needed. */
-static bool look_after(spc_agent_t *agent) {
-    const spc_link_state_t state = spc_link_tick(agent->link, spc_clock_now_ns());
-    if (state == SPC_LINK_DEAD) {
-        const int reason = spc_link_reason(agent->link, &(int){0});
-        spc_agent_fail(agent, reason == SPC_OK ? SPC_ETIMEDOUT : reason);
-    }
-    const bool calls = state == SPC_LINK_DOWN && !agent->has_called && agent->options.broken != NULL;
-    agent->has_called = agent->has_called || calls;
-    return calls;
-}
-
-static int timeout_ms(uint64_t deadline_ns) {
-    const uint64_t now_ns = spc_clock_now_ns();
-    if (deadline_ns == SPC_NO_DEADLINE || deadline_ns > now_ns + UINT64_C(1000000000)) {
-        return 1000;
-    }
-    return deadline_ns <= now_ns ? 0 : (int)((deadline_ns - now_ns) / 1000000 + 1);
-}
-
-/* After something has come, more will soon: look again for a moment, while others have their turns. */
-static bool is_readable(struct pollfd polled[2]) {
-    for (uint32_t i = 0; i < SPC_AGENT_YIELDS; i++) {
-        if (poll(polled, 2, 0) != 0) {
-            return true;
-        }
-        const uint64_t before_ns = spc_clock_now_ns();
-        spc_platform_yield();
-        if (spc_clock_now_ns() - before_ns > SPC_AGENT_LONG_YIELD_NS) {
-            return false; /* somebody computes on this core */
-        }
-    }
-    return false;
-}
-
-static void read_link(spc_agent_t *agent) {
-    spc_agent_fail(agent, spc_link_read(agent->link));
-    if (agent->outcome == SPC_EAGAIN) {
-        (void)pump(agent);
-    }
-    spc_link_write(agent->link);
-    if (agent->is_finishing || agent->look_again_ns != SPC_NO_DEADLINE) {
-        spc_event_raise(agent->event,
-                        agent->config->features); /* the other thread waits for what has come, or must */
-    }
-}
-
-static void drain_wake(const spc_agent_t *agent) {
-    char bytes[64];
-    while (read(agent->wake[0], bytes, sizeof(bytes)) == (ssize_t)sizeof(bytes)) {
-    }
-}
-
-static void *read_for_ever(void *argument) {
-    spc_agent_t *agent = argument;
-    bool was_busy = false;
-    for (;;) {
-        pthread_mutex_lock(&agent->lock);
-        const bool calls = look_after(agent);
-        struct pollfd polled[2] = {{.fd = spc_link_descriptor(agent->link), .events = POLLIN},
-                                   {.fd = agent->wake[0], .events = POLLIN}};
-        polled[0].events |= spc_link_wants_write(agent->link) ? POLLOUT : 0;
-        const int timeout = timeout_ms(spc_link_deadline_ns(agent->link));
-        const bool stops = agent->is_stopped;
-        const bool fails = agent->outcome != SPC_EAGAIN;
-        pthread_mutex_unlock(&agent->lock);
-        if (fails) {
-            spc_event_raise(agent->event, agent->config->features); /* the other thread ends the run */
-        }
-        if (stops) {
-            return NULL;
-        }
-        if (calls) {
-            agent->options.broken(agent->options.argument);
-        }
-        if (!was_busy || !is_readable(polled)) {
-            (void)poll(polled, 2, timeout);
-        }
-        if (polled[1].revents != 0) {
-            drain_wake(agent);
-        }
-        was_busy = polled[0].revents != 0;
-        if (was_busy) {
-            pthread_mutex_lock(&agent->lock);
-            read_link(agent);
-            pthread_mutex_unlock(&agent->lock);
-        }
-    }
 }
 
 /* ---- the thread at the event ---- */
@@ -187,11 +100,11 @@ static bool test_pump(void *argument) {
     spc_agent_t *agent = argument;
     pthread_mutex_lock(&agent->lock);
     const bool over = agent->outcome != SPC_EAGAIN || spc_agent_ends_are_told(agent);
-    const bool moved = !over && pump(agent);
-    const bool waits = spc_link_wants_write(agent->link);
+    const bool moved = !over && spc_agent_pump(agent);
+    const bool waits = spc_link_wants_write(agent->link) || spc_agent_peers_need_reader(agent);
     pthread_mutex_unlock(&agent->lock);
     if (moved && waits) {
-        wake_reader(agent); /* it waits until there is room */
+        spc_agent_wake_reader(agent); /* it waits until there is room */
     }
     return over || moved;
 }
@@ -206,20 +119,35 @@ static bool test_flushed(void *argument) {
     return over;
 }
 
+static bool test_peers_flushed(void *argument) {
+    spc_agent_t *agent = argument;
+    pthread_mutex_lock(&agent->lock);
+    const bool over = agent->outcome != SPC_EAGAIN || spc_agent_peers_are_flushed(agent);
+    pthread_mutex_unlock(&agent->lock);
+    return over;
+}
+
 static int wait_for(spc_agent_t *agent, bool (*test)(void *argument), uint64_t deadline_ns) {
     const spc_wait_callbacks_t callbacks = {test, NULL, NULL, NULL, NULL};
     return spc_wait(&agent->waiter, &agent->event->word, &agent->event->sleeping, &callbacks, agent,
                     deadline_ns);
 }
 
-/* Nothing more will be sent; what was, has arrived. */
+/* Nothing more will be sent; what was, has arrived. First at the other agents, if they have links of their own. */
 static int finish(spc_agent_t *agent) {
     pthread_mutex_lock(&agent->lock);
     agent->is_finishing = true;
-    int status = spc_link_finish(agent->link);
+    spc_agent_peers_finish(agent);
+    spc_agent_write_links(agent);
+    pthread_mutex_unlock(&agent->lock);
+    spc_agent_wake_reader(agent);
+    int status = wait_for(agent, test_peers_flushed, SPC_NO_DEADLINE);
+    pthread_mutex_lock(&agent->lock);
+    spc_agent_peers_leave(agent);
+    status = status != SPC_OK ? status : spc_link_finish(agent->link);
     spc_link_write(agent->link);
     pthread_mutex_unlock(&agent->lock);
-    wake_reader(agent);
+    spc_agent_wake_reader(agent);
     return status != SPC_OK ? status
                             : wait_for(agent, test_flushed, SPC_NO_DEADLINE); /* it ends, or its link does */
 }
@@ -233,7 +161,7 @@ static bool goes_on(spc_agent_t *agent, uint64_t *deadline_ns) {
 }
 
 int spc_agent_run(spc_agent_t *agent) {
-    if (pthread_create(&agent->reader, NULL, read_for_ever, agent) != 0) {
+    if (pthread_create(&agent->reader, NULL, spc_agent_read_for_ever, agent) != 0) {
         return SPC_ENOMEM;
     }
     uint64_t deadline_ns;
@@ -247,7 +175,7 @@ int spc_agent_run(spc_agent_t *agent) {
     const int outcome = agent->outcome == SPC_EAGAIN ? SPC_OK : agent->outcome;
     agent->is_stopped = true;
     pthread_mutex_unlock(&agent->lock);
-    wake_reader(agent);
+    spc_agent_wake_reader(agent);
     pthread_join(agent->reader, NULL);
     return outcome;
 }
@@ -257,7 +185,7 @@ void spc_agent_stop(spc_agent_t *agent) {
     spc_agent_fail(agent, SPC_EINTERRUPTED);
     pthread_mutex_unlock(&agent->lock);
     spc_event_raise(agent->event, agent->config->features);
-    wake_reader(agent);
+    spc_agent_wake_reader(agent);
 }
 
 /* ---- life ---- */
@@ -291,7 +219,7 @@ static void choose_window(spc_agent_t *agent) {
 static int create_link(spc_agent_t *agent) {
     const spc_link_options_t options = {
         .job = agent->options.job,
-        .deliver = take,
+        .deliver = spc_agent_take,
         .argument = agent,
         .heartbeat_ns = agent->options.heartbeat_ns,
         .suspect_ns = agent->options.suspect_ns,
@@ -346,6 +274,7 @@ static int set_up(spc_agent_t *agent) {
                                            spc_agent_areas_create,
                                            spc_agent_ends_create,
                                            create_link,
+                                           spc_agent_peers_create,
                                            create_pipe};
     for (size_t i = 0; status == SPC_OK && i < sizeof(steps) / sizeof(steps[0]); i++) {
         status = steps[i](agent);
@@ -376,6 +305,7 @@ void spc_agent_destroy(spc_agent_t *agent) {
     if (agent == NULL) {
         return;
     }
+    spc_agent_peers_destroy(agent);
     spc_link_destroy(agent->link);
     spc_agent_areas_destroy(agent);
     spc_agent_sources_destroy(agent);
@@ -407,7 +337,7 @@ int spc_agent_attach(spc_agent_t *agent, int descriptor) {
     status = spc_link_attach(agent->link, channel);
     agent->has_called = agent->has_called && status != SPC_OK;
     pthread_mutex_unlock(&agent->lock);
-    wake_reader(agent);
+    spc_agent_wake_reader(agent);
     return status;
 }
 

@@ -20,6 +20,10 @@
  * sleeps where the connection is. Each does what its news asks for itself, so nothing is handed from one to the other.
  * Neither needs an interpreter.
  *
+ * With `direct` agents have links to each other, too: what nodes of two boxes say goes from agent to agent, if whoever
+ * makes connections can make one between them, and through the server otherwise; that may change at any time
+ * (spc_agent_peers.h).
+ *
  * When the connection breaks `broken` is called; whoever makes connections hands in a new one, and the link goes on
  * where it was.
  */
@@ -33,6 +37,7 @@
 #include "segment/spc_segment.h"
 
 #define SPC_AGENT_SENTENCE_BYTES 256
+#define SPC_AGENT_ADDRESS_BYTES 64
 
 typedef struct spc_agent spc_agent_t;
 
@@ -42,6 +47,8 @@ typedef struct spc_agent_options {
     uint32_t job;
     uint64_t heartbeat_ns, suspect_ns, broken_ns, link_timeout_ns; /* as in spc_link.h */
     void (*broken)(void *argument); /* by an agent's thread, without its lock: a new connection is needed */
+    bool direct;                     /* the same in all boxes */
+    void (*wanted)(void *argument); /* the same: spc_agent_next_wanted has something */
     void *argument;
 } spc_agent_options_t;
 
@@ -51,6 +58,37 @@ void spc_agent_destroy(spc_agent_t *agent); /* spc_agent_run is over; NULL is al
 
 /* The first connection, or one in place of the last; any thread. If it fails the descriptor is still the caller's. */
 int spc_agent_attach(spc_agent_t *agent, int descriptor);
+
+/* ---- with `direct`; any thread */
+
+/* Tells the other agents where they may connect: a text without meaning here. SPC_EINVAL: not `direct`, or too long. */
+int spc_agent_listens(spc_agent_t *agent, const char *address);
+
+/* To which agent a connection is to be made now, and where it listens. SPC_EAGAIN: to none. Whoever asks tries until it
+ * has one, and sends its number over it, first of all; or leaves it: then the relay it is. */
+int spc_agent_next_wanted(spc_agent_t *agent, uint32_t *box, uint32_t *number,
+                          char address[SPC_AGENT_ADDRESS_BYTES]);
+
+/* Whether that one is still of use; if not, it counts as given up. */
+bool spc_agent_is_wanted(spc_agent_t *agent, uint32_t box, uint32_t number);
+
+/* Such a connection, at either end, once its number is known there. One that is not needed any more is closed.
+ * SPC_EINVAL: no such box, and the descriptor is still the caller's. */
+int spc_agent_attach_peer(spc_agent_t *agent, uint32_t box, uint32_t number, int descriptor);
+
+/* Whether what goes to and from this box may go over a connection between the agents (at first: yes), or through the
+ * server. Nothing is lost, doubled or overtaken by that. SPC_EINVAL: no such box; SPC_ENOMEM. */
+int spc_agent_route(spc_agent_t *agent, uint32_t box, bool direct);
+
+typedef struct spc_agent_peer_counts {
+    spc_link_counts_t link; /* from end to end, whatever the way */
+    bool is_direct; /* now */
+    uint64_t changes; /* of that, so far */
+} spc_agent_peer_counts_t;
+
+int spc_agent_count_peer(spc_agent_t *agent, uint32_t box, spc_agent_peer_counts_t *counts);
+
+/* ---- running */
 
 /* Until all nodes of this box are gone and everybody has been told: SPC_OK. SPC_ETIMEDOUT: the other end has been
  * silent for too long; SPC_ECLOSED: the server has ended the job, see spc_agent_sentence; SPC_EINTERRUPTED:

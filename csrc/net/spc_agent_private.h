@@ -2,12 +2,16 @@
 /*
  * spc_agent_private: what the files of the agent share. Nobody else includes it.
  *
- *   spc_agent.c          life, the two threads, what comes
+ *   spc_agent.c          life, the thread at the event, what comes
+ *   spc_agent_reader.c   the thread at the connections
  *   spc_agent_rows.c     from the mailboxes of absent nodes onto the link
  *   spc_agent_cast.c     messages to several of them
  *   spc_agent_standin.c  from the link into the mailboxes of the nodes here; receipts
  *   spc_agent_phases.c   communicators and arrivals at their phases
  *   spc_agent_ends.c     nodes that are there, have ended, are gone
+ *   spc_agent_peers.c    links to other agents (spc_agent_peers.h)
+ *   spc_agent_routes.c   the way that such a link takes
+ *   spc_agent_tunnel.c   … when it goes through the server
  *
  * All of it with the agent's lock. Ranks are the run's; of a communicator's they are called members.
  */
@@ -105,6 +109,8 @@ typedef struct spc_agent_early {
     unsigned char *body;
 } spc_agent_early_t;
 
+typedef struct spc_agent_peer spc_agent_peer_t;
+
 struct spc_agent {
     spc_agent_options_t options;
     spc_segment_t segment;
@@ -138,6 +144,10 @@ struct spc_agent {
     uint64_t
         *owed; /* by box * nodes + rank: what came from that box for a node here, and was not given back */
 
+    spc_agent_peer_t *peers; /* by box; NULL: everything goes over `link` */
+    unsigned char *peers_buffer; /* what their links read into */
+    bool has_left; /* spc_agent_peers_leave */
+
     spc_agent_source_t *sources; /* by rank */
     spc_agent_watch_t *watched;
     spc_agent_area_t *areas; /* the run's is the first */
@@ -158,6 +168,19 @@ static inline bool spc_agent_is_elsewhere(const spc_agent_t *agent, uint32_t ran
 
 /* The run of this agent ends with that outcome, if it has none yet; SPC_OK: it goes on. */
 void spc_agent_fail(spc_agent_t *agent, int outcome);
+
+/* What has come, over any link. */
+int spc_agent_take(void *argument, const spc_frame_t *frame, const unsigned char *body);
+
+/* Everything that can be done now. True: something was. */
+bool spc_agent_pump(spc_agent_t *agent);
+
+/* The other agents' links first: they may go through the server. */
+void spc_agent_write_links(spc_agent_t *agent);
+
+/* The reading thread, and what makes it look around. */
+void *spc_agent_read_for_ever(void *agent);
+void spc_agent_wake_reader(const spc_agent_t *agent);
 
 /* A frame with a body in one piece. It is queued, or the agent fails: what may be queued is bounded by credit, and by
  * the few phases that can be open at once. */

@@ -36,7 +36,9 @@
     X(LEFT, 8, "a node has closed a communicator")                                          \
     X(BOARD, 9, "what the nodes of a box wait for")                                         \
     X(FAIL, 10, "the job ends, and why")                                                    \
-    X(NOTE, 11, "what a node has noted: where it ended, its line in a mismatch")
+    X(NOTE, 11, "what a node has noted: where it ended, its line in a mismatch")            \
+    X(BYTES, 12, "bytes of a link between two agents that goes through the server")         \
+    X(ROUTE, 13, "which way such a link goes")
 
 typedef enum spc_frame_kind {
 #define SPC_FRAME_ENUM(name, number, purpose) SPC_FRAME_##name = (number),
@@ -61,7 +63,7 @@ typedef struct spc_frame {
     uint8_t format; /* MESSAGE: spc_format_t */
     uint16_t flags;
     uint32_t job;
-    uint16_t source;      /* MESSAGE, RECEIPT, STATUS, LEFT: a rank; ARRIVE, CREDIT, BOARD: a box */
+    uint16_t source; /* MESSAGE, RECEIPT, STATUS, LEFT: a rank; ARRIVE, CREDIT, BOARD, BYTES, ROUTE: a box */
     uint16_t
         destination; /* a box, unless SPC_FRAME_OTHERS; MESSAGE: what the ranks at the start of the body say */
     int32_t tag;

@@ -102,7 +102,21 @@ cdef extern from "net/spc_agent.h" nogil:
         uint32_t job
         uint64_t heartbeat_ns, suspect_ns, broken_ns, link_timeout_ns
         void (*broken)(void *argument) noexcept nogil
+        bint direct
+        void (*wanted)(void *argument) noexcept nogil
         void *argument
+    ctypedef struct spc_agent_peer_counts_t:
+        spc_link_counts_t link
+        bint is_direct
+        uint64_t changes
+    enum:
+        SPC_AGENT_ADDRESS_BYTES
+    int spc_agent_listens(spc_agent_t *agent, const char *address)
+    int spc_agent_next_wanted(spc_agent_t *agent, uint32_t *box, uint32_t *number, char *address)
+    bint spc_agent_is_wanted(spc_agent_t *agent, uint32_t box, uint32_t number)
+    int spc_agent_attach_peer(spc_agent_t *agent, uint32_t box, uint32_t number, int descriptor)
+    int spc_agent_route(spc_agent_t *agent, uint32_t box, bint direct)
+    int spc_agent_count_peer(spc_agent_t *agent, uint32_t box, spc_agent_peer_counts_t *counts)
     int spc_agent_create(const spc_agent_options_t *options, spc_agent_t **agent)
     void spc_agent_destroy(spc_agent_t *agent)
     int spc_agent_attach(spc_agent_t *agent, int descriptor)

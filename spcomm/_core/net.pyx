@@ -11,66 +11,21 @@ from libc.string cimport memcpy, memset
 from posix.unistd cimport write
 
 from spcomm._core.libnet cimport (
-    SPC_HANDSHAKE_ACCEPTED,
-    SPC_HANDSHAKE_CLIENT,
-    SPC_HANDSHAKE_CLOSED,
-    SPC_HANDSHAKE_FULL,
-    SPC_HANDSHAKE_LATE,
-    SPC_HANDSHAKE_MAC_BYTES,
-    SPC_HANDSHAKE_NONCE_BYTES,
-    SPC_HANDSHAKE_OTHER_BYTE_ORDER,
-    SPC_HANDSHAKE_OTHER_VERSION,
-    SPC_HANDSHAKE_OVER,
-    SPC_HANDSHAKE_READ,
-    SPC_HANDSHAKE_REFUSED,
-    SPC_HANDSHAKE_SERVER,
-    SPC_HANDSHAKE_SIGN,
-    SPC_HANDSHAKE_SIGNED_BYTES,
-    SPC_HANDSHAKE_STRANGER,
-    SPC_HANDSHAKE_TIMEOUT_NS,
-    SPC_HANDSHAKE_VERSION,
-    SPC_HANDSHAKE_WRITE,
-    spc_agent_attach,
-    spc_agent_count,
-    spc_agent_create,
-    spc_agent_culprit,
-    spc_agent_destroy,
-    spc_agent_disconnect,
-    spc_agent_options_t,
-    spc_agent_run,
-    spc_agent_sentence,
-    spc_agent_stop,
-    spc_agent_t,
-    spc_handshake_closed,
-    spc_handshake_create,
-    spc_handshake_destroy,
-    spc_handshake_feed,
-    spc_handshake_options_t,
-    spc_handshake_outcome,
-    spc_handshake_output,
-    spc_handshake_peer,
-    spc_handshake_peer_t,
-    spc_handshake_sent,
-    spc_handshake_sign,
-    spc_handshake_step,
-    spc_handshake_t,
-    spc_handshake_to_sign,
-    spc_handshake_wants,
-    spc_link_counts_t,
-    spc_process_close_range,
-    spc_process_die_with_parent,
-    spc_process_rename,
-    spc_server_add_job,
-    spc_server_adopt,
-    spc_server_count,
-    spc_server_create,
-    spc_server_destroy,
-    spc_server_fail_job,
-    spc_server_options_t,
-    spc_server_remove_job,
-    spc_server_run,
-    spc_server_stop,
-    spc_server_t,
+    SPC_AGENT_ADDRESS_BYTES, SPC_HANDSHAKE_ACCEPTED, SPC_HANDSHAKE_CLIENT, SPC_HANDSHAKE_CLOSED,
+    SPC_HANDSHAKE_FULL, SPC_HANDSHAKE_LATE, SPC_HANDSHAKE_MAC_BYTES, SPC_HANDSHAKE_NONCE_BYTES,
+    SPC_HANDSHAKE_OTHER_BYTE_ORDER, SPC_HANDSHAKE_OTHER_VERSION, SPC_HANDSHAKE_OVER, SPC_HANDSHAKE_READ,
+    SPC_HANDSHAKE_REFUSED, SPC_HANDSHAKE_SERVER, SPC_HANDSHAKE_SIGN, SPC_HANDSHAKE_SIGNED_BYTES,
+    SPC_HANDSHAKE_STRANGER, SPC_HANDSHAKE_TIMEOUT_NS, SPC_HANDSHAKE_VERSION, SPC_HANDSHAKE_WRITE,
+    spc_agent_attach, spc_agent_attach_peer, spc_agent_count, spc_agent_count_peer, spc_agent_create,
+    spc_agent_culprit, spc_agent_destroy, spc_agent_disconnect, spc_agent_is_wanted, spc_agent_listens,
+    spc_agent_next_wanted, spc_agent_options_t, spc_agent_peer_counts_t, spc_agent_route, spc_agent_run,
+    spc_agent_sentence, spc_agent_stop, spc_agent_t, spc_handshake_closed, spc_handshake_create,
+    spc_handshake_destroy, spc_handshake_feed, spc_handshake_options_t, spc_handshake_outcome,
+    spc_handshake_output, spc_handshake_peer, spc_handshake_peer_t, spc_handshake_sent, spc_handshake_sign,
+    spc_handshake_step, spc_handshake_t, spc_handshake_to_sign, spc_handshake_wants, spc_link_counts_t,
+    spc_process_close_range, spc_process_die_with_parent, spc_process_rename, spc_server_add_job,
+    spc_server_adopt, spc_server_count, spc_server_create, spc_server_destroy, spc_server_fail_job,
+    spc_server_options_t, spc_server_remove_job, spc_server_run, spc_server_stop, spc_server_t,
 )
 from spcomm._core.libspc cimport (
     SPC_ECLOSED,
@@ -312,6 +267,10 @@ cdef void say_broken(void *argument) noexcept nogil:
     write(<int><long>argument, b".", 1)  # if the pipe is full, it has been said
 
 
+cdef void say_wanted(void *argument) noexcept nogil:
+    write(<int><long>argument, b"w", 1)
+
+
 cdef class Agent:
     """Stands in, in one box, for the nodes of all others (csrc/net/spc_agent.h). Any thread may call while one runs it.
 
@@ -323,6 +282,8 @@ cdef class Agent:
         Of which job it is part.
     link_timeout : float, optional
         After how many seconds of silence the job fails.
+    direct : bool, optional
+        Agents have links to each other, too.
     """
 
     cdef spc_agent_t *core
@@ -330,7 +291,7 @@ cdef class Agent:
     cdef readonly int news  # can be read when a new connection is needed
     cdef int say
 
-    def __cinit__(self, int segment, uint32_t job, double link_timeout=LINK_TIMEOUT_S):
+    def __cinit__(self, int segment, uint32_t job, double link_timeout=LINK_TIMEOUT_S, bint direct=False):
         cdef spc_agent_options_t options
         self.news, self.say = os.pipe()
         os.set_blocking(self.news, False)
@@ -339,7 +300,7 @@ cdef class Agent:
         options.segment, options.job = segment, job
         self.link_timeout = link_timeout
         options.heartbeat_ns, options.suspect_ns, options.broken_ns, options.link_timeout_ns = silences(link_timeout)
-        options.broken = say_broken
+        options.broken, options.wanted, options.direct = say_broken, say_wanted, direct
         options.argument = <void *><long>self.say
         check(spc_agent_create(&options, &self.core), "the agent")
 
@@ -351,7 +312,7 @@ cdef class Agent:
     def is_broken(self):
         """Has the connection broken since the last time this was asked?"""
         try:
-            return bool(os.read(self.news, 4096))
+            return b"." in os.read(self.news, 4096)
         except BlockingIOError:
             return False
 
@@ -394,6 +355,39 @@ cdef class Agent:
 
     def stop(self):
         spc_agent_stop(self.core)
+
+    # ---- links to other agents
+
+    def listens(self, str address):
+        """Tell the others where they may connect."""
+        check(spc_agent_listens(self.core, address.encode()), f"the address {address}")
+
+    def wanted(self):
+        """To which boxes a connection is to be made: each with its number, and the address that was told."""
+        cdef uint32_t box = 0, number = 0
+        cdef char[SPC_AGENT_ADDRESS_BYTES] address
+        found = []
+        while spc_agent_next_wanted(self.core, &box, &number, address) == SPC_OK:
+            found.append((box, number, (<bytes>address).decode("ascii", "replace")))
+        return found
+
+    def is_wanted(self, uint32_t box, uint32_t number):
+        """Is that one still to be made?"""
+        return spc_agent_is_wanted(self.core, box, number)
+
+    def attach_peer(self, uint32_t box, uint32_t number, int descriptor):
+        """Take such a connection, authenticated, and its descriptor."""
+        check(spc_agent_attach_peer(self.core, box, number, descriptor), f"the connection to box {box}")
+
+    def route(self, uint32_t box, bint direct):
+        """Whether what goes to and from a box may go over a connection between the agents, or through the server."""
+        check(spc_agent_route(self.core, box, direct), f"the route to box {box}")
+
+    def peer_counts(self, uint32_t box):
+        """Of the link to another agent: see `counted`; `direct` and `changes` of the route."""
+        cdef spc_agent_peer_counts_t counts
+        check(spc_agent_count_peer(self.core, box, &counts), f"the link to box {box}")
+        return {**counted(&counts.link), "direct": bool(counts.is_direct), "changes": counts.changes}
 
     def counts(self):
         """Of its link: see `counted`."""

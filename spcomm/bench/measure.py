@@ -97,6 +97,7 @@ def grouped(rows: Sequence[Row]) -> list[list[Row]]:
             tuple(sorted(row.environment.items())),
             row.peers,
             row.boxes,
+            row.direct,
             alone,
         )
         groups.setdefault(key, []).append(row)
@@ -121,7 +122,9 @@ def one_group(
             if contender.missing or failed or not (ours or group[0].peers):
                 continue
             try:
-                for key, batches in one_start(group, contender.in_boxes(group[0].boxes), seconds).items():
+                for key, batches in one_start(
+                    group, contender.in_boxes(group[0].boxes, group[0].direct), seconds
+                ).items():
                     results.add(key, contender.name, batches)
             except relay.NotHere as error:
                 results.skipped |= {row.key: str(error) for row in group}

@@ -44,11 +44,13 @@ class Contender:
     remote: tuple[str, ...] = ()
     remote_environment: dict[str, str] = field(default_factory=dict)
 
-    def in_boxes(self, boxes: int) -> "Contender":
+    def in_boxes(self, boxes: int, direct: bool = False) -> "Contender":
         """The same one for nodes in so many boxes, dealt out in turn: the first nodes are in different ones."""
         if boxes < 2:
             return self
         remote = ("--boxes", str(boxes), "--map", "cyclic") if self.library == "spcomm" else self.remote
+        if direct and self.library == "spcomm":
+            remote += ("--route", "direct")
         environment = self.environment | self.remote_environment
         return replace(self, command=(*self.command, *remote), environment=environment)
 

@@ -130,6 +130,7 @@ class Report:
             "title": row.title,
             "nodes": row.nodes,
             "boxes": row.boxes,
+            "direct": row.direct,
             "against": against,
             "ratio": self.ratio(row),
             "ratio_range": statistics.ratio_range(ours, theirs),

@@ -62,6 +62,7 @@ class Row:
     program : where that function is: "works", "arrays" and so on.
     percentile : of all single times of all rounds, to be told below the table; 0: none.
     boxes : 2 or more: the nodes are dealt out to so many boxes, and peers talk over TCP.
+    direct : the boxes are connected with each other, not through the server only.
     """
 
     key: str
@@ -77,6 +78,7 @@ class Row:
     program: str = "works"
     percentile: int = 0
     boxes: int = 1
+    direct: bool = False
 
 
 def benchmarks() -> dict[str, ModuleType]:

@@ -394,7 +394,8 @@ def _agent(about: dict, segment: "Any", secret: bytes) -> "Any":
     number, address = about["number"], (about["address"][0], about["address"][1])
 
     def carry(wire: "Any") -> None:
-        carrying.carry(wire, address, secret, about["job"], number, segment.fd, about["link_timeout"])
+        places = about["places"] if about.get("route") == "direct" else None
+        carrying.carry(wire, address, secret, about["job"], number, segment.fd, about["link_timeout"], places)
 
     return Carrier(f"the agent of box {number}", number, f"spcomm agent {number}", carry, segment.fd, [])
 

@@ -9,6 +9,7 @@ have ended and all that they sent has been carried; the server, when all agents 
 import _signal
 import _socket
 import os
+import select
 
 from spcomm.launch import carrying
 from spcomm.launch.process import signal_name
@@ -74,6 +75,13 @@ class Carrier:
             return None
         return message[0]
 
+    def hear_out(self, patience: float) -> None:
+        """Wait so many seconds at most for what it has to say."""
+        poll = select.poll()
+        poll.register(self.fileno(), select.POLLIN)
+        if not self.gone and poll.poll(patience * 1000):
+            self.receive()
+
     def how(self) -> str:
         """In words, how it ended."""
         if self.status & 0x7F:
@@ -106,9 +114,11 @@ class Carriers:
         link_timeout: float,
         listen: "str | None" = None,
         server: "Any | None" = None,
+        route: str = "relay",
     ) -> None:
         """`listen`: the address of this machine at which boxes elsewhere connect. `server`: one that runs already."""
         self._link_timeout = link_timeout
+        self._places = group.places if route == "direct" else None
         self._all: list[Carrier] = []
         if server is not None:
             self.secret, self.job, self.address = server.session.secret, server.session.job, server.address
@@ -158,7 +168,7 @@ class Carriers:
                 segment: "Any" = segment,
                 reached: "tuple[str, int]" = reached,
             ) -> None:
-                carrying.carry(wire, reached, secret, job, box, segment.fd, self._link_timeout)
+                carrying.carry(wire, reached, secret, job, box, segment.fd, self._link_timeout, self._places)
 
             others = [other for other in here if other is not segment]
             self._all.append(
@@ -187,13 +197,24 @@ class Carriers:
         found = self._all[0].counted
         return [found[box] for box in sorted(found)]
 
+    def between(self) -> "dict[str, dict[str, Any]]":
+        """What went over links between agents, as the first of the two has it: `0-1` for boxes 0 and 1."""
+        found = {}
+        for carrier in self._all[1:]:
+            for other, counts in sorted(carrier.counted.items()):
+                if carrier.box < other and counts["attached"]:
+                    found[f"{carrier.box}-{other}"] = counts
+        return found
+
     def left(self) -> str:
         """Who has not ended."""
         return ", ".join(carrier.name for carrier in self._all if not carrier.gone)
 
-    def close(self) -> None:
-        """Nothing is left of them."""
+    def close(self, patience: float = 0.0) -> None:
+        """Nothing is left of them. `patience`: for agents whose last words are worth waiting for."""
         for carrier in self._all:
+            if patience and self._places is not None:
+                carrier.hear_out(patience)
             carrier.kill()
         for carrier in self._all:
             carrier.close()

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import _socket
     from collections.abc import Callable
 
+    from spcomm.launch.peers import Peers
+
 _AGAIN_S = (0.0, 0.01, 0.05, 0.2, 1.0)  # between attempts to connect; the last one repeats
 _LASTING_S = 1.0  # a connection that broke sooner counts as one more failed attempt
 _REFUSALS = 3  # in a row, at first: it is not a byte that was changed on the way, but another server
@@ -112,13 +114,17 @@ class Connector:
         self._attempts = 0  # since a connection has lasted
         self._begun = time.monotonic()
         self._connected: float | None = None  # when
+        self.peers: Peers | None = None  # who makes connections to other agents
 
     def start(self) -> None:
         self._loop.add(self._agent.news, self._heard)
         self._connect()
 
     def _heard(self) -> None:
-        if self._agent.is_broken():
+        is_broken = self._agent.is_broken()
+        if self.peers is not None:
+            self.peers.look()
+        if is_broken:
             if self._connected is not None and time.monotonic() - self._connected >= _LASTING_S:
                 self._attempts = 0
             self._again()
@@ -142,6 +148,8 @@ class Connector:
         self._loop.forget("connect")
         self._connected = time.monotonic()
         try:
+            if self.peers is not None:
+                self.peers.reached(handshake.own_address(fd))
             self._agent.attach(fd)
         except Exception:
             os.close(fd)
@@ -183,17 +191,28 @@ def carry(
     box: int,
     segment: int,
     link_timeout: float,
+    places: "list[int] | None" = None,
 ) -> None:
-    """The agent of a box: until all of its nodes have ended, and what they sent has been carried."""
+    """The agent of a box: until all of its nodes have ended, and what they sent has been carried.
+
+    `places`: the box of each rank, where agents have links to each other.
+    """
     loop = Loop()
-    agent = net.Agent(segment, job, link_timeout)
+    agent = net.Agent(segment, job, link_timeout, places is not None)
     try:
-        Connector(loop, agent, address, secret, job, box).start()
+        connector = Connector(loop, agent, address, secret, job, box)
+        if places is not None:
+            from spcomm.launch import peers
+
+            connector.peers = peers.Peers(loop, agent, secret, job, box)
+        connector.start()
         _until_over(loop, wire, agent.run)
     except BaseException as error:
         _complain(wire, error, agent.culprit)  # first: who started us hears of it before the nodes do
         agent.disconnect()
         os._exit(125)
+    if places is not None:
+        wire.send(("counted", {other: agent.peer_counts(other) for other in set(places) - {box}}))
 
 
 def _until_over(loop: Loop, wire: Wire, work: "Callable[[], object]") -> None:

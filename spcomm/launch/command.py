@@ -141,7 +141,7 @@ def _supervise(
         elif crew.boxes > 1:
             from spcomm.launch.carriers import Carriers
 
-            carriers = Carriers(groups[0], options.link_timeout, listen)
+            carriers = Carriers(groups[0], options.link_timeout, listen, route=options.route)
         if options.hosts is not None and session is None:
             hosts.tell(programs, carriers, listen)
         return Supervisor(crew, options, display, carriers).run(signals, stdin)

@@ -194,6 +194,15 @@ def meet(
         raise
 
 
+def own_address(fd: int) -> str:
+    """The address of this machine that a connection begins at."""
+    sock = _socket.socket(fileno=os.dup(fd))
+    try:
+        return sock.getsockname()[0]
+    finally:
+        sock.close()
+
+
 def _check(machine: net.Handshake, address: "tuple[str, int]") -> None:
     where = f"the server at {address[0]}:{address[1]}"
     outcome = machine.outcome

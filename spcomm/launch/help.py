@@ -44,6 +44,8 @@ Options of the whole run, given with any of its programs. RANKS are numbers and 
   --members N          with --room: wait until so many have joined (default: 1)
   --server HOST[:PORT] with --boxes: boxes reach each other through a spcomm serve that runs
                        already; at a time it has one run of each --group
+  --route relay|direct messages between boxes go through the server (default), or from box to box,
+                       where they can
   --link-timeout SECONDS
                        how long a box may be out of reach before the run fails (default: 30)
   -l, --no-label       put [3] before each line that node 3 prints, or do not (default: at a

@@ -84,6 +84,11 @@ def check(options: "Options") -> None:
             raise UsageError(
                 f"spcomm run: --host and {option} do not go together{also}; leave one of them out"
             )
+    if options.route == "direct" and _tunnels(options):
+        raise UsageError(
+            "spcomm run: --route direct: messages between hosts go through their ssh, which connects each with this "
+            "machine alone; add --tunnel none, or leave --route out"
+        )
     if len(options.parts) > 1:
         raise UsageError("spcomm run: --host starts one program so far; leave out the others")
     options.hosts = _filled(options.hosts, options.parts[0].nodes)
@@ -261,7 +266,7 @@ def far_segment(
     sizes = {name: value for name, value in buffers.items() if name != "begun_ns"}
     if "begun_ns" in buffers:  # another machine has another monotonic clock
         group.far[box].box["begun_ns"] = time.time_ns() - (time.monotonic_ns() - buffers["begun_ns"])
-    group.far[box].box["link_timeout"] = options.link_timeout
+    group.far[box].box["link_timeout"], group.far[box].box["route"] = options.link_timeout, options.route
     group.far[box].box["segment"] = {
         **sizes,
         "disable": mask,

@@ -53,6 +53,7 @@ class Options:
         self.server: str | None = None
         self.members: int | None = None  # how many are waited for
         self.link_timeout = 30.0
+        self.route = "relay"
         self.label: bool | None = None
         self.color: bool | None = None
         self.show: Ranks | None = None
@@ -109,6 +110,12 @@ class Options:
             from spcomm.launch.hosts import check as check_hosts
 
             check_hosts(self)
+        if self.route == "direct" and (self.room is not None or self.server is not None):
+            raise UsageError(
+                "spcomm run: --route direct: with --room and --server everything goes through the server; leave it out"
+            )
+        if self.route == "direct" and self.boxes is None and self.placing is None and not self.hosts:
+            raise UsageError("spcomm run: --route direct is about several boxes, as in --boxes 2")
         if self.boxes is not None or self.placing is not None:
             from spcomm.launch.boxes import check
 

@@ -12,6 +12,8 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from spcomm.launch.carriers import Carriers
     from spcomm.launch.crew import Crew
     from spcomm.launch.groups import Group
@@ -84,19 +86,26 @@ class Stats:
         links = self._carriers.counted() if self._carriers is not None else []
         if not links:
             return ""
-        kinds = [name for name, counts in links[0].items() if isinstance(counts, tuple)]
-        kinds = [kind for kind in kinds if any(link[kind][0] + link[kind][2] for link in links)]
-        lines: list[tuple[str, ...]] = [("box", "", *(kind.lower() for kind in kinds), "MB")]
-        for box, link in enumerate(links):
-            for way, at in (
-                ("out", 2),
-                ("in", 0),
-            ):  # as the server has it: what it received is what the box sent
-                total = sum(link[kind][at + 1] for kind in kinds) / 1e6
-                frames = (str(link[kind][at]) for kind in kinds)
-                lines.append((str(box), way, *frames, f"{total:.1f}"))
+        kinds = _used(links)
+        lines: list[tuple[str, ...]] = [("box", "", *map(str.lower, kinds), "MB")]
+        for box, link in enumerate(links):  # as the server has it: what it received is what the box sent
+            lines += [(str(box), "out", *_moved(link, kinds, 2)), (str(box), "in", *_moved(link, kinds, 0))]
         note = "out: from the box, in: to it; what was sent again does not count"
-        return f"spcomm: frames between boxes ({note})\n{_aligned(lines)}"
+        return f"spcomm: frames between boxes ({note})\n{_aligned(lines)}{self._between()}"
+
+    def _between(self) -> str:
+        """The same of links between agents."""
+        links = self._carriers.between() if self._carriers is not None else {}
+        kinds = _used(list(links.values()))
+        lines: list[tuple[str, ...]] = [("boxes", "", *map(str.lower, kinds), "MB", "route", "changes")]
+        for name, link in links.items():
+            route = "direct" if link["direct"] else "relay", str(link["changes"])
+            lines += [
+                (name, "out", *_moved(link, kinds, 0), *route),
+                (name, "in", *_moved(link, kinds, 2), *route),
+            ]
+        note = "out: from the first box, in: to it; whatever way they took"
+        return f"spcomm: frames between agents ({note})\n{_aligned(lines)}" if links else ""
 
     def _name(self, index: int) -> str:
         return self._crew.names.label(index).decode().strip("[] ")
@@ -123,6 +132,20 @@ class Stats:
         line = self._line("all", times, counts)
         waited = sum(max(0.0, life - computed - queued) for life, computed, queued in known)
         return (*line[:4], f"{waited:.2f}", *line[5:])
+
+
+def _used(links: "list[dict[str, Any]]") -> "list[str]":
+    """The kinds of frames that have occurred."""
+    kinds = [name for name, counts in links[0].items() if isinstance(counts, tuple)] if links else []
+    return [kind for kind in kinds if any(link[kind][0] + link[kind][2] for link in links)]
+
+
+def _moved(link: "dict[str, Any]", kinds: "list[str]", at: int) -> "list[str]":
+    """Frames of each kind, and MB of all, one way."""
+    return [
+        *(str(link[kind][at]) for kind in kinds),
+        f"{sum(link[kind][at + 1] for kind in kinds) / 1e6:.1f}",
+    ]
 
 
 def _aligned(lines: "list[tuple[str, ...]]") -> str:

@@ -236,7 +236,7 @@ class Supervisor:
             self._forwarder.flush()
         for carrier in self._carriers:
             self._loop.remove(carrier.fileno())
-        self._carriers.close()
+        self._carriers.close(_SETTLE if self._stats is not None and not self._reason else 0.0)
         self._loop.forget("carrying")
 
     def _carried_too_long(self) -> None:

@@ -101,6 +101,15 @@ def tunnel(name: str, text: str) -> str:
     return text
 
 
+def route(name: str, text: str) -> str:
+    if text not in ("relay", "direct"):
+        raise UsageError(
+            f"spcomm run: {name} {text}: must be relay (messages between boxes go through the server) or direct (from "
+            "box to box, where they can)"
+        )
+    return text
+
+
 def start(name: str, text: str) -> str:
     if text not in ("fork", "exec"):
         raise UsageError(

@@ -92,6 +92,7 @@ def test_command_lines_of_boxes(monkeypatch):
     words = peers.spcomm().in_boxes(3).start(4, "works", [])
     assert words[words.index("--boxes") + 1] == "3" and words[words.index("--map") + 1] == "cyclic"
     assert words.index("--boxes") < words.index("-n")
+    assert "--route" not in words and "--route" in peers.spcomm().in_boxes(2, True).start(4, "works", [])
     assert "tcp,self" in peers.openmpi().in_boxes(2).start(4, "works", [])
     assert "MPIR_CVAR_NOLOCAL" in peers.mpich().in_boxes(2).environment
     assert "MPIR_CVAR_NOLOCAL" not in peers.mpich().environment

@@ -17,6 +17,7 @@ class Net(Launch):
     def __init__(self, folder):
         super().__init__(folder)
         self.proxy = None
+        self.meddles = False  # by the environment, as through_proxy.py says
 
     def through(self, **options):
         """From now on, through a proxy."""
@@ -24,7 +25,7 @@ class Net(Launch):
         return self.proxy
 
     def command(self, *arguments, python=()):
-        program = ["-m", "spcomm"] if self.proxy is None else [HERE / "through_proxy.py"]
+        program = ["-m", "spcomm"] if self.proxy is None and not self.meddles else [HERE / "through_proxy.py"]
         return [sys.executable, *python, *map(str, program), "run", *map(str, arguments)]
 
     def environment(self, extra=None):

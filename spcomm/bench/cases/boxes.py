@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Between two boxes, through the server: messages by size, there and back and one way; barriers and sums.
+"""Between two boxes, through the server and direct: messages by size, there and back and one way; barriers, sums.
 
 The boxes are on this machine, and so is everything that peers do: over TCP, and no memory is shared. A relay in plain C
 shows what a server between two ends costs at least.
 """
 
+from dataclasses import replace
 from typing import Any
 
 from spcomm.bench.cases.arrays import KIB, MIB, label
@@ -24,6 +25,7 @@ def rows(nodes: tuple[int, ...]) -> list[Row]:
         *pingpongs(n),
         *streams(n),
         *(row for n in nodes for boxes in box_counts(n) for row in meetings(n, boxes)),
+        *directs(n),
     ]
 
 
@@ -79,4 +81,20 @@ def meetings(n: int, boxes: int) -> list[Row]:
     return [
         Row(f"boxes-{key}-{n}-{boxes}", f"{title}, {where}", work, n, boxes=boxes)
         for key, title, work in (("barrier", "barrier", "barrier"), ("sum", "sum of one float", "float_sum"))
+    ]
+
+
+def directs(n: int) -> list[Row]:
+    """The same without the server between them: without peers, whose numbers stand above."""
+    relayed = [pingpongs(n)[0], streams(n)[SIZES.index(MIB)], *meetings(n, 2)]
+    return [
+        replace(
+            row,
+            key=f"direct-{row.key}",
+            title=f"{row.title}, --route direct",
+            goal=None,
+            peers=False,
+            direct=True,
+        )
+        for row in relayed
     ]

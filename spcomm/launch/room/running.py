@@ -271,5 +271,9 @@ class Carrying:
     def left(self) -> str:
         return self._server.name
 
-    def close(self) -> None:
+    def between(self) -> "dict[str, dict[str, Any]]":
+        """There are no links between agents."""
+        return {}
+
+    def close(self, _patience: float = 0.0) -> None:
         self._server.close()

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: MIT
+"""`--route direct`: from box to box, as long as that works, and through the server otherwise; nodes notice nothing."""
+
+import os
+import signal
+
+import pytest
+
+from launching import read_lines
+from netting import HERE, carriers
+from spcomm.launch.options import parse
+from spcomm.launch.values import UsageError
+
+PROGRAM = HERE / "all_operations.py"
+PLACES = {2: "0,0,1,0,1", 3: "0,1,2,0,1"}
+
+
+def between(result):
+    """The table of frames between agents: {(boxes, way): {column: cell}}"""
+    lines = result.err.partition("spcomm: frames between agents")[2].splitlines()[1:]
+    names = lines[0].split()[1:]
+    rows = [line.split() for line in lines[1:] if line.startswith("  ")]
+    return {(row[0], row[1]): dict(zip(names, row[2:], strict=True)) for row in rows}
+
+
+def run(net, seed, boxes=2, least=6, **environment):
+    net.meddles = True
+    done = net.folder / "done"
+    if "SPCOMM_TEST_CHANGES" not in environment and (net.proxy is None or not net.proxy.left):
+        done.touch()
+    result = net(
+        "-n", 5, "--map", PLACES[boxes], "--route", "direct", "--link-timeout", 6, "--stats", PROGRAM, seed,
+        done, least, env=environment,
+    )  # fmt: skip
+    assert result.code == 0, (seed, net.proxy and net.proxy.happened, result)
+    assert len(result.lines) == 5 and len({line.split()[1] for line in result.lines}) == 1, result
+    return between(result)
+
+
+@pytest.mark.parametrize("boxes", PLACES)
+def test_everything_goes_from_box_to_box(net, boxes):
+    found = run(net, 1, boxes)
+    pairs = {2: ["0-1"], 3: ["0-1", "0-2", "1-2"]}[boxes]
+    assert list(found) == [(pair, way) for pair in pairs for way in ("out", "in")]
+    for row in found.values():
+        assert (row["route"], row["changes"]) == ("direct", "1")
+        assert int(row["message"]) > 0 and int(row["arrive"]) > 0
+
+
+def test_a_hundred_changes_of_the_route(net):
+    found = run(net, 2, SPCOMM_TEST_CHANGES="100")
+    assert int(found["0-1", "out"]["changes"]) >= 100
+
+
+def test_the_relay_where_no_connection_can_be_made(net):
+    found = run(net, 3, 3, SPCOMM_TEST_NOWHERE="1")
+    assert {(row["route"], row["changes"]) for row in found.values()} == {("relay", "0")}
+
+
+@pytest.mark.whole
+def test_connections_that_break(net):
+    done = net.folder / "done"
+    net.through(faults=10, seed=5, every=20_000, done=done.touch)
+    run(net, 4)
+    assert net.proxy.left == 0
+
+
+@pytest.mark.stress
+@pytest.mark.timeout(900)
+def test_changes_of_the_route_over_connections_that_break(net, monkeypatch):
+    monkeypatch.setattr("launching.WATCHDOG_S", 800)
+    net.through(faults=60, seed=6)
+    run(net, 5, SPCOMM_TEST_CHANGES="100")
+
+
+def test_a_message_is_a_frame_and_a_barrier_one_for_each_box(net):
+    result = net(
+        "-n", 4, "--map", "0,1,2,2", "--route", "direct", "--stats",
+        net.script("""
+            import spcomm
+            comm = spcomm.startup()
+            for number in range(7):
+                if comm.rank == 0:
+                    comm.send(number, 1)
+                elif comm.rank == 1:
+                    comm.recv(0)
+                comm.barrier()
+        """),
+    )  # fmt: skip
+    assert result.code == 0, result
+    found = between(result)
+    assert [row["arrive"] for row in found.values()] == ["7"] * 6
+    assert [row["message"] for row in found.values()] == ["7", "0", "0", "0", "0", "0"]
+
+
+def test_boxes_with_nothing_to_say_to_each_other_have_no_connection(net):
+    result = net(
+        "-n", 3, "--boxes", 3, "--route", "direct", "--stats",
+        net.script("""
+            import spcomm
+            comm = spcomm.startup()
+            if comm.rank == 0:
+                comm.send(1, 1)
+            elif comm.rank == 1:
+                assert comm.recv(0) == 1
+        """),
+    )  # fmt: skip
+    assert result.code == 0, result
+    assert {pair for (pair, _way), row in between(result).items() if row["changes"] != "0"} <= {"0-1"}
+
+
+@pytest.mark.parametrize("who", ["server", "agent 1"])
+def test_a_killed_carrier(net, who):
+    process = net.start(
+        "-n", 2, "--boxes", 2, "--route", "direct",
+        net.script("""
+            import os, signal, spcomm
+            comm = spcomm.startup()
+            comm.barrier()
+            print(comm.rank, os.getpid(), flush=True)
+            try:
+                comm.recv()
+            except spcomm.ConnectionLostError as error:
+                print("lost", flush=True)
+            signal.pause()  # who ended now could be missed by the other before it hears what has happened
+        """),
+    )  # fmt: skip
+    nodes = dict(map(int, line.split()) for line in read_lines(process, 2))
+    os.kill(carriers(net, process, nodes.values())[f"spcomm {who}"], signal.SIGKILL)
+    result = net.finish(process)
+    assert result.code == 125 and result.lines == ["lost"] * 2 and "SIGKILL" in result.last, result
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        (["--route", "direct"], ["--route direct", "--boxes 2"]),
+        (["--route", "ring", "--boxes", "2"], ["--route ring", "relay", "direct"]),
+        (["--route", "direct", "--room", "a"], ["--route direct", "--room", "leave it out"]),
+        (["--route", "direct", "--host", "a,b"], ["--route direct", "--tunnel none"]),
+    ],
+    ids=str,
+)
+def test_wrong_command_lines_get_one_sentence(words, parts):
+    with pytest.raises(UsageError) as caught:
+        parse([*words, "x.py"])
+    text = str(caught.value)
+    assert text.startswith("spcomm run: ") and "\n" not in text
+    assert all(part in text for part in parts), text
