@@ -45,6 +45,8 @@ static int take(void *argument, const spc_frame_t *frame, const unsigned char *b
         return spc_agent_take_left(agent, frame);
     case SPC_FRAME_NOTE:
         return spc_agent_take_note(agent, frame, body);
+    case SPC_FRAME_BOARD:
+        return spc_agent_take_board(agent, frame, body);
     case SPC_FRAME_FAIL:
         return take_end_of_job(agent, frame, body);
     default:
@@ -62,6 +64,7 @@ void spc_agent_fail(spc_agent_t *agent, int outcome) {
 
 void spc_agent_queue(spc_agent_t *agent, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
                      uint32_t count) {
+    agent->sent_frames += frame->kind != SPC_FRAME_BOARD;
     spc_agent_fail(agent, spc_link_queue(agent->link, frame, pieces, count));
 }
 
@@ -70,14 +73,19 @@ void spc_agent_send(spc_agent_t *agent, const spc_frame_t *frame, const void *bo
     spc_agent_queue(agent, frame, &piece, length_bytes != 0 ? 1 : 0);
 }
 
-/* Everything that can be done now. True: something was. */
-static bool pump(spc_agent_t *agent) {
+bool spc_agent_move(spc_agent_t *agent) {
     spc_agent_phases_note(agent);
     bool moved = spc_agent_rows_pump(agent);
     moved = spc_agent_phases_pump(agent) || moved;
     moved = spc_agent_sources_pump(agent) || moved;
     moved = spc_agent_areas_pump(agent) || moved;
-    moved = spc_agent_ends_pump(agent) || moved;
+    return spc_agent_ends_pump(agent) || moved;
+}
+
+/* Everything that can be done now. True: something was. */
+static bool pump(spc_agent_t *agent) {
+    bool moved = spc_agent_move(agent);
+    moved = spc_agent_boards_pump(agent) || moved;
     if (moved) {
         spc_link_write(agent->link);
     }
@@ -226,9 +234,18 @@ static int finish(spc_agent_t *agent) {
 
 static bool goes_on(spc_agent_t *agent, uint64_t *deadline_ns) {
     pthread_mutex_lock(&agent->lock);
-    *deadline_ns = agent->look_again_ns;
     const bool goes = agent->outcome == SPC_EAGAIN && !spc_agent_ends_are_told(agent);
+    bool waits = false;
+    if (goes && spc_agent_boards_look(agent)) {
+        spc_link_write(agent->link);
+        waits = spc_link_wants_write(agent->link);
+    }
+    const uint64_t look_ns = spc_agent_boards_deadline_ns(agent);
+    *deadline_ns = look_ns < agent->look_again_ns ? look_ns : agent->look_again_ns;
     pthread_mutex_unlock(&agent->lock);
+    if (waits) {
+        wake_reader(agent);
+    }
     return goes;
 }
 
@@ -345,6 +362,7 @@ static int set_up(spc_agent_t *agent) {
                                            spc_agent_sources_create,
                                            spc_agent_areas_create,
                                            spc_agent_ends_create,
+                                           spc_agent_boards_create,
                                            create_link,
                                            create_pipe};
     for (size_t i = 0; status == SPC_OK && i < sizeof(steps) / sizeof(steps[0]); i++) {
@@ -377,6 +395,7 @@ void spc_agent_destroy(spc_agent_t *agent) {
         return;
     }
     spc_link_destroy(agent->link);
+    spc_agent_boards_destroy(agent);
     spc_agent_areas_destroy(agent);
     spc_agent_sources_destroy(agent);
     for (int i = 0; i < 2; i++) {

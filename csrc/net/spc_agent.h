@@ -20,6 +20,10 @@
  * sleeps where the connection is. Each does what its news asks for itself, so nothing is handed from one to the other.
  * Neither needs an interpreter.
  *
+ * Deadlocks. Agents look at the status boards of their nodes. Where some wait for long all agents read theirs, twice,
+ * so that nothing can be on its way; one of them puts all together and proves (docs/internals/deadlock.md). Where a box
+ * does not answer nothing is proven.
+ *
  * When the connection breaks `broken` is called; whoever makes connections hands in a new one, and the link goes on
  * where it was.
  */
@@ -42,6 +46,7 @@ typedef struct spc_agent_options {
     uint32_t job;
     uint64_t heartbeat_ns, suspect_ns, broken_ns, link_timeout_ns; /* as in spc_link.h */
     void (*broken)(void *argument); /* by an agent's thread, without its lock: a new connection is needed */
+    void (*blocked)(void *argument); /* the same, with its lock: see spc_agent_blocked; or NULL */
     void *argument;
 } spc_agent_options_t;
 
@@ -66,6 +71,10 @@ uint32_t spc_agent_culprit(const spc_agent_t *agent);
 
 /* After that: the nodes here wait for nothing more (SPC_EDISCONNECTED). */
 void spc_agent_disconnect(spc_agent_t *agent);
+
+/* Once `blocked` was called: in this segment, which is the agent's and no box's, are the status boards of the nodes of
+ * all boxes that are proven to wait for ever; those of the others are not published. NULL: nothing is proven. */
+const spc_segment_t *spc_agent_blocked(const spc_agent_t *agent);
 
 void spc_agent_count(spc_agent_t *agent, spc_link_counts_t *counts);
 

@@ -10,6 +10,7 @@ import time
 
 from spcomm._core import net
 from spcomm._core.errors import AuthenticationError, ConnectionLostError, SpcommError, VersionError
+from spcomm._core.waits import packed
 from spcomm.launch import handshake
 from spcomm.launch.loop import Loop
 from spcomm.launch.wire import Wire
@@ -18,6 +19,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import _socket
     from collections.abc import Callable
+
+    from spcomm._core.waits import Wait
 
 _AGAIN_S = (0.0, 0.01, 0.05, 0.2, 1.0)  # between attempts to connect; the last one repeats
 _LASTING_S = 1.0  # a connection that broke sooner counts as one more failed attempt
@@ -104,10 +107,19 @@ class Connector:
     """Sees to it that an agent is connected: at first, and whenever the connection breaks."""
 
     def __init__(
-        self, loop: Loop, agent: net.Agent, address: "tuple[str, int]", secret: bytes, job: int, box: int
+        self,
+        loop: Loop,
+        agent: net.Agent,
+        address: "tuple[str, int]",
+        secret: bytes,
+        job: int,
+        box: int,
+        blocked: "Callable[[dict[int, Wait]], None]",
     ) -> None:
+        """`blocked(waits)` is told of nodes that are proven to wait for ever."""
         self._loop = loop
         self._agent = agent
+        self._blocked = blocked
         self._place = address, secret, job, box
         self._attempts = 0  # since a connection has lasted
         self._begun = time.monotonic()
@@ -122,6 +134,9 @@ class Connector:
             if self._connected is not None and time.monotonic() - self._connected >= _LASTING_S:
                 self._attempts = 0
             self._again()
+        waits = self._agent.blocked()
+        if waits:
+            self._blocked(waits)
 
     def _again(self) -> None:
         self._loop.at("connect", _AGAIN_S[min(self._attempts, len(_AGAIN_S) - 1)], self._connect)
@@ -187,8 +202,12 @@ def carry(
     """The agent of a box: until all of its nodes have ended, and what they sent has been carried."""
     loop = Loop()
     agent = net.Agent(segment, job, link_timeout)
+
+    def tell(waits: "dict[int, Wait]") -> None:
+        wire.send(("deadlock", packed(waits)))
+
     try:
-        Connector(loop, agent, address, secret, job, box).start()
+        Connector(loop, agent, address, secret, job, box, tell).start()
         _until_over(loop, wire, agent.run)
     except BaseException as error:
         _complain(wire, error, agent.culprit)  # first: who started us hears of it before the nodes do
