@@ -227,6 +227,30 @@ uint32_t spc_deadlock_look(spc_deadlock_t *deadlock) {
     return deadlock->proven;
 }
 
+uint32_t spc_deadlock_suspects(const spc_deadlock_t *deadlock) {
+    return deadlock->blocked;
+}
+
+bool spc_deadlock_read(spc_deadlock_t *deadlock, uint32_t rank, spc_board_entry_t *entry,
+                       spc_board_pair_t *pair) {
+    const spc_board_shared_t *board = board_of(deadlock, rank);
+    const uint32_t stuck = deadlock->stuck[rank] = spc_board_stuck(board);
+    if (!spc_board_is_stuck(stuck) || is_no_candidate(deadlock, rank)
+        || !spc_board_read(board, stuck, entry)) {
+        return false;
+    }
+    for (uint32_t other = 0; other <= deadlock->nodes; other++) {
+        pair[other] = spc_board_read_pair(board, other);
+        if (pair[other].refused == 0 && has_come(deadlock, rank, other, pair[other].received)) {
+            return false;
+        }
+    }
+    const bool given = entry->kind == SPC_BOARD_RECEIPT
+                       && spc_receipt_is_given(spc_segment_address(deadlock->segment, entry->lines_offset),
+                                               (uint32_t)entry->phase);
+    return !given && spc_board_stuck(board) == stuck;
+}
+
 bool spc_deadlock_has(const spc_deadlock_t *deadlock, uint32_t rank) {
     return deadlock->proven != 0 && deadlock->is_blocked[rank];
 }

@@ -20,6 +20,9 @@
  * one moment. And none will ever do anything: each waits for what only others of them could do, and has been told of
  * all that they did before. docs/internals/deadlock.md argues it, tests/models/deadlock.pml checks it.
  *
+ * Over several boxes each one reads the boards of its own nodes by spc_deadlock_read, and the detector looks at what
+ * all of them have read, put together: net/spc_agent_boards_judge.c.
+ *
  * Memory: private to the caller, 6 bytes a node. Cost of a look: a load a node; where nodes wait for long, eight cache
  * lines each; where they may be stuck, two for each pair of them.
  */
@@ -40,6 +43,14 @@ void spc_deadlock_destroy(spc_deadlock_t *deadlock);
 
 /* How many nodes are proven to wait for ever: 0, until two looks in a row have found the same ones. */
 uint32_t spc_deadlock_look(spc_deadlock_t *deadlock);
+
+/* How many the last look has found by itself, whatever the one before did. */
+uint32_t spc_deadlock_suspects(const spc_deadlock_t *deadlock);
+
+/* What this node waits for; `pair`: nodes + 1 of them. False: it runs, or what lies in this segment may end its wait.
+ * Who else may is not asked: whom it needs, and who may make room for what it has queued. */
+bool spc_deadlock_read(spc_deadlock_t *deadlock, uint32_t rank, spc_board_entry_t *entry,
+                       spc_board_pair_t *pair);
 
 /* Is this one of them? As of the last look. */
 bool spc_deadlock_has(const spc_deadlock_t *deadlock, uint32_t rank);

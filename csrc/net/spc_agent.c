@@ -48,6 +48,8 @@ int spc_agent_take(void *argument, const spc_frame_t *frame, const unsigned char
         return spc_agent_take_bytes(agent, frame, body);
     case SPC_FRAME_ROUTE:
         return spc_agent_take_route(agent, frame, body);
+    case SPC_FRAME_BOARD:
+        return spc_agent_take_board(agent, frame, body);
     case SPC_FRAME_FAIL:
         return take_end_of_job(agent, frame, body);
     default:
@@ -65,6 +67,7 @@ void spc_agent_fail(spc_agent_t *agent, int outcome) {
 
 void spc_agent_queue(spc_agent_t *agent, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
                      uint32_t count) {
+    agent->sent_frames += frame->kind != SPC_FRAME_BOARD;
     const int status = agent->peers != NULL ? spc_agent_peers_queue(agent, frame, pieces, count)
                                             : spc_link_queue(agent->link, frame, pieces, count);
     /* What comes when all nodes here are gone gives rise to nothing that anybody needs. */
@@ -81,13 +84,18 @@ void spc_agent_write_links(spc_agent_t *agent) {
     spc_link_write(agent->link);
 }
 
-bool spc_agent_pump(spc_agent_t *agent) {
+bool spc_agent_move(spc_agent_t *agent) {
     spc_agent_phases_note(agent);
     bool moved = spc_agent_rows_pump(agent);
     moved = spc_agent_phases_pump(agent) || moved;
     moved = spc_agent_sources_pump(agent) || moved;
     moved = spc_agent_areas_pump(agent) || moved;
-    moved = spc_agent_ends_pump(agent) || moved;
+    return spc_agent_ends_pump(agent) || moved;
+}
+
+bool spc_agent_pump(spc_agent_t *agent) {
+    bool moved = spc_agent_move(agent);
+    moved = spc_agent_boards_pump(agent) || moved;
     if (moved) {
         spc_agent_write_links(agent);
     }
@@ -154,9 +162,18 @@ static int finish(spc_agent_t *agent) {
 
 static bool goes_on(spc_agent_t *agent, uint64_t *deadline_ns) {
     pthread_mutex_lock(&agent->lock);
-    *deadline_ns = agent->look_again_ns;
     const bool goes = agent->outcome == SPC_EAGAIN && !spc_agent_ends_are_told(agent);
+    bool waits = false;
+    if (goes && spc_agent_boards_look(agent)) {
+        spc_agent_write_links(agent);
+        waits = spc_link_wants_write(agent->link) || spc_agent_peers_need_reader(agent);
+    }
+    const uint64_t look_ns = spc_agent_boards_deadline_ns(agent);
+    *deadline_ns = look_ns < agent->look_again_ns ? look_ns : agent->look_again_ns;
     pthread_mutex_unlock(&agent->lock);
+    if (waits) {
+        spc_agent_wake_reader(agent);
+    }
     return goes;
 }
 
@@ -273,6 +290,7 @@ static int set_up(spc_agent_t *agent) {
                                            spc_agent_sources_create,
                                            spc_agent_areas_create,
                                            spc_agent_ends_create,
+                                           spc_agent_boards_create,
                                            create_link,
                                            spc_agent_peers_create,
                                            create_pipe};
@@ -307,6 +325,7 @@ void spc_agent_destroy(spc_agent_t *agent) {
     }
     spc_agent_peers_destroy(agent);
     spc_link_destroy(agent->link);
+    spc_agent_boards_destroy(agent);
     spc_agent_areas_destroy(agent);
     spc_agent_sources_destroy(agent);
     for (int i = 0; i < 2; i++) {

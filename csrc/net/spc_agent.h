@@ -23,6 +23,9 @@
  * With `direct` agents have links to each other, too: what nodes of two boxes say goes from agent to agent, if whoever
  * makes connections can make one between them, and through the server otherwise; that may change at any time
  * (spc_agent_peers.h).
+ * Deadlocks. Agents look at the status boards of their nodes. Where some wait for long all agents read theirs, twice,
+ * so that nothing can be on its way; one of them puts all together and proves (docs/internals/deadlock.md). Where a box
+ * does not answer nothing is proven.
  *
  * When the connection breaks `broken` is called; whoever makes connections hands in a new one, and the link goes on
  * where it was.
@@ -49,6 +52,7 @@ typedef struct spc_agent_options {
     void (*broken)(void *argument); /* by an agent's thread, without its lock: a new connection is needed */
     bool direct;                     /* the same in all boxes */
     void (*wanted)(void *argument); /* the same: spc_agent_next_wanted has something */
+    void (*blocked)(void *argument); /* the same, with its lock: see spc_agent_blocked; or NULL */
     void *argument;
 } spc_agent_options_t;
 
@@ -104,6 +108,10 @@ uint32_t spc_agent_culprit(const spc_agent_t *agent);
 
 /* After that: the nodes here wait for nothing more (SPC_EDISCONNECTED). */
 void spc_agent_disconnect(spc_agent_t *agent);
+
+/* Once `blocked` was called: in this segment, which is the agent's and no box's, are the status boards of the nodes of
+ * all boxes that are proven to wait for ever; those of the others are not published. NULL: nothing is proven. */
+const spc_segment_t *spc_agent_blocked(const spc_agent_t *agent);
 
 void spc_agent_count(spc_agent_t *agent, spc_link_counts_t *counts);
 

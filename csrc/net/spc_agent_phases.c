@@ -419,6 +419,21 @@ static bool pump_left(spc_agent_t *agent, spc_agent_area_t *area, bool *moved) {
     return left == area->here;
 }
 
+bool spc_agent_is_leaving(const spc_agent_t *agent, uint32_t rank) {
+    for (const spc_agent_area_t *area = agent->areas->next; area != NULL; area = area->next) {
+        for (uint32_t i = 0; i < area->size; i++) {
+            if (area->members[i] != rank || area->has_left[i]) {
+                continue;
+            }
+            /* Acquire: as in pump_left. */
+            if (area->leaves[i] || atomic_load_explicit(&area->area.left[i], memory_order_acquire) != 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 bool spc_agent_areas_pump(spc_agent_t *agent) {
     bool moved = false;
     spc_agent_area_t **at = &agent->areas->next;

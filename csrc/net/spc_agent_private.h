@@ -12,6 +12,8 @@
  *   spc_agent_peers.c    links to other agents (spc_agent_peers.h)
  *   spc_agent_routes.c   the way that such a link takes
  *   spc_agent_tunnel.c   … when it goes through the server
+ *   spc_agent_boards.c   what the nodes here wait for, told to the agent that judges
+ *   spc_agent_boards_judge.c  and that one: the boards of all boxes together
  *
  * All of it with the agent's lock. Ranks are the run's; of a communicator's they are called members.
  */
@@ -110,6 +112,7 @@ typedef struct spc_agent_early {
 } spc_agent_early_t;
 
 typedef struct spc_agent_peer spc_agent_peer_t;
+typedef struct spc_agent_boards spc_agent_boards_t; /* net/spc_agent_boards_private.h */
 
 struct spc_agent {
     spc_agent_options_t options;
@@ -156,6 +159,9 @@ struct spc_agent {
     uint32_t *told; /* by rank here: spc_node_state_t that was told */
     uint32_t *told_notes; /* by rank and kind: the version that was */
     bool *told_gone;
+
+    uint64_t sent_frames; /* but for those about boards */
+    spc_agent_boards_t *boards;
 };
 
 static inline bool spc_agent_is_here(const spc_agent_t *agent, uint32_t rank) {
@@ -196,6 +202,8 @@ bool spc_agent_rows_pump(spc_agent_t *agent);
 /* Nothing of this node waits to be sent on. */
 bool spc_agent_rows_are_empty(const spc_agent_t *agent, uint32_t source);
 int spc_agent_take_credit(spc_agent_t *agent, const spc_frame_t *frame);
+/* By row: it waits for credit, or for the rest of a multicast. */
+void spc_agent_rows_note(const spc_agent_t *agent, bool *is_pending);
 
 /* What a slot holds. */
 typedef struct spc_agent_piece {
@@ -227,6 +235,8 @@ int spc_agent_take_receipt(spc_agent_t *agent, const spc_frame_t *frame);
 bool spc_agent_sources_pump(spc_agent_t *agent);
 /* All that came from this node is in the rows of its receivers. */
 bool spc_agent_source_is_empty(const spc_agent_t *agent, uint32_t rank);
+/* Something of it waits for room in the row of that node here, or for its other parts. */
+bool spc_agent_source_holds(const spc_agent_t *agent, uint32_t rank, uint32_t destination);
 void spc_agent_drop_assemblies(spc_agent_t *agent, uint32_t rank);
 
 /* ---- phases */
@@ -243,6 +253,8 @@ int spc_agent_take_arrivals(spc_agent_t *agent, const spc_frame_t *frame, const 
 int spc_agent_take_left(spc_agent_t *agent, const spc_frame_t *frame);
 /* Members here that have closed their communicators are told; areas that nobody here uses any more are given up. */
 bool spc_agent_areas_pump(spc_agent_t *agent);
+/* It has closed a communicator, and that is not told yet; of one elsewhere: not made known here. */
+bool spc_agent_is_leaving(const spc_agent_t *agent, uint32_t rank);
 
 /* ---- ends */
 int spc_agent_ends_create(spc_agent_t *agent);
@@ -251,5 +263,18 @@ int spc_agent_take_note(spc_agent_t *agent, const spc_frame_t *frame, const unsi
 int spc_agent_take_status(spc_agent_t *agent, const spc_frame_t *frame);
 /* All nodes here are gone, and that has been told. */
 bool spc_agent_ends_are_told(const spc_agent_t *agent);
+
+/* ---- boards */
+int spc_agent_boards_create(spc_agent_t *agent);
+void spc_agent_boards_destroy(spc_agent_t *agent);
+/* Now and then, by the thread at the event: do nodes here wait for long? True: something is to be written. */
+bool spc_agent_boards_look(spc_agent_t *agent);
+uint64_t spc_agent_boards_deadline_ns(const spc_agent_t *agent); /* of the next look */
+int spc_agent_take_board(spc_agent_t *agent, const spc_frame_t *frame, const unsigned char *body);
+/* Does what rounds ask for. */
+bool spc_agent_boards_pump(spc_agent_t *agent);
+
+/* Everything that can be done now, but for boards. True: something was. */
+bool spc_agent_move(spc_agent_t *agent);
 
 #endif

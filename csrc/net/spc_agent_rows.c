@@ -203,6 +203,12 @@ bool spc_agent_rows_are_empty(const spc_agent_t *agent, uint32_t source) {
     return empty;
 }
 
+void spc_agent_rows_note(const spc_agent_t *agent, bool *is_pending) {
+    for (uint32_t i = 0; i < agent->row_count; i++) {
+        is_pending[i] = spc_mailbox_peek(&agent->rows[i].reader) != NULL;
+    }
+}
+
 int spc_agent_take_credit(spc_agent_t *agent, const spc_frame_t *frame) {
     const uint32_t rank = (uint32_t)frame->tag;
     if (!spc_agent_is_elsewhere(agent, rank) || frame->total_bytes > agent->window - agent->credit[rank]) {

@@ -316,6 +316,18 @@ static bool pump_credit(spc_agent_t *agent) {
     return moved;
 }
 
+bool spc_agent_source_holds(const spc_agent_t *agent, uint32_t rank, uint32_t destination) {
+    const spc_agent_source_t *source = &agent->sources[rank];
+    for (const spc_agent_assembly_t *parts = source->assemblies; parts != NULL; parts = parts->next) {
+        for (uint32_t i = 0; i < parts->count; i++) {
+            if (parts->destinations[i] == (int32_t)destination) {
+                return true;
+            }
+        }
+    }
+    return spc_outbox_waiting(source->outbox, destination) != 0;
+}
+
 bool spc_agent_source_is_empty(const spc_agent_t *agent, uint32_t rank) {
     return spc_outbox_is_empty(agent->sources[rank].outbox);
 }

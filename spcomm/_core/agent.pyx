@@ -7,7 +7,7 @@ from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memset
 
 from spcomm._core.libnotes cimport spc_leftovers_any
-from spcomm._core.boards cimport make_wait
+from spcomm._core.boards cimport read_wait
 from spcomm._core.boxes cimport check_places, count_here, divide
 from spcomm._core.libspc cimport (
     SPC_ENOMEM,
@@ -28,11 +28,7 @@ from spcomm._core.libspc cimport (
     SPC_REGION_BOARD,
     SPC_REGION_MAILBOX,
     SPC_REGION_STATUS,
-    spc_board_entry_t,
-    spc_board_is_stuck,
-    spc_board_read,
     spc_board_shared_t,
-    spc_board_stuck,
     spc_board_vain,
     spc_comm_count_collectives,
     spc_comm_mark_disconnected,
@@ -311,15 +307,8 @@ cdef class Segment:
 
     def wait(self, rank):
         """What a node has been waiting for, for some milliseconds at least: a `Wait`, or None."""
-        cdef spc_board_entry_t entry
-        cdef spc_board_shared_t *board
-        cdef uint32_t stuck
         check_rank(self, rank)
-        board = <spc_board_shared_t *>spc_segment_part(&self.segment, SPC_REGION_BOARD, rank)
-        stuck = spc_board_stuck(board)
-        if not spc_board_is_stuck(stuck) or not spc_board_read(board, stuck, &entry):
-            return None
-        return make_wait(&self.segment, self.nodes, board, &entry)
+        return read_wait(&self.segment, self.nodes, rank)
 
     def process(self, rank):
         """The process id of a node; 0: it has not joined the run."""

@@ -8,14 +8,19 @@ from libc.string cimport memcpy
 from spcomm._core.libspc cimport (
     SPC_BOARD_IN_C,
     SPC_BOARD_RENDEZVOUS,
+    SPC_REGION_BOARD,
     spc_board_entry_t,
     spc_board_is_phase,
+    spc_board_is_stuck,
     spc_board_pair_t,
+    spc_board_read,
     spc_board_read_pair,
     spc_board_shared_t,
+    spc_board_stuck,
     spc_reduce_line_arrived,
     spc_reduce_line_shared_t,
     spc_segment_address,
+    spc_segment_part,
     spc_segment_t,
     spc_signature_t,
 )
@@ -23,6 +28,17 @@ from spcomm._core.libspc cimport (
 import os
 
 from spcomm._core import waits
+
+
+cdef object read_wait(const spc_segment_t *segment, uint32_t nodes, uint32_t rank):
+    """What a node waits for; None: its board is not published."""
+    cdef spc_board_entry_t entry
+    cdef const spc_board_shared_t *board = <const spc_board_shared_t *>spc_segment_part(
+        segment, SPC_REGION_BOARD, rank)
+    cdef uint32_t stuck = spc_board_stuck(board)
+    if not spc_board_is_stuck(stuck) or not spc_board_read(board, stuck, &entry):
+        return None
+    return make_wait(segment, nodes, board, &entry)
 
 
 cdef object make_wait(const spc_segment_t *segment, uint32_t nodes, const spc_board_shared_t *board,

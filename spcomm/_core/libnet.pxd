@@ -3,6 +3,8 @@
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint8_t, uint16_t, uint32_t, uint64_t
 
+from spcomm._core.libspc cimport spc_segment_t
+
 cdef extern from "base/spc_process.h" nogil:
     int spc_process_die_with_parent(int number)
     void spc_process_rename(const char *name)
@@ -104,6 +106,7 @@ cdef extern from "net/spc_agent.h" nogil:
         void (*broken)(void *argument) noexcept nogil
         bint direct
         void (*wanted)(void *argument) noexcept nogil
+        void (*blocked)(void *argument) noexcept nogil
         void *argument
     ctypedef struct spc_agent_peer_counts_t:
         spc_link_counts_t link
@@ -125,4 +128,5 @@ cdef extern from "net/spc_agent.h" nogil:
     const char *spc_agent_sentence(const spc_agent_t *agent)
     uint32_t spc_agent_culprit(const spc_agent_t *agent)
     void spc_agent_disconnect(spc_agent_t *agent)
+    const spc_segment_t *spc_agent_blocked(const spc_agent_t *agent)
     void spc_agent_count(spc_agent_t *agent, spc_link_counts_t *counts)

@@ -16,7 +16,7 @@ from spcomm._core.libnet cimport (
     SPC_HANDSHAKE_OTHER_BYTE_ORDER, SPC_HANDSHAKE_OTHER_VERSION, SPC_HANDSHAKE_OVER, SPC_HANDSHAKE_READ,
     SPC_HANDSHAKE_REFUSED, SPC_HANDSHAKE_SERVER, SPC_HANDSHAKE_SIGN, SPC_HANDSHAKE_SIGNED_BYTES,
     SPC_HANDSHAKE_STRANGER, SPC_HANDSHAKE_TIMEOUT_NS, SPC_HANDSHAKE_VERSION, SPC_HANDSHAKE_WRITE,
-    spc_agent_attach, spc_agent_attach_peer, spc_agent_count, spc_agent_count_peer, spc_agent_create,
+    spc_agent_attach, spc_agent_attach_peer, spc_agent_blocked, spc_agent_count, spc_agent_count_peer, spc_agent_create,
     spc_agent_culprit, spc_agent_destroy, spc_agent_disconnect, spc_agent_is_wanted, spc_agent_listens,
     spc_agent_next_wanted, spc_agent_options_t, spc_agent_peer_counts_t, spc_agent_route, spc_agent_run,
     spc_agent_sentence, spc_agent_stop, spc_agent_t, spc_handshake_closed, spc_handshake_create,
@@ -36,10 +36,12 @@ from spcomm._core.libspc cimport (
     SPC_OK,
     spc_clock_now_ns,
     spc_error_message,
+    spc_segment_t,
 )
 
 import os
 
+from spcomm._core.boards cimport read_wait
 from spcomm._core import errors
 
 READ, WRITE, SIGN, OVER = SPC_HANDSHAKE_READ, SPC_HANDSHAKE_WRITE, SPC_HANDSHAKE_SIGN, SPC_HANDSHAKE_OVER
@@ -271,6 +273,10 @@ cdef void say_wanted(void *argument) noexcept nogil:
     write(<int><long>argument, b"w", 1)
 
 
+cdef void say_blocked(void *argument) noexcept nogil:
+    write(<int><long>argument, b"!", 1)  # once: there is room
+
+
 cdef class Agent:
     """Stands in, in one box, for the nodes of all others (csrc/net/spc_agent.h). Any thread may call while one runs it.
 
@@ -288,7 +294,7 @@ cdef class Agent:
 
     cdef spc_agent_t *core
     cdef readonly double link_timeout
-    cdef readonly int news  # can be read when a new connection is needed
+    cdef readonly int news  # can be read when a new connection is needed, or nodes are proven to wait for ever
     cdef int say
 
     def __cinit__(self, int segment, uint32_t job, double link_timeout=LINK_TIMEOUT_S, bint direct=False):
@@ -301,6 +307,7 @@ cdef class Agent:
         self.link_timeout = link_timeout
         options.heartbeat_ns, options.suspect_ns, options.broken_ns, options.link_timeout_ns = silences(link_timeout)
         options.broken, options.wanted, options.direct = say_broken, say_wanted, direct
+        options.blocked = say_blocked
         options.argument = <void *><long>self.say
         check(spc_agent_create(&options, &self.core), "the agent")
 
@@ -315,6 +322,15 @@ cdef class Agent:
             return b"." in os.read(self.news, 4096)
         except BlockingIOError:
             return False
+
+    def blocked(self):
+        """The nodes of all boxes that are proven to wait for ever: rank -> `Wait`."""
+        cdef const spc_segment_t *together = spc_agent_blocked(self.core)
+        if together == NULL:
+            return {}
+        nodes = together.config.nodes
+        waits = {rank: read_wait(together, nodes, rank) for rank in range(nodes)}
+        return {rank: wait for rank, wait in waits.items() if wait is not None}
 
     def attach(self, int descriptor):
         """Take an authenticated connection, and its descriptor: the first one, or one in place of the last."""

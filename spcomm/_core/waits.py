@@ -35,3 +35,25 @@ class Wait(NamedTuple):
     full: "tuple[int, ...]"  # for whom it has something queued
     by_rendezvous: bool  # of RECEIPT: a send that --rendezvous makes wait
     in_c: bool  # of a program in C or C++
+
+
+def packed(waits: "dict[int, Wait]") -> list:
+    """Waits by rank as lists, numbers and texts, which go through a pipe."""
+    return [
+        [rank, *wait._replace(needs=[list(item) for item in wait.needs.items()])]  # type: ignore[arg-type]
+        for rank, wait in waits.items()
+    ]
+
+
+def unpacked(rows: list) -> "dict[int, Wait]":
+    """The waits again."""
+    found = {}
+    for rank, *fields in rows:
+        wait = Wait(*fields)
+        found[rank] = wait._replace(
+            near=tuple(wait.near) if wait.near is not None else None,
+            call=tuple(wait.call),
+            needs=dict(wait.needs),
+            full=tuple(wait.full),
+        )
+    return found

@@ -36,7 +36,7 @@ def report(
     group : str
         `" of group 2"` where there are several groups.
     boxes : int
-        With several nobody proves a deadlock.
+        In how many the nodes are: one that does not answer proves nothing.
     """
     who = words.nodes(list(waits))
     verb = "waits" if len(waits) == 1 else "wait"
@@ -88,6 +88,6 @@ def _why(waits: "dict[int, Wait]", others: "dict[int, tuple[str, str]]", boxes: 
         return f"All nodes wait. It may be a deadlock; it is not proven, because one of them {why}."
     if boxes > 1:
         return (
-            "All nodes wait. It may be a deadlock; it is not proven, because the nodes are in several boxes."
+            "All nodes wait. Something is still on its way between the boxes, or one of them does not answer."
         )
     return "All nodes wait, and something is still on its way."

@@ -225,6 +225,8 @@ class Box:
                 self._segment.mark_disconnected(self._agent.box)
                 self._fail(f"the agent there {self._agent.how()}; the nodes were stopped (exit code 125)")
             self._consider()
+        elif message[0] == "deadlock":
+            self._frames.send(list(message))
         elif not self._ending:
             if message[0] != "failed":
                 sys.stderr.write(message[1])

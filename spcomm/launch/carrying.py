@@ -10,6 +10,7 @@ import time
 
 from spcomm._core import net
 from spcomm._core.errors import AuthenticationError, ConnectionLostError, SpcommError, VersionError
+from spcomm._core.waits import packed
 from spcomm.launch import handshake
 from spcomm.launch.loop import Loop
 from spcomm.launch.wire import Wire
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     import _socket
     from collections.abc import Callable
 
+    from spcomm._core.waits import Wait
     from spcomm.launch.peers import Peers
 
 _AGAIN_S = (0.0, 0.01, 0.05, 0.2, 1.0)  # between attempts to connect; the last one repeats
@@ -106,10 +108,19 @@ class Connector:
     """Sees to it that an agent is connected: at first, and whenever the connection breaks."""
 
     def __init__(
-        self, loop: Loop, agent: net.Agent, address: "tuple[str, int]", secret: bytes, job: int, box: int
+        self,
+        loop: Loop,
+        agent: net.Agent,
+        address: "tuple[str, int]",
+        secret: bytes,
+        job: int,
+        box: int,
+        blocked: "Callable[[dict[int, Wait]], None]",
     ) -> None:
+        """`blocked(waits)` is told of nodes that are proven to wait for ever."""
         self._loop = loop
         self._agent = agent
+        self._blocked = blocked
         self._place = address, secret, job, box
         self._attempts = 0  # since a connection has lasted
         self._begun = time.monotonic()
@@ -128,6 +139,9 @@ class Connector:
             if self._connected is not None and time.monotonic() - self._connected >= _LASTING_S:
                 self._attempts = 0
             self._again()
+        waits = self._agent.blocked()
+        if waits:
+            self._blocked(waits)
 
     def _again(self) -> None:
         self._loop.at("connect", _AGAIN_S[min(self._attempts, len(_AGAIN_S) - 1)], self._connect)
@@ -199,8 +213,12 @@ def carry(
     """
     loop = Loop()
     agent = net.Agent(segment, job, link_timeout, places is not None)
+
+    def tell(waits: "dict[int, Wait]") -> None:
+        wire.send(("deadlock", packed(waits)))
+
     try:
-        connector = Connector(loop, agent, address, secret, job, box)
+        connector = Connector(loop, agent, address, secret, job, box, tell)
         if places is not None:
             from spcomm.launch import peers
 

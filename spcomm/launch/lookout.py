@@ -43,18 +43,18 @@ class Lookout:
         self._answers: where.Answers | None = None  # where nodes tell where they are
         self._ended: dict[int, int] = {}
         self._watched: dict[int, _Watched] = {}  # of each group, by its first node
+        self._stopped = False
 
     def start(self, answers: where.Answers, ended: "dict[int, int]") -> None:
         """From now on. `ended` has the nodes that have ended, and stays the caller's."""
         self._answers, self._ended = answers, ended
-        if (
-            self._crew.boxes == 1
-        ):  # a box does not see what other boxes' nodes have sent and not yet delivered
+        if self._crew.boxes == 1:  # else the agents look, and one of them tells `proven`
             self._loop.at("look", _LOOK_S, self._look)
         if self._stall_s:
             self._loop.at("stall", _STALL_LOOK_S, self._look_for_stalls)
 
     def stop(self) -> None:
+        self._stopped = True
         self._loop.forget("look")
         self._loop.forget("stall")
 
@@ -69,10 +69,19 @@ class Lookout:
         self._loop.at("look", _LOOK_S, self._look)
 
     def _deadlocked(self, group: Group, blocked: "list[int]") -> None:
+        waits = {rank: group.segment(rank).wait(rank) for rank in blocked}
+        self._tell(group, {rank: wait for rank, wait in waits.items() if wait is not None})
+
+    def proven(self, rows: list) -> None:
+        """By the agents of several boxes: these wait for ever (`waits.packed`)."""
+        from spcomm._core import waits
+
+        if not self._stopped:
+            self._tell(self._crew.groups[0], waits.unpacked(rows))
+
+    def _tell(self, group: Group, known: "dict[int, Wait]") -> None:
         from spcomm.diagnose import deadlock
 
-        waits = {rank: group.segment(rank).wait(rank) for rank in blocked}
-        known = {rank: wait for rank, wait in waits.items() if wait is not None}
         self._found(deadlock.report(known, group.size, self._of(group)), deadlock.EXIT_CODE)
 
     def _of(self, group: Group) -> str:

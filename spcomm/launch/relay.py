@@ -6,7 +6,7 @@ the other end of ssh, and the output of nodes comes back through the pipes that 
 outlives the launcher, and ssh never outlives it; the end of ssh's input ends the box.
 
 Messages of its own, to the launcher: ("failed", sentence, code)  ("warning", text)  ("text", text)
-("noted", what is known of the box's memory at the end)
+("noted", what is known of the box's memory at the end)  ("deadlock", what its agent has proven)
 """
 
 import _signal
@@ -150,7 +150,7 @@ class Relay:
             self._fail(f"host {self._about['host']}: {rest[0]}", int(rest[1]))
         elif verb == "gone":
             self._leaving = True
-        elif verb in ("ready", "started", "unstarted", "exited", "missing", "warning", "noted"):
+        elif verb in ("ready", "started", "unstarted", "exited", "missing", "warning", "noted", "deadlock"):
             self._wire.send((verb, *rest))
 
     def _begin(self) -> None:

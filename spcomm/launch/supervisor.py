@@ -48,9 +48,7 @@ class Supervisor:
         self._display = display
         self._stats = _stats(crew, carriers) if options.stats else None
         self._strict = options.strict
-        self._warned: dict[
-            str, list[int]
-        ] = {}  # left open, or never received, where that is an error: code → nodes
+        self._warned: dict[str, list[int]] = {}  # what was left, where that is an error: code → nodes
         self._loop = Loop()
         self._failures = Failures(crew.names)
         self._forwarder = Forwarder(self._loop, crew.size == 1, display, self._cannot_write)
@@ -139,6 +137,8 @@ class Supervisor:
             self._missing(message[1], message[2])
         elif verb == "failed":  # it is on another host
             self._host_failed(message[1], message[2])
+        elif verb == "deadlock":  # the agent there
+            self._lookout.proven(message[1])
         elif verb == "warning":
             self._say(f"warning: {message[1]}")
         elif verb == "text":
@@ -210,6 +210,8 @@ class Supervisor:
             self._loop.remove(fd)
             if carrier.status:  # else it has nothing to do any more
                 self._disconnected(f"{carrier.name} {carrier.how()}", carrier.box)
+        elif message[0] == "deadlock":
+            self._lookout.proven(message[1])
         elif message[0] == "failed":
             self._disconnected(message[1], message[2])
         else:
@@ -350,9 +352,7 @@ class Supervisor:
         self._states = self._lookout.places()
 
     def _cannot_write(self, error: OSError) -> None:
-        if (
-            isinstance(error, BrokenPipeError) and error.filename is None
-        ):  # as in `| head`: nobody wants more, or to hear of it
+        if isinstance(error, BrokenPipeError) and error.filename is None:  # `| head`: nobody wants more
             self._end("reader", _signal.SIGTERM, 128 + _signal.SIGPIPE)
             return
         where = f" to {error.filename}" if error.filename else ""

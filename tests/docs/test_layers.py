@@ -19,7 +19,7 @@ BELOW = {
     "node": {"base", "segment", "message"},
     "diagnose": {"base", "segment", "reduce", "message"},
     "": {"base", "segment", "reduce", "message", "node"},
-    "net": {"base", "segment", "reduce", "message", "node", ""},
+    "net": {"base", "segment", "reduce", "message", "node", "diagnose", ""},
     "collect": {"base", ""},
     "agent": {"base", "segment", "diagnose", ""},
     "api": {"base", "", "collect", "agent", "include"},

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Correct programs are never reported as deadlocked, whoever is stopped meanwhile, and for how long."""
+"""Correct programs are never reported as deadlocked, whoever is stopped meanwhile, and for how long: nodes, and in
+several boxes agents and the server, too."""
 
 import os
 import random
@@ -13,6 +14,7 @@ import pytest
 from launching import WATCHDOG_S, Launch, leaving_nothing, read_lines
 
 NODES = 4
+BOXES = {"one box": [], "two": ["--boxes", 2], "mixed": ["--map", "0,1,2,0"]}
 SECONDS = 6 * int(os.environ.get("CHECK_SCALE", 1))  # a minute with `make stress`
 SHORT = 0.4
 PATTERNS = [
@@ -71,25 +73,43 @@ def disturb(run, nodes, seconds, rng):
             running = running and still_runs(run, rng.random() * 0.1)
 
 
-def check(launch, pattern, seconds, seed):
+def carriers(launch, but):
+    """Processes that spcomm has started beside the nodes, and those that start them."""
+    found = []
+    for pid in set(launch.alive()) - but:
+        try:
+            name = Path(f"/proc/{pid}/comm").read_text()
+        except OSError:
+            continue
+        if name.startswith(("spcomm agent", "spcomm server")):
+            found.append(pid)
+    return sorted(found)
+
+
+def check(launch, pattern, boxes, seconds, seed):
     print(f"seed {seed}")
-    options = ["-n", NODES, "--queue-limit", "100k", "--slots", "8"]
+    options = ["-n", NODES, "--queue-limit", "100k", "--slots", "8", *BOXES[boxes]]
     run = launch.start(*options, Path(__file__).with_name("patterns.py"), pattern, seconds)
     nodes = [int(word) for word in read_lines(run, 1)[0].split()]
     assert len(nodes) == NODES
+    if BOXES[boxes]:
+        nodes += carriers(launch, {run.pid, *nodes})
     disturb(run, nodes, seconds, random.Random(seed))
     result = launch.finish(run)
     assert result.code == 0, repr(result)
     assert "DEADLOCK" not in result.err
 
 
+@pytest.mark.matrix
+@pytest.mark.parametrize("boxes", BOXES)
 @pytest.mark.parametrize("pattern", PATTERNS)
-def test_for_a_moment(launch, pattern):
-    check(launch, pattern, SHORT, int.from_bytes(os.urandom(4), "little"))
+def test_for_a_moment(launch, pattern, boxes):
+    check(launch, pattern, boxes, SHORT, int.from_bytes(os.urandom(4), "little"))
 
 
 @pytest.mark.stress
 @pytest.mark.timeout(SECONDS + 2 * WATCHDOG_S)
+@pytest.mark.parametrize("boxes", BOXES)
 @pytest.mark.parametrize("pattern", PATTERNS)
-def test_for_long(launch, pattern):
-    check(launch, pattern, SECONDS, int.from_bytes(os.urandom(4), "little"))
+def test_for_long(launch, pattern, boxes):
+    check(launch, pattern, boxes, SECONDS, int.from_bytes(os.urandom(4), "little"))

@@ -9,8 +9,8 @@ import spcomm
 
 comm = spcomm.startup()
 other = 1 - comm.rank
-for number in range(100):
+for number in range(1000):
     tag = number % 2
     comm.send(bytes(10_000), other, tag)  # <- node 0: send(dest=1, …) | node 1: send(dest=0, …)
-for number in range(100):
+for number in range(1000):
     comm.recv(other, tag=number % 2)

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: MIT
+"""The same wrong programs in several boxes: the same report, to the letter, and the same exit code."""
+
+import re
+
+import pytest
+
+import cases
+
+PLACINGS = {"two": "0,0,0,0,1,1,1,1", "three": "0,1,2,0,1,2,0,1", "mixed": "0,0,1,0,1,1,0,0"}
+PROGRAMS = [
+    case
+    for case in cases.found("SP101")
+    if "--group" not in case.head["run"] and " : " not in case.head["run"] and "-n 1" not in case.head["run"]
+]
+DEADLOCK = 99
+
+
+def placed(case, name):
+    """`--map` for as many nodes as the case has."""
+    nodes = int(re.search(r"-n (\d+)", case.head["run"])[1])
+    boxes = PLACINGS[name].split(",")[:nodes] if nodes > 2 else ["0", "1"]
+    return ["--map", ",".join(boxes)] if len(set(boxes)) > 1 else ["--boxes", "2"]
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("placing", PLACINGS)
+@pytest.mark.parametrize("case", PROGRAMS, ids=lambda case: case.name)
+def test_is_told_over_boxes(at_programs, compiled, case, placing):
+    result = at_programs(*placed(case, placing), *case.command(compiled(case)))
+    assert result.code == DEADLOCK, result
+    assert cases.differences(case, result.err) == "", result
+    assert not at_programs.alive()
