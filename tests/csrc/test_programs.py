@@ -32,7 +32,7 @@ def make(*targets):
 
 
 @pytest.fixture(scope="session")
-def supported():
+def supported(compiled):
     """The builds that this machine's compiler can make."""
     if not shutil.which("make") or not (shutil.which("cc") or os.environ.get("CC")):
         pytest.skip("the C tests need make and a C compiler")
