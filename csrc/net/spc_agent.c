@@ -11,11 +11,6 @@
 #include "net/spc_agent_peers.h"
 #include "spc_comm.h"
 
-/* All nodes elsewhere together may be sent so much that has not arrived: what the server may have to keep. */
-#define IN_FLIGHT_BYTES (UINT64_C(32) << 20)
-#define WINDOW_LEAST (UINT64_C(8) << 10)
-#define WINDOW_MOST (UINT64_C(1) << 20)
-
 /* ---- what comes ---- */
 
 static int take_end_of_job(spc_agent_t *agent, const spc_frame_t *frame, const unsigned char *body) {
@@ -226,11 +221,12 @@ static int sort_ranks(spc_agent_t *agent) {
 }
 
 static void choose_window(spc_agent_t *agent) {
-    const uint64_t pairs = (uint64_t)agent->nodes * (agent->config->boxes - 1);
-    agent->window = IN_FLIGHT_BYTES / pairs;
-    agent->window = agent->window < WINDOW_LEAST ? WINDOW_LEAST : agent->window;
-    agent->window = agent->window > WINDOW_MOST ? WINDOW_MOST : agent->window;
-    agent->part_bytes = agent->window / 4 - SPC_AGENT_FRAME_COST;
+    uint16_t box_of_rank[SPC_NODES_MAX];
+    for (uint32_t rank = 0; rank < agent->nodes; rank++) {
+        box_of_rank[rank] = (uint16_t)spc_segment_box(&agent->segment, rank);
+    }
+    agent->window = spc_credit_of_map(box_of_rank, agent->nodes, agent->config->boxes).window;
+    agent->part_bytes = agent->window / 4 - SPC_CREDIT_FRAME_COST;
 }
 
 static int create_link(spc_agent_t *agent) {

@@ -28,14 +28,12 @@
 #include "message/spc_outbox.h"
 #include "message/spc_receipt.h"
 #include "net/spc_agent.h"
+#include "net/spc_credit.h"
 #include "reduce/spc_reduce.h"
 #include "segment/spc_note.h"
 #include "segment/spc_segment.h"
 #include "segment/spc_status.h"
 #include "spc_comm_area.h"
-
-/* What a frame takes of a destination's credit beside its body. */
-#define SPC_AGENT_FRAME_COST 64
 
 /* How long the reading thread looks again before it sleeps: while yields are short, see base/spc_wait.h. */
 #define SPC_AGENT_YIELDS 50
@@ -223,7 +221,7 @@ uint32_t spc_agent_cast(spc_agent_t *agent, spc_agent_row_t *row, const spc_slot
                         const spc_agent_piece_t *piece, spc_agent_row_t *rows[]);
 
 static inline uint64_t spc_agent_cost(uint64_t length_bytes) {
-    return length_bytes + SPC_AGENT_FRAME_COST;
+    return length_bytes + SPC_CREDIT_FRAME_COST;
 }
 
 /* ---- stand-ins */

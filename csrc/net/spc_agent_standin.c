@@ -271,7 +271,7 @@ int spc_agent_take_message(spc_agent_t *agent, const spc_frame_t *frame, const u
     const uint64_t length = frame->length_bytes - list_bytes;
     const uint32_t box = spc_segment_box(&agent->segment, frame->source);
     for (uint32_t i = 0; i < frame->count; i++) {
-        agent->owed[box * agent->nodes + (uint32_t)destinations[i]] += length + SPC_AGENT_FRAME_COST;
+        agent->owed[box * agent->nodes + (uint32_t)destinations[i]] += length + SPC_CREDIT_FRAME_COST;
     }
     if ((frame->flags & SPC_FRAME_PART) != 0) {
         return take_part(agent, frame, destinations, body + list_bytes, length);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/spc_error.h"
+#include "net/spc_credit.h"
 
 _Static_assert((int)SPC_SERVER_BOXES_MAX == (int)SPC_SERVER_JOB_BOXES_MAX,
                "a job's boxes fit into its masks");
@@ -26,7 +27,6 @@ void spc_server_leave(spc_server_t *server) {
 
 static void set_defaults(spc_server_options_t *options) {
     options->now_ns = options->now_ns != NULL ? options->now_ns : spc_clock_now_ns;
-    options->retained_max = options->retained_max != 0 ? options->retained_max : KEPT_MAX;
     options->collected_max = options->collected_max != 0 ? options->collected_max : KEPT_MAX;
     if (options->link_timeout_ns == 0) {
         options->link_timeout_ns = LINK_TIMEOUT_S * UINT64_C(1000000000);
@@ -102,6 +102,14 @@ static spc_server_port_t *find_port(spc_server_t *server, uint32_t job, uint16_t
     return group != NULL && box < group->boxes ? &group->ports[box] : NULL;
 }
 
+/* As much as agents may send to one box (spc_credit.h). The map is valid. */
+static uint64_t retained_max(const spc_server_t *server, const spc_server_job_options_t *options) {
+    if (server->options.retained_max != 0 || options->boxes < 2 || options->ranks == 0) {
+        return server->options.retained_max != 0 ? server->options.retained_max : KEPT_MAX;
+    }
+    return spc_credit_of_map(options->box_of_rank, options->ranks, options->boxes).kept;
+}
+
 static int make_group(spc_server_t *server, uint32_t job, const spc_server_job_options_t *options,
                       spc_server_group_t **group) {
     spc_server_group_t *made = calloc(1, sizeof *made + options->boxes * sizeof made->ports[0]);
@@ -113,6 +121,7 @@ static int make_group(spc_server_t *server, uint32_t job, const spc_server_job_o
     routes.pool = &server->pool;
     made->number = job;
     int status = spc_server_job_create(&routes, &made->job);
+    made->retained_max = status == SPC_OK ? retained_max(server, options) : 0;
     for (uint16_t box = 0; box < options->boxes && status == SPC_OK; box++) {
         made->ports[box].server = server;
         made->boxes = (uint16_t)(box + 1);

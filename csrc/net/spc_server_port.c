@@ -28,7 +28,7 @@ int spc_server_port_init(spc_server_port_t *port, spc_server_group_t *group, uin
         .broken_ns = server->options.broken_ns,
         .timeout_ns = server->options.link_timeout_ns,
         .acknowledge_ns = server->options.acknowledge_ns,
-        .retained_max = server->options.retained_max,
+        .retained_max = group->retained_max,
         .buffer = server->buffer,
         .buffer_bytes = SPC_SERVER_BUFFER_BYTES,
         .pool = &server->pool,
@@ -147,7 +147,7 @@ static void explain(const spc_server_port_t *port, char sentence[SPC_SERVER_SENT
     case SPC_EAGAIN:
         snprintf(sentence, room,
                  "box %u has sent more than another box takes: the server keeps %" PRIu64 " bytes for each",
-                 box, options->retained_max);
+                 box, port->group->retained_max);
         break;
     case SPC_ELIMIT:
         snprintf(sentence, room,

@@ -40,6 +40,7 @@ struct spc_server_group {
     uint32_t number;
     uint16_t boxes;
     spc_server_job_t *job;
+    uint64_t retained_max; /* of each link */
     bool has_failed, has_ended;
     bool tells_failure, tells_end; /* reports that are still to be made */
     char sentence[SPC_SERVER_SENTENCE_BYTES];
