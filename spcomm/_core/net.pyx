@@ -28,15 +28,8 @@ from spcomm._core.libnet cimport (
     spc_server_options_t, spc_server_remove_job, spc_server_run, spc_server_stop, spc_server_t,
 )
 from spcomm._core.libspc cimport (
-    SPC_ECLOSED,
-    SPC_EINTERRUPTED,
-    SPC_ENOMEM,
-    SPC_ESYSTEM,
-    SPC_ETIMEDOUT,
-    SPC_OK,
-    spc_clock_now_ns,
-    spc_error_message,
-    spc_segment_t,
+    SPC_ECLOSED, SPC_EINTERRUPTED, SPC_ENOMEM, SPC_ESYSTEM, SPC_ETIMEDOUT, SPC_OK,
+    spc_clock_now_ns, spc_error_message, spc_segment_t,
 )
 
 import os
