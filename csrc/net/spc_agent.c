@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "net/spc_agent.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -139,6 +138,10 @@ static int wait_for(spc_agent_t *agent, bool (*test)(void *argument), uint64_t d
 /* Nothing more will be sent; what was, has arrived. First at the other agents, if they have links of their own. */
 static int finish(spc_agent_t *agent) {
     pthread_mutex_lock(&agent->lock);
+    if (agent->outcome != SPC_EAGAIN) { /* there is nobody to whom it would matter */
+        pthread_mutex_unlock(&agent->lock);
+        return SPC_OK;
+    }
     agent->is_finishing = true;
     spc_agent_peers_finish(agent);
     spc_agent_write_links(agent);
@@ -180,10 +183,9 @@ int spc_agent_run(spc_agent_t *agent) {
     while (goes_on(agent, &deadline_ns)) {
         (void)wait_for(agent, test_pump, deadline_ns);
     }
-    if (agent->outcome == SPC_EAGAIN) {
-        spc_agent_fail(agent, finish(agent));
-    }
+    const int finished = finish(agent);
     pthread_mutex_lock(&agent->lock);
+    spc_agent_fail(agent, finished);
     const int outcome = agent->outcome == SPC_EAGAIN ? SPC_OK : agent->outcome;
     agent->is_stopped = true;
     pthread_mutex_unlock(&agent->lock);

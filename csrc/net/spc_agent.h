@@ -111,7 +111,7 @@ void spc_agent_disconnect(spc_agent_t *agent);
 
 /* Once `blocked` was called: in this segment, which is the agent's and no box's, are the status boards of the nodes of
  * all boxes that are proven to wait for ever; those of the others are not published. NULL: nothing is proven. */
-const spc_segment_t *spc_agent_blocked(const spc_agent_t *agent);
+const spc_segment_t *spc_agent_blocked(spc_agent_t *agent);
 
 void spc_agent_count(spc_agent_t *agent, spc_link_counts_t *counts);
 

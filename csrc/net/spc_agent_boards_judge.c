@@ -94,7 +94,11 @@ static int make_segment(spc_agent_t *agent) {
     }
     status = spc_segment_attach(&judge->together, descriptor);
     close(descriptor);
-    return status == SPC_OK ? spc_deadlock_create(&judge->together, &judge->deadlock) : status;
+    status = status == SPC_OK ? spc_deadlock_create(&judge->together, &judge->deadlock) : status;
+    if (status != SPC_OK) {
+        spc_segment_detach(&judge->together);
+    }
+    return status;
 }
 
 /* Whom this box takes for absent may have arrived in its own box, which says so once all there have. */
@@ -216,10 +220,8 @@ static void judge_all(spc_agent_t *agent) {
     }
     put_together(agent);
     judge->has_proven = spc_deadlock_look(judge->deadlock) != 0;
-    if (judge->has_proven && agent->options.blocked != NULL) {
-        agent->options.blocked(agent->options.argument);
-    }
     judge->is_wanted = judge->is_wanted || spc_deadlock_suspects(judge->deadlock) != 0;
+    /* Before anybody is told: who reads the boards then finds those only whose wait is proven to last for ever. */
     for (uint32_t rank = 0; rank < agent->nodes && judge->has_proven; rank++) {
         if (!spc_deadlock_has(judge->deadlock, rank)) {
             spc_board_shared_t *board = spc_segment_part(&judge->together, SPC_REGION_BOARD, rank);
@@ -229,11 +231,17 @@ static void judge_all(spc_agent_t *agent) {
         }
     }
     forget_round(agent);
+    if (judge->has_proven && agent->options.blocked != NULL) {
+        agent->options.blocked(agent->options.argument);
+    }
 }
 
-const spc_segment_t *spc_agent_blocked(const spc_agent_t *agent) {
+const spc_segment_t *spc_agent_blocked(spc_agent_t *agent) {
     const spc_agent_judge_t *judge = &agent->boards->judge;
-    return judge->has_proven ? &judge->together : NULL;
+    pthread_mutex_lock(&agent->lock);
+    const bool has_proven = judge->has_proven;
+    pthread_mutex_unlock(&agent->lock);
+    return has_proven ? &judge->together : NULL;
 }
 
 /* ---- what the boxes say ---- */
@@ -250,7 +258,11 @@ static int take_claim(spc_agent_t *agent, const spc_frame_t *frame, const unsign
         return SPC_ENOMEM;
     }
     memcpy(judge->claims[rank], body, agent->boards->claim_bytes);
-    bool is_sane = true;
+    spc_board_entry_t *entry = &judge->claims[rank]->entry;
+    entry->file[SPC_BOARD_FILE_BYTES - 1] = '\0';
+    entry->function[SPC_BOARD_FUNCTION_BYTES - 1] = '\0';
+    bool is_sane =
+        entry->kind <= SPC_BOARD_GATHERING && entry->size <= agent->nodes && entry->rank < entry->size;
     for (uint32_t other = 0; other <= agent->nodes; other++) {
         is_sane = is_sane && judge->claims[rank]->pair[other].needed <= agent->nodes;
     }

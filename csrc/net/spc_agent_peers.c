@@ -130,7 +130,8 @@ bool spc_agent_peers_look_after(spc_agent_t *agent) {
 
 uint64_t spc_agent_peers_deadline_ns(const spc_agent_t *agent) {
     uint64_t deadline_ns = SPC_NO_DEADLINE;
-    for (uint32_t box = 0; agent->peers != NULL && box < agent->config->boxes; box++) {
+    /* After the farewell nobody looks after these links any more. */
+    for (uint32_t box = 0; agent->peers != NULL && !agent->has_left && box < agent->config->boxes; box++) {
         const uint64_t its_ns =
             has_link(agent, box) ? spc_link_deadline_ns(agent->peers[box].link) : SPC_NO_DEADLINE;
         deadline_ns = its_ns < deadline_ns ? its_ns : deadline_ns;

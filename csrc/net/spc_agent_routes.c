@@ -51,11 +51,19 @@ static void allow(spc_agent_peer_t *peer, bool direct) {
     want(peer);
 }
 
+/* What agents say to each other themselves comes from the server alone: bytes of a tunnel within that tunnel would have
+ * the link read while it reads. */
+static int take(void *argument, const spc_frame_t *frame, const unsigned char *body) {
+    const bool is_ours =
+        frame->kind != SPC_FRAME_BYTES && frame->kind != SPC_FRAME_ROUTE && frame->kind != SPC_FRAME_FAIL;
+    return is_ours ? spc_agent_take(argument, frame, body) : SPC_EINVAL;
+}
+
 static int open_link(spc_agent_peer_t *peer) {
     spc_agent_t *agent = peer->agent;
     const spc_link_options_t options = {
         .job = agent->options.job,
-        .deliver = spc_agent_take,
+        .deliver = take,
         .argument = agent,
         .heartbeat_ns = agent->options.heartbeat_ns,
         .suspect_ns = agent->options.suspect_ns,
@@ -317,9 +325,10 @@ int spc_agent_attach_peer(spc_agent_t *agent, uint32_t box, uint32_t number, int
     } else {
         status = follow(peer, descriptor, number);
     }
+    spc_agent_fail(agent, status); /* not the caller's business any more: the descriptor is taken */
     pthread_mutex_unlock(&agent->lock);
     spc_agent_wake_reader(agent);
-    return status;
+    return SPC_OK;
 }
 
 int spc_agent_route(spc_agent_t *agent, uint32_t box, bool direct) {

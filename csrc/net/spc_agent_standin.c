@@ -271,7 +271,11 @@ int spc_agent_take_message(spc_agent_t *agent, const spc_frame_t *frame, const u
     const uint64_t length = frame->length_bytes - list_bytes;
     const uint32_t box = spc_segment_box(&agent->segment, frame->source);
     for (uint32_t i = 0; i < frame->count; i++) {
-        agent->owed[box * agent->nodes + (uint32_t)destinations[i]] += length + SPC_CREDIT_FRAME_COST;
+        uint64_t *owed = &agent->owed[box * agent->nodes + (uint32_t)destinations[i]];
+        *owed += length + SPC_CREDIT_FRAME_COST;
+        if (*owed > agent->window) { /* more than it had leave for; memory here is bounded by that */
+            return SPC_EINVAL;
+        }
     }
     if ((frame->flags & SPC_FRAME_PART) != 0) {
         return take_part(agent, frame, destinations, body + list_bytes, length);

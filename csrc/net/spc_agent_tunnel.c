@@ -31,6 +31,27 @@ static int tunnel_read(spc_channel_t *channel, void *buffer, size_t room_bytes, 
     return SPC_OK;
 }
 
+/* As many of the bytes from `*offset` of the first piece on as one frame holds; moves on to where the next begins. */
+static uint32_t fill(const spc_frame_piece_t **next, uint32_t *left, size_t *offset,
+                     spc_frame_piece_t taken[]) {
+    size_t room = SPC_FRAME_BODY_MAX;
+    uint32_t used = 0;
+    while (*left > 0 && room > 0) {
+        const size_t length = (*next)->length_bytes - *offset;
+        const size_t bytes = length < room ? length : room;
+        taken[used++] = (spc_frame_piece_t){(const unsigned char *)(*next)->start + *offset, bytes};
+        room -= bytes;
+        *offset += bytes;
+        if (bytes == length) {
+            (*next)++;
+            (*left)--;
+            *offset = 0;
+        }
+    }
+    return used;
+}
+
+/* Takes everything: nobody would say when there is room for the rest. */
 static int tunnel_write(spc_channel_t *channel, const spc_frame_piece_t *pieces, uint32_t count,
                         size_t *taken_bytes) {
     const spc_agent_tunnel_t *tunnel = (const spc_agent_tunnel_t *)channel;
@@ -40,20 +61,20 @@ static int tunnel_write(spc_channel_t *channel, const spc_frame_piece_t *pieces,
                                .destination = (uint16_t)tunnel->peer->box,
                                .tag = (int32_t)tunnel->number};
     spc_frame_piece_t taken[SPC_CHANNEL_PIECES_MAX];
-    size_t bytes = 0;
-    uint32_t used = 0;
-    while (used < count && used < SPC_CHANNEL_PIECES_MAX && bytes < SPC_FRAME_BODY_MAX) {
-        const size_t room = SPC_FRAME_BODY_MAX - bytes;
-        taken[used] = pieces[used];
-        taken[used].length_bytes = pieces[used].length_bytes < room ? pieces[used].length_bytes : room;
-        bytes += taken[used++].length_bytes;
+    uint32_t left = count < SPC_CHANNEL_PIECES_MAX ? count : SPC_CHANNEL_PIECES_MAX;
+    size_t offset = 0;
+    *taken_bytes = 0;
+    while (left > 0) {
+        const uint32_t used = fill(&pieces, &left, &offset, taken);
+        const int status = spc_link_queue(agent->link, &frame, taken, used);
+        if (status != SPC_OK) {
+            errno = EPIPE; /* the link to the server is over, and says why itself */
+            return status == SPC_EAGAIN ? status : SPC_ESYSTEM;
+        }
+        for (uint32_t i = 0; i < used; i++) {
+            *taken_bytes += taken[i].length_bytes;
+        }
     }
-    const int status = spc_link_queue(agent->link, &frame, taken, used);
-    if (status != SPC_OK) {
-        errno = EPIPE; /* the link to the server is over, and says why itself */
-        return status == SPC_EAGAIN ? status : SPC_ESYSTEM;
-    }
-    *taken_bytes = bytes;
     return SPC_OK;
 }
 

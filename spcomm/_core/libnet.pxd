@@ -128,5 +128,5 @@ cdef extern from "net/spc_agent.h" nogil:
     const char *spc_agent_sentence(const spc_agent_t *agent)
     uint32_t spc_agent_culprit(const spc_agent_t *agent)
     void spc_agent_disconnect(spc_agent_t *agent)
-    const spc_segment_t *spc_agent_blocked(const spc_agent_t *agent)
+    const spc_segment_t *spc_agent_blocked(spc_agent_t *agent)
     void spc_agent_count(spc_agent_t *agent, spc_link_counts_t *counts)

@@ -111,14 +111,19 @@ class Frames:
         if self.tag_bytes:
             self.check(self._came[:end], bytes(self._came[end : end + self.tag_bytes]))
         try:
-            message = json.loads(self._came[8 : 8 + length])
-        except ValueError:
+            message = json.loads(self._came[8 : 8 + length], parse_constant=_no_number)
+        except (ValueError, RecursionError):
             raise FrameError("sends what is no message of a box") from None
         data = bytes(self._came[8 + length : end])
         del self._came[: end + self.tag_bytes]
         if not isinstance(message, list) or not message:
             raise FrameError("sends what is no message of a box")
         return message, data
+
+
+def _no_number(text: str) -> float:
+    """JSON as Python has it knows Infinity and NaN, with which nobody here can do anything."""
+    raise ValueError(text)
 
 
 class Outlet:

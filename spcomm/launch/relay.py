@@ -142,8 +142,9 @@ class Relay:
         elif verb == "closed":
             self._outlets[rest[0], rest[1]].ending = True
         elif verb == "report":
+            data = data[: 4096 - HEADER]  # one write that is not torn
             head = int(rest[0]).to_bytes(4, "little") + rest[1].encode()[:1] + len(data).to_bytes(2, "little")
-            os.write(self._report, (head + data)[: 4096 + HEADER])
+            os.write(self._report, head + data)
         elif verb == "taken":
             self._taken(*rest)
         elif verb == "failed":

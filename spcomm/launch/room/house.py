@@ -15,6 +15,7 @@ import os
 import time
 from collections import deque
 
+from spcomm._core.errors import SpcommError
 from spcomm.launch import versions
 from spcomm.launch.frames import MOST, FrameError
 from spcomm.launch.room import codes
@@ -127,7 +128,7 @@ class House:
                 return
             for message, data in frames:
                 self._heard(visitor, message, data)
-        except (FrameError, LookupError, TypeError, ValueError, AttributeError):
+        except (FrameError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, SpcommError):
             self._leave(visitor)  # it knows the code, and does not speak our language
 
     def _heard(self, visitor: Visitor, message: list, data: bytes) -> None:
@@ -366,7 +367,7 @@ class House:
                 else:
                     self._listen(visitor)
 
-    def close(self) -> None:
+    def part(self) -> None:
         """Everybody leaves."""
         for visitor in list(self.visitors.values()):
             if visitor.role == "join":
@@ -376,6 +377,9 @@ class House:
         for visitor in self.visitors.values():
             visitor.frames.close()
         self.visitors.clear()
+
+    def close(self) -> None:
+        """After `part`, and once the server tells nothing more."""
         self._server.on_end = None
         self._loop.remove(self._news)
         os.close(self._news)

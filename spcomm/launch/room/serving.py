@@ -163,11 +163,13 @@ def _serve(settings: Settings, listener: "_socket.socket", code: str) -> int:
     while not ended:
         loop.turn()
         house.flush()
-    house.close()
+    house.part()
     server.stop()
     loop.remove(signals)
+    loop.remove(listener.fileno())
     while not runner.over:
         loop.turn()
+    house.close()  # after the server, which tells it of the ends of jobs
     runner.result()
     _say("the room is closed" if settings.room else "the server has ended")
     return 0
