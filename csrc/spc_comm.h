@@ -174,7 +174,8 @@ int spc_comm_try_send(spc_comm_t *comm, const int32_t *destinations, uint32_t de
 int spc_comm_ssend(spc_comm_t *comm, int32_t destination, uint16_t context, int32_t tag,
                    const spc_payload_t *payload, uint64_t deadline_ns);
 
-/* The first message that matches, or SPC_EAGAIN (none, or another thread is at it). Never waits. */
+/* The first message that matches, or SPC_EAGAIN (none, or another thread is at it). Never waits. This, spc_comm_take,
+ * spc_comm_poll and spc_comm_fuzzy_done fail with SPC_EDISCONNECTED where they find nothing and nothing can come. */
 int spc_comm_try_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag,
                       spc_message_t *message);
 

@@ -291,6 +291,7 @@ int spc_comm_try_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_
     }
     if (status == SPC_EAGAIN) {
         spc_node_note_vain(comm->node);
+        status = spc_comm_look_again(comm, &call);
     }
     return status;
 }
@@ -356,15 +357,16 @@ int spc_comm_recv_into(spc_comm_t *comm, uint16_t context, int32_t source, int32
 }
 
 int spc_comm_take(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, spc_message_t *message) {
-    spc_match_t match;
-    int status = prepare(comm, source, tag, context, &match);
+    spc_recv_call_t call = {.message = message};
+    int status = prepare(comm, source, tag, context, &call.match);
     if (status != SPC_OK && status != SPC_EAGAIN) { /* it looks only at what is here: nothing to perturb */
         return status;
     }
     pthread_mutex_lock(&comm->node->lock);
-    status = spc_inbox_take_queued(comm->node->inbox, &match, message);
+    status = spc_inbox_take_queued(comm->node->inbox, &call.match, message);
     spc_node_unlock(comm->node);
-    return spc_comm_name_source(comm, status, message);
+    return status == SPC_EAGAIN ? spc_comm_look_again(comm, &call)
+                                : spc_comm_name_source(comm, status, message);
 }
 
 /* ---- looking ---- */
@@ -409,21 +411,6 @@ int spc_comm_probe(spc_comm_t *comm, uint16_t context, int32_t source, int32_t t
         *length_bytes = call.length_bytes;
     }
     return status;
-}
-
-int spc_comm_poll(spc_comm_t *comm, uint16_t context, uint64_t *waiting) {
-    int status = spc_comm_perturb(comm, spc_comm_pass_gate(comm));
-    if (status != SPC_OK) {
-        return status;
-    }
-    spc_node_progress(comm->node);
-    pthread_mutex_lock(&comm->node->lock);
-    *waiting = spc_inbox_count(comm->node->inbox, spc_comm_context(comm, context));
-    spc_node_unlock(comm->node);
-    if (*waiting == 0) {
-        spc_node_note_vain(comm->node);
-    }
-    return SPC_OK;
 }
 
 /* ---- giving back ---- */

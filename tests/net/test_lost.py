@@ -39,9 +39,51 @@ WAITS = """
 """
 
 
-def start(net, ways, *options):
+# The same without waiting: each asks again and again. A message that it has got and does not want makes no difference.
+POLLS = WAITS.replace(
+    "    comm = spcomm.startup()\n",
+    """    comm = spcomm.startup()
+
+    def ask(found):
+        while not found():
+            pass
+
+    def ask_in_time(wait):
+        while True:
+            try:
+                return wait(timeout=0)
+            except spcomm.WaitTimeoutError:
+                pass
+
+    def poll_and_take():
+        comm.send(1, comm.rank, tag=4)
+        while comm.take_message(tag=5) is None:
+            comm.poll()
+
+    def enter_and_ask():
+        fuzzy = comm.fuzzy_barrier()
+        ask(fuzzy.done)
+
+""",
+).replace(
+    WAITS[WAITS.index("    ways = [") : WAITS.index("    comm.barrier()\n")],
+    """    ways = [
+        lambda: ask(comm.poll),
+        lambda: ask(lambda: comm.try_recv_message((comm.rank + 1) % comm.size, 5)),
+        lambda: ask(comm.try_recv_message),
+        poll_and_take,
+        lambda: ask(lambda: comm.take_message(tag=5)),
+        enter_and_ask,
+        lambda: ask_in_time(lambda timeout: comm.probe(tag=5, timeout=timeout)),
+        lambda: ask_in_time(lambda timeout: comm.recv(tag=5, timeout=timeout)),
+    ]
+""",
+)
+
+
+def start(net, ways, *options, program=WAITS):
     size = len(ways)
-    process = net.start("-n", size, "--boxes", 2, *options, net.script(WAITS), *ways)
+    process = net.start("-n", size, "--boxes", 2, *options, net.script(program), *ways)
     nodes = dict(map(int, line.split()) for line in read_lines(process, size))
     return process, carriers(net, process, nodes.values())
 
@@ -65,6 +107,20 @@ def check(result, size, words, last):
 )
 def test_a_killed_carrier(net, who, words, last, ways):
     process, found = start(net, ways)
+    os.kill(found[who], signal.SIGKILL)
+    check(net.finish(process), len(ways), words, f"^spcomm: {last}; the nodes were stopped")
+
+
+@pytest.mark.parametrize("ways", [(0, 1, 2, 3), (4, 5, 6, 7)], ids=str)
+@pytest.mark.parametrize(
+    ("who", "words", "last"),
+    [
+        ("spcomm server", "the server that connects the boxes is lost", "the server was killed by SIGKILL"),
+        ("spcomm agent 1", "the connection to box 1 is lost", "the agent of box 1 was killed by SIGKILL"),
+    ],
+)
+def test_who_asks_without_waiting_hears_of_it_too(net, who, words, last, ways):
+    process, found = start(net, ways, program=POLLS)
     os.kill(found[who], signal.SIGKILL)
     check(net.finish(process), len(ways), words, f"^spcomm: {last}; the nodes were stopped")
 
