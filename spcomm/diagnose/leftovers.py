@@ -6,6 +6,10 @@ import os
 from spcomm._core import leftovers
 from spcomm.diagnose.words import nodes, table
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 MESSAGES = "SP106"
 OPEN = "SP107"
 _ROWS = 16
@@ -14,7 +18,7 @@ _Row = tuple[tuple[int, ...], tuple[int, ...], int, str, int]  # sources, destin
 
 
 def report(
-    boxes: "list[tuple[int, list[int]]]", group: str = "", strict: bool = False
+    boxes: "list[tuple[int, list[int]]]", group: str = "", strict: bool = False, far: "Sequence[list]" = ()
 ) -> "tuple[str, dict[str, list[int]]]":
     """The warnings of a run (or of a group), with their last line breaks, and by code the nodes they are about.
 
@@ -26,8 +30,17 @@ def report(
         `" of group 2"` where there are several groups.
     strict : bool
         Nodes have noted lines, so there is no need to say how to get them.
+    far : sequence of list
+        Of each box on another machine what it has `packed`.
     """
     messages, more, still_open, sent = leftovers.find(boxes)
+    for found_there in far:
+        messages += map(tuple, found_there[0])
+        more += found_there[1]
+        still_open += map(tuple, found_there[2])
+        sent.update({tuple(row[:3]): tuple(row[3:]) for row in found_there[3]})
+    messages.sort()
+    still_open.sort()
     text, found = "", {}
     if messages:
         text += _messages(messages, more, sent, group, strict)
@@ -36,6 +49,12 @@ def report(
         text += _open(still_open, group, strict)
         found[OPEN] = sorted({row[0] for row in still_open})
     return text, found
+
+
+def packed(boxes: "list[tuple[int, list[int]]]") -> list:
+    """What the nodes of these boxes have left, as lists, numbers and texts: for a `report` on another machine."""
+    messages, more, still_open, sent = leftovers.find(boxes)
+    return [messages, more, still_open, [[*key, *place] for key, place in sent.items()]]
 
 
 def _messages(

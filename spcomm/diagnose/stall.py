@@ -77,6 +77,11 @@ def _why(waits: "dict[int, Wait]", others: "dict[int, tuple[str, str]]", boxes: 
     stopped = [rank for rank, (state, _place) in others.items() if "stopped" in state]
     if stopped:
         return f"Try: let {words.nodes(stopped)} go on (kill -CONT, or fg in its terminal)."
+    unknown = {state for state, _place in others.values() if state.startswith("box ")}
+    if any(state.endswith("answer") for state in unknown):
+        return "Try: see whether that machine still runs, and what is between it and this one."
+    if unknown:
+        return "Try: read what the run prints: those nodes may wait for that."
     if others:
         who = "that node" if len(others) == 1 else "those nodes"
         if any(state == COMPUTES for state, _place in others.values()):  # or for ever: nobody else can know

@@ -21,6 +21,7 @@ With several programs there is a warm process for each; programs of one group sh
 `boxes`       which node is in which box, if there are several
 `carriers`    the server and the agents between boxes, as the launcher sees them; `carrying` is what they do
 `hosts`       boxes on other machines, as the launcher sees them; `versions` must agree
+`far`         what the launcher asks those boxes of their nodes, and what they answer
 `relay`       from the launcher through ssh to a box there; `box` is the other end, and `frames` what they say
 `handshake`   who may connect to the server
 `room`        a package: servers that outlive a run, and rooms that machines join without ssh

@@ -54,6 +54,8 @@ class Box:
         self._reader: Any = None
         self._ranks: list[int] = []
         self._reported: set[int] = set()
+        self._started: dict[int, int] = {}  # rank → process, of those that run
+        self._answers: Any = None  # where nodes tell where they are
         self._pipes: dict[int, tuple[int, int]] = {}  # descriptor → rank, 1 or 2
         self._inputs: dict[int, Outlet] = {}
         self._paused = False
@@ -92,7 +94,7 @@ class Box:
             self._nodes(*rest)
         elif verb == "stdin":
             self._stdin(rest[0], data)
-        elif verb in ("signal", "poke", "end"):
+        elif verb in ("signal", "poke", "end", "ask"):
             self._told(verb, *rest)
 
     # The start
@@ -116,12 +118,13 @@ class Box:
     def _start(self, secret: bytes) -> None:
         from spcomm.launch import report, where
         from spcomm.launch.groups import Group
+        from spcomm.launch.process import WHERE_SIGNAL
         from spcomm.launch.starter import Starter
 
         about = self._about
         plan = _plan(about)
         self._ranks = list(plan.indices)
-        starter = self._starter = Starter(plan, 0, _raise_limit())
+        starter = self._starter = Starter(plan, WHERE_SIGNAL, _raise_limit())
         group = Group(about["group"])
         group.size, group.places = about["size"], about["places"]
         group.segments = [None] * group.boxes
@@ -130,9 +133,9 @@ class Box:
             self._agent = _agent(about, self._segment, secret)
             self._loop.add(self._agent.fileno(), self._hear_agent)
         self._reader = report.Reader()
-        answers = where.Answers()
-        starter.run(group, self._reader.write, answers.fileno(), _cpus(about), about["stats"])
-        answers.close_theirs()
+        self._answers = where.Answers()
+        starter.run(group, self._reader.write, self._answers.fileno(), _cpus(about), about["stats"])
+        self._answers.close_theirs()
         os.close(self._reader.write)
         self._loop.add(starter.fileno(), self._hear_starter)
         self._loop.add(self._reader.fd, self._read_reports)
@@ -165,8 +168,8 @@ class Box:
         starter = self._starter
         if starter is None:
             return
-        if verb == "poke":
-            starter.poke(*rest)
+        if verb in ("poke", "ask"):
+            starter.poke(*rest) if verb == "poke" else self._asked(*rest)
             return
         self._ending = self._ending or verb == "end" or rest[0] == _signal.SIGKILL
         if verb == "end":
@@ -177,6 +180,16 @@ class Box:
             starter.go_on()
             starter.signal(*rest)
         self._consider()
+
+    def _asked(self, number: int, question: str, ranks: "list[int]") -> None:
+        from spcomm.launch import far
+
+        if question == far.LINES:
+            running = {rank: self._started[rank] for rank in ranks if rank in self._started}
+            about = far.lines(self._answers, self._starter.poke, running)
+        else:
+            about = far.look(self._segment, self._ranks)
+        self._frames.send(["answer", number, about])
 
     def _hear_starter(self) -> None:
         message = self._starter.receive()
@@ -192,7 +205,10 @@ class Box:
             return
         if message[0] == "ready":
             self._starter.ready = True
-        if message[0] == "exited":
+        elif message[0] == "started":
+            self._started.update(zip(message[1], message[2], strict=True))
+        elif message[0] == "exited":
+            self._started.pop(message[1], None)
             self._exited(message[1], message[2])
         self._frames.send(list(message))
 
@@ -316,15 +332,14 @@ class Box:
         return bool(data)
 
     def _known(self) -> dict:
-        known: dict = {"text": "", "found": []}
+        known: dict = {}
         if self._about["stats"]:
             known["counts"] = self._segment.counts(self._ranks)
-        if not self._ending and self._segment.has_left():
+        known["has_left"] = not self._ending and self._segment.has_left()
+        if known["has_left"] or (self._about["strict"] and not self._ending):  # else nobody asks for lines
             from spcomm.diagnose import leftovers
 
-            boxes = [(self._segment.fd, self._ranks)]
-            known["text"], found = leftovers.report(boxes, "", self._about["strict"])
-            known["found"] = [[code, list(ranks)] for code, ranks in found.items()]
+            known["left"] = leftovers.packed([(self._segment.fd, self._ranks)])
         return known
 
     def _fail(self, sentence: str, code: int = 125) -> None:

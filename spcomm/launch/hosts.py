@@ -12,6 +12,7 @@ import shlex
 import sys
 import time
 
+from spcomm.launch.far import FarSegment
 from spcomm.launch.starter import Starter
 from spcomm.launch.values import MOST_BOXES, MOST_NODES, UsageError
 
@@ -206,59 +207,6 @@ def busy(plans: "list[Plan]") -> int:
     return here + sum(plan.host is None for plan in plans) + (len(plans) > 1)
 
 
-class FarSegment:
-    """In place of the shared memory of a box elsewhere: marks are made there, by the box itself."""
-
-    fd = -1
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self.known: dict = {}  # what the box has said at its end
-
-    def close(self) -> None:
-        pass
-
-    def mark_finished(self, rank: int) -> None:
-        pass
-
-    def mark_died(self, rank: int, code: int) -> None:
-        pass
-
-    def mark_failing(self, rank: int, code: int) -> None:
-        pass
-
-    def mark_disconnected(self, culprit: int) -> None:
-        """Its agent notices by itself."""
-
-    def process(self, _rank: int) -> int:
-        """0: nobody here can look at it."""
-        return 0
-
-    def look(self) -> "list[int]":
-        """Deadlocks are proven where the memory is."""
-        return []
-
-    def wait(self, _rank: int) -> None:
-        return None
-
-    def vain(self, _rank: int) -> int:
-        return 0
-
-    def traffic(self) -> int:
-        return 0
-
-    def has_left(self) -> bool:
-        return bool(self.known.get("text"))
-
-    def left(self) -> "tuple[str, dict[str, list[int]]]":
-        """What its nodes have left, as `leftovers.report` says it."""
-        return self.known.get("text", ""), dict(self.known.get("found", ()))
-
-    def counts(self, _ranks: "list[int] | None" = None) -> "list[dict[str, int]]":
-        names = ("sent", "received", "sent_bytes", "received_bytes", "collectives")
-        return self.known.get("counts") or [dict.fromkeys(names, 0) for _rank in range(self._size)]
-
-
 def far_segment(
     group: "Group", box: int, mask: int, options: "Options", buffers: "dict[str, Any]"
 ) -> FarSegment:
@@ -274,7 +222,7 @@ def far_segment(
         "rendezvous": options.rendezvous,
         "prefault": options.prefault,
     }
-    return FarSegment(group.size)
+    return FarSegment(group.size, group.far[box].name)
 
 
 def same_sizes(agent: "Any", size: int, mask: int, buffers: "dict[str, Any]") -> "dict[str, Any]":
@@ -301,7 +249,7 @@ class FarStarter(Starter):
     def run(self, group: "Group", report: int, where: int, cpus: "list[int] | None", stats: bool) -> None:
         self._first = group.first
         host = self.plan.host
-        self._segment = group.segments[self.plan.box or 0]
+        self.far: FarSegment = group.segments[self.plan.box or 0]
         host.box.update(
             number=self.plan.box,
             first=self.plan.indices.start - group.first,
@@ -317,8 +265,20 @@ class FarStarter(Starter):
     def receive(self) -> "tuple | None":
         message = super().receive()
         if message is not None and message[0] == "noted":
-            self._segment.known = message[1]
+            self.far.known = message[1]
+        elif message is not None and message[0] == "answer":
+            self.far.answer(message[1], message[2])
         return message
+
+    @property
+    def first(self) -> int:
+        """The index of node 0 of its group."""
+        return self._first
+
+    def ask(self, question: str, ranks: "list[int]") -> None:
+        """See `far`; the answer comes as a message."""
+        self.far.asked += 1
+        self._send(("ask", self.far.asked, question, ranks))
 
 
 def tell(plans: "list[Plan]", carriers: "Carriers | None", listen: "str | None") -> None:

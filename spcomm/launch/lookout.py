@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from spcomm.launch import where
 from spcomm.launch.crew import Crew
+from spcomm.launch.far import ANSWER_S, Inquiry
 from spcomm.launch.groups import Group
 from spcomm.launch.loop import Loop
 from spcomm.launch.process import state_of
@@ -17,6 +18,7 @@ from spcomm.launch.process import state_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from spcomm._core.waits import Wait
+    from spcomm.launch.starter import Starter
 
 _LOOK_S = 0.06  # between two looks for a deadlock; two of them make a proof
 _STALL_LOOK_S = 1.0  # between two looks for a stall
@@ -34,12 +36,14 @@ class Lookout:
         stall_s: float,
         found: "Callable[[str, int], None]",
         warn: "Callable[[str], None]",
+        hear: "Callable[[Starter], None]",
     ) -> None:
         self._crew = crew
         self._loop = loop
         self._stall_s = stall_s  # 0: never
         self._found = found
         self._warn = warn
+        self._far = Inquiry(crew, hear)  # boxes into which nobody here can look
         self._answers: where.Answers | None = None  # where nodes tell where they are
         self._ended: dict[int, int] = {}
         self._watched: dict[int, _Watched] = {}  # of each group, by its first node
@@ -57,6 +61,7 @@ class Lookout:
         self._stopped = True
         self._loop.forget("look")
         self._loop.forget("stall")
+        self._loop.forget("answers")
 
     # Deadlocks
 
@@ -90,12 +95,26 @@ class Lookout:
     # Stalls
 
     def _look_for_stalls(self) -> None:
+        """Ask the boxes elsewhere first; what comes of it is looked at when all have answered, or are late."""
+        self._far.ask(self._answered)
+        if self._far.is_waiting:
+            self._loop.at("answers", ANSWER_S, self._judge_stalls)
+        else:
+            self._judge_stalls()
+
+    def _answered(self) -> None:
+        if self._loop.waits("answers") and not self._far.is_waiting:
+            self._loop.at("answers", 0.0, self._judge_stalls)
+
+    def _judge_stalls(self) -> None:
+        self._far.give_up()
         for group in self._crew.groups:
             watched = self._watched.setdefault(group.first, _Watched(self._stall_s))
             text = self._stalled(group, watched)
-            if text:
+            if text and not self._stopped:
                 self._warn(text)
-        self._loop.at("stall", _STALL_LOOK_S, self._look_for_stalls)
+        if not self._stopped:
+            self._loop.at("stall", _STALL_LOOK_S, self._look_for_stalls)
 
     def _stalled(self, group: Group, watched: "_Watched") -> str:
         waits = self.waits(group)
@@ -104,7 +123,9 @@ class Lookout:
             rank: wait for rank, wait in waits.items() if now_ns - wait.since_ns >= watched.threshold_s * 1e9
         }
         live = [rank for rank in range(group.size) if self._is_live(group.first + rank)]
-        spinning = watched.spinners(group, [rank for rank in live if rank not in waits])
+        spinning = watched.spinners(
+            group, [rank for rank in live if rank not in waits and self._is_known(group, rank)]
+        )
         quiet = watched.is_quiet(group, now_ns) if spinning else False
         if not live or (not for_long and not quiet):
             return ""
@@ -118,7 +139,8 @@ class Lookout:
             )
         if spinning and set(spinning) == set(others):
             return ""  # who polls computes nothing: soon it is known to be in vain, or no longer so
-        if not for_long or watched.is_known(for_long):
+        silences = {self._far.silence(group.first + rank) for rank in others} - {""}
+        if not for_long or watched.is_known(for_long, silences):
             return ""
         watched.told()
         from spcomm.diagnose import stall
@@ -128,11 +150,16 @@ class Lookout:
 
     def _is_live(self, index: int) -> bool:
         group = self._crew.group(index)
+        rank = group.rank(index)
         return (
             index in self._crew.started
             and index not in self._ended
-            and group.segment(group.rank(index)).process(group.rank(index)) != 0
+            and (group.segment(rank).process(rank) != 0 or not self._is_known(group, rank))
         )
+
+    def _is_known(self, group: Group, rank: int) -> bool:
+        """Whether it can be told what a node does."""
+        return not self._far.silence(group.first + rank)
 
     # Where nodes are
 
@@ -149,19 +176,29 @@ class Lookout:
         """What nodes that do not wait do, and where: rank -> ("computes", "ring.py:12 in step")."""
         from spcomm.diagnose.stall import COMPUTES
 
-        states = {rank: state_of(group.segment(rank).process(rank)) for rank in ranks}
-        lines = self._ask([group.first + rank for rank in ranks if self._is_able(group.first + rank)])
+        known = [rank for rank in ranks if self._is_known(group, rank)]
+        states = {rank: self._state(group, rank) for rank in known}
+        lines = self._ask([group.first + rank for rank in known if self._is_able(group.first + rank)])
         words = {"R": COMPUTES, "T": "is stopped (SIGSTOP)", "Z": "has ended"}
-        return {
+        found = {
             rank: (words.get(state, "sleeps, or waits for something else"), lines.get(group.first + rank, ""))
             for rank, state in states.items()
         }
+        return {rank: found.get(rank) or (self._far.silence(group.first + rank), "") for rank in ranks}
+
+    def _state(self, group: Group, rank: int) -> str:
+        far = self._far.box(group.first + rank)
+        return far.state(rank) if far is not None else state_of(group.segment(rank).process(rank))
 
     def _ask(self, indices: "list[int]") -> "dict[int, str]":
+        return self._far.lines(indices, lambda: self._ask_here(indices))
+
+    def _ask_here(self, indices: "list[int]") -> "dict[int, str]":
         if self._answers is None:
             return {}
         processes = self._crew.started
-        running = [index for index in indices if state_of(processes[index]) not in ("T", "Z")]
+        here = [index for index in indices if self._far.box(index) is None]
+        running = [index for index in here if state_of(processes[index]) not in ("T", "Z")]
         return self._answers.ask(self._crew.poke, running, processes)
 
     def _is_able(self, index: int) -> bool:
@@ -171,6 +208,7 @@ class Lookout:
         """Where every node is, in words: index -> text."""
         from spcomm.diagnose import words
 
+        self._far.look()
         states: dict[int, str] = {}
         waiting: dict[int, str] = {}
         for group in self._crew.groups:
@@ -179,7 +217,7 @@ class Lookout:
         asked = [
             index
             for index in sorted(set(self._crew.started) - set(self._ended) - set(waiting))
-            if self._is_able(index)
+            if self._is_able(index) and not self._far.silence(index)
         ]
         answers = self._ask(asked)
         for index in range(self._crew.size):
@@ -190,7 +228,9 @@ class Lookout:
             elif index in waiting:
                 states[index] = waiting[index]
             else:
-                states[index] = answers.get(index, SILENT if index in asked else RUNNING)
+                states[index] = answers.get(
+                    index, self._far.silence(index) or (SILENT if index in asked else RUNNING)
+                )
         return states
 
 
@@ -200,7 +240,7 @@ class _Watched:
     def __init__(self, stall_s: float) -> None:
         self._stall_s = stall_s
         self.threshold_s = stall_s  # doubles with each warning, so that a long run is not full of them
-        self._known: set[int] = set()  # when the waits began that were told
+        self._known: set[int | str] = set()  # when the waits began that were told, and who did not answer
         self._vain: dict[int, int] = {}
         self._traffic = -1
         self._since_ns = 0  # nothing has moved
@@ -224,11 +264,11 @@ class _Watched:
     def quiet_s(self, now_ns: int) -> float:
         return (now_ns - self._since_ns) / 1e9
 
-    def is_known(self, waits: "dict[int, Wait]") -> bool:
+    def is_known(self, waits: "dict[int, Wait]", silences: "set[str]") -> bool:
         """Were all of these told of already?"""
-        since = {wait.since_ns for wait in waits.values()}
-        known = since <= self._known
-        self._known |= since
+        found = {wait.since_ns for wait in waits.values()} | silences
+        known = found <= self._known
+        self._known |= found
         return known
 
     def told(self) -> None:

@@ -45,7 +45,7 @@ class Plan:
     @property
     def locatable(self) -> bool:
         """Whether its nodes answer WHERE_SIGNAL."""
-        return self.kind != "executable" and self.host is None
+        return self.kind != "executable"
 
     def message(self, where_signal: int) -> dict:
         """What the warm process is told."""

@@ -7,6 +7,7 @@ outlives the launcher, and ssh never outlives it; the end of ssh's input ends th
 
 Messages of its own, to the launcher: ("failed", sentence, code)  ("warning", text)  ("text", text)
 ("noted", what is known of the box's memory at the end)  ("deadlock", what its agent has proven)
+("answer", number of the question, what the box says: see `far`)
 """
 
 import _signal
@@ -15,7 +16,7 @@ import re
 import subprocess
 import sys
 
-from spcomm.launch import process, versions
+from spcomm.launch import far, process, versions
 from spcomm.launch.frames import MOST, FrameError, Frames, Outlet
 from spcomm.launch.loop import Loop
 from spcomm.launch.report import HEADER
@@ -53,6 +54,8 @@ class Relay:
         self._inputs: dict[int, list[int]] = {}  # rank → descriptor, bytes under way
         self._leaving = False
         self._paused = False
+        self._asked = 0  # the last question that the box has got
+        self._answered = 0
 
     def run(self) -> None:
         self._loop.add(self._wire.fileno(), self._obey)
@@ -73,7 +76,10 @@ class Relay:
             self._start()
         elif verb == "nodes":
             self._nodes(message[1], descriptors)
+        elif verb == "ask" and message[2] == far.LOOK and self._paused:  # it would answer after its output
+            self._wire.send(("answer", message[1], {"held": True}))
         else:
+            self._asked = message[1] if verb == "ask" else self._asked
             self._tell(list(message))
             if verb == "signal" and message[1] == _signal.SIGKILL:
                 self._loop.at("patience", _PATIENCE_S, lambda: os._exit(1))
@@ -147,6 +153,9 @@ class Relay:
             os.write(self._report, head + data)
         elif verb == "taken":
             self._taken(*rest)
+        elif verb == "answer":
+            self._answered = rest[0]
+            self._wire.send((verb, *rest))
         elif verb == "failed":
             self._fail(f"host {self._about['host']}: {rest[0]}", int(rest[1]))
         elif verb == "gone":
@@ -274,7 +283,8 @@ class Relay:
             self._leave()
         if self._frames is None:
             return
-        if (kept > MOST) != self._paused and not self._leaving:
+        full = kept > MOST and self._asked == self._answered
+        if full != self._paused and not self._leaving:
             self._paused = not self._paused
             if self._paused:
                 self._loop.remove(self._frames.reading)

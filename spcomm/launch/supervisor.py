@@ -52,7 +52,9 @@ class Supervisor:
         self._loop = Loop()
         self._failures = Failures(crew.names)
         self._forwarder = Forwarder(self._loop, crew.size == 1, display, self._cannot_write)
-        self._lookout = Lookout(crew, self._loop, options.stall or 0.0, self._deadlocked, self._warn)
+        self._lookout = Lookout(
+            crew, self._loop, options.stall or 0.0, self._deadlocked, self._warn, self._hear
+        )
         self._ended: dict[int, int] = {}  # node → wait status
         self._readers: list[report.Reader] = []  # of each group
         self._reason = ""  # why the run is being ended: failure, timeout, signal, reader, spcomm
@@ -397,16 +399,13 @@ class Supervisor:
                 from spcomm.diagnose import leftovers
 
                 where = "" if len(self._crew.groups) == 1 else f" of group {group.number}"
-                here = [segment.fd >= 0 for segment in group.segments]
-                boxes = [
-                    (group.segments[box].fd, group.ranks(box)) for box in range(group.boxes) if here[box]
-                ]
-                reports = [leftovers.report(boxes, where, self._strict)] if boxes else []
-                reports += [segment.left() for segment in group.segments if segment.fd < 0]
-                for text, found in reports:
-                    self._report += text
-                    for code, ranks in found.items() if self._strict else ():
-                        self._warned.setdefault(code, []).extend(group.first + rank for rank in ranks)
+                here = [box for box, segment in enumerate(group.segments) if segment.fd >= 0]
+                boxes = [(group.segments[box].fd, group.ranks(box)) for box in here]
+                far = [segment.left() for segment in group.segments if segment.fd < 0]
+                text, found = leftovers.report(boxes, where, self._strict, far)
+                self._report += text
+                for code, ranks in found.items() if self._strict else ():
+                    self._warned.setdefault(code, []).extend(group.first + rank for rank in ranks)
 
     def _strict_sentence(self) -> str:
         found = [

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: MIT
+"""Boxes on other machines: what the launcher asks of them, and what they answer.
+
+Into the memory of a box on this machine the launcher looks itself. Of another one it asks what its nodes wait for and
+do (`look`; `now`, the same, but however much of its output waits to be read), and at which lines they are (`lines`).
+The box says at its end by itself what its nodes have left. Who does not answer in time is called silent, and is not
+waited for again before it has answered.
+"""
+
+import time
+from collections.abc import Callable
+
+from spcomm.launch.process import state_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from spcomm._core.waits import Wait
+    from spcomm.launch.crew import Crew
+    from spcomm.launch.hosts import FarStarter
+    from spcomm.launch.starter import Starter
+    from spcomm.launch.where import Answers
+
+ANSWER_S = 2.0  # seconds for a box to answer
+_LINES_S = 5.0  # the same, if it asks its nodes, which have less
+LOOK, NOW, LINES = "look", "now", "lines"
+
+
+# ---- in the box
+
+
+def look(segment: "Any", ranks: "list[int]") -> dict:
+    """What its nodes do: state and number of vain polls of each; what they wait for, as far as words need it."""
+    from spcomm._core import waits
+
+    nodes = []
+    waiting = {}
+    for rank in ranks:
+        process = segment.process(rank)
+        nodes.append([rank, process, segment.vain(rank), state_of(process) if process else ""])
+        wait = segment.wait(rank)
+        if wait is not None:
+            waiting[rank] = wait._replace(needs={}, full=())
+    return {
+        "nodes": nodes,
+        "waits": waits.packed(waiting),
+        "traffic": segment.traffic(),
+        "now_ns": time.monotonic_ns(),
+    }
+
+
+def lines(answers: "Answers", poke: "Callable[[int, int], None]", processes: "dict[int, int]") -> dict:
+    """At which lines these nodes are."""
+    running = [rank for rank, process in processes.items() if state_of(process) not in ("T", "Z")]
+    return {"lines": list(answers.ask(poke, running, processes).items())}
+
+
+# ---- in the launcher
+
+
+class FarSegment:
+    """In place of the shared memory of a box elsewhere: what it has said of it. Marks are made there."""
+
+    fd = -1
+
+    def __init__(self, size: int, name: str) -> None:
+        self._size = size
+        self._name = name
+        self.known: dict = {}  # what the box has said at its end
+        self.silence = ""  # why nobody knows what its nodes do
+        self.lines: dict[int, str] = {}
+        self.asked = 0  # the last question
+        self.answered = 0
+        self.told: Callable[[], None] = _nothing  # it has answered
+        self._nodes: dict[int, tuple[int, int, str]] = {}  # process, vain polls, state
+        self._waits: dict[int, Wait] = {}
+        self._traffic = 0
+        self._clock_ns: int | None = None  # what our clock shows more than theirs
+
+    def answer(self, number: int, about: dict) -> None:
+        """The box has answered."""
+        self.answered = number
+        self.silence = f"box {self._name}: nobody reads its output" if "held" in about else ""
+        if "nodes" in about:
+            self._seen(about)
+        self.lines = dict(about.get("lines", ()))
+        self.told()
+
+    def _seen(self, about: dict) -> None:
+        from spcomm._core import waits
+
+        if self._clock_ns is None:  # once: a wait is known again by when it began
+            self._clock_ns = time.monotonic_ns() - about["now_ns"]
+        self._nodes = {rank: (process, vain, state) for rank, process, vain, state in about["nodes"]}
+        self._traffic = about["traffic"]
+        self._waits = {
+            rank: wait._replace(since_ns=wait.since_ns + self._clock_ns)
+            for rank, wait in waits.unpacked(about["waits"]).items()
+        }
+
+    def give_up(self) -> None:
+        """It has not answered."""
+        self.silence = f"box {self._name} does not answer"
+
+    def close(self) -> None:
+        pass
+
+    def mark_finished(self, rank: int) -> None:
+        pass
+
+    def mark_died(self, rank: int, code: int) -> None:
+        pass
+
+    def mark_failing(self, rank: int, code: int) -> None:
+        pass
+
+    def mark_disconnected(self, culprit: int) -> None:
+        """Its agent notices by itself."""
+
+    def process(self, rank: int) -> int:
+        """Its number there."""
+        return self._nodes.get(rank, (0, 0, ""))[0]
+
+    def state(self, rank: int) -> str:
+        """As `process.state_of` says it."""
+        return self._nodes.get(rank, (0, 0, ""))[2]
+
+    def look(self) -> "list[int]":
+        """Deadlocks are proven where the memory is."""
+        return []
+
+    def wait(self, rank: int) -> "Wait | None":
+        return None if self.silence else self._waits.get(rank)
+
+    def vain(self, rank: int) -> int:
+        return self._nodes.get(rank, (0, 0, ""))[1]
+
+    def traffic(self) -> int:
+        return self._traffic
+
+    def has_left(self) -> bool:
+        return bool(self.known.get("has_left"))
+
+    def left(self) -> list:
+        """What its nodes have left, as `leftovers.packed` has it."""
+        return self.known.get("left") or [[], 0, [], []]
+
+    def counts(self, _ranks: "list[int] | None" = None) -> "list[dict[str, int]]":
+        names = ("sent", "received", "sent_bytes", "received_bytes", "collectives")
+        return self.known.get("counts") or [dict.fromkeys(names, 0) for _rank in range(self._size)]
+
+
+class Inquiry:
+    """All boxes on other machines, as who looks after the nodes asks them."""
+
+    def __init__(self, crew: "Crew", hear: "Callable[[Starter], None]") -> None:
+        """`hear` deals with a message that has come."""
+        self._starters: list[FarStarter] = [starter for starter in crew if starter.plan.host is not None]
+        self._hear = hear
+
+    def box(self, index: int) -> "FarSegment | None":
+        """Where this node is; None: here."""
+        return next((one.far for one in self._starters if index in one.plan.indices), None)
+
+    def silence(self, index: int) -> str:
+        """Why nobody knows what this node does; empty: it is known."""
+        far = self.box(index)
+        return far.silence if far is not None else ""
+
+    def ask(self, told: "Callable[[], None]") -> None:
+        """What do they do? `told` is called with each answer."""
+        for starter in self._able():
+            starter.far.told = told
+            if starter.far.answered == starter.far.asked:
+                starter.ask(LOOK, [])
+
+    @property
+    def is_waiting(self) -> bool:
+        """Are there answers to wait for?"""
+        return any(one.far.answered < one.far.asked and not one.far.silence for one in self._able())
+
+    def give_up(self) -> None:
+        """Wait no longer."""
+        for starter in self._able():
+            if starter.far.answered < starter.far.asked:
+                starter.far.give_up()
+
+    def look(self) -> None:
+        """What do they do? Waits for the answers."""
+        for starter in self._able():
+            starter.ask(NOW, [])
+        self._wait(self._able(), ANSWER_S)
+        self.give_up()
+
+    def lines(self, indices: "list[int]", meanwhile: "Callable[[], dict[int, str]]") -> "dict[int, str]":
+        """At which lines these nodes are, as far as they answer in time; and what `meanwhile` finds."""
+        asked = []
+        for starter in self._able():
+            ranks = [index - starter.first for index in indices if index in starter.plan.indices]
+            if ranks and not starter.far.silence:
+                asked.append(starter)
+                starter.far.lines = {}
+                starter.ask(LINES, ranks)
+        found = dict(meanwhile())
+        self._wait(asked, _LINES_S)
+        for starter in asked:
+            found.update({starter.first + rank: line for rank, line in starter.far.lines.items()})
+        return found
+
+    def _able(self) -> "list[FarStarter]":
+        return [starter for starter in self._starters if starter.ready and not starter.gone]
+
+    def _wait(self, starters: "list[FarStarter]", seconds: float) -> None:
+        end = time.monotonic() + seconds
+        for one in starters:
+            while one.far.answered < one.far.asked and not one.gone and one.has_news(end - time.monotonic()):
+                self._hear(one)
+
+
+def _nothing() -> None:
+    pass
