@@ -215,8 +215,8 @@ void spc_comm_coordinated_undo_send(const spc_send_call_t *call);
 int spc_comm_coordinated_check_back(const spc_comm_t *comm, int32_t tag);
 void spc_comm_coordinated_note_back(spc_comm_t *comm, int32_t source);
 
-/* A call that does not wait has found nothing: SPC_EAGAIN, or, of several boxes, SPC_EDISCONNECTED, if nothing comes any
- * more; or what it has found after all, taken. Without the lock. */
+/* A call that does not wait has found nothing: SPC_EAGAIN, or, of several boxes, SPC_EDISCONNECTED, if nothing comes
+ * any more; or what it has found after all, taken. Without the lock. */
 int spc_comm_look_again(spc_comm_t *comm, const spc_recv_call_t *call);
 
 /* The source of what was taken, as a rank of this communicator. Gives the status back. */

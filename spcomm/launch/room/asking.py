@@ -21,7 +21,7 @@ def code(command: str, where: str, interrupt: int = -1) -> str:
 
     The variable is taken out: nodes and other machines get copies of the environment.
     """
-    given = os.environ.pop(codes.VARIABLE, None)
+    given = os.environ.pop(codes.VARIABLE, None) or None
     if given is not None:
         return _read(command, given, f" (in ${codes.VARIABLE})")
     if not os.isatty(0):

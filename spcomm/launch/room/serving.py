@@ -59,7 +59,7 @@ def main(words: "list[str]") -> int:
         return 0
     try:
         settings = _read(words)
-        given = os.environ.pop(codes.VARIABLE, None)
+        given = os.environ.pop(codes.VARIABLE, None) or None
         try:
             code = codes.new() if given is None else codes.read(given)
         except codes.CodeError as error:
