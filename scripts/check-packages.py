@@ -27,8 +27,14 @@ def check_wheel(path):
     complaints += require(
         names, "spcomm/data/examples/01_", "spcomm/data/documents/README.md", "licenses/LICENSE"
     )
-    complaints += require(names, "spcomm/lib/libspcomm.a", *[f"spcomm/include/{name}" for name in HEADERS])
-    inside = [name for name in names if not name.startswith(("spcomm/include/", "spcomm/data/examples/"))]
+    complaints += require(
+        names,
+        "spcomm/bench/programs/relay.c",
+        "spcomm/lib/libspcomm.a",
+        *[f"spcomm/include/{name}" for name in HEADERS],
+    )
+    sources = ("spcomm/include/", "spcomm/data/examples/", "spcomm/bench/programs/")  # meant for compilers
+    inside = [name for name in names if not name.startswith(sources)]
     complaints += refuse(inside, ".pyx", ".pxd", ".c", ".h", ".pyc")
     return complaints + [f"installs {n} beside spcomm" for n in names if not n.startswith("spcomm")]
 
