@@ -40,16 +40,18 @@ def pytest_collection_finish(session):
         )
 
 
-def pytest_sessionfinish(session):
-    compiler = session.config.stash.get(COMPILER, None)
+def stop(config):
+    compiler = config.stash.get(COMPILER, None)
     if compiler is not None and compiler.poll() is None:
         compiler.terminate()
         compiler.wait()
 
 
+def pytest_sessionfinish(session):
+    stop(session.config)
+
+
 @pytest.fixture(scope="session")
 def compiled(request):
-    """Nobody else compiles any more."""
-    compiler = request.config.stash.get(COMPILER, None)
-    if compiler is not None:
-        compiler.wait()
+    """Nobody else compiles any more: what is missing comes now, with all cores."""
+    stop(request.config)
