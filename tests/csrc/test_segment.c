@@ -60,6 +60,7 @@ static void numbers_given_are_kept(void) {
         .queue_limit_bytes = 4711,
         .shared_cores = 1,
         .sleep_at_once = 1,
+        .boxes = 1,
     };
     spc_config_t config = complete(given);
     CHECK_MEM(&config, &given, sizeof config);
