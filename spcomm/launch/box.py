@@ -29,14 +29,19 @@ def main(words: "list[str]") -> int:
     if not getattr(sys.flags, "safe_path", False) and sys.path and sys.path[0] in ("", os.getcwd()):
         del sys.path[0]  # where ssh has begun: what lies there is no concern of ours
     frames = Frames(os.dup(0), os.dup(1), True)
+    withdraw()
+    Box(frames).run()
+    return 0
+
+
+def withdraw() -> None:
+    """The standard streams are no business of this process any more, and a terminal's signals neither."""
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
     os.dup2(2, 1)
     os.close(null)
     for number in (_signal.SIGINT, _signal.SIGHUP):  # the end of the input says it
         _signal.signal(number, _signal.SIG_IGN)
-    Box(frames).run()
-    return 0
 
 
 class Box:

@@ -143,9 +143,7 @@ class Carriers:
             listener.close()
 
     def _start(self, group: "Group", listener: "_socket.socket", secret: bytes, job: int) -> None:
-        self.address = address = listener.getsockname()
-        if address[0] == "0.0.0.0":
-            address = "127.0.0.1", address[1]
+        self.address = listener.getsockname()
         here = [segment for segment in group.segments if segment.fd >= 0]
 
         def serve(wire: Wire) -> None:

@@ -63,8 +63,7 @@ BUFFERS = ("slots", "ring", "arena", "queue_limit", "fanin")
 
 # Fields that are about the run as a whole, with any of its programs; the buffers are, too.
 WHOLE = frozenset(
-    "boxes placing hosts ssh tunnel listen room members server link_timeout "
-    "boxes placing hosts ssh tunnel listen route link_timeout "
+    "boxes placing hosts ssh tunnel listen room members server route link_timeout "
     "label color show output window stdin bind_to report_bindings timeout grace stall close_timeout strict stats debug "
     "perturb seed rendezvous prefault".split()
 )

@@ -92,30 +92,29 @@ def words(name: str, text: str) -> str:
     return text
 
 
-def tunnel(name: str, text: str) -> str:
-    if text not in ("ssh", "none"):
-        raise UsageError(
-            f"spcomm run: {name} {text}: must be ssh (boxes reach this machine through their ssh) or none (they "
-            "connect to it)"
-        )
+def _one_of(name: str, text: str, words: "dict[str, str]") -> str:
+    """One of these words; each says what it means."""
+    if text not in words:
+        allowed = " or ".join(f"{word} ({meaning})" for word, meaning in words.items())
+        raise UsageError(f"spcomm run: {name} {text}: must be {allowed}")
     return text
+
+
+def tunnel(name: str, text: str) -> str:
+    through = {"ssh": "boxes reach this machine through their ssh", "none": "they connect to it"}
+    return _one_of(name, text, through)
 
 
 def route(name: str, text: str) -> str:
-    if text not in ("relay", "direct"):
-        raise UsageError(
-            f"spcomm run: {name} {text}: must be relay (messages between boxes go through the server) or direct (from "
-            "box to box, where they can)"
-        )
-    return text
+    ways = {
+        "relay": "messages between boxes go through the server",
+        "direct": "from box to box, where they can",
+    }
+    return _one_of(name, text, ways)
 
 
 def start(name: str, text: str) -> str:
-    if text not in ("fork", "exec"):
-        raise UsageError(
-            f"spcomm run: {name} {text}: must be fork (from one warm process) or exec (each by itself)"
-        )
-    return text
+    return _one_of(name, text, {"fork": "from one warm process", "exec": "each by itself"})
 
 
 def modules(name: str, text: str) -> "list[str]":
@@ -147,12 +146,8 @@ def variable(name: str, text: str) -> "tuple[str, str | None]":
 
 
 def environment(name: str, text: str) -> str:
-    if text not in ("all", "none"):
-        raise UsageError(
-            f"spcomm run: {name} {text}: must be all (the variables that are set here, and those of -x) "
-            "or none (only those of -x)"
-        )
-    return text
+    known = {"all": "the variables that are set here, and those of -x", "none": "only those of -x"}
+    return _one_of(name, text, known)
 
 
 def folder(name: str, text: str) -> str:
@@ -199,11 +194,8 @@ def seconds_or_never(name: str, text: str) -> float:
 
 
 def binding(name: str, text: str) -> str:
-    if text not in ("core", "none"):
-        raise UsageError(
-            f"spcomm run: {name} {text}: must be core (each node on one core, in turn) or none (wherever there is room)"
-        )
-    return text
+    places = {"core": "each node on one core, in turn", "none": "wherever there is room"}
+    return _one_of(name, text, places)
 
 
 def seed(name: str, text: str) -> int:

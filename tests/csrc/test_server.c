@@ -9,6 +9,7 @@
 
 #include "base/spc_error.h"
 #include "check.h"
+#include "little_endian.h"
 
 #define MS UINT64_C(1000000)
 
@@ -70,20 +71,6 @@ typedef struct agent {
     uint64_t phase; /* the last one that was complete */
     char failure[SPC_SERVER_SENTENCE_BYTES];
 } agent_t;
-
-static void put_u64(unsigned char *at, uint64_t value) {
-    for (int i = 0; i < 8; i++) {
-        at[i] = (unsigned char)(value >> 8 * i);
-    }
-}
-
-static uint64_t get_u64(const unsigned char *at) {
-    uint64_t value = 0;
-    for (int i = 0; i < 8; i++) {
-        value |= (uint64_t)at[i] << 8 * i;
-    }
-    return value;
-}
 
 /* A message to several boxes says for each which one it is, in the order of sending. */
 static int receive(void *argument, const spc_frame_t *frame, const unsigned char *body) {

@@ -4,6 +4,7 @@
 
 #include "base/spc_error.h"
 #include "check.h"
+#include "little_endian.h"
 #include "net/spc_channel_fake.h"
 
 enum { BOXES = 3, RANKS = 6, LOG_MAX = 4096, MASK = 8 };
@@ -11,20 +12,6 @@ enum { BOXES = 3, RANKS = 6, LOG_MAX = 4096, MASK = 8 };
 #define MS UINT64_C(1000000)
 
 static const uint16_t box_of_rank[RANKS] = {0, 0, 1, 0, 1, 2};
-
-static void put_u64(unsigned char *at, uint64_t value) {
-    for (int i = 0; i < 8; i++) {
-        at[i] = (unsigned char)(value >> 8 * i);
-    }
-}
-
-static uint64_t get_u64(const unsigned char *at) {
-    uint64_t value = 0;
-    for (int i = 0; i < 8; i++) {
-        value |= (uint64_t)at[i] << 8 * i;
-    }
-    return value;
-}
 
 /* ---- a job whose frames are written down */
 

@@ -4,14 +4,13 @@
 `spcomm join` starts it, and tells it by its standard input what it needs; the end of that input ends it.
 """
 
-import _signal
 import json
 import os
 import shutil
 import tempfile
 
 from spcomm._core import net
-from spcomm.launch.box import Box
+from spcomm.launch.box import Box, withdraw
 from spcomm.launch.room import codes, entering, folder
 from spcomm.launch.room.sealed import Sealed
 
@@ -26,12 +25,7 @@ def main() -> None:
         line += byte
     about = json.loads(line)
     watch = os.dup(0)
-    null = os.open(os.devnull, os.O_RDWR)
-    os.dup2(null, 0)
-    os.dup2(2, 1)
-    os.close(null)
-    for number in (_signal.SIGINT, _signal.SIGHUP):  # the end of the input says it
-        _signal.signal(number, _signal.SIG_IGN)
+    withdraw()
     net.rename("spcomm box")
     key = bytes.fromhex(about["key"])
     try:

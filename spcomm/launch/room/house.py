@@ -35,7 +35,6 @@ _HELLO_S = 10.0  # for a connection that is in to say what for
 _BOXES_S = 30.0  # for members to answer a run
 _BOXES_MOST = 64
 _NAME_MOST = 64
-MEMBERS_MOST = 64
 RUNS_MOST = 16
 
 
