@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/spc_clock.h"
+#include "base/spc_platform.h"
 
 static uint64_t power_of_two(uint64_t events) {
     uint64_t capacity = 16;
@@ -30,14 +31,15 @@ void spc_trace_open(spc_trace_t *trace, spc_trace_shared_t *shared, uint64_t byt
 
 /* ---- writing ---- */
 
-/* Threads are numbered as they come; nobody needs the numbers to be dense over several nodes in one process. */
-static uint32_t this_thread(void) {
-    static _Atomic uint32_t threads;
-    static _Thread_local uint32_t number; /* one more; 0: has none yet */
-    if (__builtin_expect(number == 0, 0)) {
-        number = 1 + atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed);
+static uint64_t this_thread(void) {
+    static _Thread_local char token; /* its address is the thread's name; it is never written */
+    return (uintptr_t)&token;
+}
+
+static void begin(spc_trace_t *trace) {
+    while (atomic_exchange_explicit(&trace->is_busy, 1, memory_order_acquire) != 0) {
+        spc_platform_yield(); /* whoever holds it may have been put off its core */
     }
-    return number - 1;
 }
 
 void spc_trace_record(spc_trace_t *trace, spc_trace_event_t *event) {
@@ -46,8 +48,9 @@ void spc_trace_record(spc_trace_t *trace, spc_trace_event_t *event) {
     event->thread = this_thread();
     event->time_ns = spc_clock_now_ns();
     memcpy(words, event, sizeof(words));
-    /* relaxed: the number alone is wanted. */
-    const uint64_t number = 1 + atomic_fetch_add_explicit(&shared->begun, 1, memory_order_relaxed);
+    begin(trace);
+    const uint64_t number = 1 + atomic_load_explicit(&shared->begun, memory_order_relaxed);
+    atomic_store_explicit(&shared->begun, number, memory_order_relaxed);
     spc_trace_slot_shared_t *slot = &shared->slot[(number - 1) & trace->mask];
     atomic_store_explicit(&slot->stamp, 0, memory_order_relaxed);
     /* Pairs with the fence in spc_trace_read: who sees a word of this event sees that the stamp was taken away. */
@@ -56,6 +59,7 @@ void spc_trace_record(spc_trace_t *trace, spc_trace_event_t *event) {
         atomic_store_explicit(&slot->word[i], words[i], memory_order_relaxed);
     }
     atomic_store_explicit(&slot->stamp, number, memory_order_release);
+    atomic_store_explicit(&trace->is_busy, 0, memory_order_release); /* pairs with begin */
 }
 
 uint32_t spc_trace_name(spc_trace_t *trace, const char *text) {

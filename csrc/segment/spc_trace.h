@@ -44,10 +44,10 @@ typedef struct spc_trace_event {
     int32_t tag;
     uint32_t what;    /* a number of spc_trace_name, or 0 */
     uint32_t place;   /* the same: "file:line"; 0: not known */
-    uint32_t thread;  /* of the node, from 0 */
+    uint32_t more_padding;
+    uint64_t thread; /* a name: no two threads of a node have the same at one time */
     uint64_t bytes;
     uint64_t number; /* the first message from one node to another is 1 */
-    uint64_t extra;  /* nothing yet */
 } spc_trace_event_t;
 
 enum {
@@ -64,7 +64,7 @@ typedef struct spc_trace_slot_shared {
 } spc_trace_slot_shared_t;
 
 typedef struct spc_trace_shared {
-    _Atomic uint64_t begun; /* events, ever; relaxed: the stamps say which of them are there */
+    _Atomic uint64_t begun;    /* events, ever; relaxed: the stamps say which of them are there */
     _Atomic uint64_t capacity; /* a power of two; 0: the node has not begun. Release by spc_trace_open */
     _Atomic uint32_t names;  /* release by whoever adds one, acquire by readers */
     uint32_t padding[11];
@@ -79,6 +79,9 @@ _Static_assert(sizeof(spc_trace_slot_shared_t) == 64, "spc_trace_slot_shared_t l
 typedef struct spc_trace {
     spc_trace_shared_t *shared;
     uint64_t mask;
+    /* One thread writes at a time: two could meet in one slot, a whole ring apart. Acquire by who takes it, release by
+     * who gives it back; it is held for a few nanoseconds. */
+    _Atomic uint32_t is_busy;
 } spc_trace_t;
 
 /* Room for so many events; rounded up to a power of two. */
