@@ -19,14 +19,14 @@
 #include "base/spc_atomic.h"
 
 /* X(name, number, what has happened; what its fields say). Numbers are in files: none is ever used again. */
-#define SPC_TRACE_KINDS(X)                                                                       \
-    X(CALL, 1, "an operation begins: `what` is its name, `place` the line")                      \
-    X(RETURN, 2, "the thread's last operation that began has ended")                             \
-    X(SEND, 3, "a message was handed over: peer, tag, context, bytes; its number on this way")   \
-    X(RECEIVE, 4, "a message was taken: the same, and the number that its sender has given it")  \
-    X(WAIT, 5, "the thread waits")                                                               \
-    X(GO_ON, 6, "and no longer")                                                                 \
-    X(ENTER, 7, "the program enters a region: `what` is its name")                               \
+#define SPC_TRACE_KINDS(X)                                                                      \
+    X(CALL, 1, "an operation begins: `what` is its name, `place` the line")                     \
+    X(RETURN, 2, "the thread's last operation that began has ended")                            \
+    X(SEND, 3, "a message was handed over: peer, tag, context, bytes; its number on this way")  \
+    X(RECEIVE, 4, "a message was taken: the same, and the number that its sender has given it") \
+    X(WAIT, 5, "the thread waits")                                                              \
+    X(GO_ON, 6, "and no longer")                                                                \
+    X(ENTER, 7, "the program enters a region: `what` is its name")                              \
     X(LEAVE, 8, "and leaves it")
 
 typedef enum spc_trace_kind {
@@ -47,7 +47,7 @@ typedef struct spc_trace_event {
     uint32_t more_padding;
     uint64_t thread; /* a name: no two threads of a node have the same at one time */
     uint64_t bytes;
-    uint64_t number; /* the first message from one node to another is 1 */
+    uint64_t number; /* the first message from one node to another is 1; modulo 2³² */
 } spc_trace_event_t;
 
 enum {
