@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "segment/spc_trace.h"
 
+#include <pthread.h>
 #include <string.h>
 
 #include "base/spc_clock.h"
@@ -32,8 +33,11 @@ void spc_trace_open(spc_trace_t *trace, spc_trace_shared_t *shared, uint64_t byt
 /* ---- writing ---- */
 
 static uint64_t this_thread(void) {
-    static _Thread_local char token; /* its address is the thread's name; it is never written */
-    return (uintptr_t)&token;
+    /* Not the address of something thread-local: programs may have several copies of this code, with one of it each. */
+    const pthread_t thread = pthread_self();
+    uint64_t name = 0;
+    memcpy(&name, &thread, sizeof(thread) < sizeof(name) ? sizeof(thread) : sizeof(name));
+    return name;
 }
 
 static void begin(spc_trace_t *trace) {
