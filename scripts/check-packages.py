@@ -28,6 +28,9 @@ def check_wheel(path):
         names, "spcomm/data/examples/01_", "spcomm/data/documents/README.md", "licenses/LICENSE"
     )
     complaints += require(names, "spcomm/lib/libspcomm.a", *[f"spcomm/include/{name}" for name in HEADERS])
+    complaints += require(
+        names, *[f"spcomm/trace/page/{name}" for name in ("page.html", "page.css", "main.js")]
+    )
     inside = [name for name in names if not name.startswith(("spcomm/include/", "spcomm/data/examples/"))]
     complaints += refuse(inside, ".pyx", ".pxd", ".c", ".h", ".pyc")
     return complaints + [f"installs {n} beside spcomm" for n in names if not n.startswith("spcomm")]

@@ -193,6 +193,25 @@ def test_keys_and_buttons(tmp_path):
 
 
 @browser.needed
+def test_more_nodes_than_fit(tmp_path):
+    script = """
+      const rows = [];
+      for (const key of ["ArrowDown", "ArrowUp", "ArrowUp", ...Array(200).fill("ArrowDown")]) {
+        press(key);
+        await frame();
+        rows.push(Number(told.top));
+      }
+      const isOurs = !window.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowDown", cancelable: true }));
+      seen.push(rows.slice(0, 3), rows.at(-1) + Number(told.rows), isOurs);
+    """
+    built = Builder(300)
+    for rank in range(300):
+        built.call(rank, 0, 1000 - rank)
+    _found, seen = seen_by(driven(made(built, tmp_path), script), tmp_path)
+    assert seen == [[3, 0, 0], 300, False], "at the end the page may scroll"
+
+
+@browser.needed
 def test_wheel_and_drag(tmp_path):
     script = """
       const turn = (deltaY, more) => canvas.dispatchEvent(

@@ -77,6 +77,7 @@ function draw() {
   pen.clip();
   const top = Math.floor(view.top / view.row);
   const bottom = Math.min(tracks.length, Math.ceil((view.top + view.height - HEAD) / view.row));
+  done.top = top;
   for (let place = top; place < bottom; place++) drawTrack(tracks[place], done);
   drawArrows(top, bottom, done);
   drawScroll();
