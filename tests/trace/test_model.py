@@ -169,6 +169,7 @@ def test_spans_are_sets_of_moments(some, others):
     assert all(first[1] < second[0] for first, second in itertools.pairwise(a)), "disjoint, and sorted"
     left = spans.without(a, b)
     assert moments(left) == moments(some) - moments(others)
+    assert left == spans.union(left), "disjoint, sorted, none without length"
     counts = dict.fromkeys(range(60), 0)
     for at in (*moments(a), *moments(b)):
         counts[at] += 1
