@@ -7,6 +7,14 @@ from libc.stdint cimport uint32_t, uint64_t
 from spcomm._core.libspc cimport SPC_OK, spc_segment_attach, spc_segment_detach, spc_segment_part, spc_segment_t
 from spcomm._core.libtrace cimport (
     SPC_REGION_TRACE,
+    SPC_TRACE_CALL,
+    SPC_TRACE_ENTER,
+    SPC_TRACE_GO_ON,
+    SPC_TRACE_LEAVE,
+    SPC_TRACE_RECEIVE,
+    SPC_TRACE_RETURN,
+    SPC_TRACE_SEND,
+    SPC_TRACE_WAIT,
     spc_trace_count,
     spc_trace_event_t,
     spc_trace_first,
@@ -19,6 +27,8 @@ from collections import namedtuple
 
 from spcomm._core import errors
 
+CALL, RETURN, SEND, RECEIVE = SPC_TRACE_CALL, SPC_TRACE_RETURN, SPC_TRACE_SEND, SPC_TRACE_RECEIVE
+WAIT, GO_ON, ENTER, LEAVE = SPC_TRACE_WAIT, SPC_TRACE_GO_ON, SPC_TRACE_ENTER, SPC_TRACE_LEAVE
 Event = namedtuple("Event", "time_ns kind context peer tag what line thread bytes number")
 Event.__doc__ = "One event of csrc/segment/spc_trace.h, with its texts in place of their numbers."
 
