@@ -27,6 +27,7 @@ int spc_comm_plan(const spc_config_t *config, spc_segment_plan_t *plan) {
     SPC_PLAN(COORDINATED, spc_coordinated_bytes(nodes), 1);
     SPC_PLAN(BOARD, spc_board_bytes(nodes), nodes);
     SPC_PLAN(NOTE, sizeof(spc_note_shared_t), nodes);
+    SPC_PLAN(TRACE, spc_trace_bytes(complete->trace_events), complete->trace_events != 0 ? nodes : 0);
     SPC_PLAN(MAILBOX, spc_mailbox_bytes(nodes + 1, complete->slots), nodes + 1);
     SPC_PLAN(RING, complete->ring_bytes, nodes + 1);
     SPC_PLAN(ARENA, complete->arena_bytes, complete->arena_bytes != 0 ? nodes + 1 : 0);
@@ -169,6 +170,10 @@ uint64_t spc_comm_scratch_bytes(const spc_comm_t *comm) {
 
 uint32_t spc_comm_rank_in_run(const spc_comm_t *comm, uint32_t rank) {
     return spc_comm_member(comm, rank);
+}
+
+spc_trace_t *spc_comm_trace(const spc_comm_t *comm) {
+    return comm->node->tracing;
 }
 
 int spc_comm_usable(const spc_comm_t *comm) {

@@ -34,6 +34,7 @@
 #include "segment/spc_note.h"
 #include "segment/spc_segment.h"
 #include "segment/spc_status.h"
+#include "segment/spc_trace.h"
 
 typedef struct spc_comm spc_comm_t;
 
@@ -122,6 +123,9 @@ int32_t spc_comm_lost_box(const spc_comm_t *comm);
 /* The rank that made the last such call of this node fail with ELOST or EFINISHED, and how it ended; a LIVE one has
  * closed this communicator. */
 int32_t spc_comm_culprit(const spc_comm_t *comm, spc_node_state_t *state, int32_t *reason);
+
+/* Where this node records what it does; NULL: the run is not traced. */
+spc_trace_t *spc_comm_trace(const spc_comm_t *comm);
 
 /* SPC_OK, SPC_ECLOSED or SPC_EFORKED. */
 int spc_comm_usable(const spc_comm_t *comm);

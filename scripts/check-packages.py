@@ -30,6 +30,7 @@ def check_wheel(path):
     complaints += require(
         names,
         "spcomm/bench/programs/relay.c",
+        *[f"spcomm/trace/page/{name}" for name in ("page.html", "page.css", "main.js")],
         "spcomm/lib/libspcomm.a",
         *[f"spcomm/include/{name}" for name in HEADERS],
     )

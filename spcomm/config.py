@@ -13,6 +13,7 @@ VARIABLE = "SPCOMM_NODE"
 REPORT_VARIABLE = "SPCOMM_REPORT"
 STRICT_VARIABLE = "SPCOMM_STRICT"
 CLOSE_VARIABLE = "SPCOMM_CLOSE_TIMEOUT"
+TRACE_VARIABLE = "SPCOMM_TRACE"
 CLOSE_S = 10.0
 
 
@@ -78,6 +79,11 @@ def close_timeout() -> "float | None":
     except ValueError:
         return CLOSE_S
     return seconds if seconds > 0 else None
+
+
+def traced() -> bool:
+    """Whether the run records what its nodes do: ``spcomm run --trace``."""
+    return os.environ.get(TRACE_VARIABLE, "") not in ("", "0")
 
 
 def limits() -> "dict[str, tuple[int, int, int]]":

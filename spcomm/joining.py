@@ -216,6 +216,10 @@ def _join_launched(start: _Start, member: config.Membership) -> comm.Comm:
         raise errors.closed_segment(member.fd, member.rank)
     here = agent.nodes_here(member.fd) if start.numbers["local_nodes"] else member.size
     start.agree(member.size, here, group, _how)
+    if config.traced():
+        from spcomm._core.traced import TracedComm
+
+        return TracedComm(member.fd, member.rank, group)
     return comm.Comm(member.fd, member.rank, group)
 
 

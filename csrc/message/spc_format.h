@@ -117,6 +117,7 @@ typedef struct spc_message {
     uint8_t sole; /* ARENA: not 0 if no other node has it, so it may be written */
     uint8_t reserved;
     uint32_t sender; /* whose ring or arena it lies in */
+    uint32_t number; /* of its way, from that sender to this node: the first is 1; modulo 2³² */
     unsigned char inlined[SPC_INLINE_BYTES];
 } spc_message_t;
 

@@ -72,7 +72,7 @@ uint32_t spc_inbox_news(spc_inbox_t *inbox) {
     return news;
 }
 
-int spc_inbox_take_queued(spc_inbox_t *inbox, const spc_match_t *match, spc_message_t *message) {
+static int take_queued(spc_inbox_t *inbox, const spc_match_t *match, spc_message_t *message) {
     if (inbox->queue.length == 0) {
         return SPC_EAGAIN;
     }
@@ -125,7 +125,7 @@ static int take_from_row(spc_inbox_t *inbox, uint32_t sender, const spc_match_t 
             return status;
         }
         if (wanted && row->assembling == NULL) {
-            return spc_inbox_take_queued(inbox, match, message);
+            return take_queued(inbox, match, message);
         }
     }
     return SPC_EAGAIN;
@@ -191,8 +191,8 @@ static int visit_to_take(spc_inbox_t *inbox, uint32_t sender, void *argument, bo
     return take_from_row(inbox, sender, take->match, take->message, emptied);
 }
 
-int spc_inbox_take(spc_inbox_t *inbox, const spc_match_t *match, spc_message_t *message) {
-    int status = spc_inbox_take_queued(inbox, match, message);
+static int take(spc_inbox_t *inbox, const spc_match_t *match, spc_message_t *message) {
+    int status = take_queued(inbox, match, message);
     if (status != SPC_EAGAIN) {
         return status;
     }
@@ -201,8 +201,33 @@ int spc_inbox_take(spc_inbox_t *inbox, const spc_match_t *match, spc_message_t *
         bool emptied;
         return take_from_row(inbox, (uint32_t)match->source, match, message, &emptied);
     }
-    take_t take = {match, message};
-    return visit_rows(inbox, visit_to_take, &take);
+    take_t asked = {match, message};
+    return visit_rows(inbox, visit_to_take, &asked);
+}
+
+static void record(const spc_inbox_t *inbox, const spc_message_t *message) {
+    spc_trace_record(inbox->options.trace, &(spc_trace_event_t){.kind = SPC_TRACE_RECEIVE,
+                                                                .context = message->context,
+                                                                .peer = message->source,
+                                                                .tag = message->tag,
+                                                                .bytes = message->length_bytes,
+                                                                .number = message->number});
+}
+
+int spc_inbox_take(spc_inbox_t *inbox, const spc_match_t *match, spc_message_t *message) {
+    const int status = take(inbox, match, message);
+    if (__builtin_expect(inbox->options.trace != NULL, 0) && status == SPC_OK) {
+        record(inbox, message);
+    }
+    return status;
+}
+
+int spc_inbox_take_queued(spc_inbox_t *inbox, const spc_match_t *match, spc_message_t *message) {
+    const int status = take_queued(inbox, match, message);
+    if (__builtin_expect(inbox->options.trace != NULL, 0) && status == SPC_OK) {
+        record(inbox, message);
+    }
+    return status;
 }
 
 /* A refused row is not drained, but what is next in it can be taken: so it can be seen. */

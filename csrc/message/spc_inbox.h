@@ -27,6 +27,7 @@
 #include "segment/spc_note.h"
 #include "segment/spc_segment.h"
 #include "segment/spc_status.h"
+#include "segment/spc_trace.h"
 
 typedef struct spc_inbox spc_inbox_t;
 
@@ -36,6 +37,7 @@ typedef struct spc_inbox_options {
     spc_event_shared_t *events;
     uint32_t rank;
     spc_note_shared_t *notes; /* where messages that nobody asked for are counted; may be NULL */
+    spc_trace_t *trace; /* where what is taken is recorded; may be NULL */
 } spc_inbox_options_t;
 
 typedef struct spc_posted spc_posted_t;

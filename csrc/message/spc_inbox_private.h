@@ -24,6 +24,7 @@ typedef struct spc_inbox_row {
     spc_entry_t *assembling; /* the message whose parts are arriving: they come without gaps */
     uint64_t held_bytes;     /* memory that its messages in the queue take */
     bool refused;
+    uint32_t opened; /* messages so far, modulo 2³² */
     uint32_t asked; /* messages that want a receipt, so far: the number of the next one */
 } spc_inbox_row_t;
 

@@ -46,6 +46,7 @@ void spc_inbox_open_slot(spc_inbox_t *inbox, uint32_t sender, const spc_slot_sha
     message->format = slot->format;
     message->sole = slot->flags & SPC_SLOT_SOLE;
     message->sender = sender;
+    message->number = ++inbox->row[sender].opened;
     switch (slot->flags & SPC_SLOT_PLACE) {
     case SPC_SLOT_INLINE:
         message->storage = SPC_STORED_INLINE;
@@ -211,6 +212,8 @@ static int store_whole(spc_inbox_t *inbox, uint32_t sender, const spc_slot_share
     }
     if (status == SPC_OK) {
         spc_inbox_consume_slot(inbox, sender);
+    } else {
+        inbox->row[sender].opened--; /* it will be opened again */
     }
     return status;
 }

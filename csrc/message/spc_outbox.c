@@ -113,8 +113,21 @@ static uint64_t send_parts(spc_outbox_t *outbox, uint32_t rank, const spc_envelo
 
 /* ---- sending ---- */
 
-int spc_outbox_note_taken(spc_outbox_t *outbox, uint32_t rank, int status) {
+void spc_outbox_record(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope) {
+    spc_trace_record(outbox->options.trace,
+                     &(spc_trace_event_t){.kind = SPC_TRACE_SEND,
+                                          .context = envelope->context,
+                                          .peer = (int32_t)rank,
+                                          .tag = envelope->tag,
+                                          .bytes = envelope->length_bytes,
+                                          .number = (uint32_t)++outbox->destination[rank].sent});
+}
+
+int spc_outbox_note_taken(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope, int status) {
     outbox->destination[rank].taken = status == SPC_OK ? outbox->sends : 0;
+    if (__builtin_expect(outbox->options.trace != NULL, 0) && status == SPC_OK) {
+        spc_outbox_record(outbox, rank, envelope);
+    }
     return status;
 }
 
@@ -134,11 +147,11 @@ int spc_outbox_announce_or_enqueue(spc_outbox_t *outbox, uint32_t rank, const sp
                                    uint64_t offset) {
     if (spc_outbox_is_open(outbox, rank)) {
         spc_outbox_announce_offset(outbox, rank, envelope, offset);
-        return spc_outbox_note_taken(outbox, rank, SPC_OK);
+        return spc_outbox_note_taken(outbox, rank, envelope, SPC_OK);
     }
     spc_waiting_t waiting = {.envelope = *envelope, .offset = offset};
     int status = spc_outbox_queue_push(&outbox->destination[rank].queue, &waiting, &outbox->total);
-    return spc_outbox_note_taken(outbox, rank, status);
+    return spc_outbox_note_taken(outbox, rank, envelope, status);
 }
 
 /* Writes the payload once into the ring for all of `destinations`. SPC_EAGAIN: there is no room. */
@@ -175,10 +188,10 @@ static int begin_parts(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t
     uint64_t sent = send_parts(outbox, rank, envelope, payload, 0, 0);
     if (sent != 0 && sent != envelope->length_bytes) {
         spc_rest_queue(&rest, envelope, payload, sent, &outbox->destination[rank].queue, &outbox->total);
-        return spc_outbox_note_taken(outbox, rank, SPC_OK);
+        return spc_outbox_note_taken(outbox, rank, envelope, SPC_OK);
     }
     spc_rest_free(&rest);
-    return sent == 0 ? SPC_EAGAIN : spc_outbox_note_taken(outbox, rank, SPC_OK);
+    return sent == 0 ? SPC_EAGAIN : spc_outbox_note_taken(outbox, rank, envelope, SPC_OK);
 }
 
 /* What can go before anything is queued. SPC_EAGAIN: there is no room. */
@@ -215,7 +228,7 @@ static int send_alone(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t 
     }
     spc_waiting_t waiting = {.envelope = *envelope, .copy = *shared};
     int status = spc_outbox_queue_push(&outbox->destination[rank].queue, &waiting, &outbox->total);
-    return spc_outbox_note_taken(outbox, rank, status);
+    return spc_outbox_note_taken(outbox, rank, envelope, status);
 }
 
 /* Each of outbox->batch alone, if they cannot share the ring. */
@@ -262,7 +275,7 @@ static int send_widely(spc_outbox_t *outbox, const int32_t *destinations, uint32
         uint32_t rank = (uint32_t)destinations[i];
         if (small && spc_outbox_is_open(outbox, rank)) {
             announce_inline(outbox, rank, envelope, payload);
-            (void)spc_outbox_note_taken(outbox, rank, SPC_OK);
+            (void)spc_outbox_note_taken(outbox, rank, envelope, SPC_OK);
         } else if (!small && outbox->destination[rank].queue.copies == 0 && !has_ended(outbox, rank)) {
             outbox->batch[batch++] = destinations[i];
         } else {
@@ -280,6 +293,9 @@ int spc_outbox_send(spc_outbox_t *outbox, const int32_t *destinations, uint32_t 
     if (destination_count == 1 && envelope.length_bytes <= SPC_INLINE_BYTES
         && spc_outbox_is_open(outbox, (uint32_t)destinations[0])) {
         announce_inline(outbox, (uint32_t)destinations[0], &envelope, payload);
+        if (__builtin_expect(outbox->options.trace != NULL, 0)) {
+            spc_outbox_record(outbox, (uint32_t)destinations[0], &envelope);
+        }
         return SPC_OK;
     }
     return send_widely(outbox, destinations, destination_count, &envelope, payload);

@@ -26,6 +26,7 @@
 #include "segment/spc_arena.h"
 #include "segment/spc_note.h"
 #include "segment/spc_segment.h"
+#include "segment/spc_trace.h"
 
 #define SPC_EAGER_BYTES 8192
 
@@ -38,6 +39,7 @@ typedef struct spc_outbox_options {
     uint32_t rank;
     spc_note_shared_t *notes; /* where what is dropped is counted; may be NULL */
     bool is_unlimited; /* whoever sends bounds by other means what may be queued */
+    spc_trace_t *trace; /* where what is sent is recorded; may be NULL */
 } spc_outbox_options_t;
 
 int spc_outbox_create(const spc_outbox_options_t *options, spc_outbox_t **outbox);

@@ -76,5 +76,5 @@ int spc_outbox_move_block(spc_outbox_t *outbox, int32_t destination, uint16_t co
     if (status == SPC_OK && open) {
         spc_outbox_announce_offset(outbox, to, &envelope, offset);
     }
-    return spc_outbox_note_taken(outbox, to, status);
+    return spc_outbox_note_taken(outbox, to, &envelope, status);
 }

@@ -16,6 +16,7 @@ typedef struct destination {
     spc_mailbox_writer_t writer;
     spc_outbox_queue_t queue;
     uint64_t taken; /* the last send that has announced or queued something for it */
+    uint64_t sent;  /* messages that were; counted only where there is a trace */
 } destination_t;
 
 struct spc_outbox {
@@ -49,7 +50,9 @@ static inline spc_envelope_t spc_outbox_envelope(const spc_outbox_t *outbox, uin
 }
 
 /* Announced or queued for this destination, if the status is SPC_OK; gives it back. */
-int spc_outbox_note_taken(spc_outbox_t *outbox, uint32_t rank, int status);
+int spc_outbox_note_taken(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope, int status);
+
+void spc_outbox_record(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope);
 
 /* True: nobody will receive it, and it has been counted. The caller drops it. */
 bool spc_outbox_is_lost(const spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope);

@@ -5,11 +5,20 @@
 #include <unistd.h>
 
 static int create_boxes(spc_node_t *node) {
-    spc_inbox_options_t inbox = {&node->segment, node->status, node->events, node->rank, node->notes};
-    spc_outbox_options_t outbox = {&node->segment, node->status, node->events,
-                                   node->rank,     node->notes,  false};
+    spc_inbox_options_t inbox = {&node->segment, node->status, node->events,
+                                 node->rank,     node->notes,  node->tracing};
+    spc_outbox_options_t outbox = {&node->segment, node->status, node->events, node->rank,
+                                   node->notes,    false,        node->tracing};
     int status = spc_inbox_create(&inbox, &node->inbox);
     return status != SPC_OK ? status : spc_outbox_create(&outbox, &node->outbox);
+}
+
+static void open_trace(spc_node_t *node) {
+    spc_trace_shared_t *shared = spc_segment_part(&node->segment, SPC_REGION_TRACE, node->rank);
+    if (shared != NULL) {
+        spc_trace_open(&node->trace, shared, spc_segment_stride(&node->segment, SPC_REGION_TRACE));
+        node->tracing = &node->trace;
+    }
 }
 
 static void choose_waiting(spc_node_t *node) {
@@ -59,6 +68,7 @@ static int set_up(spc_node_t *node, const spc_node_options_t *options) {
         return SPC_ENOMEM;
     }
     choose_waiting(node);
+    open_trace(node);
     if (node->config->prefault != 0) {
         touch(node, SPC_REGION_RING);
         touch(node, SPC_REGION_ARENA);

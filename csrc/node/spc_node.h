@@ -29,6 +29,7 @@
 #include "segment/spc_note.h"
 #include "segment/spc_segment.h"
 #include "segment/spc_status.h"
+#include "segment/spc_trace.h"
 
 typedef struct spc_node {
     spc_segment_t segment;
@@ -58,6 +59,9 @@ typedef struct spc_node {
     spc_outbox_t *outbox;
     spc_receipts_t *receipts; /* NULL until somebody asks for one; with the lock */
     uint32_t next_communicator; /* a number that no communicator of this node has, nor any higher one */
+
+    spc_trace_t trace;
+    spc_trace_t *tracing; /* &trace, or NULL: nothing is recorded */
 
     /* Waiting together: spc_node_wait.c. */
     _Atomic uintptr_t leader;   /* the thread that waits on the node's event and drains for all, or 0 */

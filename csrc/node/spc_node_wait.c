@@ -212,8 +212,16 @@ static int lead_or_follow(spc_node_wait_t *wait, uint64_t deadline_ns) {
     return status;
 }
 
+static void record(spc_node_t *node, spc_trace_kind_t kind) {
+    if (__builtin_expect(node->tracing != NULL, 0)) {
+        spc_trace_record(node->tracing, &(spc_trace_event_t){.kind = (uint8_t)kind});
+    }
+}
+
 int spc_node_wait_for(spc_node_wait_t *wait, uint64_t deadline_ns) {
     wait->deadline_ns = deadline_ns;
+    record(wait->node, SPC_TRACE_WAIT);
     int status = lead_or_follow(wait, deadline_ns);
+    record(wait->node, SPC_TRACE_GO_ON);
     return status == SPC_OK ? wait->ended : status;
 }

@@ -32,7 +32,8 @@ static uint32_t power_of_two(uint32_t at_least) {
 
 static int check_limits(const spc_config_t *config) {
     if (config->nodes < 1 || config->nodes > SPC_NODES_MAX || config->boxes > SPC_BOXES_MAX
-        || config->boxes > config->nodes || (config->box != 0 && config->box >= config->boxes)) {
+        || config->boxes > config->nodes || (config->box != 0 && config->box >= config->boxes)
+        || config->trace_events > SPC_TRACE_EVENTS_MAX) {
         return SPC_EINVAL;
     }
     spc_config_t asked = *config;

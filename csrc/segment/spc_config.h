@@ -11,6 +11,7 @@
 
 #define SPC_NODES_MAX 1024
 #define SPC_BOXES_MAX 64
+#define SPC_TRACE_EVENTS_MAX (UINT64_C(1) << 24)
 
 /* X(name, minimum, maximum, default): what a user may set, in slots, bytes or nodes. */
 #define SPC_CONFIG_LIMITS(X)                                    \
@@ -45,9 +46,10 @@ typedef struct spc_config {
     uint32_t prefault; /* 1: a node touches its ring and its arena before it begins */
     uint32_t boxes; /* of the run; each has a segment, laid out for all nodes (SPC_REGION_PLACE) */
     uint32_t box; /* which of them this one is */
+    uint64_t trace_events; /* a node keeps so many, the last ones; 0: there is no trace */
 } spc_config_t;
 
-_Static_assert(sizeof(spc_config_t) == 96, "spc_config_t lies in shared memory");
+_Static_assert(sizeof(spc_config_t) == 104, "spc_config_t lies in shared memory");
 
 /* Replaces zeros by defaults that fit this machine (memory limit, room for a segment that is not sparse), rounds
  * sizes, makes fanin a power of two (>= nodes: flat), and sets shared_cores if there are more nodes than cores (a 1

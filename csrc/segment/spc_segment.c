@@ -44,7 +44,7 @@ typedef struct spc_directory_shared {
     spc_directory_entry_shared_t region[SPC_REGION_COUNT];
 } spc_directory_shared_t;
 
-_Static_assert(sizeof(spc_directory_shared_t) == 120 + 24 * SPC_REGION_COUNT,
+_Static_assert(sizeof(spc_directory_shared_t) == 128 + 24 * SPC_REGION_COUNT,
                "spc_directory_shared_t lies in shared memory");
 _Static_assert(sizeof(spc_directory_shared_t) <= SPC_SEGMENT_PAGE, "the directory fits into the first page");
 

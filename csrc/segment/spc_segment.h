@@ -25,6 +25,7 @@ typedef enum spc_region {
     SPC_REGION_COORDINATED, /* spc_coordinated: one part */
     SPC_REGION_BOARD,    /* spc_board: a part a node */
     SPC_REGION_NOTE,     /* spc_note: a part a node */
+    SPC_REGION_TRACE,    /* spc_trace: a part a node; none in a run without a trace */
     SPC_REGION_MAILBOX,  /* spc_mailbox: a part a receiver */
     SPC_REGION_RING,     /* spc_ring: a part a sender */
     SPC_REGION_ARENA,    /* spc_arena: a part a sender */

@@ -222,6 +222,8 @@ cdef class Segment:
         Of how many boxes this is which one. Each has a segment, in which all nodes of the run have their place.
     places : sequence of int, optional
         The box of each node; needed if there are several.
+    trace_events : int, optional
+        How many events of its trace each node keeps; 0: the run is not traced.
     begun_ns : int, optional
         When the run's time began, by this machine's monotonic clock; 0: now.
 
@@ -248,7 +250,7 @@ cdef class Segment:
 
     def __cinit__(self, nodes, *, slots=0, ring=0, arena=0, queue_limit=0, fanin=0, scratch=0,
                   oversubscribed=None, disable=0, perturb=None, rendezvous=None, prefault=False,
-                  boxes=1, box=0, places=(), begun_ns=0):
+                  boxes=1, box=0, places=(), begun_ns=0, trace_events=0):
         cdef spc_segment_plan_t plan
         cdef spc_config_t config
         cdef uint64_t size = 0
@@ -268,6 +270,7 @@ cdef class Segment:
         check_places(nodes, boxes, box, places)
         config.boxes, config.box = boxes, box
         config.made_ns = begun_ns
+        config.trace_events = trace_events
         check(spc_comm_plan(&config, &plan), nodes)
         check(spc_segment_create(&plan, &self.descriptor, &size), nodes)
         check(spc_segment_attach(&self.segment, self.descriptor), nodes)

@@ -26,7 +26,7 @@ from operator import index
 
 import numpy as np
 
-from spcomm._core import collectives, endings, errors, handlers, names, notes
+from spcomm._core import collectives, endings, errors, handlers, names, notes, regions
 
 FuzzyBarrier = collectives.FuzzyBarrier
 Message = names.Message
@@ -198,7 +198,40 @@ cdef class Comm(Folds):
             raise errors.cannot_split(color, status == SPC_ELIMIT)
         if status != SPC_OK:
             fail(self, status, f"split(color={color}, key={key})")
-        return None if part.core == NULL else Comm(part, None, self.group)
+        return None if part.core == NULL else type(self)(part, None, self.group)
+
+    def region(self, name):
+        """Give a part of the program a name, which ``spcomm run --trace`` shows.
+
+        Parameters
+        ----------
+        name : str
+            What is shown.
+
+        Returns
+        -------
+        context manager
+            The time within its ``with`` block is the region. Regions may lie within each other.
+
+        Raises
+        ------
+        TypeError
+            `name` is no str.
+
+        Notes
+        -----
+        Local, and never waits. In a run that is not traced it does nothing, in about 100 ns.
+
+        Examples
+        --------
+        >>> import spcomm
+        >>> comm = spcomm.startup()
+        >>> with comm.region("interior"):
+        ...     total = sum(range(1000))
+        """
+        if not isinstance(name, str):
+            raise TypeError(f"region({errors.shown(name)}): a name is a str, not a {type(name).__name__}")
+        return regions.Region(self, name)
 
     def time(self):
         """Return the seconds since the run began.

@@ -66,6 +66,7 @@ cdef extern from "segment/spc_config.h" nogil:
         uint32_t shared_cores
         uint32_t sleep_at_once
         uint64_t made_ns
+        uint64_t trace_events
         uint64_t perturb_seed
         uint64_t rendezvous_bytes
         uint32_t perturb

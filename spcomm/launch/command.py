@@ -144,11 +144,23 @@ def _supervise(
             carriers = Carriers(groups[0], options.link_timeout, listen, route=options.route)
         if options.hosts is not None and session is None:
             hosts.tell(programs, carriers, listen)
-        return Supervisor(crew, options, display, carriers).run(signals, stdin)
+        code = Supervisor(crew, options, display, carriers).run(signals, stdin)
+        return code if options.trace is None else _write_trace(options, groups[0], code)
     finally:
         if carriers is not None:
             carriers.close()
         display.close(signals)
+
+
+def _write_trace(options: Options, group: "Any", code: int) -> int:
+    """A run that failed is traced, too. The exit code is the run's, unless that was 0 and there is no file."""
+    from spcomm.trace import writing
+
+    why = writing.write(options.trace or "", group, options.parts[0].name)
+    if why is None:
+        return code
+    _complain(f"spcomm: {why}")
+    return code or 125
 
 
 def _stdin(options: Options, crew: "Any") -> "Any":
@@ -245,6 +257,7 @@ def _segment(
             perturb=options.seed,
             rendezvous=options.rendezvous,
             prefault=options.prefault,
+            trace_events=options.trace_events if options.trace is not None else 0,
             **buffers,
         )
     except MemoryError:

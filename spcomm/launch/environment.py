@@ -3,7 +3,7 @@
 
 import os
 
-from spcomm.config import CLOSE_VARIABLE, STRICT_VARIABLE
+from spcomm.config import CLOSE_VARIABLE, STRICT_VARIABLE, TRACE_VARIABLE
 from spcomm.launch.options import Options, Part
 from spcomm.launch.values import UsageError
 
@@ -25,6 +25,8 @@ def _of_the_run(options: Options) -> "dict[str, str]":
     told = {_SEED: _hash_seed(options.parts)}
     if options.strict:
         told[STRICT_VARIABLE] = "1"
+    if options.trace is not None:
+        told[TRACE_VARIABLE] = "1"
     if options.close_timeout is not None:
         told[CLOSE_VARIABLE] = f"{options.close_timeout:g}"
     return told

@@ -72,6 +72,9 @@ Options of the whole run, given with any of its programs. RANKS are numbers and 
                        exit code 1
   --stats              print a table at the end: time, messages, bytes and collectives of each node,
                        and, with several boxes, frames between them
+  --trace FILE         record calls, messages and waits of all nodes; FILE opens in Perfetto, and
+                       with spcomm trace
+  --trace-events N     how many events each node keeps, the last ones (default: 65536)
   --debug              run node 0 in a debugger: pdb, or gdb for an executable
   --debug=[TOOL:]RANKS the same for other nodes and with another TOOL: pdb, gdb (one node, it has
                        the standard input) or debugpy (many: each prints the port at which it

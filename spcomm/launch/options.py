@@ -68,6 +68,8 @@ class Options:
         self.close_timeout: float | None = None  # 0: never gives up
         self.strict = False
         self.stats = False
+        self.trace: str | None = None  # the file
+        self.trace_events = 1 << 16  # that each node keeps
         self.debug: Debug | None = None
         self.perturb = False
         self.prefault = False
@@ -120,6 +122,8 @@ class Options:
             from spcomm.launch.boxes import check
 
             check(self)
+        if self.trace is not None:
+            _check_trace(self)
         if self.stall is None:  # who sits at a debugger keeps the others waiting
             self.stall = 0.0 if self.debug is not None else STALL_S
 
@@ -192,6 +196,18 @@ def _no_program(at: int, count: int) -> UsageError:
         )
     place = "before the first :" if at == 0 else "after the last :" if at == count - 1 else "between two :"
     return UsageError(f"spcomm run: which program, {place}? As in -n 2 a.py : -n 2 b.py{_HINT}")
+
+
+def _check_trace(options: Options) -> None:
+    if options.hosts is not None or options.room is not None:
+        raise UsageError(
+            f"spcomm run: --trace {options.trace}: with --host and --room nothing is traced so far; leave it out, or "
+            "run on this machine (--boxes shows several boxes)"
+        )
+    if any(part.group for part in options.parts):
+        raise UsageError(
+            f"spcomm run: --trace {options.trace}: a trace is of one group; leave --group out"
+        )
 
 
 def _check_groups(parts: "list[Part]") -> None:

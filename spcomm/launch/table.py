@@ -44,6 +44,8 @@ TABLE = {
     "--close-timeout": (values.seconds_or_never, "close_timeout", "SECONDS"),
     "--strict": (None, "strict", True),
     "--stats": (None, "stats", True),
+    "--trace": (values.file, "trace", "FILE"),
+    "--trace-events": (values.count, "trace_events", "N"),
     "--debug": (ranks.debug, "debug", "[TOOL:]RANKS"),
     "--perturb": (None, "perturb", True),
     "--seed": (values.seed, "seed", "NUMBER"),
@@ -65,6 +67,7 @@ BUFFERS = ("slots", "ring", "arena", "queue_limit", "fanin")
 WHOLE = frozenset(
     "boxes placing hosts ssh tunnel listen room members server route link_timeout "
     "label color show output window stdin bind_to report_bindings timeout grace stall close_timeout strict stats debug "
+    "trace trace_events "
     "perturb seed rendezvous prefault".split()
 )
 

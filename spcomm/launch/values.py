@@ -150,6 +150,12 @@ def environment(name: str, text: str) -> str:
     return _one_of(name, text, known)
 
 
+def file(name: str, text: str) -> str:
+    if not text or text.endswith("/"):
+        raise UsageError(f"spcomm run: {name} needs the name of a file, for example {name} t.json")
+    return text
+
+
 def folder(name: str, text: str) -> str:
     if not text:
         raise UsageError(f"spcomm run: {name} needs the name of a folder, for example {name} results")

@@ -6,8 +6,11 @@
  *   rounds   one thread a node; every kind of receive, blocking, for messages known to be on their way
  *   threads  in each node a sender, a receiver for each tag, and one in collectives: they wait together
  *   tight    queues at their limits: sends wait or time out, inboxes refuse; receivers take whatever comes
+ *
+ * All of it is traced, and the traces have to agree.
  */
 #include "comm_box.h"
+#include "trace_check.h"
 
 enum { MESSAGES_MAX = 4000, RANKS_MAX = 6, TAGS = 3, HELD = 6, BATCH = 10 };
 
@@ -384,11 +387,13 @@ static uint64_t main_seed;
 
 static void run(void (*body)(stress_node_t *), spc_config_t config, int size, int messages, bool processes) {
     config.nodes = (uint32_t)size;
+    config.trace_events = UINT64_C(1) << 18;
     stress_t stress = {
         .box = comm_box_open(config), .seed = check_random(&main_seed), .size = size, .body = body};
     stress.messages = messages < MESSAGES_MAX ? messages : MESSAGES_MAX;
     stress.collectives = stress.messages / 4;
     (processes ? check_processes : check_threads)(size, run_rank, &stress);
+    CHECK(trace_check(&stress.box.segment) >= (uint64_t)messages);
     comm_box_close(&stress.box);
 }
 

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * spc_trace: what a node has done, and when: a ring of events in shared memory.
+ *
+ * Each node has one ring and alone writes it; all of its threads may. A full ring goes on at its beginning: the oldest
+ * events are overwritten, and a reader knows how many. Events are of one size, a cache line, so that writing one is a
+ * look at the clock and eight stores. A run without a trace has no ring, and then nobody comes here: whoever might
+ * record asks spc_trace_t * for NULL first.
+ *
+ * An event may be read while others are written (a display of the run that goes on), and after its node has been
+ * killed: what was not written to its end is not there.
+ */
+#ifndef SPC_TRACE_H
+#define SPC_TRACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/spc_atomic.h"
+
+/* X(name, number, what has happened; what its fields say). Numbers are in files: none is ever used again. */
+#define SPC_TRACE_KINDS(X)                                                                      \
+    X(CALL, 1, "an operation begins: `what` is its name, `place` the line")                     \
+    X(RETURN, 2, "the thread's last operation that began has ended")                            \
+    X(SEND, 3, "a message was handed over: peer, tag, context, bytes; its number on this way")  \
+    X(RECEIVE, 4, "a message was taken: the same, and the number that its sender has given it") \
+    X(WAIT, 5, "the thread waits")                                                              \
+    X(GO_ON, 6, "and no longer")                                                                \
+    X(ENTER, 7, "the program enters a region: `what` is its name")                              \
+    X(LEAVE, 8, "and leaves it")
+
+typedef enum spc_trace_kind {
+#define SPC_TRACE_ENUM(name, number, purpose) SPC_TRACE_##name = (number),
+    SPC_TRACE_KINDS(SPC_TRACE_ENUM)
+#undef SPC_TRACE_ENUM
+} spc_trace_kind_t;
+
+typedef struct spc_trace_event {
+    uint64_t time_ns; /* spc_clock */
+    uint8_t kind;     /* spc_trace_kind_t */
+    uint8_t padding;
+    uint16_t context; /* of a message */
+    int32_t peer;     /* rank in the run, of a message */
+    int32_t tag;
+    uint32_t what;    /* a number of spc_trace_name, or 0 */
+    uint32_t place;   /* the same: "file:line"; 0: not known */
+    uint32_t more_padding;
+    uint64_t thread; /* a name: no two threads of a node have the same at one time */
+    uint64_t bytes;
+    uint64_t number; /* the first message from one node to another is 1; modulo 2³² */
+} spc_trace_event_t;
+
+enum {
+    SPC_TRACE_NAMES_MAX = 2048,
+    SPC_TRACE_NAME_BYTES = 192, /* with a zero at its end */
+    SPC_TRACE_EVENT_WORDS = sizeof(spc_trace_event_t) / sizeof(uint64_t),
+};
+
+typedef struct spc_trace_slot_shared {
+    /* Which event it holds, counted from 1. 0: it is being written. Release by the writer after the words, acquire by
+     * readers before and after theirs. */
+    _Atomic uint64_t stamp;
+    _Atomic uint64_t word[SPC_TRACE_EVENT_WORDS]; /* relaxed: the stamp says whether they belong together */
+} spc_trace_slot_shared_t;
+
+typedef struct spc_trace_shared {
+    _Atomic uint64_t begun;    /* events, ever; relaxed: the stamps say which of them are there */
+    _Atomic uint64_t capacity; /* a power of two; 0: the node has not begun. Release by spc_trace_open */
+    _Atomic uint32_t names;  /* release by whoever adds one, acquire by readers */
+    uint32_t padding[11];
+    char name[SPC_TRACE_NAMES_MAX][SPC_TRACE_NAME_BYTES];
+    spc_trace_slot_shared_t slot[];
+} spc_trace_shared_t;
+
+_Static_assert(sizeof(spc_trace_event_t) == 56, "an event is copied word by word");
+_Static_assert(sizeof(spc_trace_slot_shared_t) == 64, "spc_trace_slot_shared_t lies in shared memory");
+
+/* A writer's hand on it: private to the process. */
+typedef struct spc_trace {
+    spc_trace_shared_t *shared;
+    uint64_t mask;
+    /* One thread writes at a time: two could meet in one slot, a whole ring apart. Acquire by who takes it, release by
+     * who gives it back; it is held for a few nanoseconds. */
+    _Atomic uint32_t is_busy;
+} spc_trace_t;
+
+/* Room for so many events; rounded up to a power of two. */
+uint64_t spc_trace_bytes(uint64_t events);
+
+/* By the node, once; `bytes` is what spc_trace_bytes said. */
+void spc_trace_open(spc_trace_t *trace, spc_trace_shared_t *shared, uint64_t bytes);
+
+/* Writes an event; its time and thread are set here. Any thread of the node; about 30 ns, most of it the clock. */
+void spc_trace_record(spc_trace_t *trace, spc_trace_event_t *event);
+
+/* A number for this text, which is cut if it is too long; the same text may have several. 0: there are too many. One
+ * thread at a time. */
+uint32_t spc_trace_name(spc_trace_t *trace, const char *text);
+
+/* ---- readers */
+
+/* Events that were begun, and the first that has not been overwritten; both counted from 1. */
+uint64_t spc_trace_count(const spc_trace_shared_t *shared);
+uint64_t spc_trace_first(const spc_trace_shared_t *shared);
+
+/* The event of this number. False: it is not there any more, or not written to its end. */
+bool spc_trace_read(const spc_trace_shared_t *shared, uint64_t number, spc_trace_event_t *event);
+
+/* The text of a number; "": there is none. */
+const char *spc_trace_text(const spc_trace_shared_t *shared, uint32_t number);
+
+#endif

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: MIT
+# cython: autotestdict=False, auto_pickle=False
+"""What the nodes of a run have recorded, for whoever started them. Imports no NumPy."""
+
+from libc.stdint cimport uint32_t, uint64_t
+
+from spcomm._core.libspc cimport SPC_OK, spc_segment_attach, spc_segment_detach, spc_segment_part, spc_segment_t
+from spcomm._core.libtrace cimport (
+    SPC_REGION_TRACE,
+    SPC_TRACE_CALL,
+    SPC_TRACE_ENTER,
+    SPC_TRACE_GO_ON,
+    SPC_TRACE_LEAVE,
+    SPC_TRACE_RECEIVE,
+    SPC_TRACE_RETURN,
+    SPC_TRACE_SEND,
+    SPC_TRACE_WAIT,
+    spc_trace_count,
+    spc_trace_event_t,
+    spc_trace_first,
+    spc_trace_read,
+    spc_trace_shared_t,
+    spc_trace_text,
+)
+
+from collections import namedtuple
+
+from spcomm._core import errors
+
+CALL, RETURN, SEND, RECEIVE = SPC_TRACE_CALL, SPC_TRACE_RETURN, SPC_TRACE_SEND, SPC_TRACE_RECEIVE
+WAIT, GO_ON, ENTER, LEAVE = SPC_TRACE_WAIT, SPC_TRACE_GO_ON, SPC_TRACE_ENTER, SPC_TRACE_LEAVE
+Event = namedtuple("Event", "time_ns kind context peer tag what line thread bytes number")
+Event.__doc__ = "One event of csrc/segment/spc_trace.h, with its texts in place of their numbers."
+
+
+cdef object text_of(const spc_trace_shared_t *shared, uint32_t number, dict texts):
+    found = texts.get(number)
+    if found is None:
+        found = texts[number] = (<bytes>spc_trace_text(shared, number)).decode("utf-8", "replace")
+    return found
+
+
+cdef list read_events(const spc_trace_shared_t *shared, uint64_t first, uint64_t last):
+    cdef spc_trace_event_t event
+    cdef dict texts = {}
+    cdef list found = []
+    cdef uint64_t number
+    for number in range(first, last + 1):
+        if spc_trace_read(shared, number, &event):
+            found.append(Event(
+                event.time_ns, event.kind, event.context, event.peer, event.tag, text_of(shared, event.what, texts),
+                text_of(shared, event.place, texts), event.thread, event.bytes, event.number,
+            ))
+    return found
+
+
+def read(fd, rank):
+    """What a node has recorded: its events in order, and how many older ones were overwritten.
+
+    Parameters
+    ----------
+    fd : int
+        The descriptor of its box's segment.
+    rank : int
+        The node's.
+
+    Returns
+    -------
+    list of Event, int
+        Empty, and 0: the run is not traced, or the node is in another box.
+    """
+    cdef spc_segment_t segment
+    cdef const spc_trace_shared_t *shared
+    cdef uint64_t first
+    if spc_segment_attach(&segment, fd) != SPC_OK:
+        raise errors.SpcommError(f"read({fd}, {rank}): descriptor {fd} is no segment of this version")
+    try:
+        shared = <const spc_trace_shared_t *>spc_segment_part(&segment, SPC_REGION_TRACE, rank)
+        if shared == NULL:
+            return [], 0
+        first = spc_trace_first(shared)
+        return read_events(shared, first, spc_trace_count(shared)), first - 1
+    finally:
+        spc_segment_detach(&segment)

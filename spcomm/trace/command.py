@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: MIT
+"""The command line of `spcomm trace`."""
+
+import math
+import os
+import sys
+from collections.abc import Callable
+
+from spcomm.trace.errors import TraceError
+from spcomm.trace.model import Trace, cut
+
+_USAGE = """usage: spcomm trace FILE [options]
+
+Shows what `spcomm run --trace FILE` has recorded. Without options: the summary.
+
+  --summary        how each node spent its time, what it sent, how well the nodes were used
+  --matrix         messages and bytes from each node to each; with --png also as a picture
+  --html [OUT]     a page to explore, in one file, for any browser       default: FILE with .html
+  --png [OUT]      the timeline as a picture; OUT may be .svg or .pdf    default: FILE with .png
+  --paje [OUT]     the Pajé format, for ViTE and PajeNG                  default: FILE with .paje
+  --from S         only what happened after so many seconds,
+  --to S           and before so many
+  --min-bytes N    only messages of so many bytes or more
+
+An OUT that does not end in .html, .png, .svg, .pdf or .paje is written with =, as in --html=OUT. FILE itself opens in
+ui.perfetto.dev, too.
+"""
+_ENDINGS = {"--html": (".html", ".htm"), "--png": (".png", ".svg", ".pdf"), "--paje": (".paje",)}
+_VALUES = ("--from", "--to", "--min-bytes")
+_ALONE = ("--summary", "--matrix")
+
+
+def main(words: "list[str]") -> int:
+    """Run `spcomm trace`; returns the exit code: 1 for a trace that cannot be shown, 125 for a wrong command line."""
+    if any(word in ("-h", "--help") for word in words):
+        print(_USAGE, end="")
+        return 0
+    try:
+        asked = _Asked(words)
+    except _UsageError as error:
+        print(f"spcomm trace: {error}", file=sys.stderr)
+        return 125
+    try:
+        _show(asked)
+    except TraceError as error:
+        print(f"spcomm trace: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+class _UsageError(Exception):
+    """The text is the whole sentence."""
+
+
+class _Asked:
+    """What the command line says."""
+
+    def __init__(self, words: "list[str]") -> None:
+        self.file = ""
+        self.alone: set[str] = set()
+        self.outputs: dict[str, str] = {}  # option: where to, "" for the default
+        self.values: dict[str, float] = {}
+        rest = list(words)
+        while rest:
+            self._take(rest.pop(0), rest)
+        if not self.file:
+            raise _UsageError(
+                "which trace? As in `spcomm trace t.json`; `spcomm run --trace t.json` makes one"
+            )
+        if not self.alone and not self.outputs:
+            self.alone.add("--summary")
+
+    def _take(self, word: str, rest: "list[str]") -> None:
+        name, is_given, value = word.partition("=")
+        if word in _ALONE:
+            self.alone.add(word)
+        elif name in _ENDINGS:
+            if is_given and not value:
+                raise _UsageError(f"{name}= names no file; `{name}` alone takes the trace's name")
+            if not is_given and rest and rest[0].endswith(_ENDINGS[name]):
+                value = rest.pop(0)
+            self.outputs[name] = value
+        elif name in _VALUES:
+            if not is_given:
+                if not rest:
+                    raise _UsageError(f"{name} needs a number, as in `{name} 2`")
+                value = rest.pop(0)
+            self.values[name] = _number(name, value)
+        elif word.startswith("-"):
+            raise _UsageError(f"no option {word}; `spcomm trace --help` lists them{_near(name)}")
+        elif self.file:
+            raise _UsageError(
+                f"one trace at a time, not {self.file} and {word}; an output is written {_with(word)}"
+            )
+        else:
+            self.file = word
+
+    def out(self, option: str) -> str:
+        """Where an output goes."""
+        return self.outputs[option] or os.path.splitext(self.file)[0] + _ENDINGS[option][0]
+
+
+def _number(name: str, text: str) -> float:
+    try:
+        value = float(int(text)) if name == "--min-bytes" else float(text)
+    except (ValueError, OverflowError):
+        value = math.nan
+    if not 0 <= value < math.inf:
+        kind = "a whole number of bytes" if name == "--min-bytes" else "a number of seconds"
+        raise _UsageError(f"{name} is {text!r}; it takes {kind} from 0 on")
+    return value
+
+
+def _near(name: str) -> str:
+    from difflib import get_close_matches
+
+    found = get_close_matches(name, [*_ALONE, *_VALUES, *_ENDINGS], 1)
+    return f"; did you mean {found[0]}?" if found else ""
+
+
+def _with(word: str) -> str:
+    return f"with its option, as in --html={word}"
+
+
+def _show(asked: _Asked) -> None:
+    for option in asked.outputs:
+        if os.path.abspath(asked.out(option)) == os.path.abspath(asked.file):
+            raise TraceError(f"{option} would overwrite the trace {asked.file}; give another name")
+    trace = _part(asked)
+    texts = []
+    if "--summary" in asked.alone:
+        from spcomm.trace import summary
+
+        texts.append(summary.text(trace))
+    if "--matrix" in asked.alone:
+        from spcomm.trace import matrix
+
+        texts.append(matrix.text(trace))
+    if texts:
+        print("\n".join(texts), end="")
+    for option in asked.outputs:
+        _OUTPUTS[option](trace, asked)
+
+
+def _part(asked: _Asked) -> Trace:
+    """The trace, or what --from, --to and --min-bytes leave of it."""
+    from spcomm.trace.reader import read
+
+    trace = read(asked.file)
+    begin, end = (asked.values.get(name) for name in ("--from", "--to"))
+    if begin is not None and begin * 1e6 >= trace.end:
+        raise TraceError(f"--from {begin:g} is after the end: {asked.file} has {trace.end / 1e6:g} seconds")
+    if end is not None and end <= (begin or 0.0):
+        raise TraceError(f"--to {end:g} is not after --from {begin or 0:g}: nothing would be left")
+    if asked.values:
+        first = None if begin is None else begin * 1e6
+        last = None if end is None else min(end * 1e6, trace.end)
+        trace = cut(trace, first, last, int(asked.values.get("--min-bytes", 0)))
+    return trace
+
+
+def _html(trace: Trace, asked: _Asked) -> None:
+    from spcomm.trace.page import page
+
+    _write(asked.out("--html"), lambda file: file.write(page(trace)))
+
+
+def _paje(trace: Trace, asked: _Asked) -> None:
+    from spcomm.trace.paje import paje
+
+    _write(asked.out("--paje"), lambda file: file.writelines(paje(trace)))
+
+
+def _png(trace: Trace, asked: _Asked) -> None:
+    from spcomm.trace import picture
+
+    out = asked.out("--png")
+    _say(out, lambda: picture.timeline(trace, out))
+    if "--matrix" in asked.alone:
+        base, ending = os.path.splitext(out)
+        also = f"{base}-matrix{ending}"
+        _say(also, lambda: picture.matrix(trace, also))
+
+
+_OUTPUTS: "dict[str, Callable[[Trace, _Asked], None]]" = {"--html": _html, "--png": _png, "--paje": _paje}
+
+
+def _write(path: str, fill: "Callable") -> None:
+    def write() -> None:
+        with open(path, "w", encoding="utf-8") as file:
+            fill(file)
+
+    _say(path, write)
+
+
+def _say(path: str, make: "Callable[[], None]") -> None:
+    """Makes a file and tells where it is: on stderr, as stdout is for the summary."""
+    try:
+        make()
+    except OSError as error:
+        raise TraceError(f"cannot write {path}: {error.strerror}") from None
+    print(f"spcomm trace: wrote {path}", file=sys.stderr)

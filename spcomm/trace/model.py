@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: MIT
+"""A trace in memory: what each thread of each node did, and the messages. Times are microseconds from its begin.
+
+At every moment of its life a thread computes (it is in no call of spcomm), waits (for another node, within a call) or
+transfers (is in a call and does not wait: it copies, packs, looks).
+"""
+
+from dataclasses import dataclass, field, replace
+
+from spcomm.trace import spans
+
+THREADS_APART = 1024  # the file numbers the tracks of a node: rank, rank + 1024, rank + 2048, ...
+
+
+@dataclass(slots=True)
+class Call:
+    """An operation of spcomm, from its begin to its return."""
+
+    name: str
+    begin: float
+    end: float
+    line: "str | None" = None  # of the program, "heat.py:12"
+    open: bool = False  # it had not returned when the trace ended
+
+
+@dataclass(slots=True)
+class Wait:
+    """A part of a call in which the thread had to wait."""
+
+    begin: float
+    end: float
+    line: "str | None" = None  # that of the innermost call around it
+
+
+@dataclass(slots=True)
+class Region:
+    """A part of the program that has a name."""
+
+    name: str
+    begin: float
+    end: float
+
+
+@dataclass(slots=True)
+class Message:
+    """A message; None for an end that is not in the trace: never received, or overwritten."""
+
+    source: int
+    dest: int
+    tag: int
+    bytes: int
+    context: str  # "user": the program's own; else what it belongs to
+    sent: "float | None" = None
+    received: "float | None" = None
+    sender: "int | None" = None  # number of the track on which it was sent,
+    receiver: "int | None" = None  # and of that on which it was received
+
+
+@dataclass(slots=True)
+class Track:
+    """One thread of a node: its life, and what happened in it, by time; nothing is outside of it."""
+
+    rank: int
+    thread: int  # 0: the node's first
+    box: int
+    begin: float = 0.0
+    end: float = 0.0
+    calls: "list[Call]" = field(default_factory=list)
+    waits: "list[Wait]" = field(default_factory=list)
+    regions: "list[Region]" = field(default_factory=list)
+
+    @property
+    def number(self) -> int:
+        """As in the file."""
+        return self.rank + THREADS_APART * self.thread
+
+    @property
+    def name(self) -> str:
+        """`3`, or `3, thread 1`."""
+        return f"{self.rank}, thread {self.thread}" if self.thread else str(self.rank)
+
+    def waiting(self) -> "list[tuple[float, float]]":
+        """When it waits."""
+        return spans.union((wait.begin, wait.end) for wait in self.waits)
+
+    def transferring(self) -> "list[tuple[float, float]]":
+        """When it is in a call and does not wait."""
+        calls = spans.union((call.begin, call.end) for call in self.calls)
+        return spans.without(calls, self.waiting())
+
+    def computing(self) -> "list[tuple[float, float]]":
+        """When it is in no call."""
+        items = (*self.calls, *self.waits)
+        busy = spans.union((item.begin, item.end) for item in items)
+        return spans.without(spans.union([(self.begin, self.end)]), busy)
+
+
+@dataclass(slots=True)
+class Trace:
+    """All of it. `begin` and `end` are those of the part that is looked at."""
+
+    program: str
+    version: str  # of the spcomm that wrote it
+    nodes: int
+    boxes: int
+    begin: float
+    end: float
+    tracks: "list[Track]"  # by rank, then by thread; every node has its first
+    messages: "list[Message]"  # by the time at which they were sent
+    overwritten: "list[int]"  # events lost, by rank
+    clock_error: "list[float]"  # µs, by box
+    min_bytes: int = 0  # shorter messages are left out
+
+    @property
+    def length(self) -> float:
+        """Microseconds."""
+        return self.end - self.begin
+
+    def firsts(self) -> "list[Track]":
+        """The tracks of the nodes' first threads, by rank."""
+        return [track for track in self.tracks if track.thread == 0]
+
+    def running(self) -> "list[tuple[float, int]]":
+        """How many nodes compute: (from when on, how many), from the begin to the end."""
+        found = spans.steps(track.computing() for track in self.firsts())
+        if not found or found[0][0] > self.begin:
+            found.insert(0, (self.begin, 0))
+        return found
+
+    def within(self, moment: "float | None") -> bool:
+        """Whether something happened, and in the part that is looked at."""
+        return moment is not None and self.begin <= moment <= self.end
+
+
+def cut(trace: Trace, begin: "float | None" = None, end: "float | None" = None, min_bytes: int = 0) -> Trace:
+    """A part of a trace.
+
+    Parameters
+    ----------
+    trace
+        It stays as it is; calls and messages of the part are its own.
+    begin, end
+        Microseconds from the begin of the trace; None: its begin, its end. What goes on at these moments is
+        cut off there. They must lie within the trace, `begin` before `end`.
+    min_bytes
+        Messages shorter than that are left out.
+
+    Returns
+    -------
+    Trace
+    """
+    first = trace.begin if begin is None else begin
+    last = trace.end if end is None else end
+
+    def kept(item: "Call | Wait | Region") -> bool:
+        return (item.begin < last and item.end > first) or first <= item.begin == item.end <= last
+
+    def crossing(message: Message) -> bool:
+        ends = [moment for moment in (message.sent, message.received) if moment is not None]
+        return min(ends) <= last and max(ends) >= first
+
+    def part(track: Track) -> Track:
+        return Track(
+            track.rank,
+            track.thread,
+            track.box,
+            min(max(track.begin, first), last),
+            max(min(track.end, last), first),
+            [_clipped(call, first, last) for call in track.calls if kept(call)],
+            [_clipped(wait, first, last) for wait in track.waits if kept(wait)],
+            [_clipped(region, first, last) for region in track.regions if kept(region)],
+        )
+
+    messages = [m for m in trace.messages if m.bytes >= min_bytes and crossing(m)]
+    tracks = [part(track) for track in trace.tracks]
+    return replace(trace, begin=first, end=last, tracks=tracks, messages=messages, min_bytes=min_bytes)
+
+
+def _clipped(item: "Call | Wait | Region", first: float, last: float) -> "Call | Wait | Region":
+    if item.begin >= first and item.end <= last:
+        return item
+    return replace(item, begin=max(item.begin, first), end=min(item.end, last))

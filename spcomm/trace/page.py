@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: MIT
+"""A trace as one HTML page that needs nothing else: no network, no other file."""
+
+import html
+import json
+import os
+
+from spcomm.trace import summary
+from spcomm.trace.matrix import matrix
+from spcomm.trace.model import Message, Trace, Track
+
+_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "page")
+_SCRIPTS = ("data.js", "draw.js", "hover.js", "tables.js", "main.js")  # one scope, in this order
+_LINES = 8  # so many of those with most waiting are listed
+
+
+def page(trace: Trace) -> str:
+    """Make the page.
+
+    Parameters
+    ----------
+    trace
+        What is shown.
+
+    Returns
+    -------
+    str
+        HTML. Names from the trace are only ever data in it, never markup.
+    """
+    title = html.escape(f"{os.path.basename(trace.program)} on {trace.nodes} nodes")
+    parts = {
+        "title": title,
+        "style": _file("page.css"),
+        "data": embedded(content(trace)),
+        "script": "\n".join(_file(name) for name in _SCRIPTS),
+    }
+    before, *pieces = _file("page.html").split("@@")
+    return before + "".join(parts.get(piece, piece) for piece in pieces)
+
+
+def _file(name: str) -> str:
+    with open(os.path.join(_FOLDER, name), encoding="utf-8") as file:
+        return file.read()
+
+
+def embedded(value: object) -> str:
+    """JSON that can stand within <script>: no character of it means anything to HTML, or ends a line of JavaScript."""
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def content(trace: Trace) -> "dict[str, object]":
+    """What the scripts of the page know. Times are whole nanoseconds from the begin of what is shown.
+
+    Things of one kind are columns, not rows: that is a third of the size, and what JavaScript is fast with.
+    """
+    texts = _Texts()
+    found = summary.summarize(trace)
+    counts, sizes = matrix(trace)
+    places = {track.number: at for at, track in enumerate(trace.tracks)}
+    return {
+        "program": trace.program,
+        "headline": summary.headline(trace, with_program=False),
+        "offset": _ns(trace, trace.begin, 0.0),
+        "length": _ns(trace, trace.end),
+        "nodes": trace.nodes,
+        "boxes": trace.boxes,
+        "tracks": [_track(trace, track, texts) for track in trace.tracks],
+        "messages": _messages(trace, texts, places),
+        "running": _running(trace),
+        "facts": summary.facts(trace, found),
+        "lost": sum(trace.overwritten),
+        "lines": found.lines[:_LINES],
+        "times": [
+            [t.name, t.life, t.computing, t.waiting, t.transferring] for t in (*found.nodes, *found.threads)
+        ],
+        "traffic": [[t.sent, t.sent_bytes, t.received, t.received_bytes] for t in found.traffic],
+        "counts": _sparse(counts),
+        "sizes": _sparse(sizes),
+        "texts": texts.known,
+    }
+
+
+class _Texts:
+    """Each name and line once; elsewhere are their numbers. -1: there is none."""
+
+    def __init__(self) -> None:
+        self.known: list[str] = []
+        self._numbers: dict[str, int] = {}
+
+    def number(self, text: "str | None") -> int:
+        if text is None:
+            return -1
+        found = self._numbers.setdefault(text, len(self.known))
+        if found == len(self.known):
+            self.known.append(text)
+        return found
+
+
+def _ns(trace: Trace, moment: float, begin: "float | None" = None) -> int:
+    return round((moment - (trace.begin if begin is None else begin)) * 1000)
+
+
+def _track(trace: Trace, track: Track, texts: _Texts) -> "dict[str, object]":
+    spans = {
+        "calls": [[_ns(trace, c.begin), _ns(trace, c.end), texts.number(c.name), texts.number(c.line), int(c.open)]
+                  for c in track.calls],
+        "waits": [[_ns(trace, w.begin), _ns(trace, w.end), texts.number(w.line)] for w in track.waits],
+        "regions": [[_ns(trace, r.begin), _ns(trace, r.end), texts.number(r.name)] for r in track.regions],
+    }  # fmt: skip
+    return {
+        "name": track.name,
+        "rank": track.rank,
+        "thread": track.thread,
+        "box": track.box,
+        "begin": _ns(trace, track.begin),
+        "end": _ns(trace, track.end),
+        "lost": 0 if track.thread else trace.overwritten[track.rank],
+        **{kind: _columns(rows) for kind, rows in spans.items()},
+    }
+
+
+def _columns(rows: "list[list]") -> "list[list]":
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+def _messages(trace: Trace, texts: _Texts, places: "dict[int, int]") -> "list[list]":
+    """Sent, received (null: not known), from, to, tag, bytes, context, and the places of both tracks."""
+
+    def row(message: Message) -> list:
+        moments = [
+            None if moment is None else _ns(trace, moment) for moment in (message.sent, message.received)
+        ]
+        context = texts.number(message.context)
+        ends = [-1 if number is None else places[number] for number in (message.sender, message.receiver)]
+        return [*moments, message.source, message.dest, message.tag, message.bytes, context, *ends]
+
+    return _columns([row(message) for message in trace.messages])
+
+
+def _running(trace: Trace) -> "list[list]":
+    return _columns([[_ns(trace, moment), count] for moment, count in trace.running()])
+
+
+def _sparse(numbers: "list[list[int]]") -> "list[list[int]]":
+    """[from, to, number] of those that are not 0: of a thousand nodes, few pairs talk."""
+    return [[a, b, n] for a, row in enumerate(numbers) for b, n in enumerate(row) if n]

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+// What the page knows, as columns of numbers; times are nanoseconds from the begin of what is shown.
+
+const data = JSON.parse(document.getElementById("data").textContent);
+const length = Math.max(data.length, 1);
+
+const columns = (kind, names) =>
+  Object.fromEntries(names.map((name, at) => [name, Float64Array.from(kind[at] || [])]));
+
+const text = (number) => (number < 0 ? null : data.texts[number]);
+
+// The places of the calls that are in no other call: their begins and their ends both grow, so they can be searched.
+function outermost(calls) {
+  const found = [];
+  let end = -Infinity;
+  for (let at = 0; at < calls.begin.length; at++) {
+    if (calls.begin[at] >= end) {
+      found.push(at);
+      end = calls.end[at];
+    }
+  }
+  return Int32Array.from(found);
+}
+
+const tracks = data.tracks.map((track, place) => {
+  const calls = columns(track.calls, ["begin", "end", "name", "line", "open"]);
+  return {
+    ...track,
+    place,
+    calls,
+    outer: outermost(calls),
+    waits: columns(track.waits, ["begin", "end", "line"]),
+    regions: columns(track.regions, ["begin", "end", "name"]),
+    ends: [], // of messages: their numbers, by the time of the end on this track
+  };
+});
+
+const messages = (() => {
+  const names = ["sent", "received", "from", "to", "tag", "bytes", "context", "sender", "receiver"];
+  const found = Object.fromEntries(names.map((name, at) => [name, data.messages[at] || []]));
+  found.sent.forEach((moment, at) => {
+    if (moment !== null) tracks[found.sender[at]].ends.push([moment, at]);
+    if (found.received[at] !== null) tracks[found.receiver[at]].ends.push([found.received[at], at]);
+  });
+  for (const track of tracks) track.ends.sort((a, b) => a[0] - b[0]);
+  return found;
+})();
+
+const running = columns(data.running, ["from", "count"]);
+
+const regionNames = [...new Set(tracks.flatMap((track) => [...track.regions.name]))].sort((a, b) => a - b);
+
+// The first place of 0..count-1 for which `passes` holds; places for which it does not come before all others.
+function first(count, passes) {
+  let low = 0;
+  let high = count;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (passes(middle)) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+const three = (value) => {
+  const size = Math.abs(value);
+  return size >= 100 || value === 0 ? value.toFixed(0) : size >= 10 ? value.toFixed(1) : value.toFixed(2);
+};
+
+// A length of time.
+function lasting(ns) {
+  for (const [factor, unit] of [[1e9, "s"], [1e6, "ms"], [1e3, "µs"]]) {
+    if (Math.abs(ns) >= factor) return `${three(ns / factor)} ${unit}`;
+  }
+  return `${Math.round(ns)} ns`;
+}
+
+// All moments of the page are in one unit: that of its end.
+const [FACTOR, UNIT] = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"]].find(([factor]) => data.offset + length >= factor) || [1, "ns"];
+
+// A moment; `step` is the least difference that matters.
+function moment(ns, step) {
+  const digits = Math.min(9, Math.max(0, Math.ceil(-Math.log10(Math.max(1, step) / FACTOR) - 1e-9)));
+  return `${((ns + data.offset) / FACTOR).toFixed(digits)} ${UNIT}`;
+}
+
+function size(bytes) {
+  for (const [factor, unit] of [[1e12, "TB"], [1e9, "GB"], [1e6, "MB"], [1e3, "kB"]]) {
+    if (bytes >= factor) return `${three(bytes / factor)} ${unit}`;
+  }
+  return `${bytes} B`;
+}
+
+// An element with text: whatever a trace calls its things, it is never taken for HTML.
+function element(name, words = "", kind = "") {
+  const made = document.createElement(name);
+  made.textContent = words;
+  if (kind) made.className = kind;
+  return made;
+}

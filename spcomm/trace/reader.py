@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: MIT
+"""Reads a trace file: JSON that Perfetto and Chrome open as well, with what spcomm needs to know in `otherData`.
+
+What the file says is believed only after a look: each complaint is one sentence that says what was found, what is
+needed and what to try.
+"""
+
+import json
+import os
+import reprlib
+
+from spcomm.trace.errors import TraceError
+from spcomm.trace.model import THREADS_APART, Call, Message, Region, Trace, Track, Wait
+
+FORMAT = 1
+_MOST = 2**63  # no number is larger: bytes, or microseconds, of which that is 300,000 years
+_MAKE_ONE = "`spcomm run --trace t.json program.py` makes one"
+
+
+def read(path: "str | os.PathLike[str]") -> Trace:
+    """Read a trace file.
+
+    Parameters
+    ----------
+    path
+        What `spcomm run --trace` has written.
+
+    Returns
+    -------
+    Trace
+        Its times are microseconds from the first event.
+
+    Raises
+    ------
+    TraceError
+        The file cannot be read, is cut off, is no trace, or has another format.
+    """
+    name = os.fspath(path)
+    try:
+        with open(name, encoding="utf-8") as file:
+            text = file.read()
+    except OSError as error:
+        raise TraceError(f"cannot read {name}: {error.strerror}; {_MAKE_ONE}") from None
+    except UnicodeDecodeError:
+        raise TraceError(f"{name} is no text, and a trace is JSON; {_MAKE_ONE}") from None
+    return parse(text, name)
+
+
+def parse(text: str, name: str = "the trace") -> Trace:
+    """Read a trace from text; `name` is what complaints call it. See `read`."""
+    content = _json(text, name)
+    events, other = _outside(content, name)
+    return _Reader(name, events, other).trace()
+
+
+def _json(text: str, name: str) -> object:
+    if not text.strip():
+        raise TraceError(f"{name} is empty: the run has not ended yet, or could not write it; {_MAKE_ONE}")
+
+    def refuse(word: str) -> float:
+        raise TraceError(f"{name} has {word} for a number, which is not JSON; {_MAKE_ONE}")
+
+    try:
+        return json.loads(text, parse_constant=refuse)
+    except RecursionError:
+        raise TraceError(f"{name} is nested deeper than any trace; {_MAKE_ONE}") from None
+    except json.JSONDecodeError as error:
+        if '"traceEvents"' in text[:1000] and not text.rstrip().endswith("}"):
+            raise TraceError(
+                f"{name} is cut off after {len(text)} characters, and a trace can only be read as a whole; "
+                "was it copied to its end, is the disk full? Run the program with --trace once more"
+            ) from None
+        raise TraceError(
+            f"{name} is not JSON (line {error.lineno}, column {error.colno}: {error.msg}); {_MAKE_ONE}"
+        ) from None
+    except ValueError:  # Python refuses to convert it
+        raise TraceError(f"{name} has a number of thousands of digits; {_MAKE_ONE}") from None
+
+
+def _outside(content: object, name: str) -> "tuple[list, dict]":
+    """The events and what is said of the run, if the format is ours."""
+    if not isinstance(content, dict) or not isinstance(content.get("traceEvents"), list):
+        raise TraceError(f"{name} is JSON, but no trace: it has no list `traceEvents`; {_MAKE_ONE}")
+    other = content.get("otherData")
+    if not isinstance(other, dict) or "spcomm" not in other:
+        raise TraceError(
+            f"{name} is a trace of something else: `otherData` does not name spcomm; ui.perfetto.dev may show "
+            f"it, and {_MAKE_ONE}"
+        )
+    if other.get("format") != FORMAT or isinstance(other["format"], bool):
+        raise TraceError(
+            f"{name} has format {_short(other.get('format'))}, written by spcomm {_short(other['spcomm'])}, and this "
+            f"one reads format {FORMAT}; use that version, or run the program once more with this one"
+        )
+    return content["traceEvents"], other
+
+
+class _Reader:
+    """Goes through the events once, then puts what belongs together in order."""
+
+    def __init__(self, name: str, events: list, other: dict) -> None:
+        self._name = name
+        self._events = events
+        self._other = other
+        self._at = "`otherData`"  # what is being read, for complaints
+        self._nodes = self._count("nodes", 1)
+        self._boxes = self._count("boxes", 1)
+        self._map = self._list("map", self._nodes, int)
+        self._lost = self._list("overwritten", self._nodes, int)
+        self._clock = self._list("clock_error_us", self._boxes, float)
+        if any(not 0 <= box < self._boxes for box in self._map):
+            self._fail(f"`map` names boxes other than 0 to {self._boxes - 1}")
+        self._tracks: dict[int, Track] = {rank: self._track(rank) for rank in range(self._nodes)}
+        self._messages: dict[str, Message] = {}
+
+    def trace(self) -> Trace:
+        for number, event in enumerate(self._events):
+            self._at = f"event {number}"
+            if not isinstance(event, dict):
+                self._fail("it is no object")
+            if event.get("ph") == "X":
+                self._span(event)
+            elif event.get("ph") in ("s", "f"):
+                self._end_of_message(event)
+        tracks = [self._tracks[number] for number in sorted(self._tracks, key=_by_rank)]
+        messages = list(self._messages.values())
+        begin, end = self._lives(tracks, messages)
+        for track in tracks:
+            _sort(track)
+        _shift(tracks, messages, begin)
+        messages.sort(key=lambda message: message.received if message.sent is None else message.sent)
+        program, version = (_word(self._other.get(key, "?")) for key in ("program", "spcomm"))
+        sizes = (self._nodes, self._boxes, 0.0, end - begin)
+        return Trace(program, version, *sizes, tracks, messages, self._lost, self._clock)
+
+    def _span(self, event: dict) -> None:
+        track = self._track_of(event)
+        begin = self._number(event, "ts")
+        length = self._number(event, "dur")
+        if length < 0:
+            self._fail(f"it lasts {length:g} µs")
+        kind, name = event.get("cat"), _word(event.get("name", "?"))
+        told = event.get("args", {})
+        if not isinstance(told, dict):
+            self._fail("its `args` are no object")
+        if kind == "call":
+            line = told.get("line")
+            line = _word(line) if line else None
+            track.calls.append(Call(name, begin, begin + length, line, bool(told.get("open"))))
+        elif kind == "wait":
+            track.waits.append(Wait(begin, begin + length))
+        elif kind == "region":
+            track.regions.append(Region(name, begin, begin + length))
+
+    def _end_of_message(self, event: dict) -> None:
+        track = self._track_of(event)
+        moment = self._number(event, "ts")
+        told = event.get("args")
+        if not isinstance(told, dict):
+            self._fail("a message without `args`")
+        key = event.get("id")
+        if not isinstance(key, str):
+            self._fail(f"a message whose id is {_short(key)}")
+        message = self._messages.get(key)
+        if message is None:
+            numbers = [self._whole(told, word) for word in ("from", "to", "tag", "bytes")]
+            if any(not 0 <= rank < self._nodes for rank in numbers[:2]) or not 0 <= numbers[3] < _MOST:
+                self._fail(
+                    f"a message of {_short(numbers[3])} bytes from node {_short(numbers[0])} to {_short(numbers[1])}"
+                )
+            message = self._messages[key] = Message(*numbers, _word(told.get("context", "user")))
+        if event["ph"] == "s":
+            message.sent, message.sender = moment, track.number
+        else:
+            message.received, message.receiver = moment, track.number
+
+    def _track_of(self, event: dict) -> Track:
+        number = event.get("tid")
+        found = self._tracks.get(number) if isinstance(number, int) else None
+        if found is None:
+            if not isinstance(number, int) or number < 0 or number % THREADS_APART >= self._nodes:
+                self._fail(f"it is of track {_short(number)}, which none of {self._nodes} nodes has")
+            found = self._tracks[number] = self._track(number)
+        return found
+
+    def _track(self, number: int) -> Track:
+        rank = number % THREADS_APART
+        return Track(rank, number // THREADS_APART, self._map[rank])
+
+    def _lives(self, tracks: "list[Track]", messages: "list[Message]") -> "tuple[float, float]":
+        """Sets when each track begins and ends; returns when the trace does."""
+        moments: dict[int, list[float]] = {}
+        for track in tracks:
+            items = [*track.calls, *track.waits, *track.regions]
+            if items:
+                moments[track.number] = [min(i.begin for i in items), max(i.end for i in items)]
+        for message in messages:
+            for number, moment in ((message.sender, message.sent), (message.receiver, message.received)):
+                if number is not None:
+                    known = moments.setdefault(number, [moment, moment])
+                    known[:] = [min(known[0], moment), max(known[1], moment)]
+        if not moments:
+            return 0.0, 0.0
+        begin, end = min(m[0] for m in moments.values()), max(m[1] for m in moments.values())
+        for track in tracks:
+            track.begin, track.end = moments.get(track.number, (begin, begin))
+            if track.thread == 0:
+                # Nothing is recorded of a node before its first call: it computes. If events were overwritten, nobody
+                # knows what it did before those that are left.
+                track.begin = begin if not self._lost[track.rank] else track.begin
+                ends = [m[1] for number, m in moments.items() if number % THREADS_APART == track.rank]
+                track.end = max(ends, default=begin)
+        return begin, end
+
+    def _number(self, event: dict, key: str) -> float:
+        value = event.get(key)
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or abs(value) >= _MOST:
+            self._fail(f"its `{key}` is {_short(value)}, not a number of microseconds")
+        return float(value)
+
+    def _whole(self, told: dict, key: str) -> int:
+        value = told.get(key)
+        if isinstance(value, bool) or not isinstance(value, int):
+            self._fail(f"its `{key}` is {_short(value)}, not a whole number")
+        return value
+
+    def _count(self, key: str, least: int) -> int:
+        value = self._whole(self._other, key)
+        if not least <= value <= THREADS_APART:
+            self._fail(f"its `{key}` is {_short(value)}, not {least} to {THREADS_APART}")
+        return value
+
+    def _list(self, key: str, count: int, kind: type) -> list:
+        values = self._other.get(key)
+        kinds = (int, float) if kind is float else (int,)
+        if not isinstance(values, list) or len(values) != count:
+            self._fail(f"its `{key}` is no list of {count} numbers")
+        if any(isinstance(v, bool) or not isinstance(v, kinds) or not 0 <= v < _MOST for v in values):
+            self._fail(f"its `{key}` has something else than numbers from 0 on")
+        return [kind(value) for value in values]
+
+    def _fail(self, what: str) -> None:
+        raise TraceError(
+            f"{self._name} is not as spcomm writes a trace ({self._at}: {what}); if it was edited, take the original, "
+            "or run the program with --trace once more"
+        )
+
+
+def _short(value: object) -> str:
+    """As Python writes it, but never a page of it."""
+    return reprlib.repr(value)
+
+
+def _word(value: object) -> str:
+    """A name that can go to a terminal and into any file: what cannot be printed is replaced."""
+    text = str(value)
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
+
+
+def _by_rank(number: int) -> "tuple[int, int]":
+    return number % THREADS_APART, number // THREADS_APART
+
+
+def _sort(track: Track) -> None:
+    """By time, outer calls before those within them; then each wait learns the line of the call that it is in."""
+    for items in (track.calls, track.waits, track.regions):
+        items.sort(key=lambda item: (item.begin, -item.end))
+    around: list[Call] = []  # those that go on, outer ones first
+    at = 0
+    for wait in track.waits:
+        while at < len(track.calls) and track.calls[at].begin <= wait.begin:
+            _drop_ended(around, track.calls[at].begin)
+            around.append(track.calls[at])
+            at += 1
+        _drop_ended(around, wait.begin)
+        wait.line = next((call.line for call in reversed(around) if call.line), None)
+
+
+def _drop_ended(calls: "list[Call]", moment: float) -> None:
+    while calls and calls[-1].end <= moment:
+        calls.pop()
+
+
+def _shift(tracks: "list[Track]", messages: "list[Message]", begin: float) -> None:
+    """Lets all times count from the begin."""
+    for track in tracks:
+        track.begin -= begin
+        track.end -= begin
+        for item in (*track.calls, *track.waits, *track.regions):
+            item.begin -= begin
+            item.end -= begin
+    for message in messages:
+        message.sent = None if message.sent is None else message.sent - begin
+        message.received = None if message.received is None else message.received - begin

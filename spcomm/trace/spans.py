@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: MIT
+"""Sets of moments, as sorted lists of disjoint (begin, end)."""
+
+from collections.abc import Iterable
+
+
+def union(pairs: "Iterable[tuple[float, float]]") -> "list[tuple[float, float]]":
+    """Every moment that one of the pairs covers. Pairs without length cover none."""
+    found: list[tuple[float, float]] = []
+    for begin, end in sorted(pairs):
+        if end <= begin:
+            continue
+        if found and begin <= found[-1][1]:
+            if end > found[-1][1]:
+                found[-1] = (found[-1][0], end)
+        else:
+            found.append((begin, end))
+    return found
+
+
+def without(
+    spans: "list[tuple[float, float]]", holes: "list[tuple[float, float]]"
+) -> "list[tuple[float, float]]":
+    """The moments of `spans` that are not in `holes`; both as `union` gives them."""
+    found = []
+    at = 0
+    for begin, end in spans:
+        while at < len(holes) and holes[at][1] <= begin:
+            at += 1
+        place = at
+        while place < len(holes) and holes[place][0] < end:
+            if holes[place][0] > begin:
+                found.append((begin, holes[place][0]))
+            begin = max(begin, holes[place][1])
+            place += 1
+        if begin < end:
+            found.append((begin, end))
+    return found
+
+
+def length(spans: "Iterable[tuple[float, float]]") -> float:
+    """How long all of them are together."""
+    return sum(end - begin for begin, end in spans)
+
+
+def steps(many: "Iterable[list[tuple[float, float]]]") -> "list[tuple[float, int]]":
+    """How many of several sets a moment is in: (from when on, how many), beginning with the first change."""
+    changes: dict[float, int] = {}
+    for spans in many:
+        for begin, end in spans:
+            changes[begin] = changes.get(begin, 0) + 1
+            changes[end] = changes.get(end, 0) - 1
+    found: list[tuple[float, int]] = []
+    count = 0
+    for moment in sorted(changes):
+        if changes[moment]:
+            count += changes[moment]
+            found.append((moment, count))
+    return found

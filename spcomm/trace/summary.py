@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: MIT
+"""The numbers of a trace: how each node spent its time, what it sent, and how well the nodes were used."""
+
+from dataclasses import dataclass
+
+from spcomm.trace import table
+from spcomm.trace.model import Trace, Track
+from spcomm.trace.spans import length
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """How one thread spent its life, in microseconds."""
+
+    name: str  # "3", "3, thread 1"
+    life: float
+    computing: float
+    waiting: float
+    transferring: float
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """What one node has sent and received."""
+
+    sent: int = 0
+    sent_bytes: int = 0
+    received: int = 0
+    received_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """All numbers of a trace; times are microseconds.
+
+    `imbalance` is the longest computing time of a node over the mean, minus 1: 0.25 says that with the same work for
+    all, the slowest would have been done a fifth earlier. `efficiency` is the share of the time of all nodes in which
+    they compute. None: nobody computes, or the trace has no length.
+    """
+
+    elapsed: float
+    nodes: "tuple[Times, ...]"  # first threads, by rank
+    threads: "tuple[Times, ...]"  # others
+    traffic: "tuple[Traffic, ...]"  # by rank
+    imbalance: "float | None"
+    efficiency: "float | None"
+    slowest: "int | None"  # rank of the node that computes longest
+    lines: "tuple[tuple[str, float], ...]"  # where nodes wait: (line, all its waits), the longest first
+    others: int  # messages that belong to collective operations, not to the program
+    unreceived: int
+
+
+def summarize(trace: Trace) -> Summary:
+    """Compute the numbers of a trace, or of a part of it.
+
+    Parameters
+    ----------
+    trace
+        As `reader.read` or `model.cut` gives it. A message counts where its end lies within the part.
+
+    Returns
+    -------
+    Summary
+    """
+    nodes = tuple(_times(track) for track in trace.firsts())
+    threads = tuple(_times(track) for track in trace.tracks if track.thread)
+    work = [node.computing for node in nodes]
+    mean = sum(work) / len(work)
+    return Summary(
+        elapsed=trace.length,
+        nodes=nodes,
+        threads=threads,
+        traffic=_traffic(trace),
+        imbalance=max(work) / mean - 1 if mean > 0 else None,
+        efficiency=mean / trace.length if trace.length > 0 else None,
+        slowest=work.index(max(work)) if mean > 0 else None,
+        lines=_lines(trace),
+        others=sum(message.context != "user" for message in trace.messages),
+        unreceived=sum(message.received is None for message in trace.messages),
+    )
+
+
+def _times(track: Track) -> Times:
+    life = max(0.0, track.end - track.begin)
+    states = (track.computing(), track.waiting(), track.transferring())
+    return Times(track.name, life, *map(length, states))
+
+
+def _traffic(trace: Trace) -> "tuple[Traffic, ...]":
+    counts = [[0, 0, 0, 0] for _rank in range(trace.nodes)]
+    for message in trace.messages:
+        if trace.within(message.sent):
+            counts[message.source][0] += 1
+            counts[message.source][1] += message.bytes
+        if trace.within(message.received):
+            counts[message.dest][2] += 1
+            counts[message.dest][3] += message.bytes
+    return tuple(Traffic(*count) for count in counts)
+
+
+def _lines(trace: Trace) -> "tuple[tuple[str, float], ...]":
+    found: dict[str, float] = {}
+    for track in trace.tracks:
+        for wait in track.waits:
+            if wait.line is not None:
+                found[wait.line] = found.get(wait.line, 0.0) + wait.end - wait.begin
+    return tuple(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+
+
+def text(trace: Trace) -> str:
+    """The summary as text.
+
+    Parameters
+    ----------
+    trace
+        What is summarized.
+
+    Returns
+    -------
+    str
+        Lines, the last one with its end.
+    """
+    found = summarize(trace)
+    rows: list[tuple[str, ...]] = [_HEAD]
+    for node, traffic in zip(found.nodes, found.traffic, strict=True):
+        rows.append((*_cells(node), str(traffic.sent), table.size(traffic.sent_bytes),
+                     str(traffic.received), table.size(traffic.received_bytes)))  # fmt: skip
+    rows += [(*_cells(thread), "", "", "", "") for thread in found.threads]
+    lines = [f"  {name:<19}  {value} {words}\n" for name, value, words in facts(trace, found)]
+    return f"{headline(trace)}\n\n{table.aligned(rows)}\n{''.join(lines)}"
+
+
+_HEAD = ("node", "computing", "", "waiting", "", "transferring", "", "sent", "bytes", "received", "bytes")
+
+
+def _cells(times: Times) -> "tuple[str, ...]":
+    cells = [times.name]
+    for part in (times.computing, times.waiting, times.transferring):
+        cells += [f"{part / 1e6:.6f} s", table.share(part, times.life)]
+    return tuple(cells)
+
+
+def headline(trace: Trace, with_program: bool = True) -> str:
+    """What was traced, in one line."""
+    program = f"{trace.program}: " if with_program else ""
+    boxes = f" in {trace.boxes} boxes" if trace.boxes > 1 else ""
+    nodes = f"{trace.nodes} node{'s' if trace.nodes > 1 else ''}{boxes}"
+    part = f", from {trace.begin / 1e6:g} s to {trace.end / 1e6:g} s" if trace.begin > 0 else ""
+    least = f", messages from {table.size(trace.min_bytes)} on" if trace.min_bytes else ""
+    return f"{program}{nodes}, {table.seconds(trace.length)}{part}{least}"
+
+
+def facts(trace: Trace, found: Summary) -> "list[tuple[str, str, str]]":
+    """(name, value, what it is) of what is said of all nodes together; the page shows the same."""
+    everything = f"of {len(trace.messages)} messages"
+    said = [
+        ("parallel efficiency", _percent(found.efficiency), "of the time of all nodes is computing"),
+        ("load imbalance", _percent(found.imbalance), "more computing on the slowest node than on average"),
+    ]
+    if found.slowest is not None:
+        work = table.seconds(found.nodes[found.slowest].computing)
+        said.append(("slowest node", f"node {found.slowest}", f"computes for {work}"))
+    if found.lines:
+        line, waited = found.lines[0]
+        said.append(
+            ("hottest line", line, f"has the most waiting: {table.seconds(waited)}, all nodes together")
+        )
+    if found.others:
+        said.append(("messages within", str(found.others), f"{everything} are collective operations' own"))
+    if found.unreceived:
+        said.append(("never received", str(found.unreceived), f"{everything}, as far as the trace goes"))
+    return [*said, *gaps(trace)]
+
+
+def gaps(trace: Trace) -> "list[tuple[str, str, str]]":
+    """What the trace does not know: lost events, and how well clocks agree."""
+    lost = [rank for rank, count in enumerate(trace.overwritten) if count]
+    words = "events: the trace is whole"
+    if lost:
+        words = f"events, the oldest of {table.ranks(lost)}: what is left begins after them"
+    said = [("overwritten", str(sum(trace.overwritten)), words)]
+    if trace.boxes > 1:
+        error = f"\N{PLUS-MINUS SIGN}{table.seconds(max(trace.clock_error))}"
+        said.append(("clocks of boxes", error, "between them: shorter times from box to box mean nothing"))
+    return said
+
+
+def _percent(value: "float | None") -> str:
+    return f"{100 * value:.1f} %" if value is not None else "?"

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: MIT
+"""What the nodes of a run have recorded, as a file: `spcomm run --trace`. docs/reference/trace.md describes it.
+
+Events are points in time (csrc/segment/spc_trace.h); the file has spans. Of a ring that was full the oldest events are
+missing: a return without its call is left out, and a call without its return lasts to the end of the trace.
+"""
+
+import json
+import os
+
+from spcomm import __version__
+from spcomm._core import traces
+from spcomm.trace.model import THREADS_APART
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from spcomm._core.traces import Event
+    from spcomm.launch.groups import Group
+
+FORMAT = 1
+_OPENS = {traces.CALL: "call", traces.WAIT: "wait", traces.ENTER: "region"}
+_CLOSES = {traces.RETURN: "call", traces.GO_ON: "wait", traces.LEAVE: "region"}
+_CONTEXTS = ("user", "collective", "coordinated", "handled")  # by what is left of a context's number
+_COLORS = {"wait": "terrible", "region": "grey"}
+
+
+def write(path: str, group: "Group", program: str) -> "str | None":
+    """Write the file, after all nodes have ended. Returns why it could not be written, or None."""
+    places = list(group.places) or [0] * group.size
+    found = [traces.read(group.segments[places[rank]].fd, rank) for rank in range(group.size)]
+    times = [event.time_ns for events, _lost in found for event in events]
+    begin, end = min(times, default=0), max(times, default=0)
+    rows: list[dict[str, Any]] = list(_names(places))
+    for rank, (events, _lost) in enumerate(found):
+        rows += _Node(rank, places[rank], begin, end).rows(events)
+    about = {
+        "spcomm": __version__,
+        "format": FORMAT,
+        "nodes": group.size,
+        "boxes": group.boxes,
+        "map": places,
+        "program": os.path.basename(program),
+        "overwritten": [lost for _events, lost in found],
+        "clock_error_us": [0.0] * group.boxes,  # all boxes are on this machine
+    }
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({"traceEvents": rows, "displayTimeUnit": "ns", "otherData": about}, file)
+    except OSError as error:
+        return f"the trace cannot be written to {path} ({error.strerror})"
+    return None
+
+
+def _names(places: "list[int]") -> "Iterator[dict[str, Any]]":
+    for box in range(max(places) + 1):
+        yield {"ph": "M", "name": "process_name", "pid": box, "args": {"name": f"box {box}"}}
+    for rank, box in enumerate(places):
+        yield from _track(box, rank, rank, f"node {rank}")
+
+
+def _track(box: int, number: int, order: int, name: str) -> "Iterator[dict[str, Any]]":
+    head = {"ph": "M", "pid": box, "tid": number}
+    yield {**head, "name": "thread_name", "args": {"name": name}}
+    yield {**head, "name": "thread_sort_index", "args": {"sort_index": order}}
+
+
+class _Node:
+    """Turns one node's events into rows of the file."""
+
+    def __init__(self, rank: int, box: int, begin_ns: int, end_ns: int) -> None:
+        self._rank = rank
+        self._box = box
+        self._begin_ns = begin_ns
+        self._end_ns = end_ns
+        self._open: dict[int, list[Event]] = {}  # by thread: what has begun, and not ended yet
+        self._tracks: dict[int, int] = {}  # by thread
+        self._rows: list[dict[str, Any]] = []
+
+    def rows(self, events: "list[Event]") -> "list[dict[str, Any]]":
+        for event in events:
+            if event.thread not in self._tracks:
+                self._add_thread(event.thread)
+            if event.kind in _OPENS:
+                self._open[event.thread].append(event)
+            elif event.kind in _CLOSES:
+                self._close(event)
+            else:
+                self._message(event)
+        for begun in self._open.values():
+            for event in begun:
+                self._span(event, self._end_ns, is_open=True)
+        return self._rows
+
+    def _add_thread(self, thread: int) -> None:
+        number = len(self._tracks)
+        self._tracks[thread] = self._rank + THREADS_APART * number
+        self._open[thread] = []
+        if number:
+            name = f"node {self._rank}, thread {number}"
+            self._rows += _track(self._box, self._tracks[thread], self._rank, name)
+
+    def _close(self, event: "Event") -> None:
+        """The last of its kind that has begun; one that began before it and has not ended never will: both were lost."""
+        begun = self._open[event.thread]
+        kind = _CLOSES[event.kind]
+        for at in range(len(begun) - 1, -1, -1):
+            if _OPENS[begun[at].kind] == kind:
+                self._span(begun.pop(at), event.time_ns)
+                return
+
+    def _span(self, event: "Event", end_ns: int, is_open: bool = False) -> None:
+        kind = _OPENS[event.kind]
+        row = {
+            **self._head("X", kind, event.what or kind, event),
+            "dur": (end_ns - event.time_ns) / 1e3,
+        }
+        about: dict[str, Any] = {"line": event.line} if event.line else {}
+        if is_open:
+            about["open"] = True
+        if about:
+            row["args"] = about
+        if kind in _COLORS:
+            row["cname"] = _COLORS[kind]
+        self._rows.append(row)
+
+    def _message(self, event: "Event") -> None:
+        is_sent = event.kind == traces.SEND
+        ends = (self._rank, event.peer) if is_sent else (event.peer, self._rank)
+        row = self._head("s" if is_sent else "f", "message", "message", event)
+        row["id"] = f"{ends[0]}>{ends[1]}#{event.number}"
+        row["args"] = {
+            "from": ends[0],
+            "to": ends[1],
+            "tag": event.tag,
+            "bytes": event.bytes,
+            "context": _CONTEXTS[event.context % len(_CONTEXTS)],
+        }
+        if not is_sent:
+            row["bp"] = "e"
+        self._rows.append(row)
+
+    def _head(self, phase: str, category: str, name: str, event: "Event") -> "dict[str, Any]":
+        return {
+            "ph": phase,
+            "cat": category,
+            "name": name,
+            "pid": self._box,
+            "tid": self._tracks[event.thread],
+            "ts": (event.time_ns - self._begin_ns) / 1e3,
+        }

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * trace_check: do the traces of all nodes tell one story? Each message that was taken was sent, once, with the same
+ * tag, context and length, by whom the receiver says; and of each pair of nodes the numbers follow each other.
+ */
+#ifndef TRACE_CHECK_H
+#define TRACE_CHECK_H
+
+#include "check.h"
+
+#include "segment/spc_segment.h"
+#include "segment/spc_trace.h"
+
+static inline const spc_trace_shared_t *trace_of(const spc_segment_t *segment, uint32_t rank) {
+    const spc_trace_shared_t *shared = spc_segment_part(segment, SPC_REGION_TRACE, rank);
+    CHECK(shared != NULL);
+    CHECK_EQ_U(spc_trace_first(shared), 1); /* else the test is too long for its ring */
+    return shared;
+}
+
+/* What `source` has sent to `destination`, in order; how many. */
+static inline uint64_t trace_sends(const spc_segment_t *segment, uint32_t source, uint32_t destination,
+                                   spc_trace_event_t **sends) {
+    const spc_trace_shared_t *shared = trace_of(segment, source);
+    const uint64_t count = spc_trace_count(shared);
+    uint64_t found = 0;
+    *sends = malloc((count + 1) * sizeof **sends);
+    CHECK(*sends != NULL);
+    for (uint64_t number = 1; number <= count; number++) {
+        spc_trace_event_t *event = &(*sends)[found];
+        CHECK(spc_trace_read(shared, number, event));
+        if (event->kind == SPC_TRACE_SEND && event->peer == (int32_t)destination) {
+            CHECK_EQ_U(event->number, found + 1);
+            found++;
+        }
+    }
+    return found;
+}
+
+/* Returns how many messages were taken. */
+static inline uint64_t trace_check_pair(const spc_segment_t *segment, uint32_t source, uint32_t destination) {
+    spc_trace_event_t *sends, event;
+    const uint64_t sent = trace_sends(segment, source, destination, &sends);
+    const spc_trace_shared_t *shared = trace_of(segment, destination);
+    uint64_t taken = 0;
+    for (uint64_t number = 1; number <= spc_trace_count(shared); number++) {
+        CHECK(spc_trace_read(shared, number, &event));
+        if (event.kind != SPC_TRACE_RECEIVE || event.peer != (int32_t)source) {
+            continue;
+        }
+        CHECK(event.number >= 1 && event.number <= sent);
+        const spc_trace_event_t *send = &sends[event.number - 1];
+        CHECK_EQ(event.tag, send->tag);
+        CHECK_EQ(event.context, send->context);
+        CHECK_EQ_U(event.bytes, send->bytes);
+        taken++;
+    }
+    free(sends);
+    return taken;
+}
+
+static inline uint64_t trace_check(const spc_segment_t *segment) {
+    uint64_t taken = 0;
+    for (uint32_t source = 0; source < segment->config->nodes; source++) {
+        for (uint32_t destination = 0; destination < segment->config->nodes; destination++) {
+            taken += trace_check_pair(segment, source, destination);
+        }
+    }
+    return taken;
+}
+
+#endif

@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: MIT
+"""Computing, waiting, transferring; parts of a trace; the numbers that follow, against times that are known."""
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builder import Builder, two_nodes
+from spcomm.trace import matrix, raster, spans, summary
+from spcomm.trace.model import cut
+from spcomm.trace.reader import parse
+
+
+def read(built):
+    return parse(built.text())
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("start", [0, 123_456_789])
+def test_times_of_two_nodes(start):
+    found = summary.summarize(read(two_nodes(start=start)))
+    times = [(t.name, t.life, t.computing, t.waiting, t.transferring) for t in found.nodes]
+    assert times == [("0", 100, 60, 10, 30), ("1", 100, 20, 50, 30)]
+    assert (found.elapsed, found.slowest) == (100, 0)
+    assert found.imbalance == pytest.approx(60 / 40 - 1)
+    assert found.efficiency == pytest.approx(0.4)
+    assert found.lines == (("heat.py:6", 30), ("heat.py:9", 30))
+    sent, received = found.traffic
+    assert (sent.sent, sent.sent_bytes, sent.received, sent.received_bytes) == (1, 800, 0, 0)
+    assert (received.sent, received.sent_bytes, received.received, received.received_bytes) == (0, 0, 1, 800)
+    assert (found.others, found.unreceived) == (0, 0)
+
+
+def test_text_says_the_same():
+    text = summary.text(read(two_nodes()))
+    for words in (
+        "heat.py: 2 nodes, 100 µs",
+        "0     0.000060 s  60.0 %  0.000010 s  10.0 %    0.000030 s  30.0 %     1  800 B         0    0 B",
+        "parallel efficiency  40.0 % of",
+        "load imbalance       50.0 % more",
+        "slowest node         node 0 computes for 60.0 µs",
+        "hottest line         heat.py:6 has the most waiting: 30.0 µs",
+        "overwritten          0 events: the trace is whole",
+    ):
+        assert words in text, text
+    assert "clocks" not in text and "never received" not in text
+
+
+def test_a_part():
+    """From 20 to 80 µs: node 0 computes 20-30 and 40-70, node 1 40-60."""
+    trace = read(two_nodes())
+    part = cut(trace, 20, 80)
+    times = [(t.life, t.computing, t.waiting, t.transferring) for t in summary.summarize(part).nodes]
+    assert times == [(60, 40, 0, 20), (60, 20, 25, 15)]
+    assert (part.begin, part.end, part.length) == (20, 80, 60)
+    assert "60.0 µs, from 2e-05 s to 8e-05 s" in summary.headline(part)
+    assert trace.tracks[0].calls[1].end == 100, "the trace itself stays as it is"
+
+
+def test_messages_of_a_part_count_where_their_end_is():
+    trace = read(two_nodes())
+    sent, received = summary.summarize(cut(trace, 0, 34)).traffic
+    assert (sent.sent, received.received) == (1, 0)
+    sent, received = summary.summarize(cut(trace, 34, 100)).traffic
+    assert (sent.sent, received.received) == (0, 1)
+    assert cut(trace, 50, 60).messages == []
+    assert cut(trace, min_bytes=801).messages == [] and len(cut(trace, min_bytes=800).messages) == 1
+
+
+def test_lines_of_nested_calls():
+    """A wait belongs to the innermost call around it that knows its line."""
+    built = Builder(1).call(0, 0, 100, "outer", "a.py:1", [(10, 20)])
+    built.call(0, 30, 60, "inner", "b.py:2", [(35, 40)]).call(0, 70, 80, "unknown", None, [(72, 79)])
+    built.call(0, 100, 110, "next", None, [(101, 104)])
+    trace = read(built)
+    assert [wait.line for wait in trace.tracks[0].waits] == ["a.py:1", "b.py:2", "a.py:1", None]
+    assert summary.summarize(trace).lines == (("a.py:1", 17), ("b.py:2", 5))
+    assert spans.length(trace.tracks[0].transferring()) == 110 - 10 - 5 - 7 - 3
+
+
+def test_threads_are_told_apart():
+    built = two_nodes().call(1, 10, 20, "recv", "t.py:3", [(12, 18)], thread=1).call(1, 40, 50, thread=1)
+    found = summary.summarize(read(built))
+    assert [node.computing for node in found.nodes] == [60, 20], "a node is its first thread"
+    [thread] = found.threads
+    assert (thread.name, thread.life, thread.computing, thread.waiting) == ("1, thread 1", 40, 20, 6)
+    assert ("t.py:3", 6) in found.lines and "1, thread 1" in summary.text(read(built))
+
+
+def test_who_lost_events_begins_after_them():
+    built = Builder(2).call(0, 0, 10).call(0, 90, 100).call(1, 60, 70).call(1, 90, 100)
+    assert [node.life for node in summary.summarize(read(built)).nodes] == [100, 100], "it computes first"
+    built.other["overwritten"] = [0, 5]
+    assert [node.life for node in summary.summarize(read(built)).nodes] == [100, 40]
+    assert "5 events, the oldest of node 1: what is left" in summary.text(read(built))
+
+
+def test_nobody_computes_and_nothing_happens():
+    for built in (Builder(3), Builder(2).call(0, 0, 10).call(1, 0, 10)):
+        found = summary.summarize(read(built))
+        assert found.imbalance is None and found.slowest is None and not found.efficiency
+        assert summary.text(read(built)) and matrix.text(read(built))
+
+
+def test_a_node_that_is_done_is_done():
+    found = summary.summarize(read(Builder(2).call(0, 0, 10, "close").call(1, 90, 100, "close")))
+    assert [(node.life, node.computing) for node in found.nodes] == [(10, 0), (100, 90)]
+
+
+def test_messages_without_an_end():
+    built = (
+        two_nodes()
+        .message(0, 1, 50, None)
+        .message(1, 0, None, 60, bytes=3)
+        .message(1, 1, 5, 6, context="barrier")
+    )
+    found = summary.summarize(read(built))
+    assert (found.unreceived, found.others) == (1, 1)
+    text = summary.text(read(built))
+    assert "never received       1 of 4 messages" in text and "1 of 4 messages are collective" in text
+
+
+def test_clocks_are_told_of_several_boxes():
+    built = two_nodes(boxes=2, map=[0, 1])
+    built.other["clock_error_us"] = [0.0, 2.5]
+    assert "clocks of boxes      ±2.50 µs between them" in summary.text(read(built))
+
+
+def test_matrix():
+    built = two_nodes().message(1, 0, 50, 55, bytes=1500).message(1, 0, 51, None, bytes=1500)
+    assert matrix.matrix(read(built)) == ([[0, 1], [2, 0]], [[0, 800], [3000, 0]])
+    lines = matrix.text(read(built)).splitlines()
+    assert [line.split() for line in lines[2:7]] == [
+        ["messages"], ["from\\to", "0", "1", "all"], ["0", ".", "1", "1"], ["1", "2", ".", "2"], ["all", "2", "1", "3"],
+    ]  # fmt: skip
+    assert "1        3.00 kB      .  3.00 kB" in matrix.text(read(built))
+
+
+def test_matrix_of_many_nodes_is_its_busiest_pairs():
+    built = Builder(40)
+    for rank in range(40):
+        built.message(rank, (rank + 1) % 40, rank, rank + 1, bytes=10 * rank)
+    lines = matrix.text(read(built)).splitlines()
+    assert lines[2].startswith("the 32 busiest of 40 pairs")
+    assert lines[4].split() == ["39", "0", "1", "390", "B"] and len(lines) == 4 + 32
+
+
+def test_running():
+    trace = read(two_nodes())
+    # Node 0 computes 0-30, 40-70; node 1 40-60.
+    assert trace.running() == [(0, 1), (30, 0), (40, 2), (60, 1), (70, 0)]
+    assert read(Builder(1).call(0, 0, 10).call(0, 20, 30)).running() == [(0, 0), (10, 1), (20, 0)]
+
+
+pairs = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)).map(sorted).map(tuple), max_size=12)
+
+
+def moments(found):
+    """The unit intervals that are covered: the oracle of all that spans do."""
+    return {at for begin, end in found for at in range(begin, end)}
+
+
+@given(pairs, pairs)
+def test_spans_are_sets_of_moments(some, others):
+    a, b = spans.union(some), spans.union(others)
+    assert moments(a) == moments(some) and spans.length(a) == len(moments(some))
+    assert all(first[1] < second[0] for first, second in itertools.pairwise(a)), "disjoint, and sorted"
+    left = spans.without(a, b)
+    assert moments(left) == moments(some) - moments(others)
+    assert left == spans.union(left), "disjoint, sorted, none without length"
+    counts = dict.fromkeys(range(60), 0)
+    for at in (*moments(a), *moments(b)):
+        counts[at] += 1
+    steps = spans.steps([a, b])
+    for at in range(60):
+        assert next((count for since, count in reversed(steps) if since <= at), 0) == counts[at]
+
+
+@given(pairs, st.integers(1, 70))
+def test_coverage_of_columns_is_the_length_in_them(some, columns):
+    covered = raster.coverage(spans.union(some), 0, 60 / columns, columns)
+    assert sum(covered) * 60 / columns == pytest.approx(spans.length(spans.union(some)))
+    assert all(-1e-9 <= cell <= 1 + 1e-9 for cell in covered)
+    if columns == 60:
+        assert covered == [float(at in moments(some)) for at in range(60)]
+
+
+# One node's life: for each step how long it computes, how long it is in a call, how much of that it waits.
+lives = st.lists(st.tuples(st.integers(0, 9), st.integers(1, 9), st.integers(0, 9)), min_size=1, max_size=8)
+
+
+@given(st.lists(lives, min_size=1, max_size=4), st.integers(0, 40), st.integers(1, 40))
+def test_states_of_random_lives_add_up(nodes, begin, width):
+    built = Builder(len(nodes), start=1000)
+    expected, ends = [], []
+    for rank, life in enumerate(nodes):
+        built.call(rank, 0, 1, "startup")
+        now, states = 1, ["t"]
+        for computes, calls, waits in life:
+            states += "c" * computes + "w" * min(waits, calls) + "t" * max(0, calls - waits)
+            now += computes
+            built.call(rank, now, now + calls, waits=[(now, now + min(waits, calls))] if waits else [])
+            now += calls
+        expected.append("".join(states))
+        ends.append(now)
+    trace = read(built)
+    assert trace.length == max(ends)
+    check(trace, expected)
+    begin = min(begin, max(ends) - 1)
+    end = min(begin + width, max(ends))
+    check(cut(trace, begin, end), [states[begin:end] for states in expected])
+
+
+def check(trace, expected):
+    found = [(t.computing, t.transferring, t.waiting) for t in summary.summarize(trace).nodes]
+    assert found == [tuple(states.count(kind) for kind in "ctw") for states in expected]
+    assert sum(count * length for count, length in stretches(trace)) == sum(
+        states.count("c") for states in expected
+    )
+
+
+def stretches(trace):
+    """(how many compute, for how long)"""
+    steps = [*trace.running(), (trace.end, 0)]
+    return [(count, then - since) for (since, count), (then, _next) in itertools.pairwise(steps)]
