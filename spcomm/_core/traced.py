@@ -6,7 +6,18 @@ from spcomm._core.collectives import FuzzyBarrier
 from spcomm._core.comm import Comm
 
 # What takes no time, or only says something.
-_SILENT = ("box", "fuzzy_barrier", "group_id", "handler", "layout", "local_rank", "members", "rank", "region", "rng")
+_SILENT = (
+    "box",
+    "fuzzy_barrier",
+    "group_id",
+    "handler",
+    "layout",
+    "local_rank",
+    "members",
+    "rank",
+    "region",
+    "rng",
+)
 _SILENT += ("size", "time")
 
 

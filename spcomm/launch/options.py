@@ -205,9 +205,7 @@ def _check_trace(options: Options) -> None:
             "run on this machine (--boxes shows several boxes)"
         )
     if any(part.group for part in options.parts):
-        raise UsageError(
-            f"spcomm run: --trace {options.trace}: a trace is of one group; leave --group out"
-        )
+        raise UsageError(f"spcomm run: --trace {options.trace}: a trace is of one group; leave --group out")
 
 
 def _check_groups(parts: "list[Part]") -> None:

@@ -30,7 +30,8 @@ static void open_office(office_t *office, spc_config_t config) {
     CHECK_OK(spc_segment_attach(&office->segment, office->descriptor));
     office->status = spc_segment_part(&office->segment, SPC_REGION_STATUS, 0);
     office->events = spc_segment_part(&office->segment, SPC_REGION_EVENT, 0);
-    const spc_outbox_options_t options = {&office->segment, office->status, office->events, 0, NULL, false, NULL};
+    const spc_outbox_options_t options = {
+        &office->segment, office->status, office->events, 0, NULL, false, NULL};
     CHECK_OK(spc_outbox_create(&options, &office->outbox));
     for (uint32_t i = 0; i < NODES; i++) {
         spc_mailbox_reader_init(&office->row[i], spc_segment_part(&office->segment, SPC_REGION_MAILBOX, i), 0,
