@@ -10,6 +10,7 @@
  *   spc_api_data.c         spcomm_data_t to a payload, a received message to spcomm_message_t
  *   spc_api_message.c      sending and receiving
  *   spc_api_coordinated.c  coordinated messages
+ *   spc_api_trace.c        calls in the trace
  *
  * It adds no protocol: whatever is exact lies in spc_comm. Here are arguments checked, timeouts turned into deadlines,
  * statuses into sentences, and memory made the program's own.
@@ -62,6 +63,15 @@ int spc_api_refuse(int status, const char *sentence, ...) __attribute__((format(
 
 /* SPC_OK if calls on `comm` may be made, else the status, with its sentence. */
 int spc_api_check(spcomm_t *comm, const char *call);
+
+/* ---- trace ---- */
+
+/* From here to the end of the block this call is in the trace of its node, if it has one. `call` is a literal. */
+#define SPC_API_RECORD(comm, call) \
+    spc_trace_t *recorded __attribute__((cleanup(spc_api_leave), unused)) = spc_api_enter(comm, call)
+
+spc_trace_t *spc_api_enter(const spcomm_t *comm, const char *call); /* NULL: nothing is traced */
+void spc_api_leave(spc_trace_t *const *trace);
 
 /* ---- membership ---- */
 

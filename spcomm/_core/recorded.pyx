@@ -40,7 +40,7 @@ cdef class Recorded:
     cdef uint32_t what
 
     def __cinit__(self, method, str name):
-        self.vectorcall = call
+        self.vectorcall = <vectorcallfunc>call
         self.method = method
         self.name = name
 
@@ -62,9 +62,11 @@ cdef class Recorded:
 
 cdef object call(object callable, PyObject **arguments, size_t count, PyObject *names):
     cdef Recorded self = <Recorded>callable
-    if PyVectorcall_NARGS(count) == 0 or not isinstance(<object>arguments[0], Handle):
-        return PyObject_Vectorcall(self.method, arguments, count, names)  # which says what is wrong
-    cdef spc_trace_t *trace = spc_comm_trace((<Handle><object>arguments[0]).core)
+    cdef spc_trace_t *trace = NULL
+    if PyVectorcall_NARGS(count) != 0 and isinstance(<object>arguments[0], Handle):
+        trace = spc_comm_trace((<Handle><object>arguments[0]).core)
+    if trace == NULL:  # no node's, which the method itself refuses; or the box has no ring
+        return PyObject_Vectorcall(self.method, arguments, count, names)
     if self.trace != trace:
         self.what = name_of(trace, self.name)
         self.trace = trace

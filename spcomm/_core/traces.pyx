@@ -48,8 +48,9 @@ cdef list read_events(const spc_trace_reader_t *reader):
     for number in range(reader.first, reader.count + 1):
         if spc_trace_read(reader, number, &event):
             found.append(Event(
-                event.time_ns, event.kind, event.context, event.peer, event.tag, text_of(reader.shared, event.what, texts),
-                text_of(reader.shared, event.place, texts), event.thread, event.bytes, event.number,
+                event.time_ns, event.kind, event.context, event.peer, event.tag,
+                text_of(reader.shared, event.what, texts), text_of(reader.shared, event.place, texts),
+                event.thread, event.bytes, event.number,
             ))
     return found
 

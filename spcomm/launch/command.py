@@ -257,7 +257,7 @@ def _segment(
             perturb=options.seed,
             rendezvous=options.rendezvous,
             prefault=options.prefault,
-            trace_events=options.trace_events if options.trace is not None else 0,
+            trace_events=options.recorded,
             **buffers,
         )
     except MemoryError:

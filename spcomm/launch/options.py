@@ -79,6 +79,11 @@ class Options:
         self.help = False
         self.said: dict[str, tuple[object, str]] = {}  # field: its value, and the words that gave it
 
+    @property
+    def recorded(self) -> int:
+        """How many events each node keeps; 0: the run is not traced."""
+        return 0 if self.trace is None else self.trace_events
+
     def take(self, said: "dict[str, tuple[object, str]]") -> None:
         """Options of the whole run that were given with one of its programs."""
         for field, (value, words) in said.items():
@@ -199,11 +204,6 @@ def _no_program(at: int, count: int) -> UsageError:
 
 
 def _check_trace(options: Options) -> None:
-    if options.hosts is not None or options.room is not None:
-        raise UsageError(
-            f"spcomm run: --trace {options.trace}: with --host and --room nothing is traced so far; leave it out, or "
-            "run on this machine (--boxes shows several boxes)"
-        )
     if any(part.group for part in options.parts):
         raise UsageError(f"spcomm run: --trace {options.trace}: a trace is of one group; leave --group out")
 
