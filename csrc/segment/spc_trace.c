@@ -61,10 +61,9 @@ void spc_trace_record(spc_trace_t *trace, spc_trace_event_t *event) {
     atomic_store_explicit(&shared->begun, number, memory_order_relaxed);
     spc_trace_slot_shared_t *slot = &shared->slot[(number - 1) & trace->mask];
     atomic_store_explicit(&slot->stamp, 0, memory_order_relaxed);
-    /* Pairs with the fence in spc_trace_read: who sees a word of this event sees that the stamp was taken away. */
-    atomic_thread_fence(memory_order_release);
     for (uint32_t i = 0; i < SPC_TRACE_EVENT_WORDS; i++) {
-        atomic_store_explicit(&slot->word[i], words[i], memory_order_relaxed);
+        /* Pairs with spc_trace_read: who sees a word of this event sees that the stamp was taken away. */
+        atomic_store_explicit(&slot->word[i], words[i], memory_order_release);
     }
     atomic_store_explicit(&slot->stamp, number, memory_order_release);
     atomic_store_explicit(&trace->is_busy, 0, memory_order_release); /* pairs with begin */
@@ -111,10 +110,9 @@ bool spc_trace_read(const spc_trace_reader_t *reader, uint64_t number, spc_trace
         return false;
     }
     for (uint32_t i = 0; i < SPC_TRACE_EVENT_WORDS; i++) {
-        words[i] = atomic_load_explicit(&slot->word[i], memory_order_relaxed);
+        /* Pairs with spc_trace_record: if it is a later event's, the stamp is not this one's any more. */
+        words[i] = atomic_load_explicit(&slot->word[i], memory_order_acquire);
     }
-    /* Pairs with the fence in spc_trace_record: if a word is a later event's, the stamp is not this one's any more. */
-    atomic_thread_fence(memory_order_acquire);
     memcpy(event, words, sizeof(words));
     event->time_ns = spc_ticks_to_ns(&reader->begin, &reader->end, event->time_ns);
     return atomic_load_explicit(&slot->stamp, memory_order_relaxed) == number;

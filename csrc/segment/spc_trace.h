@@ -62,7 +62,8 @@ typedef struct spc_trace_slot_shared {
     /* Which event it holds, counted from 1. 0: it is being written. Release by the writer after the words, acquire by
      * readers before and after theirs. */
     _Atomic uint64_t stamp;
-    _Atomic uint64_t word[SPC_TRACE_EVENT_WORDS]; /* relaxed: the stamp says whether they belong together */
+    /* Release and acquire: the stamp says whether they belong together, and must not be older than they are. */
+    _Atomic uint64_t word[SPC_TRACE_EVENT_WORDS];
 } spc_trace_slot_shared_t;
 
 typedef struct spc_trace_shared {
@@ -102,8 +103,8 @@ static inline uint64_t spc_trace_now(const spc_trace_t *trace) {
     return spc_ticks_now(trace->are_counted);
 }
 
-/* Writes an event; its thread is set here, and its time_ns if that is 0. Any thread of the node; some 20 ns, more than half of it the
- * counter. */
+/* Writes an event; its thread is set here, and its time_ns if that is 0. Any thread of the node; some 20 ns, more than
+ * half of it the counter. */
 void spc_trace_record(spc_trace_t *trace, spc_trace_event_t *event);
 
 /* A number for this text, which is cut if it is too long; the same text may have several. 0: there are too many. One

@@ -12,9 +12,7 @@ from spcomm._core.traces import Event
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from spcomm.launch.clocks import Clock
+    from collections.abc import Callable, Iterator
 
 _PIECE = 4096  # events
 _MOST_BYTES = 64 << 20  # of a piece, before it was compressed
@@ -46,9 +44,7 @@ class FarTraces:
         self._lost[rank] = lost
         self._events.setdefault(rank, []).extend(found)
 
-    def read(self, rank: int, clock: "Clock") -> "tuple[list[Event], int]":
-        """As `traces.read`, in our time."""
+    def read(self, rank: int, ours: "Callable[[int], int]") -> "tuple[list[Event], int]":
+        """As `traces.read`; `ours` turns their time into ours."""
         events = self._events.get(rank, [])
-        return [event._replace(time_ns=clock.ours(event.time_ns)) for event in events], self._lost.get(
-            rank, 0
-        )
+        return [event._replace(time_ns=ours(event.time_ns)) for event in events], self._lost.get(rank, 0)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * trace_check: do the traces of all nodes tell one story? Each message that was taken was sent, once, with the same
- * tag, context and length, by whom the receiver says, and before; and of each pair of nodes the numbers follow each other.
+ * tag, context and length, by whom the receiver says, and before; and of each pair of nodes the numbers follow each
+ * other.
  */
 #ifndef TRACE_CHECK_H
 #define TRACE_CHECK_H
