@@ -17,6 +17,7 @@ CLOSE_VARIABLE = "SPCOMM_CLOSE_TIMEOUT"
 TRACE_VARIABLE = "SPCOMM_TRACE"
 CLOSE_S = 10.0
 CELL = "begin the cell with `%%spcomm -n 4`, after %load_ext spcomm"  # what to do in a notebook
+NEW_COMM = "; comm is new in each cell, and in each call of a Cluster"
 
 
 class Membership(namedtuple("Membership", "fd rank size device inode launcher_pid group")):
@@ -95,6 +96,11 @@ def in_ipython() -> bool:
     """Whether this process is a notebook's kernel, or IPython."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", None)
     return shell is not None and shell() is not None
+
+
+def how_to_have_more(program: str) -> str:
+    """What to do who wants more nodes than one."""
+    return CELL if in_ipython() else f"start it with `spcomm run -n 4 {program}`"
 
 
 def limits() -> "dict[str, tuple[int, int, int]]":

@@ -119,8 +119,7 @@ def _program() -> str:
 
 def _nodes(size: int) -> str:
     if size == 1:
-        start = f"start it with `spcomm run -n 4 {_program()}`"
-        return f"this is a run of one node: {config.CELL if config.in_ipython() else start}"
+        return f"this is a run of one node: {config.how_to_have_more(_program())}"
     return f"this run has nodes 0 to {size - 1}"
 
 
@@ -355,9 +354,8 @@ def failure(
         return SpcommError(f"{call}: node {rank} is inside a collective operation already ({who}); {advice}")
     if name == "SPC_ECLOSED":
         after = "after which nothing can be sent or received in it"
-        cell = "; comm is new in each cell, and in each call of a Cluster"
-        cell = cell if "spcomm.notebook.worker" in sys.modules else ""
-        return SpcommError(f"{call}: node {rank} has closed this communicator, {after}{cell}")
+        after += config.NEW_COMM if "spcomm.notebook.worker" in sys.modules else ""
+        return SpcommError(f"{call}: node {rank} has closed this communicator, {after}")
     if name == "SPC_EFORKED":
         advice = "Let the node itself communicate, and pass results to it by other means"
         return SpcommError(f"{call}: this process was forked by node {rank} and is not a node. {advice}.")
