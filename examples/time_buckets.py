@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""A discrete-event simulation: jobs wander among the stations of a closed queueing network.
+"""A discrete-event simulation that works ahead: jobs wander among the stations of a closed queueing network.
 
-    spcomm run -n 8 06_simulation.py [END]
+    spcomm run -n 8 time_buckets.py [END]
 
 A station serves one job at a time, in the order of arrival, and sends it on to another, drawn by lot. Each node has
 every n-th station. An event is the arrival of a job. Many jobs arrive at the same time: a `SimTime` orders them by its
@@ -174,4 +174,4 @@ if comm.rank == 0:
     print(f"one event after another on one node: {perf_counter() - begin:.3f} s")
     if stations != alone:
         raise SystemExit(f"wrong: one node has the digest {digest(alone)}")
-    print("OK: one node finds the same")
+    print("checked: one node finds the same")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""examples/06_simulation.py: the same on any number of nodes, also when much is done on trial and undone."""
+"""examples/time_buckets.py: the same on any number of nodes, also when much is done on trial and undone."""
 
 import re
 
@@ -9,7 +9,7 @@ from nodepool import SIZES
 from programs import ok, run
 from test_examples import EXAMPLES
 
-PROGRAM = EXAMPLES / "06_simulation.py"
+PROGRAM = EXAMPLES / "time_buckets.py"
 # Timing no longer decides how much is done on trial: always as much as may be.
 ALWAYS = ("while not others.done() and self.handle_on_trial():", "while self.handle_on_trial():")
 
@@ -31,7 +31,7 @@ def digest(result):
 
 def test_the_same_on_any_number_of_nodes(tmp_path):
     results = [ok(run(tmp_path, nodes, "", program=PROGRAM)) for nodes in SIZES]
-    assert all(result.out.endswith("OK: one node finds the same\n") for result in results)
+    assert all(result.out.endswith("checked: one node finds the same\n") for result in results)
     assert len({digest(result) for result in results}) == 1
 
 
@@ -57,5 +57,5 @@ def test_the_check_sees_mistakes(tmp_path, change):
 
 def test_more_nodes_than_stations_and_nothing_to_do(tmp_path):
     few = changed(tmp_path, ("STATIONS, JOBS = 60, 240", "STATIONS, JOBS = 2, 5"))
-    assert "OK" in ok(run(tmp_path, 4, "", program=few)).out
+    assert "checked: " in ok(run(tmp_path, 4, "", program=few)).out
     assert "0 arrivals" in ok(run(tmp_path, 2, "", program=PROGRAM, arguments=["0"])).out

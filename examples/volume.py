@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A picture of a cloud: each node looks through its part of it, and binary swap puts the parts together.
 
-    spcomm run -n 8 08_volume.py [--png FILE]
+    spcomm run -n 8 volume.py [PICTURE.png]
 
 The cloud is the electron of a hydrogen atom in a 4d state, blue and orange where the wave function has different signs.
 Node 0 has the slices nearest to the eye, the last node those farthest off. Each makes a picture of its own, and these
@@ -12,7 +12,7 @@ one half (K. Ma, J. Painter, C. Hansen, M. Krogh, Parallel Volume Rendering Usin
 Graphics and Applications 14 (4), 1994). `reduce` does so if it is told what an element of the pictures is.
 """
 
-import argparse
+import sys
 from time import perf_counter
 
 import numpy as np
@@ -65,9 +65,6 @@ def look_through(slices):
     return np.column_stack([blue[:, None] * BLUE + orange[:, None] * ORANGE, 1 - clear])
 
 
-parser = argparse.ArgumentParser()
-parser.add_argument("--png", metavar="FILE", help="write the picture")
-options = parser.parse_args()
 comm = spcomm.startup()
 mine = range(comm.rank * SLICES // comm.size, (comm.rank + 1) * SLICES // comm.size)
 
@@ -87,7 +84,7 @@ if comm.rank == 0:
     print(f"the same on one node: {perf_counter() - begin:.3f} s")
     if not np.allclose(whole, alone, atol=1e-5):
         raise SystemExit(f"wrong: a colour differs by {abs(whole - alone).max()} from what one node finds")
-    print("OK: one node sees the same")
-    if options.png:
+    print("checked: one node sees the same")
+    if len(sys.argv) > 1:
         before_black = (255 * np.clip(whole[:, :3], 0, 1)).astype(np.uint8).reshape(SIZE, SIZE, 3)
-        print(f"picture: {picture.save_png(options.png, before_black)}")
+        print(f"picture: {picture.save_png(sys.argv[1], before_black)}")
