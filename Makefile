@@ -104,7 +104,7 @@ bench: build ## measure, beside the peers that are installed
 
 # ---- lint
 
-RUFF_PATHS := setup.py spcomm tests examples scripts
+RUFF_PATHS := setup.py spcomm tests examples scripts docs
 
 lint: $(STAMPS)/lint $(CXX_STYLE) ## ruff, clang-format, cython-lint
 	@status=0; PATH="$(abspath $(BIN)):$$PATH"; \
