@@ -43,7 +43,5 @@ if comm.rank == 0:
     print(f"the middle one is {middle_prime}")
     alone = sieve(2, limit + 1)
     if (len(alone), alone[middle], alone[-1]) != (count, middle_prime, largest):
-        raise SystemExit(
-            f"wrong: one node finds {len(alone)} primes, {alone[middle]} and {alone[-1]} among them"
-        )
+        raise SystemExit(f"wrong: one node finds {len(alone)} primes, with {alone[middle]} and {alone[-1]}")
     print("checked: one node finds the same")

@@ -29,27 +29,26 @@ def iterations(row):
 
 
 def pull():
-    """The rows that this node gets: the next one whenever it asks. Node 0 answers while it waits, and between rows."""
-    if comm.rank > 0:
-        yield from iter(lambda: comm.sendrecv(None, 0, source=0, tag=ASK, recv_tag=ROW), None)
-    while (row := next(rest, None)) is not None and comm.rank == 0:
+    """The rows that this node gets: the next one whenever it asks for one."""
+    while comm.rank > 0 and (row := comm.sendrecv(None, 0, source=0, tag=ASK, recv_tag=ROW)) is not None:
         yield row
-        comm.poll()
+    for row in rest if comm.rank == 0 else ():
+        yield row
+        comm.poll()  # node 0 answers here, and while it waits
 
 
 comm = spcomm.startup()
-rest = iter(range(ROWS if comm.rank == 0 else 0))  # what pull() has to give
+rest = iter(range(ROWS))  # of node 0: the rows that nobody has got yet
 comm.handler(ASK)(lambda message: comm.send(next(rest, None), message.source, tag=ROW))
 first, last = comm.rank * ROWS // comm.size, (comm.rank + 1) * ROWS // comm.size
 alone = [iterations(row) for row in range(ROWS)] if comm.rank == 0 else None
 ways = {"blocks": range(first, last), "in turn": range(comm.rank, ROWS, comm.size), "pull": pull()}
 for name, rows in ways.items():
     mine = {row: iterations(row) for row in rows}
-    work = sum(int(steps.sum()) for steps in mine.values())
-    most, total = comm.global_max(work), comm.global_sum(work)
     parts = comm.gather(mine)
     if comm.rank == 0:
-        print(f"{name:8s} the busiest node has computed {most / total * comm.size:.2f} times the mean")
+        work = [sum(int(steps.sum()) for steps in part.values()) for part in parts]
+        print(f"{name:8s} the busiest node has computed {max(work) / np.mean(work):.2f} times the mean")
         whole = {row: steps for part in parts for row, steps in part.items()}
         if not np.array_equal([whole.get(row) for row in range(ROWS)], alone):
             raise SystemExit(f"wrong: {name} gives another picture than one node")

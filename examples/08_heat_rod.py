@@ -22,7 +22,8 @@ def step(u):
 
 
 comm = spcomm.startup()
-cells, steps = [*map(int, sys.argv[1:]), *(100, 2000)[len(sys.argv) - 1 :]]
+cells = int(sys.argv[1]) if len(sys.argv) > 1 else 100
+steps = int(sys.argv[2]) if len(sys.argv) > 2 else 2000
 pieces = min(comm.size, cells)  # what has no cell has no neighbours either
 right = comm.rank + 1 if comm.rank + 1 < pieces else spcomm.PROC_NULL
 left = comm.rank - 1 if 0 < comm.rank < pieces else spcomm.PROC_NULL

@@ -33,7 +33,8 @@ def step(board):
 
 
 comm = spcomm.startup()
-generations, rows = [*map(int, sys.argv[1:]), *(80, 24)[len(sys.argv) - 1 :]]
+generations = int(sys.argv[1]) if len(sys.argv) > 1 else 80
+rows = int(sys.argv[2]) if len(sys.argv) > 2 else 24
 strips = min(comm.size, rows)
 above, below = ((comm.rank + way) % strips if comm.rank < strips else spcomm.PROC_NULL for way in (-1, 1))
 first, last = (min(rank, strips) * rows // strips for rank in (comm.rank, comm.rank + 1))

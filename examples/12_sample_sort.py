@@ -4,7 +4,7 @@
     spcomm run -n 4 12_sample_sort.py [COUNT]
 
 Each node sorts what it has and shows some samples. All nodes choose the same splitters from them, cut their
-values there, and give each piece to the node that it belongs to: three collective operations, whatever the size.
+values there, and give each piece to the node that it belongs to: two collective operations, whatever the size.
 Look: the largest share. All wait for that node.
 Try: one sample for each node. And values of which half are equal: what happens to the largest share?
 """

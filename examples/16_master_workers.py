@@ -28,9 +28,8 @@ def longest(task):
 
 
 def master(tasks):
-    """Hand out all tasks; returns the best result, and how many results each node gave."""
+    """Hand out all tasks, of an iterator; returns the best result, and how many results each node gave."""
     best, done, busy = (0, 0), [0] * comm.size, comm.size - 1
-    tasks = iter(tasks)
     while busy:
         result, worker, _ = comm.recv_message()  # each worker's first is None: it has done nothing yet
         if result is not None:
@@ -43,11 +42,12 @@ def master(tasks):
 
 
 comm = spcomm.startup()
-numbers, parts = [*map(int, sys.argv[1:]), *(20_000, 100)[len(sys.argv) - 1 :]]
+numbers = int(sys.argv[1]) if len(sys.argv) > 1 else 20_000
+parts = int(sys.argv[2]) if len(sys.argv) > 2 else 100
 tasks = [range(1 + i * numbers // parts, 1 + (i + 1) * numbers // parts) for i in range(parts)]
 
 if comm.rank == 0:
-    best, done = master(tasks)
+    best, done = master(iter(tasks))
     print(f"of 1 to {numbers}, {-best[1]} needs the most steps: {best[0]}")
     print(f"tasks done by the nodes: {done}")
     if (alone := longest(range(1, numbers + 1))) != best or sum(done) != parts:

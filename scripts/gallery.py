@@ -46,7 +46,7 @@ ARGUMENTS = {
     "06_mandelbrot.py": ["mandelbrot.png"],
     "07_word_count.py": ["LICENSE"],  # the documents change too often
     "09_heat_plate.py": ["1000", "heat.png"],
-    "11_nbody.py": ["200", "150", "nbody.png"],
+    "11_nbody.py": ["200", "nbody.png"],
     "15_kmeans.py": ["20000", "kmeans.png"],
     "20_spheres.py": ["spheres.png"],
 }

@@ -10,7 +10,10 @@ import pytest
 from test_examples import EXAMPLES
 from test_rendering import pixels
 
-SPEC = importlib.util.spec_from_file_location("gallery", EXAMPLES.parent / "scripts" / "gallery.py")
+SCRIPT = EXAMPLES.parent / "scripts" / "gallery.py"
+if not SCRIPT.exists():
+    pytest.skip("the gallery is made, and tested, in a checkout", allow_module_level=True)
+SPEC = importlib.util.spec_from_file_location("gallery", SCRIPT)
 gallery = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(gallery)
 SHOWN = gallery.examples()
