@@ -99,12 +99,16 @@ smoke: build $(STAMPS)/test ## the few tests that run on every Python version
 versions: ## build a wheel and run the smoke tests on every Python here that is 3.11 or newer
 	scripts/test-versions $(ARGS)
 
+.PHONY: gallery
+gallery: build ## write docs/examples.md and its pictures anew
+	$(BIN)/python scripts/gallery.py
+
 bench: build ## measure, beside the peers that are installed
 	$(BIN)/spcomm bench $(ARGS)
 
 # ---- lint
 
-RUFF_PATHS := setup.py spcomm tests examples scripts
+RUFF_PATHS := setup.py spcomm tests examples scripts docs/conf.py docs/_ext $(wildcard docs/*/listings)
 
 lint: $(STAMPS)/lint $(CXX_STYLE) ## ruff, clang-format, cython-lint
 	@status=0; PATH="$(abspath $(BIN)):$$PATH"; \

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Every node says hello, one after the other.
+"""Every node is a process that runs this same file; only its rank differs. Here they greet one after the other.
 
-spcomm run -n 4 01_hello.py
+    spcomm run -n 4 01_hello.py
+
+Look: the greetings come in the order of the ranks, because of the barrier in the loop.
+Try: take the barrier out and run it some times. What is still true of the order, and what is not?
 """
 
 import spcomm
@@ -14,7 +17,7 @@ for turn in range(comm.size):
     comm.barrier()  # nobody goes on to the next turn before everybody is here
 
 total = comm.global_sum(comm.rank)
-if comm.rank == 0:
-    print(f"the sum of all ranks is {total}")
 if total != comm.size * (comm.size - 1) // 2:
-    raise SystemExit(f"node {comm.rank}: the sum should be {comm.size * (comm.size - 1) // 2}, not {total}")
+    raise SystemExit(f"wrong: node {comm.rank} got {total} as the sum of all ranks")
+if comm.rank == 0:
+    print(f"checked: the sum of all ranks is {total}, as n (n - 1) / 2")

@@ -33,9 +33,9 @@ def examples_dir() -> Path:
 def programs(files: Sequence[str]) -> list[tuple[str, str, list[str]]]:
     """The demonstrations: title, file, arguments."""
     return [
-        ("The words of some text files", "04_word_count.py", [os.path.abspath(file) for file in files]),
-        ("Heat on a plate, with a picture", "05_heat.py", []),
-        ("π, by adding up strips", "03_pi.py", []),
+        ("The words of some text files", "07_word_count.py", [os.path.abspath(file) for file in files]),
+        ("Heat on a plate, with a picture", "09_heat_plate.py", ["1000", "heat.png"]),
+        ("π, by adding up strips", "03_pi.py", ["100000000"]),
     ]
 
 

@@ -52,7 +52,7 @@ def test_a_failure_is_the_exit_code(monkeypatch, tmp_path, capfd):
     monkeypatch.chdir(tmp_path)
     assert demo.main(["-n", "2", "no-such-file.txt"]) == 1
     shown = capfd.readouterr()
-    assert "failed: 04_word_count.py (exit code 1)" in shown.out
+    assert "failed: 07_word_count.py (exit code 1)" in shown.out
     assert "no-such-file.txt" in shown.err
     assert shown.out.count("checked: one node") == 2  # the other two ran
 

@@ -11,7 +11,9 @@ FILES = sorted([*EXAMPLES.glob("c/*.c"), *EXAMPLES.glob("cxx/*.cpp")])
 
 
 def test_there_are_examples():
-    assert {path.suffix for path in FILES} == {".c", ".cpp"}
+    three = {"pi", "heat", "token_ring"}
+    assert three <= {path.stem for path in FILES if path.suffix == ".c"}
+    assert three <= {path.stem for path in FILES if path.suffix == ".cpp"}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
@@ -26,6 +28,7 @@ def test_it_says_how_to_compile_it(path):
     assert len(text.splitlines()) < 60
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("nodes", [1, 4])
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_runs(path, nodes, compiler, launch):

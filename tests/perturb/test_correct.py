@@ -9,21 +9,22 @@ import pytest
 EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("[0-9]*.py"))
 
 
-def seeds(config, name):
+def seeds(config, name, count=2):
     """A hundred, or a sample of them that changes with each commit, as tests/sampling.py does with cases."""
     if config.option.everything:
         return range(100)
-    return random.Random(f"{config.option.sample_seed} {name}").sample(range(100), 2)
+    return random.Random(f"{config.option.sample_seed} {name}").sample(range(100), count)
 
 
 @pytest.mark.timeout(1500)
 @pytest.mark.parametrize("program", EXAMPLES, ids=lambda program: program.stem)
 def test_examples(launch, program, request):
-    for seed in seeds(request.config, program.stem):
+    for seed in seeds(request.config, program.stem, 1):
         result = launch("-n", 4, "--perturb", "--seed", seed, "--timeout", 50, program)
         assert result.code == 0, f"seed {seed}: {result!r}"
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("limit", ["0", "1K"])
 @pytest.mark.parametrize("program", EXAMPLES, ids=lambda program: program.stem)
 def test_examples_by_rendezvous(launch, program, limit):

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: MIT
+"""Tasks of unequal length, to whoever is ready: mpiexec -n 4 python with_mpi4py.py"""
+
+from mpi4py.futures import MPICommExecutor
+
+NUMBERS, TASK = 20_000, 500
+
+
+def longest(first):
+    """The most steps of Collatz's rule that one of the numbers of a task needs, and which it is."""
+    best = 0, 0
+    for number in range(first, first + TASK):
+        steps, n = 0, number
+        while n > 1:
+            steps, n = steps + 1, (3 * n + 1 if n % 2 else n // 2)
+        best = max(best, (steps, -number))
+    return best
+
+
+if __name__ == "__main__":
+    with MPICommExecutor() as executor:
+        if executor is not None:  # on rank 0; the others work for it
+            steps, number = max(executor.map(longest, range(1, NUMBERS, TASK)))
+            print(f"{-number} needs {steps} steps")
