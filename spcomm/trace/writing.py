@@ -103,7 +103,7 @@ class _Node:
             self._rows += _track(self._box, self._tracks[thread], self._rank, name)
 
     def _close(self, event: "Event") -> None:
-        """The last of its kind that has begun; one that began before it and has not ended never will: both were lost."""
+        """Ends the last of its kind that has begun; what began after that and has not ended never will: it was lost."""
         begun = self._open[event.thread]
         kind = _CLOSES[event.kind]
         for at in range(len(begun) - 1, -1, -1):
