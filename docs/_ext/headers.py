@@ -12,12 +12,14 @@ DROPPED = r"#\s*include|#define \w+_(H|HPP)$|_?[Ss]tatic_assert|\s+SPCOMM_NET_(S
 ROOT = Path(__file__).resolve().parents[2]
 INCLUDE = ROOT / "csrc" / "include"
 # Not for those who use it: what other things in the header are made of, and macros of several lines.
-PRIVATE = "|".join([
-    "namespace spcomm_(detail|net)",
-    "#define SPCOMM_NET_(ASSERT|OWN)",
-    "typedef (uint64_t __attribute__|int NET)",
-    "#undef",
-])
+PRIVATE = "|".join(
+    [
+        "namespace spcomm_(detail|net)",
+        "#define SPCOMM_NET_(ASSERT|OWN)",
+        "typedef (uint64_t __attribute__|int NET)",
+        "#undef",
+    ]
+)
 
 
 def markdown(name):
