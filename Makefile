@@ -109,7 +109,7 @@ bench: build ## measure, beside the peers that are installed
 # ---- documentation
 
 docs: build $(STAMPS)/docs ## the documentation as a site, in build/docs/html
-	$(BIN)/python -m sphinx -W --keep-going -q -d build/docs/doctrees docs build/docs/html
+	$(BIN)/python -m sphinx -W --keep-going -q -E -d build/docs/doctrees docs build/docs/html
 	$(BIN)/python scripts/check-site.py build/docs/html
 
 # ---- lint

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The listings of the documents do what the documents show.
 
-Every folder docs/*/listings is looked at. A file NAME.txt there is what a terminal shows: lines that begin with "$ " are
-commands, what follows is their output, and "$ echo $?" asks for the exit code of the command before (else it is 0).
+Every folder docs/*/listings is looked at. A file NAME.txt there is what a terminal shows: lines that begin with "$ "
+are commands, what follows is their output, and "$ echo $?" asks for the exit code of the command before (else it is 0).
 Lines may come in any order, since nodes are at work. "…" stands for anything: a line of it for any lines. Numbers
 before a unit of time, size, rate or share are measurements: any number of any such unit will do.
 
@@ -22,7 +22,9 @@ from programs import finish, start
 
 FOLDERS = sorted((ROOT / "docs").glob("*/listings"))
 RECORDS = [path for folder in FOLDERS for path in sorted(folder.glob("*.txt"))]
-PROGRAMS = [path for folder in FOLDERS for path in sorted(folder.iterdir()) if path.suffix in (".py", ".c", ".cpp")]
+PROGRAMS = [
+    path for folder in FOLDERS for path in sorted(folder.iterdir()) if path.suffix in (".py", ".c", ".cpp")
+]
 UNITS = r"(?:ns|µs|ms|s|B|kB|MB|GB|GB/s|MB/s|times)(?!\w)|%"
 NUMBER = r"\d+(?:\.\d+)?(?:e[+-]\d+)?"
 MEASURED = re.compile(rf"(?<![\w.]){NUMBER} (?:{UNITS})")
@@ -109,14 +111,22 @@ def shown():
     ids=lambda path: path.name,
 )
 def test_ends_well(copies, program):
-    said = re.search(rf"^\W*(spcomm run .*{re.escape(program.name)}.*?)\W*$", program.read_text(), re.MULTILINE)
+    said = re.search(
+        rf"^\W*(spcomm run .*{re.escape(program.name)}.*?)\W*$", program.read_text(), re.MULTILINE
+    )
     result = run(said.group(1) if said else f"spcomm run -n 4 {program.name}", copies, False)
     assert result.code == 0, result.out
 
 
 def test_every_listing_is_on_a_page():
     pages = "".join(path.read_text() for path in (ROOT / "docs").rglob("*.md"))
-    fail_with([f"{path.name} is on no page" for path in [*RECORDS, *PROGRAMS] if f"listings/{path.name}" not in pages])
+    fail_with(
+        [
+            f"{path.name} is on no page"
+            for path in [*RECORDS, *PROGRAMS]
+            if f"listings/{path.name}" not in pages
+        ]
+    )
 
 
 def test_differences_are_found():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How many primes are there below 20,000? The numbers are divided in blocks, dealt like cards, or shuffled and dealt."""
+"""How many primes are below 20,000? The numbers are divided in blocks, dealt like cards, or shuffled and dealt."""
 
 import sys
 
