@@ -12,13 +12,14 @@ Arrows lead downwards, or to the right; those that close a circle lead back. Not
 import html
 from dataclasses import dataclass, field
 from itertools import pairwise
+from zlib import crc32
 
 LETTER, NOTE_LETTER = 7.6, 6.4  # about the widths of letters of 13 and of 11 pixels
 PAD, HEIGHT, NOTED_HEIGHT = 12, 32, 46
 GAP, FLOOR = 26, 44  # between boxes of a layer, and between layers
 SWEEPS = 24
 HEAD = (
-    '<defs><marker id="head" class="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" '
+    '<defs><marker id="{id}" class="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" '
     'orient="auto-start-reverse"><path d="M0 0L8 4L0 8z"/></marker></defs>'
 )
 
@@ -159,7 +160,10 @@ def svg(graph, right=False):
     w = max([x for x, _ in centre.values()] + [centre[name][0] + width[name] / 2 for name in width]) + 8
     h = max([y for _, y in centre.values()] + [centre[name][1] + height / 2 for name in width]) + 8
     size = f'width="{w:.0f}" height="{h:.0f}" viewBox="-4 -4 {w:.0f} {h:.0f}"'
-    return f'<svg xmlns="http://www.w3.org/2000/svg" role="img" {size}>{HEAD}{"".join(parts)}</svg>'
+    picture = HEAD + "".join(parts)
+    mark = f"head-{crc32(picture.encode()):08x}"  # several drawings on a page do not share their names
+    picture = picture.replace("{id}", mark).replace("url(#head)", f"url(#{mark})")
+    return f'<svg xmlns="http://www.w3.org/2000/svg" role="img" {size}>{picture}</svg>'
 
 
 def depths(graph, layers, extent, right):

@@ -28,6 +28,45 @@ def floor(path):
     return parts[0] if len(parts) > 1 else CORE
 
 
+def modules():
+    """{header's stem: its floor}; spc_inbox_store.c belongs to spc_inbox."""
+    found = (ROOT / "csrc").rglob("spc_*.h")
+    return {
+        path.stem: floor(path) for path in found if not path.stem.endswith(("_private", "_queue", "_native"))
+    }
+
+
+def around(module):
+    """Who includes a module of csrc/, and what its files include; other floors as a whole where they are many."""
+    known = modules()
+
+    def owner(path):
+        fits = [
+            name for name in known if f"{path.stem}_".startswith(f"{name}_") and known[name] == floor(path)
+        ]
+        return max(fits, key=len, default=None)
+
+    homes = {path.name: owner(path) for path in (ROOT / "csrc").rglob("spc_*.h")}
+    users, used = set(), set()
+    for path in [*(ROOT / "csrc").rglob("spc_*.c"), *(ROOT / "csrc").rglob("spc_*.h")]:
+        for name in re.findall(
+            r'^\s*#\s*include\s+"(?:[^"]+/)?(spc_\w+\.h)"', path.read_text(), re.MULTILINE
+        ):
+            pair = owner(path), homes.get(name)
+            if pair[0] != pair[1] and None not in pair and module in pair:
+                (users if pair[1] == module else used).add(pair[0] if pair[1] == module else pair[1])
+    used -= users  # two modules of a floor that know each other
+    upper, lower = (whole_floors(side, module, known) for side in (users, used))
+    return "\n".join([*(f"{name} -> {module}" for name in upper), *(f"{module} -> {name}" for name in lower)])
+
+
+def whole_floors(names, module, known):
+    """At most about six: of other floors only their names, if there are more."""
+    if len(names) > 6:
+        names = {name if known[name] == known[module] else f"{known[name]}/" for name in names}
+    return sorted(names)
+
+
 def python_imports():
     """(part, part) for each part of spcomm/ that imports another."""
     found = set()
@@ -93,7 +132,8 @@ def lines(arrows):
     return "\n".join(f"{a} -> {b}" for a, b in sorted(arrows, key=lambda pair: (pair[0] in lower, pair)))
 
 
-SOURCES = {
-    "c-floors": lambda: lines(reduced(c_includes())),
-    "python-parts": lambda: lines(reduced(python_imports())),
-}
+def text(source):
+    """Of a drawing: "c-floors", "python-parts", or a module such as "spc_inbox"."""
+    if source == "c-floors":
+        return lines(reduced(c_includes()))
+    return lines(reduced(python_imports())) if source == "python-parts" else around(source)

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import floors
 import headers
 
 PAGES = Path(__file__).resolve().parents[2] / "spcomm" / "diagnose" / "pages"
@@ -56,11 +57,22 @@ def lowered(text):
     return "\n".join(out)
 
 
+def with_neighbours(text):
+    """A page of internals with a drawing of who includes the first module that it names as its source."""
+    source = re.search(r"^\*Source: `csrc/(?:\w+/)?(spc_\w+)\.(?:\[ch\]|h)`", text, re.MULTILINE)
+    if source is None or source.group(1) not in floors.modules():
+        return text
+    caption = f"Who includes {source.group(1)}, and what its files include, read from the sources."
+    return f"{text}\n\n## Where it stands\n\n```{{drawing}} {caption}\n:source: {source.group(1)}\n```\n"
+
+
 PIECES = {"header": header, "commands": commands, "codes": codes}
 
 
-def expand(app, _docname, source):
+def expand(app, docname, source):
     """For Sphinx, which has just read the source of a page."""
+    if docname.startswith("internals/"):
+        source[0] = with_neighbours(source[0])
 
     def piece(match):
         text, paths = PIECES[match.group(1)](match.group(2).strip())

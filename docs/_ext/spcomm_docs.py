@@ -57,7 +57,7 @@ class Drawing(SphinxDirective):
     def run(self):
         text = "\n".join(self.content)
         if "source" in self.options:
-            text = floors.SOURCES[self.options["source"]]() + "\n" + text
+            text = floors.text(self.options["source"]) + "\n" + text
         try:
             picture = drawing.svg(drawing.parse(text), right="right" in self.options)
         except ValueError as error:

@@ -104,7 +104,9 @@ def shown():
     """All commands of records, and those on pages, which test_tutorial.py runs."""
     recorded = [command for path in RECORDS for command, _, _ in commands(path.read_text())]
     pages = [path.read_text() for path in (ROOT / "docs").rglob("*.md")]
-    return " ".join(recorded + [line for text in pages for line in re.findall(r"^\$ (.*)$", text, re.MULTILINE)])
+    return " ".join(
+        recorded + [line for text in pages for line in re.findall(r"^\$ (.*)$", text, re.MULTILINE)]
+    )
 
 
 @pytest.mark.parametrize(
