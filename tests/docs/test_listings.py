@@ -6,7 +6,8 @@ are commands, what follows is their output, and "$ echo $?" asks for the exit co
 Lines may come in any order, since nodes are at work. "…" stands for anything: a line of it for any lines. Numbers
 before a unit of time, size, rate or share are measurements: any number of any such unit will do.
 
-A program that no .txt names, and whose output no page shows, is run as its docstring says (a line that begins with "spcomm run"), and has to end well.
+A program that no .txt names, and whose output no page shows, is run as its docstring says (a line that begins with
+"spcomm run"), and has to end well.
 """
 
 import os
