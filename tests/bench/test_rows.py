@@ -37,7 +37,7 @@ def test_keys_are_unique():
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.key)
 def test_goals_compare_with_something_that_is_there(row):
     if row.goal is not None:
-        assert (row.goal.ratio or row.goal.bytes) > 0
+        assert (row.goal.ratio or row.goal.bytes or row.goal.seconds) > 0
         assert row.goal.against == PEERS or row.goal.against in {other.key for other in ROWS}
         assert row.goal.against != PEERS or row.peers or row.goal.ratio is None
 
@@ -61,7 +61,16 @@ def test_groups_share_nodes_and_surroundings():
     assert sorted(row.key for group in groups for row in group) == sorted(row.key for row in ROWS)
     for group in groups:
         shared = {
-            (row.program, row.nodes, row.computing, str(row.environment), row.peers, row.boxes, row.direct)
+            (
+                row.program,
+                row.nodes,
+                row.computing,
+                str(row.environment),
+                row.peers,
+                row.boxes,
+                row.direct,
+                row.traced,
+            )
             for row in group
         }
         assert len(shared) == 1
