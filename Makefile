@@ -18,7 +18,7 @@ CXX_STYLE := $(STAMPS)/clang-format-cxx
 COMPILED := $(shell find csrc spcomm -name '*.[ch]' -o -name '*.pyx' -o -name '*.pxd' 2>/dev/null)
 COMPILE := CPPFLAGS="$$(cat $(STAMPS)/cppflags) $$CPPFLAGS" $(BIN)/python setup.py --quiet build_ext --inplace
 
-.PHONY: help demo test test-all build csrc sanitize fuzz stress models smoke bench lint format wheel sdist versions clean force
+.PHONY: help demo test test-all build csrc sanitize fuzz stress models smoke bench docs lint format wheel sdist versions clean force
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -63,6 +63,10 @@ $(STAMPS)/lint: $(STAMPS)/venv pyproject.toml
 	$(PIP) install --group lint
 	@touch $@
 
+$(STAMPS)/docs: $(STAMPS)/venv pyproject.toml
+	$(PIP) install --group docs
+	@touch $@
+
 # Of two languages in one file clang-format would take our .h files for C++.
 $(CXX_STYLE): .clang-format $(STAMPS)/venv
 	@sed 's/^Language: C$$/Language: Cpp/' .clang-format > $@
@@ -105,6 +109,12 @@ gallery: build ## write docs/examples.md and its pictures anew
 
 bench: build ## measure, beside the peers that are installed
 	$(BIN)/spcomm bench $(ARGS)
+
+# ---- documentation
+
+docs: build $(STAMPS)/docs ## the documentation as a site, in build/docs/html
+	$(BIN)/python -m sphinx -W --keep-going -q -E -d build/docs/doctrees docs build/docs/html
+	$(BIN)/python scripts/check-site.py build/docs/html
 
 # ---- lint
 

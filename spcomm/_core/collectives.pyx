@@ -74,8 +74,16 @@ cdef class FuzzyBarrier:
 
         Notes
         -----
-        Never waits. Also sends what was queued and receives what has arrived. SpeedesComm 2.2,
-        ExitFuzzyBarrier.
+        Never waits. Also sends what was queued and receives what has arrived. Cost: one look at shared memory.
+
+        SpeedesComm 2.2, ExitFuzzyBarrier.
+
+        Examples
+        --------
+        >>> import spcomm
+        >>> fb = spcomm.startup().fuzzy_barrier()
+        >>> while not fb.done():
+        ...     pass  # a piece of work
         """
         cdef int status
         if self.outcome is not None or self.handle is None:
@@ -103,7 +111,15 @@ cdef class FuzzyBarrier:
 
         Notes
         -----
-        Waits, while other threads of this node run. SpeedesComm 2.2, ExitFuzzyBarrier.
+        Waits, while other threads of this node run. Cost: as `done` if all are here, else as `Comm.barrier`.
+
+        SpeedesComm 2.2, ExitFuzzyBarrier.
+
+        Examples
+        --------
+        >>> import spcomm
+        >>> fb = spcomm.startup().fuzzy_barrier()
+        >>> fb.wait(timeout=60)
         """
         cdef int64_t limit = timeout_to_ns(timeout, "fuzzy_barrier().wait")
         cdef int status

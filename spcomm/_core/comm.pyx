@@ -51,6 +51,11 @@ cdef class Comm(Folds):
     size : int
         How many nodes the run has.
 
+    Notes
+    -----
+    What can wait says so, and goes on sending and receiving meanwhile. Messages and collective operations of different
+    communicators never meet. SpeedesComm 2; the ACLMPL and MPI calls beside it.
+
     Examples
     --------
     >>> import spcomm
@@ -317,11 +322,10 @@ cdef class Comm(Folds):
 
         Examples
         --------
-        ::
-
-            comm = spcomm.startup()
-            comm.barrier()
-            comm.close()
+        >>> import spcomm
+        >>> comm = spcomm.startup()
+        >>> comm.send("the last one", dest=spcomm.OTHERS)
+        >>> comm.close()
         """
         cdef int64_t limit = timeout_to_ns(timeout, "close")
         cdef int status

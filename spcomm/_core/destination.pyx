@@ -42,6 +42,14 @@ cdef class RankSet:
         Notes
         -----
         SpeedesComm 2.3, Set.
+
+        Examples
+        --------
+        >>> import spcomm
+        >>> to = spcomm.Destination()
+        >>> to.set(3)
+        >>> 3 in to
+        True
         """
         spcomm_destination_set(&self.bits, checked("set", rank))
 
@@ -61,19 +69,70 @@ cdef class RankSet:
         Notes
         -----
         SpeedesComm 2.3, Reset.
+
+        Examples
+        --------
+        >>> import spcomm
+        >>> to = spcomm.Destination([3, 5])
+        >>> to.reset(3)
+        >>> to
+        Destination([5])
         """
         spcomm_destination_reset(&self.bits, checked("reset", rank))
 
     def add(self, rank):
-        """Put a node in, as `set`: the name that Python's sets have for it."""
+        """Put a node in, as `set` does: the name that Python's sets have for it.
+
+        Parameters
+        ----------
+        rank : int
+            0 to 1023.
+
+        Raises
+        ------
+        RankError, TypeError
+            As for `set`.
+
+        Examples
+        --------
+        >>> import spcomm
+        >>> to = spcomm.Destination()
+        >>> to.add(3)
+        >>> to
+        Destination([3])
+        """
         spcomm_destination_set(&self.bits, checked("add", rank))
 
     def discard(self, rank):
-        """Take a node out if it is in, as Python's sets do: whatever else `rank` is, nothing happens."""
+        """Take a node out if it is in, as Python's sets do.
+
+        Parameters
+        ----------
+        rank : object
+            Whatever cannot be in, nothing happens.
+
+        Examples
+        --------
+        >>> import spcomm
+        >>> to = spcomm.Destination([1, 2])
+        >>> to.discard(1)
+        >>> to.discard("not a rank")
+        >>> to
+        Destination([2])
+        """
         spcomm_destination_reset(&self.bits, member(rank))
 
     def clear(self):
-        """Take all nodes out."""
+        """Take all nodes out.
+
+        Examples
+        --------
+        >>> import spcomm
+        >>> to = spcomm.Destination([1, 2])
+        >>> to.clear()
+        >>> len(to)
+        0
+        """
         spcomm_destination_clear(&self.bits)
 
     def first(self):
@@ -87,7 +146,14 @@ cdef class RankSet:
         Notes
         -----
         ``for rank in destination`` does the same and keeps its place by itself. SpeedesComm 2.3, GetFirstNode, which
-        in C and in `spcomm.speedes` gives -1 instead of None.
+        in C and in ``spcomm.speedes`` gives -1 instead of None.
+
+        Examples
+        --------
+        >>> import spcomm
+        >>> to = spcomm.Destination([3, 5])
+        >>> to.first(), to.next(), to.next()
+        (3, 5, None)
         """
         cdef int rank = spcomm_destination_first(&self.bits)
         return None if rank < 0 else rank
@@ -104,12 +170,32 @@ cdef class RankSet:
         -----
         There is one iteration for each object. Nodes may be set and reset meanwhile; ranks below the last one given
         are not visited. SpeedesComm 2.3, GetNextNode.
+
+        Examples
+        --------
+        >>> import spcomm
+        >>> to = spcomm.Destination([3, 5])
+        >>> to.first(), to.next(), to.next()
+        (3, 5, None)
         """
         cdef int rank = spcomm_destination_next(&self.bits)
         return None if rank < 0 else rank
 
     def copy(self):
-        """Return a copy, whose iteration has not begun."""
+        """Make another set of the same nodes.
+
+        Returns
+        -------
+        Destination
+            Of the same class; its iteration has not begun.
+
+        Examples
+        --------
+        >>> import spcomm
+        >>> to = spcomm.Destination([1, 2])
+        >>> to.copy() == to, to.copy() is to
+        (True, False)
+        """
         return type(self)(self)
 
     def __contains__(self, rank):

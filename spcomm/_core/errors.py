@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""All exceptions, and their words: what was called, what was found, what is allowed, what to do.
+"""The words of all exceptions: what was called, what was found, what is allowed, what to do.
 
 The compiled modules decide that something is wrong; the functions below only build the exception that says so.
 """
@@ -8,78 +8,24 @@ import os
 import sys
 
 from spcomm import config
+from spcomm._core.error_types import AuthenticationError as AuthenticationError
+from spcomm._core.error_types import BufferInUseError as BufferInUseError
+from spcomm._core.error_types import ConfigError as ConfigError
+from spcomm._core.error_types import ConnectionLostError as ConnectionLostError
+from spcomm._core.error_types import CycleError as CycleError
+from spcomm._core.error_types import DeadlockError as DeadlockError
+from spcomm._core.error_types import MismatchError as MismatchError
+from spcomm._core.error_types import NodeLostError as NodeLostError
+from spcomm._core.error_types import RankError as RankError
+from spcomm._core.error_types import SpcommError as SpcommError
+from spcomm._core.error_types import TagError as TagError
+from spcomm._core.error_types import TruncationError as TruncationError
+from spcomm._core.error_types import VersionError as VersionError
+from spcomm._core.error_types import WaitTimeoutError as WaitTimeoutError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from spcomm._core.endings import Note
-
-
-class SpcommError(Exception):
-    """The base of all errors of spcomm."""
-
-
-class ConfigError(SpcommError, ValueError):
-    """Numbers given to `startup` or to the command are wrong or contradict each other."""
-
-
-class RankError(SpcommError, ValueError):
-    """There is no such node."""
-
-
-class TagError(SpcommError, ValueError):
-    """There is no such tag."""
-
-
-class TruncationError(SpcommError):
-    """A message does not fit into the array given as `out`. It stays queued."""
-
-
-class MismatchError(SpcommError):
-    """The nodes called different collective operations, or the same one with different types or shapes."""
-
-
-class CycleError(SpcommError):
-    """A call that is not allowed within a cycle of coordinated messages."""
-
-
-class NodeLostError(SpcommError):
-    """A node that this call needs has died or finished.
-
-    Attributes
-    ----------
-    rank : int
-        The node, or -1 if there are several.
-    """
-
-    rank = -1
-
-
-class DeadlockError(SpcommError):
-    """All nodes wait for each other."""
-
-
-class WaitTimeoutError(SpcommError, TimeoutError):
-    """The timeout of a call passed."""
-
-
-class BufferInUseError(SpcommError):
-    """The memory to be moved is still seen by another array."""
-
-
-class ConnectionLostError(SpcommError):
-    """A connection to another machine broke and did not come back."""
-
-
-class AuthenticationError(SpcommError):
-    """The other side does not know the secret of this job."""
-
-
-class VersionError(SpcommError):
-    """Two parts of a run are of different versions of spcomm."""
-
-
-for _error in (SpcommError, *SpcommError.__subclasses__()):
-    _error.__module__ = "spcomm"  # a traceback shows the name by which a program catches it
 
 
 # ---- the calls, as text

@@ -13,9 +13,9 @@ class Constant(int):
 
     _name: str
 
-    def __new__(cls, value: int, name: str) -> "Constant":
+    def __new__(cls, value: int, name: str, meaning: str) -> "Constant":
         self = super().__new__(cls, value)
-        self._name = name
+        self._name, self.__doc__ = name, meaning
         return self
 
     def __repr__(self) -> str:
@@ -27,10 +27,16 @@ class Constant(int):
         return self._name
 
 
-ANY = Constant(-101, "ANY")
-ALL = Constant(-102, "ALL")
-OTHERS = Constant(-103, "OTHERS")
-PROC_NULL = Constant(-104, "PROC_NULL")
+ANY = Constant(-101, "ANY", "As ``source`` or ``tag`` of a receive: whoever sent it, whichever tag it has.")
+ALL = Constant(
+    -102, "ALL", "As ``dest``: every node, this one too. SpeedesComm 2.3, a send without a destination."
+)
+OTHERS = Constant(-103, "OTHERS", "As ``dest``: every node but this one.")
+PROC_NULL = Constant(
+    -104,
+    "PROC_NULL",
+    "As ``dest`` or ``source``: nobody. What is sent is dropped, what is received is None, at once.",
+)
 
 
 class Message(NamedTuple):
@@ -44,6 +50,10 @@ class Message(NamedTuple):
         The rank of the sender, or `PROC_NULL`.
     tag : int
         The tag it was sent with.
+
+    Notes
+    -----
+    The data are this node's own. SpeedesComm 2.3 gives bytes, and the caller knows the type.
 
     Examples
     --------
@@ -73,6 +83,18 @@ class NodeLayout(NamedTuple):
         Its number within its box, from 0 (the paper: local node id).
     local_zero : int
         The rank of the node whose local rank in that box is 0.
+
+    Notes
+    -----
+    `Comm.layout` has one for each node. SpeedesComm 3.3, Table 1.
+
+    Examples
+    --------
+    >>> import spcomm
+    >>> comm = spcomm.startup()
+    >>> neighbours = [node.rank for node in comm.layout if node.box == comm.box]
+    >>> comm.rank in neighbours
+    True
     """
 
     rank: int

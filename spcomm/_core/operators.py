@@ -41,6 +41,10 @@ class Op:
     element_axes : int
         How many of an array's last axes belong to one element.
 
+    Notes
+    -----
+    Calling one combines two values here and now, on this node alone; it never waits.
+
     Examples
     --------
     >>> import spcomm
@@ -73,8 +77,9 @@ def hashed(text: str) -> int:
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
-def _builtin(name: str, number: int) -> Op:
+def _builtin(name: str, number: int, meaning: str) -> Op:
     self = Op()
+    self.__doc__ = f"{meaning} Bitwise the same on all nodes and in every run."
     self.name, self.number, self.commutative = name, number, True
     self.elementwise, self.element_axes = True, 0
     self.__module__, self.__qualname__ = "spcomm", name
@@ -82,10 +87,23 @@ def _builtin(name: str, number: int) -> Op:
     return self
 
 
-# In the order of spc_operator_t.
+# In the order of spc_operator_t. Of two values, a is that of lower ranks.
+_MEANINGS = {
+    "SUM": "``a + b``; bools are counted, as ints. SpeedesComm 2.2, GlobalSum.",
+    "MIN": "The lesser of two; NaN if one is NaN. Of times the earlier. SpeedesComm 2.2, GlobalMin.",
+    "MAX": "The greater of two; NaN if one is NaN. Of times the later. SpeedesComm 2.2, GlobalMax.",
+    "PROD": "``a * b``; bools are counted, as ints.",
+    "LAND": "Logical and: 1 or 0 of the values' type.",
+    "LOR": "Logical or: 1 or 0 of the values' type.",
+    "LXOR": "Whether one of the two is true: 1 or 0 of the values' type.",
+    "BAND": "And, bit by bit, of ints and bools.",
+    "BOR": "Or, bit by bit, of ints and bools.",
+    "BXOR": "Exclusive or, bit by bit, of ints and bools.",
+    "MINLOC": "Of two pairs (value, index) that with the lesser value; of equal ones the lower index.",
+    "MAXLOC": "Of two pairs (value, index) that with the greater value; of equal ones the lower index.",
+}
 SUM, MIN, MAX, PROD, LAND, LOR, LXOR, BAND, BOR, BXOR, MINLOC, MAXLOC = BUILTIN = tuple(
-    _builtin(name, number)
-    for number, name in enumerate("SUM MIN MAX PROD LAND LOR LXOR BAND BOR BXOR MINLOC MAXLOC".split())
+    _builtin(name, number, meaning) for number, (name, meaning) in enumerate(_MEANINGS.items())
 )
 
 
@@ -143,6 +161,10 @@ def op(
         It cannot be called, or `element_axes` is no int.
     ValueError
         `element_axes` is negative, or given for what is not elementwise.
+
+    Notes
+    -----
+    Local, and never waits. What it costs to use one stands with `Comm.allreduce`. ACLMPL 4 (any function).
 
     Examples
     --------

@@ -38,13 +38,53 @@ def test_readme_names_the_two_commands(command):
     assert f"make {command}" in (ROOT / "README.md").read_text()
 
 
+def prose(text):
+    """Without what stands in blocks and in code, where a bracket or a # means something else."""
+    text = re.sub(r"^( *)(```+|~~~+).*?^ *\2 *$", "", text, flags=re.MULTILINE | re.DOTALL)
+    return re.sub(r"(`+)(?!`).+?(?<!`)\1(?!`)", lambda match: match.group().strip("`"), text)
+
+
+def anchors(path):
+    """What headings of a page are called in links, by the rules of code hosts (and of MyST)."""
+    found = set()
+    for title in re.findall(r"^#{1,6} (.*)$", prose(path.read_text()), re.MULTILINE):
+        title = re.sub(r"\]\([^)]*\)", "", title).strip().lower()
+        slug = re.sub(r"[^\w\- ]", "", title).replace(" ", "-")
+        found.add(slug if slug not in found else f"{slug}-1")
+    return found
+
+
+def links(path):
+    """(file, anchor) of all links of a page that stay in the repository."""
+    for target in re.findall(r"\]\((?!https?:|mailto:)([^)\s]+)\)", prose(path.read_text())):
+        name, _, anchor = target.partition("#")
+        yield (path.parent / name if name else path), anchor
+
+
 def test_links_lead_somewhere():
-    complaints = []
-    for path in [*existing(), *files(".md", below="docs")]:
-        for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", path.read_text()):
-            if not (path.parent / target).exists():
-                complaints.append(f"{relative(path)} links to {target}")
+    complaints, count = [], 0
+    for path in files(".md"):
+        for target, anchor in links(path):
+            count += 1
+            if not target.exists():
+                complaints.append(f"{relative(path)} links to {target}, which is not there")
+            elif anchor and target.suffix == ".md" and anchor not in anchors(target):
+                complaints.append(
+                    f"{relative(path)} links to {anchor} in {target.name}, which has no such heading"
+                )
+    assert count > 100
     fail_with(complaints)
+
+
+def test_anchors_are_those_of_code_hosts(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# `a_b`: what's it?\n\n```\n# none\n```\n## 2. [Link](x.md#y)\n[l](#a_b-whats-it) `[x](y)`\n"
+    )
+    assert anchors(page) == {"a_b-whats-it", "2-link"}
+    assert [(target.name, anchor) for target, anchor in links(page)] == [
+        ("x.md", "y"), ("page.md", "a_b-whats-it"), ("y", ""),
+    ]  # fmt: skip
 
 
 def test_named_files_exist():

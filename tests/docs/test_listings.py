@@ -6,7 +6,8 @@ are commands, what follows is their output, and "$ echo $?" asks for the exit co
 Lines may come in any order, since nodes are at work. "…" stands for anything: a line of it for any lines. Numbers
 before a unit of time, size, rate or share are measurements: any number of any such unit will do.
 
-A program that no .txt names is run as its docstring says (a line that begins with "spcomm run"), and has to end well.
+A program that no .txt names, and whose output no page shows, is run as its docstring says (a line that begins with
+"spcomm run"), and has to end well.
 """
 
 import os
@@ -101,7 +102,12 @@ def test_does_what_it_shows(copies, record):
 
 
 def shown():
-    return " ".join(command for path in RECORDS for command, _, _ in commands(path.read_text()))
+    """All commands of records, and those on pages, which test_tutorial.py runs."""
+    recorded = [command for path in RECORDS for command, _, _ in commands(path.read_text())]
+    pages = [path.read_text() for path in (ROOT / "docs").rglob("*.md")]
+    return " ".join(
+        recorded + [line for text in pages for line in re.findall(r"^\$ (.*)$", text, re.MULTILINE)]
+    )
 
 
 @pytest.mark.parametrize(

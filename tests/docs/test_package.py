@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The installed package: version, commands, type stubs, docstrings."""
+"""The installed package: version, commands, type stubs."""
 
-import doctest
-import inspect
 import os
 import re
 import shutil
@@ -14,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from checkout import ROOT, fail_with
+from checkout import ROOT
 
 HERE = Path(__file__).parent
 
@@ -122,57 +120,3 @@ def test_stubs_match_the_module(tmp_path):
     answer = run(*command, cwd=tmp_path, env=environment)
     if answer.returncode != 0:
         pytest.fail(answer.stdout + answer.stderr, pytrace=False)
-
-
-def public_objects():
-    """(name, object) of what users call: the functions and dtypes of spcomm, the methods and properties of Comm."""
-    import numpy as np
-
-    import spcomm
-
-    found = [(f"spcomm.{name}", getattr(spcomm, name)) for name in spcomm.__all__]
-    found = [(name, thing) for name, thing in found if callable(thing) or isinstance(thing, np.dtype)]
-    for name in dir(spcomm.Comm):
-        if not name.startswith("_"):
-            found.append((f"Comm.{name}", inspect.getattr_static(spcomm.Comm, name)))
-    return found
-
-
-def test_public_things_have_docstrings():
-    complaints = []
-    for name, thing in public_objects():
-        text = inspect.getdoc(thing) or ""
-        if not text.strip().partition("\n")[0].rstrip().endswith((".", ":", "?")):
-            complaints.append(
-                f"{name}: the first line of its docstring should be a sentence; it is {text[:60]!r}"
-            )
-        try:
-            parameters = inspect.signature(thing).parameters
-        except (TypeError, ValueError):  # also of what is not called
-            continue
-        missing = [word for word in parameters if word not in ("self", "args", "kwargs") and word not in text]
-        if missing and not inspect.isclass(thing):
-            complaints.append(f"{name}: its docstring does not speak of {', '.join(missing)}")
-    fail_with(complaints)
-
-
-def test_examples_in_docstrings_run():
-    """Each runs in a fresh interpreter, alone, as a reader would try it."""
-    complaints = []
-    for name, thing in public_objects():
-        examples = doctest.DocTestParser().get_examples(inspect.getdoc(thing) or "")
-        if not examples:
-            continue
-        code = f"""
-import doctest, inspect, numpy as np, spcomm
-thing = inspect.getattr_static(spcomm.Comm, {name!r}[5:]) if {name!r}.startswith("Comm.") else eval({name!r})
-text = inspect.getdoc(thing)
-scope = dict(spcomm=spcomm, np=np, comm=spcomm.startup())
-test = doctest.DocTestParser().get_doctest(text, scope, {name!r}, None, 0)
-runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
-raise SystemExit(1 if runner.run(test).failed else 0)
-"""
-        answer = run(sys.executable, "-c", code)
-        if answer.returncode != 0:
-            complaints.append(f"{name}:\n{answer.stdout}{answer.stderr}")
-    fail_with(complaints)

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: MIT
+"""What the pages of spcomm need of Sphinx beyond what it has.
+
+``{api}``      the docstrings of public names, one a line
+``{drawing}``  boxes and arrows, from the text in the block or, by ``:source:``, from the sources of spcomm
+
+Others are in pieces.py. And the role of single backquotes in docstrings, which are names or parameters.
+"""
+
+from typing import ClassVar
+
+import drawing
+import floors
+import pieces
+from docutils import nodes
+from docutils.parsers.rst import directives
+from sphinx import addnodes
+from sphinx.util.docutils import SphinxDirective, SphinxRole
+
+
+class Api(SphinxDirective):
+    """Each line is a name below spcomm: `startup`, or `Comm.send`."""
+
+    has_content = True
+
+    def run(self):
+        names = [name.strip() for name in self.content if name.strip()]
+        rest = "\n\n".join(f".. {kind_of(name)}:: spcomm.{name}" for name in names)
+        return self.parse_text_to_nodes(f"```{{eval-rst}}\n{rest}\n```")
+
+
+def kind_of(name):
+    """The directive of autodoc for a public name."""
+    import inspect
+
+    import spcomm
+
+    owner, _, last = name.rpartition(".")
+    if owner:
+        thing = inspect.getattr_static(getattr(spcomm, owner), last)
+        is_value = inspect.isgetsetdescriptor(thing) or isinstance(thing, property)
+        return "autoattribute" if is_value else "automethod"
+    thing = getattr(spcomm, name)
+    if isinstance(thing, type):
+        return "autoexception" if issubclass(thing, BaseException) else "autoclass"
+    return "autofunction" if callable(thing) and not isinstance(thing, spcomm.Op) else "autodata"
+
+
+class Drawing(SphinxDirective):
+    """The argument is what it shows, for those who cannot see it, and the caption."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
+    has_content = True
+    option_spec: ClassVar = {"right": directives.flag, "source": directives.unchanged}
+
+    def run(self):
+        text = "\n".join(self.content)
+        if "source" in self.options:
+            text = floors.text(self.options["source"]) + "\n" + text
+        try:
+            picture = drawing.svg(drawing.parse(text), right="right" in self.options)
+        except ValueError as error:
+            raise self.error(str(error)) from error
+        figure = nodes.figure(classes=["drawing"])
+        figure += nodes.raw("", picture, format="html")
+        figure += nodes.caption("", "", *self.parse_inline(self.arguments[0])[0])
+        return [figure]
+
+
+class Name(SphinxRole):
+    """A public name becomes a link; a parameter stays what it is. What is dotted has to be a name."""
+
+    def run(self):
+        text = nodes.unescape(self.text)
+        target = text.removesuffix("()")
+        literal = nodes.literal(text, text, classes=["xref", "py"])
+        if not target.replace(".", "").isidentifier():
+            return [nodes.literal(text, text)], []
+        reference = addnodes.pending_xref(
+            text,
+            literal,
+            refdomain="py",
+            reftype="obj",
+            reftarget=target.removeprefix("spcomm."),
+            refexplicit=False,
+            refwarn="." in target,
+            **{"py:module": "spcomm", "py:class": self.env.ref_context.get("py:class"), "spcomm-name": True},
+        )
+        reference["refspecific"] = False
+        self.set_source_info(reference)
+        return [reference], []
+
+
+def elsewhere(_app, env, node, content):
+    """What has no dot, or does not begin with a name of ours, is none; attributes stand with their class."""
+    import spcomm
+
+    first, dot, rest = node["reftarget"].partition(".")
+    if (node.get("refdomain"), node["reftype"]) != ("py", "obj"):
+        return None
+    if not dot or first not in spcomm.__all__:
+        return content
+    if not hasattr(getattr(spcomm, first), rest):
+        return None
+    node["reftarget"], builder = first, env.app.builder
+    return env.domains.python_domain.resolve_xref(env, node["refdoc"], builder, "obj", first, node, content)
+
+
+def setup(app):
+    app.add_directive("api", Api)
+    app.add_directive("drawing", Drawing)
+    app.add_role("name", Name())
+    app.connect("missing-reference", elsewhere)
+    app.connect("source-read", pieces.expand)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

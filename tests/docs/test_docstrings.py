@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: MIT
+"""Docstrings of public names: numpydoc, complete, with examples that run."""
+
+import doctest
+import inspect
+import re
+import subprocess
+import sys
+
+import pytest
+
+import public
+from checkout import fail_with
+
+SECTIONS = ("Parameters", "Returns", "Raises", "Attributes", "Notes", "Examples")
+# Of these the one line says all.
+BRIEF = (
+    "ALL",
+    "ANY",
+    "OTHERS",
+    "PROC_NULL",
+    *"SUM PROD MIN MAX MINLOC MAXLOC LAND LOR LXOR BAND BOR BXOR".split(),
+)
+
+
+def sections(text):
+    """{title: text} of a docstring; "" is what stands before them."""
+    parts = re.split(rf"^({'|'.join(SECTIONS)})\n-+\n", text, flags=re.MULTILINE)
+    return dict(zip(["", *parts[1::2]], parts[0::2], strict=True))
+
+
+def is_value(thing):
+    """Whether it is looked at, not called."""
+    return inspect.isgetsetdescriptor(thing) or isinstance(thing, property)
+
+
+def test_sections():
+    assert list(sections("Do it.\n\nNotes\n-----\nNever.\n\nExamples\n--------\n>>> 1\n")) == [
+        "",
+        "Notes",
+        "Examples",
+    ]
+
+
+@pytest.mark.parametrize("name", list(public.objects()))
+def test_is_complete(name):
+    thing, text = public.objects()[name], public.docstring(name)
+    found = sections(text)
+    complaints = []
+    if not text.partition("\n\n")[0].rstrip().endswith((".", ":", "?")):
+        complaints.append(f"the first paragraph should be a sentence; it is {text[:60]!r}")
+    if name not in BRIEF and not is_value(thing):
+        complaints += [
+            f"it has no {wanted}" for wanted in ("Examples",) if ">>>" not in found.get(wanted, "")
+        ]
+        if "Notes" not in found and not name.startswith(("Destination.", "SimTime.")):
+            complaints.append("it has no Notes: does it wait, what does it cost, where in the papers is it?")
+    if not inspect.isclass(thing) and name not in BRIEF:
+        complaints += missing_parameters(thing, found)
+    fail_with([f"{name}: {complaint}" for complaint in complaints])
+
+
+def missing_parameters(thing, found):
+    try:
+        parameters = inspect.signature(thing).parameters
+    except (TypeError, ValueError):  # of what is not called, and of some functions in C
+        return []
+    named = re.findall(r"^(\w[\w, ]*?)(?: :.*)?$", found.get("Parameters", ""), re.MULTILINE)
+    named = {word for line in named for word in line.split(", ")}
+    return [
+        f"its Parameters lack {word}"
+        for word in parameters
+        if word not in ("self", "cls") and word not in named
+    ]
+
+
+def test_complaints_are_made():
+    def example(left, right):
+        """..."""
+
+    assert missing_parameters(example, sections("Do.\n\nParameters\n----------\nleft : int\n    One.\n")) == [
+        "its Parameters lack right"
+    ]
+
+
+def test_examples_run():
+    """Each runs in a fresh interpreter, alone, as a reader would try it."""
+    complaints = []
+    for name in public.objects():
+        text = public.docstring(name)
+        if name in BRIEF or not doctest.DocTestParser().get_examples(text):
+            continue
+        code = f"""
+import doctest, public, numpy as np, spcomm
+scope = dict(spcomm=spcomm, np=np, comm=spcomm.startup())
+test = doctest.DocTestParser().get_doctest(public.docstring({name!r}), scope, {name!r}, None, 0)
+runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+raise SystemExit(1 if runner.run(test).failed else 0)
+"""
+        command = [
+            sys.executable,
+            "-c",
+            f"import sys; sys.path.insert(0, {str(public.__file__[:-9])!r}){code}",
+        ]
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=150)
+        if answer.returncode != 0:
+            complaints.append(f"{name}:\n{answer.stdout}{answer.stderr}")
+    fail_with(complaints)

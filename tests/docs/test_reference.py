@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: MIT
+"""The pages of the reference have everything, once."""
+
+import re
+from collections import Counter
+
+import public
+from checkout import ROOT, fail_with
+
+API = ROOT / "docs" / "reference" / "api"
+
+
+def test_every_public_name_is_on_one_page():
+    blocks = [
+        block
+        for page in API.glob("*.md")
+        for block in re.findall(r"```\{api\}\n(.*?)```", page.read_text(), re.DOTALL)
+    ]
+    found = Counter(name for block in blocks for name in block.split())
+    wanted = set(public.objects())
+    assert found, "there are no {api} blocks"
+    fail_with(
+        [f"{name} is on no page of {API.name}" for name in sorted(wanted - set(found))]
+        + [f"{name} is on a page, and is no public name" for name in sorted(set(found) - wanted)]
+        + [f"{name} is there {count} times" for name, count in found.items() if count > 1]
+    )
+
+
+def test_every_public_header_has_a_page():
+    pages = "".join(page.read_text() for page in (ROOT / "docs" / "reference" / "headers").glob("*.md"))
+    headers = [path.name for path in (ROOT / "csrc" / "include" / "spcomm").iterdir()]
+    assert headers
+    fail_with([f"{name} has no page" for name in headers if f"```{{header}} spcomm/{name}\n" not in pages])

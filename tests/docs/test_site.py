@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: MIT
+"""The site that `make docs` makes: without a warning, with everything on it, and its links lead somewhere."""
+
+import importlib.util
+import re
+import subprocess
+import sys
+from itertools import pairwise
+
+import pytest
+
+import public
+from checkout import ROOT, fail_with
+
+EXTENSION = ROOT / "docs" / "_ext"
+
+
+def loaded(path):
+    """A module by its file, as Sphinx finds those of docs/_ext."""
+    specification = importlib.util.spec_from_file_location(path.stem.replace("-", "_"), path)
+    module = importlib.util.module_from_spec(specification)
+    sys.modules[specification.name] = module
+    specification.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """Built once, with warnings as errors."""
+    for name in ("sphinx", "furo", "myst_parser", "numpydoc"):
+        pytest.importorskip(name, reason=f"{name} is not installed; pip install --group docs")
+    folder = tmp_path_factory.mktemp("site")
+    command = [
+        sys.executable,
+        "-m",
+        "sphinx",
+        "-W",
+        "--keep-going",
+        "-q",
+        "-d",
+        folder / "trees",
+        ROOT / "docs",
+    ]
+    answer = subprocess.run([*command, folder / "html"], capture_output=True, text=True)
+    assert (answer.returncode, answer.stderr) == (0, ""), answer.stderr
+    return folder / "html"
+
+
+@pytest.mark.timeout(600)
+def test_links_lead_somewhere(site):
+    found, count = loaded(ROOT / "scripts" / "check-site.py").complaints(site)
+    fail_with(found)
+    assert count > 1000
+
+
+@pytest.mark.timeout(600)
+def test_every_public_name_has_an_entry(site):
+    pages = "".join(page.read_text() for page in (site / "reference" / "api").glob("*.html"))
+    fail_with(
+        [f"there is no entry for {name}" for name in public.objects() if f'id="spcomm.{name}"' not in pages]
+    )
+
+
+@pytest.mark.timeout(600)
+def test_what_is_made_of_sources_is_there(site):
+    assert "spcomm_global_sum_int64" in (site / "reference" / "headers" / "spcomm_h.html").read_text()
+    assert "--queue-limit" in (site / "reference" / "command.html").read_text()
+    assert len(re.findall(r'<section id="sp1\d\d', (site / "reference" / "codes.html").read_text())) >= 8
+    assert (site / "internals" / "index.html").read_text().count(
+        '<svg xmlns="http://www.w3.org/2000/svg" role="img"'
+    ) >= 4
+
+
+def test_links_that_lead_nowhere_are_found(tmp_path):
+    (tmp_path / "a.html").write_text(
+        '<a href="b.html#there">b</a><a href="b.html#not">b</a><a href="c.html">c</a>'
+    )
+    (tmp_path / "b.html").write_text('<p id="there"></p><a href="https://example.org/none">far</a>```{api}')
+    found, count = loaded(ROOT / "scripts" / "check-site.py").complaints(tmp_path)
+    assert count == 3
+    assert sorted(found) == [
+        "a.html links to b.html#not: no such place there",
+        "a.html links to c.html: no such file",
+        "b.html shows a block that was not understood",
+    ]
+
+
+def test_drawings():
+    drawing = loaded(EXTENSION / "drawing.py")
+    graph = drawing.parse("a -> b -> c: far\na -> c\nc -> a\nb = the middle\n")
+    assert graph.notes == {"a": "", "b": "the middle", "c": ""}
+    assert graph.arrows == {("a", "b"): "", ("b", "c"): "far", ("a", "c"): "", ("c", "a"): ""}
+    layers, routes = drawing.layers_of(graph)
+    assert [[item for item in layer if isinstance(item, str)] for layer in layers] == [["a"], ["b"], ["c"]]
+    assert routes["a", "c"] == ["a", (1, ("a", "c")), "c"]
+    for right in (False, True):
+        text = drawing.svg(graph, right)
+        assert (text.count("<rect"), text.count('class="arrow"')) == (3, 4)
+        assert "the middle" in text and "far" in text
+    with pytest.raises(ValueError, match="line 2"):
+        drawing.parse("a -> b\nnonsense")
+
+
+def test_boxes_do_not_overlap():
+    drawing = loaded(EXTENSION / "drawing.py")
+    names = [f"box number {number}" for number in range(9)]
+    graph = drawing.parse("\n".join(f"top -> {name} -> bottom" for name in names))
+    layers, routes = drawing.layers_of(graph)
+    place = drawing.arrange(layers, routes, lambda item: 100)
+    row = sorted(place[name] for name in names)
+    assert all(b - a >= 100 for a, b in pairwise(row))
+
+
+def test_floors_are_those_of_the_sources():
+    floors = loaded(EXTENSION / "floors.py")
+    arrows = floors.c_includes()
+    assert ("segment", "base") in arrows and ("message", "reduce") not in arrows
+    assert floors.reduced({("a", "b"), ("b", "c"), ("a", "c")}) == [("a", "b"), ("b", "c")]
+    assert ("launch", "config") in floors.python_imports()
+    assert floors.modules()["spc_inbox"] == "message" and "spc_inbox_queue" not in floors.modules()
+    around = floors.around("spc_inbox").splitlines()
+    assert "spc_inbox -> spc_mailbox" in around
+    assert all(line.count("spc_inbox") == 1 for line in around)
+
+
+def test_headers_become_pages():
+    headers = loaded(EXTENSION / "headers.py")
+    page = headers.markdown("spcomm/spcomm.h")
+    functions = re.findall(
+        r"^(?:static inline )?[\w ]+\*?(spcomm_\w+)\(",
+        (headers.INCLUDE / "spcomm/spcomm.h").read_text(),
+        re.MULTILINE,
+    )
+    assert len(functions) > 40
+    fail_with([f"{name} is not on the page" for name in functions if not re.search(rf"\b{name}\(", page)])
+    assert page.count("```") % 2 == 0 and "#ifdef" not in page and "extern" not in page
+    assert "`SPCOMM_EWIDE`" in page and "## Barriers (2.2)" in page
