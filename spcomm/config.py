@@ -32,8 +32,11 @@ _joined: "Membership | None" = None
 _owner = 0
 
 
-def join(membership: Membership) -> None:
-    """Make this process a node: called by the fork server in the new process, before any code of the user."""
+def join(membership: "Membership | None") -> None:
+    """Make this process a node: called by the fork server in the new process, before any code of the user.
+
+    None: it is alone from now on.
+    """
     global _joined, _owner
     _joined = membership
     _owner = os.getpid()

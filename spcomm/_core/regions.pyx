@@ -73,6 +73,14 @@ cdef uint32_t look_up(spc_trace_t *trace, object code, int instruction, int line
     return numbers[key]
 
 
+def forget():
+    """Another run begins in this process: its trace has numbers of its own."""
+    global last_code
+    numbers.clear()
+    codes.clear()
+    last_code = NULL
+
+
 cdef int record(spc_trace_t *trace, int kind, uint32_t what, uint32_t place) noexcept:
     cdef spc_trace_event_t event
     event.kind = kind

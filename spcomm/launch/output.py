@@ -197,6 +197,11 @@ class Stream:
             else:
                 self.sink.take_floor()
 
+    def end_line(self) -> None:
+        """Forward an unfinished line as a whole one: nothing follows soon."""
+        if self._length and self.sink.floor is not self:
+            self._line(b"\n")
+
     def show(self) -> None:
         """Show an unfinished line (a prompt, a progress bar); the next line of another node ends it."""
         is_bar = any(b"\r" in piece for piece in self._pending)

@@ -129,12 +129,13 @@ class Server:
                 node = self._obey(*message)
                 if node is not None:
                     return node
-            if self._run and self._left == 0:
+            if self._run and self._left == 0 and not self._run["stays"]:
                 self._end()
 
     def _obey(self, message: tuple, descriptors: "list[int]") -> "child.Node | None":
         verb = message[0]
         if verb == "run":
+            self._forget()
             self._run = message[1]
             self._left = self._run["nodes"]
             names = ("segment", "report", "where")
@@ -150,8 +151,13 @@ class Server:
         elif verb == "poke":
             self._poke(message[1], message[2])
         elif verb == "end":  # no more nodes will be asked for
-            self._left = len(self._ranks)
+            self._left, self._run["stays"] = len(self._ranks), False
         return None
+
+    def _forget(self) -> None:
+        """Another run begins; all nodes of the last one have ended."""
+        child.close_all(list({*self._shared.values(), *(fd for fd, _device, _inode in self._segments)}))
+        self._places = []
 
     def _start(self, ranks: "list[int]", streams: "list[int]") -> "child.Node | None":
         """Fork a batch of nodes; `streams` holds three descriptors for each."""
