@@ -112,7 +112,9 @@ class Server:
         self._close = [self._wire.fileno(), wake, self._wake]
         _signal.signal(_signal.SIGCHLD, _ignore)
         _signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
-        # From here on the end of the socket says so, see above; the signal has a stopped process read it.
+        # From here on the end of the socket says so, see above; the signal has a stopped process read it. It wakes the
+        # loop, too: the launcher's end is still open if a process that it has forked has a copy.
+        _signal.signal(_signal.SIGCONT, _ignore)
         process.die_with(self._launcher, _signal.SIGCONT)
         poll = select.poll()
         poll.register(wake, select.POLLIN)
@@ -122,6 +124,8 @@ class Server:
             if wake in ready:
                 _drain(wake)
                 self._reap()
+                if os.getppid() != self._launcher:
+                    self._end()
             if self._wire.fileno() in ready:
                 message = self._wire.receive()
                 if message is None:

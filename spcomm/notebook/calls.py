@@ -11,6 +11,7 @@ import os
 import signal
 import threading
 
+from spcomm._core.errors import ranks_text
 from spcomm.launch import report
 from spcomm.launch.failures import Failures
 from spcomm.launch.lookout import Lookout
@@ -48,6 +49,7 @@ class Call:
         self.errors: dict[int, bytes] = {}  # exceptions, as far as they can be pickled
         self.reason = ""  # why it has ended early
         self.report = ""  # of a deadlock
+        self.interrupted: list[int] = []
         self.places: dict[int, str] = {}  # where nodes were when they were interrupted
         self.killed: dict[int, str] = {}  # nodes that have ended in it, and how
         self.grouped = False  # the output is shown node by node at the end
@@ -160,7 +162,8 @@ class Call:
         self._segment().mark_failing(node, 1)
         self._nodes.channels[node].send(encoded(("over",)))
         if self.reason and kind == report.INTERRUPTED:
-            return  # by us
+            self.interrupted.append(node)
+            return
         self.failures.reported(node, kind, detail)
         self.failures.text(node, text)
         if error is not None:
@@ -241,8 +244,11 @@ class Call:
         first = self.failures.first
         if first is None:
             return ""
-        words = [f"{first.name} {self._how(first.index, first.kind, first.detail)}"]
-        return "; ".join(words + ([self._notes] if self._notes else []))
+        words = [f"{first.name} {self._how(first.index, first.kind, first.detail)}", self._notes]
+        if self.interrupted:
+            were = "were" if len(self.interrupted) > 1 else "was"
+            words.append(f"{ranks_text(self.interrupted)} {were} interrupted")
+        return "; ".join(filter(None, words))
 
     def _how(self, node: int, kind: bytes, detail: str) -> str:
         if node in self.killed:

@@ -118,7 +118,8 @@ class SpcommMagics(Magics):
         finally:
             if trace is not None:
                 _show_trace(trace[1])
-        return values if any(value is not None for value in values) else None
+        hidden = words.ends_silently(cell) or all(value is None for value in values)
+        return None if hidden else values
 
     def _name(self) -> str:
         """`In[3]`, as the notebook calls the cell. IPython's own count may have gone on already."""

@@ -26,13 +26,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+START = ""  # options of `spcomm run` on how nodes start: there are two ways, of which a system may have one
 _ENDING_S = 3.0  # seconds for the nodes to end by themselves
 
 
 class Nodes:
     """Nodes 0 to size - 1. They belong to the process that has made this object: a fork of it leaves them alone."""
 
-    def __init__(self, size: int, start: str = "") -> None:
+    def __init__(self, size: int) -> None:
         self.size = size
         self.loop = Loop()
         self.screen = Screen(self.loop)
@@ -41,7 +42,6 @@ class Nodes:
         self.channels: list[Channel] = []
         self.since = time.time()
         self._owner = os.getpid()
-        self._start = start
         self._starter: Starter | None = None
         self._error = ""
         self.answers: where.Answers | None = None  # where nodes tell at which line they are
@@ -104,7 +104,7 @@ class Nodes:
         self.send(("begin", [os.path.abspath(entry) for entry in sys.path]))
 
     def _plan(self) -> plan.Plan:
-        words = ["-n", str(self.size), *self._start.split(), "-m", "spcomm.notebook"]
+        words = ["-n", str(self.size), *START.split(), "-m", "spcomm.notebook"]
         try:
             (found,) = plan.resolve_all(options.parse(words))
         except UsageError as error:
@@ -160,6 +160,7 @@ class Nodes:
             self.loop.at("end", _ENDING_S, self.crew.kill)
             while not self._starter.gone:
                 self.loop.turn()
+            self.screen.close()
         finally:
             self.kill()
 
@@ -168,6 +169,7 @@ class Nodes:
         if self._starter is None or not self.mine:
             return
         self.loop.forget("end")
+        self.screen.give_up()
         self._forget_starter()
         self._tidy()
         self.loop.close()
@@ -201,6 +203,10 @@ class Nodes:
         self.loop.at("now", 0.0, _nothing)
         while self.loop.waits("now"):
             self.loop.turn()
+        for node, channel in enumerate(self.channels):
+            channel.read()  # its end comes before the news of the node's end
+            while channel.ended and node not in self.ended:
+                self.loop.turn()
 
     def hear(self, starter: Starter) -> None:
         """The next message of the warm process."""

@@ -58,6 +58,10 @@ class Screen:
                 pass
             stream.end_line()
 
+    def give_up(self) -> None:
+        """Show nothing any more."""
+        self._sink.give_up()
+
     def close(self) -> None:
         """The nodes have ended."""
         for streams in self._streams.values():

@@ -2,7 +2,9 @@
 """The options of `%%spcomm` and the words of `%spcomm`: what they say, or one sentence on what is wrong."""
 
 import difflib
+import io
 import math
+import tokenize
 
 OPTIONS = "-n N, --timeout S, --trace, --fresh, --group"
 COMMANDS = "push NAME…, pull NAME…, status, stop"
@@ -90,3 +92,14 @@ def command(line: str) -> "tuple[str, list[str]]":
         if not name.isidentifier():
             raise MagicError(f"%spcomm {verb} {name}: that is not the name of a variable")
     return verb, names
+
+
+def ends_silently(cell: str) -> bool:
+    """Whether a semicolon ends it, which in a notebook hides the result."""
+    passed = (tokenize.COMMENT, tokenize.NEWLINE, tokenize.NL, tokenize.DEDENT, tokenize.ENDMARKER)
+    words = [
+        word.string
+        for word in tokenize.generate_tokens(io.StringIO(cell).readline)
+        if word.type not in passed
+    ]
+    return words[-1:] == [";"]

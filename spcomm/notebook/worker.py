@@ -91,7 +91,7 @@ class Worker:
             "map": self._map,
         }
         try:
-            result = self._interruptible(lambda: self._finished(doing[work[0]](*work[1:])))
+            result = self._interruptible(lambda: self._finished(doing[work[0]], work[1:]))
             answer = "done", result
             self._comm = None
         except BaseException as error:
@@ -118,8 +118,14 @@ class Worker:
         finally:
             _signal.signal(_signal.SIGINT, _nothing)
 
-    def _finished(self, result: object) -> object:
-        """The work is done; what it has sent may still wait for room, as at the end of a program."""
+    def _finished(self, work: "Callable", arguments: tuple) -> object:
+        """Do the work to its end. What it has sent may still wait for room then, as at the end of a program."""
+        try:
+            result = work(*arguments)
+        except SystemExit as error:
+            if error.code not in (None, 0):
+                raise
+            result = None
         if isinstance(result, bytes):
             channel.check_size(result)
         if self._comm is not None:
