@@ -59,6 +59,10 @@ $(STAMPS)/test: $(STAMPS)/installed
 	$(PIP) install $$($(BIN)/python scripts/requirements.py test)
 	@touch $@
 
+$(STAMPS)/notebooks: $(STAMPS)/installed
+	$(PIP) install --group notebooks
+	@touch $@
+
 $(STAMPS)/lint: $(STAMPS)/venv pyproject.toml
 	$(PIP) install --group lint
 	@touch $@
@@ -101,6 +105,12 @@ versions: ## build a wheel and run the smoke tests on every Python here that is 
 
 bench: build ## measure, beside the peers that are installed
 	$(BIN)/spcomm bench $(ARGS)
+
+# ---- notebooks
+
+.PHONY: notebooks
+notebooks: build $(STAMPS)/notebooks ## run the notebooks and render them, in build/notebooks
+	$(BIN)/python scripts/render-notebooks.py --to build/notebooks $(ARGS)
 
 # ---- lint
 
