@@ -7,6 +7,7 @@ alone: a run of one node. This module imports neither NumPy nor the compiled cor
 """
 
 import os
+import sys
 from collections import namedtuple
 
 VARIABLE = "SPCOMM_NODE"
@@ -15,6 +16,8 @@ STRICT_VARIABLE = "SPCOMM_STRICT"
 CLOSE_VARIABLE = "SPCOMM_CLOSE_TIMEOUT"
 TRACE_VARIABLE = "SPCOMM_TRACE"
 CLOSE_S = 10.0
+CELL = "begin the cell with `%%spcomm -n 4`, after %load_ext spcomm"  # what to do in a notebook
+NEW_COMM = "; comm is new in each cell, and in each call of a Cluster"
 
 
 class Membership(namedtuple("Membership", "fd rank size device inode launcher_pid group")):
@@ -87,6 +90,17 @@ def close_timeout() -> "float | None":
 def traced() -> bool:
     """Whether the run records what its nodes do: ``spcomm run --trace``."""
     return os.environ.get(TRACE_VARIABLE, "") not in ("", "0")
+
+
+def in_ipython() -> bool:
+    """Whether this process is a notebook's kernel, or IPython."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", None)
+    return shell is not None and shell() is not None
+
+
+def how_to_have_more(program: str) -> str:
+    """What to do who wants more nodes than one."""
+    return CELL if in_ipython() else f"start it with `spcomm run -n 4 {program}`"
 
 
 def limits() -> "dict[str, tuple[int, int, int]]":

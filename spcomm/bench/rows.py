@@ -30,7 +30,10 @@ class Goal:
 
     def __str__(self) -> str:
         limits = [] if self.ratio is None else [f"{self.ratio:g}"]
-        limits += [] if self.seconds is None else [f"{self.seconds * 1e6:.0f} µs"]
+        if self.seconds is not None:
+            limits.append(
+                f"{self.seconds * 1e6:.0f} µs" if self.seconds < 0.01 else f"{self.seconds * 1e3:g} ms"
+            )
         limits += [] if self.bytes is None else [f"{self.bytes / 2**20:g} MiB"]
         return f"≤ {', '.join(limits)}"
 
@@ -51,7 +54,8 @@ class Row:
     key : unique name, also in the JSON.
     title : what the reader sees.
     work : a function of `programs/<program>_*.py`, timed inside the nodes; or "launch": the whole program is timed;
-        or "diagnose": from a deadlock to its report; or "relay": see `spcomm.bench.relay`.
+        or "diagnose": from a deadlock to its report; or "relay": see `spcomm.bench.relay`;
+        or "cluster": see `spcomm.bench.clusters`.
     nodes : number of nodes.
     parameters : keyword arguments of that function.
     goal : what is to be reached, if anything.

@@ -100,6 +100,7 @@ class Nodes:
             os.close(self._reports.write)
         if self._error or starter.gone:
             raise SpcommError(self._error or "the process that starts the nodes has ended; try again")
+        self.drop()
         self.since = time.time()
         self.send(("begin", [os.path.abspath(entry) for entry in sys.path]))
 

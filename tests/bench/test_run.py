@@ -7,6 +7,7 @@ import pytest
 
 from spcomm.bench import peers
 from spcomm.bench.measure import one_start
+from spcomm.bench.relay import NotHere
 from spcomm.bench.rows import Row
 
 WORKS = [
@@ -32,6 +33,12 @@ RELAY = [
     Row(f"{way}-{spins}", "", "relay", 2, {"spins": spins, "way": way, "size": size}, program="relay")
     for way, size in (("pingpong", 8), ("stream", 1 << 20))
     for spins in (False, True)
+]
+
+CLUSTERS = [
+    Row(what, "", "cluster", 2, {"whose": whose, "what": what}, program=whose)
+    for whose in ("spcomm", "pool", "ipyparallel")
+    for what in ("start", "call")
 ]
 
 
@@ -72,6 +79,16 @@ def test_many_boxes():
     results = one_start(MANY, peers.spcomm().in_boxes(3), 0.001)
     assert 0 < results["message"][0] <= results["slowest_message"][0]
     assert 1 << 20 < results["server_memory"][0] < 1 << 30
+
+
+@pytest.mark.parametrize("whose", ["spcomm", "pool", "ipyparallel"])
+def test_nodes_for_a_notebook(whose):
+    try:
+        results = one_start([row for row in CLUSTERS if row.program == whose], peers.spcomm(), 0.001)
+    except NotHere as error:
+        pytest.skip(str(error))
+    assert sorted(results) == ["call", "start"]
+    assert all(times and all(time > 0 for time in times) for times in results.values())
 
 
 def test_the_relay():

@@ -229,6 +229,15 @@ def test_a_syntax_error_reaches_no_node(nodes):
     assert nodes.run("%%spcomm\nmark").result == "[100, 101, 102, 103]"
 
 
+def test_a_cell_that_was_meant_for_the_nodes(kernel):
+    cell = kernel.run("import spcomm\nspcomm.startup().send(1, 1)")
+    assert (
+        "this is a run of one node: begin the cell with `%%spcomm -n 4`, after %load_ext spcomm" in cell.error
+    )
+    cell = kernel.run("spcomm.startup(local_nodes=4)")
+    assert "%%spcomm -n 4" in cell.error or "this run has 1 node" in cell.error
+
+
 def test_before_there_are_nodes(kernel):
     kernel.run("%spcomm stop")
     text = "UsageError: %%spcomm: there are no nodes yet; say how many, as in %%spcomm -n 4\n"
