@@ -46,7 +46,7 @@ TABLE = {
     "--stats": (None, "stats", True),
     "--watch": (None, "watch", True),
     "--trace": (values.file, "trace", "FILE"),
-    "--trace-events": (values.count, "trace_events", "N"),
+    "--trace-events": (values.events, "trace_events", "N"),
     "--debug": (ranks.debug, "debug", "[TOOL:]RANKS"),
     "--perturb": (None, "perturb", True),
     "--seed": (values.seed, "seed", "NUMBER"),
