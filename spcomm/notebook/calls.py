@@ -52,6 +52,7 @@ class Call:
         self.interrupted: list[int] = []
         self.places: dict[int, str] = {}  # where nodes were when they were interrupted
         self.killed: dict[int, str] = {}  # nodes that have ended in it, and how
+        self.lines: dict[str, list[str]] = {}  # of files that only the caller has
         self.grouped = False  # the output is shown node by node at the end
         self.figure: Callable[[int, bytes], None] | None = None  # who takes pictures
         self.failures = Failures()

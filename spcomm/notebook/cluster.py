@@ -143,7 +143,8 @@ class Cluster:
         __tracebackhide__ = True  # IPython and pytest leave these frames out
 
         def begin(call: Call) -> None:
-            call.run("run", work, lines.of(function))
+            call.lines = lines.of(function)
+            call.run("run", work, call.lines)
 
         return _values(self._keeper.call(begin, f"run({_name(function)})", f"{_name(function)}()", timeout))
 
@@ -186,7 +187,8 @@ class Cluster:
         __tracebackhide__ = True
 
         def begin(call: MapCall) -> None:
-            call.run_items(parts, work, lines.of(function))
+            call.lines = lines.of(function)
+            call.run_items(parts, work, call.lines)
 
         call = self._keeper.call(begin, f"map({name})", f"{name}()", timeout, MapCall)
         return [_read(data, f"item {at}") for at, data in sorted(call.items.items())]

@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: MIT
 """The source lines that only the caller has: of notebook cells, and of what was typed at a prompt.
 
-A node shows them in tracebacks. Files it can read itself.
+A node shows them in tracebacks. Files it can read itself. Where a cell has a file name that nobody knows
+(/tmp/ipykernel_123/456.py), reports are given the cell's own name, In[3], when they come back.
 """
 
 import functools
 import linecache
+import os
+import sys
 import types
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 _MOST = 1000  # functions that are looked at
 
@@ -50,3 +53,21 @@ def _used(function: types.FunctionType) -> "Iterator[object]":
             yield cell.cell_contents
         except ValueError:
             pass  # not set yet
+
+
+def named(text: str, files: "Iterable[str]") -> str:
+    """The text of a report, with the names of cells instead of those of their files."""
+    for file in files:
+        cell = _cell(file)
+        if cell:
+            text = text.replace(f'File "{file}"', f'File "{cell}"').replace(
+                f"{os.path.basename(file)}:", f"{cell}:"
+            )
+    return text
+
+
+def _cell(file: str) -> str:
+    """`In[3]`; empty where IPython knows no such cell."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    found = shell.compile.format_code_name(file) if shell is not None else None
+    return found[1] if found is not None else ""

@@ -2,7 +2,7 @@
 """What a call that has gone wrong raises, and its words."""
 
 from spcomm._core.errors import DeadlockError, NodeLostError, WaitTimeoutError, ranks_text
-from spcomm.notebook import calls, objects
+from spcomm.notebook import calls, lines, objects
 from spcomm.notebook.calls import Call
 from spcomm.notebook.errors import ClusterError
 
@@ -24,6 +24,13 @@ def new_nodes(ended: "dict[int, str]") -> str:
 
 def verdict(call: Call, words: str) -> "BaseException | None":
     """The exception for a call that has failed, or was ended early; `words` is what the caller calls it."""
+    error = _verdict(call, words)
+    if error is not None:
+        error.args = (lines.named(str(error), call.lines),)
+    return error
+
+
+def _verdict(call: Call, words: str) -> "BaseException | None":
     first = call.failures.first or call.failures.first_lost
     if call.reason == calls.INTERRUPT:
         return _interrupted(call)

@@ -48,6 +48,25 @@ def test_an_exception_on_one_node_releases_the_others(marked):
     assert error.value.error.args == ("here",)
 
 
+def test_who_waits_for_a_failing_node_learns_why(marked):
+    with pytest.raises(spcomm.ClusterError, match="node 1 raised ValueError"):
+        marked.execute(
+            """
+import spcomm
+if comm.rank == 1:
+    raise ValueError
+try:
+    comm.recv(source=1)
+except spcomm.NodeLostError as error:
+    why = str(error)
+""",
+            name="In[3]",
+        )
+    assert (
+        "node 1 has died (an uncaught ValueError at In[3]:4)" in marked.execute("comm.rank != 1 and why")[2]
+    )
+
+
 def test_the_same_exception_everywhere_is_shown_once(marked):
     with pytest.raises(spcomm.ClusterError) as error:
         marked.execute("comm.barrier()\nx = 1 / 0", name="In[5]")

@@ -107,19 +107,27 @@ def test_figures_of_a_cell(cluster):
     assert cluster.execute("plt.get_fignums()") == [[]] * 3
 
 
-def test_a_traced_call(cluster, tmp_path):
+def test_each_traced_call_has_a_trace_of_its_own(cluster, tmp_path):
     from spcomm.trace import reader
 
-    for name, code in (("one", "comm.barrier()"), ("two", "comm.global_sum(1)\ncomm.sendrecv(0, comm.rank)")):
+    for name, code, expected in (
+        ("one", "comm.barrier()", {"barrier"}),
+        ("two", "comm.global_sum(1)\ncomm.sendrecv(0, comm.rank)", {"global_sum", "sendrecv"}),
+        ("three", "comm.allgather(1)\n\ncomm.barrier()", {"allgather", "barrier"}),
+    ):
         path = tmp_path / f"{name}.json"
         cluster.execute(code, name=name, trace=str(path))
         found = reader.read(path)
-        assert found.nodes == 3
-        assert found.program == name
-        calls = {call.name for track in found.tracks for call in track.calls}
-        assert calls >= ({"barrier"} if name == "one" else {"global_sum", "sendrecv"})
-        assert calls.isdisjoint({"barrier"} if name == "two" else {"global_sum"})
+        assert (found.nodes, found.program) == (3, name)
+        calls = [(call.name, call.line) for track in found.tracks for call in track.calls]
+        assert {what for what, _line in calls} - {"close"} == expected
+        assert {line.partition(":")[0] for what, line in calls if what in expected} == {name}
     cluster.execute("comm.barrier()")
     with pytest.raises(spcomm.ClusterError):
         cluster.execute("comm.barrier()\n1 / 0", trace=str(path))
     assert reader.read(path).nodes == 3
+
+
+def test_a_trace_that_cannot_be_written(cluster, tmp_path, capsys):
+    assert cluster.execute("comm.rank", trace=str(tmp_path / "no" / "t.json")) == [0, 1, 2]
+    assert "the trace cannot be written to" in capsys.readouterr().err

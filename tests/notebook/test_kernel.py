@@ -119,7 +119,16 @@ with spcomm.Cluster(2) as cluster:
 """)
     assert cell.out == "[0, 1]\n"
     assert cell.ename == "ClusterError"
-    assert "return 1 / 0" in cell.error.partition("ClusterError: node")[2]
+    told = cell.error.partition("ClusterError: node")[2]
+    assert f'File "In[{cell.number}]", line 4, in half' in told
+    assert "return 1 / 0" in told
+    cell = kernel.run("""
+def step(comm):
+    return comm.recv()
+with spcomm.Cluster(2) as cluster:
+    cluster.run(step)
+""")
+    assert f"nodes 0-1  recv(source=ANY, tag=ANY)  In[{cell.number}]:2 in step" in cell.error
 
 
 # ---- what goes wrong
