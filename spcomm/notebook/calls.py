@@ -58,7 +58,7 @@ class Call:
         self.failures = Failures()
         self._over: dict[int, int] = {}  # nodes that have come back, or ended; as the lookout wants it
         self._lookout: Lookout | None = None
-        self._is_killing = False
+        self._is_killing = ""  # nodes are being killed: why
 
     @property
     def has_failed(self) -> bool:
@@ -149,6 +149,9 @@ class Call:
             self.heard(node, *message)
         if channel.ended:
             self._nodes.loop.remove(channel.fileno())
+            if node not in self._over:  # it ends, or has closed what is not its own
+                why = "closed its connection to the caller, and was killed"
+                self._nodes.loop.at("kill", GRACE_S, lambda: self._kill(why))
 
     def heard(self, node: int, verb: str, *rest: object) -> None:
         if verb == "done":
@@ -175,11 +178,11 @@ class Call:
 
     def _exited(self, node: int, status: int) -> None:
         """A node has ended: killed, or by os._exit. Who waits for it hears of it now."""
+        if node in self._over:
+            return  # it was back already: the next call gets new nodes
         self._over[node] = status
+        self.killed[node] = self._is_killing or how_ended(status)
         number = status & 0x7F
-        self.killed[node] = (
-            how_ended(status) if not self._is_killing else "did not stop when interrupted, and was killed"
-        )
         self._segment().mark_died(node, -number if number else status >> 8)
         if not self._is_killing:
             self.failures.ended(node, status or 1 << 8)
@@ -216,8 +219,8 @@ class Call:
         self._nodes.loop.at("kill", GRACE_S, self._kill)
         self._nodes.interrupt()
 
-    def _kill(self) -> None:
-        self._is_killing = True
+    def _kill(self, why: str = "did not stop when interrupted, and was killed") -> None:
+        self._is_killing = why
         self._nodes.crew.kill()
 
     # What is said of it

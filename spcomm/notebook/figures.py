@@ -22,4 +22,9 @@ def show(*_arguments: object, **_options: object) -> None:
         file = io.BytesIO()
         manager.canvas.figure.savefig(file, format="png", bbox_inches="tight")
         worker.current.send_figure(file.getvalue())
+    forget()
+
+
+def forget() -> None:
+    """Close all figures."""
     Gcf.destroy_all()

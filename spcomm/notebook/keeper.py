@@ -121,7 +121,7 @@ class Keeper:
     def _conclude(self, call: Call, words: str) -> "BaseException | None":
         """Say what there is to be said, get new nodes if they are needed, and return what the call is to raise."""
         nodes: Nodes = self.nodes  # type: ignore[assignment]
-        well = not (call.reason or call.has_failed)
+        well = not (call.reason or call.has_failed or call.damaged)
         nodes.screen.say(call.leftovers() if well else nodes.last_words())
         nodes.drop()
         if call.damaged:

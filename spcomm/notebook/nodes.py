@@ -206,8 +206,15 @@ class Nodes:
             self.loop.turn()
         for node, channel in enumerate(self.channels):
             channel.read()  # its end comes before the news of the node's end
-            while channel.ended and node not in self.ended:
-                self.loop.turn()
+            if channel.ended:
+                self._await_end(node)
+
+    def _await_end(self, node: int) -> None:
+        """A node that has closed its socket is about to end, or has closed what is not its own, and is killed."""
+        self.loop.at("end", _ENDING_S, self.crew.kill)
+        while node not in self.ended:
+            self.loop.turn()
+        self.loop.forget("end")
 
     def hear(self, starter: Starter) -> None:
         """The next message of the warm process."""

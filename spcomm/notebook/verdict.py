@@ -22,15 +22,14 @@ def new_nodes(ended: "dict[int, str]") -> str:
     return f"{'; '.join(who)}: {_NEW}" if who else _NEW
 
 
-def verdict(call: Call, words: str) -> "BaseException | None":
+def verdict(call: Call, words: str) -> BaseException:
     """The exception for a call that has failed, or was ended early; `words` is what the caller calls it."""
     error = _verdict(call, words)
-    if error is not None:
-        error.args = (lines.named(str(error), call.lines),)
+    error.args = (lines.named(str(error), call.lines),)
     return error
 
 
-def _verdict(call: Call, words: str) -> "BaseException | None":
+def _verdict(call: Call, words: str) -> BaseException:
     first = call.failures.first or call.failures.first_lost
     if call.reason == calls.INTERRUPT:
         return _interrupted(call)
@@ -54,14 +53,12 @@ def _timed_out(call: Call, words: str) -> WaitTimeoutError:
     return WaitTimeoutError(f"{what}\n{call.table()}  {_end(call)}")
 
 
-def _failed(call: Call) -> "BaseException | None":
+def _failed(call: Call) -> BaseException:
     text = call.tracebacks()
     first = call.failures.first
-    if first is None:
-        return None
-    if first.index in call.killed:
+    if first is None or first.index in call.killed:
         lost = NodeLostError(f"{new_nodes(call.killed)}\n{text}".rstrip())
-        lost.rank = first.index
+        lost.rank = first.index if first is not None else min(call.killed)
         return lost
     sentences = [call.sentence()] + ([new_nodes(call.killed)] if call.damaged else [])
     return ClusterError(

@@ -56,6 +56,7 @@ class Worker:
         sys.modules["__main__"] = self.main
         self._member: config.Membership = config.membership()  # type: ignore[assignment]
         self.rank = self._member.rank
+        self._process = os.getpid()
         self._comm: Comm | None = None
 
     def obey(self, message: tuple, descriptors: "list[int]") -> None:
@@ -98,6 +99,8 @@ class Worker:
             _signal.signal(_signal.SIGINT, _nothing)
             answer = "failed", *_told(error)
         _flush()
+        if os.getpid() != self._process:
+            os._exit(0)  # a fork that the program has made has come to the end of the call
         self.wire.send(answer)
 
     def _join(self, about: dict, segment: int) -> None:
@@ -141,7 +144,8 @@ class Worker:
         return objects.packed(result, f"the result of node {self.rank}, a {type(result).__name__}")
 
     def _cell(self, source: str, name: str, shown: str) -> "bytes | None":
-        _remember({name: shown.splitlines(keepends=True)})
+        _remember({name: [f"{line}\n" for line in shown.split("\n")]})
+        self._forget_figures()
         tree = ast.parse(source, name)
         last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
         space = self.main.__dict__
@@ -150,12 +154,7 @@ class Worker:
         if last is not None:
             value = eval(compile(ast.Expression(last.value), name, "eval", dont_inherit=True), space)
         self._show_figures()
-        if value is None:
-            return None
-        try:
-            return objects.packed(value, "")
-        except TypeError:
-            return objects.packed(objects.Unsendable(repr(value)), "")
+        return None if value is None else _packed_to_show(value)
 
     def _push(self, work: bytes) -> None:
         self.main.__dict__.update(objects.unpacked(work))  # type: ignore[call-overload]
@@ -183,6 +182,11 @@ class Worker:
         if FIGURES in sys.modules:
             sys.modules[FIGURES].show()
 
+    def _forget_figures(self) -> None:
+        """Those of a cell that has failed."""
+        if FIGURES in sys.modules:
+            sys.modules[FIGURES].forget()
+
     def send_figure(self, png: bytes) -> None:
         """Ctrl-C waits until all of it is sent."""
         noted: list[object] = []
@@ -207,10 +211,26 @@ def _told(error: BaseException) -> tuple:
         itself = objects.packed(error, "")
     except TypeError:
         itself = None
-    text = "".join(
-        traceback.format_exception(error)
-    )  # the hook in C looks for files, and for lines nowhere else
+    # The hook in C would look for lines in files only.
+    text = "".join(traceback.format_exception(error))
     return kind, detail, text.encode("utf-8", "replace"), itself
+
+
+def _packed_to_show(value: object) -> bytes:
+    """The value of a cell, or what shows the same: what cannot be pickled, and what plotting functions give back."""
+    if not _is_drawn(value):
+        try:
+            return objects.packed(value, "")
+        except TypeError:
+            pass
+    return objects.packed(objects.Unsendable(repr(value)), "")
+
+
+def _is_drawn(value: object) -> bool:
+    """A part of a figure, with which the whole figure would travel."""
+    if isinstance(value, (list, tuple)):
+        return bool(value) and all(map(_is_drawn, value))
+    return type(value).__module__.partition(".")[0] == "matplotlib"
 
 
 def _remember(lines: "dict[str, list[str]]") -> None:

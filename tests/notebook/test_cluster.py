@@ -189,6 +189,12 @@ def test_sys_exit_ends_the_call_of_a_node(cluster):
     assert cluster.execute("comm.rank") == [0, 1, 2]
 
 
+def test_a_fork_of_a_node_answers_nothing(cluster, capfd):
+    assert cluster.execute("import os\nchild = os.fork()\nif child == 0: print('fork')\n5") == [5] * 3
+    assert cluster.execute("os.waitpid(child, 0)[1], comm.global_sum(1)") == [(0, 3)] * 3
+    assert capfd.readouterr().out.count("fork") == 3
+
+
 def test_other_random_numbers_and_the_same_hashes(cluster):
     drawn = cluster.execute("import random, numpy as np\n(random.random(), np.random.random())")
     assert len(set(drawn)) == 3

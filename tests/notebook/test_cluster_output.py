@@ -105,6 +105,13 @@ def test_figures_of_a_cell(cluster):
     )
     assert len(found) == 3
     assert cluster.execute("plt.get_fignums()") == [[]] * 3
+    found.clear()
+    with pytest.raises(spcomm.ClusterError):
+        cluster.execute("plt.plot([1])\n1 / 0", figure=lambda *figure: found.append(figure))
+    values = cluster.execute("plt.figure()\nplt.plot([1])", figure=lambda *figure: found.append(figure))
+    assert len(found) == 3
+    assert repr(values[0]).startswith("[<matplotlib.lines.Line2D object")
+    assert type(values[0]).__name__ == "Unsendable"
 
 
 def test_each_traced_call_has_a_trace_of_its_own(cluster, tmp_path):

@@ -157,7 +157,7 @@ def test_a_deadlock_reports_and_returns(nodes):
 
 
 def test_a_timeout(nodes):
-    cell = nodes.run("%%spcomm --timeout 0.3\nwhile True: pass")
+    cell = nodes.run("%%spcomm --timeout 1\nwhile True: pass")
     assert cell.ename == "WaitTimeoutError"
     assert f"nodes 0-3  In[{cell.number}]:2" in cell.error
     assert nodes.run("%%spcomm\nmark").result == "[100, 101, 102, 103]"
