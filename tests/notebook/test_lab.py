@@ -116,9 +116,9 @@ def test_all_of_the_fuzzy_barrier_runs_in_jupyterlab(tmp_path):
     with lab(tmp_path) as address:
         cells, shown, dialogs, exceptions, picture = asyncio.run(run_all(address, tmp_path))
     code = [cell for cell in cells if cell["cell_type"] == "code"]
-    assert all(cell["execution_count"] for cell in code)
     outputs = [output for cell in code for output in cell["outputs"]]
     assert [output for output in outputs if output["output_type"] == "error"] == []
+    assert all(cell["execution_count"] for cell in code)
     assert (shown, dialogs, exceptions) == (4, 0, [])
     data = picture.read_bytes()
     assert data.startswith(b"\x89PNG") and len(data) > 50_000, "there is something on it"
