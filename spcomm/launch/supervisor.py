@@ -51,12 +51,14 @@ class Supervisor:
             from spcomm.launch import stats
 
             self._stats = stats.Stats(crew, carriers)
-        self._strict = options.strict
+        self._strict, self._is_traced = options.strict, options.trace is not None
         self._warned: dict[str, list[int]] = {}  # what was left, where that is an error: code → nodes
         self._loop = Loop()
         self._failures = Failures(crew.names)
         self._forwarder = Forwarder(self._loop, crew.size == 1, display, self._cannot_write)
-        self._lookout = Lookout(crew, self._loop, options, self._deadlocked, self._warn, self._hear)
+        self._lookout = Lookout(
+            crew, self._loop, options.stall or 0.0, self._deadlocked, self._warn, self._hear
+        )
         self._ended: dict[int, int] = {}  # node → wait status
         self._readers: list[report.Reader] = []  # of each group
         self._reason = ""  # why the run is being ended: failure, timeout, signal, reader, spcomm
@@ -80,7 +82,7 @@ class Supervisor:
         self._listen()
         if self._timeout is not None:
             self._loop.at("timeout", self._timeout, self._timed_out)
-        self._lookout.start(answers, self._ended)
+        self._lookout.start(answers, self._ended, self._is_traced)
         self._display.start(self._loop, self._ended, stdin)
         self._start_more()
         while not self._crew.gone:
