@@ -15,7 +15,7 @@ from spcomm._core.errors import ranks_text
 from spcomm.launch import report
 from spcomm.launch.failures import Failures
 from spcomm.launch.lookout import Lookout
-from spcomm.launch.options import STALL_S, Options
+from spcomm.launch.options import STALL_S
 from spcomm.launch.process import signal_name
 from spcomm.launch.where import describe
 from spcomm.notebook.channel import Channel, encoded
@@ -106,10 +106,8 @@ class Call:
 
     def _attend(self) -> None:
         nodes = self._nodes
-        options = Options()
-        options.stall = STALL_S
         self._lookout = Lookout(
-            nodes.crew, nodes.loop, options, self._deadlocked, nodes.screen.say, nodes.hear
+            nodes.crew, nodes.loop, STALL_S, self._deadlocked, nodes.screen.say, nodes.hear
         )
         self._lookout.start(nodes.answers, self._over)
         if self.timeout is not None:
