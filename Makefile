@@ -59,6 +59,10 @@ $(STAMPS)/test: $(STAMPS)/installed
 	$(PIP) install $$($(BIN)/python scripts/requirements.py test)
 	@touch $@
 
+$(STAMPS)/notebooks: $(STAMPS)/installed
+	$(PIP) install --group notebooks
+	@touch $@
+
 $(STAMPS)/lint: $(STAMPS)/venv pyproject.toml
 	$(PIP) install --group lint
 	@touch $@
@@ -115,6 +119,12 @@ bench: build ## measure, beside the peers that are installed
 docs: build $(STAMPS)/docs ## the documentation as a site, in build/docs/html
 	$(BIN)/python -m sphinx -W --keep-going -q -E -d build/docs/doctrees docs build/docs/html
 	$(BIN)/python scripts/check-site.py build/docs/html
+
+# ---- notebooks
+
+.PHONY: notebooks
+notebooks: build $(STAMPS)/notebooks ## run the notebooks and render them, in build/notebooks
+	$(BIN)/python scripts/render-notebooks.py --to build/notebooks $(ARGS)
 
 # ---- lint
 

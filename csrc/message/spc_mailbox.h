@@ -112,9 +112,9 @@ void spc_mailbox_writer_init(spc_mailbox_writer_t *writer, spc_mailbox_shared_t 
 void spc_mailbox_reader_init(spc_mailbox_reader_t *reader, spc_mailbox_shared_t *mailbox, uint32_t sender,
                              uint32_t slots);
 
-/* What senders have announced to one receiver, out of its mailbox or a copy of it, for whoever watches, and for a summary
- * at the end. Nothing is counted for it where messages fit into slots: the highest sequence in a row is how many its
- * sender has written. */
+/* What senders have announced to one receiver, out of its mailbox or a copy of it, for whoever watches, and for a
+ * summary at the end. Nothing is counted for it where messages fit into slots: the highest sequence in a row is how
+ * many its sender has written. */
 typedef struct spc_mailbox_count {
     uint32_t slots; /* messages; one that went in parts counts as several. Modulo 2^32 */
     uint64_t long_bytes; /* of those that did not fit into their slots, when the receiver has opened them */
