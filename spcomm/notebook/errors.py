@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: MIT
+"""What a Cluster raises beside spcomm's other errors."""
+
+from spcomm._core.errors import SpcommError
+
+
+class ClusterError(SpcommError):
+    """A call of a `Cluster` has failed on a node.
+
+    Its text says which node failed first and how, and shows the tracebacks of the nodes.
+
+    Attributes
+    ----------
+    rank : int
+        The node that failed first.
+    error : BaseException or None
+        What that node raised; None if it was killed, or if its exception cannot be pickled.
+    """
+
+    __module__ = "spcomm"
+
+    def __init__(self, text: str, rank: int = -1, error: "BaseException | None" = None) -> None:
+        super().__init__(text)
+        self.rank = rank
+        self.error = error
+
+    def __reduce__(self) -> tuple:
+        return ClusterError, (self.args[0], self.rank, self.error)
