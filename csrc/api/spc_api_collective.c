@@ -15,6 +15,7 @@ static int fail_waiting(spcomm_t *comm, int status, const char *call) {
 
 int spcomm_barrier(spcomm_t *comm, int64_t timeout_ns) {
     const spc_signature_t signature = {.operation = SPC_OPERATION_BARRIER};
+    SPC_API_RECORD(comm, "spcomm_barrier()");
     int status = spc_api_check(comm, "spcomm_barrier()");
     if (status != SPC_OK) {
         return status;
@@ -32,6 +33,7 @@ static int refuse_null_fuzzy(const char *call) {
 
 int spcomm_fuzzy_enter(spcomm_t *comm, spcomm_fuzzy_t *fuzzy) {
     static const char call[] = "spcomm_fuzzy_enter()";
+    SPC_API_RECORD(comm, call);
     int status = spc_api_check(comm, call);
     if (status != SPC_OK) {
         return status;
@@ -44,6 +46,7 @@ int spcomm_fuzzy_enter(spcomm_t *comm, spcomm_fuzzy_t *fuzzy) {
 
 int spcomm_fuzzy_done(spcomm_t *comm, spcomm_fuzzy_t *fuzzy, int *done) {
     static const char call[] = "spcomm_fuzzy_done()";
+    SPC_API_RECORD(comm, call);
     int status = spc_api_check(comm, call);
     if (status != SPC_OK) {
         return status;
@@ -61,6 +64,7 @@ int spcomm_fuzzy_done(spcomm_t *comm, spcomm_fuzzy_t *fuzzy, int *done) {
 
 int spcomm_fuzzy_wait(spcomm_t *comm, spcomm_fuzzy_t *fuzzy, int64_t timeout_ns) {
     static const char call[] = "spcomm_fuzzy_wait()";
+    SPC_API_RECORD(comm, call);
     int status = spc_api_check(comm, call);
     if (status != SPC_OK) {
         return status;
@@ -75,6 +79,7 @@ int spcomm_fuzzy_wait(spcomm_t *comm, spcomm_fuzzy_t *fuzzy, int64_t timeout_ns)
 /* Without a handle there is one at a time, as in the paper: nobody could tell which one a 1 is about. */
 int spcomm_enter_fuzzy_barrier(spcomm_t *comm) {
     static const char call[] = "spcomm_enter_fuzzy_barrier()";
+    SPC_API_RECORD(comm, call);
     int status = spc_api_check(comm, call);
     if (status != SPC_OK) {
         return status;
@@ -104,6 +109,7 @@ static int ask_entered(spcomm_t *comm) {
 
 int spcomm_exit_fuzzy_barrier(spcomm_t *comm, int *done) {
     static const char call[] = "spcomm_exit_fuzzy_barrier()";
+    SPC_API_RECORD(comm, call);
     int status = spc_api_check(comm, call);
     if (status != SPC_OK) {
         return status;
@@ -141,6 +147,7 @@ static int reduce(spcomm_t *comm, const char *name, spc_operator_t operator, uin
         .layout = layout,
     };
     unsigned char combined[sizeof(spcomm_values_t)];
+    SPC_API_RECORD(comm, name);
     int status = spc_api_check(comm, name);
     if (status != SPC_OK) {
         return status;

@@ -29,6 +29,7 @@ static int transmit(spcomm_t *comm, const char *call, const spc_api_targets_t *t
 int spcomm_coordinated_send(spcomm_t *comm, int32_t dest, spcomm_data_t data, int64_t timeout_ns) {
     static const char call[] = "spcomm_coordinated_send()";
     spc_api_targets_t targets;
+    SPC_API_RECORD(comm, call);
     int status = spc_api_check(comm, call);
     status = status == SPC_OK ? spc_api_targets_one(comm, call, dest, &targets) : status;
     return status == SPC_OK ? transmit(comm, call, &targets, &data, timeout_ns) : status;
@@ -38,6 +39,7 @@ int spcomm_coordinated_send_set(spcomm_t *comm, const spcomm_destination_t *dest
                                 int64_t timeout_ns) {
     static const char call[] = "spcomm_coordinated_send_set()";
     spc_api_targets_t targets;
+    SPC_API_RECORD(comm, call);
     int status = spc_api_check(comm, call);
     status = status == SPC_OK ? spc_api_targets_set(comm, call, dest, &targets) : status;
     return status == SPC_OK ? transmit(comm, call, &targets, &data, timeout_ns) : status;
@@ -46,6 +48,7 @@ int spcomm_coordinated_send_set(spcomm_t *comm, const spcomm_destination_t *dest
 int spcomm_coordinated_send_all(spcomm_t *comm, spcomm_data_t data, int64_t timeout_ns) {
     static const char call[] = "spcomm_coordinated_send_all()";
     spc_api_targets_t targets;
+    SPC_API_RECORD(comm, call);
     int status = spc_api_check(comm, call);
     if (status != SPC_OK) {
         return status;
@@ -60,6 +63,7 @@ static int receive(spcomm_t *comm, const char *call, int64_t timeout_ns, bool an
                    int *over) {
     spc_message_t found;
     bool is_over = false;
+    SPC_API_RECORD(comm, call);
     int status = spc_api_check(comm, call);
     if (status != SPC_OK) {
         return status;

@@ -71,6 +71,7 @@ static int transmit(spcomm_t *comm, const char *call, const spc_api_targets_t *t
 int spcomm_send(spcomm_t *comm, int32_t dest, int32_t tag, spcomm_data_t data, int64_t timeout_ns) {
     static const char call[] = "spcomm_send()";
     spc_api_targets_t targets;
+    SPC_API_RECORD(comm, call);
     int status = spc_api_check(comm, call);
     status = status == SPC_OK ? spc_api_targets_one(comm, call, dest, &targets) : status;
     return status == SPC_OK ? transmit(comm, call, &targets, tag, &data, timeout_ns) : status;
@@ -80,6 +81,7 @@ int spcomm_send_set(spcomm_t *comm, const spcomm_destination_t *dest, int32_t ta
                     int64_t timeout_ns) {
     static const char call[] = "spcomm_send_set()";
     spc_api_targets_t targets;
+    SPC_API_RECORD(comm, call);
     int status = spc_api_check(comm, call);
     status = status == SPC_OK ? spc_api_targets_set(comm, call, dest, &targets) : status;
     return status == SPC_OK ? transmit(comm, call, &targets, tag, &data, timeout_ns) : status;
@@ -88,6 +90,7 @@ int spcomm_send_set(spcomm_t *comm, const spcomm_destination_t *dest, int32_t ta
 int spcomm_send_all(spcomm_t *comm, int32_t tag, spcomm_data_t data, int64_t timeout_ns) {
     static const char call[] = "spcomm_send_all()";
     spc_api_targets_t targets;
+    SPC_API_RECORD(comm, call);
     int status = spc_api_check(comm, call);
     if (status != SPC_OK) {
         return status;
@@ -116,6 +119,7 @@ int spcomm_ssend(spcomm_t *comm, int32_t dest, int32_t tag, spcomm_data_t data, 
     static const char call[] = "spcomm_ssend()";
     spc_api_targets_t targets;
     spc_api_encoded_t encoded;
+    SPC_API_RECORD(comm, call);
     int status = spc_api_check(comm, call);
     status = status == SPC_OK ? spc_api_targets_one(comm, call, dest, &targets) : status;
     if (status == SPC_OK && tag < 0) {
@@ -215,6 +219,7 @@ static int conclude(spcomm_t *comm, const query_t *query, int status, spc_messag
 
 static int receive(spcomm_t *comm, query_t *query, int64_t timeout_ns, bool any, spcomm_message_t *message) {
     spc_message_t found;
+    SPC_API_RECORD(comm, query->name);
     int status = prepare(comm, query, message);
     if (status != SPC_OK) {
         return status;
@@ -240,6 +245,7 @@ static int receive_now(spcomm_t *comm, query_t *query,
                        int (*call)(spc_comm_t *, uint16_t, int32_t, int32_t, spc_message_t *),
                        spcomm_message_t *message) {
     spc_message_t found;
+    SPC_API_RECORD(comm, query->name);
     int status = prepare(comm, query, message);
     if (status != SPC_OK) {
         return status;
@@ -263,6 +269,7 @@ int spcomm_probe(spcomm_t *comm, int32_t source, int32_t tag, int64_t timeout_ns
     query_t query = {"spcomm_probe", source, tag, 0, 0};
     int32_t from, with;
     uint64_t length;
+    SPC_API_RECORD(comm, query.name);
     int status = prepare(comm, &query, &query);
     if (status != SPC_OK) {
         return status;
@@ -287,6 +294,7 @@ int spcomm_probe(spcomm_t *comm, int32_t source, int32_t tag, int64_t timeout_ns
 int spcomm_poll(spcomm_t *comm, uint64_t *waiting) {
     static const char call[] = "spcomm_poll()";
     uint64_t count = 0;
+    SPC_API_RECORD(comm, call);
     int status = spc_api_check(comm, call);
     if (status == SPC_OK) {
         status = spc_api_fail(comm, spc_comm_poll(comm->core, SPC_CONTEXT_USER, &count), "%s", call);

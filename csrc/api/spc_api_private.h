@@ -10,6 +10,7 @@
  *   spc_api_data.c         spcomm_data_t to a payload, a received message to spcomm_message_t
  *   spc_api_message.c      sending and receiving
  *   spc_api_coordinated.c  coordinated messages
+ *   spc_api_trace.c        calls in the trace
  *
  * It adds no protocol: whatever is exact lies in spc_comm. Here are arguments checked, timeouts turned into deadlines,
  * statuses into sentences, and memory made the program's own.
@@ -52,6 +53,9 @@ void spc_api_unlock_startup(void);
 char *spc_api_sentence(int status); /* of this thread, SPC_API_SENTENCE_BYTES; it is about to say this */
 bool spc_api_loss_was_last(void);   /* this thread's last failure was that others are lost */
 
+/* The number of a call's name in the node's trace; `call` is a literal. 0: there are too many. */
+uint32_t spc_api_call_number(spc_trace_t *trace, const char *call);
+
 /* ---- errors: set the sentence and return `status` ---- */
 
 /* "<call>: <what the status means here>"; the call as printf. */
@@ -62,6 +66,15 @@ int spc_api_refuse(int status, const char *sentence, ...) __attribute__((format(
 
 /* SPC_OK if calls on `comm` may be made, else the status, with its sentence. */
 int spc_api_check(spcomm_t *comm, const char *call);
+
+/* ---- trace ---- */
+
+/* From here to the end of the block this call is in the trace of its node, if it has one. `call` is a literal. */
+#define SPC_API_RECORD(comm, call) \
+    spc_trace_t *recorded __attribute__((cleanup(spc_api_leave), unused)) = spc_api_enter(comm, call)
+
+spc_trace_t *spc_api_enter(const spcomm_t *comm, const char *call); /* NULL: nothing is traced */
+void spc_api_leave(spc_trace_t *const *trace);
 
 /* ---- membership ---- */
 

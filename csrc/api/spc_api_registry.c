@@ -4,11 +4,21 @@
  * process and one node, can call spcomm_startup anywhere, and may forget spcomm_shutdown: someone has to remember.
  */
 #include <stdatomic.h>
+#include <string.h>
 
 #include "api/spc_api_private.h"
 
+enum { CALLS_MAX = 64, CALL_NAME_BYTES = 48 };
+
+typedef struct call_number {
+    _Atomic(const char *) call; /* release by spc_api_call_number after `number`, acquire by the same */
+    uint32_t number;
+} call_number_t;
+
 static _Atomic(spcomm_t *) all;
 static pthread_mutex_t startup = PTHREAD_MUTEX_INITIALIZER;
+static call_number_t calls[CALLS_MAX];
+static pthread_mutex_t naming = PTHREAD_MUTEX_INITIALIZER;
 static _Thread_local int last_status;
 static _Thread_local char sentence[SPC_API_SENTENCE_BYTES];
 
@@ -49,4 +59,42 @@ const char *spcomm_last_error(void) {
 
 spcomm_t *spcomm_current(void) {
     return spc_api_root();
+}
+
+/* ---- trace */
+
+/* "spcomm_send()": "send". */
+static uint32_t name_call(spc_trace_t *trace, const char *call) {
+    char text[CALL_NAME_BYTES] = "";
+    strncpy(text, strncmp(call, "spcomm_", 7) == 0 ? call + 7 : call, CALL_NAME_BYTES - 1);
+    text[strcspn(text, "(")] = '\0';
+    return spc_trace_name(trace, text);
+}
+
+/* Where `call` stands, or the first free place from `at` on. */
+static uint32_t find_call(const char *call, uint32_t at) {
+    const char *known;
+    while (at < CALLS_MAX && (known = atomic_load_explicit(&calls[at].call, memory_order_acquire)) != NULL
+           && known != call) {
+        at++;
+    }
+    return at;
+}
+
+uint32_t spc_api_call_number(spc_trace_t *trace, const char *call) {
+    uint32_t at = find_call(call, 0);
+    if (at < CALLS_MAX && atomic_load_explicit(&calls[at].call, memory_order_acquire) == call) {
+        return calls[at].number;
+    }
+    pthread_mutex_lock(&naming);
+    at = find_call(call, at); /* another thread may have come first */
+    uint32_t number = 0;
+    if (at < CALLS_MAX) {
+        const bool is_new = atomic_load_explicit(&calls[at].call, memory_order_acquire) == NULL;
+        number = is_new ? name_call(trace, call) : calls[at].number;
+        calls[at].number = number;
+        atomic_store_explicit(&calls[at].call, call, memory_order_release);
+    }
+    pthread_mutex_unlock(&naming);
+    return number;
 }

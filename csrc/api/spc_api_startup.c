@@ -378,6 +378,7 @@ int spcomm_shutdown(spcomm_t *comm, int64_t timeout_ns) {
 int spcomm_split(spcomm_t *comm, int64_t color, int64_t key, int64_t timeout_ns, spcomm_t **part) {
     spc_comm_t *core = NULL;
     spcomm_t *made = NULL;
+    SPC_API_RECORD(comm, "spcomm_split()");
     int status = spc_api_check(comm, "spcomm_split()");
     if (status != SPC_OK) {
         return status;

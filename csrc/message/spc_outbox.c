@@ -113,9 +113,10 @@ static uint64_t send_parts(spc_outbox_t *outbox, uint32_t rank, const spc_envelo
 
 /* ---- sending ---- */
 
-void spc_outbox_record(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope) {
+void spc_outbox_record(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope, uint64_t ticks) {
     spc_trace_record(outbox->options.trace,
-                     &(spc_trace_event_t){.kind = SPC_TRACE_SEND,
+                     &(spc_trace_event_t){.time_ns = ticks,
+                                          .kind = SPC_TRACE_SEND,
                                           .context = envelope->context,
                                           .peer = (int32_t)rank,
                                           .tag = envelope->tag,
@@ -126,7 +127,7 @@ void spc_outbox_record(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t
 int spc_outbox_note_taken(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope, int status) {
     outbox->destination[rank].taken = status == SPC_OK ? outbox->sends : 0;
     if (__builtin_expect(outbox->options.trace != NULL, 0) && status == SPC_OK) {
-        spc_outbox_record(outbox, rank, envelope);
+        spc_outbox_record(outbox, rank, envelope, outbox->began);
     }
     return status;
 }
@@ -260,7 +261,7 @@ static bool is_blocked(spc_outbox_t *outbox, const int32_t *destinations, uint32
 /* Several destinations, or one without an open row: those with nothing unwritten before it share the ring. */
 static int send_widely(spc_outbox_t *outbox, const int32_t *destinations, uint32_t count,
                        const spc_envelope_t *envelope, const spc_payload_t *payload) {
-    outbox->sends++;
+    spc_outbox_begin(outbox);
     /* Between boxes a multicast is known by its place in the ring. */
     bool small = envelope->length_bytes <= SPC_INLINE_BYTES && (count == 1 || !outbox->is_wide);
     bool limited = count == 1; /* a multicast that has begun goes beyond the limit, by one message */
@@ -292,10 +293,10 @@ int spc_outbox_send(spc_outbox_t *outbox, const int32_t *destinations, uint32_t 
     spc_envelope_t envelope = spc_outbox_envelope(outbox, context, tag, payload, SPC_SLOT_INLINE);
     if (destination_count == 1 && envelope.length_bytes <= SPC_INLINE_BYTES
         && spc_outbox_is_open(outbox, (uint32_t)destinations[0])) {
-        announce_inline(outbox, (uint32_t)destinations[0], &envelope, payload);
         if (__builtin_expect(outbox->options.trace != NULL, 0)) {
-            spc_outbox_record(outbox, (uint32_t)destinations[0], &envelope);
+            spc_outbox_record(outbox, (uint32_t)destinations[0], &envelope, 0);
         }
+        announce_inline(outbox, (uint32_t)destinations[0], &envelope, payload);
         return SPC_OK;
     }
     return send_widely(outbox, destinations, destination_count, &envelope, payload);

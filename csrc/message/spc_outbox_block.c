@@ -16,7 +16,7 @@ int spc_outbox_send_block(spc_outbox_t *outbox, const int32_t *destinations, uin
     uint8_t flags = (uint8_t)(SPC_SLOT_ARENA | (destination_count == 1 ? SPC_SLOT_SOLE : 0));
     spc_envelope_t envelope = spc_outbox_envelope(outbox, context, tag, payload, flags);
     uint64_t offset = spc_segment_offset(outbox->options.segment, block);
-    outbox->sends++;
+    spc_outbox_begin(outbox);
     bool to_self = false;
     int status = SPC_OK;
     uint32_t count = 0;
@@ -60,7 +60,7 @@ int spc_outbox_move_block(spc_outbox_t *outbox, int32_t destination, uint16_t co
         spc_outbox_envelope(outbox, context, tag, payload, SPC_SLOT_ARENA | SPC_SLOT_SOLE);
     uint32_t to = (uint32_t)destination, from = outbox->options.rank;
     uint64_t offset = spc_segment_offset(outbox->options.segment, block);
-    outbox->sends++;
+    spc_outbox_begin(outbox);
     if (spc_outbox_is_lost(outbox, to, &envelope)) {
         give_back(outbox, block);
         return SPC_OK;

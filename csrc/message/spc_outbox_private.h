@@ -26,6 +26,7 @@ struct spc_outbox {
     uint64_t limit_bytes;
     bool is_wide; /* the run has several boxes */
     uint64_t sends; /* running number of those that may fail */
+    uint64_t began; /* ticks: when the last of them did; only where there is a trace */
     uint8_t asks; /* SPC_SLOT_ASKS or 0: of what is sent now */
     spc_queue_total_t total;
     spc_ring_t *ring;
@@ -49,10 +50,19 @@ static inline spc_envelope_t spc_outbox_envelope(const spc_outbox_t *outbox, uin
     };
 }
 
+/* A send that may fail begins. For the trace it is sent now: its receiver may have it before this call returns. */
+static inline void spc_outbox_begin(spc_outbox_t *outbox) {
+    outbox->sends++;
+    if (__builtin_expect(outbox->options.trace != NULL, 0)) {
+        outbox->began = spc_trace_now(outbox->options.trace);
+    }
+}
+
 /* Announced or queued for this destination, if the status is SPC_OK; gives it back. */
 int spc_outbox_note_taken(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope, int status);
 
-void spc_outbox_record(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope);
+/* It was sent when `ticks` were counted. */
+void spc_outbox_record(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope, uint64_t ticks);
 
 /* True: nobody will receive it, and it has been counted. The caller drops it. */
 bool spc_outbox_is_lost(const spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope);

@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "base/spc_clock.h"
 #include "base/spc_platform.h"
 
 static uint64_t power_of_two(uint64_t events) {
@@ -26,7 +25,12 @@ void spc_trace_open(spc_trace_t *trace, spc_trace_shared_t *shared, uint64_t byt
     }
     trace->shared = shared;
     trace->mask = capacity - 1;
-    /* Release: pairs with capacity_of. */
+    trace->are_counted = spc_ticks_are_counted();
+    const spc_ticks_anchor_t begin = spc_ticks_anchor(trace->are_counted);
+    shared->are_counted = trace->are_counted;
+    shared->begin_ticks = begin.ticks;
+    shared->begin_ns = begin.time_ns;
+    /* Release: pairs with spc_trace_look. */
     atomic_store_explicit(&shared->capacity, capacity, memory_order_release);
 }
 
@@ -50,17 +54,16 @@ void spc_trace_record(spc_trace_t *trace, spc_trace_event_t *event) {
     spc_trace_shared_t *shared = trace->shared;
     uint64_t words[SPC_TRACE_EVENT_WORDS];
     event->thread = this_thread();
-    event->time_ns = spc_clock_now_ns();
+    event->time_ns = event->time_ns != 0 ? event->time_ns : spc_trace_now(trace);
     memcpy(words, event, sizeof(words));
     begin(trace);
     const uint64_t number = 1 + atomic_load_explicit(&shared->begun, memory_order_relaxed);
     atomic_store_explicit(&shared->begun, number, memory_order_relaxed);
     spc_trace_slot_shared_t *slot = &shared->slot[(number - 1) & trace->mask];
     atomic_store_explicit(&slot->stamp, 0, memory_order_relaxed);
-    /* Pairs with the fence in spc_trace_read: who sees a word of this event sees that the stamp was taken away. */
-    atomic_thread_fence(memory_order_release);
     for (uint32_t i = 0; i < SPC_TRACE_EVENT_WORDS; i++) {
-        atomic_store_explicit(&slot->word[i], words[i], memory_order_relaxed);
+        /* Pairs with spc_trace_read: who sees a word of this event sees that the stamp was taken away. */
+        atomic_store_explicit(&slot->word[i], words[i], memory_order_release);
     }
     atomic_store_explicit(&slot->stamp, number, memory_order_release);
     atomic_store_explicit(&trace->is_busy, 0, memory_order_release); /* pairs with begin */
@@ -82,35 +85,36 @@ uint32_t spc_trace_name(spc_trace_t *trace, const char *text) {
 
 /* ---- reading ---- */
 
-static uint64_t capacity_of(const spc_trace_shared_t *shared) {
-    return atomic_load_explicit(&shared->capacity, memory_order_acquire); /* pairs with spc_trace_open */
+void spc_trace_look(spc_trace_reader_t *reader, const spc_trace_shared_t *shared) {
+    *reader = (spc_trace_reader_t){.shared = shared, .first = 1};
+    reader->capacity =
+        atomic_load_explicit(&shared->capacity, memory_order_acquire); /* pairs with spc_trace_open */
+    if (reader->capacity == 0) {
+        return;
+    }
+    reader->begin = (spc_ticks_anchor_t){shared->begin_ticks, shared->begin_ns};
+    reader->count = atomic_load_explicit(&shared->begun, memory_order_relaxed);
+    reader->end = spc_ticks_anchor(shared->are_counted != 0);
+    if (reader->count > reader->capacity) {
+        reader->first = reader->count - reader->capacity + 1;
+    }
 }
 
-uint64_t spc_trace_count(const spc_trace_shared_t *shared) {
-    return atomic_load_explicit(&shared->begun, memory_order_relaxed);
-}
-
-uint64_t spc_trace_first(const spc_trace_shared_t *shared) {
-    const uint64_t begun = spc_trace_count(shared), capacity = capacity_of(shared);
-    return begun > capacity ? begun - capacity + 1 : 1;
-}
-
-bool spc_trace_read(const spc_trace_shared_t *shared, uint64_t number, spc_trace_event_t *event) {
-    const uint64_t capacity = capacity_of(shared);
-    if (capacity == 0 || number == 0) {
+bool spc_trace_read(const spc_trace_reader_t *reader, uint64_t number, spc_trace_event_t *event) {
+    if (reader->capacity == 0 || number == 0) {
         return false;
     }
-    const spc_trace_slot_shared_t *slot = &shared->slot[(number - 1) & (capacity - 1)];
+    const spc_trace_slot_shared_t *slot = &reader->shared->slot[(number - 1) & (reader->capacity - 1)];
     uint64_t words[SPC_TRACE_EVENT_WORDS];
     if (atomic_load_explicit(&slot->stamp, memory_order_acquire) != number) { /* pairs with the last store */
         return false;
     }
     for (uint32_t i = 0; i < SPC_TRACE_EVENT_WORDS; i++) {
-        words[i] = atomic_load_explicit(&slot->word[i], memory_order_relaxed);
+        /* Pairs with spc_trace_record: if it is a later event's, the stamp is not this one's any more. */
+        words[i] = atomic_load_explicit(&slot->word[i], memory_order_acquire);
     }
-    /* Pairs with the fence in spc_trace_record: if a word is a later event's, the stamp is not this one's any more. */
-    atomic_thread_fence(memory_order_acquire);
     memcpy(event, words, sizeof(words));
+    event->time_ns = spc_ticks_to_ns(&reader->begin, &reader->end, event->time_ns);
     return atomic_load_explicit(&slot->stamp, memory_order_relaxed) == number;
 }
 

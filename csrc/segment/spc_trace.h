@@ -14,9 +14,11 @@
 #define SPC_TRACE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/spc_atomic.h"
+#include "base/spc_ticks.h"
 
 /* X(name, number, what has happened; what its fields say). Numbers are in files: none is ever used again. */
 #define SPC_TRACE_KINDS(X)                                                                      \
@@ -36,7 +38,7 @@ typedef enum spc_trace_kind {
 } spc_trace_kind_t;
 
 typedef struct spc_trace_event {
-    uint64_t time_ns; /* spc_clock */
+    uint64_t time_ns; /* spc_clock; in the ring, ticks */
     uint8_t kind;     /* spc_trace_kind_t */
     uint8_t padding;
     uint16_t context; /* of a message */
@@ -60,25 +62,31 @@ typedef struct spc_trace_slot_shared {
     /* Which event it holds, counted from 1. 0: it is being written. Release by the writer after the words, acquire by
      * readers before and after theirs. */
     _Atomic uint64_t stamp;
-    _Atomic uint64_t word[SPC_TRACE_EVENT_WORDS]; /* relaxed: the stamp says whether they belong together */
+    /* Release and acquire: the stamp says whether they belong together, and must not be older than they are. */
+    _Atomic uint64_t word[SPC_TRACE_EVENT_WORDS];
 } spc_trace_slot_shared_t;
 
 typedef struct spc_trace_shared {
     _Atomic uint64_t begun;    /* events, ever; relaxed: the stamps say which of them are there */
     _Atomic uint64_t capacity; /* a power of two; 0: the node has not begun. Release by spc_trace_open */
     _Atomic uint32_t names;  /* release by whoever adds one, acquire by readers */
-    uint32_t padding[11];
+    uint32_t are_counted;    /* these three by spc_trace_open, before `capacity` */
+    uint64_t begin_ticks;
+    uint64_t begin_ns;
+    uint32_t padding[6];
     char name[SPC_TRACE_NAMES_MAX][SPC_TRACE_NAME_BYTES];
     spc_trace_slot_shared_t slot[];
 } spc_trace_shared_t;
 
 _Static_assert(sizeof(spc_trace_event_t) == 56, "an event is copied word by word");
+_Static_assert(offsetof(spc_trace_shared_t, name) == 64, "spc_trace_shared_t lies in shared memory");
 _Static_assert(sizeof(spc_trace_slot_shared_t) == 64, "spc_trace_slot_shared_t lies in shared memory");
 
 /* A writer's hand on it: private to the process. */
 typedef struct spc_trace {
     spc_trace_shared_t *shared;
     uint64_t mask;
+    bool are_counted;
     /* One thread writes at a time: two could meet in one slot, a whole ring apart. Acquire by who takes it, release by
      * who gives it back; it is held for a few nanoseconds. */
     _Atomic uint32_t is_busy;
@@ -90,21 +98,35 @@ uint64_t spc_trace_bytes(uint64_t events);
 /* By the node, once; `bytes` is what spc_trace_bytes said. */
 void spc_trace_open(spc_trace_t *trace, spc_trace_shared_t *shared, uint64_t bytes);
 
-/* Writes an event; its time and thread are set here. Any thread of the node; about 30 ns, most of it the clock. */
+/* What time_ns may be in an event that began before it is recorded. */
+static inline uint64_t spc_trace_now(const spc_trace_t *trace) {
+    return spc_ticks_now(trace->are_counted);
+}
+
+/* Writes an event; its thread is set here, and its time_ns if that is 0. Any thread of the node; some 20 ns, more than
+ * half of it the counter. */
 void spc_trace_record(spc_trace_t *trace, spc_trace_event_t *event);
 
 /* A number for this text, which is cut if it is too long; the same text may have several. 0: there are too many. One
  * thread at a time. */
 uint32_t spc_trace_name(spc_trace_t *trace, const char *text);
 
-/* ---- readers */
+/* ---- readers: on the machine of the node, and after spc_trace_open, or they find nothing */
 
-/* Events that were begun, and the first that has not been overwritten; both counted from 1. */
-uint64_t spc_trace_count(const spc_trace_shared_t *shared);
-uint64_t spc_trace_first(const spc_trace_shared_t *shared);
+/* A reader's hand on it. What is recorded after spc_trace_look has times, too; the farther from it, the less exact. */
+typedef struct spc_trace_reader {
+    const spc_trace_shared_t *shared;
+    uint64_t capacity;
+    uint64_t
+        first; /* of those that had been begun, the first that was not overwritten; both counted from 1 */
+    uint64_t count;
+    spc_ticks_anchor_t begin, end;
+} spc_trace_reader_t;
+
+void spc_trace_look(spc_trace_reader_t *reader, const spc_trace_shared_t *shared);
 
 /* The event of this number. False: it is not there any more, or not written to its end. */
-bool spc_trace_read(const spc_trace_shared_t *shared, uint64_t number, spc_trace_event_t *event);
+bool spc_trace_read(const spc_trace_reader_t *reader, uint64_t number, spc_trace_event_t *event);
 
 /* The text of a number; "": there is none. */
 const char *spc_trace_text(const spc_trace_shared_t *shared, uint32_t number);

@@ -32,9 +32,12 @@ cdef extern from "segment/spc_trace.h" nogil:
         pass
     void spc_trace_record(spc_trace_t *trace, spc_trace_event_t *event)
     uint32_t spc_trace_name(spc_trace_t *trace, const char *text)
-    uint64_t spc_trace_count(const spc_trace_shared_t *shared)
-    uint64_t spc_trace_first(const spc_trace_shared_t *shared)
-    bint spc_trace_read(const spc_trace_shared_t *shared, uint64_t number, spc_trace_event_t *event)
+    ctypedef struct spc_trace_reader_t:
+        const spc_trace_shared_t *shared
+        uint64_t first
+        uint64_t count
+    void spc_trace_look(spc_trace_reader_t *reader, const spc_trace_shared_t *shared)
+    bint spc_trace_read(const spc_trace_reader_t *reader, uint64_t number, spc_trace_event_t *event)
     const char *spc_trace_text(const spc_trace_shared_t *shared, uint32_t number)
 
 

@@ -1,17 +1,23 @@
 # SPDX-License-Identifier: MIT
 # cython: autotestdict=False, auto_pickle=False
-"""What a node of a traced run records beside messages and waits: its calls, with lines, and the program's regions."""
+"""Regions, the parts of a program that have a name in traces; and the numbers of names and lines in a node's trace."""
 
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
-from libc.stdint cimport uint32_t
+from libc.stdint cimport uint32_t, uintptr_t
+from libc.string cimport memset
 
 from spcomm._core.handle cimport Handle
+from spcomm._core.libframe cimport (
+    PyEval_GetFrame,
+    PyFrame_GetCode,
+    PyFrame_GetLasti,
+    PyFrame_GetLineNumber,
+    PyFrameObject,
+)
 from spcomm._core.libtrace cimport (
-    SPC_TRACE_CALL,
     SPC_TRACE_ENTER,
     SPC_TRACE_LEAVE,
-    SPC_TRACE_RETURN,
     spc_comm_trace,
     spc_trace_event_t,
     spc_trace_name,
@@ -21,81 +27,78 @@ from spcomm._core.libtrace cimport (
 
 import os
 
-cdef extern from "Python.h":
-    ctypedef struct PyFrameObject:
-        pass
-    PyFrameObject *PyEval_GetFrame()  # borrowed; the caller's, for functions in C have none
-    int PyFrame_GetLineNumber(PyFrameObject *frame)
-    ctypedef struct PyCodeObject:
-        pass
-    PyCodeObject *PyFrame_GetCode(PyFrameObject *frame)  # a new reference
+# One node a process: its trace has one set of numbers.
+cdef dict numbers = {}  # of texts; of lines, by code object and instruction
+cdef list codes = []  # so that no other one gets the address of one that has a number
 
 
-cdef extern from "frameobject.h":
-    int PyFrame_GetLasti(PyFrameObject *frame)
+cdef struct place_t:
+    PyObject *code  # NULL: free
+    int instruction
+    uint32_t number
 
 
-# Texts and lines that have a number already, by what they are: one node a process.
-cdef dict numbers = {}
-cdef list codes = []
-cdef uint32_t last_place = 0
-cdef PyObject *last_code = NULL  # `codes` holds it
-cdef int last_instruction = -1
+# Where a program calls from is few places, again and again; to find a line takes ten times as long as this.
+cdef place_t places[256]
 
 
-cdef uint32_t number_of(spc_trace_t *trace, object key, str text):
-    found = numbers.get(key)
+cdef uint32_t name_of(spc_trace_t *trace, str text) except? 0:
+    """The number of a text."""
+    found = numbers.get(text)
     if found is None:
-        found = numbers[key] = spc_trace_name(trace, text.encode("utf-8", "replace"))
+        found = numbers[text] = spc_trace_name(trace, text.encode("utf-8", "replace"))
     return found
 
 
-cdef uint32_t find_place(spc_trace_t *trace):
-    """The number of the caller's line. A loop calls from the same instruction again."""
-    global last_code, last_instruction, last_place
+cdef uint32_t find_place(spc_trace_t *trace) except? 0:
+    """The number of the caller's line."""
     cdef PyFrameObject *frame = PyEval_GetFrame()
     if frame == NULL:
         return 0
     cdef PyObject *code = <PyObject *>PyFrame_GetCode(frame)
     cdef int instruction = PyFrame_GetLasti(frame)
     Py_DECREF(<object>code)  # the frame has it
-    if code != last_code or instruction != last_instruction:
-        last_place = look_up(trace, <object>code, instruction, PyFrame_GetLineNumber(frame))
-        last_code, last_instruction = code, instruction
-    return last_place
+    cdef place_t *place = &places[((<uintptr_t>code >> 4) ^ <uintptr_t>instruction) % 256]
+    if place.code != code or place.instruction != instruction:
+        place.number = look_up(trace, <object>code, instruction, frame)
+        place.code, place.instruction = code, instruction
+    return place.number
 
 
-cdef uint32_t look_up(spc_trace_t *trace, object code, int instruction, int line):
+cdef uint32_t look_up(spc_trace_t *trace, object code, int instruction, PyFrameObject *frame) except? 0:
     key = id(code), instruction
     if key not in numbers:
-        codes.append(code)  # so that no other one gets its address
-        number_of(trace, key, f"{os.path.basename(code.co_filename)}:{line}")
+        codes.append(code)
+        line = f"{os.path.basename(code.co_filename)}:{PyFrame_GetLineNumber(frame)}"
+        numbers[key] = name_of(trace, line)
     return numbers[key]
 
 
 def forget():
     """Another run begins in this process: its trace has numbers of its own."""
-    global last_code
+    global run
+    run += 1
     numbers.clear()
     codes.clear()
-    last_code = NULL
+    memset(places, 0, sizeof(places))
 
 
-cdef int record(spc_trace_t *trace, int kind, uint32_t what, uint32_t place) noexcept:
+cdef void record(spc_trace_t *trace, int kind, uint32_t what, uint32_t place) noexcept:
+    """One event that is about no message."""
     cdef spc_trace_event_t event
+    event.time_ns = 0
     event.kind = kind
     event.context = 0
     event.peer = event.tag = 0
     event.what, event.place = what, place
     event.bytes = event.number = 0
     spc_trace_record(trace, &event)
-    return 0
 
 
 cdef class Region:
     """A part of a program that has a name in traces. Made by `Comm.region`.
 
-    A context manager, and nothing else; it may be entered as often as one likes.
+    A context manager, and nothing else; it may be entered as often as one likes. Without a node it records nothing.
     """
 
     cdef Handle handle
@@ -105,28 +108,16 @@ cdef class Region:
         self.handle = handle
         self.name = name
 
+    cdef spc_trace_t *trace(self) noexcept:
+        return NULL if self.handle is None else spc_comm_trace(self.handle.core)
+
     def __enter__(self):
-        cdef spc_trace_t *trace = spc_comm_trace(self.handle.core)
+        cdef spc_trace_t *trace = self.trace()
         if trace != NULL:
-            record(trace, SPC_TRACE_ENTER, number_of(trace, self.name, self.name), find_place(trace))
+            record(trace, SPC_TRACE_ENTER, name_of(trace, self.name), find_place(trace))
         return self
 
     def __exit__(self, kind, error, traceback):
-        cdef spc_trace_t *trace = spc_comm_trace(self.handle.core)
+        cdef spc_trace_t *trace = self.trace()
         if trace != NULL:
-            record(trace, SPC_TRACE_LEAVE, number_of(trace, self.name, self.name), 0)
-
-
-def recorded(method, str name):
-    """The same method; what it does lies between a CALL and a RETURN in the trace."""
-
-    def call(Handle self, *arguments, **named):
-        cdef spc_trace_t *trace = spc_comm_trace(self.core)
-        record(trace, SPC_TRACE_CALL, number_of(trace, name, name), find_place(trace))
-        try:
-            return method(self, *arguments, **named)
-        finally:
-            record(trace, SPC_TRACE_RETURN, 0, 0)
-
-    call.__name__, call.__doc__ = method.__name__, method.__doc__
-    return call
+            record(trace, SPC_TRACE_LEAVE, name_of(trace, self.name), 0)

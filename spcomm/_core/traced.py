@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """`Comm` in a traced run: the same, and each call is recorded with its line. Nobody else imports this."""
 
-from spcomm._core import regions
 from spcomm._core.collectives import FuzzyBarrier
 from spcomm._core.comm import Comm
+from spcomm._core.recorded import Recorded
 
 # What takes no time, or only says something.
 _SILENT = (
@@ -54,8 +54,8 @@ class TracedFuzzyBarrier:
         _exit(self._comm, self._barrier, *error)
 
 
-_enter = regions.recorded(Comm.fuzzy_barrier, "fuzzy_barrier")
-_wait = regions.recorded(lambda _comm, barrier, timeout: barrier.wait(timeout), "fuzzy_barrier.wait")
-_exit = regions.recorded(lambda _comm, barrier, *error: barrier.__exit__(*error), "fuzzy_barrier.wait")
+_enter = Recorded(Comm.fuzzy_barrier, "fuzzy_barrier")
+_wait = Recorded(lambda _comm, barrier, timeout: barrier.wait(timeout), "fuzzy_barrier.wait")
+_exit = Recorded(lambda _comm, barrier, *error: barrier.__exit__(*error), "fuzzy_barrier.wait")
 for _name in (name for name in dir(Comm) if not name.startswith("_") and name not in _SILENT):
-    setattr(TracedComm, _name, regions.recorded(getattr(Comm, _name), _name))
+    setattr(TracedComm, _name, Recorded(getattr(Comm, _name), _name))

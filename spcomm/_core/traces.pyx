@@ -15,10 +15,10 @@ from spcomm._core.libtrace cimport (
     SPC_TRACE_RETURN,
     SPC_TRACE_SEND,
     SPC_TRACE_WAIT,
-    spc_trace_count,
     spc_trace_event_t,
-    spc_trace_first,
+    spc_trace_look,
     spc_trace_read,
+    spc_trace_reader_t,
     spc_trace_shared_t,
     spc_trace_text,
 )
@@ -40,16 +40,17 @@ cdef object text_of(const spc_trace_shared_t *shared, uint32_t number, dict text
     return found
 
 
-cdef list read_events(const spc_trace_shared_t *shared, uint64_t first, uint64_t last):
+cdef list read_events(const spc_trace_reader_t *reader):
     cdef spc_trace_event_t event
     cdef dict texts = {}
     cdef list found = []
     cdef uint64_t number
-    for number in range(first, last + 1):
-        if spc_trace_read(shared, number, &event):
+    for number in range(reader.first, reader.count + 1):
+        if spc_trace_read(reader, number, &event):
             found.append(Event(
-                event.time_ns, event.kind, event.context, event.peer, event.tag, text_of(shared, event.what, texts),
-                text_of(shared, event.place, texts), event.thread, event.bytes, event.number,
+                event.time_ns, event.kind, event.context, event.peer, event.tag,
+                text_of(reader.shared, event.what, texts), text_of(reader.shared, event.place, texts),
+                event.thread, event.bytes, event.number,
             ))
     return found
 
@@ -71,14 +72,14 @@ def read(fd, rank):
     """
     cdef spc_segment_t segment
     cdef const spc_trace_shared_t *shared
-    cdef uint64_t first
+    cdef spc_trace_reader_t reader
     if spc_segment_attach(&segment, fd) != SPC_OK:
         raise errors.SpcommError(f"read({fd}, {rank}): descriptor {fd} is no segment of this version")
     try:
         shared = <const spc_trace_shared_t *>spc_segment_part(&segment, SPC_REGION_TRACE, rank)
         if shared == NULL:
             return [], 0
-        first = spc_trace_first(shared)
-        return read_events(shared, first, spc_trace_count(shared)), first - 1
+        spc_trace_look(&reader, shared)
+        return read_events(&reader), reader.first - 1
     finally:
         spc_segment_detach(&segment)

@@ -99,6 +99,7 @@ def grouped(rows: Sequence[Row]) -> list[list[Row]]:
             row.peers,
             row.boxes,
             row.direct,
+            row.traced,
             alone,
         )
         groups.setdefault(key, []).append(row)
@@ -123,9 +124,7 @@ def one_group(
             if contender.missing or failed or not (ours or group[0].peers):
                 continue
             try:
-                for key, batches in one_start(
-                    group, contender.in_boxes(group[0].boxes, group[0].direct), seconds
-                ).items():
+                for key, batches in one_start(group, contender.suited(group[0]), seconds).items():
                     results.add(key, contender.name, batches)
             except relay.NotHere as error:
                 results.skipped |= {row.key: str(error) for row in group}

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from spcomm.bench import programs
+from spcomm.bench.rows import Row
 
 PROGRAMS = Path(programs.__file__).parent
 INSTALL = "python -m pip install 'spcomm[bench]'"
@@ -44,15 +45,18 @@ class Contender:
     remote: tuple[str, ...] = ()
     remote_environment: dict[str, str] = field(default_factory=dict)
 
-    def in_boxes(self, boxes: int, direct: bool = False) -> "Contender":
-        """The same one for nodes in so many boxes, dealt out in turn: the first nodes are in different ones."""
-        if boxes < 2:
-            return self
-        remote = ("--boxes", str(boxes), "--map", "cyclic") if self.library == "spcomm" else self.remote
-        if direct and self.library == "spcomm":
-            remote += ("--route", "direct")
-        environment = self.environment | self.remote_environment
-        return replace(self, command=(*self.command, *remote), environment=environment)
+    def suited(self, row: Row) -> "Contender":
+        """The same one as this row needs it. Nodes of several boxes are dealt out in turn."""
+        ours = self.library == "spcomm"
+        options: tuple[str, ...] = ()
+        if row.boxes > 1:
+            options += ("--boxes", str(row.boxes), "--map", "cyclic") if ours else self.remote
+        if ours and row.direct:
+            options += ("--route", "direct")
+        if ours and row.traced:
+            options += ("--trace", os.devnull)
+        environment = self.remote_environment if row.boxes > 1 else {}
+        return replace(self, command=(*self.command, *options), environment=self.environment | environment)
 
     def start(self, nodes: int, program: str, arguments: list[str]) -> list[str]:
         """The command line that starts `program` ("works", say) on so many nodes."""

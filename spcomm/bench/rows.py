@@ -30,10 +30,7 @@ class Goal:
 
     def __str__(self) -> str:
         limits = [] if self.ratio is None else [f"{self.ratio:g}"]
-        if self.seconds is not None:
-            limits.append(
-                f"{self.seconds * 1e6:.0f} µs" if self.seconds < 0.01 else f"{self.seconds * 1e3:g} ms"
-            )
+        limits += [] if self.seconds is None else [duration(self.seconds)]
         limits += [] if self.bytes is None else [f"{self.bytes / 2**20:g} MiB"]
         return f"≤ {', '.join(limits)}"
 
@@ -43,6 +40,17 @@ class Goal:
             return None
         limits = [(self.ratio, ratio), (self.seconds, value), (self.bytes, value)]
         return all(limit is None or (found is not None and found <= limit) for limit, found in limits)
+
+
+def duration(seconds: float) -> str:
+    """As in a goal.
+
+    >>> duration(0.5), duration(5e-6), duration(4e-8)
+    ('500 ms', '5 µs', '40 ns')
+    """
+    if seconds >= 1e-2:
+        return f"{seconds * 1e3:.0f} ms"
+    return f"{seconds * 1e6:.0f} µs" if seconds >= 1e-6 else f"{seconds * 1e9:.0f} ns"
 
 
 @dataclass(frozen=True)
@@ -67,6 +75,7 @@ class Row:
     percentile : of all single times of all rounds, to be told below the table; 0: none.
     boxes : 2 or more: the nodes are dealt out to so many boxes, and peers talk over TCP.
     direct : the boxes are connected with each other, not through the server only.
+    traced : the nodes record what they do.
     """
 
     key: str
@@ -83,6 +92,7 @@ class Row:
     percentile: int = 0
     boxes: int = 1
     direct: bool = False
+    traced: bool = False
 
 
 def benchmarks() -> dict[str, ModuleType]:

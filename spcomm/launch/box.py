@@ -9,7 +9,6 @@ boxes of its own machine. The end of the standard input ends everything here.
 import _signal
 import os
 import sys
-import time
 
 from spcomm.launch.frames import MOST, FrameError, Frames, Outlet
 
@@ -121,25 +120,25 @@ class Box:
             self._fail(str(error))
 
     def _start(self, secret: bytes) -> None:
-        from spcomm.launch import report, where
+        from spcomm.launch import boxparts, report, where
         from spcomm.launch.groups import Group
         from spcomm.launch.process import WHERE_SIGNAL
         from spcomm.launch.starter import Starter
 
         about = self._about
-        plan = _plan(about)
+        plan = boxparts.plan(about)
         self._ranks = list(plan.indices)
-        starter = self._starter = Starter(plan, WHERE_SIGNAL, _raise_limit())
+        starter = self._starter = Starter(plan, WHERE_SIGNAL, boxparts.raise_limit())
         group = Group(about["group"])
         group.size, group.places = about["size"], about["places"]
         group.segments = [None] * group.boxes
-        self._segment = group.segments[plan.box] = _segment(about, len(self._ranks))
+        self._segment = group.segments[plan.box] = boxparts.segment(about, len(self._ranks))
         if group.boxes > 1:
-            self._agent = _agent(about, self._segment, secret)
+            self._agent = boxparts.agent(about, self._segment, secret)
             self._loop.add(self._agent.fileno(), self._hear_agent)
         self._reader = report.Reader()
         self._answers = where.Answers()
-        starter.run(group, self._reader.write, self._answers.fileno(), _cpus(about), about["stats"])
+        starter.run(group, self._reader.write, self._answers.fileno(), boxparts.cpus(about), about["stats"])
         self._answers.close_theirs()
         os.close(self._reader.write)
         self._loop.add(starter.fileno(), self._hear_starter)
@@ -189,7 +188,9 @@ class Box:
     def _asked(self, number: int, question: str, ranks: "list[int]") -> None:
         from spcomm.launch import far
 
-        if question == far.LINES:
+        if question == far.CLOCK:
+            about = far.clock()
+        elif question == far.LINES:
             running = {rank: self._started[rank] for rank in ranks if rank in self._started}
             about = far.lines(self._answers, self._starter.poke, running)
         else:
@@ -321,6 +322,11 @@ class Box:
         for fd in list(self._pipes):
             while fd in self._pipes and self._rest(fd):
                 pass
+        if self._about["segment"].get("trace_events"):
+            from spcomm.trace import far
+
+            for rank, lost, piece in far.packed(self._segment.fd, self._ranks):
+                self._frames.send(["trace", rank, lost], piece)
         self._frames.send(["noted", self._known()])
         self._frames.send(["gone"])
         self._leave()
@@ -368,79 +374,6 @@ class Box:
 
     def _tidy(self) -> None:
         """All processes are gone; what else is left?"""
-
-
-def _plan(about: dict) -> "Any":
-    """The program, found here as there. Raises `UsageError`."""
-    from spcomm.launch import plan as plans
-    from spcomm.launch.options import Part
-    from spcomm.launch.values import UsageError
-
-    part = Part()
-    for name, value in about["part"].items():
-        setattr(part, name, value)
-    try:
-        os.chdir(about["folder"])
-    except OSError as error:
-        raise UsageError(
-            f"{about['folder']}: {error.strerror}; a program and its folder have to be at the same place on all hosts"
-        ) from None
-    plan = plans.resolve(part)
-    plan.name, plan.preload = part.name, part.preload
-    plan.environment = {} if about["bare"] else dict(os.environ)
-    plan.environment.update(about["environment"])
-    plan.group, plan.box = about["group"], about["number"]
-    plan.indices = range(about["first"], about["first"] + about["nodes"])
-    plan.nodes = about["nodes"]
-    return plan
-
-
-def _segment(about: dict, nodes: int) -> "Any":
-    from spcomm._core import agent
-
-    began = dict(about["segment"])
-    if "begun_ns" in about:
-        age = max(0, time.time_ns() - about["begun_ns"])
-        began["begun_ns"] = max(1, time.monotonic_ns() - age)
-    return agent.Segment(
-        about["size"],
-        oversubscribed=nodes + (2 if len(set(about["places"])) > 1 else 0) > agent.cores(),
-        **began,
-    )
-
-
-def _agent(about: dict, segment: "Any", secret: bytes) -> "Any":
-    from spcomm.launch import carrying
-    from spcomm.launch.carriers import Carrier
-
-    number, address = about["number"], (about["address"][0], about["address"][1])
-
-    def carry(wire: "Any") -> None:
-        places = about["places"] if about.get("route") == "direct" else None
-        carrying.carry(wire, address, secret, about["job"], number, segment.fd, about["link_timeout"], places)
-
-    return Carrier(f"the agent of box {number}", number, f"spcomm agent {number}", carry, segment.fd, [])
-
-
-def _cpus(about: dict) -> "list[int] | None":
-    """By rank, in turn over the nodes of this box."""
-    if not about["bind"]:
-        return None
-    from spcomm.launch import binding
-
-    cpus = binding.places()
-    return [cpus[max(0, rank - about["first"]) % len(cpus)] for rank in range(about["size"])]
-
-
-def _raise_limit() -> "tuple[int, int] | None":
-    import resource
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    except (OSError, ValueError):
-        return None
-    return soft, hard
 
 
 def _nothing() -> None:

@@ -61,6 +61,7 @@ def _internal_error() -> int:
 def _run(options: Options, signals: int) -> int:
     programs = plans.resolve_all(options)
     _note_late_number(options)
+    _try_to_write(options.trace)
     session = None
     if options.room is not None or options.server is not None:
         from spcomm.launch.room import running
@@ -152,11 +153,21 @@ def _supervise(
         display.close(signals)
 
 
+def _try_to_write(path: "str | None") -> None:
+    """Rather now than when the run is over."""
+    try:
+        if path is not None:
+            open(path, "ab").close()
+    except OSError as error:
+        raise UsageError(f"spcomm run: --trace {path}: cannot be written ({error.strerror})") from None
+
+
 def _write_trace(options: Options, group: "Any", code: int) -> int:
     """A run that failed is traced, too. The exit code is the run's, unless that was 0 and there is no file."""
     from spcomm.trace import writing
 
-    why = writing.write(options.trace or "", group, options.parts[0].name)
+    version = sys.modules["spcomm"].__version__
+    why = writing.write(options.trace or "", group, options.parts[0].name, version)
     if why is None:
         return code
     _complain(f"spcomm: {why}")
@@ -257,7 +268,7 @@ def _segment(
             perturb=options.seed,
             rendezvous=options.rendezvous,
             prefault=options.prefault,
-            trace_events=options.trace_events if options.trace is not None else 0,
+            trace_events=options.recorded,
             **buffers,
         )
     except MemoryError:

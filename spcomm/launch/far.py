@@ -2,7 +2,8 @@
 """Boxes on other machines: what the launcher asks of them, and what they answer.
 
 Into the memory of a box on this machine the launcher looks itself. Of another one it asks what its nodes wait for and
-do (`look`; `now`, the same, but however much of its output waits to be read), and at which lines they are (`lines`).
+do (`look`; `now`, the same, but however much of its output waits to be read), at which lines they are (`lines`), and
+in a traced run what its clock shows (`clock`).
 The box says at its end by itself what its nodes have left. Who does not answer in time is called silent, and is not
 waited for again before it has answered.
 """
@@ -10,6 +11,7 @@ waited for again before it has answered.
 import time
 from collections.abc import Callable
 
+from spcomm.launch.clocks import Clock
 from spcomm.launch.process import state_of
 
 TYPE_CHECKING = False
@@ -19,12 +21,15 @@ if TYPE_CHECKING:
     from spcomm._core.waits import Wait
     from spcomm.launch.crew import Crew
     from spcomm.launch.hosts import FarStarter
+    from spcomm.launch.loop import Loop
     from spcomm.launch.starter import Starter
     from spcomm.launch.where import Answers
 
 ANSWER_S = 2.0  # seconds for a box to answer
 _LINES_S = 5.0  # the same, if it asks its nodes, which have less
-LOOK, NOW, LINES = "look", "now", "lines"
+_CLOCK_S = 1.0  # between two looks at their clocks
+_EARLY_CLOCKS, _EARLY_CLOCK_S = 8, 0.05  # the same, at first
+LOOK, NOW, LINES, CLOCK = "look", "now", "lines", "clock"
 
 
 # ---- in the box
@@ -56,6 +61,11 @@ def lines(answers: "Answers", poke: "Callable[[int, int], None]", processes: "di
     return {"lines": list(answers.ask(poke, running, processes).items())}
 
 
+def clock() -> dict:
+    """What its clock shows."""
+    return {"clock_ns": time.monotonic_ns()}
+
+
 # ---- in the launcher
 
 
@@ -76,10 +86,32 @@ class FarSegment:
         self._nodes: dict[int, tuple[int, int, str]] = {}  # process, vain polls, state
         self._waits: dict[int, Wait] = {}
         self._traffic = 0
-        self._clock_ns: int | None = None  # what our clock shows more than theirs
+        self._clock_ns: int | None = None  # what our clock shows more than theirs, for waits
+        self.clock = Clock()  # the same exactly, for traces
+        self.traces: Any = None
+        self._clock_asked_ns = 0  # 0: not asked
+
+    def ask_clock(self) -> bool:
+        """Whether to ask: the last question was answered."""
+        if self._clock_asked_ns:
+            return False
+        self._clock_asked_ns = time.monotonic_ns()
+        return True
+
+    def add_trace(self, rank: int, lost: int, piece: bytes) -> None:
+        """A piece of what a node there has recorded."""
+        if self.traces is None:
+            from spcomm.trace.far import FarTraces
+
+            self.traces = FarTraces()
+        self.traces.add(rank, lost, piece)
 
     def answer(self, number: int, about: dict) -> None:
         """The box has answered."""
+        if "clock_ns" in about:
+            self.clock.add(self._clock_asked_ns, time.monotonic_ns(), about["clock_ns"])
+            self._clock_asked_ns = 0
+            return
         self.answered = number
         self.silence = f"box {self._name}: nobody reads its output" if "held" in about else ""
         if "nodes" in about:
@@ -167,6 +199,15 @@ class Inquiry:
         """Why nobody knows what this node does; empty: it is known."""
         far = self.box(index)
         return far.silence if far is not None else ""
+
+    def keep_clocks(self, loop: "Loop", asked: int = 0) -> None:
+        """From now on, compare their clocks with ours."""
+        if not self._starters:
+            return
+        for starter in self._able():
+            starter.ask_clock()
+        seconds = _EARLY_CLOCK_S if asked < _EARLY_CLOCKS else _CLOCK_S
+        loop.at("clocks", seconds, lambda: self.keep_clocks(loop, asked + bool(self._able())))
 
     def ask(self, told: "Callable[[], None]") -> None:
         """What do they do? `told` is called with each answer."""

@@ -12,7 +12,7 @@ import shlex
 import sys
 import time
 
-from spcomm.launch.far import FarSegment
+from spcomm.launch.far import CLOCK, FarSegment
 from spcomm.launch.starter import Starter
 from spcomm.launch.values import MOST_BOXES, MOST_NODES, UsageError
 
@@ -221,6 +221,7 @@ def far_segment(
         "perturb": options.seed,
         "rendezvous": options.rendezvous,
         "prefault": options.prefault,
+        "trace_events": options.recorded,
     }
     return FarSegment(group.size, group.far[box].name)
 
@@ -268,12 +269,19 @@ class FarStarter(Starter):
             self.far.known = message[1]
         elif message is not None and message[0] == "answer":
             self.far.answer(message[1], message[2])
+        elif message is not None and message[0] == "trace":
+            self.far.add_trace(*message[1:])
         return message
 
     @property
     def first(self) -> int:
         """The index of node 0 of its group."""
         return self._first
+
+    def ask_clock(self) -> None:
+        """See `far.clock`; not counted among the questions."""
+        if self.far.ask_clock():
+            self._send(("ask", self.far.asked, CLOCK, []))
 
     def ask(self, question: str, ranks: "list[int]") -> None:
         """See `far`; the answer comes as a message."""

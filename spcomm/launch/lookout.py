@@ -13,6 +13,7 @@ from spcomm.launch.crew import Crew
 from spcomm.launch.far import ANSWER_S, Inquiry
 from spcomm.launch.groups import Group
 from spcomm.launch.loop import Loop
+from spcomm.launch.options import Options
 from spcomm.launch.process import state_of
 
 TYPE_CHECKING = False
@@ -33,14 +34,15 @@ class Lookout:
         self,
         crew: Crew,
         loop: Loop,
-        stall_s: float,
+        options: Options,
         found: "Callable[[str, int], None]",
         warn: "Callable[[str], None]",
         hear: "Callable[[Starter], None]",
     ) -> None:
         self._crew = crew
         self._loop = loop
-        self._stall_s = stall_s  # 0: never
+        self._stall_s = options.stall or 0.0  # 0: never
+        self._is_traced = options.trace is not None  # then clocks of boxes elsewhere are compared with ours
         self._found = found
         self._warn = warn
         self._far = Inquiry(crew, hear)  # boxes into which nobody here can look
@@ -56,6 +58,8 @@ class Lookout:
             self._loop.at("look", _LOOK_S, self._look)
         if self._stall_s:
             self._loop.at("stall", _STALL_LOOK_S, self._look_for_stalls)
+        if self._is_traced:
+            self._far.keep_clocks(self._loop)
 
     def stop(self) -> None:
         self._stopped = True

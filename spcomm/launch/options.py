@@ -69,7 +69,7 @@ class Options:
         self.strict = False
         self.stats = False
         self.trace: str | None = None  # the file
-        self.trace_events = 1 << 16  # that each node keeps
+        self.trace_events: int | None = None  # that each node keeps
         self.debug: Debug | None = None
         self.perturb = False
         self.prefault = False
@@ -78,6 +78,11 @@ class Options:
         self.buffers: dict[str, int] = {}  # slots, ring, arena, queue_limit, fanin
         self.help = False
         self.said: dict[str, tuple[object, str]] = {}  # field: its value, and the words that gave it
+
+    @property
+    def recorded(self) -> int:
+        """How many events each node keeps; 0: the run is not traced."""
+        return 0 if self.trace is None else self.trace_events or 1 << 16
 
     def take(self, said: "dict[str, tuple[object, str]]") -> None:
         """Options of the whole run that were given with one of its programs."""
@@ -122,8 +127,7 @@ class Options:
             from spcomm.launch.boxes import check
 
             check(self)
-        if self.trace is not None:
-            _check_trace(self)
+        _check_trace(self)
         if self.stall is None:  # who sits at a debugger keeps the others waiting
             self.stall = 0.0 if self.debug is not None else STALL_S
 
@@ -199,11 +203,12 @@ def _no_program(at: int, count: int) -> UsageError:
 
 
 def _check_trace(options: Options) -> None:
-    if options.hosts is not None or options.room is not None:
-        raise UsageError(
-            f"spcomm run: --trace {options.trace}: with --host and --room nothing is traced so far; leave it out, or "
-            "run on this machine (--boxes shows several boxes)"
-        )
+    if options.trace is None:
+        if options.trace_events is not None:
+            raise UsageError(
+                "spcomm run: --trace-events is about a trace; add --trace t.json, or leave it out"
+            )
+        return
     if any(part.group for part in options.parts):
         raise UsageError(f"spcomm run: --trace {options.trace}: a trace is of one group; leave --group out")
 

@@ -7,7 +7,7 @@ outlives the launcher, and ssh never outlives it; the end of ssh's input ends th
 
 Messages of its own, to the launcher: ("failed", sentence, code)  ("warning", text)  ("text", text)
 ("noted", what is known of the box's memory at the end)  ("deadlock", what its agent has proven)
-("answer", number of the question, what the box says: see `far`)
+("answer", number of the question, what the box says: see `far`)  ("trace", what `spcomm.trace.far` has packed)
 """
 
 import _signal
@@ -153,6 +153,8 @@ class Relay:
             os.write(self._report, head + data)
         elif verb == "taken":
             self._taken(*rest)
+        elif verb == "trace":
+            self._wire.send((verb, *rest, data))
         elif verb == "answer":
             self._answered = rest[0]
             self._wire.send((verb, *rest))

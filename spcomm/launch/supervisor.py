@@ -52,9 +52,7 @@ class Supervisor:
         self._loop = Loop()
         self._failures = Failures(crew.names)
         self._forwarder = Forwarder(self._loop, crew.size == 1, display, self._cannot_write)
-        self._lookout = Lookout(
-            crew, self._loop, options.stall or 0.0, self._deadlocked, self._warn, self._hear
-        )
+        self._lookout = Lookout(crew, self._loop, options, self._deadlocked, self._warn, self._hear)
         self._ended: dict[int, int] = {}  # node → wait status
         self._readers: list[report.Reader] = []  # of each group
         self._reason = ""  # why the run is being ended: failure, timeout, signal, reader, spcomm

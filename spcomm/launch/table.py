@@ -45,7 +45,7 @@ TABLE = {
     "--strict": (None, "strict", True),
     "--stats": (None, "stats", True),
     "--trace": (values.file, "trace", "FILE"),
-    "--trace-events": (values.count, "trace_events", "N"),
+    "--trace-events": (values.events, "trace_events", "N"),
     "--debug": (ranks.debug, "debug", "[TOOL:]RANKS"),
     "--perturb": (None, "perturb", True),
     "--seed": (values.seed, "seed", "NUMBER"),

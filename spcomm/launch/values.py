@@ -218,6 +218,14 @@ def count(name: str, text: str) -> int:
     return _whole(text)
 
 
+def events(name: str, text: str) -> int:
+    if not text.isdecimal() or not 16 <= _whole(text) <= 1 << 24:
+        raise UsageError(
+            f"spcomm run: {name} {text}: must be from 16 to {1 << 24}, events that each node keeps"
+        )
+    return _whole(text)
+
+
 def size(name: str, text: str) -> int:
     digits = text.upper().removesuffix("IB").removesuffix("B")
     shift = {"K": 10, "M": 20, "G": 30}.get(digits[-1:], 0)

@@ -129,9 +129,10 @@ class Keeper:
 
 
 def _write_trace(nodes: Nodes, path: str, name: str) -> None:
+    from spcomm import __version__
     from spcomm.trace import writing
 
-    why = writing.write(path, nodes.group, name)
+    why = writing.write(path, nodes.group, name, __version__)
     if why is not None:
         nodes.screen.say(f"spcomm: {why}\n")
 

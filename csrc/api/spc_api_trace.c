@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* The calls of a program in C or C++ in the trace of its node. It has their names; their lines nobody tells. */
+#include "api/spc_api_private.h"
+
+spc_trace_t *spc_api_enter(const spcomm_t *comm, const char *call) {
+    spc_trace_t *trace = comm == NULL || comm->core == NULL ? NULL : spc_comm_trace(comm->core);
+    if (trace != NULL) {
+        spc_trace_record(
+            trace, &(spc_trace_event_t){.kind = SPC_TRACE_CALL, .what = spc_api_call_number(trace, call)});
+    }
+    return trace;
+}
+
+void spc_api_leave(spc_trace_t *const *trace) {
+    if (*trace != NULL) {
+        spc_trace_record(*trace, &(spc_trace_event_t){.kind = SPC_TRACE_RETURN});
+    }
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/spc_ticks.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define CLOCKSOURCE "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+
+enum { TRIES = 8 };
+
+bool spc_ticks_are_counted(void) {
+#if defined(__x86_64__) && defined(__linux__)
+    char name[8] = "";
+    FILE *file = fopen(CLOCKSOURCE, "re");
+    if (file == NULL) {
+        return false;
+    }
+    const bool is_read = fgets(name, sizeof name, file) != NULL;
+    fclose(file);
+    return is_read && strcmp(name, "tsc\n") == 0;
+#else
+    return false;
+#endif
+}
+
+/* Whoever is put off its core between the two looks has a bad pair; the closest of a few is good. */
+spc_ticks_anchor_t spc_ticks_anchor(bool are_counted) {
+    spc_ticks_anchor_t best = {0, 0};
+    uint64_t shortest = UINT64_MAX;
+    for (int i = 0; i < TRIES; i++) {
+        const uint64_t before = spc_ticks_now(are_counted);
+        const uint64_t time_ns = spc_clock_now_ns();
+        const uint64_t spent = spc_ticks_now(are_counted) - before;
+        if (spent < shortest) {
+            shortest = spent;
+            best = (spc_ticks_anchor_t){before + spent / 2, time_ns};
+        }
+    }
+    return best;
+}
+
+uint64_t spc_ticks_to_ns(const spc_ticks_anchor_t *begin, const spc_ticks_anchor_t *end, uint64_t ticks) {
+    if (end->ticks <= begin->ticks) {
+        return begin->time_ns;
+    }
+    const double rate = (double)(end->time_ns - begin->time_ns) / (double)(end->ticks - begin->ticks);
+    return begin->time_ns + (uint64_t)(int64_t)((double)(int64_t)(ticks - begin->ticks) * rate);
+}

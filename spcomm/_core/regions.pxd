@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: MIT
+"""What a node of a traced run records of its own: who else records calls finds it here."""
+
+from libc.stdint cimport uint32_t
+
+from spcomm._core.libtrace cimport spc_trace_t
+
+cdef uint32_t run  # which one of this process, where that is a node of several
+cdef uint32_t find_place(spc_trace_t *trace) except? 0
+cdef uint32_t name_of(spc_trace_t *trace, str text) except? 0
+cdef void record(spc_trace_t *trace, int kind, uint32_t what, uint32_t place) noexcept
