@@ -15,7 +15,6 @@ from spcomm._core.errors import ranks_text
 from spcomm.launch import report
 from spcomm.launch.failures import Failures
 from spcomm.launch.lookout import Lookout
-from spcomm.launch.options import STALL_S
 from spcomm.launch.process import signal_name
 from spcomm.launch.where import describe
 from spcomm.notebook.channel import Channel, encoded
@@ -107,7 +106,7 @@ class Call:
     def _attend(self) -> None:
         nodes = self._nodes
         self._lookout = Lookout(
-            nodes.crew, nodes.loop, STALL_S, self._deadlocked, nodes.screen.say, nodes.hear
+            nodes.crew, nodes.loop, nodes.options, self._deadlocked, nodes.screen.say, nodes.hear
         )
         self._lookout.start(nodes.answers, self._over)
         if self.timeout is not None:

@@ -107,7 +107,8 @@ class Nodes:
     def _plan(self) -> plan.Plan:
         words = ["-n", str(self.size), *START.split(), "-m", "spcomm.notebook"]
         try:
-            (found,) = plan.resolve_all(options.parse(words))
+            self.options = options.parse(words)
+            (found,) = plan.resolve_all(self.options)
         except UsageError as error:
             raise ConfigError(str(error)) from None
         found.environment["MPLBACKEND"] = "module://spcomm.notebook.figures"
