@@ -12,6 +12,8 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "spcomm.joining": ("startup",),
+    "spcomm.notebook.cluster": ("Cluster",),
+    "spcomm.notebook.errors": ("ClusterError",),
     "spcomm._core.comm": ("Comm",),
     "spcomm._core.collectives": ("FuzzyBarrier",),
     "spcomm._core.destination": ("Destination",),
@@ -42,6 +44,10 @@ _HOMES = {
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = list(_HOME)
+
+# What `%load_ext spcomm` calls.
+_EXTENSION = ("load_ipython_extension", "unload_ipython_extension")
+_HOME |= dict.fromkeys(_EXTENSION, "spcomm.notebook.magics")
 
 
 def __getattr__(name: str) -> object:

@@ -44,6 +44,8 @@ from spcomm._core.operators import Op as Op
 from spcomm._core.operators import op as op
 from spcomm._core.simtime import SimTime as SimTime
 from spcomm.joining import startup as startup
+from spcomm.notebook.cluster import Cluster as Cluster
+from spcomm.notebook.errors import ClusterError as ClusterError
 
 __all__ = [
     "ALL",
@@ -66,6 +68,8 @@ __all__ = [
     "SUM",
     "AuthenticationError",
     "BufferInUseError",
+    "Cluster",
+    "ClusterError",
     "Comm",
     "ConfigError",
     "ConnectionLostError",

@@ -7,6 +7,7 @@ alone: a run of one node. This module imports neither NumPy nor the compiled cor
 """
 
 import os
+import sys
 from collections import namedtuple
 
 VARIABLE = "SPCOMM_NODE"
@@ -15,6 +16,7 @@ STRICT_VARIABLE = "SPCOMM_STRICT"
 CLOSE_VARIABLE = "SPCOMM_CLOSE_TIMEOUT"
 TRACE_VARIABLE = "SPCOMM_TRACE"
 CLOSE_S = 10.0
+CELL = "begin the cell with `%%spcomm -n 4`, after %load_ext spcomm"  # what to do in a notebook
 
 
 class Membership(namedtuple("Membership", "fd rank size device inode launcher_pid group")):
@@ -32,8 +34,11 @@ _joined: "Membership | None" = None
 _owner = 0
 
 
-def join(membership: Membership) -> None:
-    """Make this process a node: called by the fork server in the new process, before any code of the user."""
+def join(membership: "Membership | None") -> None:
+    """Make this process a node: called by the fork server in the new process, before any code of the user.
+
+    None: it is alone from now on.
+    """
     global _joined, _owner
     _joined = membership
     _owner = os.getpid()
@@ -84,6 +89,12 @@ def close_timeout() -> "float | None":
 def traced() -> bool:
     """Whether the run records what its nodes do: ``spcomm run --trace``."""
     return os.environ.get(TRACE_VARIABLE, "") not in ("", "0")
+
+
+def in_ipython() -> bool:
+    """Whether this process is a notebook's kernel, or IPython."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", None)
+    return shell is not None and shell() is not None
 
 
 def limits() -> "dict[str, tuple[int, int, int]]":

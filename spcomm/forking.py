@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 
+from spcomm import config
 from spcomm._core import agent, comm, errors, forking
 
 _ADVICE = "put the program into a file and start it with `spcomm run -n 4 program.py`"
@@ -81,10 +82,10 @@ def _refuse(call: str) -> None:
 
 
 def _unfit_place() -> str:
-    shell = getattr(sys.modules.get("IPython"), "get_ipython", None)
-    if shell is not None and shell() is not None:
+    if config.in_ipython():
         where = "a notebook's kernel" if "ipykernel" in sys.modules else "IPython"
-        return f"{where} cannot be forked into nodes, each of which would go on as that kernel; {_ADVICE}"
+        what = "cannot be forked into nodes, each of which would go on as that kernel"
+        return f"{where} {what}; {config.CELL}"
     if hasattr(sys, "ps1"):
         return f"at Python's prompt only node 0 would get what you type next; {_ADVICE}"
     parent = getattr(sys.modules.get("multiprocessing.process"), "parent_process", None)

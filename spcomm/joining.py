@@ -216,11 +216,42 @@ def _join_launched(start: _Start, member: config.Membership) -> comm.Comm:
         raise errors.closed_segment(member.fd, member.rank)
     here = agent.nodes_here(member.fd) if start.numbers["local_nodes"] else member.size
     start.agree(member.size, here, group, _how)
-    if config.traced():
+    return _made(member, group, config.traced())
+
+
+def _made(member: config.Membership, group: int, traced: bool) -> comm.Comm:
+    if traced:
+        from spcomm._core import regions
         from spcomm._core.traced import TracedComm
 
+        regions.forget()
         return TracedComm(member.fd, member.rank, group)
     return comm.Comm(member.fd, member.rank, group)
+
+
+def rejoin(member: config.Membership, traced: bool) -> comm.Comm:
+    """Take part in another run: what a node of a `Cluster` does for each call. `startup` returns its `Comm` then."""
+    global _how
+    stand_alone()
+    config.join(member)
+    _how = ", started by a Cluster"
+    comm.current = _made(member, member.group, traced)
+    return comm.current
+
+
+def stand_alone() -> None:
+    """Take part in no run, until `startup` makes one of this node alone."""
+    atexit.unregister(_leave)
+    config.join(None)
+    comm.current = None
+
+
+def release(node: comm.Comm, seconds: "float | None") -> None:
+    """Close it, as at the end of a program; what cannot be sent in that time is told on stderr."""
+    try:
+        node.close(seconds)
+    except errors.WaitTimeoutError as error:
+        print(f"spcomm: {error}", file=sys.stderr)
 
 
 def _leave(node: comm.Comm) -> None:
@@ -235,7 +266,4 @@ def _close(node: comm.Comm) -> None:
     if getattr(sys, "last_exc", getattr(sys, "last_value", None)) is not None and node.size > 1:
         comm.abandon(node)
         return
-    try:
-        node.close(config.close_timeout())
-    except errors.WaitTimeoutError as error:
-        print(f"spcomm: {error}", file=sys.stderr)
+    release(node, config.close_timeout())

@@ -7,6 +7,7 @@ The compiled modules decide that something is wrong; the functions below only bu
 import os
 import sys
 
+from spcomm import config
 from spcomm._core.error_types import AuthenticationError as AuthenticationError
 from spcomm._core.error_types import BufferInUseError as BufferInUseError
 from spcomm._core.error_types import ConfigError as ConfigError
@@ -64,7 +65,8 @@ def _program() -> str:
 
 def _nodes(size: int) -> str:
     if size == 1:
-        return f"this is a run of one node: start it with `spcomm run -n 4 {_program()}`"
+        start = f"start it with `spcomm run -n 4 {_program()}`"
+        return f"this is a run of one node: {config.CELL if config.in_ipython() else start}"
     return f"this run has nodes 0 to {size - 1}"
 
 
@@ -298,9 +300,10 @@ def failure(
         advice = "collective calls of one node must come one after another"
         return SpcommError(f"{call}: node {rank} is inside a collective operation already ({who}); {advice}")
     if name == "SPC_ECLOSED":
-        return SpcommError(
-            f"{call}: node {rank} has closed this communicator, after which nothing can be sent or received in it"
-        )
+        after = "after which nothing can be sent or received in it"
+        cell = "; comm is new in each cell, and in each call of a Cluster"
+        cell = cell if "spcomm.notebook.worker" in sys.modules else ""
+        return SpcommError(f"{call}: node {rank} has closed this communicator, {after}{cell}")
     if name == "SPC_EFORKED":
         advice = "Let the node itself communicate, and pass results to it by other means"
         return SpcommError(f"{call}: this process was forked by node {rank} and is not a node. {advice}.")

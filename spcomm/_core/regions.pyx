@@ -5,6 +5,7 @@
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
 from libc.stdint cimport uint32_t, uintptr_t
+from libc.string cimport memset
 
 from spcomm._core.handle cimport Handle
 from spcomm._core.libframe cimport (
@@ -26,7 +27,8 @@ from spcomm._core.libtrace cimport (
 
 import os
 
-# One node a process: its trace has one set of numbers.
+# A process is one node at a time: its trace has one set of numbers. They count from `forget` to `forget`.
+generation = 0
 cdef dict numbers = {}  # of texts; of lines, by code object and instruction
 cdef list codes = []  # so that no other one gets the address of one that has a number
 
@@ -71,6 +73,15 @@ cdef uint32_t look_up(spc_trace_t *trace, object code, int instruction, PyFrameO
         line = f"{os.path.basename(code.co_filename)}:{PyFrame_GetLineNumber(frame)}"
         numbers[key] = name_of(trace, line)
     return numbers[key]
+
+
+def forget():
+    """Another run begins in this process: its trace has numbers of its own."""
+    global generation
+    generation += 1
+    numbers.clear()
+    codes.clear()
+    memset(places, 0, sizeof(places))
 
 
 cdef void record(spc_trace_t *trace, int kind, uint32_t what, uint32_t place) noexcept:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic, monotonic_ns, perf_counter
 
-from spcomm.bench import relay
+from spcomm.bench import clusters, relay
 from spcomm.bench.neighbours import Neighbours
 from spcomm.bench.peers import PROGRAMS, Contender
 from spcomm.bench.rows import Row
@@ -27,6 +27,7 @@ TIMEOUT = 60.0  # seconds for one start of the programs; none needs a tenth of i
 LAUNCH = "launch"
 DIAGNOSE = "diagnose"
 RELAY = "relay"
+CLUSTER = "cluster"
 
 
 class ProgramFailed(Exception):
@@ -144,6 +145,13 @@ def one_start(group: Sequence[Row], contender: Contender, seconds: float) -> dic
             return relay.measure({row.key: row.parameters for row in group}, seconds, TIMEOUT)
         except subprocess.SubprocessError as error:
             raise ProgramFailed(f"the relay: {error}") from error
+    if group[0].work == CLUSTER:
+        try:
+            return clusters.measure({row.key: row.parameters for row in group}, nodes, seconds, TIMEOUT)
+        except subprocess.CalledProcessError as error:
+            raise ProgramFailed(last_line(error.stderr)) from error
+        except subprocess.TimeoutExpired as error:
+            raise ProgramFailed(f"not finished after {TIMEOUT:.0f} s") from error
     if group[0].work == DIAGNOSE:
         times = [one_deadlock(contender, nodes, environment) for _ in range(group[0].parameters["runs"])]
         return {group[0].key: times}

@@ -45,9 +45,11 @@ class Goal:
 def duration(seconds: float) -> str:
     """As in a goal.
 
-    >>> duration(5e-6), duration(4e-8)
-    ('5 µs', '40 ns')
+    >>> duration(0.5), duration(5e-6), duration(4e-8)
+    ('500 ms', '5 µs', '40 ns')
     """
+    if seconds >= 0.01:
+        return f"{seconds * 1e3:g} ms"
     return f"{seconds * 1e6:.0f} µs" if seconds >= 1e-6 else f"{seconds * 1e9:.0f} ns"
 
 
@@ -60,7 +62,8 @@ class Row:
     key : unique name, also in the JSON.
     title : what the reader sees.
     work : a function of `programs/<program>_*.py`, timed inside the nodes; or "launch": the whole program is timed;
-        or "diagnose": from a deadlock to its report; or "relay": see `spcomm.bench.relay`.
+        or "diagnose": from a deadlock to its report; or "relay": see `spcomm.bench.relay`;
+        or "cluster": see `spcomm.bench.clusters`.
     nodes : number of nodes.
     parameters : keyword arguments of that function.
     goal : what is to be reached, if anything.

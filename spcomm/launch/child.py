@@ -58,7 +58,8 @@ class Node:
         process.die_with(parent, _signal.SIGKILL)
         os.setpgid(0, 0)
         _signal.set_wakeup_fd(-1)
-        _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
+        for number in (_signal.SIGCHLD, _signal.SIGCONT):
+            _signal.signal(number, _signal.SIG_DFL)
         for number, fd in enumerate(streams):
             os.dup2(fd, number)
         close_all(close)

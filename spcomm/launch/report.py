@@ -45,6 +45,9 @@ class Reader:
         self.ended = False
         self._data = b""
 
+    def close(self) -> None:
+        os.close(self.fd)
+
     def read(self) -> "list[tuple[int, bytes, bytes]]":
         """The frames that have arrived: rank, kind, payload. Does not block."""
         try:
@@ -103,7 +106,7 @@ def uncaught(error: BaseException, hook: object = None) -> None:
     endings = _endings()
     if endings is not None:
         endings.raised(error)
-    kind, detail = _kind(error)
+    kind, detail = kind_of(error)
     sent = _send(kind, detail.encode("utf-8", "replace")[:_ROOM])  # first, so that the launcher knows at once
     stderr = sys.stderr
     text = _shown(error, hook)
@@ -137,7 +140,8 @@ def _shown(error: BaseException, hook: object) -> bytes:
     return catcher.getvalue().encode(encoding, errors)
 
 
-def _kind(error: BaseException) -> "tuple[bytes, str]":
+def kind_of(error: BaseException) -> "tuple[bytes, str]":
+    """The kind of an exception's report, and the detail that goes with it."""
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED, place(error)
     cause: BaseException | None = error

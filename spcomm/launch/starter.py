@@ -57,6 +57,7 @@ class Starter:
         theirs.close()
         self._first = 0  # the index of node 0 of its group
         self.unanswered = 0  # nodes asked for, of which it has not said what became
+        self.stays = False  # it waits for more work when all nodes have ended
         self.asked = 0  # how many of its nodes were asked for
         self.ready = False  # it has imported what it had to
         self.gone = False  # it has ended, or said that it does
@@ -80,6 +81,7 @@ class Starter:
             "inode": own.inode,
             "group": group.number,
             "stats": stats,
+            "stays": self.stays,
             "debug": {index - group.first: self.plan.debug for index in self.plan.debugged},
             "cpus": [cpus[(group.first + rank) % len(cpus)] for rank in range(group.size)] if cpus else None,
         }
@@ -103,6 +105,10 @@ class Starter:
         self.unanswered += len(indices)
         self._send(("nodes", [index - self._first for index in indices]), tuple(streams))
 
+    def again(self) -> None:
+        """All nodes have ended, and others are to be asked for, in another run."""
+        self.asked = 0
+
     def no_more(self) -> None:
         """No more nodes will be asked for."""
         self._send(("end",))
@@ -125,6 +131,10 @@ class Starter:
         """End the warm process itself: for when it does not listen, because it still imports."""
         if not self.ended:
             os.kill(self.pid, _signal.SIGKILL)  # our child and not reaped: the number is its own
+
+    def close(self) -> None:
+        """Hang up: the warm process ends its nodes, and itself."""
+        self._wire.close()
 
     def has_news(self, seconds: float) -> bool:
         """Whether `receive` has something within so many seconds."""

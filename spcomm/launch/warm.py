@@ -112,7 +112,9 @@ class Server:
         self._close = [self._wire.fileno(), wake, self._wake]
         _signal.signal(_signal.SIGCHLD, _ignore)
         _signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
-        # From here on the end of the socket says so, see above; the signal has a stopped process read it.
+        # From here on the end of the socket says so, see above; the signal has a stopped process read it. It wakes the
+        # loop, too: the launcher's end is still open if a process that it has forked has a copy.
+        _signal.signal(_signal.SIGCONT, _ignore)
         process.die_with(self._launcher, _signal.SIGCONT)
         poll = select.poll()
         poll.register(wake, select.POLLIN)
@@ -122,6 +124,8 @@ class Server:
             if wake in ready:
                 _drain(wake)
                 self._reap()
+                if os.getppid() != self._launcher:
+                    self._end()
             if self._wire.fileno() in ready:
                 message = self._wire.receive()
                 if message is None:
@@ -129,12 +133,13 @@ class Server:
                 node = self._obey(*message)
                 if node is not None:
                     return node
-            if self._run and self._left == 0:
+            if self._run and self._left == 0 and not self._run["stays"]:
                 self._end()
 
     def _obey(self, message: tuple, descriptors: "list[int]") -> "child.Node | None":
         verb = message[0]
         if verb == "run":
+            self._forget()
             self._run = message[1]
             self._left = self._run["nodes"]
             names = ("segment", "report", "where")
@@ -150,8 +155,13 @@ class Server:
         elif verb == "poke":
             self._poke(message[1], message[2])
         elif verb == "end":  # no more nodes will be asked for
-            self._left = len(self._ranks)
+            self._left, self._run["stays"] = len(self._ranks), False
         return None
+
+    def _forget(self) -> None:
+        """Another run begins; all nodes of the last one have ended."""
+        child.close_all(list({*self._shared.values(), *(fd for fd, _device, _inode in self._segments)}))
+        self._places = []
 
     def _start(self, ranks: "list[int]", streams: "list[int]") -> "child.Node | None":
         """Fork a batch of nodes; `streams` holds three descriptors for each."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from spcomm.bench.command import rows_at
-from spcomm.bench.measure import DIAGNOSE, LAUNCH, RELAY, grouped
+from spcomm.bench.measure import CLUSTER, DIAGNOSE, LAUNCH, RELAY, grouped
 from spcomm.bench.peers import PROGRAMS
 from spcomm.bench.rows import PEERS, Goal, benchmarks, summary
 
@@ -45,7 +45,7 @@ def test_goals_compare_with_something_that_is_there(row):
 @pytest.mark.parametrize("library", ["spcomm", "mpi4py"])
 def test_every_work_has_its_function(library):
     for row in ROWS:
-        if row.work not in (LAUNCH, DIAGNOSE, RELAY) and (library == "spcomm" or row.peers):
+        if row.work not in (LAUNCH, DIAGNOSE, RELAY, CLUSTER) and (library == "spcomm" or row.peers):
             known = functions(f"{row.program}_{library}.py")
             assert known[row.work] == ["comm", "count", *row.parameters]
     assert (PROGRAMS / f"meet_{library}.py").is_file()
@@ -90,6 +90,7 @@ def test_other_node_counts(name, nodes):
 
 def test_goals_of_other_kinds():
     assert str(Goal(0.5)) == "≤ 0.5" and str(Goal(1.0, seconds=150e-6)) == "≤ 1, 150 µs"
+    assert str(Goal(None, seconds=0.5)) == "≤ 500 ms"
     memory = Goal(None, bytes=64 << 20)
     assert str(memory) == "≤ 64 MiB"
     assert memory.is_reached(64 << 20, None) and not memory.is_reached((64 << 20) + 1, None)

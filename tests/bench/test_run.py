@@ -7,6 +7,7 @@ import pytest
 
 from spcomm.bench import peers
 from spcomm.bench.measure import one_start
+from spcomm.bench.relay import NotHere
 from spcomm.bench.rows import Row
 
 WORKS = [
@@ -33,6 +34,12 @@ RELAY = [
     Row(f"{way}-{spins}", "", "relay", 2, {"spins": spins, "way": way, "size": size}, program="relay")
     for way, size in (("pingpong", 8), ("stream", 1 << 20))
     for spins in (False, True)
+]
+
+CLUSTERS = [
+    Row(what, "", "cluster", 2, {"whose": whose, "what": what}, program=whose)
+    for whose in ("spcomm", "pool", "ipyparallel")
+    for what in ("start", "call")
 ]
 
 
@@ -79,6 +86,16 @@ def test_events_of_a_trace():
     results = one_start(EVENTS, peers.spcomm().suited(EVENTS[0]), 0.01)
     assert sorted(results) == ["call", "region"]
     assert all(time > 0 for times in results.values() for time in times)
+
+
+@pytest.mark.parametrize("whose", ["spcomm", "pool", "ipyparallel"])
+def test_nodes_for_a_notebook(whose):
+    try:
+        results = one_start([row for row in CLUSTERS if row.program == whose], peers.spcomm(), 0.001)
+    except NotHere as error:
+        pytest.skip(str(error))
+    assert sorted(results) == ["call", "start"]
+    assert all(times and all(time > 0 for time in times) for times in results.values())
 
 
 def test_the_relay():

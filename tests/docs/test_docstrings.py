@@ -21,6 +21,8 @@ BRIEF = (
     "PROC_NULL",
     *"SUM PROD MIN MAX MINLOC MAXLOC LAND LOR LXOR BAND BOR BXOR".split(),
 )
+# What stands in the Notes of the class is so of these.
+OF_THEIR_CLASS = ("Cluster.", "Destination.", "SimTime.")
 
 
 def sections(text):
@@ -53,7 +55,7 @@ def test_is_complete(name):
         complaints += [
             f"it has no {wanted}" for wanted in ("Examples",) if ">>>" not in found.get(wanted, "")
         ]
-        if "Notes" not in found and not name.startswith(("Destination.", "SimTime.")):
+        if "Notes" not in found and not name.startswith(OF_THEIR_CLASS):
             complaints.append("it has no Notes: does it wait, what does it cost, where in the papers is it?")
     if not inspect.isclass(thing) and name not in BRIEF:
         complaints += missing_parameters(thing, found)
@@ -65,7 +67,7 @@ def missing_parameters(thing, found):
         parameters = inspect.signature(thing).parameters
     except (TypeError, ValueError):  # of what is not called, and of some functions in C
         return []
-    named = re.findall(r"^(\w[\w, ]*?)(?: :.*)?$", found.get("Parameters", ""), re.MULTILINE)
+    named = re.findall(r"^\**(\w[\w, ]*?)(?: :.*)?$", found.get("Parameters", ""), re.MULTILINE)
     named = {word for line in named for word in line.split(", ")}
     return [
         f"its Parameters lack {word}"

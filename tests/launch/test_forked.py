@@ -331,7 +331,7 @@ def test_notebooks(forked, kernel):
         "IPython.get_ipython = lambda: object()\nsys.modules['IPython'] = IPython\n"  # fmt: skip
     pretended += "sys.modules['ipykernel'] = types.ModuleType('ipykernel')\n" if kernel else ""
     words = "a notebook's kernel" if kernel else "IPython"
-    refusal(forked.nodes(4, "", pretended + HEAD), words, "spcomm run -n 4")
+    refusal(forked.nodes(4, "", pretended + HEAD), words, "begin the cell with `%%spcomm -n 4`")
 
 
 def test_ipython_that_is_only_imported(forked):

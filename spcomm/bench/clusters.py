@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: MIT
+"""Runs `programs/clusters.py`: nodes that a notebook would have, ours and others'."""
+
+import importlib.util
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+
+from spcomm.bench.peers import PROGRAMS
+from spcomm.bench.relay import NotHere
+
+INSTALL = {"ipyparallel": "python -m pip install ipyparallel"}
+
+
+def measure(
+    orders: Mapping[str, Mapping[str, str]], nodes: int, seconds: float, timeout: float
+) -> dict[str, list[float]]:
+    """Seconds for each key. An order: `whose` nodes, the same in all, and `what`: their "start" or a "call"."""
+    (whose,) = {order["whose"] for order in orders.values()}
+    if whose in INSTALL and importlib.util.find_spec(whose) is None:
+        raise NotHere(f"not installed: {whose}; {INSTALL[whose]}")
+    words = [sys.executable, str(PROGRAMS / "clusters.py"), whose, str(nodes), str(seconds)]
+    found = subprocess.run(
+        words, check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=timeout
+    )
+    times = json.loads(found.stdout.splitlines()[-1])
+    return {key: times[order["what"]] for key, order in orders.items()}

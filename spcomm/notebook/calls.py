@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: MIT
+"""One call of a cluster: hands the work to all nodes, and stays until each has given back what came of it.
+
+The call *ends early* when there is a reason to: an exception on one node, a deadlock, a timeout, a Ctrl-C. Then the
+nodes are interrupted, each by a KeyboardInterrupt, and who does not come back after that is killed. A node that fails
+is marked in the call's shared memory, so that nodes which wait for it are woken and raise `NodeLostError`, as in any
+run. Nodes that have come back, with a result or an exception, are as good as new: the next call has other memory.
+"""
+
+import os
+import signal
+import threading
+
+from spcomm._core.errors import ranks_text
+from spcomm.launch import report
+from spcomm.launch.failures import Failures
+from spcomm.launch.lookout import Lookout
+from spcomm.launch.options import STALL_S
+from spcomm.launch.process import signal_name
+from spcomm.launch.where import describe
+from spcomm.notebook.channel import Channel, encoded
+from spcomm.notebook.nodes import Nodes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
+    from spcomm._core.agent import Segment
+
+SETTLE_S = (
+    0.5  # for other nodes to come back, or to fail in a way that says more, before they are interrupted
+)
+GRACE_S = 3.0  # after that
+FAILURE, DEADLOCK, TIMEOUT, INTERRUPT = "failure", "deadlock", "timeout", "interrupt"
+
+
+class Call:
+    """Use it once: `run`, then look at what is there."""
+
+    def __init__(
+        self, nodes: Nodes, name: str, timeout: "float | None" = None, trace_events: int = 0
+    ) -> None:
+        self._nodes = nodes
+        self._name = name
+        self.timeout = timeout
+        self._trace_events = trace_events
+        self.results: dict[int, bytes | None] = {}
+        self.errors: dict[int, bytes] = {}  # exceptions, as far as they can be pickled
+        self.reason = ""  # why it has ended early
+        self.report = ""  # of a deadlock
+        self.interrupted: list[int] = []
+        self.places: dict[int, str] = {}  # where nodes were when they were interrupted
+        self.killed: dict[int, str] = {}  # nodes that have ended in it, and how
+        self.grouped = False  # the output is shown node by node at the end
+        self.figure: Callable[[int, bytes], None] | None = None  # who takes pictures
+        self.failures = Failures()
+        self._over: dict[int, int] = {}  # nodes that have come back, or ended; as the lookout wants it
+        self._lookout: Lookout | None = None
+        self._is_killing = False
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether a node has failed, whatever becomes of the others."""
+        return self.failures.first is not None or self.failures.first_lost is not None
+
+    @property
+    def damaged(self) -> bool:
+        """Whether there must be new nodes before anything else can be done."""
+        return bool(self.killed)
+
+    # One call
+
+    def run(self, *work: object, alone: bool = False) -> None:
+        """Have all nodes do it, and return when all have come back or ended. A Ctrl-C interrupts them."""
+        nodes = self._nodes
+        segment = nodes.renew(self._trace_events)
+        about = {
+            "name": self._name,
+            "size": nodes.size,
+            "device": segment.device,
+            "inode": segment.inode,
+            "traced": self._trace_events > 0,
+            "alone": alone,
+        }
+        nodes.screen.gather(self.grouped)
+        nodes.exited = self._exited
+        with _CtrlC(nodes, lambda: self.end(INTERRUPT)):
+            try:
+                for node, status in nodes.ended.items():
+                    self._exited(node, status)
+                data = encoded(("call", about, work))
+                for node, channel in enumerate(nodes.channels):
+                    self._listen(node, channel)
+                    self.tell(node, data, segment.fd)
+                    self.begun(node)
+                self._attend()
+                nodes.screen.settle()
+            finally:
+                nodes.exited = None
+                self._stop_listening()
+
+    def begun(self, node: int) -> None:
+        """Its work has been handed to a node."""
+
+    def _attend(self) -> None:
+        nodes = self._nodes
+        self._lookout = Lookout(
+            nodes.crew, nodes.loop, STALL_S, self._deadlocked, nodes.screen.say, nodes.hear
+        )
+        self._lookout.start(nodes.answers, self._over)
+        if self.timeout is not None:
+            nodes.loop.at("timeout", self.timeout, lambda: self.end(TIMEOUT))
+        while len(self._over) < nodes.size:
+            nodes.loop.turn()
+
+    def _listen(self, node: int, channel: Channel) -> None:
+        self._nodes.loop.add(channel.fileno(), lambda: self._hear(node, channel))
+
+    def _stop_listening(self) -> None:
+        if self._lookout is not None:
+            self._lookout.stop()
+        for name in ("timeout", "settle", "again", "kill"):
+            self._nodes.loop.forget(name)
+        for channel in self._nodes.channels:
+            self._nodes.loop.remove(channel.fileno())
+
+    def tell(self, node: int, data: bytes, descriptor: int = -1) -> None:
+        """Send a node something, without waiting until it reads."""
+        channel = self._nodes.channels[node]
+        channel.send(data, descriptor)
+        if channel.waits:
+            self._nodes.loop.remove(channel.fileno())
+            self._nodes.loop.add(channel.fileno(), lambda: self._send_rest(node, channel), write=True)
+
+    def _send_rest(self, node: int, channel: Channel) -> None:
+        channel.flush()
+        if not channel.waits:
+            self._nodes.loop.remove(channel.fileno())
+            self._listen(node, channel)
+
+    # What nodes say
+
+    def _hear(self, node: int, channel: Channel) -> None:
+        for message in channel.read():
+            self.heard(node, *message)
+        if channel.ended:
+            self._nodes.loop.remove(channel.fileno())
+
+    def heard(self, node: int, verb: str, *rest: object) -> None:
+        if verb == "done":
+            self.results[node] = rest[0]  # type: ignore[assignment]
+            self._over[node] = 0
+        elif verb == "failed":
+            self._failed(node, *rest)  # type: ignore[arg-type]
+        elif verb == "figure" and self.figure is not None:
+            self._nodes.screen.settle_node(node)
+            self.figure(node, rest[0])  # type: ignore[arg-type]
+
+    def _failed(self, node: int, kind: bytes, detail: str, text: bytes, error: "bytes | None") -> None:
+        self._over[node] = 0
+        self._segment().mark_failing(node, 1)
+        self._nodes.channels[node].send(encoded(("over",)))
+        if self.reason and kind == report.INTERRUPTED:
+            self.interrupted.append(node)
+            return
+        self.failures.reported(node, kind, detail)
+        self.failures.text(node, text)
+        if error is not None:
+            self.errors[node] = error
+        self._settle()
+
+    def _exited(self, node: int, status: int) -> None:
+        """A node has ended: killed, or by os._exit. Who waits for it hears of it now."""
+        self._over[node] = status
+        number = status & 0x7F
+        self.killed[node] = (
+            how_ended(status) if not self._is_killing else "did not stop when interrupted, and was killed"
+        )
+        self._segment().mark_died(node, -number if number else status >> 8)
+        if not self._is_killing:
+            self.failures.ended(node, status or 1 << 8)
+        self._settle()
+
+    def _segment(self) -> "Segment":
+        return self._nodes.group.segments[0]
+
+    # Early ends
+
+    def _settle(self) -> None:
+        if not self.reason and not self._nodes.loop.waits("settle"):
+            self._nodes.loop.at("settle", SETTLE_S, lambda: self.end(FAILURE))
+
+    def _deadlocked(self, text: str, _code: int) -> None:
+        self.report = text
+        self.end(DEADLOCK)
+
+    def end(self, reason: str) -> None:
+        """Interrupt all nodes that are not back, once, and kill those that stay; asked again, at once."""
+        if self.reason:
+            self._kill()
+            return
+        if reason in (TIMEOUT, INTERRUPT) and self._lookout is not None:
+            self.places = self._lookout.places()
+        self.reason = reason
+        self.failures.closed = True
+        if self._lookout is not None:
+            self._lookout.stop()
+        self._nodes.loop.forget("timeout")
+        self._nodes.loop.at(
+            "again", GRACE_S / 2, self._nodes.interrupt
+        )  # it may have come before the work began
+        self._nodes.loop.at("kill", GRACE_S, self._kill)
+        self._nodes.interrupt()
+
+    def _kill(self) -> None:
+        self._is_killing = True
+        self._nodes.crew.kill()
+
+    # What is said of it
+
+    def table(self) -> str:
+        """Where nodes were, a line for each place."""
+        return describe(self.places)
+
+    def leftovers(self) -> str:
+        """Warnings of messages that nobody has received, and of barriers that nobody waited for."""
+        segment = self._segment()
+        if not segment.has_left():
+            return ""
+        from spcomm.diagnose import leftovers
+
+        return leftovers.report([(segment.fd, list(range(self._nodes.size)))])[0]
+
+    def tracebacks(self) -> str:
+        """Of all nodes, the first failure's last."""
+        self.failures.settle()
+        text, notes = self.failures.tracebacks(self._nodes.screen.label, False)
+        self._notes = notes
+        return text.decode("utf-8", "replace")
+
+    def sentence(self) -> str:
+        """Who failed first, and how; after `tracebacks`."""
+        first = self.failures.first
+        if first is None:
+            return ""
+        words = [f"{first.name} {self._how(first.index, first.kind, first.detail)}", self._notes]
+        if self.interrupted:
+            were = "were" if len(self.interrupted) > 1 else "was"
+            words.append(f"{ranks_text(self.interrupted)} {were} interrupted")
+        return "; ".join(filter(None, words))
+
+    def _how(self, node: int, kind: bytes, detail: str) -> str:
+        if node in self.killed:
+            return self.killed[node]
+        if kind == report.EXITING:
+            return f"called sys.exit({detail})"
+        return f"raised {'KeyboardInterrupt' if kind == report.INTERRUPTED else detail}"
+
+
+def how_ended(status: int) -> str:
+    """Of a process, by its wait status."""
+    number = status & 0x7F
+    return f"was killed ({signal_name(number)})" if number else f"ended with exit code {status >> 8}"
+
+
+class _CtrlC:
+    """Within it, a Ctrl-C of the main thread calls back from the loop instead of raising at any place.
+
+    The handler writes into a pipe of the loop's: a wait goes on after a handler that does not raise.
+    """
+
+    def __init__(self, nodes: Nodes, call: "Callable[[], None]") -> None:
+        self._nodes = nodes
+        self._call = call
+        self._ends: tuple[int, ...] = ()
+
+    def __enter__(self) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            return
+        self._before = signal.getsignal(signal.SIGINT)
+        if self._before in (signal.SIG_IGN, None):
+            return
+        self._ends = read, write = os.pipe()
+        os.set_blocking(read, False)
+        os.set_blocking(write, False)
+        self._nodes.loop.add(read, self._heard)
+        signal.signal(signal.SIGINT, self._noted)
+
+    def __exit__(self, *_error: object) -> None:
+        if self._ends:
+            signal.signal(signal.SIGINT, self._before)
+            self._nodes.loop.remove(self._ends[0])
+            for fd in self._ends:
+                os.close(fd)
+
+    def _noted(self, _number: int, _frame: "FrameType | None") -> None:
+        try:
+            os.write(self._ends[1], b"c")
+        except BlockingIOError:
+            pass
+
+    def _heard(self) -> None:
+        os.read(self._ends[0], 64)
+        self._call()

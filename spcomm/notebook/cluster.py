@@ -1,0 +1,392 @@
+# SPDX-License-Identifier: MIT
+"""`Cluster`: nodes for scripts, tests and notebooks."""
+
+import ast
+import atexit
+import weakref
+from collections.abc import Callable, Iterable
+from operator import index
+
+from spcomm._core import agent
+from spcomm._core.errors import (
+    ConfigError,
+    shown,
+)
+from spcomm.notebook import lines, objects
+from spcomm.notebook.calls import Call
+from spcomm.notebook.errors import ClusterError
+from spcomm.notebook.keeper import Keeper
+from spcomm.notebook.mapping import MapCall
+
+_open: "weakref.WeakSet[Cluster]" = weakref.WeakSet()
+
+
+class Cluster:
+    """Nodes that stay alive: what ``spcomm run`` does for a program, for one call after the other.
+
+    Parameters
+    ----------
+    nodes : int, optional
+        How many, 1 to 1024. None: as many as there are cores that this process may use.
+
+    Attributes
+    ----------
+    size : int
+        How many nodes there are.
+
+    Raises
+    ------
+    ConfigError, TypeError
+        `nodes` is no such number.
+    SpcommError
+        The system has no room for so many processes. None of them is left.
+
+    Notes
+    -----
+    Nodes are forked from a process that has imported NumPy and spcomm, and nothing else: unlike those of a fork of the
+    caller they have none of its variables. They end with `close`, at the end of a ``with`` block, when the caller ends,
+    however that happens. Between calls they sleep.
+
+    Each call is a run of its own: messages that one has left never reach the next, and a `Comm` of an earlier call is
+    closed. The processes, with their variables and imported modules, stay. So they do after an exception, a deadlock, a
+    timeout or a Ctrl-C: the nodes are interrupted by a KeyboardInterrupt, and may be used again. Only when a node was
+    killed, or did not end its work within three seconds after that, there are new nodes.
+
+    What nodes print appears on `sys.stdout` and `sys.stderr`, in whole lines with their ranks.
+
+    One call at a time; threads take turns by themselves.
+
+    Examples
+    --------
+    >>> import spcomm
+    >>> with spcomm.Cluster(2) as cluster:
+    ...     cluster.run(lambda comm, base: base + comm.global_sum(comm.rank), 10)
+    [11, 11]
+    """
+
+    def __init__(self, nodes: "int | None" = None) -> None:
+        self._keeper = Keeper(_number(nodes))
+        _open.add(self)
+
+    def __repr__(self) -> str:
+        return f"<Cluster: {self.size} nodes{', closed' if self._keeper.closed else ''}>"
+
+    def __enter__(self) -> "Cluster":
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_keeper"):
+            self._keeper.kill()
+
+    def __reduce__(self) -> tuple:
+        raise TypeError("a Cluster cannot be pickled or sent: it belongs to the process that has made it")
+
+    @property
+    def size(self) -> int:
+        """How many nodes there are."""
+        return self._keeper.size
+
+    @property
+    def since(self) -> float:
+        """When the nodes were started, in seconds since the epoch; 0.0: there are none."""
+        return self._keeper.nodes.since if self._keeper.nodes is not None else 0.0
+
+    @property
+    def processes(self) -> "list[int]":
+        """The process ids of the nodes, by rank; empty if one of them has ended."""
+        return self._keeper.processes()
+
+    def run(self, function: "Callable", *arguments: object, timeout: "float | None" = None) -> list:
+        """Call a function on all nodes, and return the list of its results, by rank.
+
+        Parameters
+        ----------
+        function : callable
+            It is called as ``function(comm, *arguments)``, `comm` being the node's `Comm`; `startup` returns the same.
+        *arguments : object
+            The same for all nodes; each has its own copy.
+        timeout : float, optional
+            Seconds until the nodes are interrupted. None: never.
+
+        Raises
+        ------
+        ClusterError
+            The function has raised an exception on a node. The text shows its traceback; who waits for that node gets
+            `NodeLostError`, and who computes is interrupted.
+        DeadlockError
+            The nodes wait for each other. The text says where.
+        WaitTimeoutError
+            The timeout has passed. The text says where the nodes were.
+        NodeLostError
+            A node was killed; there are new nodes.
+        TypeError
+            The function or an argument cannot be pickled.
+
+        Notes
+        -----
+        Functions and arguments are pickled, by cloudpickle if it is installed: then lambdas, closures and functions of
+        a notebook will do. Collective calls are the nodes' own affair, as in any program.
+
+        Examples
+        --------
+        >>> import spcomm
+        >>> with spcomm.Cluster(3) as cluster:
+        ...     cluster.run(lambda comm: comm.sendrecv(comm.rank, (comm.rank + 1) % comm.size))
+        [2, 0, 1]
+        """
+        if not callable(function):
+            raise TypeError(f"run({shown(function)}): it takes a function, and what it is to be called with")
+        work = objects.packed((function, arguments), f"run({_name(function)})", function)
+        __tracebackhide__ = True  # IPython and pytest leave these frames out
+
+        def begin(call: Call) -> None:
+            call.run("run", work, lines.of(function))
+
+        return _values(self._keeper.call(begin, f"run({_name(function)})", f"{_name(function)}()", timeout))
+
+    def map(self, function: "Callable", items: Iterable, timeout: "float | None" = None) -> list:
+        """Call a function once for each item, on whatever node is free, and return the list of its results.
+
+        Parameters
+        ----------
+        function : callable
+            It is called as ``function(item)``. It is alone: `startup` gives it a run of one node.
+        items : iterable
+            All of them are pickled before the first one is handed out.
+        timeout : float, optional
+            Seconds until the nodes are interrupted. None: never.
+
+        Returns
+        -------
+        list
+            In the order of the items, whoever was done first.
+
+        Raises
+        ------
+        ClusterError
+            The function has raised an exception. No more items are handed out then.
+        WaitTimeoutError, NodeLostError, TypeError
+            As for `run`.
+
+        Examples
+        --------
+        >>> import spcomm
+        >>> with spcomm.Cluster(2) as cluster:
+        ...     cluster.map(lambda x: x * x, range(5))
+        [0, 1, 4, 9, 16]
+        """
+        if not callable(function):
+            raise TypeError(f"map({shown(function)}): it takes a function, and an iterable of items")
+        name = _name(function)
+        work = objects.packed(function, f"map({name})", function)
+        parts = [objects.packed(item, f"map({name}): item {at}") for at, item in enumerate(items)]
+        __tracebackhide__ = True
+
+        def begin(call: MapCall) -> None:
+            call.run_items(parts, work, lines.of(function))
+
+        call = self._keeper.call(begin, f"map({name})", f"{name}()", timeout, MapCall)
+        return [_read(data, f"item {at}") for at, data in sorted(call.items.items())]
+
+    def execute(
+        self,
+        code: str,
+        timeout: "float | None" = None,
+        *,
+        name: str = "",
+        shown_as: str = "",
+        grouped: bool = False,
+        figure: "Callable[[int, bytes], None] | None" = None,
+        trace: "str | None" = None,
+    ) -> list:
+        """Run code on all nodes, as a notebook runs a cell, and return the values of its last line, by rank.
+
+        Parameters
+        ----------
+        code : str
+            Statements. Their variables stay with the node, and `comm` is there.
+        timeout : float, optional
+            Seconds until the nodes are interrupted. None: never.
+        name : str, optional
+            What tracebacks and reports call it, instead of a file.
+        shown_as : str, optional
+            The lines that tracebacks show, if they are not those of `code`.
+        grouped : bool, optional
+            Show the output at the end, node by node, instead of as it comes.
+        figure : callable, optional
+            Called as ``figure(rank, png)`` with each figure that matplotlib has open at the end of the code.
+        trace : str, optional
+            A file to write a trace to, as ``spcomm run --trace`` does.
+
+        Returns
+        -------
+        list
+            None where the last line is no expression. Of a value that cannot be pickled something that shows the same.
+
+        Raises
+        ------
+        SyntaxError
+            It is no Python. No node has seen it.
+        ClusterError, DeadlockError, WaitTimeoutError, NodeLostError
+            As for `run`.
+
+        Examples
+        --------
+        >>> import spcomm
+        >>> with spcomm.Cluster(2) as cluster:
+        ...     _ = cluster.execute("x = comm.rank + 1")
+        ...     cluster.execute("comm.global_sum(x)")
+        [3, 3]
+        """
+        if not isinstance(code, str):
+            raise TypeError(f"execute({shown(code)}): code is a str; for a function there is run()")
+        name = name or "code"
+        compile(ast.parse(code, name), name, "exec", dont_inherit=True)
+        __tracebackhide__ = True
+
+        def begin(call: Call) -> None:
+            call.grouped = grouped
+            call.figure = figure
+            call.run("cell", code, name, shown_as or code)
+
+        return _values(self._keeper.call(begin, name, name, timeout, trace=trace))
+
+    def push(self, **variables: object) -> None:
+        """Give all nodes variables, which `execute` finds there.
+
+        Parameters
+        ----------
+        **variables : object
+            Each node has its own copy.
+
+        Raises
+        ------
+        TypeError
+            One of them cannot be pickled.
+        NodeLostError
+            A node was killed; there are new nodes.
+
+        Examples
+        --------
+        >>> import spcomm
+        >>> with spcomm.Cluster(2) as cluster:
+        ...     cluster.push(base=10)
+        ...     cluster.execute("base + comm.rank")
+        [10, 11]
+        """
+        for name, value in variables.items():
+            objects.packed(value, f"push({name}=…)")  # so that the right one is named
+        work = objects.packed(variables, f"push({', '.join(variables)})")
+        __tracebackhide__ = True
+        self._keeper.call(lambda call: call.run("push", work), "push()", "push()")
+
+    def pull(self, name: str) -> list:
+        """Return the values that a variable of `execute` has on the nodes, by rank.
+
+        Parameters
+        ----------
+        name : str
+            The variable's.
+
+        Raises
+        ------
+        ClusterError
+            There is no such variable on some node, or it cannot be pickled.
+        TypeError, ValueError
+            `name` is no name.
+
+        Examples
+        --------
+        >>> import spcomm
+        >>> with spcomm.Cluster(2) as cluster:
+        ...     _ = cluster.execute("x = comm.rank + 1")
+        ...     cluster.pull("x")
+        [1, 2]
+        """
+        if not isinstance(name, str):
+            raise TypeError(f"pull({shown(name)}): it takes the name of a variable, a str")
+        if not name.isidentifier():
+            raise ValueError(f"pull({name!r}): that is not the name of a variable")
+        __tracebackhide__ = True
+        return _values(self._keeper.call(lambda call: call.run("pull", name), "pull()", "pull()"))
+
+    def restart(self, nodes: "int | None" = None) -> None:
+        """End all nodes at once, and start new ones.
+
+        Parameters
+        ----------
+        nodes : int, optional
+            How many; None: as many as before.
+
+        Raises
+        ------
+        ConfigError, TypeError, SpcommError
+            As for the class.
+
+        Examples
+        --------
+        >>> import spcomm
+        >>> with spcomm.Cluster(2) as cluster:
+        ...     cluster.restart(3)
+        ...     cluster.size
+        3
+        """
+        self._keeper.restart(self.size if nodes is None else _number(nodes))
+
+    def close(self) -> None:
+        """End the nodes. Closing again does nothing.
+
+        They end as programs do: files are flushed, functions of `atexit` run. After three seconds they are killed.
+
+        Examples
+        --------
+        >>> import spcomm
+        >>> cluster = spcomm.Cluster(2)
+        >>> cluster.close()
+        """
+        self._keeper.close()
+
+
+def _values(call: Call) -> list:
+    return [
+        None if data is None else _read(data, f"the result of node {rank}")
+        for rank, data in sorted(call.results.items())
+    ]
+
+
+def _number(nodes: object) -> int:
+    """How many nodes are meant."""
+    if nodes is None:
+        return max(1, int(agent.cores()))
+    if isinstance(nodes, bool):
+        raise TypeError(f"Cluster({nodes!r}): the number of nodes is an int, not a bool")
+    try:
+        number = index(nodes)  # type: ignore[arg-type]
+    except TypeError:
+        kind = type(nodes).__name__
+        raise TypeError(f"Cluster({shown(nodes)}): the number of nodes is an int, not a {kind}") from None
+    if not 1 <= number <= agent.NODES_MAX:
+        raise ConfigError(f"Cluster({shown(number)}): there may be 1 to {agent.NODES_MAX} nodes")
+    return number
+
+
+def _name(function: object) -> str:
+    return getattr(function, "__name__", type(function).__name__)
+
+
+def _read(data: bytes, what: str) -> object:
+    try:
+        return objects.unpacked(data)
+    except Exception as error:
+        raise ClusterError(
+            f"{what} cannot be read here: {type(error).__name__}: {error}", error=error
+        ) from None
+
+
+@atexit.register
+def _close_all() -> None:
+    for cluster in list(_open):
+        cluster.close()

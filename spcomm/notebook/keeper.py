@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: MIT
+"""Keeps the nodes of a cluster from one call to the next: new ones where some have ended, one call at a time."""
+
+import sys
+import threading
+from contextlib import contextmanager
+
+from spcomm._core.errors import SpcommError, bad_timeout, bad_timeout_type
+from spcomm.notebook.calls import Call, how_ended
+from spcomm.notebook.nodes import Nodes
+from spcomm.notebook.verdict import new_nodes, verdict
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+TRACE_EVENTS = 1 << 16  # that each node keeps in a traced call
+
+
+class Keeper:
+    """The nodes of one cluster. `nodes` is None when there are none: closed, or killed in a call that broke off."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.closed = False
+        self._busy = threading.Lock()
+        self.nodes: Nodes | None = Nodes(size)
+
+    def processes(self) -> "list[int]":
+        """The process ids of the nodes, by rank; empty if one of them has ended."""
+        nodes = self.nodes
+        if nodes is None or not nodes.mine:
+            return []
+        if not self._busy.locked():
+            nodes.catch_up()
+        return [nodes.processes[rank] for rank in range(self.size)] if nodes.alive else []
+
+    def restart(self, size: int) -> None:
+        """End the nodes at once, and start new ones."""
+        with self._alone("restart()"):
+            self.size = size
+            if self.nodes is None:
+                self.nodes = Nodes(size)
+            else:
+                self._renew()
+
+    def close(self) -> None:
+        """Let the nodes end."""
+        self.closed = True
+        nodes, self.nodes = self.nodes, None
+        if nodes is not None:
+            nodes.close()
+
+    def kill(self) -> None:
+        """End them at once."""
+        nodes, self.nodes = self.nodes, None
+        if nodes is not None:
+            nodes.kill()
+
+    @contextmanager
+    def _alone(self, call: str) -> "Iterator[None]":
+        if self.closed:
+            raise SpcommError(f"{call}: this Cluster is closed; make another one")
+        if self.nodes is not None and not self.nodes.mine:
+            raise SpcommError(f"{call}: the nodes belong to the process that this one was forked from")
+        if not self._busy.acquire(blocking=False):
+            raise SpcommError(f"{call}: another call is under way, in another thread or in this one")
+        try:
+            yield
+        finally:
+            self._busy.release()
+
+    def call(
+        self,
+        begin: "Callable[[Call], None]",
+        words: str,
+        name: str,
+        timeout: "float | None" = None,
+        kind: "type[Call]" = Call,
+        trace: "str | None" = None,
+    ) -> Call:
+        """One call, from making sure that there are nodes to raising what has gone wrong."""
+        __tracebackhide__ = True
+        _check_timeout(words, timeout)
+        with self._alone(words):
+            nodes = self._living()
+            call = kind(nodes, name, timeout, TRACE_EVENTS if trace is not None else 0)
+            try:
+                begin(call)
+            except BaseException:  # nobody knows what the nodes do now
+                self.nodes = None
+                nodes.kill()
+                raise
+            if trace is not None:
+                _write_trace(nodes, trace, name)
+            error = self._conclude(call, words)
+        if error is not None:
+            raise error
+        return call
+
+    def _living(self) -> Nodes:
+        """The nodes, new ones if some have ended since the last call."""
+        if self.nodes is None:
+            self.nodes = Nodes(self.size)
+            self.nodes.screen.say(f"spcomm: {new_nodes({})}\n")
+        nodes = self.nodes
+        nodes.catch_up()
+        if not nodes.alive:
+            ended = {node: how_ended(status) for node, status in nodes.ended.items()}
+            self._renew()
+            nodes.screen.say(f"spcomm: {new_nodes(ended)}\n")
+        return nodes
+
+    def _renew(self) -> None:
+        try:
+            self.nodes.restart(self.size)  # type: ignore[union-attr]
+        except BaseException:
+            self.nodes = None
+            raise
+
+    def _conclude(self, call: Call, words: str) -> "BaseException | None":
+        """Say what there is to be said, get new nodes if they are needed, and return what the call is to raise."""
+        nodes: Nodes = self.nodes  # type: ignore[assignment]
+        well = not (call.reason or call.has_failed)
+        nodes.screen.say(call.leftovers() if well else nodes.last_words())
+        nodes.drop()
+        if call.damaged:
+            self._renew()
+        return None if well else verdict(call, words)
+
+
+def _write_trace(nodes: Nodes, path: str, name: str) -> None:
+    from spcomm.trace import writing
+
+    why = writing.write(path, nodes.group, name, sys.modules["spcomm"].__version__)
+    if why is not None:
+        nodes.screen.say(f"spcomm: {why}\n")
+
+
+def _check_timeout(words: str, timeout: object) -> None:
+    if timeout is None:
+        return
+    call = words.partition("(")[0]
+    if isinstance(timeout, (str, bytes, bool)) or not hasattr(type(timeout), "__float__"):
+        raise bad_timeout_type(call, timeout)
+    if not float(timeout) >= 0:  # type: ignore[arg-type]
+        raise bad_timeout(call, timeout)

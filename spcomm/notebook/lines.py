@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: MIT
+"""The source lines that only the caller has: of notebook cells, and of what was typed at a prompt.
+
+A node shows them in tracebacks. Files it can read itself.
+"""
+
+import functools
+import linecache
+import types
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_MOST = 1000  # functions that are looked at
+
+
+def of(function: object) -> "dict[str, list[str]]":
+    """File name → lines, for the function and what it uses of its own module, as far as no file has them."""
+    names = {code.co_filename for code in _codes(function)}
+    found = {name: linecache.cache.get(name) for name in names}
+    return {name: entry[2] for name, entry in found.items() if entry and len(entry) == 4 and entry[1] is None}
+
+
+def _codes(function: object) -> "Iterator[types.CodeType]":
+    left, seen = [function], set[int]()
+    while left and len(seen) < _MOST:
+        value = left.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if isinstance(value, functools.partial):
+            left.append(value.func)
+        elif isinstance(value, types.MethodType):
+            left.append(value.__func__)
+        elif isinstance(value, type):
+            left += vars(value).values()
+        elif isinstance(value, types.FunctionType):
+            yield value.__code__
+            left += _used(value)
+
+
+def _used(function: types.FunctionType) -> "Iterator[object]":
+    for name in function.__code__.co_names:
+        value = function.__globals__.get(name)
+        if getattr(value, "__module__", None) == function.__module__:
+            yield value
+    for cell in function.__closure__ or ():
+        try:
+            yield cell.cell_contents
+        except ValueError:
+            pass  # not set yet

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: MIT
+"""`%load_ext spcomm`: the magics `%%spcomm` and `%spcomm` of IPython and Jupyter."""
+
+import atexit
+import os
+import sys
+import tempfile
+import time
+import traceback
+
+from IPython.core.error import UsageError
+from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
+from IPython.display import Image, display
+
+from spcomm._core import agent
+from spcomm._core.errors import SpcommError
+from spcomm.notebook import words
+from spcomm.notebook.cluster import Cluster
+from spcomm.notebook.errors import ClusterError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+_NAME = "spcomm_magics"
+
+
+def load_ipython_extension(shell: "InteractiveShell") -> None:
+    """Called by ``%load_ext spcomm``."""
+    magics = SpcommMagics(shell)
+    shell.register_magics(magics)
+    atexit.register(magics.stop)
+
+
+def unload_ipython_extension(shell: "InteractiveShell") -> None:
+    """Called by ``%unload_ext spcomm``: the nodes end."""
+    magics = shell.magics_manager.registry.pop("SpcommMagics", None)
+    if magics is not None:
+        magics.stop()
+        atexit.unregister(magics.stop)
+    for kind in ("line", "cell"):
+        shell.magics_manager.magics[kind].pop("spcomm", None)
+
+
+class Told:
+    """Of an error that is shown by its text alone: the lines of this package that led to it help nobody."""
+
+    def _render_traceback_(self) -> "list[str]":
+        return str(self).splitlines()
+
+
+def _told(error: BaseException, text: str) -> BaseException:
+    """The same kind of error, by name, too."""
+    base = KeyboardInterrupt if isinstance(error, KeyboardInterrupt) else Exception
+    return type(type(error).__name__, (Told, base), {"__module__": "spcomm"})(text)
+
+
+@magics_class
+class SpcommMagics(Magics):
+    """One cluster for each notebook."""
+
+    cluster: "Cluster | None" = None
+
+    @cell_magic("spcomm")
+    def run_cell(self, line: str, cell: str) -> "list | None":
+        """Run a cell on all nodes.
+
+        ``%%spcomm -n 4 [--timeout SECONDS] [--trace] [--fresh] [--group]``
+        """
+        return self._guarded(lambda: self._run_cell(line, cell))
+
+    @line_magic("spcomm")
+    def command(self, line: str) -> object:
+        """``%spcomm push NAME…``, ``pull NAME…``, ``status``, ``stop``."""
+        return self._guarded(lambda: self._command(line))
+
+    def stop(self) -> None:
+        """End the nodes, if there are any."""
+        cluster, self.cluster = self.cluster, None
+        if cluster is not None:
+            cluster.close()
+
+    def _guarded(self, work: "object") -> object:
+        try:
+            return work()  # type: ignore[operator]
+        except words.MagicError as error:
+            raise UsageError(str(error)) from None
+        except SyntaxError as error:
+            told = _told(error, "".join(traceback.format_exception_only(error)))
+        except (SpcommError, TypeError, ValueError, KeyboardInterrupt) as error:
+            told = _told(
+                error, str(error) if isinstance(error, ClusterError) else f"{type(error).__name__}: {error}"
+            )
+        raise told from None
+
+    # Cells
+
+    def _run_cell(self, line: str, cell: str) -> "list | None":
+        options = words.parse(line, agent.NODES_MAX)
+        name = self._name()
+        shown = f"%%spcomm {line}".rstrip() + "\n" + cell
+        source = "\n" + cell  # lines are counted as the notebook does, from %%spcomm on
+        _check(source, name)
+        cluster = self._prepared(options)
+        trace = tempfile.mkstemp(prefix="spcomm-", suffix=".json") if options.trace else None
+        if trace is not None:
+            os.close(trace[0])
+        try:
+            values = cluster.execute(
+                source,
+                options.timeout,
+                name=name,
+                shown_as=shown,
+                grouped=options.group,
+                figure=_show_figure,
+                trace=trace[1] if trace is not None else None,
+            )
+        finally:
+            if trace is not None:
+                _show_trace(trace[1])
+        hidden = words.ends_silently(cell) or all(value is None for value in values)
+        return None if hidden else values
+
+    def _name(self) -> str:
+        """`In[3]`, as the notebook calls the cell. IPython's own count may have gone on already."""
+        frame = sys._getframe()
+        while frame is not None:
+            found = self.shell.compile.format_code_name(frame.f_code.co_filename)
+            if found is not None:
+                return found[1]
+            frame = frame.f_back
+        return f"In[{self.shell.execution_count}]"
+
+    def _prepared(self, options: words.CellOptions) -> Cluster:
+        """The nodes as the cell wants them."""
+        if self.cluster is None:
+            if options.nodes is None:
+                raise words.MagicError("%%spcomm: there are no nodes yet; say how many, as in %%spcomm -n 4")
+            self.cluster = Cluster(options.nodes)
+            return self.cluster
+        before = self.cluster.size
+        if options.nodes not in (None, before):
+            self.cluster.restart(options.nodes)
+            _say(f"{_count(options.nodes)} instead of {before}: they are new, and all variables are gone")
+        elif options.fresh:
+            self.cluster.restart()
+            _say("the nodes are new, and their variables are gone")
+        return self.cluster
+
+    # %spcomm
+
+    def _command(self, line: str) -> object:
+        verb, names = words.command(line)
+        if verb == "status":
+            print(self._status())
+            return None
+        if verb == "stop":
+            print(
+                "spcomm: the nodes have ended" if self.cluster is not None else "spcomm: there are no nodes"
+            )
+            self.stop()
+            return None
+        if self.cluster is None:
+            raise words.MagicError(
+                f"%spcomm {verb}: there are no nodes yet; a cell starts them: %%spcomm -n 4"
+            )
+        return self._push(names) if verb == "push" else self._pull(names)
+
+    def _push(self, names: "list[str]") -> None:
+        space = self.shell.user_ns
+        missing = [name for name in names if name not in space]
+        if missing:
+            raise words.MagicError(
+                f"%spcomm push {missing[0]}: there is no variable {missing[0]} in this notebook"
+            )
+        self.cluster.push(**{name: space[name] for name in names})  # type: ignore[union-attr]
+
+    def _pull(self, names: "list[str]") -> object:
+        found = {name: self.cluster.pull(name) for name in names}  # type: ignore[union-attr]
+        return found if len(names) > 1 else found[names[0]]
+
+    def _status(self) -> str:
+        if self.cluster is None:
+            return "spcomm: there are no nodes; a cell starts them: %%spcomm -n 4"
+        processes = self.cluster.processes
+        if not processes:
+            return f"spcomm: {_count(self.cluster.size)} have ended; the next cell starts new ones"
+        since = time.strftime("%H:%M:%S", time.localtime(self.cluster.since))
+        rows = [f"  node {rank}  process {process}" for rank, process in enumerate(processes)]
+        return "\n".join([f"spcomm: {_count(self.cluster.size)}, since {since}, waiting for a cell", *rows])
+
+
+def _check(source: str, name: str) -> None:
+    """A cell that is no Python is shown as the notebook shows its own, and no node sees it."""
+    try:
+        compile(source, name, "exec", dont_inherit=True)
+    except SyntaxError as error:
+        line = (error.text or "").lstrip()
+        if line.startswith(("%", "!")):
+            where = f"{name}, line {error.lineno}"
+            raise words.MagicError(
+                f"%%spcomm: {where}: nodes run plain Python, and {line.split()[0]} is IPython's; "
+                "put it into a cell of its own"
+            ) from None
+        raise
+
+
+def _show_figure(rank: int, png: bytes) -> None:
+    print(f"[{rank}] figure:", flush=True)
+    display(Image(png, alt=f"figure of node {rank}"))
+
+
+def _show_trace(path: str) -> None:
+    """The timeline as a picture, or in words where there is no matplotlib."""
+    from spcomm.trace import picture, reader, summary
+    from spcomm.trace.errors import TraceError
+
+    drawing = path + ".png"
+    try:
+        if os.path.getsize(path) == 0:
+            return  # the cell has not begun
+        found = reader.read(path)
+        try:
+            picture.timeline(found, drawing)
+        except TraceError as error:
+            print(summary.text(found))
+            _say(str(error))
+        else:
+            display(Image(filename=drawing))
+    finally:
+        for file in (path, drawing):
+            if os.path.exists(file):
+                os.unlink(file)
+
+
+def _count(nodes: int) -> str:
+    return f"{nodes} node{'s' if nodes != 1 else ''}"
+
+
+def _say(text: str) -> None:
+    print(f"spcomm: {text}", file=sys.stderr, flush=True)

@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: MIT
+"""The processes of a cluster: a warm process, as `spcomm run` has one, and the nodes that it forks.
+
+The caller's process is their launcher. When it ends, however that happens, the warm process ends the nodes, and the
+kernel ends what is left if the warm process has gone. New nodes come from the same warm process, in milliseconds.
+"""
+
+import _signal
+import os
+import sys
+import time
+
+from spcomm._core import agent
+from spcomm._core.errors import ConfigError, SpcommError
+from spcomm.launch import options, plan, report, where
+from spcomm.launch.crew import Crew
+from spcomm.launch.groups import gather
+from spcomm.launch.loop import Loop
+from spcomm.launch.process import WHERE_SIGNAL
+from spcomm.launch.starter import Starter
+from spcomm.launch.values import UsageError
+from spcomm.notebook.channel import Channel, Sockets, encoded
+from spcomm.notebook.screen import Screen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+START = ""  # options of `spcomm run` on how nodes start: there are two ways, of which a system may have one
+_ENDING_S = 3.0  # seconds for the nodes to end by themselves
+
+
+class Nodes:
+    """Nodes 0 to size - 1. They belong to the process that has made this object: a fork of it leaves them alone."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.loop = Loop()
+        self.screen = Screen(self.loop)
+        self.ended: dict[int, int] = {}  # node → wait status
+        self.exited: Callable[[int, int], None] | None = None  # who hears of it during a call
+        self.channels: list[Channel] = []
+        self.since = time.time()
+        self._owner = os.getpid()
+        self._starter: Starter | None = None
+        self._error = ""
+        self.answers: where.Answers | None = None  # where nodes tell at which line they are
+        self._guarded(self._begin)
+
+    @property
+    def alive(self) -> bool:
+        """Whether all of them run, as far as was heard."""
+        return self._starter is not None and not self._starter.gone and not self.ended and self.mine
+
+    @property
+    def mine(self) -> bool:
+        """False: this process is a fork of the one that has them."""
+        return self._owner == os.getpid()
+
+    @property
+    def processes(self) -> "dict[int, int]":
+        """Node → process id."""
+        return self.crew.started
+
+    def _guarded(self, begin: "Callable[[], None]") -> None:
+        """Whatever keeps nodes from starting, a Ctrl-C too, leaves none behind."""
+        try:
+            begin()
+        except BaseException:
+            self.kill()
+            raise
+
+    # Start and end
+
+    def _begin(self) -> None:
+        """Start the warm process, if there is none, and the nodes."""
+        if self._starter is None:
+            self._starter = Starter(self._plan(), WHERE_SIGNAL, None)
+            self._starter.stays = True
+            self.loop.add(self._starter.fileno(), self._hear_starter)
+        starter = self._starter
+        starter.plan.nodes = self.size
+        starter.again()
+        self.ended, self._error = {}, ""
+        (self.group,) = gather([starter.plan])
+        self.crew = Crew([starter], [self.group])
+        self.channels = [Channel() for _node in range(self.size)]
+        self.answers, self._reports = where.Answers(), report.Reader()
+        self.renew(0)
+        try:
+            self.crew.run([self._reports.write], self.answers.fileno())
+            sockets = Sockets(self.channels)
+            while not self._error and not starter.gone and len(self.crew.started) < self.size:
+                self.crew.start(self.screen, sockets)
+                self.loop.turn()
+        except OSError as error:
+            self._error = _too_few(self.size, error.errno or 0)
+        finally:
+            self.answers.close_theirs()
+            os.close(self._reports.write)
+        if self._error or starter.gone:
+            raise SpcommError(self._error or "the process that starts the nodes has ended; try again")
+        self.since = time.time()
+        self.send(("begin", [os.path.abspath(entry) for entry in sys.path]))
+
+    def _plan(self) -> plan.Plan:
+        words = ["-n", str(self.size), *START.split(), "-m", "spcomm.notebook"]
+        try:
+            (found,) = plan.resolve_all(options.parse(words))
+        except UsageError as error:
+            raise ConfigError(str(error)) from None
+        found.environment["MPLBACKEND"] = "module://spcomm.notebook.figures"
+        if found.kind != "executable":
+            found.preload = ["numpy", "spcomm.notebook.worker"]
+        return found
+
+    def renew(self, trace_events: int) -> "agent.Segment":
+        """Give the nodes shared memory without a past, which the next call is to have."""
+        self.drop()
+        mask = agent.disable_mask(os.environ.get("SPCOMM_DISABLE", ""))
+        busy = self.size > agent.cores()
+        segment = agent.Segment(self.size, oversubscribed=busy, disable=mask, trace_events=trace_events)
+        self.group.segments.append(segment)
+        return segment
+
+    def drop(self) -> None:
+        """Give up the shared memory of a call."""
+        for segment in self.group.segments:
+            segment.close()
+        self.group.segments.clear()
+
+    def restart(self, size: int = 0) -> None:
+        """End all nodes at once, and start new ones."""
+        self.end_all()
+        self.size = size or self.size
+        self._guarded(self._begin)
+
+    def end_all(self) -> None:
+        """End all nodes at once. The warm process stays, if it is there."""
+        starter = self._starter
+        if starter is None:
+            return
+        starter.go_on()
+        starter.signal(_signal.SIGKILL)
+        while not starter.gone and len(self.ended) < len(self.crew.started):
+            self.loop.turn()
+        self._tidy()
+        if starter.gone:
+            self._forget_starter()
+
+    def close(self) -> None:
+        """Let the nodes end as a program does, or else end them, and the warm process."""
+        if self._starter is None or not self.mine:
+            return
+        try:
+            for channel in self.channels:
+                self.loop.remove(channel.fileno())
+                channel.close()
+            self._starter.no_more()
+            self.loop.at("end", _ENDING_S, self.crew.kill)
+            while not self._starter.gone:
+                self.loop.turn()
+            self.screen.close()
+        finally:
+            self.kill()
+
+    def kill(self) -> None:
+        """End everything at once, without hearing what comes of it."""
+        if self._starter is None or not self.mine:
+            return
+        self.loop.forget("end")
+        self.screen.give_up()
+        self._forget_starter()
+        self._tidy()
+        self.loop.close()
+
+    def _forget_starter(self) -> None:
+        starter, self._starter = self._starter, None
+        if starter is not None:
+            self.loop.remove(starter.fileno())
+            starter.go_on()
+            starter.close()
+            starter.wait()
+
+    def _tidy(self) -> None:
+        """The nodes have ended."""
+        self.screen.close()
+        for channel in self.channels:
+            if channel.fileno() >= 0:
+                self.loop.remove(channel.fileno())
+                channel.close()
+        self.channels = []
+        if self.answers is not None:
+            self.drop()
+            self.answers.close()
+            self._reports.close()
+            self.answers = None
+
+    # What is heard
+
+    def catch_up(self) -> None:
+        """Hear what has happened since the last call."""
+        self.loop.at("now", 0.0, _nothing)
+        while self.loop.waits("now"):
+            self.loop.turn()
+        for node, channel in enumerate(self.channels):
+            channel.read()  # its end comes before the news of the node's end
+            while channel.ended and node not in self.ended:
+                self.loop.turn()
+
+    def hear(self, starter: Starter) -> None:
+        """The next message of the warm process."""
+        message = starter.receive()
+        verb = message[0] if message is not None else "gone"
+        if verb == "gone":
+            self.loop.remove(starter.fileno())
+            starter.gone = True
+            for node in set(self.crew.started) - set(self.ended):
+                self._node_ended(node, _signal.SIGKILL)
+        elif verb == "ready":
+            starter.ready = True
+        elif verb == "started":
+            self.crew.started.update(zip(message[1], message[2], strict=True))
+        elif verb == "unstarted":
+            self._error = _too_few(self.size, message[2])
+        elif verb == "missing":
+            self._error = f"the nodes cannot import {message[1]}:\n{message[2]}"
+        elif verb == "exited":
+            self._node_ended(message[1], message[2])
+
+    def _hear_starter(self) -> None:
+        self.hear(self._starter)  # type: ignore[arg-type]
+
+    def _node_ended(self, node: int, status: int) -> None:
+        self.ended[node] = status
+        if self.exited is not None:
+            self.exited(node, status)
+
+    def last_words(self) -> str:
+        """The tracebacks of nodes that an error has ended: of spcomm, for a cell's do not end a node."""
+        texts = [payload for _rank, kind, payload in self._reports.read() if kind == report.TEXT]
+        return b"".join(texts).decode("utf-8", "replace")
+
+    # What is said
+
+    def send(self, message: tuple, descriptor: int = -1) -> None:
+        """Send the same to all nodes."""
+        data = encoded(message)
+        for channel in self.channels:
+            channel.send(data, descriptor)
+
+    def interrupt(self) -> None:
+        """As Ctrl-C at a terminal would. Nodes that have no work take no notice."""
+        self.crew.signal(_signal.SIGINT)
+
+
+def _too_few(size: int, number: int) -> str:
+    return (
+        f"not all of {size} nodes could be started ({os.strerror(number)}); try fewer, or raise the limits "
+        "(ulimit -u, ulimit -n, those of the container)"
+    )
+
+
+def _nothing() -> None:
+    pass

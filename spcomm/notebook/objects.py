@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: MIT
+"""Objects on their way to nodes and back: by cloudpickle where it is installed, else by pickle."""
+
+import importlib.machinery
+import pickle
+import sys
+from contextlib import contextmanager
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+try:
+    import cloudpickle
+except ImportError:
+    cloudpickle = None
+
+_WITHOUT = (
+    "without cloudpickle only functions and classes of importable modules can be sent; "
+    "pip install cloudpickle (or spcomm[notebook]) sends lambdas, closures and what a program or a cell defines"
+)
+
+
+def packed(value: object, what: str, function: object = None) -> bytes:
+    """An object as bytes. `TypeError`, which begins with `what`, if it cannot be pickled.
+
+    `function` is what of it a node has to be able to call.
+    """
+    if cloudpickle is None and getattr(function, "__module__", None) == "__main__":
+        raise TypeError(f"{what}: {_WITHOUT}")
+    try:
+        with _by_value(function):
+            return (cloudpickle or pickle).dumps(value, protocol=5)
+    except RecursionError:
+        raise TypeError(f"{what}: it is nested too deeply to be pickled") from None
+    except Exception as error:
+        advice = "" if cloudpickle is not None else f"; {_WITHOUT}"
+        raise TypeError(f"{what}: it cannot be pickled ({error}){advice}") from None
+
+
+def unpacked(data: bytes) -> object:
+    return pickle.loads(data)
+
+
+@contextmanager
+def _by_value(function: object) -> "Iterator[None]":
+    """Functions of a module that a node could not import, such as a test file, travel with their code."""
+    module = sys.modules.get(getattr(function, "__module__", None) or "__main__")
+    if cloudpickle is None or not callable(function) or module is None or _can_be_imported(module.__name__):
+        yield
+        return
+    cloudpickle.register_pickle_by_value(module)
+    try:
+        yield
+    finally:
+        cloudpickle.unregister_pickle_by_value(module)
+
+
+def _can_be_imported(name: str) -> bool:
+    top = name.partition(".")[0]
+    if top == "__main__" or top in sys.builtin_module_names:
+        return True  # the first always travels by value
+    try:
+        return importlib.machinery.PathFinder.find_spec(top, sys.path) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+class Unsendable:
+    """Stands for the value of a cell's last line that cannot be pickled. It shows what that shows."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: MIT
+"""What a call that has gone wrong raises, and its words."""
+
+from spcomm._core.errors import DeadlockError, NodeLostError, WaitTimeoutError, ranks_text
+from spcomm.notebook import calls, objects
+from spcomm.notebook.calls import Call
+from spcomm.notebook.errors import ClusterError
+
+_NEW = "the nodes are new, and their variables are gone"
+_KEPT = "The nodes were interrupted, and keep their variables."
+
+
+def new_nodes(ended: "dict[int, str]") -> str:
+    """`nodes 1, 3 were killed (SIGKILL): the nodes are new, …`. `ended`: how they have, by node."""
+    by_how: dict[str, list[int]] = {}
+    for node, how in sorted(ended.items()):
+        by_how.setdefault(how, []).append(node)
+    who = [
+        f"{ranks_text(ranks)} {how.replace('was ', 'were ') if len(ranks) > 1 else how}"
+        for how, ranks in by_how.items()
+    ]
+    return f"{'; '.join(who)}: {_NEW}" if who else _NEW
+
+
+def verdict(call: Call, words: str) -> "BaseException | None":
+    """The exception for a call that has failed, or was ended early; `words` is what the caller calls it."""
+    first = call.failures.first or call.failures.first_lost
+    if call.reason == calls.INTERRUPT:
+        return _interrupted(call)
+    if call.reason == calls.TIMEOUT:
+        return _timed_out(call, words)
+    if call.reason == calls.DEADLOCK and first is None:
+        return DeadlockError(f"{call.report.removeprefix('spcomm: ')}  {_end(call)}")
+    return _failed(call)
+
+
+def _end(call: Call) -> str:
+    return f"{new_nodes(call.killed)}." if call.damaged else _KEPT
+
+
+def _interrupted(call: Call) -> KeyboardInterrupt:
+    return KeyboardInterrupt(f"where the nodes were:\n{call.table()}  {_end(call)}")
+
+
+def _timed_out(call: Call, words: str) -> WaitTimeoutError:
+    what = f"{words}: the nodes were not done in {call.timeout:g} s; they were here:"
+    return WaitTimeoutError(f"{what}\n{call.table()}  {_end(call)}")
+
+
+def _failed(call: Call) -> "BaseException | None":
+    text = call.tracebacks()
+    first = call.failures.first
+    if first is None:
+        return None
+    if first.index in call.killed:
+        lost = NodeLostError(f"{new_nodes(call.killed)}\n{text}".rstrip())
+        lost.rank = first.index
+        return lost
+    sentences = [call.sentence()] + ([new_nodes(call.killed)] if call.damaged else [])
+    return ClusterError(
+        f"{'; '.join(sentences)}\n{text}".rstrip(), first.index, _error(call.errors.get(first.index))
+    )
+
+
+def _error(data: "bytes | None") -> "BaseException | None":
+    """The exception of a node, if its class is known here."""
+    try:
+        return objects.unpacked(data) if data is not None else None  # type: ignore[return-value]
+    except Exception:
+        return None

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: MIT
+"""The options of `%%spcomm` and the words of `%spcomm`: what they say, or one sentence on what is wrong."""
+
+import difflib
+import io
+import math
+import tokenize
+
+OPTIONS = "-n N, --timeout S, --trace, --fresh, --group"
+COMMANDS = "push NAME…, pull NAME…, status, stop"
+
+
+class MagicError(ValueError):
+    """Somebody has written something wrong; its text is one sentence."""
+
+
+class CellOptions:
+    """What follows `%%spcomm`."""
+
+    def __init__(self) -> None:
+        self.nodes: int | None = None
+        self.timeout: float | None = None
+        self.trace = False
+        self.fresh = False
+        self.group = False
+
+
+_FLAGS = ("trace", "fresh", "group")
+_VALUES = {"-n": "nodes", "--timeout": "timeout"}
+_KNOWN = [*_VALUES, *(f"--{name}" for name in _FLAGS)]
+
+
+def parse(line: str, most: int) -> CellOptions:
+    """The options of a cell. `most`: how many nodes there may be."""
+    found = CellOptions()
+    words = line.split()
+    while words:
+        word = words.pop(0)
+        name, equals, value = word.partition("=")
+        if name.startswith("-n") and name[2:].isdecimal():
+            name, value, equals = "-n", name[2:], "="
+        if name in _VALUES:
+            if not equals:
+                if not words:
+                    raise MagicError(f"%%spcomm: {name} needs a number, as in {name} 4")
+                value = words.pop(0)
+            number = _nodes(value, most) if name == "-n" else _seconds(value)
+            setattr(found, _VALUES[name], number)
+        elif word.removeprefix("--") in _FLAGS and word.startswith("--"):
+            setattr(found, word[2:], True)
+        else:
+            raise MagicError(f"%%spcomm: {_unknown(word)}; there are {OPTIONS}")
+    return found
+
+
+def _unknown(word: str) -> str:
+    if not word.startswith("-"):
+        return f"{word!r} is no option, and the program belongs into the lines below"
+    near = difflib.get_close_matches(word, _KNOWN, 1)
+    return f"there is no option {word}" + (f" (did you mean {near[0]}?)" if near else "")
+
+
+def _nodes(text: str, most: int) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= most:
+        raise MagicError(f"%%spcomm: -n {text}: the number of nodes is 1 to {most}")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise MagicError(f"%%spcomm: --timeout {text}: a timeout is a number of seconds, more than 0")
+    return seconds
+
+
+def command(line: str) -> "tuple[str, list[str]]":
+    """The command of `%spcomm`, and the names that follow it."""
+    verb, *names = line.split() or [""]
+    if verb not in ("push", "pull", "status", "stop"):
+        what = f"there is no command {verb!r}" if verb else "a command is missing"
+        cell = "; options belong to a cell: %%spcomm" if verb.startswith("-") else ""
+        raise MagicError(f"%spcomm: {what}; there are {COMMANDS}{cell}")
+    takes = verb in ("push", "pull")
+    if takes and not names:
+        raise MagicError(f"%spcomm {verb}: name the variables, as in %spcomm {verb} x")
+    if names and not takes:
+        raise MagicError(f"%spcomm {verb}: nothing follows it, and here is {names[0]!r}")
+    for name in names:
+        if not name.isidentifier():
+            raise MagicError(f"%spcomm {verb} {name}: that is not the name of a variable")
+    return verb, names
+
+
+def ends_silently(cell: str) -> bool:
+    """Whether a semicolon ends it, which in a notebook hides the result."""
+    passed = (tokenize.COMMENT, tokenize.NEWLINE, tokenize.NL, tokenize.DEDENT, tokenize.ENDMARKER)
+    words = [
+        word.string
+        for word in tokenize.generate_tokens(io.StringIO(cell).readline)
+        if word.type not in passed
+    ]
+    return words[-1:] == [";"]

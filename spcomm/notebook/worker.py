@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: MIT
+"""A node of a Cluster: waits for work, does it, gives back what came of it, and waits again.
+
+It waits on its socket, not in spcomm: it needs no core, and is part of no deadlock. Each call is a run of its own, with
+shared memory of its own, so that nothing which an earlier call has left can reach it; what stays is the process, with
+its variables.
+
+Messages in:  ("begin", sys.path)  ("call", about, work) + segment  ("over",)
+Of map:       ("item", number, argument)  ("enough",)
+Messages out: ("done", result or None)  ("failed", kind, name, text, error or None)  ("figure", png)
+              ("item", number, result)
+"""
+
+import _signal
+import ast
+import linecache
+import os
+import sys
+import traceback
+
+from spcomm import config, joining
+from spcomm._core import endings
+from spcomm._core.errors import WaitTimeoutError
+from spcomm.launch import report
+from spcomm.notebook import channel, objects
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from spcomm._core.comm import Comm
+    from spcomm.launch.wire import Wire
+
+FIGURES = "spcomm.notebook.figures"
+
+current: "Worker | None" = None  # this node
+
+
+def serve() -> None:
+    """The top level of a node. Returns when the caller closes the cluster."""
+    _signal.signal(_signal.SIGINT, _nothing)
+    global current
+    current = Worker(channel.of_node())
+    while (found := current.wire.receive()) is not None:
+        current.obey(*found)
+    current.forget()
+
+
+class Worker:
+    """This node. `main` is the module in which cells run."""
+
+    def __init__(self, wire: "Wire") -> None:
+        self.wire = wire
+        self.main = type(sys)("__main__")
+        self.main.__builtins__ = sys.modules["builtins"]  # type: ignore[attr-defined]
+        sys.modules["__main__"] = self.main
+        self._member: config.Membership = config.membership()  # type: ignore[assignment]
+        self.rank = self._member.rank
+        self._comm: Comm | None = None
+
+    def obey(self, message: tuple, descriptors: "list[int]") -> None:
+        verb = message[0]
+        if verb == "begin":
+            sys.path[:] = message[1]
+        elif verb == "call":
+            self._call(message[1], message[2], descriptors[0])
+        elif verb == "over":
+            self.forget()
+
+    def forget(self) -> None:
+        """Give up the communicator of a call that has failed. Until now others could still receive what it had sent."""
+        if self._comm is not None:
+            try:
+                self._comm.close(0.0)
+            except WaitTimeoutError:
+                pass  # that the call has failed is told
+            self._comm = None
+
+    # One call
+
+    def _call(self, about: dict, work: tuple, segment: int) -> None:
+        self.forget()
+        self._join(about, segment)
+        self.main.comm = self._comm  # type: ignore[attr-defined]
+        sys.argv[:] = [about["name"]]
+        doing = {
+            "run": self._run,
+            "cell": self._cell,
+            "push": self._push,
+            "pull": self._pull,
+            "map": self._map,
+        }
+        try:
+            result = self._interruptible(lambda: self._finished(doing[work[0]], work[1:]))
+            answer = "done", result
+            self._comm = None
+        except BaseException as error:
+            _signal.signal(_signal.SIGINT, _nothing)
+            answer = "failed", *_told(error)
+        _flush()
+        self.wire.send(answer)
+
+    def _join(self, about: dict, segment: int) -> None:
+        if about["alone"]:
+            joining.stand_alone()
+        else:
+            member = self._member._replace(
+                fd=segment, size=about["size"], device=about["device"], inode=about["inode"]
+            )
+            self._comm = joining.rejoin(member, about["traced"])
+        os.close(segment)
+
+    def _interruptible(self, work: "Callable[[], object]") -> object:
+        """Ctrl-C ends the work, and nothing else that the node does."""
+        try:
+            _signal.signal(_signal.SIGINT, _signal.default_int_handler)
+            return work()
+        finally:
+            _signal.signal(_signal.SIGINT, _nothing)
+
+    def _finished(self, work: "Callable", arguments: tuple) -> object:
+        """Do the work to its end. What it has sent may still wait for room then, as at the end of a program."""
+        try:
+            result = work(*arguments)
+        except SystemExit as error:
+            if error.code not in (None, 0):
+                raise
+            result = None
+        if isinstance(result, bytes):
+            channel.check_size(result)
+        if self._comm is not None:
+            joining.release(self._comm, config.close_timeout())
+        return result
+
+    # Work
+
+    def _run(self, work: bytes, lines: "dict[str, list[str]]") -> bytes:
+        _remember(lines)
+        function, arguments = objects.unpacked(work)  # type: ignore[misc]
+        result = function(self._comm, *arguments)
+        return objects.packed(result, f"the result of node {self.rank}, a {type(result).__name__}")
+
+    def _cell(self, source: str, name: str, shown: str) -> "bytes | None":
+        _remember({name: shown.splitlines(keepends=True)})
+        tree = ast.parse(source, name)
+        last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+        space = self.main.__dict__
+        exec(compile(tree, name, "exec", dont_inherit=True), space)
+        value = None
+        if last is not None:
+            value = eval(compile(ast.Expression(last.value), name, "eval", dont_inherit=True), space)
+        self._show_figures()
+        if value is None:
+            return None
+        try:
+            return objects.packed(value, "")
+        except TypeError:
+            return objects.packed(objects.Unsendable(repr(value)), "")
+
+    def _push(self, work: bytes) -> None:
+        self.main.__dict__.update(objects.unpacked(work))  # type: ignore[call-overload]
+
+    def _pull(self, name: str) -> bytes:
+        if name not in self.main.__dict__:
+            raise NameError(f"name {name!r} is not defined")
+        return objects.packed(self.main.__dict__[name], f"{name} of node {self.rank}")
+
+    def _map(self, work: bytes, lines: "dict[str, list[str]]") -> None:
+        """Items come one at a time. Between them Ctrl-C has nothing to end."""
+        _signal.signal(_signal.SIGINT, _nothing)
+        _remember(lines)
+        function = objects.unpacked(work)
+        while (found := self.wire.receive()) is not None and found[0][0] == "item":
+            _verb, number, argument = found[0]
+            result = self._interruptible(lambda: self._one(function, number, argument))  # noqa: B023 - called at once
+            self.wire.send(("item", number, result))
+
+    def _one(self, function: "Callable", number: int, argument: bytes) -> bytes:
+        result = function(objects.unpacked(argument))
+        return objects.packed(result, f"the result of item {number}, a {type(result).__name__}")
+
+    def _show_figures(self) -> None:
+        if FIGURES in sys.modules:
+            sys.modules[FIGURES].show()
+
+    def send_figure(self, png: bytes) -> None:
+        """Ctrl-C waits until all of it is sent."""
+        noted: list[object] = []
+        before = _signal.signal(_signal.SIGINT, lambda *arguments: noted.append(arguments))
+        _flush()
+        self.wire.send(("figure", png))
+        _signal.signal(_signal.SIGINT, before)
+        if noted:
+            raise KeyboardInterrupt
+
+
+def _told(error: BaseException) -> tuple:
+    """What the caller is told of an exception: its kind as in `launch.report`, its name, its traceback, itself."""
+    error.__traceback__ = report.users_part(error.__traceback__)
+    if isinstance(error, SystemExit):
+        code = error.code
+        endings.exited(error, code if isinstance(code, int) else 1)
+        return report.EXITING, repr(code), b"", None
+    endings.raised(error)
+    kind, detail = report.kind_of(error)
+    try:
+        itself = objects.packed(error, "")
+    except TypeError:
+        itself = None
+    text = "".join(
+        traceback.format_exception(error)
+    )  # the hook in C looks for files, and for lines nowhere else
+    return kind, detail, text.encode("utf-8", "replace"), itself
+
+
+def _remember(lines: "dict[str, list[str]]") -> None:
+    """So that tracebacks show the lines of files that only the caller has."""
+    for name, text in lines.items():
+        linecache.cache[name] = (sum(map(len, text)), None, text, name)
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (AttributeError, OSError, ValueError):
+            pass  # the program has closed it, or put something else in its place
+
+
+def _nothing(*_arguments: object) -> None:
+    pass

@@ -1,0 +1,354 @@
+# SPDX-License-Identifier: MIT
+"""Calls of a Cluster that go wrong, and owners that end: what is said, what stays, and that nothing is left behind."""
+
+import os
+import signal
+
+import pytest
+
+import spcomm
+from owners import Owner, have_ended
+from spcomm.notebook import calls
+
+KEPT = "The nodes were interrupted, and keep their variables."
+NEW = "the nodes are new, and their variables are gone"
+
+
+@pytest.fixture
+def marked(cluster):
+    """Nodes that have a variable, by which one knows them again."""
+    cluster.execute("mark = 100 + comm.rank")
+    yield cluster
+    assert cluster.execute("mark, comm.global_sum(1)") == [(100, 3), (101, 3), (102, 3)]
+
+
+def message(error):
+    return str(error.value)
+
+
+# ---- exceptions
+
+
+def test_an_exception_on_one_node_releases_the_others(marked):
+    def work(comm):
+        if comm.rank == 1:
+            raise ValueError("here")
+        comm.barrier()
+
+    with pytest.raises(spcomm.ClusterError) as error:
+        marked.run(work)
+    text = message(error)
+    assert text.startswith("node 1 raised ValueError; nodes 0, 2 raised NodeLostError because of it\n")
+    assert f'[1]   File "{__file__}", line ' in text
+    assert 'raise ValueError("here")' in text
+    assert text.endswith("[1] ValueError: here")
+    assert "worker.py" not in text
+    assert error.value.rank == 1
+    assert isinstance(error.value.error, ValueError)
+    assert error.value.error.args == ("here",)
+
+
+def test_the_same_exception_everywhere_is_shown_once(marked):
+    with pytest.raises(spcomm.ClusterError) as error:
+        marked.execute("comm.barrier()\nx = 1 / 0", name="In[5]")
+    assert "failed in the same way" in message(error)
+    assert message(error).count("Traceback") == 1
+    assert 'File "In[5]", line 2, in <module>' in message(error)
+    assert "x = 1 / 0" in message(error)
+
+
+def test_who_computes_is_interrupted(marked):
+    with pytest.raises(spcomm.ClusterError) as error:
+        marked.execute("""
+comm.barrier()
+if comm.rank == 0:
+    raise OSError("disk")
+elif comm.rank == 1:
+    while True:
+        pass
+""")
+    assert message(error).startswith("node 0 raised OSError; node 1 was interrupted")
+
+
+def test_what_a_failing_node_has_sent_is_received(marked):
+    marked.execute("""
+if comm.rank == 0:
+    comm.send("last words", 1)
+    failing = True
+""")
+    with pytest.raises(spcomm.ClusterError, match="node 0 raised KeyError"):
+        marked.execute("""
+if comm.rank == 0:
+    comm.send("last words", 1)
+    raise KeyError
+heard = comm.recv(source=0) if comm.rank == 1 else None
+""")
+    assert marked.pull("mark") == [100, 101, 102]
+    assert marked.execute("heard if comm.rank == 1 else None")[1] == "last words"
+
+
+def test_an_exception_that_only_the_node_knows(marked):
+    with pytest.raises(spcomm.ClusterError, match="Strange: 5") as error:
+        marked.execute("""
+class Strange(Exception):
+    def __reduce__(self):
+        raise TypeError("never")
+raise Strange(5)
+""")
+    assert error.value.error is None
+
+
+def test_an_exception_in_map_names_the_item(marked, tmp_path):
+    def work(item):
+        (tmp_path / str(item)).touch()
+        return 1 / (item - 3)
+
+    with pytest.raises(spcomm.ClusterError, match=r"raised ZeroDivisionError \(item 3\)"):
+        marked.map(work, range(2000))
+    assert len(list(tmp_path.iterdir())) < 2000  # no more were handed out
+
+
+def test_a_node_that_has_finished_sends_nothing_more(marked):
+    with pytest.raises(spcomm.ClusterError) as error:
+        marked.execute("comm.recv(source=0) if comm.rank == 1 else None", name="In[7]")
+    assert "node 0 has finished (the end of In[7])" in message(error)
+
+
+def test_a_mismatch(marked):
+    with pytest.raises(spcomm.ClusterError, match="raised MismatchError"):
+        marked.execute("comm.global_sum(1) if comm.rank else comm.barrier()")
+
+
+# ---- deadlocks, timeouts, Ctrl-C
+
+
+def test_a_deadlock_is_told_and_survived(marked):
+    def step(comm):
+        return comm.recv(source=(comm.rank + 1) % comm.size, tag=7)
+
+    with pytest.raises(spcomm.DeadlockError) as error:
+        marked.run(step)
+    assert message(error).startswith("DEADLOCK — all 3 nodes wait, and no message is on its way\n")
+    assert "recv(source=rank+1, tag=7)  test_cluster_faults.py:" in message(error)
+    assert " in step" in message(error)
+    assert message(error).endswith(KEPT)
+
+
+def test_a_deadlock_of_a_cell_names_its_lines(marked):
+    with pytest.raises(spcomm.DeadlockError, match=r"recv\(source=2, tag=ANY\)  In\[4\]:3 in f"):
+        marked.execute("\ndef f():\n    return comm.recv(source=2)\nf()", name="In[4]")
+
+
+def test_idle_nodes_are_part_of_no_deadlock(marked, tmp_path):
+    """In a call that two nodes have ended the third one computes: nothing is wrong."""
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    reader = os.open(gate, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert marked.run(lambda comm: comm.rank or gate.write_text("x")) == [1, 1, 2]
+        assert os.read(reader, 1) == b"x"
+    finally:
+        os.close(reader)
+
+
+def test_a_timeout_tells_where_the_nodes_were(marked):
+    with pytest.raises(spcomm.WaitTimeoutError) as error:
+        marked.execute("import time\nif comm.rank:\n    comm.barrier()\ntime.sleep(1000)", 0.3, name="In[8]")
+    text = message(error)
+    assert text.startswith("In[8]: the nodes were not done in 0.3 s; they were here:\n")
+    assert "node 0     In[8]:4\n" in text
+    assert "nodes 1-2  barrier()  In[8]:3\n" in text
+    assert text.endswith(KEPT)
+
+
+def test_a_timeout_of_map(marked):
+    with pytest.raises(spcomm.WaitTimeoutError, match=r"map\(wait\): the nodes were not done in 0.2 s"):
+
+        def wait(item):
+            while item != 1:
+                pass
+
+        marked.map(wait, range(2), timeout=0.2)
+
+
+@pytest.mark.parametrize("code", ["while True: pass", "comm.recv(source=0)", "input_of.read()"])
+def test_ctrl_c_interrupts_the_nodes_only(marked, capfd, code):
+    """It comes when node 0 says so, in its output."""
+    marked.execute("import os, signal\nends = os.pipe()\ninput_of = os.fdopen(ends[0])")
+    marked.push(owner=os.getpid())
+    with pytest.raises(KeyboardInterrupt, match="where the nodes were") as error:
+        marked.execute(f"if comm.rank == 0:\n    os.kill(owner, signal.SIGINT)\n    signal.pause()\n{code}")
+    assert message(error).endswith(KEPT)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_who_does_not_stop_is_killed(cluster, monkeypatch):
+    monkeypatch.setattr(calls, "GRACE_S", 0.3)
+    before = cluster.processes
+    with pytest.raises(spcomm.WaitTimeoutError) as error:
+        cluster.execute(
+            """
+import time
+while True:
+    try:
+        time.sleep(1000)
+    except KeyboardInterrupt:
+        pass
+""",
+            0.2,
+        )
+    assert f"nodes 0-2 did not stop when interrupted, and were killed: {NEW}." in message(error)
+    assert have_ended(before)
+    assert cluster.run(lambda comm: comm.global_sum(1)) == [3] * 3
+
+
+def test_a_stopped_node_is_ended_by_a_timeout(cluster, monkeypatch):
+    monkeypatch.setattr(calls, "GRACE_S", 0.3)
+    with pytest.raises(spcomm.WaitTimeoutError, match="did not stop when interrupted"):
+        cluster.execute(
+            "import os, signal\nif comm.rank == 1: os.kill(os.getpid(), signal.SIGSTOP)\ncomm.barrier()", 0.5
+        )
+    assert cluster.run(lambda comm: comm.rank) == [0, 1, 2]
+
+
+# ---- nodes that end
+
+
+@pytest.mark.parametrize(
+    ("end", "how"),
+    [
+        ("os.kill(os.getpid(), signal.SIGKILL)", r"was killed \(SIGKILL\)"),
+        ("os.kill(os.getpid(), signal.SIGSEGV)", r"was killed \(SIGSEGV\)"),
+        ("os._exit(7)", "ended with exit code 7"),
+        ("os._exit(0)", "ended with exit code 0"),
+    ],
+)
+def test_a_node_that_ends_in_a_call(cluster, end, how):
+    before = cluster.processes
+    with pytest.raises(spcomm.NodeLostError, match=f"^node 2 {how}: {NEW}") as error:
+        cluster.execute(f"import os, signal\nif comm.rank == 2: {end}\ncomm.barrier()")
+    assert error.value.rank == 2
+    assert have_ended(before)
+    assert cluster.run(lambda comm: comm.global_sum(1)) == [3] * 3
+
+
+def test_a_node_that_ends_between_calls(cluster, capfd):
+    before = cluster.processes
+    os.kill(before[1], signal.SIGKILL)
+    assert have_ended([before[1]])
+    assert cluster.run(lambda comm: comm.global_sum(1)) == [3] * 3
+    assert f"spcomm: node 1 was killed (SIGKILL): {NEW}" in capfd.readouterr().err
+    assert not set(before) & set(cluster.processes)
+
+
+def test_the_process_that_starts_the_nodes_is_killed(cluster):
+    assert cluster.run(lambda comm: comm.global_sum(1)) == [3] * 3
+    before = cluster.processes
+    (starter,) = set(cluster.run(lambda comm: os.getppid()))
+    os.kill(starter, signal.SIGKILL)
+    assert have_ended(before)
+    assert cluster.run(lambda comm: comm.global_sum(1)) == [3] * 3
+    assert not set(before) & set(cluster.processes)
+
+
+# ---- owners that end
+
+HAS_A_CHILD = """
+import signal, subprocess, sys
+subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"]).pid
+"""
+OWNS = f"""
+    import os, signal, spcomm
+    cluster = spcomm.Cluster(2)
+    (starter,) = set(cluster.run(lambda comm: os.getppid()))
+    print(starter, *cluster.processes, *cluster.execute({HAS_A_CHILD!r}))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "doing", ["signal.pause()", "cluster.execute('while True: pass')", "cluster.execute('comm.recv()', 99)"]
+)
+def test_an_owner_that_is_killed_takes_its_nodes_with_it(number, doing):
+    owner = Owner(f"{OWNS}    {doing}\n")
+    processes = owner.numbers()
+    assert len(processes) == 5
+    owner.process.send_signal(number)
+    assert owner.finish()[0] == -number
+    assert have_ended(processes)
+
+
+def test_an_owner_whose_fork_lives_on_takes_its_nodes_with_it():
+    """The fork has a copy of all that the owner has."""
+    owner = Owner(f"""{OWNS}
+    fork = os.fork()
+    if fork == 0:
+        try:
+            cluster.run(len)
+        except spcomm.SpcommError as error:
+            print(error)
+        signal.pause()
+    signal.pause()
+""")
+    processes = owner.numbers()
+    assert owner.line() == "run(len): the nodes belong to the process that this one was forked from"
+    owner.process.kill()
+    owner.process.wait()
+    assert have_ended(processes)
+    for child in os.listdir("/proc/self/task"):
+        for number in open(f"/proc/self/task/{child}/children").read().split():
+            os.kill(int(number), signal.SIGKILL)
+            os.waitpid(int(number), 0)
+    owner.finish()
+
+
+def test_an_owner_that_ends_without_closing(tmp_path):
+    owner = Owner(f"{OWNS}    cluster.execute('x = 1')\n")
+    processes = owner.numbers()
+    assert owner.finish() == (0, "", "")
+    assert have_ended(processes)
+
+
+def test_an_owner_that_fails_shows_only_what_helps():
+    owner = Owner("""
+    import spcomm
+    with spcomm.Cluster(2) as cluster:
+        cluster.execute("comm.barrier(); 1 / 0", name="step")
+""")
+    code, out, err = owner.finish()
+    assert (code, out) == (1, "")
+    assert "spcomm.ClusterError: node " in err
+    assert "ZeroDivisionError: division by zero" in err
+    assert "During handling" not in err
+
+
+STUBBORN = """
+comm.barrier()
+import time
+if comm.rank == 0:
+    print("in", flush=True)
+while True:
+    try:
+        time.sleep(1000)
+    except KeyboardInterrupt:
+        print("no", flush=True)
+"""
+
+
+def test_a_second_ctrl_c_kills():
+    owner = Owner(f"""
+    import spcomm
+    cluster = spcomm.Cluster(2)
+    try:
+        cluster.execute({STUBBORN!r})
+    except KeyboardInterrupt as error:
+        print(error)
+    print(cluster.run(lambda comm: comm.rank))
+""")
+    assert owner.line() == "[0] in"
+    owner.process.send_signal(signal.SIGINT)
+    assert owner.line().endswith("no")
+    owner.process.send_signal(signal.SIGINT)
+    _code, out, _err = owner.finish()
+    assert f"did not stop when interrupted, and were killed: {NEW}" in out
+    assert out.endswith("[0, 1]\n")

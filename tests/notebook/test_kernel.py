@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: MIT
+"""`%%spcomm` in a real Jupyter kernel, through the protocol that notebooks use."""
+
+import os
+import signal
+
+import pytest
+
+from kernel import Kernel
+from owners import have_ended
+
+pytest.importorskip("ipykernel", reason="ipykernel is not installed: pip install ipykernel")
+pytest.importorskip("jupyter_client", reason="jupyter_client is not installed: pip install ipykernel")
+
+pytestmark = pytest.mark.leaves("the client of the kernel keeps sockets and threads until it is collected")
+KEPT = "The nodes were interrupted, and keep their variables."
+NEW = "the nodes are new, and their variables are gone"
+
+
+@pytest.fixture(scope="module")
+def kernel():
+    """One for all tests: they begin with nodes of their own."""
+    found = Kernel()
+    try:
+        cell = found.run("%load_ext spcomm")
+        assert (cell.error, cell.err) == ("", "")
+        yield found
+    finally:
+        found.close()
+
+
+@pytest.fixture
+def nodes(kernel):
+    """The kernel with four new nodes."""
+    kernel.run("%spcomm stop")
+    cell = kernel.run("%%spcomm -n 4\nmark = comm.rank + 100\nmark")
+    assert cell.result == "[100, 101, 102, 103]", cell
+    return kernel
+
+
+def processes(kernel):
+    return [int(line.split()[-1]) for line in kernel.run("%spcomm status").out.splitlines()[1:]]
+
+
+# ---- what goes well
+
+
+def test_variables_stay_and_comm_is_there(nodes):
+    assert nodes.run("%%spcomm\nx = comm.rank ** 2\ncomm.global_sum(x)").result == "[14, 14, 14, 14]"
+    assert nodes.run("%%spcomm\nx").result == "[0, 1, 4, 9]"
+    assert nodes.run("_").result == "[0, 1, 4, 9]"
+    cell = nodes.run("%%spcomm\ny = 5")
+    assert (cell.result, cell.out, cell.err, cell.error) == (None, "", "", "")
+
+
+def test_results_can_be_kept_and_hidden(nodes):
+    assert nodes.run("%%spcomm\nmark;").result is None
+    assert nodes.run("values = %spcomm pull mark\nvalues[2]").result == "102"
+    assert nodes.run("%spcomm pull mark mark").result == "{'mark': [100, 101, 102, 103]}"
+
+
+def test_output_streams_by_node(nodes):
+    cell = nodes.run("%%spcomm\nimport sys\nprint('out')\nprint('err', file=sys.stderr)")
+    assert sorted(cell.out.splitlines()) == [f"[{rank}] out" for rank in range(4)]
+    assert sorted(cell.err.splitlines()) == [f"[{rank}] err" for rank in range(4)]
+
+
+def test_output_by_node(nodes):
+    cell = nodes.run("%%spcomm --group\nfor i in range(2):\n    comm.barrier()\n    print(i)")
+    assert cell.out == "".join(f"[{rank}] {i}\n" for rank in range(4) for i in range(2))
+
+
+def test_push(nodes):
+    nodes.run("table = {'a': 1}\ndef double(x): return 2 * x\n%spcomm push table double")
+    assert nodes.run("%%spcomm\ndouble(table['a'] + comm.rank)").result == "[2, 4, 6, 8]"
+
+
+def test_another_number_of_nodes_and_fresh_ones(nodes):
+    cell = nodes.run("%%spcomm -n 4\nmark")
+    assert (cell.result, cell.err) == ("[100, 101, 102, 103]", "")
+    cell = nodes.run("%%spcomm --fresh\n'mark' in globals()")
+    assert (cell.result, cell.err) == ("[False, False, False, False]", f"spcomm: {NEW}\n")
+    cell = nodes.run("%%spcomm -n 2\ncomm.size")
+    assert cell.result == "[2, 2]"
+    assert cell.err == "spcomm: 2 nodes instead of 4: they are new, and all variables are gone\n"
+
+
+def test_figures_appear(nodes):
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed: pip install matplotlib")
+    cell = nodes.run(
+        "%%spcomm -n 2\nimport matplotlib.pyplot as plt\nprint('first')\nplt.plot([comm.rank, 1])\nplt.title('x')"
+    )
+    assert cell.pictures == 2, cell
+    assert sorted(cell.out.splitlines()) == ["[0] figure:", "[0] first", "[1] figure:", "[1] first"]
+    assert "non-interactive" not in nodes.run("%%spcomm\nplt.plot([1])\nplt.show()").err
+
+
+def test_a_timeline(nodes):
+    cell = nodes.run("%%spcomm --trace\nfor _ in range(5):\n    comm.barrier()\ncomm.global_sum(1)")
+    assert cell.result == "[4, 4, 4, 4]"
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        assert "parallel efficiency" in cell.out, cell
+    else:
+        assert cell.pictures == 1, cell
+    assert nodes.run("%%spcomm --trace\npass").error == ""
+
+
+def test_a_cluster_in_a_notebook(kernel):
+    cell = kernel.run("""
+import spcomm
+def half(comm):
+    comm.barrier()
+    return 1 / 0
+with spcomm.Cluster(2) as cluster:
+    print(cluster.run(lambda comm: comm.rank))
+    cluster.run(half)
+""")
+    assert cell.out == "[0, 1]\n"
+    assert cell.ename == "ClusterError"
+    assert "return 1 / 0" in cell.error.partition("ClusterError: node")[2]
+
+
+# ---- what goes wrong
+
+
+def test_tracebacks_show_the_lines_of_the_cell(nodes):
+    cell = nodes.run("%%spcomm\ncomm.barrier()\nif comm.rank == 2:\n    y = 1 / 0\ncomm.barrier()")
+    assert cell.ename == "ClusterError"
+    assert cell.error.startswith(
+        "node 2 raised ZeroDivisionError; nodes 0-1, 3 raised NodeLostError because of it"
+    )
+    assert f'[2]   File "In[{cell.number}]", line 4, in <module>\n[2]     y = 1 / 0\n' in cell.error
+    assert "spcomm/notebook" not in cell.error
+    assert nodes.run("%%spcomm\nmark").result == "[100, 101, 102, 103]"
+
+
+def test_a_deadlock_reports_and_returns(nodes):
+    cell = nodes.run(
+        "%%spcomm\ndef step():\n    return comm.recv(source=(comm.rank + 1) % comm.size)\nstep()"
+    )
+    assert cell.ename == "DeadlockError"
+    assert "DEADLOCK — all 4 nodes wait" in cell.error
+    assert f"recv(source=rank+1, tag=ANY)  In[{cell.number}]:3 in step" in cell.error
+    assert cell.error.endswith(KEPT)
+    assert nodes.run("%%spcomm\nmark").result == "[100, 101, 102, 103]"
+
+
+def test_a_timeout(nodes):
+    cell = nodes.run("%%spcomm --timeout 0.3\nwhile True: pass")
+    assert cell.ename == "WaitTimeoutError"
+    assert f"nodes 0-3  In[{cell.number}]:2" in cell.error
+    assert nodes.run("%%spcomm\nmark").result == "[100, 101, 102, 103]"
+
+
+@pytest.mark.parametrize(
+    "code", ["while True: pass", "comm.recv(source=0) if comm.rank else __import__('time').sleep(1000)"]
+)
+def test_interrupting_the_kernel_interrupts_the_nodes_and_nothing_else(nodes, code):
+    before = processes(nodes)
+    nodes.run("mine = 7")
+    cell = nodes.run(f"%%spcomm\nif comm.rank == 0: print('go')\n{code}", interrupt_at="go")
+    assert cell.ename == "KeyboardInterrupt"
+    assert "where the nodes were:" in cell.error
+    assert cell.error.endswith(KEPT)
+    assert nodes.run("%%spcomm\nmark").result == "[100, 101, 102, 103]"
+    assert nodes.run("mine").result == "7"
+    assert processes(nodes) == before
+    # and the kernel's own cells can be interrupted as before
+    cell = nodes.run("print('go')\nwhile True: pass", interrupt_at="go")
+    assert cell.ename == "KeyboardInterrupt"
+
+
+def test_a_node_that_is_killed_is_replaced(nodes):
+    cell = nodes.run("%%spcomm\nimport os\nif comm.rank == 2: os.kill(os.getpid(), 9)\ncomm.barrier()")
+    assert cell.ename == "NodeLostError"
+    assert f"node 2 was killed (SIGKILL): {NEW}" in cell.error
+    assert nodes.run("%%spcomm\n'mark' in globals()").result == "[False, False, False, False]"
+
+
+def test_a_node_that_is_killed_between_cells_is_replaced(nodes):
+    number = processes(nodes)[1]
+    os.kill(number, signal.SIGKILL)
+    assert have_ended([number])
+    assert "have ended; the next cell starts new ones" in nodes.run("%spcomm status").out
+    cell = nodes.run("%%spcomm\ncomm.global_sum(1)")
+    assert cell.result == "[4, 4, 4, 4]"
+    assert cell.err == f"spcomm: node 1 was killed (SIGKILL): {NEW}\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("%%spcomm -n 0\n1", "UsageError: %%spcomm: -n 0: the number of nodes is 1 to 1024\n"),
+        (
+            "%%spcomm --timeout -1\n1",
+            "UsageError: %%spcomm: --timeout -1: a timeout is a number of seconds, more than 0\n",
+        ),
+        (
+            "%%spcomm --tiemout 1\n1",
+            "UsageError: %%spcomm: there is no option --tiemout (did you mean --timeout?)",
+        ),
+        (
+            "%%spcomm x.py\n1",
+            "UsageError: %%spcomm: 'x.py' is no option, and the program belongs into the lines below",
+        ),
+        ("%spcomm psuh x", "UsageError: %spcomm: there is no command 'psuh'; there are push NAME…"),
+        (
+            "%spcomm push nothing_here",
+            "UsageError: %spcomm push nothing_here: there is no variable nothing_here",
+        ),
+        ("%%spcomm\n!ls", "nodes run plain Python, and !ls is IPython's; put it into a cell of its own\n"),
+    ],
+)
+def test_one_clear_sentence(nodes, code, text):
+    cell = nodes.run(code)
+    assert text in cell.err
+    assert cell.err.count("\n") == 1
+    assert cell.error == "" or cell.ename == "UsageError"
+    assert nodes.run("%%spcomm\nmark").result == "[100, 101, 102, 103]"
+
+
+def test_a_syntax_error_reaches_no_node(nodes):
+    cell = nodes.run("%%spcomm\nmark = 0\nfor x in y\n    pass")
+    assert cell.ename == "SyntaxError"
+    assert cell.error.splitlines()[0].strip() == f'File "In[{cell.number}]", line 3'
+    assert cell.error.splitlines()[-1] == "SyntaxError: expected ':'"
+    assert nodes.run("%%spcomm\nmark").result == "[100, 101, 102, 103]"
+
+
+def test_a_cell_that_was_meant_for_the_nodes(kernel):
+    cell = kernel.run("import spcomm\nspcomm.startup().send(1, 1)")
+    assert (
+        "this is a run of one node: begin the cell with `%%spcomm -n 4`, after %load_ext spcomm" in cell.error
+    )
+    cell = kernel.run("spcomm.startup(local_nodes=4)")
+    assert "%%spcomm -n 4" in cell.error or "this run has 1 node" in cell.error
+
+
+def test_before_there_are_nodes(kernel):
+    kernel.run("%spcomm stop")
+    text = "UsageError: %%spcomm: there are no nodes yet; say how many, as in %%spcomm -n 4\n"
+    assert kernel.run("%%spcomm\n1").err == text
+    assert "there are no nodes yet" in kernel.run("x = 1\n%spcomm push x").err
+    assert "there are no nodes yet" in kernel.run("%spcomm pull x").err
+    assert (
+        kernel.run("%spcomm status").out == "spcomm: there are no nodes; a cell starts them: %%spcomm -n 4\n"
+    )
+    assert kernel.run("%spcomm stop").out == "spcomm: there are no nodes\n"
+
+
+# ---- the end
+
+
+@pytest.mark.parametrize("how", ["kill", "shutdown", "unload"])
+def test_the_end_of_the_kernel_ends_the_nodes(how):
+    kernel = Kernel()
+    try:
+        kernel.run("%load_ext spcomm")
+        kernel.run("%%spcomm -n 2\n1")
+        numbers = processes(kernel)
+        assert len(numbers) == 2
+        if how == "kill":
+            kernel.client.execute("%%spcomm\nwhile True: pass")
+            kernel.manager.signal_kernel(signal.SIGKILL)
+        elif how == "shutdown":
+            kernel.manager.shutdown_kernel()
+        else:
+            assert kernel.run("%unload_ext spcomm").error == ""
+            assert "not found" in kernel.run("%spcomm status").err
+        assert have_ended(numbers)
+    finally:
+        kernel.close()

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: MIT
+"""The options of `%%spcomm` and the commands of `%spcomm`."""
+
+import pytest
+
+from spcomm.notebook.words import MagicError, command, ends_silently, parse
+
+
+def fields(line):
+    return {name: value for name, value in vars(parse(line, 64)).items() if value not in (None, False)}
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("", {}),
+        ("-n 4", {"nodes": 4}),
+        ("-n4", {"nodes": 4}),
+        ("-n=64", {"nodes": 64}),
+        ("--timeout 2.5 --trace", {"timeout": 2.5, "trace": True}),
+        ("--timeout=3 -n 1 --fresh --group", {"timeout": 3.0, "nodes": 1, "fresh": True, "group": True}),
+    ],
+)
+def test_what_options_say(line, found):
+    assert fields(line) == found
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("-n", "-n needs a number, as in -n 4"),
+        ("-n four", "-n four: the number of nodes is 1 to 64"),
+        ("-n 65", "-n 65: the number of nodes is 1 to 64"),
+        ("-n -1", "-n -1: the number of nodes is 1 to 64"),
+        ("-n 2.5", "-n 2.5: the number of nodes is 1 to 64"),
+        ("--timeout", "--timeout needs a number"),
+        ("--timeout nan", "--timeout nan: a timeout is a number of seconds, more than 0"),
+        ("--timeout 0", "--timeout 0: a timeout is"),
+        ("--timeout inf", "--timeout inf: a timeout is"),
+        ("--freshh", r"there is no option --freshh \(did you mean --fresh\?\)"),
+        ("--trace=1", "there is no option --trace=1"),
+        ("-q", "there is no option -q"),
+        ("4", "'4' is no option, and the program belongs into the lines below"),
+    ],
+)
+def test_options_that_make_no_sense(line, text):
+    with pytest.raises(MagicError, match=f"^%%spcomm: {text}") as error:
+        parse(line, 64)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("push a b", ("push", ["a", "b"])),
+        ("pull a", ("pull", ["a"])),
+        ("status", ("status", [])),
+        ("stop", ("stop", [])),
+    ],
+)
+def test_what_commands_say(line, found):
+    assert command(line) == found
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("", "%spcomm: a command is missing; there are push NAME…, pull NAME…, status, stop"),
+        ("pusch a", "%spcomm: there is no command 'pusch'; there are"),
+        ("-n 4", "%spcomm: there is no command '-n'; .* options belong to a cell: %%spcomm"),
+        ("push", "%spcomm push: name the variables, as in %spcomm push x"),
+        ("pull 3", "%spcomm pull 3: that is not the name of a variable"),
+        ("stop now", "%spcomm stop: nothing follows it, and here is 'now'"),
+    ],
+)
+def test_commands_that_make_no_sense(line, text):
+    with pytest.raises(MagicError, match=f"^{text}"):
+        command(line)
+
+
+@pytest.mark.parametrize(
+    ("cell", "silent"),
+    [
+        ("x", False),
+        ("x;", True),
+        ("x;  # note\n\n", True),
+        ("x  # note;", False),
+        ("'a;'", False),
+        ("", False),
+    ],
+)
+def test_a_semicolon_hides_the_result(cell, silent):
+    assert ends_silently(cell) is silent
