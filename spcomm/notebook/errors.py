@@ -15,6 +15,20 @@ class ClusterError(SpcommError):
         The node that failed first.
     error : BaseException or None
         What that node raised; None if it was killed, or if its exception cannot be pickled.
+
+    Notes
+    -----
+    The other nodes were interrupted; the cluster may be used again.
+
+    Examples
+    --------
+    >>> import spcomm
+    >>> with spcomm.Cluster(2) as cluster:
+    ...     try:
+    ...         cluster.run(lambda comm: 1 / comm.rank)
+    ...     except spcomm.ClusterError as failure:
+    ...         print("node", failure.rank, "raised a", type(failure.error).__name__)
+    node 0 raised a ZeroDivisionError
     """
 
     __module__ = "spcomm"

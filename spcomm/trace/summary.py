@@ -180,8 +180,9 @@ def gaps(trace: Trace) -> "list[tuple[str, str, str]]":
         words = f"events, the oldest of {table.ranks(lost)}: what is left begins after them"
     said = []
     if 0 < trace.cores < trace.nodes and not any(trace.clock_error):  # all of them on one machine
-        words = f"for {trace.nodes} nodes: who computes may be waiting for a core"
-        said.append(("cores", str(trace.cores), words))
+        said.append(
+            ("cores", str(trace.cores), f"for {trace.nodes} nodes: who computes may be waiting for a core")
+        )
     said += [("overwritten", str(sum(trace.overwritten)), words)]
     if trace.boxes > 1:
         error = f"\N{PLUS-MINUS SIGN}{table.seconds(max(trace.clock_error))}"

@@ -3,7 +3,7 @@
 
 import inspect
 
-CLASSES = ("Comm", "FuzzyBarrier", "Destination", "SimTime")
+CLASSES = ("Cluster", "Comm", "FuzzyBarrier", "Destination", "SimTime")
 # Of these classes what Python's sets have, or what their docstring has under Attributes.
 ELSEWHERE = {
     *(f"Destination.{name}" for name in ("isdisjoint", "pop", "remove")),
