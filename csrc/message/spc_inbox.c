@@ -361,7 +361,8 @@ void spc_inbox_release(const spc_inbox_t *inbox, spc_message_t *message) {
 static void discard_row(spc_inbox_t *inbox, uint32_t sender, uint64_t missing) {
     const spc_slot_shared_t *slot;
     spc_message_t message;
-    spc_mailbox_publish_count(&inbox->row[sender].reader); /* of what was received, not of what follows */
+    uint64_t long_bytes =
+        inbox->row[sender].reader.long_bytes; /* of what was received, not of what follows */
     while ((slot = spc_mailbox_peek(&inbox->row[sender].reader)) != NULL) {
         spc_inbox_open_slot(inbox, sender, slot, &message);
         if (missing == 0) {
@@ -374,6 +375,8 @@ static void discard_row(spc_inbox_t *inbox, uint32_t sender, uint64_t missing) {
         spc_inbox_release(inbox, &message);
         spc_inbox_consume_slot(inbox, sender);
     }
+    spc_mailbox_count_long(&inbox->row[sender].reader,
+                           long_bytes - inbox->row[sender].reader.long_bytes); /* modulo 2^64 */
     spc_mailbox_publish(&inbox->row[sender].reader);
 }
 

@@ -58,13 +58,13 @@ void spc_inbox_open_slot(spc_inbox_t *inbox, uint32_t sender, const spc_slot_sha
         message->storage = SPC_STORED_RING;
         message->handle = spc_segment_address(inbox->options.segment, slot->payload.offset);
         message->bytes = spc_ring_payload(message->handle);
-        inbox->row[sender].reader.long_bytes += slot->length_bytes;
+        spc_mailbox_count_long(&inbox->row[sender].reader, slot->length_bytes);
         break;
     default:
         message->storage = SPC_STORED_ARENA;
         message->handle = spc_segment_address(inbox->options.segment, slot->payload.offset);
         message->bytes = spc_block_payload(message->handle);
-        inbox->row[sender].reader.long_bytes += slot->length_bytes;
+        spc_mailbox_count_long(&inbox->row[sender].reader, slot->length_bytes);
         break;
     }
 }

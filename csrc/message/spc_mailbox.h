@@ -59,7 +59,7 @@ _Static_assert(sizeof(spc_slot_shared_t) == SPC_CACHE_LINE, "a slot is one cache
 typedef struct spc_row_shared { /* what the receiver writes, then the slots */
     _Atomic uint32_t consumed; /* slots read so far, published lazily */
     uint32_t unused;
-    _Atomic uint64_t long_bytes; /* published by the receiver at its end; see spc_mailbox_count */
+    _Atomic uint64_t long_bytes; /* what the receiver has taken; see spc_mailbox_count */
     _Atomic uint32_t receipt[SPC_RECEIPT_WORDS]; /* a bit a receipt: spc_receipt.h */
     unsigned char padding[SPC_CACHE_LINE - 16 - 4 * SPC_RECEIPT_WORDS];
     spc_slot_shared_t slot[];
@@ -101,7 +101,7 @@ typedef struct spc_mailbox_reader { /* the receiver's half of one row */
     uint32_t index;
     uint32_t received;
     uint32_t publish_every;
-    uint64_t long_bytes; /* read, of messages that do not fit into a slot; the caller counts */
+    uint64_t long_bytes; /* read, of messages that do not fit into a slot: spc_mailbox_count_long */
 } spc_mailbox_reader_t;
 
 uint64_t spc_mailbox_bytes(uint32_t senders, uint32_t slots);
@@ -112,20 +112,20 @@ void spc_mailbox_writer_init(spc_mailbox_writer_t *writer, spc_mailbox_shared_t 
 void spc_mailbox_reader_init(spc_mailbox_reader_t *reader, spc_mailbox_shared_t *mailbox, uint32_t sender,
                              uint32_t slots);
 
-/* What senders have announced to one receiver, out of its mailbox or a copy of it, for a summary at the end. Nothing is
- * counted for it where messages fit into slots: the highest sequence in a row is how many its sender has written. */
+/* What senders have announced to one receiver, out of its mailbox or a copy of it, for whoever watches, and for a summary
+ * at the end. Nothing is counted for it where messages fit into slots: the highest sequence in a row is how many its
+ * sender has written. */
 typedef struct spc_mailbox_count {
     uint32_t slots; /* messages; one that went in parts counts as several. Modulo 2^32 */
-    uint64_t long_bytes; /* of those that did not fit into their slots; 0 if the receiver has not closed */
+    uint64_t long_bytes; /* of those that did not fit into their slots, when the receiver has opened them */
 } spc_mailbox_count_t;
 
 _Static_assert(sizeof(spc_row_shared_t) == SPC_CACHE_LINE, "spc_row_shared_t lies in shared memory");
 
-/* By a receiver at its end. Relaxed: read after that. */
-static inline void spc_mailbox_publish_count(const spc_mailbox_reader_t *reader) {
-    if (reader->long_bytes != 0) {
-        atomic_store_explicit(&reader->row->long_bytes, reader->long_bytes, memory_order_relaxed);
-    }
+/* By a receiver that opens what did not fit into its slot. Relaxed: who looks meanwhile takes what is there. */
+static inline void spc_mailbox_count_long(spc_mailbox_reader_t *reader, uint64_t bytes) {
+    reader->long_bytes += bytes;
+    atomic_store_explicit(&reader->row->long_bytes, reader->long_bytes, memory_order_relaxed);
 }
 
 spc_mailbox_count_t spc_mailbox_count(spc_mailbox_shared_t *mailbox, uint32_t sender, uint32_t slots);

@@ -5,9 +5,10 @@
 from cpython.object cimport PyObject
 from libc.stdint cimport uint32_t
 
+from spcomm._core cimport regions
 from spcomm._core.handle cimport Handle
 from spcomm._core.libtrace cimport SPC_TRACE_CALL, SPC_TRACE_RETURN, spc_comm_trace, spc_trace_t
-from spcomm._core.regions cimport find_place, name_of, record, run
+from spcomm._core.regions cimport find_place, name_of, record
 
 cdef extern from *:
     """
@@ -36,9 +37,8 @@ cdef class Recorded:
     cdef vectorcallfunc vectorcall
     cdef object method
     cdef str name
-    cdef spc_trace_t *trace  # in which, and in which run, the name has this number
-    cdef uint32_t run
-    cdef uint32_t what
+    cdef uint32_t what  # the number of the name
+    cdef uint32_t generation  # as long as this is that of `regions`
 
     def __cinit__(self, method, str name):
         self.vectorcall = <vectorcallfunc>call
@@ -68,9 +68,9 @@ cdef object call(object callable, PyObject **arguments, size_t count, PyObject *
         trace = spc_comm_trace((<Handle><object>arguments[0]).core)
     if trace == NULL:  # no node's, which the method itself refuses; or the box has no ring
         return PyObject_Vectorcall(self.method, arguments, count, names)
-    if self.trace != trace or self.run != run:
+    if self.what == 0 or self.generation != regions.generation:
         self.what = name_of(trace, self.name)
-        self.trace, self.run = trace, run
+        self.generation = regions.generation
     record(trace, SPC_TRACE_CALL, self.what, find_place(trace))
     try:
         return PyObject_Vectorcall(self.method, arguments, count, names)

@@ -5,7 +5,8 @@ from libc.stdint cimport uint32_t
 
 from spcomm._core.libtrace cimport spc_trace_t
 
-cdef uint32_t run  # which one of this process, where that is a node of several
+cdef uint32_t generation  # numbers of an earlier one are not to be used any more
+
 cdef uint32_t find_place(spc_trace_t *trace) except? 0
 cdef uint32_t name_of(spc_trace_t *trace, str text) except? 0
 cdef void record(spc_trace_t *trace, int kind, uint32_t what, uint32_t place) noexcept

@@ -27,7 +27,8 @@ from spcomm._core.libtrace cimport (
 
 import os
 
-# One node a process: its trace has one set of numbers.
+# A process is one node at a time: its trace has one set of numbers. They count from `forget` to `forget`.
+generation = 0
 cdef dict numbers = {}  # of texts; of lines, by code object and instruction
 cdef list codes = []  # so that no other one gets the address of one that has a number
 
@@ -76,8 +77,8 @@ cdef uint32_t look_up(spc_trace_t *trace, object code, int instruction, PyFrameO
 
 def forget():
     """Another run begins in this process: its trace has numbers of its own."""
-    global run
-    run += 1
+    global generation
+    generation += 1
     numbers.clear()
     codes.clear()
     memset(places, 0, sizeof(places))

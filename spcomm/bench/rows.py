@@ -48,8 +48,8 @@ def duration(seconds: float) -> str:
     >>> duration(0.5), duration(5e-6), duration(4e-8)
     ('500 ms', '5 µs', '40 ns')
     """
-    if seconds >= 1e-2:
-        return f"{seconds * 1e3:.0f} ms"
+    if seconds >= 0.01:
+        return f"{seconds * 1e3:g} ms"
     return f"{seconds * 1e6:.0f} µs" if seconds >= 1e-6 else f"{seconds * 1e9:.0f} ns"
 
 

@@ -37,6 +37,7 @@ With several programs there is a warm process for each; programs of one group sh
 `where`       asks running nodes at which line they are
 `output`      whole lines, labels, bounded memory
 `display`     where each node's output goes; `files` and `windows` are two such places
+`watch`       what each node does, in a table at the terminal; `watch_table` draws it, `screen` has the terminal
 `forward`     moves output through the event loop
 `stdin`       standard input of chosen nodes, and of the others
 `binding`     which core a node runs on

@@ -195,6 +195,14 @@ def _display(options: Options, crew: "Any") -> "Any":
         from spcomm.launch.files import Files
 
         display.files = Files(options.output, crew.groups)
+    if options.watch:
+        from spcomm.launch import watch
+
+        found = watch.prepare(crew, want_colors(options))
+        if isinstance(found, str):
+            _complain(f"spcomm: {found}")
+        else:
+            display.watch = found
     if windows:
         from spcomm.launch.windows import Windows
 

@@ -9,7 +9,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from spcomm.launch.files import Files
     from spcomm.launch.groups import Names
+    from spcomm.launch.loop import Loop
     from spcomm.launch.options import Options
+    from spcomm.launch.screen import Screen
+    from spcomm.launch.stdin import Stdin
+    from spcomm.launch.watch import Watch
     from spcomm.launch.windows import Windows, WindowSink
 
 _COLORS = (
@@ -38,6 +42,27 @@ class Display:
         self.shown: frozenset[int] | None = None  # None: all that have no window
         self.files: Files | None = None
         self.windows: Windows | None = None
+        self.watch: Watch | None = None
+
+    @property
+    def screen(self) -> "Screen | None":
+        """The terminal that has a table below what is printed."""
+        return self.watch.screen if self.watch is not None else None
+
+    def start(self, loop: "Loop", ended: "dict[int, int]", stdin: "Stdin") -> None:
+        """The run begins. `ended` has the nodes that have ended, and stays the caller's."""
+        if self.watch is not None:
+            self.watch.start(loop, ended, stdin)
+
+    def clear(self) -> None:
+        """The launcher stops, or ends: the terminal is as if nothing but output had been there."""
+        if self.watch is not None:
+            self.watch.screen.close()
+
+    def stop(self) -> None:
+        """The run is over: nothing but text follows."""
+        if self.watch is not None:
+            self.watch.stop()
 
     def label(self, index: int, target: int) -> bytes:
         """What stands before each line of a node on stdout (1) or stderr (2); may be empty."""
@@ -79,7 +104,8 @@ class Display:
         return self.windows.sinks() if self.windows is not None else []
 
     def close(self, impatient: int) -> None:
-        """The run is over. At a terminal windows stay until Enter, or until `impatient` can be read."""
+        """Everything has been said. At a terminal windows stay until Enter, or until `impatient` can be read."""
+        self.clear()
         if self.files is not None:
             self.files.close()
         if self.windows is not None:

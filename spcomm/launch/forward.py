@@ -23,7 +23,7 @@ class Forwarder:
         self._alone = alone
         self._display = display
         self._broken = broken
-        self._sinks = sinks()
+        self._sinks = sinks(display.screen)
         self._windows = display.sinks()
         self._streams: dict[int, Stream] = {}
         self._blocked: list[Stream] = []  # not read until another node's long line has ended

@@ -72,6 +72,8 @@ Options of the whole run, given with any of its programs. RANKS are numbers and 
                        exit code 1
   --stats              print a table at the end: time, messages, bytes and collectives of each node,
                        and, with several boxes, frames between them
+  --watch              show at the terminal what each node does while the program runs: state, call, line,
+                       messages a second (needs rich)
   --trace FILE         record calls, messages and waits of all nodes; FILE opens in Perfetto, and
                        with spcomm trace
   --trace-events N     how many events each node keeps, the last ones (default: 65536)

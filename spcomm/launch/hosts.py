@@ -262,10 +262,15 @@ class FarStarter(Starter):
             stats=stats,
         )
         self._send(("run", host.about()), (report, *host.descriptors))
+        self._is_traced = bool(host.box["segment"]["trace_events"])
+        if self._is_traced:  # it answers before its nodes begin: at least this is known of its clock
+            self.ask_clock()
 
     def receive(self) -> "tuple | None":
         message = super().receive()
-        if message is not None and message[0] == "noted":
+        if message is not None and message[0] == "ready" and self._is_traced:
+            self.ask_clock()
+        elif message is not None and message[0] == "noted":
             self.far.known = message[1]
         elif message is not None and message[0] == "answer":
             self.far.answer(message[1], message[2])

@@ -13,7 +13,6 @@ from spcomm.launch.crew import Crew
 from spcomm.launch.far import ANSWER_S, Inquiry
 from spcomm.launch.groups import Group
 from spcomm.launch.loop import Loop
-from spcomm.launch.options import Options
 from spcomm.launch.process import state_of
 
 TYPE_CHECKING = False
@@ -34,15 +33,14 @@ class Lookout:
         self,
         crew: Crew,
         loop: Loop,
-        options: Options,
+        stall_s: float,
         found: "Callable[[str, int], None]",
         warn: "Callable[[str], None]",
         hear: "Callable[[Starter], None]",
     ) -> None:
         self._crew = crew
         self._loop = loop
-        self._stall_s = options.stall or 0.0  # 0: never
-        self._is_traced = options.trace is not None  # then clocks of boxes elsewhere are compared with ours
+        self._stall_s = stall_s  # 0: never
         self._found = found
         self._warn = warn
         self._far = Inquiry(crew, hear)  # boxes into which nobody here can look
@@ -51,14 +49,17 @@ class Lookout:
         self._watched: dict[int, _Watched] = {}  # of each group, by its first node
         self._stopped = False
 
-    def start(self, answers: where.Answers, ended: "dict[int, int]") -> None:
-        """From now on. `ended` has the nodes that have ended, and stays the caller's."""
+    def start(self, answers: where.Answers, ended: "dict[int, int]", is_traced: bool = False) -> None:
+        """From now on. `ended` has the nodes that have ended, and stays the caller's.
+
+        Of a traced run the clocks of boxes elsewhere are compared with ours.
+        """
         self._answers, self._ended = answers, ended
         if self._crew.boxes == 1:  # else the agents look, and one of them tells `proven`
             self._loop.at("look", _LOOK_S, self._look)
         if self._stall_s:
             self._loop.at("stall", _STALL_LOOK_S, self._look_for_stalls)
-        if self._is_traced:
+        if is_traced:
             self._far.keep_clocks(self._loop)
 
     def stop(self) -> None:

@@ -68,6 +68,7 @@ class Options:
         self.close_timeout: float | None = None  # 0: never gives up
         self.strict = False
         self.stats = False
+        self.watch = False
         self.trace: str | None = None  # the file
         self.trace_events: int | None = None  # that each node keeps
         self.debug: Debug | None = None
@@ -104,6 +105,11 @@ class Options:
             raise UsageError(
                 f"spcomm run: --timeout {self.timeout:g} and --debug: a run with a debugger takes as long as you do; "
                 "leave --timeout out"
+            )
+        if self.watch and self.debug is not None and self.debug.tool != "debugpy":
+            raise UsageError(
+                "spcomm run: --watch and --debug: the debugger needs the terminal for itself; leave --watch out, or "
+                "use --debug=debugpy:RANKS"
             )
         if self.debug is not None and self.close_timeout is None:
             self.close_timeout = 0.0

@@ -14,6 +14,10 @@ import select
 from collections import deque
 from collections.abc import Callable
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from spcomm.launch.screen import Screen
+
 LONG = 256 * 1024  # bytes of an unfinished line that are kept
 FULL = 256 * 1024  # bytes a sink keeps for a slow reader before it is full
 BEHIND = 1024 * 1024  # bytes that may wait behind a long line
@@ -23,6 +27,8 @@ _READ = 65536
 
 class Sink:
     """One or two descriptors of the launcher that lead to the same place, and what waits to go there."""
+
+    shows_bars = True  # unfinished lines that write over themselves
 
     def __init__(self) -> None:
         self._queue: deque[tuple[int, memoryview]] = deque()
@@ -198,7 +204,8 @@ class Stream:
 
     def show(self) -> None:
         """Show an unfinished line (a prompt, a progress bar); the next line of another node ends it."""
-        if self._length and self.sink.floor is None:
+        is_bar = any(b"\r" in piece for piece in self._pending)
+        if self._length and self.sink.floor is None and (self.sink.shows_bars or not is_bar):
             self.shown = True
             self._open()
 
@@ -246,12 +253,16 @@ class Stream:
         self.sink.write(self.target, data, self)
 
 
-def sinks() -> "tuple[Sink, Sink]":
-    """For stdout and stderr: the same one when both lead to the same place, so that lines keep order."""
-    stdout = Sink()
+def sinks(screen: "Screen | None" = None) -> "tuple[Sink, Sink]":
+    """For stdout and stderr: the same one when both lead to the same place, so that lines keep order.
+
+    One of them is `screen`, if there is one: that of its descriptor.
+    """
+    stdout, stderr = (screen if screen is not None and screen.fd == fd else Sink() for fd in (1, 2))
     try:
         one, two = os.fstat(1), os.fstat(2)
     except OSError:
-        return stdout, Sink()
-    same = (one.st_dev, one.st_ino, one.st_rdev) == (two.st_dev, two.st_ino, two.st_rdev)
-    return stdout, stdout if same else Sink()
+        return stdout, stderr
+    if (one.st_dev, one.st_ino, one.st_rdev) == (two.st_dev, two.st_ino, two.st_rdev):
+        stdout = stderr = stderr if stderr is screen else stdout
+    return stdout, stderr

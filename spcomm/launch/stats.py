@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: MIT
 """`--stats`: what each node has done, in a table at the end; and what went between boxes, if there are several.
 
-Nothing is counted for it while nodes run. Times are the kernel's, from the node's end: how long it ran on a core
-(`computed`; polling for a moment counts), how long it was ready and had none (`no core`), and the rest, in
-which it waited: for messages, for other nodes, for a disk. Messages and collectives are read from shared memory, where
-their running numbers lie anyway; of bytes only those of received messages that do not fit into a slot are known.
-Frames are what the server has counted.
+Times are the kernel's, from the node's end: how long it ran on a core (`computed`; polling for a moment counts), how
+long it was ready and had none (`no core`), and the rest, in which it waited: for messages, for other nodes, for a disk.
+Messages and collectives are read from shared memory, where their running numbers lie anyway; of bytes only those of
+received messages that do not fit into a slot are known. Frames are what the server has counted.
 """
 
 import time
@@ -47,7 +46,7 @@ def queued(pid: int) -> float:
         return 0.0
 
 
-def _counts(group: "Group") -> "list[dict[str, int]]":
+def counts_of(group: "Group") -> "list[dict[str, int]]":
     """What each node has done, by rank."""
     if group.boxes == 1:
         return group.segments[0].counts()
@@ -62,6 +61,7 @@ class Stats:
     """Gathers the times of the nodes as they end."""
 
     def __init__(self, crew: "Crew", carriers: "Carriers | None" = None) -> None:
+        crew.stats = True
         self._crew = crew
         self._carriers = carriers
         self._times: dict[int, tuple[float, float, float]] = {}
@@ -73,7 +73,7 @@ class Stats:
         """The table, with a line for all nodes together if there are several."""
         rows = []
         for group in self._crew.groups:
-            for rank, counts in enumerate(_counts(group)):
+            for rank, counts in enumerate(counts_of(group)):
                 rows.append((group.first + rank, self._times.get(group.first + rank), counts))
         lines = [_HEAD, *(self._line(self._name(index), times, counts) for index, times, counts in rows)]
         if len(rows) > 1:

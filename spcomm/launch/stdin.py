@@ -12,6 +12,7 @@ standard input, keeps nobody waiting.
 import os
 import stat
 from collections import deque
+from collections.abc import Callable
 
 from spcomm.launch.loop import Loop
 
@@ -62,6 +63,7 @@ class Stdin:
         self._opened: dict[int, int] = {}  # a file, again
         self._left = len(chosen)  # that have not been sent what they read from
         self._ended = False
+        self.typed: Callable[[bytes], None] = _nothing  # told of what came from a terminal
 
     def use(self, loop: Loop) -> None:
         """Before any node is started."""
@@ -103,6 +105,7 @@ class Stdin:
         if not data:
             self._ended = True
             self._loop.remove(0)
+        self.typed(data)
         for index, copy in list(self._copies.items()):
             if data:
                 copy.add(data)
@@ -158,3 +161,7 @@ def _in_foreground() -> bool:
         return os.tcgetpgrp(0) == os.getpgrp()
     except OSError:
         return False
+
+
+def _nothing(_data: bytes) -> None:
+    pass

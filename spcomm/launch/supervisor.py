@@ -46,13 +46,19 @@ class Supervisor:
         self._grace = options.grace
         self._link_timeout = options.link_timeout
         self._display = display
-        self._stats = _stats(crew, carriers) if options.stats else None
-        self._strict = options.strict
+        self._stats: Stats | None = None
+        if options.stats:
+            from spcomm.launch import stats
+
+            self._stats = stats.Stats(crew, carriers)
+        self._strict, self._is_traced = options.strict, options.trace is not None
         self._warned: dict[str, list[int]] = {}  # what was left, where that is an error: code → nodes
         self._loop = Loop()
         self._failures = Failures(crew.names)
         self._forwarder = Forwarder(self._loop, crew.size == 1, display, self._cannot_write)
-        self._lookout = Lookout(crew, self._loop, options, self._deadlocked, self._warn, self._hear)
+        self._lookout = Lookout(
+            crew, self._loop, options.stall or 0.0, self._deadlocked, self._warn, self._hear
+        )
         self._ended: dict[int, int] = {}  # node → wait status
         self._readers: list[report.Reader] = []  # of each group
         self._reason = ""  # why the run is being ended: failure, timeout, signal, reader, spcomm
@@ -76,7 +82,8 @@ class Supervisor:
         self._listen()
         if self._timeout is not None:
             self._loop.at("timeout", self._timeout, self._timed_out)
-        self._lookout.start(answers, self._ended)
+        self._lookout.start(answers, self._ended, self._is_traced)
+        self._display.start(self._loop, self._ended, stdin)
         self._start_more()
         while not self._crew.gone:
             self._loop.turn()
@@ -337,6 +344,7 @@ class Supervisor:
         if not self._crew.ready:
             return
         self._crew.signal(_signal.SIGSTOP)
+        self._display.clear()
         os.kill(os.getpid(), _signal.SIGSTOP)
         self._crew.signal(_signal.SIGCONT)
 
@@ -361,6 +369,7 @@ class Supervisor:
 
     def _conclude(self) -> int:
         """All nodes are gone: say what is to be said, in the order in which it is best read."""
+        self._display.stop()
         self._forwarder.finish(self._signals)
         self._read_reports()
         if not self._reason:
@@ -431,13 +440,6 @@ class Supervisor:
 
     def _say(self, text: str) -> None:
         self._forwarder.write_text(f"spcomm: {text}\n")
-
-
-def _stats(crew: Crew, carriers: "Carriers | None") -> "Stats":
-    from spcomm.launch.stats import Stats
-
-    crew.stats = True
-    return Stats(crew, carriers)
 
 
 def _read_all(fd: int) -> bytes:

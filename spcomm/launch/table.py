@@ -44,6 +44,7 @@ TABLE = {
     "--close-timeout": (values.seconds_or_never, "close_timeout", "SECONDS"),
     "--strict": (None, "strict", True),
     "--stats": (None, "stats", True),
+    "--watch": (None, "watch", True),
     "--trace": (values.file, "trace", "FILE"),
     "--trace-events": (values.events, "trace_events", "N"),
     "--debug": (ranks.debug, "debug", "[TOOL:]RANKS"),
@@ -66,9 +67,8 @@ BUFFERS = ("slots", "ring", "arena", "queue_limit", "fanin")
 # Fields that are about the run as a whole, with any of its programs; the buffers are, too.
 WHOLE = frozenset(
     "boxes placing hosts ssh tunnel listen room members server route link_timeout "
-    "label color show output window stdin bind_to report_bindings timeout grace stall close_timeout strict stats debug "
-    "trace trace_events "
-    "perturb seed rendezvous prefault".split()
+    "label color show output window stdin bind_to report_bindings timeout grace stall close_timeout strict stats watch "
+    "debug trace trace_events perturb seed rendezvous prefault".split()
 )
 
 # The value of an option that may be given without one; with one it is written with `=`, since the next word is

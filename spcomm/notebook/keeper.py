@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Keeps the nodes of a cluster from one call to the next: new ones where some have ended, one call at a time."""
 
+import sys
 import threading
 from contextlib import contextmanager
 
@@ -129,10 +130,9 @@ class Keeper:
 
 
 def _write_trace(nodes: Nodes, path: str, name: str) -> None:
-    from spcomm import __version__
     from spcomm.trace import writing
 
-    why = writing.write(path, nodes.group, name, __version__)
+    why = writing.write(path, nodes.group, name, sys.modules["spcomm"].__version__)
     if why is not None:
         nodes.screen.say(f"spcomm: {why}\n")
 

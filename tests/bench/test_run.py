@@ -82,6 +82,12 @@ def test_many_boxes():
     assert 1 << 20 < results["server_memory"][0] < 1 << 30
 
 
+def test_events_of_a_trace():
+    results = one_start(EVENTS, peers.spcomm().suited(EVENTS[0]), 0.01)
+    assert sorted(results) == ["call", "region"]
+    assert all(time > 0 for times in results.values() for time in times)
+
+
 @pytest.mark.parametrize("whose", ["spcomm", "pool", "ipyparallel"])
 def test_nodes_for_a_notebook(whose):
     try:
@@ -90,12 +96,6 @@ def test_nodes_for_a_notebook(whose):
         pytest.skip(str(error))
     assert sorted(results) == ["call", "start"]
     assert all(times and all(time > 0 for time in times) for times in results.values())
-
-
-def test_events_of_a_trace():
-    results = one_start(EVENTS, peers.spcomm().suited(EVENTS[0]), 0.01)
-    assert sorted(results) == ["call", "region"]
-    assert all(time > 0 for times in results.values() for time in times)
 
 
 def test_the_relay():

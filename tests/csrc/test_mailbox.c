@@ -84,10 +84,10 @@ static void a_row_says_what_its_sender_did(void) {
             (void)spc_mailbox_consume(&reader);
         }
         CHECK_EQ_U(spc_mailbox_count(mailbox, 6, slots).slots, 0);
-        reader.long_bytes = UINT64_C(1) << 40;
-        CHECK_EQ_U(spc_mailbox_count(mailbox, 7, slots).long_bytes, 0); /* it has not closed */
-        spc_mailbox_publish_count(&reader);
-        CHECK_EQ_U(spc_mailbox_count(mailbox, 7, slots).long_bytes, UINT64_C(1) << 40);
+        CHECK_EQ_U(spc_mailbox_count(mailbox, 7, slots).long_bytes, 0);
+        spc_mailbox_count_long(&reader, UINT64_C(1) << 40);
+        spc_mailbox_count_long(&reader, 41);
+        CHECK_EQ_U(spc_mailbox_count(mailbox, 7, slots).long_bytes, (UINT64_C(1) << 40) + 41);
         CHECK_EQ_U(spc_mailbox_count(mailbox, 7, slots).slots, 3 * slots + 2);
         free_mailbox(mailbox, slots);
     }
