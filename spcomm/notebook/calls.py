@@ -106,7 +106,7 @@ class Call:
     def _attend(self) -> None:
         nodes = self._nodes
         self._lookout = Lookout(
-            nodes.crew, nodes.loop, nodes.options, self._deadlocked, nodes.screen.say, nodes.hear
+            nodes.crew, nodes.loop, nodes.options.stall, self._deadlocked, nodes.screen.say, nodes.hear
         )
         self._lookout.start(nodes.answers, self._over)
         if self.timeout is not None:
