@@ -116,7 +116,8 @@ bench: build ## measure, beside the peers that are installed
 
 # ---- documentation
 
-docs: build $(STAMPS)/docs ## the documentation as a site, in build/docs/html
+# Notebooks are shown with their outputs where they can be run: after `make notebooks`, which installs what that needs.
+docs: build $(STAMPS)/docs $(if $(wildcard $(STAMPS)/notebooks),notebooks) ## the documentation as a site, in build/docs/html
 	$(BIN)/python -m sphinx -W --keep-going -q -E -d build/docs/doctrees docs build/docs/html
 	$(BIN)/python scripts/check-site.py build/docs/html
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Markdown made from other sources than pages: C headers, the command's own help, the pages of `spcomm explain`.
+"""Markdown made from other sources than pages: C headers, the command's own help, `spcomm explain`, notebooks.
 
 A block such as ```{header} spcomm/spcomm.h``` is replaced before the page is parsed, so that headings in it are
 headings of the page.
 """
 
+import json
 import os
 import re
 import subprocess
@@ -14,7 +15,10 @@ from pathlib import Path
 import floors
 import headers
 
-PAGES = Path(__file__).resolve().parents[2] / "spcomm" / "diagnose" / "pages"
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = ROOT / "spcomm" / "diagnose" / "pages"
+NOTEBOOKS = ROOT / "examples" / "notebooks"
+RUN = ROOT / "build" / "notebooks"  # where `make notebooks` puts what has become of them
 
 
 def header(name):
@@ -66,7 +70,29 @@ def with_neighbours(text):
     return f"{text}\n\n## Where it stands\n\n```{{drawing}} {caption}\n:source: {source.group(1)}\n```\n"
 
 
-PIECES = {"header": header, "commands": commands, "codes": codes}
+def notebook(name):
+    """A notebook with its outputs and pictures, if it was run since it was changed; the page has its title."""
+    source, run = NOTEBOOKS / f"{name}.ipynb", RUN / f"{name}.md"
+    if run.exists() and run.stat().st_mtime >= source.stat().st_mtime:
+        text = re.sub(rf"\]\(({name}_files/[^)]+)\)", r"](../../build/notebooks/\1)", run.read_text())
+    else:
+        text = without_outputs(json.loads(source.read_text()))
+    return text.lstrip().partition("\n")[2], [source]
+
+
+def without_outputs(found):
+    """What a notebook says and asks, where nobody has run it."""
+    cells = ["".join(cell["source"]) for cell in found["cells"]]
+    kinds = [cell["cell_type"] for cell in found["cells"]]
+    told = [
+        text if kind == "markdown" else f"```python\n{text}\n```"
+        for text, kind in zip(cells, kinds, strict=True)
+    ]
+    note = "*Here are its cells alone: where this site was made, nobody had run it (`make notebooks`).*"
+    return "\n\n".join([told[0], note, *told[1:]])
+
+
+PIECES = {"header": header, "commands": commands, "codes": codes, "notebook": notebook}
 
 
 def expand(app, docname, source):

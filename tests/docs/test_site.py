@@ -2,6 +2,7 @@
 """The site that `make docs` makes: without a warning, with everything on it, and its links lead somewhere."""
 
 import importlib.util
+import json
 import re
 import subprocess
 import sys
@@ -135,3 +136,20 @@ def test_headers_become_pages():
     fail_with([f"{name} is not on the page" for name in functions if not re.search(rf"\b{name}\(", page)])
     assert page.count("```") % 2 == 0 and "#ifdef" not in page and "extern" not in page
     assert "`SPCOMM_EWIDE`" in page and "## Barriers (2.2)" in page
+
+
+def test_each_notebook_has_a_page():
+    """Of the same title; what the page shows is there with and without outputs."""
+    sys.path.insert(0, str(EXTENSION))
+    try:
+        pieces = loaded(EXTENSION / "pieces.py")
+    finally:
+        sys.path.remove(str(EXTENSION))
+    notebooks = {path.stem: path for path in (ROOT / "examples" / "notebooks").glob("*.ipynb")}
+    pages = {path.stem: path for path in (ROOT / "docs" / "notebooks").glob("[0-9]*.md")}
+    assert pages.keys() == notebooks.keys()
+    for name, path in notebooks.items():
+        cells = json.loads(path.read_text())["cells"]
+        assert pages[name].read_text().startswith("".join(cells[0]["source"]).partition("\n")[0] + "\n")
+        text = pieces.without_outputs({"cells": cells})
+        assert all("".join(cell["source"]) in text for cell in cells)
