@@ -82,14 +82,13 @@ class Chromium:
         return answer["result"].get("value")
 
     async def until(self, code):
-        """Wait until some JavaScript is true in the page, whatever page that is by then."""
+        """Wait until some JavaScript is true in the page, whatever page that is by then; it is asked at each frame."""
         deadline = asyncio.get_running_loop().time() + WATCHDOG_S
         while True:
             with contextlib.suppress(AssertionError):  # the page is being replaced by another one
-                if found := await self.evaluate(code):
+                if found := await self.evaluate(f"new Promise(requestAnimationFrame).then(() => ({code}))"):
                     return found
             assert asyncio.get_running_loop().time() < deadline, f"the page never comes to {code}"
-            await asyncio.sleep(0.05)
 
     async def picture(self, path):
         answer = await self.tell("Page.captureScreenshot", format="png")
