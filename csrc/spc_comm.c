@@ -173,7 +173,8 @@ uint32_t spc_comm_rank_in_run(const spc_comm_t *comm, uint32_t rank) {
 }
 
 spc_trace_t *spc_comm_trace(const spc_comm_t *comm) {
-    return comm->node->tracing;
+    const spc_node_t *node = comm->node;
+    return node->tracing != NULL && spc_owner_mark_holds(&node->owner) ? node->tracing : NULL;
 }
 
 int spc_comm_usable(const spc_comm_t *comm) {

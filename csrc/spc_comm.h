@@ -124,7 +124,7 @@ int32_t spc_comm_lost_box(const spc_comm_t *comm);
  * closed this communicator. */
 int32_t spc_comm_culprit(const spc_comm_t *comm, spc_node_state_t *state, int32_t *reason);
 
-/* Where this node records what it does; NULL: the run is not traced. */
+/* Where this node records what it does; NULL: the run is not traced, or this process is a fork of the node. */
 spc_trace_t *spc_comm_trace(const spc_comm_t *comm);
 
 /* SPC_OK, SPC_ECLOSED or SPC_EFORKED. */

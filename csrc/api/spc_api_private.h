@@ -53,7 +53,7 @@ void spc_api_unlock_startup(void);
 char *spc_api_sentence(int status); /* of this thread, SPC_API_SENTENCE_BYTES; it is about to say this */
 bool spc_api_loss_was_last(void);   /* this thread's last failure was that others are lost */
 
-/* The number of a call's name in the node's trace; `call` is a literal. 0: there are too many. */
+/* The number of a call's name in the node's trace; `call` is a literal. 0: a program has fewer than that many. */
 uint32_t spc_api_call_number(spc_trace_t *trace, const char *call);
 
 /* ---- errors: set the sentence and return `status` ---- */

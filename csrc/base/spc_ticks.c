@@ -6,6 +6,8 @@
 
 #define CLOCKSOURCE "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 
+#define FARTHEST_NS 9e18 /* close to the most that an int64_t holds: 285 years */
+
 enum { TRIES = 8 };
 
 bool spc_ticks_are_counted(void) {
@@ -44,5 +46,8 @@ uint64_t spc_ticks_to_ns(const spc_ticks_anchor_t *begin, const spc_ticks_anchor
         return begin->time_ns;
     }
     const double rate = (double)(end->time_ns - begin->time_ns) / (double)(end->ticks - begin->ticks);
-    return begin->time_ns + (uint64_t)(int64_t)((double)(int64_t)(ticks - begin->ticks) * rate);
+    const double later_ns = (double)(int64_t)(ticks - begin->ticks) * rate;
+    /* Of ticks that nobody has counted: a C program's conversion of such a number has no meaning. */
+    const bool is_far = !(later_ns > -(double)begin->time_ns && later_ns < FARTHEST_NS);
+    return is_far ? begin->time_ns : begin->time_ns + (uint64_t)(int64_t)later_ns;
 }

@@ -115,7 +115,7 @@ static uint64_t send_parts(spc_outbox_t *outbox, uint32_t rank, const spc_envelo
 
 void spc_outbox_record(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope, uint64_t ticks) {
     spc_trace_record(outbox->options.trace,
-                     &(spc_trace_event_t){.time_ns = ticks,
+                     &(spc_trace_event_t){.ticks = ticks,
                                           .kind = SPC_TRACE_SEND,
                                           .context = envelope->context,
                                           .peer = (int32_t)rank,

@@ -135,9 +135,21 @@ static bool has_diverted(spc_node_t *node) {
     return has;
 }
 
+static void record(spc_node_t *node, spc_trace_kind_t kind) {
+    if (__builtin_expect(node->tracing != NULL, 0)) {
+        spc_trace_record(node->tracing, &(spc_trace_event_t){.kind = (uint8_t)kind});
+    }
+}
+
+/* What a handler does is the program's: the thread does not wait meanwhile. */
 static int run_handlers(spc_node_t *node) {
-    bool runs = node->handle != NULL && has_diverted(node);
-    return runs && node->handle(node->check_argument) != SPC_OK ? SPC_EINTERRUPTED : SPC_OK;
+    if (node->handle == NULL || !has_diverted(node)) {
+        return SPC_OK;
+    }
+    record(node, SPC_TRACE_GO_ON);
+    const int status = node->handle(node->check_argument);
+    record(node, SPC_TRACE_WAIT);
+    return status == SPC_OK ? SPC_OK : SPC_EINTERRUPTED;
 }
 
 static int leader_check(void *argument) {
@@ -210,12 +222,6 @@ static int lead_or_follow(spc_node_wait_t *wait, uint64_t deadline_ns) {
     int status = lead(wait, deadline_ns);
     stop_leading(wait->node);
     return status;
-}
-
-static void record(spc_node_t *node, spc_trace_kind_t kind) {
-    if (__builtin_expect(node->tracing != NULL, 0)) {
-        spc_trace_record(node->tracing, &(spc_trace_event_t){.kind = (uint8_t)kind});
-    }
 }
 
 int spc_node_wait_for(spc_node_wait_t *wait, uint64_t deadline_ns) {

@@ -50,30 +50,40 @@ static void begin(spc_trace_t *trace) {
     }
 }
 
-void spc_trace_record(spc_trace_t *trace, spc_trace_event_t *event) {
+void spc_trace_record_words(spc_trace_t *trace, uint64_t ticks, uint64_t kind_context_peer, uint64_t tag_what,
+                            uint64_t place_number, uint64_t bytes) {
     spc_trace_shared_t *shared = trace->shared;
-    uint64_t words[SPC_TRACE_EVENT_WORDS];
-    event->thread = this_thread();
-    event->time_ns = event->time_ns != 0 ? event->time_ns : spc_trace_now(trace);
-    memcpy(words, event, sizeof(words));
+    const uint64_t thread = this_thread();
     begin(trace);
     const uint64_t number = 1 + atomic_load_explicit(&shared->begun, memory_order_relaxed);
     atomic_store_explicit(&shared->begun, number, memory_order_relaxed);
     spc_trace_slot_shared_t *slot = &shared->slot[(number - 1) & trace->mask];
     atomic_store_explicit(&slot->stamp, 0, memory_order_relaxed);
-    for (uint32_t i = 0; i < SPC_TRACE_EVENT_WORDS; i++) {
-        /* Pairs with spc_trace_read: who sees a word of this event sees that the stamp was taken away. */
-        atomic_store_explicit(&slot->word[i], words[i], memory_order_release);
-    }
+    /* Pair with spc_trace_read: who sees a word of this event sees that the stamp was taken away. */
+    atomic_store_explicit(&slot->word[0], ticks, memory_order_release);
+    atomic_store_explicit(&slot->word[1], kind_context_peer, memory_order_release);
+    atomic_store_explicit(&slot->word[2], tag_what, memory_order_release);
+    atomic_store_explicit(&slot->word[3], place_number, memory_order_release);
+    atomic_store_explicit(&slot->word[4], thread, memory_order_release);
+    atomic_store_explicit(&slot->word[5], bytes, memory_order_release);
     atomic_store_explicit(&slot->stamp, number, memory_order_release);
     atomic_store_explicit(&trace->is_busy, 0, memory_order_release); /* pairs with begin */
+}
+
+static uint32_t name_last(spc_trace_shared_t *shared, uint32_t names) {
+    if (names == SPC_TRACE_NAMES_MAX - 1) {
+        memcpy(shared->name[names], SPC_TRACE_NO_ROOM, sizeof(SPC_TRACE_NO_ROOM));
+        /* Pairs with spc_trace_text. */
+        atomic_store_explicit(&shared->names, SPC_TRACE_NAMES_MAX, memory_order_release);
+    }
+    return SPC_TRACE_NAMES_MAX;
 }
 
 uint32_t spc_trace_name(spc_trace_t *trace, const char *text) {
     spc_trace_shared_t *shared = trace->shared;
     const uint32_t names = atomic_load_explicit(&shared->names, memory_order_relaxed); /* this thread's */
-    if (names == SPC_TRACE_NAMES_MAX) {
-        return 0;
+    if (names >= SPC_TRACE_NAMES_MAX - 1) {
+        return name_last(shared, names);
     }
     size_t length = strlen(text);
     length = length < SPC_TRACE_NAME_BYTES ? length : SPC_TRACE_NAME_BYTES - 1;
@@ -85,22 +95,61 @@ uint32_t spc_trace_name(spc_trace_t *trace, const char *text) {
 
 /* ---- reading ---- */
 
-void spc_trace_look(spc_trace_reader_t *reader, const spc_trace_shared_t *shared) {
+/* A ring of so many slots lies in so many bytes. */
+static bool has_room(uint64_t bytes, uint64_t capacity) {
+    const uint64_t fixed = sizeof(spc_trace_shared_t);
+    return bytes >= fixed && capacity <= (bytes - fixed) / sizeof(spc_trace_slot_shared_t);
+}
+
+void spc_trace_look(spc_trace_reader_t *reader, const spc_trace_shared_t *shared, uint64_t bytes) {
     *reader = (spc_trace_reader_t){.shared = shared, .first = 1};
-    reader->capacity =
-        atomic_load_explicit(&shared->capacity, memory_order_acquire); /* pairs with spc_trace_open */
-    if (reader->capacity == 0) {
+    /* Pairs with spc_trace_open. */
+    const uint64_t capacity = atomic_load_explicit(&shared->capacity, memory_order_acquire);
+    if (capacity == 0 || (capacity & (capacity - 1)) != 0 || !has_room(bytes, capacity)) {
         return;
     }
-    reader->begin = (spc_ticks_anchor_t){shared->begin_ticks, shared->begin_ns};
-    reader->count = atomic_load_explicit(&shared->begun, memory_order_relaxed);
-    reader->end = spc_ticks_anchor(shared->are_counted != 0);
-    if (reader->count > reader->capacity) {
-        reader->first = reader->count - reader->capacity + 1;
+    const spc_ticks_anchor_t begin = {shared->begin_ticks, shared->begin_ns};
+    const uint64_t count = atomic_load_explicit(&shared->begun, memory_order_relaxed);
+    const spc_ticks_anchor_t end = spc_ticks_anchor(shared->are_counted != 0);
+    /* Its node has begun before this moment, and no machine has lived for as many events as half of 64 bits count. */
+    if (begin.ticks > end.ticks || begin.time_ns > end.time_ns || count > INT64_MAX) {
+        return;
+    }
+    reader->capacity = capacity;
+    reader->count = count;
+    reader->first = count > capacity ? count - capacity + 1 : 1;
+    reader->begin = begin;
+    reader->end = end;
+}
+
+static bool is_kind(uint8_t kind) {
+    switch (kind) {
+#define SPC_TRACE_CASE(name, number, purpose) case SPC_TRACE_##name:
+        SPC_TRACE_KINDS(SPC_TRACE_CASE)
+#undef SPC_TRACE_CASE
+        return true;
+    default:
+        return false;
     }
 }
 
-bool spc_trace_read(const spc_trace_reader_t *reader, uint64_t number, spc_trace_event_t *event) {
+static spc_trace_event_t event_of(const uint64_t words[SPC_TRACE_EVENT_WORDS]) {
+    return (spc_trace_event_t){
+        .ticks = words[0],
+        .kind = (uint8_t)words[1],
+        .context = (uint16_t)(words[1] >> 16),
+        .peer = (int32_t)(words[1] >> 32),
+        .tag = (int32_t)words[2],
+        .what = (uint32_t)(words[2] >> 32),
+        .place = (uint32_t)words[3],
+        .number = (uint32_t)(words[3] >> 32),
+        .thread = words[4],
+        .bytes = words[5],
+    };
+}
+
+bool spc_trace_read(const spc_trace_reader_t *reader, uint64_t number, spc_trace_event_t *event,
+                    uint64_t *time_ns) {
     if (reader->capacity == 0 || number == 0) {
         return false;
     }
@@ -110,15 +159,19 @@ bool spc_trace_read(const spc_trace_reader_t *reader, uint64_t number, spc_trace
         return false;
     }
     for (uint32_t i = 0; i < SPC_TRACE_EVENT_WORDS; i++) {
-        /* Pairs with spc_trace_record: if it is a later event's, the stamp is not this one's any more. */
+        /* Pairs with spc_trace_record_words: if it is a later event's, the stamp is not this one's any more. */
         words[i] = atomic_load_explicit(&slot->word[i], memory_order_acquire);
     }
-    memcpy(event, words, sizeof(words));
-    event->time_ns = spc_ticks_to_ns(&reader->begin, &reader->end, event->time_ns);
-    return atomic_load_explicit(&slot->stamp, memory_order_relaxed) == number;
+    *event = event_of(words);
+    *time_ns = spc_ticks_to_ns(&reader->begin, &reader->end, event->ticks);
+    return is_kind(event->kind) && atomic_load_explicit(&slot->stamp, memory_order_relaxed) == number;
 }
 
-const char *spc_trace_text(const spc_trace_shared_t *shared, uint32_t number) {
+void spc_trace_text(const spc_trace_shared_t *shared, uint32_t number, char text[SPC_TRACE_NAME_BYTES]) {
     const uint32_t names = atomic_load_explicit(&shared->names, memory_order_acquire);
-    return number == 0 || number > names ? "" : shared->name[number - 1];
+    text[0] = '\0';
+    if (number != 0 && number <= names && number <= SPC_TRACE_NAMES_MAX) {
+        memcpy(text, shared->name[number - 1], SPC_TRACE_NAME_BYTES - 1);
+        text[SPC_TRACE_NAME_BYTES - 1] = '\0';
+    }
 }

@@ -5,10 +5,11 @@
  * Each node has one ring and alone writes it; all of its threads may. A full ring goes on at its beginning: the oldest
  * events are overwritten, and a reader knows how many. Events are of one size, a cache line, so that writing one is a
  * look at the clock and eight stores. A run without a trace has no ring, and then nobody comes here: whoever might
- * record asks spc_trace_t * for NULL first.
+ * record asks spc_trace_t * for NULL first. A process that a node has forked must not come here, either.
  *
  * An event may be read while others are written (a display of the run that goes on), and after its node has been
- * killed: what was not written to its end is not there.
+ * killed: what was not written to its end is not there. A reader believes nothing: whatever a program has written over
+ * its ring, what is read lies within it, texts end, and events have kinds. Only what they say may be wrong.
  */
 #ifndef SPC_TRACE_H
 #define SPC_TRACE_H
@@ -29,7 +30,9 @@
     X(WAIT, 5, "the thread waits")                                                              \
     X(GO_ON, 6, "and no longer")                                                                \
     X(ENTER, 7, "the program enters a region: `what` is its name")                              \
-    X(LEAVE, 8, "and leaves it")
+    X(LEAVE, 8, "and leaves it")                                                                \
+    X(HANDLE, 10, "within a call the program handles a message: peer, tag")                     \
+    X(HANDLED, 11, "and has done so")
 
 typedef enum spc_trace_kind {
 #define SPC_TRACE_ENUM(name, number, purpose) SPC_TRACE_##name = (number),
@@ -38,25 +41,25 @@ typedef enum spc_trace_kind {
 } spc_trace_kind_t;
 
 typedef struct spc_trace_event {
-    uint64_t time_ns; /* spc_clock; in the ring, ticks */
+    uint64_t ticks;   /* spc_trace_now; 0, for whoever records it: now */
     uint8_t kind;     /* spc_trace_kind_t */
-    uint8_t padding;
     uint16_t context; /* of a message */
     int32_t peer;     /* rank in the run, of a message */
     int32_t tag;
-    uint32_t what;    /* a number of spc_trace_name, or 0 */
-    uint32_t place;   /* the same: "file:line"; 0: not known */
-    uint32_t more_padding;
-    uint64_t thread; /* a name: no two threads of a node have the same at one time */
+    uint32_t what;   /* a number of spc_trace_name, or 0 */
+    uint32_t place;  /* the same: "file:line"; 0: not known */
+    uint32_t number; /* the first message from one node to another is 1; modulo 2³² */
+    uint64_t thread; /* a name: no two threads of a node have the same at one time; set by spc_trace_record */
     uint64_t bytes;
-    uint64_t number; /* the first message from one node to another is 1; modulo 2³² */
 } spc_trace_event_t;
 
 enum {
-    SPC_TRACE_NAMES_MAX = 2048,
+    SPC_TRACE_NAMES_MAX = 2048, /* the last one stands for all that have no room */
     SPC_TRACE_NAME_BYTES = 192, /* with a zero at its end */
-    SPC_TRACE_EVENT_WORDS = sizeof(spc_trace_event_t) / sizeof(uint64_t),
+    SPC_TRACE_EVENT_WORDS = 6,  /* ticks; kind, context, peer; tag, what; place, number; thread; bytes */
 };
+
+#define SPC_TRACE_NO_ROOM "(too many names)" /* the text of number SPC_TRACE_NAMES_MAX */
 
 typedef struct spc_trace_slot_shared {
     /* Which event it holds, counted from 1. 0: it is being written. Release by the writer after the words, acquire by
@@ -64,6 +67,7 @@ typedef struct spc_trace_slot_shared {
     _Atomic uint64_t stamp;
     /* Release and acquire: the stamp says whether they belong together, and must not be older than they are. */
     _Atomic uint64_t word[SPC_TRACE_EVENT_WORDS];
+    uint64_t padding;
 } spc_trace_slot_shared_t;
 
 typedef struct spc_trace_shared {
@@ -78,7 +82,6 @@ typedef struct spc_trace_shared {
     spc_trace_slot_shared_t slot[];
 } spc_trace_shared_t;
 
-_Static_assert(sizeof(spc_trace_event_t) == 56, "an event is copied word by word");
 _Static_assert(offsetof(spc_trace_shared_t, name) == 64, "spc_trace_shared_t lies in shared memory");
 _Static_assert(sizeof(spc_trace_slot_shared_t) == 64, "spc_trace_slot_shared_t lies in shared memory");
 
@@ -98,17 +101,30 @@ uint64_t spc_trace_bytes(uint64_t events);
 /* By the node, once; `bytes` is what spc_trace_bytes said. */
 void spc_trace_open(spc_trace_t *trace, spc_trace_shared_t *shared, uint64_t bytes);
 
-/* What time_ns may be in an event that began before it is recorded. */
+/* What `ticks` may be in an event that began before it is recorded. */
 static inline uint64_t spc_trace_now(const spc_trace_t *trace) {
     return spc_ticks_now(trace->are_counted);
 }
 
-/* Writes an event; its thread is set here, and its time_ns if that is 0. Any thread of the node; some 20 ns, more than
- * half of it the counter. */
-void spc_trace_record(spc_trace_t *trace, spc_trace_event_t *event);
+/* spc_trace_record, for which an event is a few registers: to write its fields to memory and to read them from there as
+ * words takes the processor longer than all the rest. */
+void spc_trace_record_words(spc_trace_t *trace, uint64_t ticks, uint64_t kind_context_peer, uint64_t tag_what,
+                            uint64_t place_number, uint64_t bytes);
 
-/* A number for this text, which is cut if it is too long; the same text may have several. 0: there are too many. One
- * thread at a time. */
+static inline uint64_t spc_trace_word(uint32_t low, uint32_t high) {
+    return low | (uint64_t)high << 32;
+}
+
+/* Writes an event of this thread. Any thread of the node; some 20 ns, more than half of it the counter. */
+static inline void spc_trace_record(spc_trace_t *trace, const spc_trace_event_t *event) {
+    spc_trace_record_words(trace, event->ticks != 0 ? event->ticks : spc_trace_now(trace),
+                           spc_trace_word(event->kind | (uint32_t)event->context << 16, (uint32_t)event->peer),
+                           spc_trace_word((uint32_t)event->tag, event->what),
+                           spc_trace_word(event->place, event->number), event->bytes);
+}
+
+/* A number for this text, which is cut if it is too long; the same text may have several. SPC_TRACE_NAMES_MAX: there
+ * are too many. One thread at a time. */
 uint32_t spc_trace_name(spc_trace_t *trace, const char *text);
 
 /* ---- readers: on the machine of the node, and after spc_trace_open, or they find nothing */
@@ -123,12 +139,14 @@ typedef struct spc_trace_reader {
     spc_ticks_anchor_t begin, end;
 } spc_trace_reader_t;
 
-void spc_trace_look(spc_trace_reader_t *reader, const spc_trace_shared_t *shared);
+/* `bytes`: of the region that it lies in. If the ring cannot be one that lies there, it has no events. */
+void spc_trace_look(spc_trace_reader_t *reader, const spc_trace_shared_t *shared, uint64_t bytes);
 
-/* The event of this number. False: it is not there any more, or not written to its end. */
-bool spc_trace_read(const spc_trace_reader_t *reader, uint64_t number, spc_trace_event_t *event);
+/* The event of this number, and its time by spc_clock. False: it is not there any more, not written to its end, or
+ * something else was written over it. */
+bool spc_trace_read(const spc_trace_reader_t *reader, uint64_t number, spc_trace_event_t *event, uint64_t *time_ns);
 
-/* The text of a number; "": there is none. */
-const char *spc_trace_text(const spc_trace_shared_t *shared, uint32_t number);
+/* Copies the text of a number; "": there is none. */
+void spc_trace_text(const spc_trace_shared_t *shared, uint32_t number, char text[SPC_TRACE_NAME_BYTES]);
 
 #endif

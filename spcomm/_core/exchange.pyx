@@ -27,6 +27,7 @@ from spcomm._core.libspc cimport (
     SPC_EAGAIN,
     SPC_OK,
     spc_comm_poll_recv,
+    spc_comm_rank_in_run,
     spc_comm_recv,
     spc_comm_recv_into,
     spc_comm_send,
@@ -39,6 +40,8 @@ from spcomm._core.libspc cimport (
     spc_message_t,
     spc_sink_t,
 )
+from spcomm._core.libtrace cimport SPC_TRACE_HANDLE, SPC_TRACE_HANDLED, spc_comm_trace, spc_trace_t
+from spcomm._core.regions cimport record_handling
 
 import sys
 
@@ -172,7 +175,20 @@ cdef int run_handlers(Handle self) except -1:
     cdef object received
     while spc_comm_take_handled(self.core, &message) == SPC_OK:
         received = as_message(self, &message, True)
+        call_handler(self, received)
+    return 0
+
+
+cdef int call_handler(Handle self, object received) except -1:
+    cdef spc_trace_t *trace = spc_comm_trace(self.core)
+    if trace == NULL:
         self.handlers[received.tag](received)
+        return 0
+    record_handling(trace, SPC_TRACE_HANDLE, spc_comm_rank_in_run(self.core, received.source), received.tag)
+    try:
+        self.handlers[received.tag](received)
+    finally:
+        record_handling(trace, SPC_TRACE_HANDLED, 0, 0)
     return 0
 
 

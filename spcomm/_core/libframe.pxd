@@ -6,6 +6,7 @@ cdef extern from "Python.h":
         pass
     PyFrameObject *PyEval_GetFrame()  # borrowed; the caller's, for functions in C have none
     int PyFrame_GetLineNumber(PyFrameObject *frame)
+    PyFrameObject *PyFrame_GetBack(PyFrameObject *frame)  # a new reference, or NULL
     ctypedef struct PyCodeObject:
         pass
     PyCodeObject *PyFrame_GetCode(PyFrameObject *frame)  # a new reference

@@ -8,6 +8,7 @@ import sys
 OWN_SIGNALS = 0
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_EXAMPLES = os.path.join(_PACKAGE, "data", "")  # programs, though they lie in the package
 _LIBRARY = os.path.dirname(os.__file__) + os.sep
 
 
@@ -18,8 +19,9 @@ def own_signal(number: int) -> None:
         OWN_SIGNALS |= 1 << (number - 1)
 
 
-def _is_ours(path: str) -> bool:
-    return path.startswith(_PACKAGE) or path.endswith((".pyx", ".pxd"))
+def is_ours(path: str) -> bool:
+    """Does it belong to spcomm, and to no program?"""
+    return (path.startswith(_PACKAGE) and not path.startswith(_EXAMPLES)) or path.endswith((".pyx", ".pxd"))
 
 
 def _is_pythons(path: str) -> bool:
@@ -60,7 +62,7 @@ def _innermost(frames: "list[tuple[str, int, str]]") -> "tuple[str, int, str]":
     installed = ("", 0, "")
     for frame in frames:
         path = frame[0]
-        if _is_ours(path) or _is_pythons(path):
+        if is_ours(path) or _is_pythons(path):
             continue
         if not _is_installed(path):
             return frame

@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: MIT
 # cython: autotestdict=False, auto_pickle=False
-"""Methods whose calls are in the trace: in a traced run they stand in the place of those of `Comm`."""
+"""Methods whose calls are in the trace: in a traced run they stand in the place of those of `Comm`.
+
+No function here is a frame of Python's, so that the innermost frame is that of whoever calls."""
 
 from cpython.object cimport PyObject
 from libc.stdint cimport uint32_t
 
 from spcomm._core cimport regions
+from spcomm._core.collectives cimport FuzzyBarrier
 from spcomm._core.handle cimport Handle
 from spcomm._core.libtrace cimport SPC_TRACE_CALL, SPC_TRACE_RETURN, spc_comm_trace, spc_trace_t
 from spcomm._core.regions cimport find_place, name_of, record
+
+from spcomm._core.collectives import Collectives
 
 cdef extern from *:
     """
@@ -80,3 +85,27 @@ cdef object call(object callable, PyObject **arguments, size_t count, PyObject *
 
 cdef Recorded _example = Recorded(None, "")
 spc_make_method(Recorded, <size_t>(<char *>&_example.vectorcall - <char *><PyObject *>_example))
+
+
+cdef class RecordedFuzzyBarrier(FuzzyBarrier):
+    """A fuzzy barrier whose waiting is in the trace, that at the end of a ``with`` block, too."""
+
+    def wait(self, timeout=None):
+        """As `FuzzyBarrier.wait`."""
+        cdef spc_trace_t *trace = NULL if self.handle is None else spc_comm_trace(self.handle.core)
+        if trace == NULL:
+            FuzzyBarrier.wait(self, timeout)
+            return
+        record(trace, SPC_TRACE_CALL, name_of(trace, "fuzzy_barrier.wait"), find_place(trace))
+        try:
+            FuzzyBarrier.wait(self, timeout)
+        finally:
+            record(trace, SPC_TRACE_RETURN, 0, 0)
+
+
+def fuzzy_barrier(Handle comm):
+    """As `Comm.fuzzy_barrier`."""
+    cdef FuzzyBarrier entered = Collectives.fuzzy_barrier(comm)
+    cdef RecordedFuzzyBarrier barrier = RecordedFuzzyBarrier.__new__(RecordedFuzzyBarrier)
+    barrier.handle, barrier.phase = entered.handle, entered.phase
+    return barrier

@@ -4,13 +4,25 @@
 
 from libc.stdint cimport uint32_t, uint64_t
 
-from spcomm._core.libspc cimport SPC_OK, spc_segment_attach, spc_segment_detach, spc_segment_part, spc_segment_t
+from spcomm._core.libspc cimport (
+    SPC_OK,
+    spc_segment_attach,
+    spc_segment_detach,
+    spc_segment_part,
+    spc_segment_stride,
+    spc_segment_t,
+)
 from spcomm._core.libtrace cimport (
     SPC_REGION_TRACE,
     SPC_TRACE_CALL,
     SPC_TRACE_ENTER,
     SPC_TRACE_GO_ON,
+    SPC_TRACE_HANDLE,
+    SPC_TRACE_HANDLED,
     SPC_TRACE_LEAVE,
+    SPC_TRACE_NAME_BYTES,
+    SPC_TRACE_NAMES_MAX,
+    SPC_TRACE_NO_ROOM,
     SPC_TRACE_RECEIVE,
     SPC_TRACE_RETURN,
     SPC_TRACE_SEND,
@@ -29,14 +41,19 @@ from spcomm._core import errors
 
 CALL, RETURN, SEND, RECEIVE = SPC_TRACE_CALL, SPC_TRACE_RETURN, SPC_TRACE_SEND, SPC_TRACE_RECEIVE
 WAIT, GO_ON, ENTER, LEAVE = SPC_TRACE_WAIT, SPC_TRACE_GO_ON, SPC_TRACE_ENTER, SPC_TRACE_LEAVE
+HANDLE, HANDLED = SPC_TRACE_HANDLE, SPC_TRACE_HANDLED
+NO_ROOM = SPC_TRACE_NO_ROOM.decode()  # what stands for a name, or a line, for which a node had none left
+NAMES_MAX = SPC_TRACE_NAMES_MAX - 1
 Event = namedtuple("Event", "time_ns kind context peer tag what line thread bytes number")
 Event.__doc__ = "One event of csrc/segment/spc_trace.h, with its texts in place of their numbers."
 
 
 cdef object text_of(const spc_trace_shared_t *shared, uint32_t number, dict texts):
+    cdef char text[SPC_TRACE_NAME_BYTES]
     found = texts.get(number)
     if found is None:
-        found = texts[number] = (<bytes>spc_trace_text(shared, number)).decode("utf-8", "replace")
+        spc_trace_text(shared, number, text)
+        found = texts[number] = (<bytes>text).decode("utf-8", "replace")
     return found
 
 
@@ -44,11 +61,11 @@ cdef list read_events(const spc_trace_reader_t *reader):
     cdef spc_trace_event_t event
     cdef dict texts = {}
     cdef list found = []
-    cdef uint64_t number
+    cdef uint64_t number, time_ns
     for number in range(reader.first, reader.count + 1):
-        if spc_trace_read(reader, number, &event):
+        if spc_trace_read(reader, number, &event, &time_ns):
             found.append(Event(
-                event.time_ns, event.kind, event.context, event.peer, event.tag,
+                time_ns, event.kind, event.context, event.peer, event.tag,
                 text_of(reader.shared, event.what, texts), text_of(reader.shared, event.place, texts),
                 event.thread, event.bytes, event.number,
             ))
@@ -79,7 +96,7 @@ def read(fd, rank):
         shared = <const spc_trace_shared_t *>spc_segment_part(&segment, SPC_REGION_TRACE, rank)
         if shared == NULL:
             return [], 0
-        spc_trace_look(&reader, shared)
+        spc_trace_look(&reader, shared, spc_segment_stride(&segment, SPC_REGION_TRACE))
         return read_events(&reader), reader.first - 1
     finally:
         spc_segment_detach(&segment)

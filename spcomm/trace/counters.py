@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Two curves for viewers that draw counters: how many nodes compute, and how many messages are under way."""
 
+from spcomm.trace import spans
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,14 +26,17 @@ def _curve(name: str, changes: "list[tuple[float, int]]", value: int) -> "Iterat
 
 
 def _calls(rows: "Rows", nodes: int) -> "list[tuple[float, int]]":
-    """When nodes go into calls and out of them; what is called within a call is none of its own."""
-    ends = [-1.0] * nodes  # of the last call of each node
+    """When nodes go into calls and out of them; a handler that runs within a call computes."""
+    found: dict[str, list[list[tuple[float, float]]]] = {
+        kind: [[] for _rank in range(nodes)] for kind in ("call", "handler")
+    }
+    for row in rows:
+        if row.get("cat") in found and row["tid"] < nodes:
+            found[row["cat"]][row["tid"]].append((row["ts"], row["ts"] + row["dur"]))
     changes = []
-    calls = (row for row in rows if row.get("cat") == "call" and row["tid"] < nodes)
-    for row in sorted(calls, key=_begin):
-        if row["ts"] >= ends[row["tid"]]:
-            ends[row["tid"]] = row["ts"] + row["dur"]
-            changes += [(row["ts"], -1), (ends[row["tid"]], 1)]
+    for calls, handlers in zip(found["call"], found["handler"], strict=True):
+        for begin, end in spans.innermost(calls, handlers):
+            changes += [(begin, -1), (end, 1)]
     return changes
 
 
@@ -40,7 +45,3 @@ def _messages(rows: "Rows") -> "list[tuple[float, int]]":
     sent = {row["id"] for row in rows if row["ph"] == "s"}
     changes = [(row["ts"], 1) for row in rows if row["ph"] == "s"]
     return changes + [(row["ts"], -1) for row in rows if row["ph"] == "f" and row["id"] in sent]
-
-
-def _begin(row: "dict[str, Any]") -> "tuple[float, float]":
-    return row["ts"], -row["dur"]

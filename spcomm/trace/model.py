@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """A trace in memory: what each thread of each node did, and the messages. Times are microseconds from its begin.
 
-At every moment of its life a thread computes (it is in no call of spcomm), waits (for another node, within a call) or
-transfers (is in a call and does not wait: it copies, packs, looks).
+At every moment of its life a thread computes (it is in no call of spcomm, or in a handler that a call runs), waits (for
+another node, within a call) or transfers (is in a call and does not wait: it copies, packs, looks).
 """
 
 from dataclasses import dataclass, field, replace
@@ -68,6 +68,7 @@ class Track:
     calls: "list[Call]" = field(default_factory=list)
     waits: "list[Wait]" = field(default_factory=list)
     regions: "list[Region]" = field(default_factory=list)
+    handlers: "list[Region]" = field(default_factory=list)  # of messages: the program's, run within calls
 
     @property
     def number(self) -> int:
@@ -83,15 +84,18 @@ class Track:
         """When it waits."""
         return spans.union((wait.begin, wait.end) for wait in self.waits)
 
+    def calling(self) -> "list[tuple[float, float]]":
+        """When it is in a call, and in no handler that the call runs."""
+        calls, handlers = (((item.begin, item.end) for item in items) for items in (self.calls, self.handlers))
+        return spans.innermost(calls, handlers) if self.handlers else spans.union(calls)
+
     def transferring(self) -> "list[tuple[float, float]]":
         """When it is in a call and does not wait."""
-        calls = spans.union((call.begin, call.end) for call in self.calls)
-        return spans.without(calls, self.waiting())
+        return spans.without(self.calling(), self.waiting())
 
     def computing(self) -> "list[tuple[float, float]]":
-        """When it is in no call."""
-        items = (*self.calls, *self.waits)
-        busy = spans.union((item.begin, item.end) for item in items)
+        """When it is in no call, or in a handler."""
+        busy = spans.union((*self.calling(), *self.waiting()))
         return spans.without(spans.union([(self.begin, self.end)]), busy)
 
 
@@ -111,6 +115,7 @@ class Trace:
     clock_error: "list[float]"  # µs, by box
     cores: int = 0  # of the machine on which it was started; 0: not known
     min_bytes: int = 0  # shorter messages are left out
+    unnamed: int = 0  # events whose name or line found no room
 
     @property
     def length(self) -> float:
@@ -170,6 +175,7 @@ def cut(trace: Trace, begin: "float | None" = None, end: "float | None" = None, 
             [_clipped(call, first, last) for call in track.calls if kept(call)],
             [_clipped(wait, first, last) for wait in track.waits if kept(wait)],
             [_clipped(region, first, last) for region in track.regions if kept(region)],
+            [_clipped(handler, first, last) for handler in track.handlers if kept(handler)],
         )
 
     messages = [m for m in trace.messages if m.bytes >= min_bytes and crossing(m)]

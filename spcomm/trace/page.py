@@ -5,7 +5,7 @@ import html
 import json
 import os
 
-from spcomm.trace import summary
+from spcomm.trace import spans, summary
 from spcomm.trace.matrix import matrix
 from spcomm.trace.model import Message, Trace, Track
 
@@ -107,6 +107,7 @@ def _track(trace: Trace, track: Track, texts: _Texts) -> "dict[str, object]":
                   for c in track.calls],
         "waits": [[_ns(trace, w.begin), _ns(trace, w.end), texts.number(w.line)] for w in track.waits],
         "regions": [[_ns(trace, r.begin), _ns(trace, r.end), texts.number(r.name)] for r in track.regions],
+        "handling": [[_ns(trace, begin), _ns(trace, end)] for begin, end in _handling(track)],
     }  # fmt: skip
     return {
         "name": track.name,
@@ -118,6 +119,12 @@ def _track(trace: Trace, track: Track, texts: _Texts) -> "dict[str, object]":
         "lost": 0 if track.thread else trace.overwritten[track.rank],
         **{kind: _columns(rows) for kind, rows in spans.items()},
     }
+
+
+def _handling(track: Track) -> "list[tuple[float, float]]":
+    """When it computes within a call."""
+    calls = spans.union((call.begin, call.end) for call in track.calls)
+    return spans.without(calls, track.calling()) if track.handlers else []
 
 
 def _columns(rows: "list[list]") -> "list[list]":

@@ -109,6 +109,7 @@ class _Reader:
         self._lost = self._list("overwritten", self._nodes, int)
         self._clock = self._list("clock_error_us", self._boxes, float)
         self._cores = self._count("cores", 0) if "cores" in other else 0
+        self._unnamed = sum(self._list("unnamed", self._nodes, int)) if "unnamed" in other else 0
         if any(not 0 <= box < self._boxes for box in self._map):
             self._fail(f"`map` names boxes other than 0 to {self._boxes - 1}")
         self._tracks: dict[int, Track] = {rank: self._track(rank) for rank in range(self._nodes)}
@@ -132,7 +133,8 @@ class _Reader:
         messages.sort(key=lambda message: message.received if message.sent is None else message.sent)
         program, version = (_word(self._other.get(key, "?")) for key in ("program", "spcomm"))
         sizes = (self._nodes, self._boxes, 0.0, end - begin)
-        return Trace(program, version, *sizes, tracks, messages, self._lost, self._clock, self._cores)
+        known = (self._lost, self._clock, self._cores)
+        return Trace(program, version, *sizes, tracks, messages, *known, unnamed=self._unnamed)
 
     def _span(self, event: dict) -> None:
         track = self._track_of(event)
@@ -152,6 +154,8 @@ class _Reader:
             track.waits.append(Wait(begin, begin + length))
         elif kind == "region":
             track.regions.append(Region(name, begin, begin + length))
+        elif kind == "handler":
+            track.handlers.append(Region(name, begin, begin + length))
 
     def _end_of_message(self, event: dict) -> None:
         track = self._track_of(event)
@@ -192,7 +196,7 @@ class _Reader:
         """Sets when each track begins and ends; returns when the trace does."""
         moments: dict[int, list[float]] = {}
         for track in tracks:
-            items = [*track.calls, *track.waits, *track.regions]
+            items = [*track.calls, *track.waits, *track.regions, *track.handlers]
             if items:
                 moments[track.number] = [min(i.begin for i in items), max(i.end for i in items)]
         for message in messages:
@@ -266,7 +270,7 @@ def _by_rank(number: int) -> "tuple[int, int]":
 
 def _sort(track: Track) -> None:
     """By time, outer calls before those within them; then each wait learns the line of the call that it is in."""
-    for items in (track.calls, track.waits, track.regions):
+    for items in (track.calls, track.waits, track.regions, track.handlers):
         items.sort(key=lambda item: (item.begin, -item.end))
     around: list[Call] = []  # those that go on, outer ones first
     at = 0
@@ -289,7 +293,7 @@ def _shift(tracks: "list[Track]", messages: "list[Message]", begin: float) -> No
     for track in tracks:
         track.begin -= begin
         track.end -= begin
-        for item in (*track.calls, *track.waits, *track.regions):
+        for item in (*track.calls, *track.waits, *track.regions, *track.handlers):
             item.begin -= begin
             item.end -= begin
     for message in messages:

@@ -38,6 +38,27 @@ def without(
     return found
 
 
+def innermost(
+    inside: "Iterable[tuple[float, float]]", outside: "Iterable[tuple[float, float]]"
+) -> "list[tuple[float, float]]":
+    """Every moment whose innermost pair is one of `inside`; all pairs lie within each other, or apart."""
+    pairs = [(begin, -end, False) for begin, end in inside] + [(begin, -end, True) for begin, end in outside]
+    found: list[tuple[float, float]] = []
+    around: list[tuple[float, bool]] = []  # ends of those that go on, outer ones first
+    at = 0.0
+    for begin, minus_end, is_outside in (*sorted(pairs), (float("inf"), 0.0, True)):
+        while around and around[-1][0] <= begin:
+            end, was_outside = around.pop()
+            if not was_outside:
+                found.append((at, end))
+            at = max(at, end)
+        if around and not around[-1][1]:
+            found.append((at, begin))
+        at = begin
+        around.append((-minus_end, is_outside))
+    return union(found)
+
+
 def length(spans: "Iterable[tuple[float, float]]") -> float:
     """How long all of them are together."""
     return sum(end - begin for begin, end in spans)

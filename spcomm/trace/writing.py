@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from spcomm._core.traces import Event
 
 FORMAT = 1
-_OPENS = {traces.CALL: "call", traces.WAIT: "wait", traces.ENTER: "region"}
-_CLOSES = {traces.RETURN: "call", traces.GO_ON: "wait", traces.LEAVE: "region"}
+_OPENS = {traces.CALL: "call", traces.WAIT: "wait", traces.ENTER: "region", traces.HANDLE: "handler"}
+_CLOSES = {traces.RETURN: "call", traces.GO_ON: "wait", traces.LEAVE: "region", traces.HANDLED: "handler"}
+_MOST_BYTES = 2**63
 _CONTEXTS = ("user", "collective", "coordinated", "handled")  # by what is left of a context's number
 _COLORS = {"wait": "terrible", "region": "grey"}
 
@@ -34,7 +35,7 @@ def write(path: str, group: "Any", program: str, version: str) -> "str | None":
     begin, end = min(times, default=0), max(times, default=0)
     rows: list[dict[str, Any]] = list(_names(places))
     for rank, (events, _lost) in enumerate(found):
-        rows += _Node(rank, places[rank], begin, end).rows(events)
+        rows += _Node(rank, places, begin, end).rows(events)
     rows += counters(rows, group.size)
     about = {
         "spcomm": version,
@@ -45,6 +46,7 @@ def write(path: str, group: "Any", program: str, version: str) -> "str | None":
         "program": os.path.basename(program),
         "cores": os.cpu_count(),
         "overwritten": [lost for _events, lost in found],
+        "unnamed": [sum(traces.NO_ROOM in (event.what, event.line) for event in events) for events, _ in found],
         "clock_error_us": [_clock_error_us(segment) for segment in group.segments],
     }
     try:
@@ -83,9 +85,10 @@ def _track(box: int, number: int, order: int, name: str) -> "Iterator[dict[str, 
 class _Node:
     """Turns one node's events into rows of the file."""
 
-    def __init__(self, rank: int, box: int, begin_ns: int, end_ns: int) -> None:
+    def __init__(self, rank: int, places: "list[int]", begin_ns: int, end_ns: int) -> None:
         self._rank = rank
-        self._box = box
+        self._box = places[rank]
+        self._nodes = len(places)
         self._begin_ns = begin_ns
         self._end_ns = end_ns
         self._open: dict[int, list[Event]] = {}  # by thread: what has begun, and not ended yet
@@ -100,7 +103,7 @@ class _Node:
                 self._open[event.thread].append(event)
             elif event.kind in _CLOSES:
                 self._close(event)
-            else:
+            elif 0 <= event.peer < self._nodes and event.bytes < _MOST_BYTES:  # else the program wrote over its ring
                 self._message(event)
         for begun in self._open.values():
             for event in begun:
@@ -128,9 +131,11 @@ class _Node:
         kind = _OPENS[event.kind]
         row = {
             **self._head("X", kind, event.what or kind, event),
-            "dur": (end_ns - event.time_ns) / 1e3,
+            "dur": max(0, end_ns - event.time_ns) / 1e3,
         }
-        about: dict[str, Any] = {"line": event.line} if event.line else {}
+        about: dict[str, Any] = {"line": event.line} if event.line not in ("", traces.NO_ROOM) else {}
+        if kind == "handler":
+            about = {"from": event.peer, "tag": event.tag}
         if is_open:
             about["open"] = True
         if about:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from spcomm._core.traces import NAMES_MAX, NO_ROOM
 from spcomm.trace.reader import read
-from spcomm.trace.summary import gaps
+from spcomm.trace.summary import gaps, summarize
 
 STEPS = 5
 PROGRAM = f"""
@@ -66,6 +67,113 @@ RESULTS = """
     with comm.split(0) as part:
         print(part.allreduce(3, op=spcomm.MAX), comm.layout[0])
 """
+LINES = """
+    import threading, spcomm
+    from spcomm import speedes
+    comm = spcomm.startup()
+    with comm.fuzzy_barrier() as fb:
+        assert isinstance(fb, spcomm.FuzzyBarrier)
+    fb = comm.fuzzy_barrier()
+    fb.wait(timeout=60)
+    def enter():
+        return comm.fuzzy_barrier()
+    enter().wait()
+    speedes.SpComm_StartUp()
+    speedes.SpComm_BarrierSync()
+    speedes.SpComm_BarrierSync()
+    for _ in range(2):
+        speedes.SpComm_EnterFuzzyBarrier()
+        while not speedes.SpComm_ExitFuzzyBarrier():
+            pass
+    comm.allreduce([comm.rank], op=spcomm.op(lambda a, b: a + b))
+"""
+LINES_OF_CALLS = [
+    ("fuzzy_barrier", 5),
+    ("fuzzy_barrier.wait", 5),
+    ("fuzzy_barrier", 7),
+    ("fuzzy_barrier.wait", 8),
+    ("fuzzy_barrier", 10),
+    ("fuzzy_barrier.wait", 11),
+    ("barrier", 13),
+    ("barrier", 14),
+    ("fuzzy_barrier", 16),
+    ("fuzzy_barrier", 16),
+    ("allreduce", 19),
+]
+HANDLERS = """
+    import spcomm
+    comm = spcomm.startup()
+    found = []
+    @comm.handler(tag=7)
+    def work(message):
+        with comm.region("handling"):
+            found.append(sum(range(200_000)))
+        comm.send("done", message.source, tag=8)
+    if comm.rank == 0:
+        comm.send("work", 1, tag=7)  # handled while node 1 waits
+        comm.recv(source=1, tag=8)
+        comm.send("work", 0, tag=7)  # handled by poll()
+        comm.poll()
+        comm.recv(tag=8)
+        comm.send("go on", 1)
+    else:
+        comm.recv(source=0)
+"""
+FORKS = """
+    import os, spcomm
+    comm = spcomm.startup()
+    comm.barrier()
+    child = os.fork()
+    if child == 0:
+        refused = 0
+        with comm.region("in the child"):
+            for call in (comm.barrier, comm.poll, lambda: comm.send(1, 0), comm.fuzzy_barrier):
+                try:
+                    call()
+                except spcomm.SpcommError:
+                    refused += 1
+        os._exit(refused)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 4
+    comm.barrier()
+"""
+MANY_NAMES = """
+    import spcomm
+    comm = spcomm.startup()
+    comm.barrier()
+    for step in range(3000):
+        with comm.region(f"step {step}"):
+            pass
+    for number in range(50):
+        exec(compile("comm.poll()", f"made{number}.py", "exec"))
+    comm.barrier()
+"""
+SCRIBBLES = """
+    import mmap, os, random, spcomm
+    from spcomm import config
+    comm = spcomm.startup()
+    random.seed(comm.rank)
+    comm.barrier()
+    segment = mmap.mmap(config.membership().fd, 0)
+    names = segment.find(b"barrier" + bytes(185) + b"program.py:6")
+    for node in range(comm.rank):
+        names = segment.find(b"barrier" + bytes(185) + b"program.py:6", names + 1)
+    comm.barrier()
+    slots = names + 2048 * 192
+    for at in range(slots, slots + 16 * 64, 64):  # events that look whole, but for what they say
+        segment[at:at + 8] = (1 + (at - slots) // 64).to_bytes(8, "little")
+        segment[at + 8:at + 64] = random.randbytes(56)
+        segment[at + 16] = random.randrange(1, 12)
+    segment[names:slots] = random.randbytes(2048 * 192)
+    segment[names - 48:names - 44] = random.randbytes(4)  # how many names
+    segment[names - 64:names - 48] = (GARBAGE)
+    os._exit(0)
+"""
+GARBAGE = {
+    "events": "(16).to_bytes(8, 'little') + (16).to_bytes(8, 'little')",
+    "capacity": "(16).to_bytes(8, 'little') + (1 << 50).to_bytes(8, 'little')",
+    "count": "bytes([255] * 8) + (16).to_bytes(8, 'little')",
+    "all": "random.randbytes(16)",
+}
 WHERE = {
     "one box": (),
     "two boxes": ("--boxes", 2),
@@ -74,8 +182,8 @@ WHERE = {
 }
 
 
-def traced(launch, *options, text=PROGRAM):
-    result = launch(*options, "--trace", "t.json", launch.script(text))
+def traced(launch, *options, text=PROGRAM, **more):
+    result = launch(*options, "--trace", "t.json", launch.script(text), **more)
     return result, read(launch.folder / "t.json")
 
 
@@ -103,6 +211,7 @@ def check_story(trace, n):
         assert calls == ["send", "recv", "global_sum", "fuzzy_barrier", "fuzzy_barrier.wait"] * STEPS
         lines = {call.name: call.line for call in track.calls}
         assert lines["send"] == "program.py:8" and lines["recv"] == "program.py:9"
+        assert lines["fuzzy_barrier"] == lines["fuzzy_barrier.wait"] == "program.py:11"
         assert [region.name for region in track.regions] == ["computing"] * STEPS
         for wait in track.waits:
             assert any(call.begin <= wait.begin and wait.end <= call.end for call in track.calls)
@@ -133,6 +242,67 @@ def test_threads_have_tracks(launch):
     for track in trace.tracks:
         assert sum(call.name == "recv" for call in track.calls) == 20
     assert len(trace.messages) == 2 * 3 * 20
+
+
+def test_lines_are_those_of_the_program(launch):
+    result, trace = traced(launch, "-n", 2, text=LINES)
+    assert result.code == 0, result
+    expected = [(name, f"program.py:{line}") for name, line in LINES_OF_CALLS]
+    for track in trace.tracks:
+        assert [(call.name, call.line) for call in track.calls if call.name != "close"] == expected
+        assert not [wait for wait in track.waits if wait.line is not None and "program.py" not in wait.line]
+
+
+def test_what_handlers_do_is_computing(launch):
+    result, trace = traced(launch, "-n", 2, text=HANDLERS)
+    assert result.code == 0, result
+    for track, around in zip(trace.tracks, ("poll", "recv"), strict=True):
+        (handled,) = track.handlers
+        (region,) = track.regions
+        assert handled.begin <= region.begin <= region.end <= handled.end
+        call = next(call for call in track.calls if call.name == around)
+        assert call.begin <= handled.begin and handled.end <= call.end
+        (answer,) = (call for call in track.calls if call.name == "send" and call.begin > handled.begin
+                     and call.end < handled.end)  # fmt: skip
+        computing = track.computing()
+        assert any(begin <= region.begin and region.end <= end for begin, end in computing)
+        assert not any(begin < answer.end and answer.begin < end for begin, end in computing)
+        assert not any(wait.begin < handled.end and handled.begin < wait.end for wait in track.waits)
+        times = next(node for node in summarize(trace).nodes if node.name == track.name)
+        assert times.computing >= region.end - region.begin
+
+
+@pytest.mark.parametrize("disabled", ["", "wipe_on_fork"])
+def test_a_forked_process_leaves_the_trace_of_its_node_alone(launch, disabled):
+    result, trace = traced(launch, "-n", 2, text=FORKS, env={"SPCOMM_DISABLE": disabled})
+    assert result.code == 0, result
+    for track in trace.tracks:
+        assert [call.name for call in track.calls] == ["barrier", "barrier", "close"] and not track.regions
+
+
+def test_names_that_have_no_room(launch):
+    result, trace = traced(launch, "-n", 2, text=MANY_NAMES)
+    assert result.code == 0, result
+    left = 3000 - (NAMES_MAX - 3)  # "barrier", its line, that of the regions
+    for track in trace.tracks:
+        names = [region.name for region in track.regions]
+        assert names.count(NO_ROOM) == left and names[:2] == ["step 0", "step 1"], names[-1]
+        calls = [call for call in track.calls if call.name == NO_ROOM]
+        assert len(calls) >= 50 and all(call.line is None for call in calls)
+    assert ("without a name", str(trace.unnamed)) in [fact[:2] for fact in gaps(trace)]
+    assert trace.unnamed >= 2 * (2 * left + 50)
+
+
+@pytest.mark.parametrize("garbage", GARBAGE)
+@pytest.mark.parametrize("where", [(), ("--boxes", 2)], ids=["one box", "two boxes"])
+def test_a_program_that_writes_over_its_trace(launch, garbage, where):
+    text = SCRIBBLES.replace("GARBAGE", GARBAGE[garbage])
+    if where:
+        text = text.replace("range(comm.rank)", "range(comm.local_rank)")
+    result, trace = traced(launch, "-n", 2, *where, text=text)
+    assert (result.code, result.err) == (0, "") and trace.nodes == 2, result
+    is_read = any(track.calls or track.waits or track.regions or track.handlers for track in trace.tracks)
+    assert is_read == (garbage == "events")
 
 
 def test_calls_are_what_they_are_without_a_trace(launch):

@@ -30,6 +30,7 @@ const tracks = data.tracks.map((track, place) => {
     calls,
     outer: outermost(calls),
     waits: columns(track.waits, ["begin", "end", "line"]),
+    handling: columns(track.handling, ["begin", "end"]),
     regions: columns(track.regions, ["begin", "end", "name"]),
     ends: [], // of messages: their numbers, by the time of the end on this track
   };

@@ -158,6 +158,10 @@ function drawTrack(track, done) {
   for (; end < track.outer.length && track.calls.begin[track.outer[end]] < view.to; end++) {
     cover(calls, track.calls.begin[track.outer[end]], track.calls.end[track.outer[end]]);
   }
+  const handling = track.handling; // there it computes
+  for (let at = first(handling.begin.length, (at) => handling.end[at] > view.from); handling.begin[at] < view.to; at++) {
+    cover(calls, handling.begin[at], handling.end[at], -1);
+  }
   let wait = first(track.waits.begin.length, (at) => track.waits.end[at] > view.from);
   const firstWait = wait;
   for (; wait < track.waits.begin.length && track.waits.begin[wait] < view.to; wait++) {
