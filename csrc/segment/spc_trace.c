@@ -36,6 +36,14 @@ void spc_trace_open(spc_trace_t *trace, spc_trace_shared_t *shared, uint64_t byt
 
 /* ---- writing ---- */
 
+#if defined(__has_builtin) && defined(__linux__) && (defined(__x86_64__) || defined(__aarch64__))
+#if __has_builtin(__builtin_thread_pointer)
+#define SPC_TRACE_THREAD() ((uint64_t)(uintptr_t)__builtin_thread_pointer()) /* a register */
+#endif
+#endif
+#ifndef SPC_TRACE_THREAD
+#define SPC_TRACE_THREAD() this_thread()
+
 static uint64_t this_thread(void) {
     /* Not the address of something thread-local: programs may have several copies of this code, with one of it each. */
     const pthread_t thread = pthread_self();
@@ -43,31 +51,54 @@ static uint64_t this_thread(void) {
     memcpy(&name, &thread, sizeof(thread) < sizeof(name) ? sizeof(thread) : sizeof(name));
     return name;
 }
+#endif
 
-static void begin(spc_trace_t *trace) {
-    while (atomic_exchange_explicit(&trace->is_busy, 1, memory_order_acquire) != 0) {
-        spc_platform_yield(); /* whoever holds it may have been put off its core */
-    }
+typedef struct words {
+    uint64_t word[SPC_TRACE_EVENT_WORDS];
+} words_t;
+
+static inline bool try_begin(spc_trace_t *trace) {
+    return atomic_exchange_explicit(&trace->is_busy, 1, memory_order_acquire) == 0;
 }
 
-void spc_trace_record_words(spc_trace_t *trace, uint64_t ticks, uint64_t kind_context_peer, uint64_t tag_what,
-                            uint64_t place_number, uint64_t bytes) {
+/* Begun, and ends it. */
+static inline void write_event(spc_trace_t *trace, const words_t *event) {
     spc_trace_shared_t *shared = trace->shared;
-    const uint64_t thread = this_thread();
-    begin(trace);
     const uint64_t number = 1 + atomic_load_explicit(&shared->begun, memory_order_relaxed);
     atomic_store_explicit(&shared->begun, number, memory_order_relaxed);
     spc_trace_slot_shared_t *slot = &shared->slot[(number - 1) & trace->mask];
     atomic_store_explicit(&slot->stamp, 0, memory_order_relaxed);
-    /* Pair with spc_trace_read: who sees a word of this event sees that the stamp was taken away. */
-    atomic_store_explicit(&slot->word[0], ticks, memory_order_release);
-    atomic_store_explicit(&slot->word[1], kind_context_peer, memory_order_release);
-    atomic_store_explicit(&slot->word[2], tag_what, memory_order_release);
-    atomic_store_explicit(&slot->word[3], place_number, memory_order_release);
-    atomic_store_explicit(&slot->word[4], thread, memory_order_release);
-    atomic_store_explicit(&slot->word[5], bytes, memory_order_release);
+    /* Pair with spc_trace_read: who sees a word of this event sees that the stamp was taken away. Written out, they
+     * stay in registers. */
+    atomic_store_explicit(&slot->word[0], event->word[0], memory_order_release);
+    atomic_store_explicit(&slot->word[1], event->word[1], memory_order_release);
+    atomic_store_explicit(&slot->word[2], event->word[2], memory_order_release);
+    atomic_store_explicit(&slot->word[3], event->word[3], memory_order_release);
+    atomic_store_explicit(&slot->word[4], event->word[4], memory_order_release);
+    atomic_store_explicit(&slot->word[5], event->word[5], memory_order_release);
     atomic_store_explicit(&slot->stamp, number, memory_order_release);
-    atomic_store_explicit(&trace->is_busy, 0, memory_order_release); /* pairs with begin */
+    atomic_store_explicit(&trace->is_busy, 0, memory_order_release); /* pairs with try_begin */
+}
+
+/* Apart, so that what hardly ever happens costs the others no register that would have to be saved. */
+static __attribute__((noinline)) void record_in_turn(spc_trace_t *trace, uint64_t ticks,
+                                                     uint64_t kind_context_peer, uint64_t tag_what,
+                                                     uint64_t place_number, uint64_t bytes) {
+    while (!try_begin(trace)) {
+        spc_platform_yield(); /* whoever holds it may have been put off its core */
+    }
+    const words_t event = {{ticks, kind_context_peer, tag_what, place_number, SPC_TRACE_THREAD(), bytes}};
+    write_event(trace, &event);
+}
+
+void spc_trace_record_words(spc_trace_t *trace, uint64_t ticks, uint64_t kind_context_peer, uint64_t tag_what,
+                            uint64_t place_number, uint64_t bytes) {
+    if (__builtin_expect(!try_begin(trace), 0)) {
+        record_in_turn(trace, ticks, kind_context_peer, tag_what, place_number, bytes);
+        return;
+    }
+    const words_t event = {{ticks, kind_context_peer, tag_what, place_number, SPC_TRACE_THREAD(), bytes}};
+    write_event(trace, &event);
 }
 
 static uint32_t name_last(spc_trace_shared_t *shared, uint32_t names) {

@@ -56,7 +56,7 @@ typedef struct spc_trace_event {
 enum {
     SPC_TRACE_NAMES_MAX = 2048, /* the last one stands for all that have no room */
     SPC_TRACE_NAME_BYTES = 192, /* with a zero at its end */
-    SPC_TRACE_EVENT_WORDS = 6,  /* ticks; kind, context, peer; tag, what; place, number; thread; bytes */
+    SPC_TRACE_EVENT_WORDS = 6, /* ticks; kind, context, peer; tag, what; place, number; thread; bytes */
 };
 
 #define SPC_TRACE_NO_ROOM "(too many names)" /* the text of number SPC_TRACE_NAMES_MAX */
@@ -71,10 +71,10 @@ typedef struct spc_trace_slot_shared {
 } spc_trace_slot_shared_t;
 
 typedef struct spc_trace_shared {
-    _Atomic uint64_t begun;    /* events, ever; relaxed: the stamps say which of them are there */
+    _Atomic uint64_t begun; /* events, ever; relaxed: the stamps say which of them are there */
     _Atomic uint64_t capacity; /* a power of two; 0: the node has not begun. Release by spc_trace_open */
-    _Atomic uint32_t names;  /* release by whoever adds one, acquire by readers */
-    uint32_t are_counted;    /* these three by spc_trace_open, before `capacity` */
+    _Atomic uint32_t names; /* release by whoever adds one, acquire by readers */
+    uint32_t are_counted; /* these three by spc_trace_open, before `capacity` */
     uint64_t begin_ticks;
     uint64_t begin_ns;
     uint32_t padding[6];
@@ -117,10 +117,11 @@ static inline uint64_t spc_trace_word(uint32_t low, uint32_t high) {
 
 /* Writes an event of this thread. Any thread of the node; some 20 ns, more than half of it the counter. */
 static inline void spc_trace_record(spc_trace_t *trace, const spc_trace_event_t *event) {
-    spc_trace_record_words(trace, event->ticks != 0 ? event->ticks : spc_trace_now(trace),
-                           spc_trace_word(event->kind | (uint32_t)event->context << 16, (uint32_t)event->peer),
-                           spc_trace_word((uint32_t)event->tag, event->what),
-                           spc_trace_word(event->place, event->number), event->bytes);
+    spc_trace_record_words(
+        trace, event->ticks != 0 ? event->ticks : spc_trace_now(trace),
+        spc_trace_word(event->kind | (uint32_t)event->context << 16, (uint32_t)event->peer),
+        spc_trace_word((uint32_t)event->tag, event->what), spc_trace_word(event->place, event->number),
+        event->bytes);
 }
 
 /* A number for this text, which is cut if it is too long; the same text may have several. SPC_TRACE_NAMES_MAX: there
@@ -144,7 +145,8 @@ void spc_trace_look(spc_trace_reader_t *reader, const spc_trace_shared_t *shared
 
 /* The event of this number, and its time by spc_clock. False: it is not there any more, not written to its end, or
  * something else was written over it. */
-bool spc_trace_read(const spc_trace_reader_t *reader, uint64_t number, spc_trace_event_t *event, uint64_t *time_ns);
+bool spc_trace_read(const spc_trace_reader_t *reader, uint64_t number, spc_trace_event_t *event,
+                    uint64_t *time_ns);
 
 /* Copies the text of a number; "": there is none. */
 void spc_trace_text(const spc_trace_shared_t *shared, uint32_t number, char text[SPC_TRACE_NAME_BYTES]);

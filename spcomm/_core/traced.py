@@ -5,7 +5,19 @@ from spcomm._core.comm import Comm
 from spcomm._core.recorded import Recorded, fuzzy_barrier
 
 # What takes no time, or only says something.
-_SILENT = ("box", "group_id", "handler", "layout", "local_rank", "members", "rank", "region", "rng", "size", "time")
+_SILENT = (
+    "box",
+    "group_id",
+    "handler",
+    "layout",
+    "local_rank",
+    "members",
+    "rank",
+    "region",
+    "rng",
+    "size",
+    "time",
+)
 
 
 class TracedComm(Comm):

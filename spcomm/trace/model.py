@@ -86,7 +86,9 @@ class Track:
 
     def calling(self) -> "list[tuple[float, float]]":
         """When it is in a call, and in no handler that the call runs."""
-        calls, handlers = (((item.begin, item.end) for item in items) for items in (self.calls, self.handlers))
+        calls, handlers = (
+            ((item.begin, item.end) for item in items) for items in (self.calls, self.handlers)
+        )
         return spans.innermost(calls, handlers) if self.handlers else spans.union(calls)
 
     def transferring(self) -> "list[tuple[float, float]]":

@@ -185,7 +185,8 @@ def gaps(trace: Trace) -> "list[tuple[str, str, str]]":
         )
     said += [("overwritten", str(sum(trace.overwritten)), words)]
     if trace.unnamed:
-        said.append(("without a name", str(trace.unnamed), "events: a node had no room for more names and lines"))
+        words = "events: a node had no room for more names and lines"
+        said.append(("without a name", str(trace.unnamed), words))
     if trace.boxes > 1:
         error = f"\N{PLUS-MINUS SIGN}{table.seconds(max(trace.clock_error))}"
         said.append(("clocks of boxes", error, "between them: shorter times from box to box mean nothing"))

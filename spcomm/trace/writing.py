@@ -46,7 +46,7 @@ def write(path: str, group: "Any", program: str, version: str) -> "str | None":
         "program": os.path.basename(program),
         "cores": os.cpu_count(),
         "overwritten": [lost for _events, lost in found],
-        "unnamed": [sum(traces.NO_ROOM in (event.what, event.line) for event in events) for events, _ in found],
+        "unnamed": [sum(_is_unnamed(event) for event in events) for events, _lost in found],
         "clock_error_us": [_clock_error_us(segment) for segment in group.segments],
     }
     try:
@@ -62,6 +62,10 @@ def _read(segment: "Any", rank: int) -> "tuple[list[Event], int]":
     if segment.fd >= 0:
         return traces.read(segment.fd, rank)
     return ([], 0) if segment.traces is None else segment.traces.read(rank, segment.clock.ours)
+
+
+def _is_unnamed(event: "Event") -> bool:
+    return traces.NO_ROOM in (event.what, event.line)
 
 
 def _clock_error_us(segment: "Any") -> float:
@@ -103,12 +107,16 @@ class _Node:
                 self._open[event.thread].append(event)
             elif event.kind in _CLOSES:
                 self._close(event)
-            elif 0 <= event.peer < self._nodes and event.bytes < _MOST_BYTES:  # else the program wrote over its ring
+            elif self._can_be(event):
                 self._message(event)
         for begun in self._open.values():
             for event in begun:
                 self._span(event, self._end_ns, is_open=True)
         return self._rows
+
+    def _can_be(self, message: "Event") -> bool:
+        """Else the program has written over its ring."""
+        return 0 <= message.peer < self._nodes and message.bytes < _MOST_BYTES
 
     def _add_thread(self, thread: int) -> None:
         number = len(self._tracks)

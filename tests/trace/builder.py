@@ -55,6 +55,11 @@ class Builder:
         self._span("region", name, rank, thread, begin, end)
         return self
 
+    def handler(self, rank, begin, end, thread=0):
+        """It runs within a call."""
+        self._span("handler", "handler", rank, thread, begin, end, args={"from": 0, "tag": 7})
+        return self
+
     def message(self, source, dest, sent, received, bytes=8, tag=0, context="user", threads=(0, 0)):
         """None for an end that is not in the trace."""
         self._messages += 1

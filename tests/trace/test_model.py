@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from builder import Builder, two_nodes
 from spcomm.trace import matrix, raster, spans, summary
+from spcomm.trace.counters import counters
 from spcomm.trace.model import cut
 from spcomm.trace.reader import parse
 
@@ -78,6 +79,49 @@ def test_lines_of_nested_calls():
     assert [wait.line for wait in trace.tracks[0].waits] == ["a.py:1", "b.py:2", "a.py:1", None]
     assert summary.summarize(trace).lines == (("a.py:1", 17), ("b.py:2", 5))
     assert spans.length(trace.tracks[0].transferring()) == 110 - 10 - 5 - 7 - 3
+
+
+def with_a_handler():
+    """Node 0: recv 10-90, waits 20-30 and 70-80, handles a message 40-70, and calls send 50-60 there."""
+    built = Builder(2).call(0, 10, 90, waits=[(20, 30), (70, 80)]).handler(0, 40, 70)
+    return built.call(0, 50, 60, "send", "heat.py:4").call(1, 0, 100)
+
+
+def test_handlers_compute():
+    track = read(with_a_handler()).tracks[0]
+    assert track.computing() == [(0, 10), (40, 50), (60, 70)]
+    assert track.waiting() == [(20, 30), (70, 80)]
+    assert track.transferring() == [(10, 20), (30, 40), (50, 60), (80, 90)]
+    assert summary.summarize(read(with_a_handler())).nodes[0].computing == 30
+    part = cut(read(with_a_handler()), 45, 65).tracks[0]
+    assert (part.computing(), part.transferring()) == ([(45, 50), (60, 65)], [(50, 60)])
+    rows = [row for row in with_a_handler().events if row["ph"] == "X"]
+    curve = [(row["ts"], row["args"]["number"]) for row in counters(rows, 2)]
+    assert curve == [(0, 1), (10, 0), (40, 1), (50, 0), (60, 1), (70, 0), (90, 1), (100, 2)]
+
+
+@pytest.mark.parametrize(
+    ("inside", "outside", "found"),
+    [
+        ([], [], []),
+        ([(0, 10)], [], [(0, 10)]),
+        ([], [(0, 10)], []),
+        ([(0, 10), (2, 4), (10, 12)], [(5, 6)], [(0, 5), (6, 12)]),
+        ([(0, 10)], [(0, 10)], []),
+        ([(0, 10), (3, 5)], [(2, 8), (4, 5)], [(0, 2), (3, 4), (8, 10)]),
+        ([(2, 3)], [(0, 10)], [(2, 3)]),
+        ([(0, 1), (5, 6)], [(2, 3)], [(0, 1), (5, 6)]),
+    ],
+)
+def test_innermost(inside, outside, found):
+    assert spans.innermost(inside, outside) == found
+
+
+def test_names_without_room_are_said():
+    built = two_nodes()
+    assert "without a name" not in summary.text(read(built))
+    built.other["unnamed"] = [0, 12]
+    assert "without a name       12 events" in summary.text(read(built))
 
 
 def test_threads_are_told_apart():

@@ -86,6 +86,18 @@ def test_a_browser_draws_it(tmp_path):
 
 
 @browser.needed
+def test_handlers_are_drawn_as_computing(tmp_path):
+    """Without one there are a call's bar and that behind it."""
+    for built, handling in (
+        (Builder(1).call(0, 0, 100), []),
+        (Builder(1).call(0, 0, 100).handler(0, 25, 75), [[25_000], [75_000]]),
+    ):
+        assert content(parse(built.text()))["tracks"][0]["handling"] == handling
+        found = browser.opened(made(built, tmp_path), tmp_path)
+        assert found.complaints() == [] and (found.number("bars") > 2) == bool(handling)
+
+
+@browser.needed
 def test_names_do_not_break_it(tmp_path):
     found = browser.opened(made(nasty(), tmp_path), tmp_path)
     assert found.complaints() == [] and found.number("spans") == len(NASTY)

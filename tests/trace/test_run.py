@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 import pytest
-
 from spcomm._core.traces import NAMES_MAX, NO_ROOM
+
 from spcomm.trace.reader import read
 from spcomm.trace.summary import gaps, summarize
 
