@@ -167,7 +167,13 @@ def _write_trace(options: Options, group: "Any", code: int) -> int:
     from spcomm.trace import writing
 
     version = sys.modules["spcomm"].__version__
-    why = writing.write(options.trace or "", group, options.parts[0].name, version)
+    why = writing.write(
+        options.trace or "",
+        group,
+        options.parts[0].name,
+        version,
+        lambda sentence: _complain(f"spcomm: warning: {sentence}"),
+    )
     if why is None:
         return code
     _complain(f"spcomm: {why}")
