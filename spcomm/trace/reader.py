@@ -14,6 +14,7 @@ from spcomm.trace.errors import TraceError
 from spcomm.trace.model import FORMAT, THREADS_APART, Call, Message, Region, Trace, Track, Wait
 
 _MOST = 2**63  # no number is larger: bytes, or microseconds, of which that is 300,000 years
+_LONGEST = 60  # characters of a value, in a complaint
 _MAKE_ONE = "`spcomm run --trace t.json program.py` makes one"
 
 
@@ -252,7 +253,8 @@ class _Reader:
 
 def _short(value: object) -> str:
     """As Python writes it, but never a page of it."""
-    return reprlib.repr(value)
+    text = reprlib.repr(value)
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + "..."
 
 
 def _word(value: object) -> str:

@@ -4,6 +4,8 @@
 import json
 import os
 import re
+import select
+import signal
 import sys
 from pathlib import Path
 
@@ -243,6 +245,24 @@ def test_where_the_file_cannot_be_written(launch):
         assert re.fullmatch(
             rf"spcomm run: --trace {re.escape(path)}: cannot be written \(.+\)\n", result.err
         ), result
+
+
+def test_a_signal_while_the_file_is_written(launch):
+    """Nobody reads the pipe that is to be the trace, so that writing goes on until the signal comes."""
+    pipe = launch.folder / "pipe"
+    os.mkfifo(pipe)
+    reading = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)  # with a writer there is no end of file
+    try:
+        process = launch.start(
+            "-n", 2, "--trace", "pipe", launch.script(PROGRAM.replace("range(5)", "range(500)"))
+        )
+        select.select([reading], [], [])  # it has begun to write
+        process.send_signal(signal.SIGINT)
+        result = launch.finish(process)
+    finally:
+        os.close(reading)
+    assert result.code == 130, result
+    assert result.err == "spcomm: the trace was not written to pipe: SIGINT came before its end\n"
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
