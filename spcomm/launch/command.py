@@ -10,7 +10,7 @@ import time
 from spcomm.launch import options as command_line
 from spcomm.launch import plan as plans
 from spcomm.launch.options import Options
-from spcomm.launch.process import WHERE_SIGNAL
+from spcomm.launch.process import WHERE_SIGNAL, signal_name
 from spcomm.launch.values import UsageError
 
 TYPE_CHECKING = False
@@ -167,11 +167,32 @@ def _write_trace(options: Options, group: "Any", code: int) -> int:
     from spcomm.trace import writing
 
     version = sys.modules["spcomm"].__version__
-    why = writing.write(options.trace or "", group, options.parts[0].name, version)
+    path, name = options.trace or "", options.parts[0].name
+    _signals_end(True)
+    try:
+        why = writing.write(path, group, name, version, lambda text: _complain(f"spcomm: warning: {text}"))
+    except KeyboardInterrupt as error:
+        why = f"the trace was not written to {path}: {signal_name(error.args[0])} came before its end"
+        code = code or 128 + error.args[0]
+    finally:
+        _signals_end(False)
     if why is None:
         return code
     _complain(f"spcomm: {why}")
     return code or 125
+
+
+def _signals_end(do: bool) -> None:
+    """While a long trace is written there is no loop that hears signals: they break it off."""
+    before, after = (_noted, _break_off) if do else (_break_off, _noted)
+    for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"):
+        number = getattr(_signal, name, None)
+        if number is not None and _signal.getsignal(number) == before:
+            _signal.signal(number, after)
+
+
+def _break_off(number: int, _frame: object) -> None:
+    raise KeyboardInterrupt(number)
 
 
 def _stdin(options: Options, crew: "Any") -> "Any":

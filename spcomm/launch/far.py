@@ -24,11 +24,15 @@ if TYPE_CHECKING:
     from spcomm.launch.loop import Loop
     from spcomm.launch.starter import Starter
     from spcomm.launch.where import Answers
+    from spcomm.trace.far import FarTraces
 
 ANSWER_S = 2.0  # seconds for a box to answer
 _LINES_S = 5.0  # the same, if it asks its nodes, which have less
-_CLOCK_S = 1.0  # between two looks at their clocks
-_EARLY_CLOCKS, _EARLY_CLOCK_S = 8, 0.05  # the same, at first
+_CLOCK_S = 1.0  # between two looks at their clocks,
+_EARLY_CLOCKS, _EARLY_CLOCK_S = 8, 0.05  # the first of them,
+_SLOWER = (
+    1.4  # and then each pause so much longer: what lies after the last look is short, compared with the run
+)
 LOOK, NOW, LINES, CLOCK = "look", "now", "lines", "clock"
 
 
@@ -74,9 +78,11 @@ class FarSegment:
 
     fd = -1
 
-    def __init__(self, size: int, name: str) -> None:
+    def __init__(self, size: int, name: str, recorded: int = 0) -> None:
+        """`recorded`: how many events each node keeps, if the run is traced."""
         self._size = size
         self._name = name
+        self._recorded = recorded
         self.known: dict = {}  # what the box has said at its end
         self.silence = ""  # why nobody knows what its nodes do
         self.lines: dict[int, str] = {}
@@ -88,7 +94,7 @@ class FarSegment:
         self._traffic = 0
         self._clock_ns: int | None = None  # what our clock shows more than theirs, for waits
         self.clock = Clock()  # the same exactly, for traces
-        self.traces: Any = None
+        self.traces: FarTraces | None = None
         self._clock_asked_ns = 0  # 0: not asked
 
     def ask_clock(self) -> bool:
@@ -98,18 +104,38 @@ class FarSegment:
         self._clock_asked_ns = time.monotonic_ns()
         return True
 
-    def add_trace(self, rank: int, lost: int, piece: bytes) -> None:
-        """A piece of what a node there has recorded."""
+    def add_trace(
+        self, rank: object = None, lost: object = None, piece: object = None, *_more: object
+    ) -> None:
+        """A piece of what a node there has recorded, if it is one."""
+        if not self._recorded:
+            return
         if self.traces is None:
             from spcomm.trace.far import FarTraces
 
-            self.traces = FarTraces()
+            self.traces = FarTraces(self._size, self._recorded)
         self.traces.add(rank, lost, piece)
+
+    def trace_trouble(self, ranks: "list[int]") -> str:
+        """Why the trace of these nodes, all that are there, cannot be used; empty: it can."""
+        where = f"(host {self._name})"
+        if self.traces is None or self.traces.missing(ranks) or not self.known:
+            wrong = "has not sent all of its trace before its connection ended"
+        elif not self.clock.is_known:
+            wrong = "has not said what its clock shows"
+        else:
+            wrong = ""
+        if self.traces is not None:
+            wrong = self.traces.wrong or wrong
+            if wrong:
+                self.traces.forget(wrong)
+        return f"{where} {wrong}" if wrong else ""
 
     def answer(self, number: int, about: dict) -> None:
         """The box has answered."""
         if "clock_ns" in about:
-            self.clock.add(self._clock_asked_ns, time.monotonic_ns(), about["clock_ns"])
+            if self._clock_asked_ns and isinstance(about["clock_ns"], int):
+                self.clock.add(self._clock_asked_ns, time.monotonic_ns(), about["clock_ns"])
             self._clock_asked_ns = 0
             return
         self.answered = number
@@ -206,7 +232,7 @@ class Inquiry:
             return
         for starter in self._able():
             starter.ask_clock()
-        seconds = _EARLY_CLOCK_S if asked < _EARLY_CLOCKS else _CLOCK_S
+        seconds = min(_CLOCK_S, _EARLY_CLOCK_S * _SLOWER ** max(0, min(asked, 99) - _EARLY_CLOCKS))
         loop.at("clocks", seconds, lambda: self.keep_clocks(loop, asked + bool(self._able())))
 
     def ask(self, told: "Callable[[], None]") -> None:

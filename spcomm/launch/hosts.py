@@ -223,7 +223,7 @@ def far_segment(
         "prefault": options.prefault,
         "trace_events": options.recorded,
     }
-    return FarSegment(group.size, group.far[box].name)
+    return FarSegment(group.size, group.far[box].name, options.recorded)
 
 
 def same_sizes(agent: "Any", size: int, mask: int, buffers: "dict[str, Any]") -> "dict[str, Any]":

@@ -2,7 +2,7 @@
 """The command line of `spcomm run`, read without argparse, whose import costs too much. `table` has the options."""
 
 from spcomm.launch.table import ALONE, BUFFERS, TABLE, WHOLE
-from spcomm.launch.values import MOST_NODES, UsageError, size_text
+from spcomm.launch.values import MOST_NODES, TRACE_EVENTS, UsageError, size_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Options:
     @property
     def recorded(self) -> int:
         """How many events each node keeps; 0: the run is not traced."""
-        return 0 if self.trace is None else self.trace_events or 1 << 16
+        return 0 if self.trace is None else self.trace_events or TRACE_EVENTS
 
     def take(self, said: "dict[str, tuple[object, str]]") -> None:
         """Options of the whole run that were given with one of its programs."""

@@ -7,6 +7,7 @@ Every function takes the option's name as it was written and its value, and retu
 MOST_NODES = 1024  # of one group: agent.NODES_MAX, known before the core is loaded
 MOST_GROUP = 2**31 - 1
 MOST_BOXES = 64
+TRACE_EVENTS = 1 << 16  # that each node of a traced run keeps, if nobody says otherwise
 RESERVED = ("SPCOMM_NODE", "SPCOMM_REPORT")  # by which an executed node learns its place
 
 

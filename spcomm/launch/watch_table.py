@@ -40,7 +40,9 @@ def drawing(colors: bool) -> Draw:
 
     def draw(rows: "list[Row]", seconds: float, size: "tuple[int, int]") -> "list[tuple[bytes, int]]":
         columns, lines = size
-        width = max(20, columns - 1)  # in the last column a terminal may begin a new line
+        if lines < 2:  # not even for a title and the cursor: each look would scroll
+            return []
+        width = max(1, columns - 1)  # in the last column a terminal may begin a new line
         room = lines - max(_SPARE, lines // 4) - 3  # the two lines above the nodes, and the cursor's
         shown = chosen(rows, room)
         found = [[(_title(rows, seconds), _BOLD)]]

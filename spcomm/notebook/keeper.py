@@ -6,6 +6,7 @@ import threading
 from contextlib import contextmanager
 
 from spcomm._core.errors import SpcommError, bad_timeout, bad_timeout_type
+from spcomm.launch.values import TRACE_EVENTS
 from spcomm.notebook.calls import Call, how_ended
 from spcomm.notebook.nodes import Nodes
 from spcomm.notebook.verdict import new_nodes, verdict
@@ -13,8 +14,6 @@ from spcomm.notebook.verdict import new_nodes, verdict
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-TRACE_EVENTS = 1 << 16  # that each node keeps in a traced call
 
 
 class Keeper:

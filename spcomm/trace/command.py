@@ -186,11 +186,9 @@ _OUTPUTS: "dict[str, Callable[[Trace, _Asked], None]]" = {"--html": _html, "--pn
 
 
 def _write(path: str, fill: "Callable") -> None:
-    def write() -> None:
-        with open(path, "w", encoding="utf-8") as file:
-            fill(file)
+    from spcomm.trace.files import replace
 
-    _say(path, write)
+    _say(path, lambda: replace(path, fill))
 
 
 def _say(path: str, make: "Callable[[], None]") -> None:
@@ -198,5 +196,5 @@ def _say(path: str, make: "Callable[[], None]") -> None:
     try:
         make()
     except OSError as error:
-        raise TraceError(f"cannot write {path}: {error.strerror}") from None
+        raise TraceError(f"cannot write {path}: {error.strerror or error}") from None
     print(f"spcomm trace: wrote {path}", file=sys.stderr)

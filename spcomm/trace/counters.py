@@ -8,40 +8,64 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    Rows = list[dict[str, Any]]
+
+class Counters:
+    """Looks at the rows of the file as they go by. Of a node only its first thread counts, whose track has its rank."""
+
+    def __init__(self, lost: "list[int]", end: float) -> None:
+        """`lost`: how many events of each node were overwritten. `end`: of the trace, which begins at 0."""
+        self._lost = lost
+        self._end = end
+        self._computing: list[list[tuple[float, float]]] = []  # of each node
+        self._sent: dict[str, tuple[float, int]] = {}  # not received yet: when, to whom
+        self._received: dict[str, float] = {}  # its sending has not been seen yet
+        self._under_way: list[tuple[float, float]] = []
+        self._begins: list[float] = []  # of what is known of each node
+
+    def node(self, rows: "list[dict[str, Any]]") -> None:
+        """All rows of the next node."""
+        rank = len(self._begins)
+        calls, handlers, times = [], [], []
+        for row in rows:
+            if row["ph"] == "X":
+                times += [row["ts"], row["ts"] + row["dur"]]
+                if row["tid"] == rank and row["cat"] != "region":
+                    found = handlers if row["cat"] == "handler" else calls
+                    found.append((row["ts"], row["ts"] + row["dur"]))
+            elif row["ph"] in ("s", "f"):
+                times.append(row["ts"])
+                self._message(row)
+        self._begins.append(min(times, default=self._end))
+        # As in the reader: before its first call it computes, unless nobody knows, and after its last event it is gone.
+        begin = self._begins[rank] if self._lost[rank] else 0.0
+        life = spans.union([(begin, max(times, default=0.0))])
+        self._computing.append(spans.without(life, spans.innermost(calls, handlers)))
+
+    def _message(self, row: "dict[str, Any]") -> None:
+        key, moment = row["id"], row["ts"]
+        if row["ph"] == "s":
+            if key in self._received:
+                self._under_way.append((moment, self._received.pop(key)))
+            else:
+                self._sent[key] = moment, row["args"]["to"]
+        elif key in self._sent:
+            self._under_way.append((self._sent.pop(key)[0], moment))
+        else:
+            self._received[key] = moment
+
+    def rows(self) -> "Iterator[dict[str, Any]]":
+        """A row for each change of one of the curves."""
+        computing = spans.steps(self._computing)
+        if not computing or computing[0][0] > 0:
+            computing.insert(0, (0.0, 0))
+        yield from _curve("nodes computing", computing)
+        for moment, dest in self._sent.values():
+            # Where it was received may have been overwritten; what is sent later than that never was.
+            if not self._lost[dest] or moment >= self._begins[dest]:
+                self._under_way.append((moment, self._end))
+        yield from _curve("messages under way", spans.steps([self._under_way]))
 
 
-def counters(rows: "Rows", nodes: int) -> "Iterator[dict[str, Any]]":
-    """A row for each change of one of them. Of a node only its first thread counts, whose track has its rank."""
-    yield from _curve("nodes computing", _calls(rows, nodes), nodes)
-    yield from _curve("messages under way", _messages(rows), 0)
-
-
-def _curve(name: str, changes: "list[tuple[float, int]]", value: int) -> "Iterator[dict[str, Any]]":
-    changes.sort()
-    for at, (time, change) in enumerate(changes):
-        value += change
-        if at + 1 == len(changes) or changes[at + 1][0] != time:
-            yield {"ph": "C", "pid": 0, "name": name, "ts": time, "args": {"number": value}}
-
-
-def _calls(rows: "Rows", nodes: int) -> "list[tuple[float, int]]":
-    """When nodes go into calls and out of them; a handler that runs within a call computes."""
-    found: dict[str, list[list[tuple[float, float]]]] = {
-        kind: [[] for _rank in range(nodes)] for kind in ("call", "handler")
-    }
-    for row in rows:
-        if row.get("cat") in found and row["tid"] < nodes:
-            found[row["cat"]][row["tid"]].append((row["ts"], row["ts"] + row["dur"]))
-    changes = []
-    for calls, handlers in zip(found["call"], found["handler"], strict=True):
-        for begin, end in spans.innermost(calls, handlers):
-            changes += [(begin, -1), (end, 1)]
-    return changes
-
-
-def _messages(rows: "Rows") -> "list[tuple[float, int]]":
-    """Only of those whose sending is in the trace."""
-    sent = {row["id"] for row in rows if row["ph"] == "s"}
-    changes = [(row["ts"], 1) for row in rows if row["ph"] == "s"]
-    return changes + [(row["ts"], -1) for row in rows if row["ph"] == "f" and row["id"] in sent]
+def _curve(name: str, steps: "list[tuple[float, int]]") -> "Iterator[dict[str, Any]]":
+    for moment, value in steps:
+        yield {"ph": "C", "pid": 0, "name": name, "ts": moment, "args": {"number": value}}

@@ -5,6 +5,7 @@ A node's events travel in pieces, each compressed by itself, so that none is lar
 """
 
 import json
+import reprlib
 import zlib
 
 from spcomm._core import traces
@@ -28,23 +29,93 @@ def packed(fd: int, ranks: "list[int]") -> "Iterator[tuple[int, int, bytes]]":
 
 
 class FarTraces:
-    """Those of one box."""
+    """Those of one box. Nothing of it is believed before it was looked at: that machine may be broken, or not ours."""
 
-    def __init__(self) -> None:
+    def __init__(self, nodes: int, most: int) -> None:
+        """`nodes`: of the run. `most`: events that each of them keeps."""
+        self._nodes = nodes
+        self._most = most
         self._events: dict[int, list[Event]] = {}
         self._lost: dict[int, int] = {}
+        self.wrong = ""  # why nothing of it is used
+        self.times: tuple[int, int] | None = None  # the first and the last, by the clock there
 
-    def add(self, rank: int, lost: int, piece: bytes) -> None:
-        """What `packed` has made. `ValueError`: it makes no sense."""
+    def add(self, rank: object, lost: object, piece: object) -> None:
+        """What `packed` has made. If it makes no sense, nothing of this box is used."""
+        if self.wrong:
+            return
         try:
-            text = zlib.decompressobj().decompress(piece, _MOST_BYTES)
-            found = [Event(*row) for row in json.loads(text)]
-        except (zlib.error, TypeError) as error:
-            raise ValueError(f"sends a trace that makes no sense ({error})") from None
+            self._add(rank, lost, piece)
+        except (zlib.error, TypeError, ValueError, RecursionError, KeyError) as error:
+            self.forget(f"sends a trace that makes no sense ({error})")
+
+    def _add(self, rank: object, lost: object, piece: object) -> None:
+        if (
+            not _is_whole(rank, 0, self._nodes)
+            or not _is_whole(lost, 0, 2**63)
+            or not isinstance(piece, bytes)
+        ):
+            raise ValueError("of no node")
+        unpacker = zlib.decompressobj()
+        text = unpacker.decompress(piece, _MOST_BYTES)
+        if not unpacker.eof:
+            raise ValueError("a piece is cut off, or too large")
+        rows = json.loads(text)
+        if not isinstance(rows, list):
+            raise ValueError("events are no list")
+        found = [_event(row, self._nodes) for row in rows]
+        known = self._events.setdefault(rank, [])
+        if len(known) + len(found) > self._most:
+            raise ValueError(f"node {rank} has more than {self._most} events")
+        known += found
         self._lost[rank] = lost
-        self._events.setdefault(rank, []).extend(found)
+        times = [event.time_ns for event in found] + list(self.times or ())
+        self.times = (min(times), max(times)) if times else None
+
+    def forget(self, why: str) -> None:
+        """Nothing of it is used, and nothing more is taken."""
+        self.wrong = why
+        self._events.clear()
+        self._lost.clear()
+        self.times = None
+
+    def missing(self, ranks: "list[int]") -> "list[int]":
+        """Those of them of which nothing has come."""
+        return [rank for rank in ranks if rank not in self._lost]
 
     def read(self, rank: int, ours: "Callable[[int], int]") -> "tuple[list[Event], int]":
         """As `traces.read`; `ours` turns their time into ours."""
         events = self._events.get(rank, [])
         return [event._replace(time_ns=ours(event.time_ns)) for event in events], self._lost.get(rank, 0)
+
+
+# What the fields of an event can be: csrc/segment/spc_trace.h.
+_LIMITS = {
+    "time_ns": (0, 2**63),
+    "kind": (1, 2**8),
+    "context": (0, 2**16),
+    "peer": (-(2**31), 2**31),
+    "tag": (-(2**31), 2**31),
+    "thread": (0, 2**64),
+    "bytes": (0, 2**63),
+    "number": (0, 2**64),
+}
+
+
+def _event(row: object, nodes: int) -> Event:
+    """`ValueError`: it is none."""
+    if not isinstance(row, list) or len(row) != len(Event._fields):
+        raise ValueError("an event has other fields")
+    event = Event(*row)
+    for name, (least, end) in _LIMITS.items():
+        if not _is_whole(getattr(event, name), least, end):
+            raise ValueError(f"an event whose {name} is {reprlib.repr(getattr(event, name))}")
+    if event.kind in (traces.SEND, traces.RECEIVE) and not 0 <= event.peer < nodes:
+        raise ValueError(f"a message from or to node {event.peer} of {nodes}")
+    if not isinstance(event.what, str) or not isinstance(event.line, str):
+        raise ValueError("an event whose name is no text")
+    return event
+
+
+def _is_whole(value: object, least: int, end: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value < end

@@ -64,5 +64,9 @@ def _busiest(counts: "list[list[int]]", sizes: "list[list[int]]") -> str:
     pairs.sort(key=lambda pair: (-pair[0], -pair[1], pair[2], pair[3]))
     rows = [("from", "to", "messages", "bytes")]
     rows += [(str(a), str(b), str(count), table.size(bytes_)) for bytes_, count, a, b in pairs[:_WIDEST]]
-    note = f"the {min(_WIDEST, len(pairs))} busiest of {len(pairs)} pairs; --matrix --png draws all\n"
+    if not pairs:
+        return "no messages\n"
+    note = f"the {min(_WIDEST, len(pairs))} busiest of {table.number(len(pairs), 'pair')}; --matrix --png draws all\n"
+    if len(pairs) <= _WIDEST:
+        note = f"the only {table.number(len(pairs), 'pair')} with messages\n"
     return note + table.aligned(rows)

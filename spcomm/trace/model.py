@@ -9,6 +9,13 @@ from dataclasses import dataclass, field, replace
 
 from spcomm.trace import spans
 
+FORMAT = 1  # of the file; one with another number is refused
+CONTEXTS = (
+    "user",
+    "collective",
+    "coordinated",
+    "handled",
+)  # of messages, by what is left of a context's number
 THREADS_APART = 1024  # the file numbers the tracks of a node: rank, rank + 1024, rank + 2048, ...
 
 
@@ -118,6 +125,7 @@ class Trace:
     cores: int = 0  # of the machine on which it was started; 0: not known
     min_bytes: int = 0  # shorter messages are left out
     unnamed: int = 0  # events whose name or line found no room
+    is_part: bool = False  # something before `begin` or after `end` is left out
 
     @property
     def length(self) -> float:
@@ -182,7 +190,15 @@ def cut(trace: Trace, begin: "float | None" = None, end: "float | None" = None, 
 
     messages = [m for m in trace.messages if m.bytes >= min_bytes and crossing(m)]
     tracks = [part(track) for track in trace.tracks]
-    return replace(trace, begin=first, end=last, tracks=tracks, messages=messages, min_bytes=min_bytes)
+    return replace(
+        trace,
+        begin=first,
+        end=last,
+        tracks=tracks,
+        messages=messages,
+        min_bytes=min_bytes,
+        is_part=trace.is_part or first > trace.begin or last < trace.end,
+    )
 
 
 def _clipped(item: "Call | Wait | Region", first: float, last: float) -> "Call | Wait | Region":

@@ -5,7 +5,7 @@ import html
 import json
 import os
 
-from spcomm.trace import spans, summary
+from spcomm.trace import spans, summary, table
 from spcomm.trace.matrix import matrix
 from spcomm.trace.model import Message, Trace, Track
 
@@ -27,7 +27,7 @@ def page(trace: Trace) -> str:
     str
         HTML. Names from the trace are only ever data in it, never markup.
     """
-    title = html.escape(f"{os.path.basename(trace.program)} on {trace.nodes} nodes")
+    title = html.escape(f"{os.path.basename(trace.program)} on {table.number(trace.nodes, 'node')}")
     parts = {
         "title": title,
         "style": _file("page.css"),
@@ -71,14 +71,17 @@ def content(trace: Trace) -> "dict[str, object]":
         "facts": summary.facts(trace, found),
         "lost": sum(trace.overwritten),
         "lines": found.lines[:_LINES],
-        "times": [
-            [t.name, t.life, t.computing, t.waiting, t.transferring] for t in (*found.nodes, *found.threads)
-        ],
+        "times": [_times(t) for t in (*found.nodes, *found.threads)],
         "traffic": [[t.sent, t.sent_bytes, t.received, t.received_bytes] for t in found.traffic],
         "counts": _sparse(counts),
         "sizes": _sparse(sizes),
         "texts": texts.known,
     }
+
+
+def _times(times: summary.Times) -> list:
+    parts = [times.computing, times.waiting, times.transferring]
+    return [times.name, times.life, *parts, table.shares(parts, times.life)]
 
 
 class _Texts:

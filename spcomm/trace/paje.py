@@ -7,6 +7,7 @@ The file defines its own events in its header. Containers are the run, its boxes
 
 from collections.abc import Iterable, Iterator
 
+from spcomm.trace import table
 from spcomm.trace.model import Message, Trace, Track
 
 _EVENTS = (
@@ -152,7 +153,7 @@ def _stack(
 def _link(trace: Trace, number: int, message: Message) -> "Iterator[tuple[float, int, str]]":
     sent = min(max(message.sent, trace.begin), trace.end)
     received = min(max(message.received, sent), trace.end)
-    value = f'"tag {message.tag}, {message.bytes} bytes"'
+    value = f'"tag {message.tag}, {table.number(message.bytes, "byte")}"'
     for event, moment, track in (
         ("StartLink", sent, message.sender),
         ("EndLink", received, message.receiver),

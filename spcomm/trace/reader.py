@@ -9,11 +9,12 @@ import json
 import os
 import reprlib
 
+from spcomm.trace import table
 from spcomm.trace.errors import TraceError
-from spcomm.trace.model import THREADS_APART, Call, Message, Region, Trace, Track, Wait
+from spcomm.trace.model import FORMAT, THREADS_APART, Call, Message, Region, Trace, Track, Wait
 
-FORMAT = 1
 _MOST = 2**63  # no number is larger: bytes, or microseconds, of which that is 300,000 years
+_LONGEST = 60  # characters of a value, in a complaint
 _MAKE_ONE = "`spcomm run --trace t.json program.py` makes one"
 
 
@@ -66,8 +67,9 @@ def _json(text: str, name: str) -> object:
         raise TraceError(f"{name} is nested deeper than any trace; {_MAKE_ONE}") from None
     except json.JSONDecodeError as error:
         if '"traceEvents"' in text[:1000] and not text.rstrip().endswith("}"):
+            length = table.number(len(text), "character")
             raise TraceError(
-                f"{name} is cut off after {len(text)} characters, and a trace can only be read as a whole; "
+                f"{name} is cut off after {length}, and a trace can only be read as a whole; "
                 "was it copied to its end, is the disk full? Run the program with --trace once more"
             ) from None
         raise TraceError(
@@ -184,7 +186,9 @@ class _Reader:
         found = self._tracks.get(number) if isinstance(number, int) else None
         if found is None:
             if not isinstance(number, int) or number < 0 or number % THREADS_APART >= self._nodes:
-                self._fail(f"it is of track {_short(number)}, which none of {self._nodes} nodes has")
+                self._fail(
+                    f"it is of track {_short(number)}, which none of {table.number(self._nodes, 'node')} has"
+                )
             found = self._tracks[number] = self._track(number)
         return found
 
@@ -239,7 +243,7 @@ class _Reader:
         values = self._other.get(key)
         kinds = (int, float) if kind is float else (int,)
         if not isinstance(values, list) or len(values) != count:
-            self._fail(f"its `{key}` is no list of {count} numbers")
+            self._fail(f"its `{key}` is no list of {table.number(count, 'number')}")
         if any(isinstance(v, bool) or not isinstance(v, kinds) or not 0 <= v < _MOST for v in values):
             self._fail(f"its `{key}` has something else than numbers from 0 on")
         return [kind(value) for value in values]
@@ -253,7 +257,8 @@ class _Reader:
 
 def _short(value: object) -> str:
     """As Python writes it, but never a page of it."""
-    return reprlib.repr(value)
+    text = reprlib.repr(value)
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + "..."
 
 
 def _word(value: object) -> str:

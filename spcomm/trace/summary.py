@@ -4,7 +4,7 @@
 from dataclasses import dataclass
 
 from spcomm.trace import table
-from spcomm.trace.model import Trace, Track
+from spcomm.trace.model import CONTEXTS, Trace, Track
 from spcomm.trace.spans import length
 
 
@@ -46,7 +46,7 @@ class Summary:
     efficiency: "float | None"
     slowest: "int | None"  # rank of the node that computes longest
     lines: "tuple[tuple[str, float], ...]"  # where nodes wait: (line, all its waits), the longest first
-    others: int  # messages that belong to collective operations, not to the program
+    contexts: "tuple[tuple[str, int], ...]"  # messages that are not the program's own: whose, how many
     unreceived: int
 
 
@@ -75,7 +75,7 @@ def summarize(trace: Trace) -> Summary:
         efficiency=mean / trace.length if trace.length > 0 else None,
         slowest=work.index(max(work)) if mean > 0 else None,
         lines=_lines(trace),
-        others=sum(message.context != "user" for message in trace.messages),
+        contexts=_contexts(trace),
         unreceived=sum(message.received is None for message in trace.messages),
     )
 
@@ -96,6 +96,15 @@ def _traffic(trace: Trace) -> "tuple[Traffic, ...]":
             counts[message.dest][2] += 1
             counts[message.dest][3] += message.bytes
     return tuple(Traffic(*count) for count in counts)
+
+
+def _contexts(trace: Trace) -> "tuple[tuple[str, int], ...]":
+    found: dict[str, int] = {}
+    for message in trace.messages:
+        if message.context != "user":
+            found[message.context] = found.get(message.context, 0) + 1
+    known = {context: place for place, context in enumerate(CONTEXTS)}
+    return tuple(sorted(found.items(), key=lambda item: (known.get(item[0], len(known)), item[0])))
 
 
 def _lines(trace: Trace) -> "tuple[tuple[str, float], ...]":
@@ -135,8 +144,9 @@ _HEAD = ("node", "computing", "", "waiting", "", "transferring", "", "sent", "by
 
 def _cells(times: Times) -> "tuple[str, ...]":
     cells = [times.name]
-    for part in (times.computing, times.waiting, times.transferring):
-        cells += [f"{part / 1e6:.6f} s", table.share(part, times.life)]
+    parts = (times.computing, times.waiting, times.transferring)
+    for part, share in zip(parts, table.shares(parts, times.life), strict=True):
+        cells += [f"{part / 1e6:.6f} s", share]
     return tuple(cells)
 
 
@@ -144,15 +154,24 @@ def headline(trace: Trace, with_program: bool = True) -> str:
     """What was traced, in one line."""
     program = f"{trace.program}: " if with_program else ""
     boxes = f" in {trace.boxes} boxes" if trace.boxes > 1 else ""
-    nodes = f"{trace.nodes} node{'s' if trace.nodes > 1 else ''}{boxes}"
-    part = f", from {trace.begin / 1e6:g} s to {trace.end / 1e6:g} s" if trace.begin > 0 else ""
+    part = f", from {trace.begin / 1e6:g} s to {trace.end / 1e6:g} s" if trace.is_part else ""
     least = f", messages from {table.size(trace.min_bytes)} on" if trace.min_bytes else ""
-    return f"{program}{nodes}, {table.seconds(trace.length)}{part}{least}"
+    nodes = table.number(trace.nodes, "node")
+    return f"{program}{nodes}{boxes}, {table.seconds(trace.length)}{part}{least}"
+
+
+# Messages that are not the program's own.
+_ROWS = {"collective": "messages within", "coordinated": "coordinated", "handled": "for handlers"}
+_WHOSE = {
+    "collective": "of collective operations",
+    "coordinated": "of coordinated cycles",
+    "handled": "for handlers",
+}
 
 
 def facts(trace: Trace, found: Summary) -> "list[tuple[str, str, str]]":
     """(name, value, what it is) of what is said of all nodes together; the page shows the same."""
-    everything = f"of {len(trace.messages)} messages"
+    everything = f"of {table.number(len(trace.messages), 'message')}"
     said = [
         ("parallel efficiency", _percent(found.efficiency), "of the time of all nodes is computing"),
         ("load imbalance", _percent(found.imbalance), "more computing on the slowest node than on average"),
@@ -165,8 +184,10 @@ def facts(trace: Trace, found: Summary) -> "list[tuple[str, str, str]]":
         said.append(
             ("hottest line", line, f"has the most waiting: {table.seconds(waited)}, all nodes together")
         )
-    if found.others:
-        said.append(("messages within", str(found.others), f"{everything} are collective operations' own"))
+    for context, count in found.contexts:
+        are = "is" if count == 1 else "are"
+        whose = _WHOSE.get(context, f"of another kind, {context!r}")
+        said.append((_ROWS.get(context, "other messages"), str(count), f"{everything} {are} {whose}"))
     if found.unreceived:
         said.append(("never received", str(found.unreceived), f"{everything}, as far as the trace goes"))
     return [*said, *gaps(trace)]
@@ -175,23 +196,29 @@ def facts(trace: Trace, found: Summary) -> "list[tuple[str, str, str]]":
 def gaps(trace: Trace) -> "list[tuple[str, str, str]]":
     """What the trace does not know: lost events, and how well clocks agree."""
     lost = [rank for rank, count in enumerate(trace.overwritten) if count]
+    count = sum(trace.overwritten)
     words = "events: the trace is whole"
     if lost:
-        words = f"events, the oldest of {table.ranks(lost)}: what is left begins after them"
+        words = f"event{'s' * (count > 1)}, the oldest of {table.ranks(lost)}: what is left begins after that"
     said = []
     if 0 < trace.cores < trace.nodes and not any(trace.clock_error):  # all of them on one machine
         said.append(
-            ("cores", str(trace.cores), f"for {trace.nodes} nodes: who computes may be waiting for a core")
+            (
+                "cores",
+                str(trace.cores),
+                f"for {table.number(trace.nodes, 'node')}: who computes may be waiting for a core",
+            )
         )
-    said += [("overwritten", str(sum(trace.overwritten)), words)]
+    said += [("overwritten", str(count), words)]
     if trace.unnamed:
         words = "events: a node had no room for more names and lines"
         said.append(("without a name", str(trace.unnamed), words))
-    if trace.boxes > 1:
-        error = f"\N{PLUS-MINUS SIGN}{table.seconds(max(trace.clock_error))}"
+    if any(trace.clock_error):  # else all boxes are on one machine
+        apart = sum(sorted(trace.clock_error)[-2:])  # each is compared with the launcher's
+        error = f"\N{PLUS-MINUS SIGN}{table.seconds(apart)}"
         said.append(("clocks of boxes", error, "between them: shorter times from box to box mean nothing"))
     return said
 
 
 def _percent(value: "float | None") -> str:
-    return f"{100 * value:.1f} %" if value is not None else "?"
+    return table.percent(value, value) if value is not None else "?"

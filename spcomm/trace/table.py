@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Tables and numbers with units, as text."""
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 
 def aligned(lines: "list[tuple[str, ...]]", indent: str = "  ") -> str:
     """A table whose first column is flush left."""
@@ -13,29 +17,57 @@ def aligned(lines: "list[tuple[str, ...]]", indent: str = "  ") -> str:
 
 
 def seconds(microseconds: float) -> str:
-    """`1.500 s`, `12.3 ms`, `0.8 µs`: three digits that say something."""
-    for factor, unit in ((1e6, "s"), (1e3, "ms")):
-        if abs(microseconds) >= factor:
-            return f"{_three(microseconds / factor)} {unit}"
-    return f"{_three(microseconds)} µs"
+    """`1.50 s`, `12.3 ms`, `0.80 µs`: three digits that say something."""
+    return _scaled(microseconds, ((1e6, "s"), (1e3, "ms"), (1, "µs")))
+
+
+def size(count: int) -> str:
+    """`800 B`, `1.50 MB`; units are powers of 1000."""
+    if count < 1000:
+        return f"{count} B"
+    return _scaled(count, ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")))
+
+
+def _scaled(value: float, units: "tuple[tuple[float, str], ...]") -> str:
+    """In the largest unit of which there is one, rounded: 999.6 µs are `1.00 ms`."""
+    for factor, unit in units:
+        if abs(value) >= 0.9995 * factor:
+            return f"{_three(value / factor)} {unit}"
+    return f"{_three(value / units[-1][0])} {units[-1][1]}"
 
 
 def _three(value: float) -> str:
     size = abs(value)
-    return f"{value:.0f}" if size >= 100 or value == 0 else f"{value:.1f}" if size >= 10 else f"{value:.2f}"
+    digits = 0 if size >= 99.95 or value == 0 else 1 if size >= 9.995 else 2
+    return f"{value:.{digits}f}" if round(size, digits) else "0"
 
 
-def size(count: int) -> str:
-    """`800 B`, `1.5 MB`; units are powers of 1000."""
-    for factor, unit in ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
-        if count >= factor:
-            return f"{_three(count / factor)} {unit}"
-    return f"{count} B"
+def shares(parts: "Sequence[float]", whole: float) -> "list[str]":
+    """`12.5 %` of each part, if all parts together are the whole; of nothing there is no share.
+
+    They add up to 100.0, as far as they can: what is not nothing is never `0.0 %`, and what is not all never `100.0 %`.
+    """
+    if whole <= 0:
+        return ["-"] * len(parts)
+    exact = [max(0.0, 1000 * part / whole) for part in parts]
+    found = [int(share) for share in exact]
+    left = round(sum(exact)) - sum(found)
+    for at in sorted(range(len(parts)), key=lambda at: found[at] - exact[at])[: max(0, left)]:
+        found[at] += 1
+    return [percent(tenths / 1000, part / whole) for tenths, part in zip(found, parts, strict=True)]
 
 
-def share(part: float, whole: float) -> str:
-    """`12.5 %`; of nothing there is no share."""
-    return f"{100 * part / whole:.1f} %" if whole > 0 else "-"
+def percent(rounded: float, share: float) -> str:
+    """`12.5 %`; `share` says whether there is something, and whether it is all."""
+    text = f"{100 * rounded:.1f} %"
+    if text in ("0.0 %", "-0.0 %"):
+        return "<0.1 %" if share > 1e-9 else "0.0 %"
+    return ">99.9 %" if text == "100.0 %" and share < 1 - 1e-9 else text
+
+
+def number(count: int, noun: str) -> str:
+    """`1 node`, `2 nodes`."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def ranks(numbers: "list[int]") -> str:

@@ -9,52 +9,130 @@ import json
 import os
 
 from spcomm._core import traces
-from spcomm.trace.counters import counters
-from spcomm.trace.model import THREADS_APART
+from spcomm.trace import files
+from spcomm.trace.counters import Counters
+from spcomm.trace.model import CONTEXTS, FORMAT, THREADS_APART
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from spcomm._core.traces import Event
 
-FORMAT = 1
 _OPENS = {traces.CALL: "call", traces.WAIT: "wait", traces.ENTER: "region", traces.HANDLE: "handler"}
 _CLOSES = {traces.RETURN: "call", traces.GO_ON: "wait", traces.LEAVE: "region", traces.HANDLED: "handler"}
-_MOST_BYTES = 2**63
-_CONTEXTS = ("user", "collective", "coordinated", "handled")  # by what is left of a context's number
 _COLORS = {"wait": "terrible", "region": "grey"}
+_MOST_BYTES = 2**63  # of a message, as the reader has it
+_PIECE = 4096  # rows that are made into text at once
 
 
-def write(path: str, group: "Any", program: str, version: str) -> "str | None":
-    """Write the file, after all nodes of a group (`spcomm.launch.groups`) have ended. Returns why it could not be."""
-    places = list(group.places) or [0] * group.size
-    found = [_read(group.segments[places[rank]], rank) for rank in range(group.size)]
-    times = [event.time_ns for events, _lost in found for event in events]
-    begin, end = min(times, default=0), max(times, default=0)
-    rows: list[dict[str, Any]] = list(_names(places))
-    for rank, (events, _lost) in enumerate(found):
-        rows += _Node(rank, places, begin, end).rows(events)
-    rows += counters(rows, group.size)
-    about = {
-        "spcomm": version,
-        "format": FORMAT,
-        "nodes": group.size,
-        "boxes": group.boxes,
-        "map": places,
-        "program": os.path.basename(program),
-        "cores": os.cpu_count(),
-        "overwritten": [lost for _events, lost in found],
-        "unnamed": [sum(_is_unnamed(event) for event in events) for events, _lost in found],
-        "clock_error_us": [_clock_error_us(segment) for segment in group.segments],
-    }
+def write(
+    path: str, group: "Any", program: str, version: str, warn: "Callable[[str], None] | None" = None
+) -> "str | None":
+    """Write the file, after all nodes of a group (`spcomm.launch.groups`) have ended.
+
+    Parameters
+    ----------
+    path
+        Where to. The file is there as a whole or not at all, if that can be had (`files.replace`).
+    group
+        Whose nodes have ended.
+    program, version
+        What the file says of them.
+    warn
+        Is called with a sentence for each box whose part is missing.
+
+    Returns
+    -------
+    str or None
+        Why it could not be written.
+    """
+    gathered = _Gathered(group, program, version)
+    for sentence in gathered.missing:
+        if warn is not None:
+            warn(f"{sentence} in {path}")
     try:
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump({"traceEvents": rows, "displayTimeUnit": "ns", "otherData": about}, file)
+        files.replace(path, lambda file: file.writelines(gathered.text()))
     except OSError as error:
-        return f"the trace cannot be written to {path} ({error.strerror})"
+        return f"the trace cannot be written to {path} ({error.strerror or error})"
     return None
+
+
+class _Gathered:
+    """What all nodes have recorded, and what is said of them together."""
+
+    def __init__(self, group: "Any", program: str, version: str) -> None:
+        self._places = list(group.places) or [0] * group.size
+        self.missing: list[str] = []
+        self._check(group)
+        found = [_read(group.segments[self._places[rank]], rank) for rank in range(group.size)]
+        self._events = [events for events, _lost in found]
+        times = [(min(times), max(times)) for times in map(_times, self._events) if times]
+        self._begin_ns = min((begin for begin, _end in times), default=0)
+        self._end_ns = max((end for _begin, end in times), default=0)
+        self._about = {
+            "spcomm": version,
+            "format": FORMAT,
+            "nodes": group.size,
+            "boxes": group.boxes,
+            "map": self._places,
+            "program": os.path.basename(program),
+            "cores": os.cpu_count(),
+            "overwritten": [lost for _events, lost in found],
+            "unnamed": [sum(map(_is_unnamed, events)) for events in self._events],
+            "clock_error_us": [_clock_error_us(segment) for segment in group.segments],
+        }
+
+    def _check(self, group: "Any") -> None:
+        """Which boxes elsewhere have not sent their part as it should be?"""
+        for box, segment in enumerate(group.segments):
+            ranks = [rank for rank, place in enumerate(self._places) if place == box]
+            why = "" if segment.fd >= 0 else segment.trace_trouble(ranks)
+            if why:
+                self.missing.append(f"box {box} {why}: the part of {_nodes(ranks)} is missing")
+
+    def text(self) -> "Iterator[str]":
+        """The file, in pieces: as a whole it is several times as large as what was recorded."""
+        yield '{"traceEvents": ['
+        comma = ""
+        for piece in _pieces(self._rows()):
+            yield comma + json.dumps(piece)[1:-1]
+            comma = ", "
+        yield f'], "displayTimeUnit": "ns", "otherData": {json.dumps(self._about)}}}\n'
+
+    def _rows(self) -> "Iterator[dict[str, Any]]":
+        yield from _names(self._places)
+        counters = Counters(self._about["overwritten"], (self._end_ns - self._begin_ns) / 1e3)
+        for rank, place in enumerate(self._places):
+            rows = _Node(rank, place, self._begin_ns, self._end_ns).rows(self._events[rank])
+            self._events[rank] = []  # a long trace is large
+            counters.node(rows)
+            yield from rows
+        yield from counters.rows()
+
+
+def _times(events: "list[Event]") -> "list[int]":
+    return [event.time_ns for event in events]
+
+
+def _pieces(rows: "Iterator[dict[str, Any]]") -> "Iterator[list[dict[str, Any]]]":
+    piece = []
+    for row in rows:
+        piece.append(row)
+        if len(piece) == _PIECE:
+            yield piece
+            piece = []
+    if piece:
+        yield piece
+
+
+def _nodes(ranks: "list[int]") -> str:
+    if len(ranks) == 1:
+        return f"node {ranks[0]}"
+    if ranks == list(range(ranks[0], ranks[-1] + 1)):
+        return f"nodes {ranks[0]}-{ranks[-1]}"
+    return f"nodes {', '.join(map(str, ranks))}"
 
 
 def _read(segment: "Any", rank: int) -> "tuple[list[Event], int]":
@@ -70,7 +148,9 @@ def _is_unnamed(event: "Event") -> bool:
 
 def _clock_error_us(segment: "Any") -> float:
     """By how much times of this box may be wrong, compared with those of this machine."""
-    return 0.0 if segment.fd >= 0 else segment.clock.error_ns / 1e3
+    if segment.fd >= 0 or segment.traces is None or segment.traces.times is None:
+        return 0.0
+    return segment.clock.error_ns(*segment.traces.times) / 1e3
 
 
 def _names(places: "list[int]") -> "Iterator[dict[str, Any]]":
@@ -107,7 +187,7 @@ class _Node:
                 self._open[event.thread].append(event)
             elif event.kind in _CLOSES:
                 self._close(event)
-            elif self._can_be(event):
+            elif event.kind in (traces.SEND, traces.RECEIVE) and self._can_be(event):
                 self._message(event)
         for begun in self._open.values():
             for event in begun:
@@ -127,11 +207,15 @@ class _Node:
             self._rows += _track(self._box, self._tracks[thread], self._rank, name)
 
     def _close(self, event: "Event") -> None:
-        """Ends the last of its kind that has begun; what began after that and has not ended never will: it was lost."""
+        """Ends the last of its kind that has begun, of a region the last of its name.
+
+        There may be none: its begin was overwritten.
+        """
         begun = self._open[event.thread]
         kind = _CLOSES[event.kind]
         for at in range(len(begun) - 1, -1, -1):
-            if _OPENS[begun[at].kind] == kind:
+            opened = begun[at]
+            if _OPENS[opened.kind] == kind and (kind != "region" or opened.what == event.what):
                 self._span(begun.pop(at), event.time_ns)
                 return
 
@@ -162,7 +246,7 @@ class _Node:
             "to": ends[1],
             "tag": event.tag,
             "bytes": event.bytes,
-            "context": _CONTEXTS[event.context % len(_CONTEXTS)],
+            "context": CONTEXTS[event.context % len(CONTEXTS)],
         }
         if not is_sent:
             row["bp"] = "e"

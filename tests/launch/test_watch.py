@@ -176,6 +176,24 @@ def read(fd):
     return os.read(fd, 65536)
 
 
+@pytest.mark.parametrize("nodes", [1, 3, 64])
+@pytest.mark.parametrize("columns", [1, 2, 5, 20, 80, 300])
+@pytest.mark.parametrize("lines", [1, 2, 3, 5, 8, 24])
+def test_the_table_fits_whatever_the_terminal(columns, lines, nodes):
+    """With the line of the cursor; else each look would scroll, and leave what it cannot take away."""
+    table = pytest.importorskip("spcomm.launch.watch_table")
+    from spcomm.launch import watch as watching
+
+    rows = [watching.Row(n, str(n), watching.WAITS, 3.0) for n in range(nodes)]
+    for one in rows:
+        one.call, one.place = CALL, PLACE
+    drawn = table.drawing(False)(rows, 3.0, (columns, lines))
+    assert sum(-(-width // columns) for _line, width in drawn) < max(lines, 1), drawn
+    assert len(drawn) > 0 or lines == 1
+    for line, width in drawn:
+        assert len(line.decode()) == width
+
+
 def test_more_nodes_than_lines(launch):
     """Those are shown that have waited longest."""
     text = """

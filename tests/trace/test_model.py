@@ -2,15 +2,17 @@
 """Computing, waiting, transferring; parts of a trace; the numbers that follow, against times that are known."""
 
 import itertools
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from builder import Builder, two_nodes
-from spcomm.trace import matrix, raster, spans, summary
-from spcomm.trace.counters import counters
+from spcomm.trace import matrix, raster, spans, summary, table
+from spcomm.trace.counters import Counters
 from spcomm.trace.model import cut
+from spcomm.trace.paje import paje
 from spcomm.trace.reader import parse
 
 
@@ -31,7 +33,7 @@ def test_times_of_two_nodes(start):
     sent, received = found.traffic
     assert (sent.sent, sent.sent_bytes, sent.received, sent.received_bytes) == (1, 800, 0, 0)
     assert (received.sent, received.sent_bytes, received.received, received.received_bytes) == (0, 0, 1, 800)
-    assert (found.others, found.unreceived) == (0, 0)
+    assert (found.contexts, found.unreceived) == ((), 0)
 
 
 def test_text_says_the_same():
@@ -96,8 +98,11 @@ def test_handlers_compute():
     part = cut(read(with_a_handler()), 45, 65).tracks[0]
     assert (part.computing(), part.transferring()) == ([(45, 50), (60, 65)], [(50, 60)])
     rows = [row for row in with_a_handler().events if row["ph"] == "X"]
-    curve = [(row["ts"], row["args"]["number"]) for row in counters(rows, 2)]
-    assert curve == [(0, 1), (10, 0), (40, 1), (50, 0), (60, 1), (70, 0), (90, 1), (100, 2)]
+    counters = Counters([0, 0], 100)
+    for rank in range(2):
+        counters.node([row for row in rows if row["tid"] == rank])
+    curve = [(row["ts"], row["args"]["number"]) for row in counters.rows() if row["name"] == "nodes computing"]
+    assert curve == [(0, 1), (10, 0), (40, 1), (50, 0), (60, 1), (70, 0)]
 
 
 @pytest.mark.parametrize(
@@ -158,12 +163,104 @@ def test_messages_without_an_end():
         two_nodes()
         .message(0, 1, 50, None)
         .message(1, 0, None, 60, bytes=3)
-        .message(1, 1, 5, 6, context="barrier")
+        .message(1, 1, 5, 6, context="collective")
     )
     found = summary.summarize(read(built))
-    assert (found.unreceived, found.others) == (1, 1)
+    assert (found.unreceived, found.contexts) == (1, (("collective", 1),))
     text = summary.text(read(built))
-    assert "never received       1 of 4 messages" in text and "1 of 4 messages are collective" in text
+    assert "never received       1 of 4 messages" in text
+    assert "messages within      1 of 4 messages is of collective operations" in text
+
+
+def test_messages_by_what_they_belong_to():
+    """Only those of collective operations are called so."""
+    built = two_nodes()
+    for context in ("handled", "collective", "coordinated", "handled", "of tomorrow"):
+        built.message(0, 1, 10, 20, context=context)
+    trace = read(built)
+    assert summary.summarize(trace).contexts == (
+        ("collective", 1), ("coordinated", 1), ("handled", 2), ("of tomorrow", 1),
+    )  # fmt: skip
+    text = summary.text(trace)
+    for words in (
+        "messages within      1 of 6 messages is of collective operations\n",
+        "coordinated          1 of 6 messages is of coordinated cycles\n",
+        "for handlers         2 of 6 messages are for handlers\n",
+        "other messages       1 of 6 messages is of another kind, 'of tomorrow'\n",
+    ):
+        assert words in text, text
+
+
+def test_the_headline_names_the_part():
+    trace = read(two_nodes())
+    assert summary.headline(trace) == "heat.py: 2 nodes, 100 µs"
+    assert summary.headline(cut(trace, None, 60)) == "heat.py: 2 nodes, 60.0 µs, from 0 s to 6e-05 s"
+    assert summary.headline(cut(trace, 0, 100)) == summary.headline(trace), "all of it is no part"
+    assert (
+        summary.headline(cut(cut(trace, 20), 20, 100))
+        == "heat.py: 2 nodes, 80.0 µs, from 2e-05 s to 0.0001 s"
+    )
+
+
+def test_one_is_not_many():
+    built = Builder(1).call(0, 0, 10).message(0, 0, 1, None, bytes=1)
+    built.other["overwritten"] = [1]
+    texts = summary.text(read(built)) + matrix.text(read(built)) + "".join(paje(read(built)))
+    assert not re.search(r"\b1 (nodes|messages|events|pairs|bytes)\b", texts), texts
+    built = Builder(40).message(0, 1, 1, 2)
+    assert "the only 1 pair with messages" in matrix.text(read(built))
+    assert "no messages" in matrix.text(read(Builder(40)))
+
+
+def test_clocks_of_two_boxes_elsewhere():
+    """Each is compared with the launcher's, so that between them both errors count."""
+    built = Builder(3, boxes=3, map=[0, 1, 2])
+    built.other["clock_error_us"] = [0.0, 2.5, 4.0]
+    assert "clocks of boxes      ±6.50 µs between them" in summary.text(read(built))
+
+
+@pytest.mark.parametrize(
+    ("microseconds", "words"),
+    [(0, "0 µs"), (-1e-9, "0 µs"), (0.8, "0.80 µs"), (9.996, "10.0 µs"), (99.96, "100 µs"), (999.4, "999 µs"),
+     (999.6, "1.00 ms"), (999_960, "1.00 s"), (1.5e6, "1.50 s"), (3.6e9, "3600 s")],
+)  # fmt: skip
+def test_seconds(microseconds, words):
+    assert table.seconds(microseconds) == words
+
+
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [(0, "0 B"), (999, "999 B"), (1000, "1.00 kB"), (999_400, "999 kB"), (999_700, "1.00 MB"), (1500, "1.50 kB")],
+)  # fmt: skip
+def test_sizes(count, words):
+    assert table.size(count) == words
+
+
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [
+        ((1, 1, 1), ["33.4 %", "33.3 %", "33.3 %"]),
+        ((10_000, 4, 0), [">99.9 %", "<0.1 %", "0.0 %"]),
+        ((7, 0, 0), ["100.0 %", "0.0 %", "0.0 %"]),
+        ((99_996, 4, 0), [">99.9 %", "<0.1 %", "0.0 %"]),
+        ((0, 0, 0), ["-", "-", "-"]),
+    ],
+)
+def test_shares(parts, words):
+    assert table.shares(parts, sum(parts)) == words
+
+
+@given(st.lists(st.integers(0, 10**6), min_size=3, max_size=3).filter(any))
+def test_shares_add_up(parts):
+    found = table.shares(parts, sum(parts))
+    assert all(text[0] in "<>" for text, part in zip(found, parts, strict=True)
+               if part and text.strip("<>") in ("0.0 %", "100.0 %") and part != sum(parts))  # fmt: skip
+    if not any(text[0] in "<>" for text in found):
+        assert sum(round(10 * float(text[:-2])) for text in found) == 1000
+
+
+def test_an_imbalance_of_nothing_has_no_sign():
+    assert summary._percent(-1e-17) == "0.0 %"
 
 
 def test_clocks_are_told_of_several_boxes():

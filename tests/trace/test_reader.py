@@ -85,6 +85,7 @@ def test_what_is_said_of_the_run_is_checked(key, value):
         ({"tid": 1026}, "track 1026"),
         ({"tid": "0"}, "track '0'"),
         ({"tid": [0]}, "track [0]"),
+        ({"tid": [{"a": {"b": ["long"] * 9}}] * 9}, "track [{'a': {'b': ['long', 'long',"),
         ({"args": []}, "its `args` are no object"),
     ],
 )

@@ -65,13 +65,13 @@ function first(count, passes) {
 
 const three = (value) => {
   const size = Math.abs(value);
-  return size >= 100 || value === 0 ? value.toFixed(0) : size >= 10 ? value.toFixed(1) : value.toFixed(2);
+  return size >= 99.95 || value === 0 ? value.toFixed(0) : size >= 9.995 ? value.toFixed(1) : value.toFixed(2);
 };
 
 // A length of time.
 function lasting(ns) {
   for (const [factor, unit] of [[1e9, "s"], [1e6, "ms"], [1e3, "µs"]]) {
-    if (Math.abs(ns) >= factor) return `${three(ns / factor)} ${unit}`;
+    if (Math.abs(ns) >= 0.9995 * factor) return `${three(ns / factor)} ${unit}`;
   }
   return `${Math.round(ns)} ns`;
 }
@@ -87,10 +87,13 @@ function moment(ns, step) {
 
 function size(bytes) {
   for (const [factor, unit] of [[1e12, "TB"], [1e9, "GB"], [1e6, "MB"], [1e3, "kB"]]) {
-    if (bytes >= factor) return `${three(bytes / factor)} ${unit}`;
+    if (bytes >= (factor === 1e3 ? factor : 0.9995 * factor)) return `${three(bytes / factor)} ${unit}`;
   }
   return `${bytes} B`;
 }
+
+// `1 node`, `2 nodes`.
+const numbered = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
 
 // An element with text: whatever a trace calls its things, it is never taken for HTML.
 function element(name, words = "", kind = "") {

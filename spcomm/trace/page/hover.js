@@ -126,7 +126,7 @@ function hover(x, y, pageX, pageY) {
 function ofCurve(time) {
   const at = first(running.from.length, (place) => running.from[place] > time) - 1;
   const count = at < 0 ? 0 : running.count[at];
-  return [["b", `${count} of ${data.nodes} nodes compute`], ["div", moment(time, (view.to - view.from) / plot())]];
+  return [["b", `${count} of ${numbered(data.nodes, "node")} ${count === 1 ? "computes" : "compute"}`], ["div", moment(time, (view.to - view.from) / plot())]];
 }
 
 function ofComputing(track, time) {
@@ -156,7 +156,7 @@ function ofCall(track, at) {
   if (open[at]) words.push(["div", "it had not returned when the trace ended", "strong"]);
   const partners = messagesWithin(track, from, to);
   for (const message of partners.slice(0, 4)) words.push(["div", ofMessage(track, message), "strong"]);
-  if (partners.length > 4) words.push(["div", `and ${partners.length - 4} more messages`]);
+  if (partners.length > 4) words.push(["div", `and ${partners.length - 4} more message${partners.length === 5 ? "" : "s"}`]);
   words.push(["div", between(from, to)]);
   return words;
 }

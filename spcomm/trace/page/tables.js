@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 // All that is no timeline: head, facts, the summary, the lines, the matrix.
 
-const of = (part, whole) => (whole > 0 ? `${((100 * part) / whole).toFixed(1)} %` : "–");
-
 function row(cells, name = "td") {
   const made = element("tr");
   made.append(...cells.map((cell) => (cell instanceof Node ? cell : element(name, cell))));
@@ -23,8 +21,8 @@ function writeHead() {
   if (data.lost) {
     const nodes = tracks.filter((track) => track.lost).map((track) => track.rank);
     const warning = document.getElementById("warning");
-    warning.textContent = `${data.lost} events are missing: the oldest of node${nodes.length > 1 ? "s" : ""} ` +
-      `${nodes.join(", ")} were overwritten, and what is known of such a node begins after them.`;
+    warning.textContent = `${data.lost === 1 ? "1 event is" : `${data.lost} events are`} missing: the oldest of ` +
+      `node${nodes.length > 1 ? "s" : ""} ${nodes.join(", ")} ${data.lost === 1 ? "was" : "were"} overwritten, and what is known of such a node begins after them.`;
     warning.hidden = false;
   }
   document.getElementById("legend-region").hidden = !hasRegions;
@@ -32,9 +30,9 @@ function writeHead() {
   document.getElementById("legend-arrow").hidden = !messages.sent.length;
 }
 
-function timed(part, whole) {
+function timed(part, share) {
   const cell = element("td", lasting(part * 1000));
-  cell.append(element("small", of(part, whole)));
+  cell.append(element("small", share));
   return cell;
 }
 
@@ -54,11 +52,11 @@ function writeTimes() {
   const head = element("thead");
   head.append(row(["node", "", "computing", "waiting", "transferring", "sent", "", "received", ""], "th"));
   const body = element("tbody");
-  data.times.forEach(([name, life, computing, waiting, transferring], at) => {
+  data.times.forEach(([name, life, computing, waiting, transferring, parts], at) => {
     const sent = at < data.nodes ? data.traffic[at] : null;
     const bar = shares([["computing", computing], ["transferring", transferring], ["waiting", waiting]], life);
     const traffic = sent ? [`${sent[0]}`, size(sent[1]), `${sent[2]}`, size(sent[3])] : ["", "", "", ""];
-    body.append(row([name, bar, timed(computing, life), timed(waiting, life), timed(transferring, life), ...traffic]));
+    body.append(row([name, bar, ...[computing, waiting, transferring].map((part, place) => timed(part, parts[place])), ...traffic]));
   });
   document.getElementById("times").append(head, body);
 }
@@ -129,6 +127,6 @@ function hoverMatrix(event) {
     tip.hidden = true;
     return;
   }
-  const words = `${find(data.counts)} messages, ${size(find(data.sizes))}`;
+  const words = `${numbered(find(data.counts), "message")}, ${size(find(data.sizes))}`;
   show([["b", `node ${from} to node ${to}`], ["div", words, "strong"]], event.clientX, event.clientY);
 }

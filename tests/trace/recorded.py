@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: MIT
+"""What nodes have recorded, made for tests of what is written of it: groups whose boxes all are elsewhere."""
+
+import json
+import zlib
+
+from spcomm._core.traces import Event
+
+from spcomm._core import traces
+from spcomm.launch.far import FarSegment
+
+MOST = 1000
+
+
+def event(kind, time_us, what="", thread=1, peer=0, context=0, number=0, line="", bytes=8):
+    return Event(int(time_us * 1000), kind, context, peer, 0, what, line, thread, bytes, number)
+
+
+def call(begin, end, name="recv", thread=1):
+    return [event(traces.CALL, begin, name, thread), event(traces.RETURN, end, "", thread)]
+
+
+def packed(events):
+    """As a box sends them."""
+    return zlib.compress(json.dumps(events).encode())
+
+
+class Group:
+    """A box for each node; the clock there is ours."""
+
+    def __init__(self, *nodes, lost=None):
+        self.size = self.boxes = len(nodes)
+        self.places = list(range(self.size))
+        self.segments = [FarSegment(self.size, f"host{box}", MOST) for box in self.places]
+        for rank, (segment, events) in enumerate(zip(self.segments, nodes, strict=True)):
+            segment.clock.add(0, 0, 0)
+            segment.add_trace(rank, lost[rank] if lost else 0, packed(events))
+            segment.known = {"has_left": False}

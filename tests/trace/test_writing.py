@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: MIT
+"""From what nodes have recorded to the file: spans, curves, what is missing, and where it cannot be written."""
+
+import errno
+import json
+import os
+import re
+import zlib
+
+import pytest
+from spcomm._core.traces import CALL, ENTER, LEAVE, RECEIVE, RETURN, SEND
+
+from recorded import MOST, Group, call, event, packed
+from spcomm.trace import files, writing
+from spcomm.trace.reader import read
+
+
+def written(folder, group, warn=None):
+    path = folder / "t.json"
+    assert writing.write(str(path), group, "heat.py", "0.1.0", warn) is None
+    return path
+
+
+def curve(path, name):
+    rows = json.loads(path.read_text())["traceEvents"]
+    return [(row["ts"], row["args"]["number"]) for row in rows if row["name"] == name]
+
+
+def test_nodes_that_have_ended_do_not_compute(tmp_path):
+    """Node 0 computes 10-20 and is done; node 1 is in a call until 30 and computes until 90."""
+    group = Group(call(0, 10) + call(20, 25), call(0, 30) + call(90, 100))
+    path = written(tmp_path, group)
+    assert curve(path, "nodes computing") == [(0, 0), (10, 1), (20, 0), (30, 1), (90, 0)]
+    assert curve(path, "nodes computing") == read(path).running(), "the page shows the same"
+
+
+def test_nodes_of_which_the_begin_is_lost_do_not_compute_before_it(tmp_path):
+    group = Group(call(0, 10) + call(50, 60), call(40, 45) + call(50, 60), lost=[0, 7])
+    path = written(tmp_path, group)
+    assert curve(path, "nodes computing") == [(0, 0), (10, 1), (45, 2), (50, 0)]
+    assert curve(path, "nodes computing") == read(path).running()
+
+
+def test_a_node_that_comes_late_computes_before_its_first_call(tmp_path):
+    path = written(tmp_path, Group(call(0, 10), call(40, 45)))
+    assert curve(path, "nodes computing") == [(0, 1), (40, 0)]
+    assert curve(path, "nodes computing") == read(path).running()
+
+
+def test_messages_come_back_to_none(tmp_path):
+    """The first was received, where that was overwritten; the second never was; the third was."""
+    sent = [event(SEND, at, peer=1, number=number) for number, at in ((1, 10), (2, 60), (3, 70))]
+    group = Group([*sent, *call(90, 100)], [event(RECEIVE, 80, peer=0, number=3), *call(50, 81)], lost=[0, 3])
+    assert curve(written(tmp_path, group), "messages under way") == [(50, 1), (60, 2), (70, 1), (90, 0)]
+
+
+def test_messages_that_were_received_before_their_sender_is_read(tmp_path):
+    group = Group([event(RECEIVE, 20, peer=1, number=1)], [event(SEND, 5, peer=0, number=1)])
+    assert curve(written(tmp_path, group), "messages under way") == [(0, 1), (15, 0)]
+
+
+def test_regions_end_by_name(tmp_path):
+    """Not all of them are nested; of `lost` the begin was overwritten."""
+    events = [
+        event(ENTER, 0, "a"), event(ENTER, 10, "b"), event(LEAVE, 15, "lost"),
+        event(LEAVE, 20, "a"), event(LEAVE, 30, "b"), event(ENTER, 40, "c"), event(ENTER, 41, "c"),
+        event(LEAVE, 50, "c"), event(LEAVE, 60, "c"),
+    ]  # fmt: skip
+    [track] = read(written(tmp_path, Group(events))).tracks
+    found = [(region.name, region.begin, region.end) for region in track.regions]
+    assert found == [("a", 0, 20), ("b", 10, 30), ("c", 40, 60), ("c", 41, 50)]
+
+
+def test_calls_that_have_not_returned_and_returns_without_a_call(tmp_path):
+    events = [event(RETURN, 0), event(CALL, 5, "send"), *call(6, 8, "recv"), event(SEND, 9, peer=0, number=1)]
+    [track] = read(written(tmp_path, Group(events))).tracks
+    assert [(c.name, c.begin, c.end, c.open) for c in track.calls] == [
+        ("send", 0, 4, True),
+        ("recv", 1, 3, False),
+    ]
+
+
+def test_many_rows_are_written_in_pieces(tmp_path, monkeypatch):
+    monkeypatch.setattr(writing, "_PIECE", 3)
+    nodes = [call(0, 10) + call(20, 30) for _rank in range(5)]
+    whole = read(written(tmp_path, Group(*nodes)))
+    assert [len(track.calls) for track in whole.tracks] == [2] * 5
+
+
+# What boxes elsewhere have sent
+
+
+def wrong_pieces():
+    good = event(CALL, 5, "recv")
+    yield "no bytes", "text"
+    yield "not compressed", b"hello"
+    yield "cut off", packed([good])[:-3]
+    yield "no JSON", zlib.compress(b"[[1,")
+    yield "no list", packed({"a": 1})
+    yield "an event that is none", packed([7])
+    yield "too few fields", packed([list(good)[:-1]])
+    for field, value in {
+        "time_ns": "soon", "kind": 0, "context": -1, "peer": 2, "tag": 2**40, "what": None, "line": 3,
+        "thread": 1.5, "bytes": True, "number": [],
+    }.items():  # fmt: skip
+        yield (
+            field,
+            packed(
+                [good._replace(kind=SEND, **{field: value}) if field != "kind" else good._replace(kind=0)]
+            ),
+        )
+    yield "too many", packed([good] * (MOST + 1))
+
+
+@pytest.mark.parametrize(("name", "piece"), [pytest.param(*one, id=one[0]) for one in wrong_pieces()])
+def test_a_part_that_makes_no_sense(tmp_path, name, piece):
+    group = Group(call(0, 10), call(0, 20))
+    group.segments[1].add_trace(1, 0, piece)
+    said = []
+    trace = read(written(tmp_path, group, said.append))
+    assert len(said) == 1 and re.fullmatch(
+        r"box 1 \(host host1\) sends a trace that makes no sense \(.+\): the part of node 1 is missing in .*t\.json",
+        said[0], re.DOTALL,
+    ), said  # fmt: skip
+    assert "\n" not in said[0]
+    assert [len(track.calls) for track in trace.tracks] == [1, 0], "the rest is there"
+
+
+NOTHING = packed([])
+NOBODIES = [
+    (), (1,), (2, 0, NOTHING), (-1, 0, NOTHING), (1, "0", NOTHING), (True, 0, NOTHING), (1, -1, NOTHING),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", NOBODIES)
+def test_a_piece_of_nobody(tmp_path, words):
+    group = Group(call(0, 10), call(0, 20))
+    group.segments[1].add_trace(*words)
+    said = []
+    written(tmp_path, group, said.append)
+    assert len(said) == 1 and "makes no sense" in said[0]
+
+
+def test_a_box_that_was_lost(tmp_path):
+    """Its connection ended before all had come."""
+    group = Group(call(0, 10), call(0, 20), call(0, 30))
+    group.segments[1].known = {}
+    group.segments[2].traces = None
+    said = []
+    trace = read(written(tmp_path, group, said.append))
+    assert said == [
+        f"box {box} (host host{box}) has not sent all of its trace before its connection ended: "
+        f"the part of node {box} is missing in {tmp_path / 't.json'}" for box in (1, 2)
+    ]  # fmt: skip
+    assert [len(track.calls) for track in trace.tracks] == [1, 0, 0]
+
+
+def test_clocks_are_as_good_as_they_are_said_to_be(tmp_path):
+    group = Group(call(0, 10), call(0, 10))
+    group.segments[1].clock = type(group.segments[1].clock)()
+    group.segments[1].clock.add(0, 2000, 1000)
+    errors = json.loads(written(tmp_path, group).read_text())["otherData"]["clock_error_us"]
+    assert 1 <= errors[1] <= 1.1 and errors[0] < 0.1
+
+
+@pytest.mark.parametrize(
+    "answer", [{"clock_ns": "noon"}, {"clock_ns": None}, {"clock_ns": [1]}, {"clock_ns": 5}]
+)
+def test_clocks_that_say_nothing(answer):
+    group = Group([], [])
+    segment = group.segments[0]
+    segment.answer(1, answer)  # nobody has asked, or it is no number
+    assert segment.ask_clock() and segment.clock.ours(7) == 7
+
+
+# The disk
+
+
+def full(file):
+    file.write("half of it")
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("before", [None, "the one before"])
+def test_half_a_file_is_never_there(tmp_path, before):
+    path = tmp_path / "t.json"
+    if before is not None:
+        path.write_text(before)
+    with pytest.raises(OSError, match="No space left"):
+        files.replace(str(path), full)
+    assert os.listdir(tmp_path) == (["t.json"] if before else [])
+    assert before is None or path.read_text() == before
+
+
+def test_links_and_modes_stay(tmp_path):
+    target = tmp_path / "kept" / "t.json"
+    target.parent.mkdir()
+    target.write_text("old")
+    target.chmod(0o640)
+    link = tmp_path / "t.json"
+    link.symlink_to(target)
+    files.replace(str(link), lambda file: file.write("new"))
+    assert link.is_symlink() and target.read_text() == "new" and target.stat().st_mode & 0o777 == 0o640
+    assert os.listdir(target.parent) == ["t.json"]
+
+
+def test_a_pipe_is_written_itself(tmp_path):
+    read_end, write_end = os.pipe()
+    try:
+        files.replace(f"/proc/self/fd/{write_end}", lambda file: file.write("all of it"))
+        assert os.read(read_end, 100) == b"all of it"
+    finally:
+        os.close(read_end)
+        os.close(write_end)
+
+
+def test_where_no_other_file_can_be_made(tmp_path, monkeypatch):
+    """Then it is the file itself, and empty rather than half of it."""
+    path = tmp_path / "t.json"
+    real = open
+
+    def refuse(name, mode="r", **more):
+        if "x" in mode:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return real(name, mode, **more)
+
+    monkeypatch.setattr("builtins.open", refuse)
+    files.replace(str(path), lambda file: file.write("all of it"))
+    assert path.read_text() == "all of it"
+    with pytest.raises(OSError, match="No space left"):
+        files.replace(str(path), full)
+    assert path.read_text() == ""
