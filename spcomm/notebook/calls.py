@@ -2,8 +2,8 @@
 """One call of a cluster: hands the work to all nodes, and stays until each has given back what came of it.
 
 The call *ends early* when there is a reason to: an exception on one node, a deadlock, a timeout, a Ctrl-C. Then the
-nodes are interrupted, each by a KeyboardInterrupt, and who does not come back after that is killed. There is one reason:
-what comes later, while the call ends, changes nothing, but for a second Ctrl-C, which kills at once. A node that fails
+nodes are interrupted, each by a KeyboardInterrupt, and who does not come back after that is killed. There is one
+reason: what comes while the call ends changes nothing, but for a second Ctrl-C, which kills at once. A node that fails
 is marked in the call's shared memory, so that nodes which wait for it are woken and raise `NodeLostError`, as in any
 run. Nodes that have come back, with a result or an exception, are as good as new: the next call has other memory.
 """

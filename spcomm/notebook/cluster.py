@@ -341,9 +341,9 @@ class Cluster:
     def close(self) -> None:
         """End the nodes. Closing again does nothing.
 
-        They end as programs do: files are flushed, functions of `atexit` run. After three seconds they are killed. A call
-        that is under way in another thread ends at once, with a `SpcommError` there. A cluster that is not closed is when
-        the caller ends, before functions that were given to `atexit` earlier than spcomm was imported.
+        They end as programs do: files are flushed, functions of `atexit` run. After three seconds they are killed. A
+        call that is under way in another thread ends at once, with a `SpcommError` there. A cluster that is not closed
+        is when the caller ends, before functions that were given to `atexit` earlier than spcomm was imported.
 
         Raises
         ------

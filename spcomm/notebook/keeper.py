@@ -67,7 +67,9 @@ class Keeper:
             self.closed, self.nodes = True, None
             return
         if self._holder == threading.get_ident():
-            raise SpcommError("close(): a call of this Cluster is under way in this thread; close it after the call")
+            raise SpcommError(
+                "close(): a call of this Cluster is under way in this thread; close it after the call"
+            )
         self.closed = True
         call = self._call
         if call is not None:

@@ -23,7 +23,7 @@ _MOST = (1 << 31) - (1 << 20)  # bytes of one object: what marshal takes, in whi
 
 
 def packed(value: object, what: str, function: object = None) -> bytes:
-    """An object as bytes. `TypeError`, which begins with `what`, if it cannot be pickled; `ValueError` if it is too large.
+    """An object as bytes. `TypeError`, which begins with `what`: it cannot be pickled; `ValueError`: it is too large.
 
     `function` is what of it a node has to be able to call.
     """

@@ -85,8 +85,6 @@ class Worker:
 
     def _call(self, about: dict, work: tuple, segment: int) -> None:
         self.forget()
-        self._join(about, segment)
-        self.main.comm = self._comm  # type: ignore[attr-defined]
         sys.argv[:] = [about["name"]]
         doing = {
             "run": self._run,
@@ -96,6 +94,7 @@ class Worker:
             "map": self._map,
         }
         try:
+            self._join(about, segment)
             result = self._interruptible(lambda: self._finished(doing[work[0]], work[1:]))
             answer = "done", result
             self._comm = None
@@ -108,14 +107,17 @@ class Worker:
         self.wire.send(answer)
 
     def _join(self, about: dict, segment: int) -> None:
-        if about["alone"]:
-            joining.stand_alone()
-        else:
-            member = self._member._replace(
-                fd=segment, size=about["size"], device=about["device"], inode=about["inode"]
-            )
-            self._comm = joining.rejoin(member, about["traced"])
-        os.close(segment)
+        try:
+            if about["alone"]:
+                joining.stand_alone()
+            else:
+                member = self._member._replace(
+                    fd=segment, size=about["size"], device=about["device"], inode=about["inode"]
+                )
+                self._comm = joining.rejoin(member, about["traced"])
+        finally:
+            os.close(segment)
+        self.main.comm = self._comm  # type: ignore[attr-defined]
 
     def _interruptible(self, work: "Callable[[], object]") -> object:
         """Ctrl-C ends the work, and nothing else that the node does."""
@@ -241,7 +243,9 @@ def _packed_to_show(value: object) -> bytes:
 def _cut(text: str) -> str:
     """Of a very long text its beginning and its end."""
     left_out = len(text) - _LONG
-    return text if left_out <= 0 else f"{text[: _LONG // 2]}\n… {left_out} characters …\n{text[-_LONG // 2 :]}"
+    return (
+        text if left_out <= 0 else f"{text[: _LONG // 2]}\n… {left_out} characters …\n{text[-_LONG // 2 :]}"
+    )
 
 
 def _is_drawn(value: object) -> bool:

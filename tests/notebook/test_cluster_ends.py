@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Ends of calls and of clusters that come at a bad moment: two reasons at once, other threads, forks, the caller's end."""
+"""Ends of calls and clusters at a bad moment: two reasons at once, other threads, forks, the caller's end."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ KEPT = "The nodes were interrupted, and keep their variables."
 def test_a_failure_before_a_timeout_does_not_kill(cluster, monkeypatch):
     """Node 0 fails; the timeout passes before the others are given up, and what was set for that comes to nothing."""
     monkeypatch.setattr(calls, "SETTLE_S", 1.0)
-    cluster.execute("import signal")
+    cluster.execute("import time")
     before = cluster.processes
     with pytest.raises(spcomm.WaitTimeoutError) as error:
         cluster.execute(
@@ -31,7 +31,7 @@ if comm.rank == 0:
     raise ValueError
 for _ in range(2):  # the second interrupt comes when the first has not helped
     try:
-        signal.pause()
+        time.sleep(1000)
     except KeyboardInterrupt:
         pass
 """,
@@ -42,20 +42,20 @@ for _ in range(2):  # the second interrupt comes when the first has not helped
 
 
 def test_a_first_ctrl_c_while_a_call_fails_does_not_kill(cluster):
-    cluster.execute("import os, signal")
+    cluster.execute("import os, signal, time")
     cluster.push(owner=os.getpid())
     before = cluster.processes
-    with pytest.raises(spcomm.ClusterError, match="^node 0 raised ValueError"):
+    with pytest.raises(spcomm.ClusterError, match=r"^node 0 raised ValueError"):
         cluster.execute("""
 if comm.rank == 0:
     raise ValueError
 try:
-    signal.pause()
+    time.sleep(1000)
 except KeyboardInterrupt:
     if comm.rank == 1:
         os.kill(owner, signal.SIGINT)
     try:
-        signal.pause()
+        time.sleep(1000)
     except KeyboardInterrupt:
         pass
 """)
@@ -114,6 +114,24 @@ def test_a_ctrl_c_at_the_last_moment_is_heard(cluster, monkeypatch):
     assert cluster.run(lambda comm: comm.rank) == [0, 1, 2]
 
 
+def test_a_node_that_has_no_memory_left_for_a_call_stays(cluster):
+    before = cluster.processes
+    cluster.execute("""
+import resource
+limits = resource.getrlimit(resource.RLIMIT_AS)
+def limit(bytes):
+    resource.setrlimit(resource.RLIMIT_AS, (bytes, limits[1]))
+mark = comm.rank
+if comm.rank == 1:
+    import threading
+    used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+    limit(used)
+""")
+    with pytest.raises(spcomm.ClusterError, match=r"^node 1 raised \w+"):
+        cluster.run(lambda comm: comm.rank)
+    assert cluster.processes == before
+
+
 # ---- close
 
 
@@ -140,7 +158,9 @@ def test_close_ends_a_call_of_another_thread(cluster, tmp_path):
 
 def test_close_within_a_call_is_refused(cluster):
     pytest.importorskip("matplotlib", reason="matplotlib is not installed: pip install matplotlib")
-    with pytest.raises(spcomm.SpcommError, match=r"^close\(\): a call of this Cluster is under way in this thread"):
+    with pytest.raises(
+        spcomm.SpcommError, match=r"^close\(\): a call of this Cluster is under way in this thread"
+    ):
         cluster.execute(
             "import matplotlib.pyplot as plt\nif comm.rank == 1: plt.plot([1])",
             figure=lambda rank, png: cluster.close(),
@@ -163,7 +183,9 @@ def test_a_closed_cluster(use):
     cluster = spcomm.Cluster(1)
     cluster.close()
     cluster.close()
-    with pytest.raises(spcomm.SpcommError, match=r"^\w+\(.*\): this Cluster is closed; make another one$|^code: "):
+    with pytest.raises(
+        spcomm.SpcommError, match=r"^\w+\(.*\): this Cluster is closed; make another one$|^code: "
+    ):
         use(cluster)
     assert (cluster.processes, cluster.since) == ([], 0.0)
 
@@ -257,7 +279,9 @@ def test_many_interrupts_in_sequence(cluster):
     before = cluster.processes
     for _ in range(20):
         with pytest.raises(KeyboardInterrupt, match="keep their variables"):
-            cluster.execute("comm.barrier()\nif comm.rank == 0: os.kill(owner, signal.SIGINT)\nwhile True: pass")
+            cluster.execute(
+                "comm.barrier()\nif comm.rank == 0: os.kill(owner, signal.SIGINT)\nwhile True: pass"
+            )
     assert cluster.pull("mark") == [0, 1, 2]
     assert cluster.processes == before
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
