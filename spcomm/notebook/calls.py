@@ -2,14 +2,11 @@
 """One call of a cluster: hands the work to all nodes, and stays until each has given back what came of it.
 
 The call *ends early* when there is a reason to: an exception on one node, a deadlock, a timeout, a Ctrl-C. Then the
-nodes are interrupted, each by a KeyboardInterrupt, and who does not come back after that is killed. A node that fails
+nodes are interrupted, each by a KeyboardInterrupt, and who does not come back after that is killed. There is one
+reason: what comes while the call ends changes nothing, but for a second Ctrl-C, which kills at once. A node that fails
 is marked in the call's shared memory, so that nodes which wait for it are woken and raise `NodeLostError`, as in any
 run. Nodes that have come back, with a result or an exception, are as good as new: the next call has other memory.
 """
-
-import os
-import signal
-import threading
 
 from spcomm._core.errors import ranks_text
 from spcomm.launch import report
@@ -17,13 +14,13 @@ from spcomm.launch.failures import Failures
 from spcomm.launch.lookout import Lookout
 from spcomm.launch.process import signal_name
 from spcomm.launch.where import describe
+from spcomm.notebook.bell import Bell
 from spcomm.notebook.channel import Channel, encoded
 from spcomm.notebook.nodes import Nodes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import FrameType
 
     from spcomm._core.agent import Segment
 
@@ -32,6 +29,7 @@ SETTLE_S = (
 )
 GRACE_S = 3.0  # after that
 FAILURE, DEADLOCK, TIMEOUT, INTERRUPT = "failure", "deadlock", "timeout", "interrupt"
+CLOSED, BROKEN = "closed", "broken"  # by another thread; what shows output or figures has raised
 
 
 class Call:
@@ -58,6 +56,9 @@ class Call:
         self._over: dict[int, int] = {}  # nodes that have come back, or ended; as the lookout wants it
         self._lookout: Lookout | None = None
         self._is_killing = ""  # nodes are being killed: why
+        self._presses = 0  # of Ctrl-C
+        self.broken: Exception | None = None  # what has kept output or figures from being shown
+        self._bell = Bell(nodes.loop, self._interrupted, self._closed)
 
     @property
     def has_failed(self) -> bool:
@@ -85,7 +86,7 @@ class Call:
         }
         nodes.screen.gather(self.grouped)
         nodes.exited = self._exited
-        with _CtrlC(nodes, lambda: self.end(INTERRUPT)):
+        with self._bell:
             try:
                 for node, status in nodes.ended.items():
                     self._exited(node, status)
@@ -96,6 +97,8 @@ class Call:
                     self.begun(node)
                 self._attend()
                 nodes.screen.settle()
+                self._look_at_screen()
+                self._bell.listen()  # it may have come when the last node was back
             finally:
                 nodes.exited = None
                 self._stop_listening()
@@ -111,8 +114,13 @@ class Call:
         self._lookout.start(nodes.answers, self._over)
         if self.timeout is not None:
             nodes.loop.at("timeout", self.timeout, lambda: self.end(TIMEOUT))
-        while len(self._over) < nodes.size:
+        while len(self._over) < nodes.size or nodes.signals_under_way:
             nodes.loop.turn()
+            self._look_at_screen()
+
+    def close(self) -> None:
+        """Kill the nodes, from another thread: there will be no others."""
+        self._bell.ring()
 
     def _listen(self, node: int, channel: Channel) -> None:
         self._nodes.loop.add(channel.fileno(), lambda: self._hear(node, channel))
@@ -158,7 +166,11 @@ class Call:
             self._failed(node, *rest)  # type: ignore[arg-type]
         elif verb == "figure" and self.figure is not None:
             self._nodes.screen.settle_node(node)
-            self.figure(node, rest[0])  # type: ignore[arg-type]
+            try:
+                self.figure(node, rest[0])  # type: ignore[arg-type]
+            except Exception as error:
+                self.figure = None
+                self._break(error)
 
     def _failed(self, node: int, kind: bytes, detail: str, text: bytes, error: "bytes | None") -> None:
         self._over[node] = 0
@@ -198,10 +210,31 @@ class Call:
         self.report = text
         self.end(DEADLOCK)
 
-    def end(self, reason: str) -> None:
-        """Interrupt all nodes that are not back, once, and kill those that stay; asked again, at once."""
-        if self.reason:
+    def _look_at_screen(self) -> None:
+        error = self._nodes.screen.take_error()
+        if error is not None:
+            self._break(error)
+
+    def _break(self, error: Exception) -> None:
+        self.broken = self.broken or error
+        self.end(BROKEN)
+
+    def _interrupted(self) -> None:
+        """A Ctrl-C: the first one asks the nodes to stop, if nothing else has, and the second one kills them."""
+        self._presses += 1
+        if self._presses == 1:
+            self.end(INTERRUPT)
+        else:
             self._kill()
+
+    def _closed(self) -> None:
+        self.end(CLOSED)
+        self.reason = CLOSED
+        self._kill("was killed when the Cluster was closed")
+
+    def end(self, reason: str) -> None:
+        """Interrupt all nodes that are not back, once, and kill those that stay. Only the first reason counts."""
+        if self.reason:
             return
         if reason in (TIMEOUT, INTERRUPT) and self._lookout is not None:
             self.places = self._lookout.places()
@@ -209,12 +242,13 @@ class Call:
         self.failures.closed = True
         if self._lookout is not None:
             self._lookout.stop()
-        self._nodes.loop.forget("timeout")
-        self._nodes.loop.at(
-            "again", GRACE_S / 2, self._nodes.interrupt
-        )  # it may have come before the work began
-        self._nodes.loop.at("kill", GRACE_S, self._kill)
-        self._nodes.interrupt()
+        loop = self._nodes.loop
+        for name in ("timeout", "settle"):
+            loop.forget(name)
+        if len(self._over) < self._nodes.size:
+            loop.at("again", GRACE_S / 2, self._nodes.interrupt)  # it may have come before the work began
+            loop.at("kill", GRACE_S, self._kill)
+            self._nodes.interrupt()
 
     def _kill(self, why: str = "did not stop when interrupted, and was killed") -> None:
         self._is_killing = why
@@ -265,44 +299,3 @@ def how_ended(status: int) -> str:
     """Of a process, by its wait status."""
     number = status & 0x7F
     return f"was killed ({signal_name(number)})" if number else f"ended with exit code {status >> 8}"
-
-
-class _CtrlC:
-    """Within it, a Ctrl-C of the main thread calls back from the loop instead of raising at any place.
-
-    The handler writes into a pipe of the loop's: a wait goes on after a handler that does not raise.
-    """
-
-    def __init__(self, nodes: Nodes, call: "Callable[[], None]") -> None:
-        self._nodes = nodes
-        self._call = call
-        self._ends: tuple[int, ...] = ()
-
-    def __enter__(self) -> None:
-        if threading.current_thread() is not threading.main_thread():
-            return
-        self._before = signal.getsignal(signal.SIGINT)
-        if self._before in (signal.SIG_IGN, None):
-            return
-        self._ends = read, write = os.pipe()
-        os.set_blocking(read, False)
-        os.set_blocking(write, False)
-        self._nodes.loop.add(read, self._heard)
-        signal.signal(signal.SIGINT, self._noted)
-
-    def __exit__(self, *_error: object) -> None:
-        if self._ends:
-            signal.signal(signal.SIGINT, self._before)
-            self._nodes.loop.remove(self._ends[0])
-            for fd in self._ends:
-                os.close(fd)
-
-    def _noted(self, _number: int, _frame: "FrameType | None") -> None:
-        try:
-            os.write(self._ends[1], b"c")
-        except BlockingIOError:
-            pass
-
-    def _heard(self) -> None:
-        os.read(self._ends[0], 64)
-        self._call()

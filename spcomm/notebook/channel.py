@@ -15,15 +15,6 @@ from spcomm.launch.wire import Wire
 _INT = 4  # sizeof(int): a descriptor in an SCM_RIGHTS message
 _NOSIGNAL = getattr(_socket, "MSG_NOSIGNAL", 0)
 _READ = 1 << 20
-_MOST = (1 << 31) - (1 << 20)  # bytes of one object: what marshal takes
-
-
-def check_size(data: bytes) -> None:
-    """`ValueError` for what is too large for a message."""
-    if len(data) > _MOST:
-        raise ValueError(
-            f"{len(data)} bytes cannot go to or from a node in one piece: {_MOST} can; divide it"
-        )
 
 
 def encoded(message: tuple) -> bytes:

@@ -246,7 +246,7 @@ class Cluster:
         if not isinstance(code, str):
             raise TypeError(f"execute({shown(code)}): code is a str; for a function there is run()")
         name = name or "code"
-        compile(ast.parse(code, name), name, "exec", dont_inherit=True)
+        compile(ast.parse(code, name), name, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
         __tracebackhide__ = True
 
         def begin(call: Call) -> None:
@@ -341,7 +341,14 @@ class Cluster:
     def close(self) -> None:
         """End the nodes. Closing again does nothing.
 
-        They end as programs do: files are flushed, functions of `atexit` run. After three seconds they are killed.
+        They end as programs do: files are flushed, functions of `atexit` run. After three seconds they are killed. A
+        call that is under way in another thread ends at once, with a `SpcommError` there. A cluster that is not closed
+        is when the caller ends, before functions that were given to `atexit` earlier than spcomm was imported.
+
+        Raises
+        ------
+        SpcommError
+            It was called from within a call: by a `figure` function of `execute`, say.
 
         Examples
         --------
@@ -390,5 +397,9 @@ def _read(data: bytes, what: str) -> object:
 
 @atexit.register
 def _close_all() -> None:
-    for cluster in list(_open):
-        cluster.close()
+    """All of them at the same time: who does not end keeps the caller for three seconds, however many they are."""
+    keepers = [cluster._keeper for cluster in list(_open)]
+    for keeper in keepers:
+        keeper.hang_up()
+    for keeper in keepers:
+        keeper.close()

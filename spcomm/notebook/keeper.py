@@ -15,6 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+_CLOSE_S = 10.0  # seconds for a call of another thread to end when the cluster is closed
+
 
 class Keeper:
     """The nodes of one cluster. `nodes` is None when there are none: closed, or killed in a call that broke off."""
@@ -23,6 +25,8 @@ class Keeper:
         self.size = size
         self.closed = False
         self._busy = threading.Lock()
+        self._holder = 0  # the thread that has it
+        self._call: Call | None = None  # the one that is under way
         self.nodes: Nodes | None = Nodes(size)
 
     def processes(self) -> "list[int]":
@@ -30,8 +34,11 @@ class Keeper:
         nodes = self.nodes
         if nodes is None or not nodes.mine:
             return []
-        if not self._busy.locked():
-            nodes.catch_up()
+        if self._busy.acquire(blocking=False):  # else a call hears what happens
+            try:
+                nodes.catch_up()
+            finally:
+                self._busy.release()
         return [nodes.processes[rank] for rank in range(self.size)] if nodes.alive else []
 
     def restart(self, size: int) -> None:
@@ -43,9 +50,39 @@ class Keeper:
             else:
                 self._renew()
 
+    def hang_up(self) -> None:
+        """Tell the nodes to end, without waiting for them: `close` follows."""
+        nodes = self.nodes
+        if nodes is not None and nodes.mine and self._busy.acquire(blocking=False):
+            try:
+                self.closed = True
+                nodes.hang_up()
+            finally:
+                self._busy.release()
+
     def close(self) -> None:
-        """Let the nodes end."""
+        """Let the nodes end. A call of another thread ends with them."""
+        nodes = self.nodes
+        if nodes is None or not nodes.mine:  # a fork's copy of the lock may be held for ever
+            self.closed, self.nodes = True, None
+            return
+        if self._holder == threading.get_ident():
+            raise SpcommError(
+                "close(): a call of this Cluster is under way in this thread; close it after the call"
+            )
         self.closed = True
+        call = self._call
+        if call is not None:
+            call.close()
+        if not self._busy.acquire(timeout=_CLOSE_S):
+            nodes.abandon()
+            return
+        try:
+            self._close()
+        finally:
+            self._busy.release()
+
+    def _close(self) -> None:
         nodes, self.nodes = self.nodes, None
         if nodes is not None:
             nodes.close()
@@ -64,9 +101,11 @@ class Keeper:
             raise SpcommError(f"{call}: the nodes belong to the process that this one was forked from")
         if not self._busy.acquire(blocking=False):
             raise SpcommError(f"{call}: another call is under way, in another thread or in this one")
+        self._holder = threading.get_ident()
         try:
             yield
         finally:
+            self._holder, self._call = 0, None
             self._busy.release()
 
     def call(
@@ -83,7 +122,9 @@ class Keeper:
         _check_timeout(words, timeout)
         with self._alone(words):
             nodes = self._living()
-            call = kind(nodes, name, timeout, TRACE_EVENTS if trace is not None else 0)
+            call = self._call = kind(nodes, name, timeout, TRACE_EVENTS if trace is not None else 0)
+            if self.closed:
+                raise SpcommError(f"{words}: another thread has closed the Cluster meanwhile")
             try:
                 begin(call)
             except BaseException:  # nobody knows what the nodes do now
@@ -111,10 +152,12 @@ class Keeper:
         return nodes
 
     def _renew(self) -> None:
+        nodes: Nodes = self.nodes  # type: ignore[assignment]
         try:
-            self.nodes.restart(self.size)  # type: ignore[union-attr]
+            nodes.restart(self.size)
         except BaseException:
             self.nodes = None
+            nodes.kill()
             raise
 
     def _conclude(self, call: Call, words: str) -> "BaseException | None":
@@ -123,7 +166,7 @@ class Keeper:
         well = not (call.reason or call.has_failed or call.damaged)
         nodes.screen.say(call.leftovers() if well else nodes.last_words())
         nodes.drop()
-        if call.damaged:
+        if call.damaged and not self.closed:
             self._renew()
         return None if well else verdict(call, words)
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """`%load_ext spcomm`: the magics `%%spcomm` and `%spcomm` of IPython and Jupyter."""
 
+import ast
 import atexit
 import os
 import sys
@@ -102,9 +103,7 @@ class SpcommMagics(Magics):
         source = "\n" + cell  # lines are counted as the notebook does, from %%spcomm on
         _check(source, name)
         cluster = self._prepared(options)
-        trace = tempfile.mkstemp(prefix="spcomm-", suffix=".json") if options.trace else None
-        if trace is not None:
-            os.close(trace[0])
+        trace = _trace_file() if options.trace else None
         try:
             values = cluster.execute(
                 source,
@@ -113,11 +112,11 @@ class SpcommMagics(Magics):
                 shown_as=shown,
                 grouped=options.group,
                 figure=_show_figure,
-                trace=trace[1] if trace is not None else None,
+                trace=trace,
             )
         finally:
             if trace is not None:
-                _show_trace(trace[1])
+                _show_trace(trace)
         hidden = words.ends_silently(cell) or all(value is None for value in values)
         return None if hidden else values
 
@@ -193,7 +192,7 @@ class SpcommMagics(Magics):
 def _check(source: str, name: str) -> None:
     """A cell that is no Python is shown as the notebook shows its own, and no node sees it."""
     try:
-        compile(source, name, "exec", dont_inherit=True)
+        compile(source, name, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
     except SyntaxError as error:
         line = (error.text or "").lstrip()
         if line.startswith(("%", "!")):
@@ -210,27 +209,43 @@ def _show_figure(rank: int, png: bytes) -> None:
     display(Image(png, alt=f"figure of node {rank}"))
 
 
-def _show_trace(path: str) -> None:
-    """The timeline as a picture, or in words where there is no matplotlib."""
-    from spcomm.trace import picture, reader, summary
-    from spcomm.trace.errors import TraceError
+def _trace_file() -> "str | None":
+    try:
+        number, path = tempfile.mkstemp(prefix="spcomm-", suffix=".json")
+    except OSError as error:
+        _say(f"there is no timeline: no file for the trace can be made ({error})")
+        return None
+    os.close(number)
+    return path
 
+
+def _show_trace(path: str) -> None:
+    """The timeline; whatever keeps it from being shown, the cell has its result, or its error."""
     drawing = path + ".png"
     try:
-        if os.path.getsize(path) == 0:
-            return  # the cell has not begun
-        found = reader.read(path)
-        try:
-            picture.timeline(found, drawing)
-        except TraceError as error:
-            print(summary.text(found))
-            _say(str(error))
-        else:
-            display(Image(filename=drawing))
+        if os.path.getsize(path):  # else the cell has not begun, or it was told why there is no trace
+            _draw_trace(path, drawing)
+    except Exception as error:
+        _say(f"the timeline cannot be shown ({type(error).__name__}: {error})")
     finally:
         for file in (path, drawing):
             if os.path.exists(file):
                 os.unlink(file)
+
+
+def _draw_trace(path: str, drawing: str) -> None:
+    """As a picture, or in words where there is no matplotlib."""
+    from spcomm.trace import picture, reader, summary
+    from spcomm.trace.errors import TraceError
+
+    found = reader.read(path)
+    try:
+        picture.timeline(found, drawing)
+    except TraceError as error:
+        print(summary.text(found))
+        _say(str(error))
+    else:
+        display(Image(filename=drawing))
 
 
 def _count(nodes: int) -> str:

@@ -81,7 +81,7 @@ class Nodes:
         starter = self._starter
         starter.plan.nodes = self.size
         starter.again()
-        self.ended, self._error = {}, ""
+        self.ended, self._error, self._signals = {}, "", 0
         (self.group,) = gather([starter.plan])
         self.crew = Crew([starter], [self.group])
         self.channels = [Channel() for _node in range(self.size)]
@@ -150,21 +150,33 @@ class Nodes:
         if starter.gone:
             self._forget_starter()
 
+    def hang_up(self) -> None:
+        """Tell the nodes to end, as a program does."""
+        for channel in self.channels:
+            if channel.fileno() >= 0:
+                self.loop.remove(channel.fileno())
+                channel.close()
+        if self._starter is not None and not self.loop.waits("end"):
+            self._starter.no_more()
+            self.loop.at("end", _ENDING_S, self.crew.kill)
+
     def close(self) -> None:
-        """Let the nodes end as a program does, or else end them, and the warm process."""
+        """Let the nodes end, or else end them, and the warm process."""
         if self._starter is None or not self.mine:
             return
         try:
-            for channel in self.channels:
-                self.loop.remove(channel.fileno())
-                channel.close()
-            self._starter.no_more()
-            self.loop.at("end", _ENDING_S, self.crew.kill)
+            self.hang_up()
             while not self._starter.gone:
                 self.loop.turn()
             self.screen.close()
         finally:
             self.kill()
+
+    def abandon(self) -> None:
+        """End everything at once, from a thread that is not the one of the loop."""
+        starter = self._starter
+        if starter is not None and self.mine:
+            starter.kill()  # and the kernel ends the nodes
 
     def kill(self) -> None:
         """End everything at once, without hearing what comes of it."""
@@ -228,6 +240,8 @@ class Nodes:
                 self._node_ended(node, _signal.SIGKILL)
         elif verb == "ready":
             starter.ready = True
+        elif verb == "started" and not message[1]:
+            self._signals -= 1
         elif verb == "started":
             self.crew.started.update(zip(message[1], message[2], strict=True))
         elif verb == "unstarted":
@@ -260,7 +274,18 @@ class Nodes:
 
     def interrupt(self) -> None:
         """As Ctrl-C at a terminal would. Nodes that have no work take no notice."""
+        starter = self._starter
+        if starter is None or starter.gone:
+            return
+        starter.go_on()
         self.crew.signal(_signal.SIGINT)
+        starter.nodes(range(0), [])  # none: the answer tells that the signals are sent
+        self._signals += 1
+
+    @property
+    def signals_under_way(self) -> bool:
+        """Whether an interrupt may still be sent, which would hit the next call if this one were over."""
+        return self._signals > 0 and not self._starter.gone  # type: ignore[union-attr]
 
 
 def _too_few(size: int, number: int) -> str:

@@ -19,10 +19,11 @@ _WITHOUT = (
     "without cloudpickle only functions and classes of importable modules can be sent; "
     "pip install cloudpickle (or spcomm[notebook]) sends lambdas, closures and what a program or a cell defines"
 )
+_MOST = (1 << 31) - (1 << 20)  # bytes of one object: what marshal takes, in which messages are written
 
 
 def packed(value: object, what: str, function: object = None) -> bytes:
-    """An object as bytes. `TypeError`, which begins with `what`, if it cannot be pickled.
+    """An object as bytes. `TypeError`, which begins with `what`: it cannot be pickled; `ValueError`: it is too large.
 
     `function` is what of it a node has to be able to call.
     """
@@ -30,12 +31,20 @@ def packed(value: object, what: str, function: object = None) -> bytes:
         raise TypeError(f"{what}: {_WITHOUT}")
     try:
         with _by_value(function):
-            return (cloudpickle or pickle).dumps(value, protocol=5)
+            data = (cloudpickle or pickle).dumps(value, protocol=5)
     except RecursionError:
         raise TypeError(f"{what}: it is nested too deeply to be pickled") from None
+    except MemoryError:
+        raise MemoryError(f"{what}: there is no memory for a copy of it") from None
     except Exception as error:
         advice = "" if cloudpickle is not None else f"; {_WITHOUT}"
-        raise TypeError(f"{what}: it cannot be pickled ({error}){advice}") from None
+        raise TypeError(f"{what}: it cannot be pickled ({error or type(error).__name__}){advice}") from None
+    if len(data) > _MOST:
+        raise ValueError(
+            f"{what}: it has {len(data)} bytes, and {_MOST} can go to or from a node at once; "
+            "divide it, or let the nodes make or read it themselves"
+        )
+    return data
 
 
 def unpacked(data: bytes) -> object:

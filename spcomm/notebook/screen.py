@@ -4,13 +4,16 @@
 These may be a notebook's, which are no files: hence not the launcher's own `Sink`, which writes to descriptors.
 """
 
-import select
+import fcntl
 import sys
+import termios
 
 from spcomm.launch.display import Display
 from spcomm.launch.groups import Names
 from spcomm.launch.loop import Loop
 from spcomm.launch.output import Sink, Stream
+
+_PIECE = 1 << 16  # bytes that a Stream reads at once
 
 
 class Screen:
@@ -47,16 +50,18 @@ class Screen:
         for node in self._streams:
             self.settle_node(node)
         self._sink.release()
-        for stream in (sys.stdout, sys.stderr):
-            if stream is not None:
-                stream.flush()
+        self._sink.flush()
 
     def settle_node(self, node: int) -> None:
         """Take in all that a node has written so far."""
         for stream in self._streams[node]:
-            while _has_data(stream.fd) and stream.read_rest():
-                pass
+            _take_in(stream)
             stream.end_line()
+
+    def take_error(self) -> "Exception | None":
+        """Why something could not be shown, once. What was to be shown is lost."""
+        error, self._sink.error = self._sink.error, None
+        return error
 
     def give_up(self) -> None:
         """Show nothing any more."""
@@ -68,8 +73,7 @@ class Screen:
             for stream in streams:
                 if stream.fd >= 0:
                     self._loop.remove(stream.fd)
-                    while stream.read_rest():
-                        pass
+                    _take_in(stream)
                     stream.close()
         self._streams.clear()
         self._sink.release()
@@ -98,14 +102,35 @@ class _Writer(Sink):
         if self.kept is not None and data.startswith(b"["):
             self.kept.setdefault(data[: data.find(b"]")], []).append((fd, data))
             return
+        self._show(fd, data.decode("utf-8", "replace"))
+
+    def _show(self, fd: int, text: str) -> None:
         stream = sys.stdout if fd == 1 else sys.stderr
-        if stream is not None:
-            stream.write(data.decode("utf-8", "replace"))
+        if stream is None or self.error is not None:
+            return
+        try:
+            try:
+                stream.write(text)
+            except UnicodeEncodeError as error:  # an ASCII terminal
+                stream.write(text.encode(error.encoding, "backslashreplace").decode(error.encoding))
+        except Exception as error:  # a closed file, a full disk, a pipe that nobody reads
+            self.error = error
+
+    def flush(self) -> bool:
+        """Hand on what the caller's streams keep. True: nothing is left."""
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None and self.error is None:
+                try:
+                    stream.flush()
+                except Exception as error:
+                    self.error = error
+        return True
 
 
-def _has_data(fd: int) -> bool:
-    if fd < 0:
-        return False
-    poll = select.poll()
-    poll.register(fd, select.POLLIN)
-    return bool(poll.poll(0))
+def _take_in(stream: Stream) -> None:
+    """Read what is in the pipe now, and no more: a thread or a child may go on writing without end."""
+    if stream.fd < 0:
+        return
+    left = int.from_bytes(fcntl.ioctl(stream.fd, termios.FIONREAD, bytes(4)), sys.byteorder)
+    for _piece in range(0, left, _PIECE):
+        stream.read_rest()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What a call that has gone wrong raises, and its words."""
 
-from spcomm._core.errors import DeadlockError, NodeLostError, WaitTimeoutError, ranks_text
+from spcomm._core.errors import DeadlockError, NodeLostError, SpcommError, WaitTimeoutError, ranks_text
 from spcomm.notebook import calls, lines, objects
 from spcomm.notebook.calls import Call
 from spcomm.notebook.errors import ClusterError
@@ -24,6 +24,8 @@ def new_nodes(ended: "dict[int, str]") -> str:
 
 def verdict(call: Call, words: str) -> BaseException:
     """The exception for a call that has failed, or was ended early; `words` is what the caller calls it."""
+    if call.reason == calls.BROKEN and call.broken is not None:
+        return call.broken
     error = _verdict(call, words)
     error.args = (lines.named(str(error), call.lines),)
     return error
@@ -31,6 +33,8 @@ def verdict(call: Call, words: str) -> BaseException:
 
 def _verdict(call: Call, words: str) -> BaseException:
     first = call.failures.first or call.failures.first_lost
+    if call.reason == calls.CLOSED:
+        return SpcommError(f"{words}: another thread has closed the Cluster meanwhile")
     if call.reason == calls.INTERRUPT:
         return _interrupted(call)
     if call.reason == calls.TIMEOUT:

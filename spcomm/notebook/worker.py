@@ -20,18 +20,21 @@ import traceback
 
 from spcomm import config, joining
 from spcomm._core import endings
-from spcomm._core.errors import WaitTimeoutError
+from spcomm._core.errors import WaitTimeoutError, shown
 from spcomm.launch import report
 from spcomm.notebook import channel, objects
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable
 
     from spcomm._core.comm import Comm
     from spcomm.launch.wire import Wire
 
 FIGURES = "spcomm.notebook.figures"
+_COROUTINE = 0x80  # inspect.CO_COROUTINE, without importing inspect
+_LONG = 1 << 20  # characters of a traceback, or of what stands for a value, that are shown
 
 current: "Worker | None" = None  # this node
 
@@ -58,6 +61,7 @@ class Worker:
         self.rank = self._member.rank
         self._process = os.getpid()
         self._comm: Comm | None = None
+        self._runner: asyncio.Runner | None = None
 
     def obey(self, message: tuple, descriptors: "list[int]") -> None:
         verb = message[0]
@@ -81,8 +85,6 @@ class Worker:
 
     def _call(self, about: dict, work: tuple, segment: int) -> None:
         self.forget()
-        self._join(about, segment)
-        self.main.comm = self._comm  # type: ignore[attr-defined]
         sys.argv[:] = [about["name"]]
         doing = {
             "run": self._run,
@@ -92,6 +94,7 @@ class Worker:
             "map": self._map,
         }
         try:
+            self._join(about, segment)
             result = self._interruptible(lambda: self._finished(doing[work[0]], work[1:]))
             answer = "done", result
             self._comm = None
@@ -104,14 +107,17 @@ class Worker:
         self.wire.send(answer)
 
     def _join(self, about: dict, segment: int) -> None:
-        if about["alone"]:
-            joining.stand_alone()
-        else:
-            member = self._member._replace(
-                fd=segment, size=about["size"], device=about["device"], inode=about["inode"]
-            )
-            self._comm = joining.rejoin(member, about["traced"])
-        os.close(segment)
+        try:
+            if about["alone"]:
+                joining.stand_alone()
+            else:
+                member = self._member._replace(
+                    fd=segment, size=about["size"], device=about["device"], inode=about["inode"]
+                )
+                self._comm = joining.rejoin(member, about["traced"])
+        finally:
+            os.close(segment)
+        self.main.comm = self._comm  # type: ignore[attr-defined]
 
     def _interruptible(self, work: "Callable[[], object]") -> object:
         """Ctrl-C ends the work, and nothing else that the node does."""
@@ -129,8 +135,6 @@ class Worker:
             if error.code not in (None, 0):
                 raise
             result = None
-        if isinstance(result, bytes):
-            channel.check_size(result)
         if self._comm is not None:
             joining.release(self._comm, config.close_timeout())
         return result
@@ -148,13 +152,23 @@ class Worker:
         self._forget_figures()
         tree = ast.parse(source, name)
         last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-        space = self.main.__dict__
-        exec(compile(tree, name, "exec", dont_inherit=True), space)
-        value = None
-        if last is not None:
-            value = eval(compile(ast.Expression(last.value), name, "eval", dont_inherit=True), space)
+        self._do(tree, name)
+        value = self._do(ast.Expression(last.value), name) if last is not None else None
         self._show_figures()
         return None if value is None else _packed_to_show(value)
+
+    def _do(self, tree: "ast.Module | ast.Expression", name: str) -> object:
+        """A part of a cell. It may await, as the notebook's own cells may."""
+        mode = "exec" if isinstance(tree, ast.Module) else "eval"
+        code = compile(tree, name, mode, ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+        found = eval(code, self.main.__dict__)
+        if not code.co_flags & _COROUTINE:
+            return found
+        if self._runner is None:  # one for all cells: what a task awaits belongs to its loop
+            import asyncio  # for few, and slow
+
+            self._runner = asyncio.Runner()
+        return self._runner.run(found)
 
     def _push(self, work: bytes) -> None:
         self.main.__dict__.update(objects.unpacked(work))  # type: ignore[call-overload]
@@ -204,15 +218,15 @@ def _told(error: BaseException) -> tuple:
     if isinstance(error, SystemExit):
         code = error.code
         endings.exited(error, code if isinstance(code, int) else 1)
-        return report.EXITING, repr(code), b"", None
+        return report.EXITING, shown(code), b"", None
     endings.raised(error)
     kind, detail = report.kind_of(error)
     try:
         itself = objects.packed(error, "")
-    except TypeError:
+    except (TypeError, ValueError, MemoryError):
         itself = None
     # The hook in C would look for lines in files only.
-    text = "".join(traceback.format_exception(error))
+    text = _cut("".join(traceback.format_exception(error)))
     return kind, detail, text.encode("utf-8", "replace"), itself
 
 
@@ -221,9 +235,17 @@ def _packed_to_show(value: object) -> bytes:
     if not _is_drawn(value):
         try:
             return objects.packed(value, "")
-        except TypeError:
+        except (TypeError, ValueError, MemoryError):
             pass
-    return objects.packed(objects.Unsendable(repr(value)), "")
+    return objects.packed(objects.Unsendable(_cut(repr(value))), "")
+
+
+def _cut(text: str) -> str:
+    """Of a very long text its beginning and its end."""
+    left_out = len(text) - _LONG
+    return (
+        text if left_out <= 0 else f"{text[: _LONG // 2]}\n… {left_out} characters …\n{text[-_LONG // 2 :]}"
+    )
 
 
 def _is_drawn(value: object) -> bool:

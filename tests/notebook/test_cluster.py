@@ -314,6 +314,64 @@ def test_wrong_arguments_reach_no_node(cluster):
     assert cluster.run(lambda comm: 1) == [1, 1, 1]
 
 
+LARGE = list(range(1000))
+TOO_LARGE = r"it has \d+ bytes, and 1000 can go to or from a node at once; divide it, or let the nodes make or read it"
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda cluster: cluster.run(lambda comm, data: 1, LARGE), r"^run\(<lambda>\): "),
+        (lambda cluster: cluster.map(len, [[1], LARGE]), r"^map\(len\): item 1: "),
+        (lambda cluster: cluster.push(big=LARGE), r"^push\(big=…\): "),
+    ],
+)
+def test_what_is_too_large_reaches_no_node(cluster, monkeypatch, call, text):
+    before = cluster.processes
+    with monkeypatch.context() as changed:
+        changed.setattr(objects, "_MOST", 1000)
+        with pytest.raises(ValueError, match=text + TOO_LARGE):
+            call(cluster)
+    assert cluster.processes == before
+
+
+@pytest.mark.parametrize(
+    ("call", "what"),
+    [
+        (lambda cluster: cluster.run(lambda comm: list(range(1000))), "the result of node 0, a list: "),
+        (
+            lambda cluster: cluster.map(lambda item: list(range(item)), [1000]),
+            "the result of item 0, a list: ",
+        ),
+        (lambda cluster: cluster.pull("big"), "big of node 0: "),
+    ],
+)
+def test_what_is_too_large_leaves_no_node(cluster, call, what):
+    before = cluster.processes
+    cluster.execute(
+        "import spcomm.notebook.objects as objects\nobjects._MOST = 1000\nbig = list(range(1000))"
+    )
+    with pytest.raises(spcomm.ClusterError, match=what + TOO_LARGE):
+        call(cluster)
+    assert cluster.processes == before
+
+
+def test_what_is_too_large_is_shown(cluster):
+    cluster.execute("import numpy, spcomm.notebook.objects as objects\nobjects._MOST = 2000")
+    (value, *_others) = cluster.execute("numpy.zeros(100000)")
+    assert repr(value) == repr(np.zeros(100000))
+
+
+def test_a_very_long_message_of_an_exception_is_cut(cluster):
+    with pytest.raises(spcomm.ClusterError) as error:
+        cluster.execute("if comm.rank == 1: raise ValueError('a' + 'x' * 3_000_000 + 'b')")
+    text = str(error.value)
+    assert "ValueError: axxx" in text
+    assert "characters …" in text
+    assert text.endswith("xxxb")
+    assert len(text) < 2_000_000
+
+
 def test_without_cloudpickle_it_says_what_to_install(cluster, monkeypatch):
     monkeypatch.setattr(objects, "cloudpickle", None)
     with pytest.raises(TypeError, match="pip install cloudpickle"):

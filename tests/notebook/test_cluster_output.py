@@ -2,11 +2,14 @@
 """What nodes print: whole lines with ranks, on the caller's own streams, all of it before the call returns."""
 
 import io
+import os
 import sys
 
 import pytest
 
 import spcomm
+from spcomm.launch.loop import Loop
+from spcomm.notebook.screen import Screen
 
 
 def lines(text):
@@ -80,10 +83,12 @@ def test_a_stream_that_fails_is_the_callers_error(cluster, monkeypatch):
         def write(self, text):
             raise OSError("full")
 
+    before = cluster.processes
     with monkeypatch.context() as patch:
         patch.setattr(sys, "stdout", Broken())
         with pytest.raises(OSError, match="full"):
-            cluster.execute("print(1)")
+            cluster.execute("while True: print(1)")
+    assert cluster.processes == before
     assert cluster.run(lambda comm: comm.rank) == [0, 1, 2]
 
 
@@ -138,3 +143,65 @@ def test_each_traced_call_has_a_trace_of_its_own(cluster, tmp_path):
 def test_a_trace_that_cannot_be_written(cluster, tmp_path, capsys):
     assert cluster.execute("comm.rank", trace=str(tmp_path / "no" / "t.json")) == [0, 1, 2]
     assert "the trace cannot be written to" in capsys.readouterr().err
+
+
+# ---- the caller's streams may be anything
+
+
+class Endless(io.StringIO):
+    """Each line that is shown makes another one, as a thread does that prints for ever."""
+
+    def __init__(self, source):
+        super().__init__()
+        self.source = source
+        self.shown = 0
+
+    def write(self, text):
+        self.shown += 1
+        assert self.shown < 1000, "the output is followed without end"
+        os.write(self.source, b"more\n")
+        return super().write(text)
+
+
+def test_output_without_end_is_not_followed(monkeypatch):
+    loop = Loop()
+    screen = Screen(loop)
+    (out, source), (err, other) = os.pipe(), os.pipe()
+    monkeypatch.setattr(sys, "stdout", Endless(source))
+    screen.add(0, out, err)
+    os.write(source, b"one\n")
+    screen.settle()
+    assert sys.stdout.getvalue() == "[0] one\n"
+    screen.close()
+    assert sys.stdout.getvalue() == "[0] one\n[0] more\n"
+    loop.close()
+    os.close(source)
+    os.close(other)
+
+
+def test_a_closed_stream(cluster, monkeypatch):
+    before = cluster.processes
+    with monkeypatch.context() as changed:
+        changed.setattr(sys, "stdout", io.StringIO())
+        sys.stdout.close()
+        with pytest.raises(ValueError, match="closed file"):
+            cluster.execute("print('x')")
+    assert cluster.processes == before
+
+
+def test_a_stream_that_knows_ascii_only(cluster, monkeypatch):
+    file = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(file, encoding="ascii"))
+    cluster.execute("if comm.rank == 1: print('grün')")
+    assert file.getvalue() == b"[1] gr\\xfcn\n"
+
+
+def test_who_shows_figures_fails(cluster):
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed: pip install matplotlib")
+    before = cluster.processes
+    with pytest.raises(ZeroDivisionError):
+        cluster.execute(
+            "import matplotlib.pyplot as plt\nplt.plot([1])\nplt.show()\nwhile True: pass",
+            figure=lambda rank, png: 1 / 0,
+        )
+    assert cluster.processes == before

@@ -131,6 +131,21 @@ with spcomm.Cluster(2) as cluster:
     assert f"nodes 0-1  recv(source=ANY, tag=ANY)  In[{cell.number}]:2 in step" in cell.error
 
 
+def test_cells_may_await(nodes):
+    cell = nodes.run("""%%spcomm
+import asyncio
+async def total():
+    await asyncio.sleep(0)
+    return comm.global_sum(comm.rank)
+queue = asyncio.Queue()
+await total()""")
+    assert cell.result == "[6, 6, 6, 6]", cell
+    assert (
+        nodes.run("%%spcomm\nawait queue.put(mark)\nx = await queue.get()\nx").result
+        == "[100, 101, 102, 103]"
+    )
+
+
 # ---- what goes wrong
 
 
@@ -228,6 +243,47 @@ def test_one_clear_sentence(nodes, code, text):
     assert cell.err.count("\n") == 1
     assert cell.error == "" or cell.ename == "UsageError"
     assert nodes.run("%%spcomm\nmark").result == "[100, 101, 102, 103]"
+
+
+@pytest.mark.parametrize(
+    ("broken", "text"),
+    [
+        ("spcomm.trace.reader.read", "the timeline cannot be shown (OSError: [Errno 28] full)"),
+        ("spcomm.trace.picture.timeline", "the timeline cannot be shown (OSError: [Errno 28] full)"),
+        ("tempfile.mkstemp", "there is no timeline: no file for the trace can be made ([Errno 28] full)"),
+    ],
+)
+def test_a_timeline_that_fails_leaves_the_result(nodes, broken, text):
+    module = broken.rpartition(".")[0]
+    nodes.run(
+        f"import {module}\nkept = {broken}\ndef full(*a, **k): raise OSError(28, 'full')\n{broken} = full"
+    )
+    try:
+        cell = nodes.run("%%spcomm --trace\ncomm.global_sum(1)")
+        assert (cell.result, cell.error) == ("[4, 4, 4, 4]", "")
+        assert cell.err == f"spcomm: {text}\n"
+        cell = nodes.run("%%spcomm --trace\n1 / 0")
+        assert cell.ename == "ClusterError"
+        assert cell.err == f"spcomm: {text}\n"
+    finally:
+        nodes.run(f"{broken} = kept")
+
+
+def test_output_without_end_can_be_interrupted(nodes):
+    """Of a thread that goes on after its cell, too."""
+    cell = nodes.run("%%spcomm\nwhile True: print('go')", interrupt_at="go")
+    assert (cell.ename, cell.error[-len(KEPT) :]) == ("KeyboardInterrupt", KEPT)
+    cell = nodes.run("""%%spcomm
+import threading
+stop = threading.Event()
+def chatter():
+    while not stop.is_set():
+        print("on and on")
+if comm.rank == 1:
+    threading.Thread(target=chatter).start()
+mark""")
+    assert cell.result == "[100, 101, 102, 103]"
+    assert nodes.run("%%spcomm\nstop.set()\nmark").result == "[100, 101, 102, 103]"
 
 
 def test_a_syntax_error_reaches_no_node(nodes):
