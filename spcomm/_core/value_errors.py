@@ -77,4 +77,6 @@ def tag_has_handler(call: str, tag: int, function: object) -> TagError:
 
 def bad_cost(value: object) -> ValueError:
     found = "a cost is a finite number of units, 0 or more"
-    return ValueError(f"work({shown(value)}): {found}, as in comm.work(2.5); a unit is slept as a millisecond")
+    return ValueError(
+        f"work({shown(value)}): {found}, as in comm.work(2.5); a unit is slept as a millisecond"
+    )

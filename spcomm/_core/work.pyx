@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # cython: autotestdict=False, auto_pickle=False
-"""Declared work: computing that a program says it does, so that its costs are known beforehand and the same anywhere."""
+"""Declared work: computing that a program says it does, so that its costs are known, and the same anywhere."""
 
 from libc.string cimport memcpy, memset
 
@@ -26,7 +26,7 @@ cdef void record(spc_trace_t *trace, double cost) noexcept:
     cdef spc_trace_event_t event
     memset(&event, 0, sizeof(event))
     event.kind = SPC_TRACE_WORK
-    memcpy(&event.number, &cost, sizeof(cost))
+    memcpy(&event.bytes, &cost, sizeof(cost))
     spc_trace_record(trace, &event)
 
 

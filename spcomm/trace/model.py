@@ -130,6 +130,7 @@ class Trace:
     cores: int = 0  # of the machine on which it was started; 0: not known
     exit_code: int = 0  # of the run
     min_bytes: int = 0  # shorter messages are left out
+    is_cut: bool = False  # it is a part
 
     @property
     def length(self) -> float:
@@ -193,7 +194,8 @@ def cut(trace: Trace, begin: "float | None" = None, end: "float | None" = None, 
 
     messages = [m for m in trace.messages if m.bytes >= min_bytes and crossing(m)]
     tracks = [part(track) for track in trace.tracks]
-    return replace(trace, begin=first, end=last, tracks=tracks, messages=messages, min_bytes=min_bytes)
+    parts = {"tracks": tracks, "messages": messages, "min_bytes": min_bytes, "is_cut": True}
+    return replace(trace, begin=first, end=last, **parts)
 
 
 def _clipped(item: "Call | Wait | Region", first: float, last: float) -> "Call | Wait | Region":

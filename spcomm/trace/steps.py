@@ -96,7 +96,11 @@ def steps_of(trace: Trace) -> "list[list[Step]]":
 
 class _Node:
     def __init__(
-        self, nodes: int, track: Track, sent: "list[tuple[int, Message]]", received: "list[tuple[int, Message]]"
+        self,
+        nodes: int,
+        track: Track,
+        sent: "list[tuple[int, Message]]",
+        received: "list[tuple[int, Message]]",
     ) -> None:
         self._whole = Part(0, 0, nodes, track.rank)
         self._rank = track.rank

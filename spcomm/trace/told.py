@@ -15,7 +15,7 @@ ENDED = {1: "left", 2: "raised"}  # recorded.pyx
 
 def cost(event: "Event") -> float:
     """What a WORK event declares."""
-    return struct.unpack("<d", struct.pack("<Q", event.number))[0]
+    return struct.unpack("<d", struct.pack("<Q", event.bytes))[0]
 
 
 def beginning(event: "Event", costs: "dict[int, float]") -> "dict[str, Any]":

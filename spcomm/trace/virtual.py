@@ -99,7 +99,7 @@ def _units(value: float) -> str:
 
 
 def _check(trace: Trace) -> None:
-    if trace.begin > 0 or trace.min_bytes or any(track.end > trace.end for track in trace.tracks):
+    if trace.is_cut:
         raise TraceError("virtual times are of a whole run; leave --from, --to and --min-bytes out")
     lost = [rank for rank, count in enumerate(trace.overwritten) if count]
     if lost:
