@@ -31,6 +31,7 @@
     X(GO_ON, 6, "and no longer")                                                                \
     X(ENTER, 7, "the program enters a region: `what` is its name")                              \
     X(LEAVE, 8, "and leaves it")                                                                \
+    X(WORK, 9, "the operation declares computing: the bits of a double, its units, in `bytes`") \
     X(HANDLE, 10, "within a call the program handles a message: peer, tag")                     \
     X(HANDLED, 11, "and has done so")
 

@@ -27,6 +27,7 @@ from spcomm._core.libtrace cimport (
     SPC_TRACE_RETURN,
     SPC_TRACE_SEND,
     SPC_TRACE_WAIT,
+    SPC_TRACE_WORK,
     spc_trace_event_t,
     spc_trace_look,
     spc_trace_read,
@@ -41,6 +42,7 @@ from spcomm._core import errors
 
 CALL, RETURN, SEND, RECEIVE = SPC_TRACE_CALL, SPC_TRACE_RETURN, SPC_TRACE_SEND, SPC_TRACE_RECEIVE
 WAIT, GO_ON, ENTER, LEAVE = SPC_TRACE_WAIT, SPC_TRACE_GO_ON, SPC_TRACE_ENTER, SPC_TRACE_LEAVE
+WORK = SPC_TRACE_WORK
 HANDLE, HANDLED = SPC_TRACE_HANDLE, SPC_TRACE_HANDLED
 NO_ROOM = SPC_TRACE_NO_ROOM.decode()  # what stands for a name, or a line, for which a node had none left
 NAMES_MAX = SPC_TRACE_NAMES_MAX - 1

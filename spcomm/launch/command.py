@@ -146,7 +146,7 @@ def _supervise(
         if options.hosts is not None and session is None:
             hosts.tell(programs, carriers, listen)
         code = Supervisor(crew, options, display, carriers).run(signals, stdin)
-        return code if options.trace is None else _write_trace(options, groups[0], code)
+        return _finish_trace(options, groups[0], code) if options.is_traced else code
     finally:
         if carriers is not None:
             carriers.close()
@@ -162,24 +162,19 @@ def _try_to_write(path: "str | None") -> None:
         raise UsageError(f"spcomm run: --trace {path}: cannot be written ({error.strerror})") from None
 
 
-def _write_trace(options: Options, group: "Any", code: int) -> int:
-    """A run that failed is traced, too. The exit code is the run's, unless that was 0 and there is no file."""
-    from spcomm.trace import writing
+def _finish_trace(options: Options, group: "Any", code: int) -> int:
+    """Writes what was recorded, or tells it. A signal breaks off what takes long."""
+    from spcomm.launch import tracing
 
-    version = sys.modules["spcomm"].__version__
-    path, name = options.trace or "", options.parts[0].name
     _signals_end(True)
     try:
-        why = writing.write(path, group, name, version, lambda text: _complain(f"spcomm: warning: {text}"))
+        return tracing.finish(options, group, code)
     except KeyboardInterrupt as error:
-        why = f"the trace was not written to {path}: {signal_name(error.args[0])} came before its end"
-        code = code or 128 + error.args[0]
+        what = "virtual times were not told" if options.trace is None else f"the trace was not written to {options.trace}"
+        _complain(f"spcomm: {what}: {signal_name(error.args[0])} came before its end")
+        return code or 128 + error.args[0]
     finally:
         _signals_end(False)
-    if why is None:
-        return code
-    _complain(f"spcomm: {why}")
-    return code or 125
 
 
 def _signals_end(do: bool) -> None:

@@ -15,6 +15,8 @@ Shows what `spcomm run --trace FILE` has recorded. Without options: the summary.
 
   --summary        how each node spent its time, what it sent, how well the nodes were used
   --matrix         messages and bytes from each node to each; with --png also as a picture
+  --virtual        how long the run takes where only comm.work(cost) takes time
+  --latency UNITS  with --virtual: a message takes so many units of work  default: 0
   --html [OUT]     a page to explore, in one file, for any browser       default: FILE with .html
   --png [OUT]      the timeline as a picture; OUT may be .svg or .pdf    default: FILE with .png
   --paje [OUT]     the Pajé format, for ViTE and PajeNG                  default: FILE with .paje
@@ -26,8 +28,9 @@ An OUT that does not end in .html, .png, .svg, .pdf or .paje is written with =, 
 ui.perfetto.dev, too.
 """
 _ENDINGS = {"--html": (".html", ".htm"), "--png": (".png", ".svg", ".pdf"), "--paje": (".paje",)}
-_VALUES = ("--from", "--to", "--min-bytes")
-_ALONE = ("--summary", "--matrix")
+_VALUES = ("--from", "--to", "--min-bytes", "--latency")
+_ALONE = ("--summary", "--matrix", "--virtual")
+_KINDS = {"--min-bytes": "a whole number of bytes", "--latency": "a number of units of work"}
 
 
 def main(words: "list[str]") -> int:
@@ -69,6 +72,8 @@ class _Asked:
             )
         if not self.alone and not self.outputs:
             self.alone.add("--summary")
+        if "--latency" in self.values and "--virtual" not in self.alone:
+            raise _UsageError("--latency is about virtual times; add --virtual, or leave it out")
 
     def _take(self, word: str, rest: "list[str]") -> None:
         name, is_given, value = word.partition("=")
@@ -106,7 +111,7 @@ def _number(name: str, text: str) -> float:
     except (ValueError, OverflowError):
         value = math.nan
     if not 0 <= value < math.inf:
-        kind = "a whole number of bytes" if name == "--min-bytes" else "a number of seconds"
+        kind = _KINDS.get(name, "a number of seconds")
         raise _UsageError(f"{name} is {text!r}; it takes {kind} from 0 on")
     return value
 
@@ -136,6 +141,10 @@ def _show(asked: _Asked) -> None:
         from spcomm.trace import matrix
 
         texts.append(matrix.text(trace))
+    if "--virtual" in asked.alone:
+        from spcomm.trace import virtual
+
+        texts.append(virtual.text(trace, asked.values.get("--latency", 0.0)))
     if texts:
         print("\n".join(texts), end="")
     for option in asked.outputs:
@@ -152,7 +161,7 @@ def _part(asked: _Asked) -> Trace:
         raise TraceError(f"--from {begin:g} is after the end: {asked.file} has {trace.end / 1e6:g} seconds")
     if end is not None and end <= (begin or 0.0):
         raise TraceError(f"--to {end:g} is not after --from {begin or 0:g}: nothing would be left")
-    if asked.values:
+    if asked.values.keys() - {"--latency"}:
         first = None if begin is None else begin * 1e6
         last = None if end is None else min(end * 1e6, trace.end)
         trace = cut(trace, first, last, int(asked.values.get("--min-bytes", 0)))

@@ -2,6 +2,7 @@
 """Two curves for viewers that draw counters: how many nodes compute, and how many messages are under way."""
 
 from spcomm.trace import spans
+from spcomm.trace.told import is_work
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,12 +26,12 @@ class Counters:
     def node(self, rows: "list[dict[str, Any]]") -> None:
         """All rows of the next node."""
         rank = len(self._begins)
-        calls, handlers, times = [], [], []
+        calls, computing, times = [], [], []
         for row in rows:
             if row["ph"] == "X":
                 times += [row["ts"], row["ts"] + row["dur"]]
                 if row["tid"] == rank and row["cat"] != "region":
-                    found = handlers if row["cat"] == "handler" else calls
+                    found = computing if row["cat"] == "handler" or is_work(row) else calls
                     found.append((row["ts"], row["ts"] + row["dur"]))
             elif row["ph"] in ("s", "f"):
                 times.append(row["ts"])
@@ -39,7 +40,7 @@ class Counters:
         # As in the reader: before its first call it computes, unless nobody knows, and after its last event it is gone.
         begin = self._begins[rank] if self._lost[rank] else 0.0
         life = spans.union([(begin, max(times, default=0.0))])
-        self._computing.append(spans.without(life, spans.innermost(calls, handlers)))
+        self._computing.append(spans.without(life, spans.innermost(calls, computing)))
 
     def _message(self, row: "dict[str, Any]") -> None:
         key, moment = row["id"], row["ts"]

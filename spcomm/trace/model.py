@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
 """A trace in memory: what each thread of each node did, and the messages. Times are microseconds from its begin.
 
-At every moment of its life a thread computes (it is in no call of spcomm, or in a handler that a call runs), waits (for
-another node, within a call) or transfers (is in a call and does not wait: it copies, packs, looks).
+At every moment of its life a thread computes (it is in no call of spcomm, in `work`, or in a handler that a call runs),
+waits (for another node, within a call) or transfers (is in a call and does not wait: it copies, packs, looks).
 """
 
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from spcomm.trace import spans
 
@@ -19,6 +20,15 @@ CONTEXTS = (
 THREADS_APART = 1024  # the file numbers the tracks of a node: rank, rank + 1024, rank + 2048, ...
 
 
+class Part(NamedTuple):
+    """What a call tells of a communicator that is a part of the run; number and first say which it is."""
+
+    number: int
+    first: int  # its node 0, as a rank in the run
+    size: int
+    rank: int  # of the caller, in it
+
+
 @dataclass(slots=True)
 class Call:
     """An operation of spcomm, from its begin to its return."""
@@ -28,6 +38,10 @@ class Call:
     end: float
     line: "str | None" = None  # of the program, "heat.py:12"
     open: bool = False  # it had not returned when the trace ended
+    cost: "float | None" = None  # of `work`: the units that it declared
+    part: "Part | None" = None  # of a communicator that `split` has made
+    number: int = 0  # the root; or which fuzzy barrier, from 1 on; 0: not told
+    ended: str = ""  # "left" by a timeout, or "raised"
 
 
 @dataclass(slots=True)
@@ -92,18 +106,18 @@ class Track:
         return spans.union((wait.begin, wait.end) for wait in self.waits)
 
     def calling(self) -> "list[tuple[float, float]]":
-        """When it is in a call, and in no handler that the call runs."""
-        calls, handlers = (
-            ((item.begin, item.end) for item in items) for items in (self.calls, self.handlers)
-        )
-        return spans.innermost(calls, handlers) if self.handlers else spans.union(calls)
+        """When it is in a call, and neither in declared work nor in a handler that the call runs."""
+        calls = [(call.begin, call.end) for call in self.calls if call.cost is None]
+        work = [(call.begin, call.end) for call in self.calls if call.cost is not None]
+        handlers = [(handler.begin, handler.end) for handler in self.handlers]
+        return spans.innermost(calls, [*work, *handlers]) if work or handlers else spans.union(calls)
 
     def transferring(self) -> "list[tuple[float, float]]":
         """When it is in a call and does not wait."""
         return spans.without(self.calling(), self.waiting())
 
     def computing(self) -> "list[tuple[float, float]]":
-        """When it is in no call, or in a handler."""
+        """When it is in no call, in `work`, or in a handler."""
         busy = spans.union((*self.calling(), *self.waiting()))
         return spans.without(spans.union([(self.begin, self.end)]), busy)
 
@@ -123,6 +137,7 @@ class Trace:
     overwritten: "list[int]"  # events lost, by rank
     clock_error: "list[float]"  # µs, by box
     cores: int = 0  # of the machine on which it was started; 0: not known
+    exit_code: int = 0  # of the run
     min_bytes: int = 0  # shorter messages are left out
     unnamed: int = 0  # events whose name or line found no room
     is_part: bool = False  # something before `begin` or after `end` is left out

@@ -106,8 +106,8 @@ def _ns(trace: Trace, moment: float, begin: "float | None" = None) -> int:
 
 def _track(trace: Trace, track: Track, texts: _Texts) -> "dict[str, object]":
     spans = {
-        "calls": [[_ns(trace, c.begin), _ns(trace, c.end), texts.number(c.name), texts.number(c.line), int(c.open)]
-                  for c in track.calls],
+        "calls": [[_ns(trace, c.begin), _ns(trace, c.end), texts.number(c.name), texts.number(c.line), int(c.open),
+                   -1 if c.cost is None else c.cost] for c in track.calls],
         "waits": [[_ns(trace, w.begin), _ns(trace, w.end), texts.number(w.line)] for w in track.waits],
         "regions": [[_ns(trace, r.begin), _ns(trace, r.end), texts.number(r.name)] for r in track.regions],
         "handling": [[_ns(trace, begin), _ns(trace, end)] for begin, end in _handling(track)],

@@ -9,7 +9,7 @@ import json
 import os
 
 from spcomm._core import traces
-from spcomm.trace import files
+from spcomm.trace import files, told
 from spcomm.trace.counters import Counters
 from spcomm.trace.model import CONTEXTS, FORMAT, THREADS_APART
 
@@ -22,13 +22,18 @@ if TYPE_CHECKING:
 
 _OPENS = {traces.CALL: "call", traces.WAIT: "wait", traces.ENTER: "region", traces.HANDLE: "handler"}
 _CLOSES = {traces.RETURN: "call", traces.GO_ON: "wait", traces.LEAVE: "region", traces.HANDLED: "handler"}
-_COLORS = {"wait": "terrible", "region": "grey"}
+_COLORS = {"wait": "terrible", "region": "grey", "work": "good"}
 _MOST_BYTES = 2**63  # of a message, as the reader has it
 _PIECE = 4096  # rows that are made into text at once
 
 
 def write(
-    path: str, group: "Any", program: str, version: str, warn: "Callable[[str], None] | None" = None
+    path: str,
+    group: "Any",
+    program: str,
+    version: str,
+    code: int = 0,
+    warn: "Callable[[str], None] | None" = None,
 ) -> "str | None":
     """Write the file, after all nodes of a group (`spcomm.launch.groups`) have ended.
 
@@ -40,6 +45,8 @@ def write(
         Whose nodes have ended.
     program, version
         What the file says of them.
+    code
+        The exit code of the run.
     warn
         Is called with a sentence for each box whose part is missing.
 
@@ -48,7 +55,7 @@ def write(
     str or None
         Why it could not be written.
     """
-    gathered = _Gathered(group, program, version)
+    gathered = _Gathered(group, program, version, code)
     for sentence in gathered.missing:
         if warn is not None:
             warn(f"{sentence} in {path}")
@@ -62,7 +69,7 @@ def write(
 class _Gathered:
     """What all nodes have recorded, and what is said of them together."""
 
-    def __init__(self, group: "Any", program: str, version: str) -> None:
+    def __init__(self, group: "Any", program: str, version: str, code: int) -> None:
         self._places = list(group.places) or [0] * group.size
         self.missing: list[str] = []
         self._check(group)
@@ -79,6 +86,7 @@ class _Gathered:
             "map": self._places,
             "program": os.path.basename(program),
             "cores": os.cpu_count(),
+            "exit_code": code,
             "overwritten": [lost for _events, lost in found],
             "unnamed": [sum(map(_is_unnamed, events)) for events in self._events],
             "clock_error_us": [_clock_error_us(segment) for segment in group.segments],
@@ -177,6 +185,7 @@ class _Node:
         self._end_ns = end_ns
         self._open: dict[int, list[Event]] = {}  # by thread: what has begun, and not ended yet
         self._tracks: dict[int, int] = {}  # by thread
+        self._costs: dict[int, float] = {}  # by thread: what its `work` has declared
         self._rows: list[dict[str, Any]] = []
 
     def rows(self, events: "list[Event]") -> "list[dict[str, Any]]":
@@ -187,11 +196,13 @@ class _Node:
                 self._open[event.thread].append(event)
             elif event.kind in _CLOSES:
                 self._close(event)
+            elif event.kind == traces.WORK:
+                self._costs[event.thread] = told.cost(event)
             elif event.kind in (traces.SEND, traces.RECEIVE) and self._can_be(event):
                 self._message(event)
         for begun in self._open.values():
             for event in begun:
-                self._span(event, self._end_ns, is_open=True)
+                self._span(event, self._end_ns, {"open": True})
         return self._rows
 
     def _can_be(self, message: "Event") -> bool:
@@ -216,10 +227,10 @@ class _Node:
         for at in range(len(begun) - 1, -1, -1):
             opened = begun[at]
             if _OPENS[opened.kind] == kind and (kind != "region" or opened.what == event.what):
-                self._span(begun.pop(at), event.time_ns)
+                self._span(begun.pop(at), event.time_ns, told.ending(event))
                 return
 
-    def _span(self, event: "Event", end_ns: int, is_open: bool = False) -> None:
+    def _span(self, event: "Event", end_ns: int, ending: "dict[str, Any]") -> None:
         kind = _OPENS[event.kind]
         row = {
             **self._head("X", kind, event.what or kind, event),
@@ -228,12 +239,13 @@ class _Node:
         about: dict[str, Any] = {"line": event.line} if event.line not in ("", traces.NO_ROOM) else {}
         if kind == "handler":
             about = {"from": event.peer, "tag": event.tag}
-        if is_open:
-            about["open"] = True
+        about |= told.beginning(event, self._costs) if kind == "call" else {}
+        about |= ending
         if about:
             row["args"] = about
-        if kind in _COLORS:
-            row["cname"] = _COLORS[kind]
+        color = _COLORS.get("work" if "cost" in about else kind)
+        if color:
+            row["cname"] = color
         self._rows.append(row)
 
     def _message(self, event: "Event") -> None:

@@ -41,9 +41,9 @@ class Builder:
         self.events.append(event)
         return event
 
-    def call(self, rank, begin, end, name="recv", line=None, waits=(), thread=0, open=False):
-        """A call with the (begin, end) of its waits."""
-        told = {"line": line} if line else {}
+    def call(self, rank, begin, end, name="recv", line=None, waits=(), thread=0, open=False, **told):
+        """A call with the (begin, end) of its waits; more of what it tells: cost, part, root, barrier, ended."""
+        told = {"line": line, **told} if line else told
         if open:
             told["open"] = True
         self._span("call", name, rank, thread, begin, end, args=told)

@@ -23,7 +23,7 @@ function outermost(calls) {
 }
 
 const tracks = data.tracks.map((track, place) => {
-  const calls = columns(track.calls, ["begin", "end", "name", "line", "open"]);
+  const calls = columns(track.calls, ["begin", "end", "name", "line", "open", "cost"]); // cost: of declared work, else -1
   return {
     ...track,
     place,

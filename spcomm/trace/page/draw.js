@@ -156,6 +156,7 @@ function drawTrack(track, done) {
   const begin = first(track.outer.length, (at) => track.calls.end[track.outer[at]] > view.from);
   let end = begin;
   for (; end < track.outer.length && track.calls.begin[track.outer[end]] < view.to; end++) {
+    if (track.calls.cost[track.outer[end]] >= 0) continue; // declared work is computing
     cover(calls, track.calls.begin[track.outer[end]], track.calls.end[track.outer[end]]);
   }
   const handling = track.handling; // there it computes
@@ -257,7 +258,8 @@ function labelCalls(track, begin, end, y, height, done) {
     const waited = waitedWithin(track, track.calls.begin[at], track.calls.end[at]);
     const mostly = waited * 2 > track.calls.end[at] - track.calls.begin[at];
     const name = text(track.calls.name[at]);
-    plate(name, left + 5, y + height / 2, right - left - 10, mostly ? "waiting" : "transferring");
+    const state = track.calls.cost[at] >= 0 ? "computing" : mostly ? "waiting" : "transferring";
+    plate(name, left + 5, y + height / 2, right - left - 10, state);
     done.labels += 1;
   }
 }
