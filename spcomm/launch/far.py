@@ -140,9 +140,12 @@ class FarSegment:
             return
         self.answered = number
         self.silence = f"box {self._name}: nobody reads its output" if "held" in about else ""
-        if "nodes" in about:
-            self._seen(about)
-        self.lines = dict(about.get("lines", ()))
+        try:
+            if "nodes" in about:
+                self._seen(about)
+            self.lines = dict(about.get("lines", ()))
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+            self.silence = f"box {self._name}: its answers make no sense"
         self.told()
 
     def _seen(self, about: dict) -> None:

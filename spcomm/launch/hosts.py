@@ -270,10 +270,10 @@ class FarStarter(Starter):
         message = super().receive()
         if message is not None and message[0] == "ready" and self._is_traced:
             self.ask_clock()
-        elif message is not None and message[0] == "noted":
-            self.far.known = message[1]
-        elif message is not None and message[0] == "answer":
-            self.far.answer(message[1], message[2])
+        elif message is not None and message[0] == "noted" and isinstance(message[-1], dict):
+            self.far.known = message[-1]
+        elif message is not None and message[0] == "answer" and isinstance(message[-1], dict):
+            self.far.answer(message[1], message[-1])
         elif message is not None and message[0] == "trace":
             self.far.add_trace(*message[1:])
         return message

@@ -173,6 +173,23 @@ def test_clocks_that_say_nothing(answer):
     assert segment.ask_clock() and segment.clock.ours(7) == 7
 
 
+WRONG_ANSWERS = [
+    {"nodes": 5},
+    {"nodes": [[1]]},
+    {"nodes": [], "traffic": 1},
+    {"lines": 7},
+    {"lines": [[1, 2, 3]]},
+]
+
+
+@pytest.mark.parametrize("answer", WRONG_ANSWERS, ids=str)
+def test_answers_that_make_no_sense(answer):
+    """Nobody knows then what its nodes do."""
+    segment = Group([], []).segments[0]
+    segment.answer(1, answer)
+    assert segment.answered == 1 and segment.silence == "box host0: its answers make no sense"
+
+
 # The disk
 
 
