@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """A trace in memory: what each thread of each node did, and the messages. Times are microseconds from its begin.
 
-At every moment of its life a thread computes (it is in no call of spcomm, or in `work`), waits (for another node, within
-a call) or transfers (is in a call and does not wait: it copies, packs, looks).
+At every moment of its life a thread computes (it is in no call of spcomm, or in `work`), waits (for another node,
+within a call) or transfers (is in a call and does not wait: it copies, packs, looks).
 """
 
 from dataclasses import dataclass, field, replace
