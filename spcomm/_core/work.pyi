@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+from math import inf as inf
 from typing import SupportsFloat
 
 from spcomm._core.handle import Handle

@@ -173,7 +173,7 @@ class _Reader:
             if not isinstance(part, list) or [type(number) for number in part] != [int] * 4:
                 self._fail(f"its `part` is {_short(part)}, not four whole numbers")
             call.part = found = Part(*part)
-            inside = 0 < found.number and 0 <= found.first < self._nodes and found.size <= self._nodes
+            inside = found.number > 0 and 0 <= found.first < self._nodes and found.size <= self._nodes
             if not (inside and 0 <= found.rank < found.size):
                 self._fail(f"its `part` is {_short(part)}, which a run of {self._nodes} nodes does not have")
         for key in ("root", "barrier"):

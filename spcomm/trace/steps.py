@@ -208,8 +208,8 @@ def _name(call: Call) -> str:
     name = call.name.removeprefix("spcomm_").removesuffix("()")
     if "fuzzy" in name:
         raise TraceError(
-            f"no virtual times: {call.name} is a call of a program in C, whose trace does not tell which fuzzy barriers "
-            "are over; use spcomm_barrier() there"
+            f"no virtual times: {call.name} is a call of a program in C, whose trace does not tell which fuzzy "
+            "barriers are over; use spcomm_barrier() there"
         )
     for known in ("global_sum", "global_min", "global_max", "coordinated_recv"):
         if name.startswith(known):
