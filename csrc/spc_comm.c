@@ -177,7 +177,7 @@ spc_trace_t *spc_comm_trace(const spc_comm_t *comm) {
     return node->tracing != NULL && spc_owner_mark_holds(&node->owner) ? node->tracing : NULL;
 }
 
-void spc_comm_trace_call(const spc_comm_t *comm, uint32_t what, uint32_t place, uint64_t detail) {
+void spc_comm_trace_call(const spc_comm_t *comm, uint32_t what, uint32_t place, uint32_t detail) {
     spc_trace_event_t event = {.kind = SPC_TRACE_CALL, .what = what, .place = place, .number = detail};
     if (comm->number != 0) {
         event.context = (uint16_t)comm->number;

@@ -5,7 +5,7 @@
 No function here is a frame of Python's, so that the innermost frame is that of whoever calls."""
 
 from cpython.object cimport PyObject
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport uint32_t
 from libc.string cimport memset
 
 from spcomm._core cimport regions
@@ -24,12 +24,12 @@ from spcomm._core.regions cimport find_place, name_of
 
 from operator import index
 
+from spcomm._core.collectives import Collectives
+
 cdef enum:  # how a call ended: in the tag of RETURN
     WELL = 0
     LEFT = 1  # by a timeout or Ctrl-C: the same call goes on with it
     RAISED = 2
-
-from spcomm._core.collectives import Collectives
 
 cdef extern from *:
     """
@@ -86,7 +86,7 @@ cdef class Recorded:
         return self.method
 
 
-cdef uint64_t detail_of(Recorded self, PyObject **arguments, size_t count, PyObject *names) except? 0:
+cdef uint32_t detail_of(Recorded self, PyObject **arguments, size_t count, PyObject *names) except? 0:
     """The argument that goes with the call, a whole number from 0 on; 0 stands for what is none."""
     cdef size_t given = PyVectorcall_NARGS(count)
     cdef object found = 0
@@ -120,7 +120,7 @@ cdef object call(object callable, PyObject **arguments, size_t count, PyObject *
     if self.what == 0 or self.generation != regions.generation:
         self.what = name_of(trace, self.name)
         self.generation = regions.generation
-    cdef uint64_t detail = detail_of(self, arguments, count, names) if self.at else 0
+    cdef uint32_t detail = detail_of(self, arguments, count, names) if self.at else 0
     cdef int how = RAISED
     spc_comm_trace_call(core, self.what, find_place(trace), detail)
     try:
@@ -141,7 +141,7 @@ spc_make_method(Recorded, <size_t>(<char *>&_example.vectorcall - <char *><PyObj
 cdef class RecordedFuzzyBarrier(FuzzyBarrier):
     """A fuzzy barrier whose end is in the trace, with its number; that of a ``with`` block, too."""
 
-    cdef uint64_t number  # of those that its communicator has entered, from 1 on
+    cdef uint32_t number  # of those that its communicator has entered, from 1 on
     cdef bint is_over  # and that is in the trace
 
     def done(self):
