@@ -63,7 +63,9 @@ def _failed(run: Run, file: str, limits: Limits) -> str:
     """Of a run with an exit code other than 0."""
     name = run.case.name
     said = [line for node, line in run.errors if node is None and line.strip()]
-    if run.code == 125 and said and said[-1].startswith("spcomm run: "):  # only the launcher's lines have no label
+    if (
+        run.code == 125 and said and said[-1].startswith("spcomm run: ")
+    ):  # only the launcher's lines have no label
         raise LearnError(f"check.py: spcomm run refuses case {name!r}: {_cut(said[-1])}")
     if run.code == 99 or run.code == 124:
         lines = [_cut(line) for line in said[:_MOST_LINES]]

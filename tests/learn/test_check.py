@@ -47,7 +47,12 @@ def room(tmp_path):
     """An exercise that tests change as they like; it is solved."""
     place = tmp_path / "05_own"
     place.mkdir()
-    for name, text in (("README.md", "x"), ("exercise.py", SOLUTION), ("check.py", CHECK), ("info.toml", INFO)):
+    for name, text in (
+        ("README.md", "x"),
+        ("exercise.py", SOLUTION),
+        ("check.py", CHECK),
+        ("info.toml", INFO),
+    ):
         (place / name).write_text(text)
     return place
 
@@ -128,7 +133,10 @@ def test_output_has_no_labels_and_no_results(room):
         ("1 / 0", "check.py:1: cannot be imported: ZeroDivisionError"),
         ("def cases(rng):\n    return []", "has no function judge"),
         ("def judge(c, o): pass\ndef cases(rng):\n    return []", "yields no case"),
-        ("def judge(c, o): pass\ndef cases(rng):\n    return [3]", r"cases\(\) failed: TypeError: .* yields int"),
+        (
+            "def judge(c, o): pass\ndef cases(rng):\n    return [3]",
+            r"cases\(\) failed: TypeError: .* yields int",
+        ),
         ("def judge(c, o): pass\ndef cases(rng):\n    return [rng.x]", r"check.py:3: cases\(\) failed: Attr"),
         (CHECK.replace("per_node(", "len("), r"judge\(\) failed in case 'case of 1': TypeError"),
         (CHECK.replace('{"a": 1}', '{"a": len}'), "arguments of case 'case of 1' have an object of type"),
@@ -175,7 +183,9 @@ def test_lost_events(room):
     )
     checks = CHECK.replace("(1, 2, 3, 2)", "(1,)").replace("per_node(", "assert outcome.calls\n    per_node(")
     (room / "check.py").write_text(checks)
-    assert "node 0 made more calls than the judge can record" in grade(room / "exercise.py", str(room)).message
+    assert (
+        "node 0 made more calls than the judge can record" in grade(room / "exercise.py", str(room)).message
+    )
 
 
 def test_after_a_limit_nothing_more_is_run(room):
@@ -184,3 +194,23 @@ def test_after_a_limit_nothing_more_is_run(room):
     found = grade(room / "exercise.py", str(room))
     assert len(found.cases) == 1
     assert "took longer than --timeout 1 s" in found.message
+
+
+def test_virtual_clock(room):
+    (room / "exercise.py").write_text(
+        "def solve(comm, a, b):\n    comm.work(10 * (b + 1))\n    comm.barrier()\n    comm.work(1)\n    return a + b\n"
+    )
+    (room / "check.py").write_text(
+        CHECK + "    assert outcome.work == [10 * rank + 11 for rank in range(case.nodes)]\n"
+        "    assert outcome.makespan == 10 * case.nodes + 1 == max(outcome.finish)\n"
+    )
+    assert grade(room / "exercise.py", str(room)).passed
+
+
+def test_no_virtual_clock(room):
+    (room / "exercise.py").write_text(
+        "import threading\ndef solve(comm, a, b):\n    thread = threading.Thread(target=comm.work, args=(1,))\n"
+        "    thread.start()\n    comm.work(1)\n    thread.join()\n    return a + b\n"
+    )
+    (room / "check.py").write_text(CHECK + "    assert outcome.makespan\n")
+    assert "the virtual clock cannot be computed" in grade(room / "exercise.py", str(room)).message

@@ -153,7 +153,11 @@ def test_limits(room):
         ("needs = []", "needs = []\nhint = 1", "has hint, of which nothing is known"),
         ("needs = []", "needs = []\nlimits = 3", "limits is 3; it has to be a table"),
         ("needs = []", "needs = []\nlimits.time = 3", "limits.time is 3; it has to be one of seconds"),
-        ("needs = []", "needs = []\nlimits.seconds = 0", "limits.seconds is 0; it has to be a number above 0"),
+        (
+            "needs = []",
+            "needs = []\nlimits.seconds = 0",
+            "limits.seconds is 0; it has to be a number above 0",
+        ),
         ("needs = []", "needs = []\nlimits.processes = 1.5", "limits.processes is 1.5"),
     ],
 )
@@ -165,5 +169,5 @@ def test_wrong_info(room, old, new, complaint):
 
 def test_incomplete_exercise(room):
     (room / "03_ring" / "check.py").unlink()
-    with pytest.raises(LearnError, match="is no exercise: it lacks check.py"):
+    with pytest.raises(LearnError, match=r"is no exercise: it lacks check\.py"):
         catalogue.load(room / "03_ring")
