@@ -109,7 +109,7 @@ class BuildExtensions(build_ext):
 
 
 class BuildModules(build_py):
-    """Copy modules, headers, and examples and documents as data; an editable install uses the checkout's."""
+    """Copy modules, headers, and examples, exercises and documents as data; an editable install uses the checkout's."""
 
     def run(self):
         if not self.editable_mode:
@@ -127,11 +127,11 @@ class BuildModules(build_py):
                 path.unlink()
 
     def data_copies(self):
-        """(file, its copy) of what a wheel carries beside modules: headers, examples, the documents they read."""
+        """(file, its copy) of what a wheel carries beside modules: headers, examples, exercises, documents."""
         for path in map(Path, found("csrc/include", "*.h", "*.hpp")):
             yield path, Path(self.build_lib, "spcomm", "include", path.relative_to("csrc/include"))
         data = Path(self.build_lib, "spcomm", "data")
-        for path in map(Path, found("examples", "*")):
+        for path in map(Path, found("examples", "*") + found("exercises", "*")):
             if path.is_file() and "__pycache__" not in path.parts:
                 yield path, data / path
         for path in [*Path().glob("*.md"), *map(Path, found("csrc", "*.md") + found("docs", "*.md"))]:

@@ -112,8 +112,8 @@ class _Gathered:
     def _rows(self) -> "Iterator[dict[str, Any]]":
         yield from _names(self._places)
         counters = Counters(self._about["overwritten"], (self._end_ns - self._begin_ns) / 1e3)
-        for rank, place in enumerate(self._places):
-            rows = _Node(rank, place, self._begin_ns, self._end_ns).rows(self._events[rank])
+        for rank in range(len(self._places)):
+            rows = _Node(rank, self._places, self._begin_ns, self._end_ns).rows(self._events[rank])
             self._events[rank] = []  # a long trace is large
             counters.node(rows)
             yield from rows

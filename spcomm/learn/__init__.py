@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: MIT
+"""Exercises, and who grades them: `spcomm check`, `spcomm learn`.
+
+`catalogue` finds the exercises, `case` is what an exercise's check.py is written with, `grading` runs a solution and
+judges it; the rest belongs to one of them.
+"""
+
+_WHERE = {
+    "Exercise": "catalogue",
+    "LearnError": "errors",
+    "Grade": "grading",
+    "CaseGrade": "grading",
+    "grade": "grading",
+}
+__all__ = ["CaseGrade", "Exercise", "Grade", "LearnError", "grade"]
+
+
+def __getattr__(name: str) -> object:
+    """Import late: an exercise's check.py needs one module of this package, not all."""
+    if name in _WHERE:
+        from importlib import import_module
+
+        return getattr(import_module(f"spcomm.learn.{_WHERE[name]}"), name)
+    raise AttributeError(f"module 'spcomm.learn' has no attribute {name!r}")
