@@ -1,4 +1,4 @@
-# says: SP10
+# says: SP104
 # SPDX-License-Identifier: MIT
 """Only node 0 calls the reductions."""
 

@@ -1,4 +1,4 @@
-# says: SP10
+# says: SP104
 # SPDX-License-Identifier: MIT
 """A node without values goes home."""
 

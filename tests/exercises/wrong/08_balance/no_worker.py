@@ -1,4 +1,4 @@
-# says: SP10
+# says: SP101
 # SPDX-License-Identifier: MIT
 """On one node the manager waits for workers."""
 
