@@ -1,4 +1,4 @@
-# says: node 0 called gather
+# says: one reduction, which all call, is all it takes
 # SPDX-License-Identifier: MIT
 """Node 0 adds up what it has gathered."""
 
