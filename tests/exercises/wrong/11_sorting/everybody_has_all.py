@@ -1,0 +1,8 @@
+# says: every node had all of them
+# SPDX-License-Identifier: MIT
+"""Everybody sorts everything and keeps a part."""
+
+
+def solve(comm, mine):
+    whole = sorted(sum(comm.allgather(mine), []))
+    return whole[comm.rank * len(whole) // comm.size : (comm.rank + 1) * len(whole) // comm.size]
