@@ -129,7 +129,7 @@ notebooks: build $(STAMPS)/notebooks ## run the notebooks and render them, in bu
 
 # ---- lint
 
-RUFF_PATHS := setup.py spcomm tests examples scripts docs/conf.py docs/_ext $(wildcard docs/*/listings)
+RUFF_PATHS := setup.py spcomm tests examples exercises scripts docs/conf.py docs/_ext $(wildcard docs/*/listings)
 
 lint: $(STAMPS)/lint $(CXX_STYLE) ## ruff, clang-format, cython-lint
 	@status=0; PATH="$(abspath $(BIN)):$$PATH"; \

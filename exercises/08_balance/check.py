@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: MIT
+"""Exercise 8: each task once, and the virtual clock says that the nodes were busy; the best of three runs counts."""
+
+from spcomm.learn.case import Case, Wrong
+
+ROOM = 1.25  # over what size - 1 nodes take that are all equally busy
+RUNS = 3  # who pulls first is chance
+
+
+def cases(rng):
+    yield Case(1, {"costs": [2, 1, 3]}, name="3 tasks on 1 node")
+    yield Case(2, {"costs": some(rng, 9)}, name="9 tasks on 2 nodes")
+    yield Case(5, {"costs": [3, 1, 2]}, name="3 tasks on 5 nodes")
+    yield Case(3, {"costs": []}, name="no tasks on 3 nodes")
+    for nodes in (4, 6):
+        long = [cost + 6 for cost in some(rng, 12)]
+        yield from measured(nodes, [*long, *some(rng, 36)], "the long ones first")
+        mixed = [cost + 6 if task % nodes == 1 else cost for task, cost in enumerate(some(rng, 48))]
+        yield from measured(nodes, mixed, f"every {nodes}th is long")
+
+
+def some(rng, count):
+    return [rng.choice([1, 1.5, 2]) for _ in range(count)]
+
+
+def measured(nodes, costs, what):
+    """Up to three runs of one case, until one of them is good."""
+    lengths = []
+    for run in range(1, RUNS + 1):
+        facts = {"limit": ROOM * sum(costs) / (nodes - 1), "lengths": lengths, "last": run == RUNS}
+        name = f"{len(costs)} tasks on {nodes} nodes, {what}" + f", run {run}" * (run > 1)
+        yield Case(nodes, {"costs": costs}, perturb=False, name=name, facts=facts)
+        if lengths and min(lengths) <= facts["limit"]:
+            return
+
+
+def judge(case, outcome):
+    costs = case.arguments["costs"]
+    for rank, tasks in enumerate(outcome.values):
+        if not isinstance(tasks, list):
+            raise Wrong(
+                f"node {rank} returned {tasks!r}; expected the list of the tasks it has done ({case.name})"
+            )
+    once(case, outcome, len(costs))
+    for rank, tasks in enumerate(outcome.values):
+        told = sum(costs[task] for task in tasks)
+        if abs(outcome.work[rank] - told) > 1e-6 * (1 + told):
+            raise Wrong(
+                f"node {rank} has done {outcome.work[rank]:g} units of work; the tasks {tasks} that it returned take "
+                f"{told:g} ({case.name}): each task is done by do(), once, on the node that returns it"
+            )
+    if case.facts:
+        quick(case, outcome, sum(costs))
+
+
+def once(case, outcome, count):
+    done = [task for tasks in outcome.values for task in tasks]
+    for task in range(count):
+        if task not in done:
+            raise Wrong(f"nobody has done task {task} of {count} ({case.name}), or has not returned it")
+        nodes = [str(rank) for rank, tasks in enumerate(outcome.values) for other in tasks if other == task]
+        if len(nodes) > 1:
+            raise Wrong(f"nodes {' and '.join(nodes)} have done task {task}; expected it once ({case.name})")
+    if len(done) > count:
+        other = next(task for task in done if task not in range(count))
+        raise Wrong(f"{other!r} was returned, and is none of the tasks 0 to {count - 1} ({case.name})")
+
+
+def quick(case, outcome, total):
+    limit, lengths = case.facts["limit"], case.facts["lengths"]
+    lengths.append(outcome.makespan)
+    if case.facts["last"] and min(lengths) > limit:
+        most = max(range(case.nodes), key=lambda rank: outcome.work[rank])
+        raise Wrong(
+            f"the makespan is {min(lengths):g} units; expected {limit:g} at most ({case.name}). Node {most} has the "
+            f"most to do: {outcome.work[most]:g} of {total:g} units, so the efficiency is "
+            f"{total / (case.nodes * min(lengths)):.2f}. Divide by the work, not by the number of tasks, or hand out "
+            "the tasks one at a time"
+        )

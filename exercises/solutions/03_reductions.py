@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: MIT
+"""Exercise 3: the sum and the minimum of numbers that are spread over all nodes, and where the minimum is."""
+
+import spcomm
+
+
+def solve(comm, values):
+    """Return (sum of all, least of all, rank of the node that has it); `values` are those of this node."""
+    total = comm.global_sum(sum(values))
+    least, where = comm.allreduce((min(values), comm.rank), op=spcomm.MINLOC)
+    return total, least, where
+
+
+if __name__ == "__main__":
+    comm = spcomm.startup()
+    print(solve(comm, [10 - comm.rank, 20 + comm.rank]))

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: MIT
+"""`spcomm check`: grades files."""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+
+from spcomm.learn.errors import LearnError
+from spcomm.learn.grading import CaseGrade, Grade, grade
+
+
+def main(arguments: "Sequence[str] | None" = None) -> int:
+    """Run `spcomm check`. Returns 0 if all passed, 1 if something did not, 125 if it could not be judged."""
+    options = _parser().parse_args(arguments)
+    grades = []
+    for file in options.files:
+        try:
+            shown = None if options.json else _show_case
+            grades.append(grade(file, options.exercise, options.seed, shown, options.quick))
+        except LearnError as error:
+            print(f"spcomm check: {error}", file=sys.stderr)
+            return 125
+        if not options.json:
+            _show(grades[-1])
+    if options.json:
+        print(json.dumps([found.as_dict() for found in grades], indent=2))
+    return 0 if all(found.passed for found in grades) else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="spcomm check",
+        description="Grade solutions of exercises: run them with fresh inputs on several numbers of nodes.",
+        epilog="Exit code: 0 all passed, 1 something did not, 125 it could not be judged.",
+    )
+    parser.add_argument(
+        "files",
+        metavar="FILE",
+        nargs="+",
+        help="exercise.py in a folder NN_topic, or NN_topic.py, or any with --exercise",
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print a list with a grade for each file, as JSON"
+    )
+    parser.add_argument("--seed", type=int, metavar="S", help="draw these inputs (default: others each time)")
+    parser.add_argument("--exercise", metavar="NN", help="its number or name, or a folder with an exercise")
+    parser.add_argument("--quick", action="store_true", help="only the first three cases")
+    return parser
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> None:
+        self.print_usage(sys.stderr)
+        self.exit(125, f"spcomm check: {message}\n")
+
+
+def _show_case(case: CaseGrade) -> None:
+    print(f"  {'right' if case.passed else 'wrong'}  {case.name}", flush=True)
+
+
+def _show(found: Grade) -> None:
+    if found.passed:
+        print(f"{found.file}: right in all {len(found.cases)} cases of {found.exercise}")
+    else:
+        print(f"{found.file}: {found.message}")
+        print(f"The same inputs again: --seed {found.seed}")
+    if found.isolation.startswith("none"):
+        print(f"Isolation: {found.isolation}", file=sys.stderr)

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: MIT
+"""Every exercise fails as it is given out, with the words it is meant to; solutions pass; wrong ones are told why.
+
+All folders of exercises/ are found; nothing is listed. A program in wrong/<exercise>/ begins with `# says:` and what
+the judge must say of it.
+"""
+
+import re
+from dataclasses import InitVar, dataclass
+from pathlib import Path
+
+import pytest
+
+from spcomm.learn import catalogue, grade
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent.parent
+FOLDER = ROOT / "exercises"
+EXERCISES = catalogue.exercises(FOLDER)
+SEEDS = (1, 20, 300)
+LINES = 60  # of code
+NAMES = [exercise.name for exercise in EXERCISES]
+
+every = pytest.mark.parametrize("exercise", EXERCISES, ids=NAMES)
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A wrong solution; for the sample the exercise counts, of which each occurs."""
+
+    exercise: str
+    path: InitVar[Path]
+
+    def __post_init__(self, path):
+        object.__setattr__(self, "file", path)
+        object.__setattr__(self, "says", path.read_text().split("\n")[0].partition("# says: ")[2])
+
+
+@dataclass(frozen=True)
+class Solved:
+    """A solution under a seed; for the sample the seed counts: some exercises with each."""
+
+    seed: int
+    path: InitVar[Path]
+
+    def __post_init__(self, path):
+        object.__setattr__(self, "file", path)
+
+
+WRONG = [Wrong(path.parent.name, path) for path in sorted((HERE / "wrong").glob("*/*.py"))]
+SOLVED = [Solved(seed, exercise.solution) for exercise in EXERCISES for seed in SEEDS]
+
+
+def code(path):
+    """Lines that are neither empty nor a comment."""
+    lines = [line.strip() for line in path.read_text().split("\n")]
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def test_numbers_are_those_of_a_course():
+    numbers = [exercise.number for exercise in EXERCISES]
+    assert len(numbers) >= 8 and numbers == list(range(1, len(numbers) + 1))
+    assert sorted(path.stem for path in (FOLDER / "solutions").glob("*.py")) == NAMES
+
+
+@every
+def test_info_is_complete(exercise):
+    assert len(exercise.hints) == 3 and len(set(exercise.hints)) == 3
+    assert "?" in exercise.hints[0], "the first hint is a question"
+    assert exercise.teaches.endswith(".") and len(exercise.stub_says) > 5
+    before = NAMES[: NAMES.index(exercise.name)]
+    assert [name for name in exercise.needs if name not in before] == []
+    assert bool(exercise.needs) == (exercise.number > 1)
+
+
+@every
+def test_hints_are_not_the_solution(exercise):
+    body = exercise.solution.read_text().partition("def solve")[2].partition("if __name__")[0]
+    lines = [line.strip() for line in body.split("\n")[2:] if line.strip()]
+    given = exercise.stub.read_text() + " ".join(exercise.hints)
+    assert [line for line in lines if line not in given], "the hints have all lines of the solution"
+
+
+@every
+def test_the_lesson_has_its_parts(exercise):
+    text = exercise.lesson
+    assert text.startswith(f"# {exercise.number}. {exercise.title}\n")
+    sections = re.findall(r"^## (.*)$", text, re.MULTILINE)
+    assert {"Task", "Run and check"} <= set(sections) and len(sections) >= 3
+    end = text.partition("## Run and check\n")[2]
+    assert "spcomm run -n" in end and "spcomm check exercise.py" in end and "\nChecked" in end
+    assert 25 <= len(text.split("\n")) <= 110, "one or two screens"
+    assert max(map(len, text.split("\n"))) <= 160
+
+
+@every
+def test_programs_are_short_and_can_be_run(exercise):
+    for path in (exercise.stub, exercise.solution):
+        assert len(code(path)) < LINES, path
+        text = path.read_text()
+        assert f'"""Exercise {exercise.number}: ' in text and "\nif __name__ ==" in text
+    assert "# TODO" in exercise.stub.read_text() and "TODO" not in exercise.solution.read_text()
+
+
+@every
+def test_untouched_it_fails_as_intended(exercise):
+    found = grade(exercise.stub)
+    assert not found.passed and exercise.stub_says in found.message
+
+
+@pytest.mark.matrix(keep=5)
+@pytest.mark.parametrize("case", SOLVED, ids=lambda case: f"{case.file.stem}-{case.seed}")
+def test_solutions_pass(case):
+    found = grade(case.file, seed=case.seed)
+    assert found.passed, found.message
+
+
+def test_each_exercise_has_wrong_solutions():
+    counts = [sum(case.exercise == name for case in WRONG) for name in NAMES]
+    assert min(counts) >= 2 and {case.exercise for case in WRONG} == set(NAMES)
+    assert [case.file for case in WRONG if not case.says] == []
+
+
+@pytest.mark.matrix(keep=10)
+@pytest.mark.parametrize("case", WRONG, ids=lambda case: f"{case.exercise}-{case.file.stem}")
+def test_wrong_solutions_are_told_why(case):
+    found = grade(case.file, exercise=case.exercise)
+    assert not found.passed and case.says in found.message
