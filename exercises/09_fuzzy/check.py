@@ -14,7 +14,9 @@ def cases(rng):
         slow = [(first + step) % nodes for step in range(steps)]  # another one each time
         each = [
             {
-                "parts": [rng.randint(8, 12) if slow[step] == rank else rng.randint(1, 3) for step in range(steps)],
+                "parts": [
+                    rng.randint(8, 12) if slow[step] == rank else rng.randint(1, 3) for step in range(steps)
+                ],
                 "own": [rng.randint(4, 8) for _ in range(steps)],
                 "use": [rng.randint(1, 3) for _ in range(steps)],
             }
@@ -94,4 +96,6 @@ def check_order(track, wanted):
                 entered += 1
             waited += name in (WAIT, "barrier")
     if entered != len(wanted) // 3:
-        raise Wrong(f"node {track.rank} entered {entered} barriers in {len(wanted) // 3} steps: one in each step")
+        raise Wrong(
+            f"node {track.rank} entered {entered} barriers in {len(wanted) // 3} steps: one in each step"
+        )

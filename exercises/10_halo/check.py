@@ -12,7 +12,15 @@ COLLECTIVES = "allgather alltoall gather scatter bcast reduce allreduce global_s
 
 
 def cases(rng):
-    for nodes, cells, steps in ((2, 10, 12), (1, 6, 5), (3, 31, 20), (4, 40, 20), (7, 50, 15), (4, 3, 8), (7, 1, 5)):
+    for nodes, cells, steps in (
+        (2, 10, 12),
+        (1, 6, 5),
+        (3, 31, 20),
+        (4, 40, 20),
+        (7, 50, 15),
+        (4, 3, 8),
+        (7, 1, 5),
+    ):
         rod = [round(rng.uniform(0, 100), 3) for _ in range(cells + 2)]
         name = f"{cells} cell{'s' * (cells > 1)} on {nodes} node{'s' * (nodes > 1)}"
         yield Case(nodes, {"rod": rod, "steps": steps}, name=name)
@@ -52,7 +60,9 @@ def checked_block(rank, value):
     except (TypeError, ValueError):
         block = None
     if value is None or block is None or block.ndim != 1:
-        raise Wrong(f"node {rank} returned {short(value)}; expected a list or an array of its cells, which may be empty")
+        raise Wrong(
+            f"node {rank} returned {short(value)}; expected a list or an array of its cells, which may be empty"
+        )
     return block
 
 

@@ -18,7 +18,9 @@ def cases(rng):
     yield case("different numbers", [[rng.randrange(10**6) for _ in range(EACH)] for _ in range(3)])
     yield case("skewed numbers", [[skewed() for _ in range(EACH)] for _ in range(4)])
     yield case("all numbers equal", [[7] * EACH for _ in range(4)])
-    yield case("few different numbers", [[rng.choice((1, 2, 2, 2, 3)) for _ in range(EACH)] for _ in range(7)])
+    yield case(
+        "few different numbers", [[rng.choice((1, 2, 2, 2, 3)) for _ in range(EACH)] for _ in range(7)]
+    )
     yield case("sorted already", [list(range(rank * EACH, (rank + 1) * EACH)) for rank in range(3)])
     yield case("empty nodes", [[rng.randrange(50) for _ in range(EACH * (rank % 2))] for rank in range(4)])
     yield case("three numbers", [[rng.randrange(-9, 9)] if rank in (1, 4, 6) else [] for rank in range(7)])
@@ -46,7 +48,9 @@ def judge(case, outcome):
 def checked_share(rank, value):
     value = value.tolist() if hasattr(value, "tolist") else value
     if not isinstance(value, list):
-        raise Wrong(f"node {rank} returned {short(value)}; expected the list of its share, [] if there is nothing for it")
+        raise Wrong(
+            f"node {rank} returned {short(value)}; expected the list of its share, [] if there is nothing for it"
+        )
     return value
 
 
@@ -60,7 +64,9 @@ def check_all_there(case, numbers, shares):
         )
     if extra := after - before:
         number, count = next(iter(extra.items()))
-        raise Wrong(f"{sum(extra.values())} numbers are too many, {number} {count} times among them ({case.name})")
+        raise Wrong(
+            f"{sum(extra.values())} numbers are too many, {number} {count} times among them ({case.name})"
+        )
 
 
 def check_order(case, shares):
@@ -68,7 +74,11 @@ def check_order(case, shares):
     for rank, share in enumerate(shares):
         for number in share:
             if last is not None and number < last[0]:
-                where = f"behind {last[0]} of node {last[1]}" if last[1] != rank else f"behind {last[0]}, in its own share"
+                where = (
+                    f"behind {last[0]} of node {last[1]}"
+                    if last[1] != rank
+                    else f"behind {last[0]}, in its own share"
+                )
                 raise Wrong(f"node {rank} has {number} {where}: not sorted ({case.name})")
             last = number, rank
 
@@ -108,7 +118,9 @@ def check_messages(case, outcome, count):
     for _moment, rank, change in sorted(events):
         held[rank] += change
         if held[rank] > limit:
-            raise Wrong(f"node {rank} has received nearly all numbers of the others ({case.name}); nobody has room for that")
+            raise Wrong(
+                f"node {rank} has received nearly all numbers of the others ({case.name}); nobody has room for that"
+            )
 
 
 def check_shares(case, shares):

@@ -24,7 +24,13 @@ def cases(rng):
 
     def one_of_each():
         record = {"name": "first", "parts": 2}
-        return [("text", "begin"), ("array", array()), ("record", record), ("part", array()), ("part", array())]
+        return [
+            ("text", "begin"),
+            ("array", array()),
+            ("record", record),
+            ("part", array()),
+            ("part", array()),
+        ]
 
     for nodes in (2, 3, 1, 4, 7):
         each = [{"letters": []}]
@@ -38,14 +44,20 @@ def judge(case, outcome):
     check_unread(outcome)
     answers = outcome.values[0]
     if not isinstance(answers, list) or len(answers) != case.nodes:
-        raise Wrong(f"node 0 returned {short(answers)}; expected a list with one list for each of {case.nodes} nodes")
+        raise Wrong(
+            f"node 0 returned {short(answers)}; expected a list with one list for each of {case.nodes} nodes"
+        )
     for rank in range(1, case.nodes):
         letters = case.each[rank]["letters"]
         check_of_one(case, rank, answers[rank], list(wanted(letters)))
         if outcome.values[rank] is not None:
-            raise Wrong(f"node {rank} returned {short(outcome.values[rank])}; expected None: node 0 has all answers")
+            raise Wrong(
+                f"node {rank} returned {short(outcome.values[rank])}; expected None: node 0 has all answers"
+            )
     if answers[0]:
-        raise Wrong(f"node 0 returned {short(answers[0])} as its answers to itself; expected []: it gets no letter of its own")
+        raise Wrong(
+            f"node 0 returned {short(answers[0])} as its answers to itself; expected []: it gets no letter of its own"
+        )
 
 
 def wanted(letters):
@@ -71,7 +83,9 @@ def check_unread(outcome):
 
 def check_of_one(case, rank, found, right):
     if not isinstance(found, list):
-        raise Wrong(f"of node {rank} there is {short(found)}; expected a list of {len(right)} answers ({case.name})")
+        raise Wrong(
+            f"of node {rank} there is {short(found)}; expected a list of {len(right)} answers ({case.name})"
+        )
     if len(found) != len(right):
         raise Wrong(
             f"of node {rank} there are {len(found)} answers; it has sent {len(right)} letters, not counting the parts "

@@ -29,4 +29,9 @@ def solve(comm, letters):
 if __name__ == "__main__":
     comm = spcomm.startup()
     parts = [("part", np.ones(2)), ("part", np.ones(3))]
-    print(solve(comm, [("text", "hello"), ("record", {"name": "x", "parts": 2}), *parts, ("array", np.arange(4.0))]))
+    print(
+        solve(
+            comm,
+            [("text", "hello"), ("record", {"name": "x", "parts": 2}), *parts, ("array", np.arange(4.0))],
+        )
+    )

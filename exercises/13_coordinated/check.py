@@ -26,7 +26,9 @@ def judge(case, outcome):
     cycles = len(plans[0])
     for rank, value in enumerate(outcome.values):
         if not isinstance(value, list) or len(value) != cycles:
-            raise Wrong(f"node {rank} returned {short(value)}; expected a list of {cycles} lists, one for each cycle")
+            raise Wrong(
+                f"node {rank} returned {short(value)}; expected a list of {cycles} lists, one for each cycle"
+            )
         for cycle, came in enumerate(value):
             check_cycle(case, plans, rank, cycle, came)
     for rank, calls in enumerate(outcome.calls):

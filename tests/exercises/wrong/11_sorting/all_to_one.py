@@ -8,5 +8,8 @@ def solve(comm, mine):
     shares = None
     if comm.rank == 0:
         whole = sorted(sum(lists, []))
-        shares = [whole[rank * len(whole) // comm.size : (rank + 1) * len(whole) // comm.size] for rank in range(comm.size)]
+        shares = [
+            whole[rank * len(whole) // comm.size : (rank + 1) * len(whole) // comm.size]
+            for rank in range(comm.size)
+        ]
     return comm.scatter(shares)

@@ -8,7 +8,10 @@ def solve(comm, mine):
         comm.send(mine, 0)
         return comm.recv(0)
     whole = sorted(mine + sum((comm.recv(node) for node in range(1, comm.size)), []))
-    shares = [whole[rank * len(whole) // comm.size : (rank + 1) * len(whole) // comm.size] for rank in range(comm.size)]
+    shares = [
+        whole[rank * len(whole) // comm.size : (rank + 1) * len(whole) // comm.size]
+        for rank in range(comm.size)
+    ]
     for node in range(1, comm.size):
         comm.send(shares[node], node)
     return shares[0]

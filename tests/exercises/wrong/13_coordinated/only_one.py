@@ -1,4 +1,4 @@
-# says: until coordinated_recv() returns None
+# says: which has not seen it in this cycle
 # SPDX-License-Identifier: MIT
 """Receives one message, and not until there are no more."""
 
