@@ -68,8 +68,8 @@ def check_all_done(rank, wanted, done):
         place = next(place for place, pair in enumerate(zip(wanted, done, strict=True)) if pair[0] != pair[1])
         what = ("parts", "own", "use")[place % 3]
         raise Wrong(
-            f"node {rank} did {done[place]:g} units where {what}[{place // 3}], {wanted[place]:g} units, was to be done: "
-            "in each step first the part, then its own work, then the use"
+            f"node {rank} did {done[place]:g} units where {what}[{place // 3}], {wanted[place]:g} units, was to be "
+            "done: in each step first the part, then its own work, then the use"
         )
 
 

@@ -127,10 +127,13 @@ def check_shares(case, shares):
     total = sum(map(len, shares))
     largest, rank = max((len(share), rank) for rank, share in enumerate(shares))
     if total >= EACH * case.nodes // 2 and largest * case.nodes > 2 * total:
+        many_equal = len(set(chain.from_iterable(shares))) < total // 2
+        why = (
+            "many are equal, and no splitter parts equal ones; what could make them differ?"
+            if many_equal
+            else "choose the splitters from samples of all nodes"
+        )
+        mean = total // case.nodes
         raise Wrong(
-            f"node {rank} got {largest} of {total} numbers, and the mean is {total // case.nodes} ({case.name}): many are equal, and "
-            "no splitter parts equal ones; what could make them differ?"
-            if len(set(chain.from_iterable(shares))) < total // 2
-            else f"node {rank} got {largest} of {total} numbers, and the mean is {total // case.nodes} ({case.name}): "
-            "choose the splitters from samples of all nodes"
+            f"node {rank} got {largest} of {total} numbers, and the mean is {mean} ({case.name}): {why}"
         )

@@ -96,8 +96,8 @@ def check_of_one(case, rank, found, right):
             continue
         if any(close(answer, other) for other in right):
             raise Wrong(
-                f"answer {place} to node {rank} is {short(answer)}; expected {short(expected)} ({case.name}): that is the "
-                "answer to another letter, so the order of that node's letters is lost"
+                f"answer {place} to node {rank} is {short(answer)}; expected {short(expected)} ({case.name}): that is "
+                "the answer to another letter, so the order of that node's letters is lost"
             )
         raise Wrong(
             f"answer {place} to node {rank} is {short(answer)}; expected {short(expected)} ({case.name}); {PARTS}"

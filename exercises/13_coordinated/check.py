@@ -34,8 +34,8 @@ def judge(case, outcome):
     for rank, calls in enumerate(outcome.calls):
         if any(plans[rank]) and not calls["coordinated_send"]:
             raise Wrong(
-                f"all messages came, and node {rank} did not send them by coordinated_send: this exercise is about cycles "
-                "of coordinated messages"
+                f"all messages came, and node {rank} did not send them by coordinated_send: this exercise is about "
+                "cycles of coordinated messages"
             )
 
 
@@ -50,8 +50,8 @@ def check_cycle(case, plans, rank, cycle, came):
     right = Counter((source, value) for source, dest, value in sent if dest == rank)
     for (source, value), _ in (right - found).items():
         raise Wrong(
-            f"cycle {cycle}: node {source} sent {value} to node {rank}, which has not seen it in this cycle ({case.name}): "
-            "receive until there are no more"
+            f"cycle {cycle}: node {source} sent {value} to node {rank}, which has not seen it in this cycle "
+            f"({case.name}): receive until there are no more"
         )
     for (source, value), _ in (found - right).items():
         what = "twice" if right[source, value] else "which was not sent to it in this cycle"
