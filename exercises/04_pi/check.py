@@ -10,7 +10,7 @@ ALLOWED = REDUCTIONS | {"work", "barrier", "close"}
 
 
 def cases(rng):
-    for nodes, strips in [(1, 20), (2, 12), (3, 20), (4, 40), (4, 3), (7, rng.randrange(30, 60))]:
+    for nodes, strips in [(2, 12), (3, 20), (4, 40), (4, 3), (7, rng.randrange(30, 60)), (1, 20)]:
         yield Case(nodes, {"strips": strips}, name=f"{strips} strips on {nodes} node{'s' * (nodes > 1)}")
 
 
@@ -47,7 +47,7 @@ def communication(case, outcome):
                 f"node {rank} called {', '.join(other)}; one reduction, which all call, is all it takes"
             )
         count = sum(calls[name] for name in REDUCTIONS)
-        if count != 1:
+        if count != 1 and case.nodes > 1:
             raise Wrong(
                 f"node {rank} called {count} reductions; expected one ({case.name}): "
                 + (

@@ -96,8 +96,8 @@ def _traceback(run: Run, file: str) -> "str | None":
     lines = by_node[last]
     begin = max((at for at, line in enumerate(lines) if line.startswith("Traceback (most")), default=0)
     lines = lines[begin:]
-    where = code = ""
-    said = ""
+    where = code = said = ""
+    more: list[str] = []
     for at, line in enumerate(lines):
         match = _FRAME.match(line)
         if match:
@@ -107,9 +107,12 @@ def _traceback(run: Run, file: str) -> "str | None":
                 where = f"{place}, in {match[3]}" if match[3] and match[3] != "<module>" else place
                 code = lines[at + 1].strip() if at + 1 < len(lines) else ""
         elif line and not line[0].isspace() and not said and not line.startswith(("Traceback", "+", "|")):
-            said = line
+            said, more = line, [_cut(line) for line in lines[at + 1 :][:_MOST_LINES]]
     at = f" at {where}: {_cut(code)}" if where else ""
-    return f"node {last} raised {_cut(said) or 'an exception'}{at}"
+    raised = f"node {last} raised {_cut(said) or 'an exception'}"
+    if said.startswith("spcomm.") and more:  # who called what, in a mismatch
+        return "\n".join([raised, *more, at.strip()])
+    return raised + at
 
 
 def _cut(text: str) -> str:

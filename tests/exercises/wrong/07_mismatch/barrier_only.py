@@ -1,4 +1,4 @@
-# says: global_sum() of an int
+# says: node 1: global_sum() of an int
 # SPDX-License-Identifier: MIT
 """Mends the first mistake."""
 
