@@ -81,6 +81,6 @@ def check_waited(case, outcome):
     for track in outcome.trace.firsts()[1:]:
         if track.calls and track.calls[0].name == "work":
             raise Wrong(
-                f"node {track.rank} worked at once ({case.name}): the tasks may begin only after node 0 has done what it "
-                "does alone; let the others wait for it"
+                f"node {track.rank} worked at once ({case.name}): the tasks may begin only after node 0 has done what "
+                "it does alone; let the others wait for it"
             )
