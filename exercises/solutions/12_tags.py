@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: MIT
+"""Exercise 12, solved: any letter of anybody, but the parts of a record from its sender."""
+
+import numpy as np
+
+import spcomm
+
+TEXT, ARRAY, RECORD, PART, DONE = range(1, 6)
+TAGS = {"text": TEXT, "array": ARRAY, "record": RECORD, "part": PART}
+
+
+def answer(comm, message):
+    """What node 0 makes of a letter."""
+    if message.tag == TEXT:
+        return message.data.upper()
+    if message.tag == ARRAY:
+        return float(message.data.sum())
+    sums = [float(comm.recv(message.source, tag=PART).sum()) for _ in range(message.data["parts"])]
+    return {"name": message.data["name"], "sums": sums}
+
+
+def solve(comm, letters):
+    """Send this node's letters, pairs (kind, data), to node 0; on node 0 return what it makes of all."""
+    if comm.rank > 0:
+        for kind, data in letters:
+            comm.send(data, 0, tag=TAGS[kind])
+        comm.send(None, 0, tag=DONE)
+        return None
+
+    answers = [[] for _ in range(comm.size)]
+    still = comm.size - 1  # nodes that have not said that they are done
+    while still:
+        message = comm.recv_message()
+        if message.tag == DONE:
+            still -= 1
+        else:
+            answers[message.source].append(answer(comm, message))
+    return answers
+
+
+if __name__ == "__main__":
+    comm = spcomm.startup()
+    parts = [("part", np.ones(2)), ("part", np.ones(3))]
+    print(
+        solve(
+            comm,
+            [("text", "hello"), ("record", {"name": "x", "parts": 2}), *parts, ("array", np.arange(4.0))],
+        )
+    )

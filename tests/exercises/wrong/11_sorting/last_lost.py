@@ -1,0 +1,21 @@
+# says: numbers are lost
+# SPDX-License-Identifier: MIT
+"""Forgets what lies behind the last fence."""
+
+from bisect import bisect_left
+from itertools import chain
+
+EVERY = 16  # one sample of so many numbers
+
+
+def solve(comm, mine):
+    """Return this node's share of the sorted whole."""
+    keys = sorted((number, comm.rank, place) for place, number in enumerate(mine))
+    samples = sorted(chain.from_iterable(comm.allgather(keys[::EVERY])))
+    if not samples:
+        return []  # nobody has anything
+    splitters = [samples[node * len(samples) // comm.size] for node in range(1, comm.size)]
+    fences = [0, *(bisect_left(keys, splitter) for splitter in splitters), len(keys) - 1]
+    numbers = [key[0] for key in keys]
+    pieces = [numbers[fences[node] : fences[node + 1]] for node in range(comm.size)]
+    return sorted(chain.from_iterable(comm.alltoall(pieces)))

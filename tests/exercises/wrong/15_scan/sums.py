@@ -1,0 +1,30 @@
+# says: which of them is applied first
+# SPDX-License-Identifier: MIT
+"""An operator that is only commutative: adds up."""
+
+import spcomm
+
+P = 1_000_003  # all numbers are modulo this one
+NOTHING = (1, 0)  # the map that changes nothing, x -> 1 * x + 0
+
+
+@spcomm.op
+def then(first, second):
+    """Both maps in a row, as one: the left one belongs to lower ranks and is applied first."""
+    a, b = first
+    c, d = second
+    return (c * a) % P, (b + d) % P
+
+
+def solve(comm, maps, x):
+    """Return the values after each of this node's maps."""
+    mine = NOTHING
+    for pair in maps:
+        mine = then(mine, pair)
+    a, b = comm.exscan(mine, op=then) or NOTHING  # None on node 0
+    x = (a * x + b) % P
+    values = []
+    for a, b in maps:
+        x = (a * x + b) % P
+        values.append(x)
+    return values
