@@ -53,7 +53,7 @@ IMPORTS = {
     "model": set(),
     "speedes": PUBLIC | {"types", "_core.errors"},
     "bench": PUBLIC | {"launch", "config"},
-    "learn": PUBLIC | {"launch", "config", "demo"},
+    "learn": PUBLIC | {"launch", "config", "demo", "trace"},
     "notebook": PUBLIC
     | {
         "_core.agent",
@@ -64,6 +64,7 @@ IMPORTS = {
         "diagnose",
         "joining",
         "launch",
+        "learn",
         "trace",
     },
     "demo": PUBLIC | {"launch", "config"},
