@@ -89,6 +89,12 @@ def _explain(words: "list[str]") -> int:
     return explain(words)
 
 
+def _check(words: "list[str]") -> int:
+    from spcomm.learn.command import main as check
+
+    return check(words)
+
+
 def _trace(words: "list[str]") -> int:
     from spcomm.trace.command import main as trace
 
@@ -96,7 +102,7 @@ def _trace(words: "list[str]") -> int:
 
 
 def _learn(words: "list[str]") -> int:
-    from spcomm.learn.command import main as learn
+    from spcomm.learn.learning import main as learn
 
     return learn(words)
 
@@ -153,6 +159,7 @@ _COMMANDS: "dict[str, tuple[Callable[[list[str]], int], str]]" = {
     "examples": (_examples, "list the examples, print one, copy all of them to a folder"),
     "bench": (_bench, "measure spcomm and compare it with what else is installed"),
     "trace": (_trace, "show what `spcomm run --trace` has recorded: text, a page, pictures"),
+    "check": (_check, "grade solutions of exercises"),
     "info": (_info, "what this machine is and allows, on one page"),
     "config": (_config, "print what a C or C++ compiler needs to know"),
     "explain": (_explain, "what a code in a message means (SP101), by example"),

@@ -12,7 +12,7 @@ _WHERE = {
     "CaseGrade": "grading",
     "grade": "grading",
 }
-__all__ = ["CaseGrade", "Exercise", "Grade", "LearnError", "grade"]  # noqa: F822
+__all__ = ["CaseGrade", "Exercise", "Grade", "LearnError", "grade"]
 
 
 def __getattr__(name: str) -> object:

@@ -100,7 +100,7 @@ def environment():
 def main(folder, *words):
     """As `spcomm learn` in a process of its own."""
     from spcomm import cli
-    from spcomm.learn.command import main as learn
+    from spcomm.learn.learning import main as learn
 
     where = Path(folder)
     if os.environ.get("WITHOUT"):

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: MIT
+"""Grades a student's file: runs the cases of its exercise, and lets check.py judge what came of them."""
+
+import os
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from spcomm.learn import running, walls, words
+from spcomm.learn.case import Case, Outcome, Wrong
+from spcomm.learn.catalogue import Exercise, exercise_of, find
+from spcomm.learn.errors import LearnError
+from spcomm.learn.teacher import Check
+
+QUICK = 3  # cases
+_ENDLESS = ("seconds", "processes", "memory", "output", "guard")
+
+
+@dataclass(frozen=True)
+class CaseGrade:
+    """One run: whether it was right, and if not, what the student is told."""
+
+    name: str
+    passed: bool
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class Grade:
+    """What the judge says of a file."""
+
+    exercise: str
+    file: str
+    passed: bool
+    cases: "tuple[CaseGrade, ...]"
+    message: str  # of the first case that failed; empty if all passed
+    isolation: str  # what kept the program apart, or what did not
+    seed: int  # with the same one the same inputs are drawn
+
+    def as_dict(self) -> "dict[str, object]":
+        """Return it for JSON."""
+        cases = [{"name": c.name, "passed": c.passed, "message": c.message} for c in self.cases]
+        return {
+            "exercise": self.exercise,
+            "file": self.file,
+            "passed": self.passed,
+            "cases": cases,
+            "message": self.message,
+            "isolation": self.isolation,
+            "seed": self.seed,
+        }
+
+
+def grade(
+    path: "str | os.PathLike[str]",
+    exercise: "Exercise | str | None" = None,
+    seed: "int | None" = None,
+    on_case: "Callable[[CaseGrade], None] | None" = None,
+    quick: bool = False,
+) -> Grade:
+    """Grade a solution.
+
+    Runs it once for each case of the exercise, as `spcomm check` does. Waits for all of them.
+
+    Parameters
+    ----------
+    path
+        The student's file, a Python program. Only this file is given to the nodes.
+    exercise
+        Which exercise it is of: an `Exercise`, a number, a name, a folder; default: what the name of the file,
+        or of its folder, says.
+    seed
+        From which inputs and disturbances are drawn; default: another one each time.
+    on_case
+        Called after each case with its `CaseGrade`.
+    quick
+        Only the first three cases.
+
+    Returns
+    -------
+    Grade
+
+    Raises
+    ------
+    LearnError
+        There is no such file or exercise, or the exercise's check.py fails: not the student's fault.
+
+    Examples
+    --------
+    >>> from spcomm.learn import grade
+    >>> grade("02_split_a_loop/exercise.py").message  # doctest: +SKIP
+    'node 1 returned None; expected 42 (3 nodes)'
+    """
+    file = Path(path)
+    if file.suffix != ".py" or not file.is_file():
+        what = "is no Python file (its name has to end in .py)" if file.exists() else "does not exist"
+        raise LearnError(f"{os.fspath(path)} {what}; give the file with your solution")
+    if not isinstance(exercise, Exercise):
+        exercise = exercise_of(file) if exercise is None else find(str(exercise))
+    seed = random.SystemRandom().randrange(1 << 32) if seed is None else seed
+    check = Check(exercise)
+    cases = check.cases(seed)
+    done = _grade_cases(file, exercise, check, cases[:QUICK] if quick else cases, seed, on_case)
+    wrong = [case.message for case in done if not case.passed]
+    message = wrong[0] if wrong else ""
+    return Grade(exercise.name, os.fspath(path), not wrong, tuple(done), message, walls.walls().about, seed)
+
+
+def _grade_cases(
+    file: Path,
+    exercise: Exercise,
+    check: Check,
+    cases: "list[Case]",
+    seed: int,
+    on_case: "Callable[[CaseGrade], None] | None",
+) -> "list[CaseGrade]":
+    done: list[CaseGrade] = []
+    for number, case in enumerate(cases):
+        disturbance = random.Random(f"{seed} {number}").randrange(1 << 31)
+        run = running.run(case, file, exercise.limits, disturbance, walls.walls())
+        try:
+            found = words.values_of(run, file.name, exercise.limits)
+            check.judge(case, Recorded(found, run))
+            done.append(CaseGrade(case.name, True))
+        except Wrong as wrong:
+            done.append(CaseGrade(case.name, False, str(wrong)))
+        if on_case is not None:
+            on_case(done[-1])
+        if run.stopped in _ENDLESS or run.code == 124:
+            break  # it would take as long each time
+    return done
+
+
+class Recorded(Outcome):
+    """The outcome of a run, whose trace is read when somebody asks for it."""
+
+    def __init__(self, found: "list[object]", run: running.Run) -> None:
+        super().__init__(found, run.output)
+        self._run = run
+
+    @property
+    def trace(self) -> object:
+        """What the program did. Raises `Wrong` if that is not known."""
+        if self._trace is None:
+            from spcomm.trace import reader
+
+            try:
+                self._trace = reader.parse((self._run.trace or b"").decode(), "the trace of the run")
+            except Exception as error:  # the program may have written to it
+                raise Wrong(f"what the program did cannot be read: {str(error)[:300]}") from None
+            for rank, lost in enumerate(self._trace.overwritten):
+                if lost:
+                    raise Wrong(
+                        f"node {rank} made more calls than the judge can record ({running.TRACE_EVENTS} events): "
+                        "does it ask again and again in a loop?"
+                    )
+        return self._trace

@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: MIT
+"""Runs a command and ends it with all that it has started, when it takes too much. A process of its own.
+
+Orphans come to it (PR_SET_CHILD_SUBREAPER), so a process that has left its session and its parent is still a
+descendant. It reads the output, and writes one line of JSON when nobody is left: how the command ended, what was
+exceeded, what was printed. It imports nothing of spcomm, so that it starts quickly.
+"""
+
+import base64
+import json
+import os
+import select
+import signal
+import sys
+import time
+
+_SUBREAPER = 36  # numbers of prctl
+_DEATH_SIGNAL = 1
+_TICK = 0.03  # seconds between two looks
+_PATIENCE = 10.0  # seconds for processes that were killed
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+class Guard:
+    """One command, from its start to the end of its last descendant."""
+
+    def __init__(self, limits: "dict[str, float]") -> None:
+        self._limits = limits
+        self._texts: dict[int, bytearray] = {}
+        self._status: int | None = None
+        self._looks = 0.0  # when to count next
+
+    def run(self, command: "list[str]", environment: "dict[str, str]", folder: str) -> "dict[str, object]":
+        """Run it. Returns what the judge is told."""
+        outs, errs = os.pipe(), os.pipe()
+        self._pid = os.fork()
+        if self._pid == 0:
+            _become(command, environment, folder, outs[1], errs[1])
+        os.close(outs[1])
+        os.close(errs[1])
+        self._out, self._err = outs[0], errs[0]
+        self._texts = {self._out: bytearray(), self._err: bytearray()}
+        self._poll = select.poll()
+        self._open = set(self._texts)
+        for fd in self._texts:
+            os.set_blocking(fd, False)
+            self._poll.register(fd, select.POLLIN)
+        try:
+            stopped = self._watch()
+        finally:
+            left = self._end_all()
+        self._read_rest()
+        return {
+            "status": self._status,
+            "stopped": stopped,
+            "left": left,
+            "out": base64.b64encode(self._texts[self._out]).decode(),
+            "err": base64.b64encode(self._texts[self._err]).decode(),
+        }
+
+    def _watch(self) -> "str | None":
+        """Until the command has ended: None; or the limit that was exceeded."""
+        ends = time.monotonic() + self._limits["seconds"]
+        while not self._reap():
+            for fd, _events in self._poll.poll(_TICK * 1000):
+                self._read(fd)
+            why = self._exceeded(ends)
+            if why:
+                return why
+        return None
+
+    def _exceeded(self, ends: float) -> "str | None":
+        if any(len(text) > self._limits["output"] for text in self._texts.values()):
+            return "output"
+        now = time.monotonic()
+        if now > ends:
+            return "seconds"
+        if now < self._looks:
+            return None
+        self._looks = now + _TICK
+        pids = descendants()
+        if len(pids) > self._limits["processes"]:
+            return "processes"
+        if memory(pids) > self._limits["memory"]:
+            return "memory"
+        return None
+
+    def _read(self, fd: int) -> bool:
+        try:
+            data = os.read(fd, 1 << 16)
+        except BlockingIOError:
+            return False
+        if data:
+            self._texts[fd] += data
+        else:
+            self._poll.unregister(fd)
+            self._open.discard(fd)
+        return bool(data)
+
+    def _read_rest(self) -> None:
+        for fd in list(self._open):
+            while len(self._texts[fd]) <= self._limits["output"] and self._read(fd):
+                pass
+
+    def _reap(self) -> bool:
+        """Whether the command has ended; takes leave of orphans, too."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                break
+            if not pid:
+                break
+            if pid == self._pid:
+                self._status = os.waitstatus_to_exitcode(status)
+        return self._status is not None
+
+    def _end_all(self) -> int:
+        """Kill descendants until there are none. Returns how many cannot be killed."""
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it would only keep us from what it asks for
+        ends = time.monotonic() + _PATIENCE
+        while True:
+            pids = descendants()
+            for number in (signal.SIGSTOP, signal.SIGKILL):  # what stands still starts nobody meanwhile
+                for pid in pids:
+                    _kill(pid, number)
+            self._reap()
+            pids = descendants()
+            if not pids or time.monotonic() > ends:
+                return len(pids)
+            time.sleep(0.002)
+
+
+def descendants() -> "list[int]":
+    """All processes below this one, in any generation, but for the dead."""
+    found: list[int] = []
+    todo = [os.getpid()]
+    while todo:
+        for pid in _children(todo.pop()):
+            if not _dead(pid):
+                found.append(pid)
+                todo.append(pid)
+    return found
+
+
+def memory(pids: "list[int]") -> float:
+    """Bytes that processes use together; what they share counts once."""
+    private, shared = 0, 0
+    files: dict[tuple[int, int], int] = {}
+    for pid in pids:
+        numbers = _rollup(pid)
+        private += numbers.get("Pss_Anon", 0) + numbers.get("SwapPss", 0)
+        shared += numbers.get("Pss_Shmem", 0)
+        _add_memory_files(pid, files)
+    return private + max(shared, sum(files.values()))
+
+
+def _add_memory_files(pid: int, files: "dict[tuple[int, int], int]") -> None:
+    """Files without a name, in memory, also those that are not mapped."""
+    folder = f"/proc/{pid}/fd"
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return
+    for name in names[:1024]:
+        try:
+            if os.readlink(f"{folder}/{name}").startswith("/memfd:"):
+                about = os.stat(f"{folder}/{name}")
+                files[about.st_dev, about.st_ino] = about.st_blocks * 512
+        except OSError:
+            pass
+
+
+def _rollup(pid: int) -> "dict[str, int]":
+    numbers = {}
+    try:
+        with open(f"/proc/{pid}/smaps_rollup") as file:
+            for line in file:
+                words = line.split()
+                if len(words) == 3 and words[2] == "kB":
+                    numbers[words[0][:-1]] = int(words[1]) * 1024
+        return numbers
+    except OSError:
+        pass
+    try:  # not allowed, or an old kernel: what it uses alone
+        with open(f"/proc/{pid}/statm") as file:
+            _size, resident, shared, *_rest = map(int, file.read().split())
+        return {"Pss_Anon": (resident - shared) * _PAGE}
+    except (OSError, ValueError):
+        return {}
+
+
+def _children(pid: int) -> "list[int]":
+    found: list[int] = []
+    try:
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/children") as file:
+                found += map(int, file.read().split())
+    except OSError:
+        pass
+    return found
+
+
+def _dead(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[0] in (b"Z", b"X")
+    except (OSError, IndexError):
+        return True
+
+
+def _kill(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except OSError:
+        pass
+
+
+def _control(option: int, value: int) -> None:
+    if sys.platform.startswith("linux"):
+        import ctypes
+
+        ctypes.CDLL(None).prctl(option, int(value), 0, 0, 0)
+
+
+def _become(command: "list[str]", environment: "dict[str, str]", folder: str, out: int, err: int) -> None:
+    """In the child: never returns."""
+    try:
+        os.setsid()
+        _control(_DEATH_SIGNAL, signal.SIGKILL)  # should somebody kill this guard
+        os.dup2(out, 1)
+        os.dup2(err, 2)
+        os.closerange(3, 64)
+        os.chdir(folder)
+        os.execve(command[0], command, environment)
+    except BaseException as error:  # whatever it is, this process must not go on as a guard
+        os.write(2, f"spcomm: {command[0]} cannot be started: {error}\n".encode())
+    finally:
+        os._exit(127)
+
+
+def main() -> None:
+    """Do what the first argument says, as JSON."""
+    told = json.loads(sys.argv[1])
+    signal.signal(signal.SIGTERM, _leave)
+    _control(_SUBREAPER, 1)
+    _control(_DEATH_SIGNAL, signal.SIGTERM)  # when the judge is gone
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the judge hears it, too, and tells us by SIGTERM
+    answer = Guard(told["limits"]).run(told["command"], told["environment"], told["folder"])
+    sys.stdout.write(json.dumps(answer))
+
+
+def _leave(_number: int, _frame: object) -> None:
+    raise SystemExit(143)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: MIT
+"""One run of a student's program: what it is started with, and what came of it."""
+
+import base64
+import binascii
+import json
+import os
+import re
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from spcomm.learn import values
+from spcomm.learn.case import Case
+from spcomm.learn.catalogue import Limits
+from spcomm.learn.errors import LearnError
+from spcomm.learn.walls import Walls
+
+TRACE = "trace.json"
+TRACE_EVENTS = 1 << 17  # of each node
+_RESULTS = 16 << 20  # bytes of output that all results may take, beside what the program prints
+_GRACE = 10  # seconds that the launcher has to end a run by itself, before the guard does
+_MOST_TRACE = 256 << 20
+_FILE_SIZE = 64 << 20
+_OPEN_FILES = 512
+_PRELOAD = "base64,fcntl,importlib.util,inspect,json,resource,spcomm.learn.values"
+_MARK = "SPCOMM_JUDGED"
+_KEPT = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "PYTHONPATH", "TZ")
+_LINE = re.compile(rb"\[(\d+)\] (.*)", re.DOTALL)
+_RESULT = re.compile(r"([0-9a-f]{32}) (\d{1,6})/(\d{1,6}) ([A-Za-z0-9+/=]*)")
+
+
+@dataclass
+class Run:
+    """What came of a run."""
+
+    case: Case
+    code: "int | None" = None  # exit code of spcomm run, negative for a signal; None: it was ended
+    stopped: "str | None" = None  # the limit that was exceeded, or "guard"
+    output: str = ""  # what the program printed, without labels
+    errors: "list[tuple[int | None, str]]" = None  # lines of stderr with the node; None: the launcher
+    results: "dict[int, str]" = None  # by rank: JSON of the node program
+    doubled: "list[int]" = None  # ranks with more than one result
+    trace: "bytes | None" = None
+
+
+def run(case: Case, file: Path, limits: Limits, seed: int, walls: Walls) -> Run:
+    """Run a case with a student's file. `seed` is that of --perturb."""
+    with tempfile.TemporaryDirectory(prefix="spcomm-check-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        shutil.copyfile(file, folder / file.name)
+        (folder / TRACE).touch()
+        secret = [secrets.token_hex(16) for _ in range(case.nodes)]
+        told = _guarded(
+            _launch(case, limits, seed), file.name, folder, limits, walls, _lines(case, file, limits, secret)
+        )
+        trace = _trace(folder / TRACE)
+    return _understand(case, told, secret, trace)
+
+
+def _launch(case: Case, limits: Limits, seed: int) -> "list[str]":
+    words = [sys.executable, "-P", "-m", "spcomm", "run", "-n", str(case.nodes), "-l", "--no-color"]
+    words += ["--stdin", "all", "--timeout", f"{limits.seconds:g}", "--grace", "1", "--stall", "0"]
+    words += ["--trace", TRACE, "--trace-events", str(TRACE_EVENTS), "--preload", _PRELOAD]
+    if case.perturb:
+        words += ["--perturb", "--seed", str(seed)]
+    return [*words, *case.options, "-m", "spcomm.learn.node"]
+
+
+def _lines(case: Case, file: Path, limits: Limits, secret: "list[str]") -> bytes:
+    """Standard input of the nodes: a line for each."""
+    memory = int(limits.memory_mib * 2**20)
+    bounds = {
+        "RLIMIT_DATA": memory,
+        "RLIMIT_FSIZE": _FILE_SIZE,
+        "RLIMIT_NOFILE": _OPEN_FILES,
+        "RLIMIT_CORE": 0,
+    }
+    lines = []
+    for rank in range(case.nodes):
+        try:
+            arguments = values.to_text(case.arguments_of(rank))
+        except values.ValueProblem as problem:
+            raise LearnError(f"check.py: the arguments of case {case.name!r} have {problem}") from None
+        about = {"file": file.name, "function": case.function, "arguments": arguments, "limits": bounds}
+        lines.append(json.dumps({**about, "secret": secret[rank]}))
+    return "\n".join(lines).encode()
+
+
+def _guarded(
+    command: "list[str]", name: str, folder: Path, limits: Limits, walls: Walls, told: bytes
+) -> "dict[str, object]":
+    """Let a guard run the command. Returns its answer."""
+    mark = secrets.token_hex(8)
+    inner = walls.command(command, {name: str(folder / name)}, {TRACE: str(folder / TRACE)})
+    about = {
+        "command": inner,
+        "folder": str(folder),
+        "environment": _environment(folder, walls, mark),
+        "limits": {
+            "seconds": limits.seconds + _GRACE,
+            "memory": limits.memory_mib * 2**20,
+            "processes": limits.processes + 8,  # the launcher, the walls, the process that forks nodes
+            "output": limits.output_kib * 1024 + _RESULTS,
+        },
+    }
+    guard = [sys.executable, "-I", "-S", str(Path(__file__).with_name("guard.py")), json.dumps(about)]
+    done = subprocess.Popen(guard, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        out, err = done.communicate(told)
+    except BaseException:  # as by Ctrl-C: the guard ends the run first
+        done.terminate()
+        done.wait()
+        raise
+    finally:
+        if done.returncode:
+            _end_marked(mark)
+    try:
+        return json.loads(out)
+    except ValueError:
+        if done.returncode and done.returncode > 0:
+            raise LearnError(f"the judge's guard failed: {err.decode(errors='replace')[-2000:]}") from None
+        return {"status": None, "stopped": "guard", "out": "", "err": ""}
+
+
+def _environment(folder: Path, walls: Walls, mark: str) -> "dict[str, str]":
+    place = "/box" if walls.bwrap else str(folder)
+    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    fixed = {
+        "HOME": place,
+        "TMPDIR": "/tmp" if walls.bwrap else place,
+        "PYTHONDONTWRITEBYTECODE": "1",
+        _MARK: mark,
+    }
+    return {**kept, **fixed, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+
+
+def _end_marked(mark: str) -> None:
+    """Kill what the run of a dead guard has left: no longer our descendants, but known by their environment."""
+    word = f"{_MARK}={mark}".encode()
+    while True:
+        found = [pid for pid in _processes() if word in _surroundings(pid)]
+        for pid in found:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except OSError:
+                pass
+        if not found:
+            return
+
+
+def _processes() -> "list[int]":
+    try:
+        return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    except OSError:
+        return []
+
+
+def _surroundings(pid: int) -> "list[bytes]":
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return []
+
+
+def _trace(path: Path) -> "bytes | None":
+    try:
+        if path.is_symlink() or path.stat().st_size > _MOST_TRACE:
+            return None
+        return path.read_bytes()
+    except OSError:
+        return None
+
+
+def _understand(case: Case, told: "dict[str, object]", secret: "list[str]", trace: "bytes | None") -> Run:
+    found = _Results(secret)
+    for node, text in _labelled(told["out"]):
+        found.line(node, text)
+    results, doubled = found.end()
+    printed = "".join(f"{text}\n" for _node, text in found.printed)
+    return Run(
+        case, told["status"], told["stopped"], printed, _labelled(told["err"]), results, doubled, trace
+    )
+
+
+def _labelled(data: str) -> "list[tuple[int | None, str]]":
+    """Lines with the node that wrote them; None for the launcher."""
+    found: list[tuple[int | None, str]] = []
+    for line in base64.b64decode(data).split(b"\n"):
+        match = _LINE.fullmatch(line)
+        rank, text = (int(match[1][:6]), match[2]) if match else (None, line)
+        found.append((rank, text.decode("utf-8", "replace")))
+    return found[:-1] if found and found[-1] == (None, "") else found
+
+
+class _Results:
+    """Finds the results among the lines of the output."""
+
+    def __init__(self, secret: "list[str]") -> None:
+        self._secret = secret
+        self._pieces: list[list[tuple[int, int, str]]] = [[] for _ in secret]
+        self.printed: list[tuple[int | None, str]] = []
+
+    def line(self, node: "int | None", text: str) -> None:
+        match = _RESULT.fullmatch(text)
+        if match and node is not None and node < len(self._secret) and match[1] == self._secret[node]:
+            self._pieces[node].append((int(match[2]), int(match[3]), match[4]))
+            self._forget_blank(node)
+        else:
+            self.printed.append((node, text))
+
+    def _forget_blank(self, node: int) -> None:
+        """The empty line before a result, which ends what the program has left unfinished."""
+        for at in range(len(self.printed) - 1, -1, -1):
+            if self.printed[at][0] == node:
+                if self.printed[at][1] == "":
+                    del self.printed[at]
+                return
+
+    def end(self) -> "tuple[dict[int, str], list[int]]":
+        """The whole ones by rank, and of whom there is more than one."""
+        whole, doubled = {}, []
+        for rank, pieces in enumerate(self._pieces):
+            if [piece[0] for piece in pieces] == list(range(len(pieces))) and {p[1] for p in pieces} == {
+                len(pieces)
+            }:
+                try:
+                    whole[rank] = base64.b64decode("".join(piece[2] for piece in pieces)).decode()
+                except (binascii.Error, UnicodeDecodeError):
+                    pass
+            elif sum(piece[0] == 0 for piece in pieces) > 1:
+                doubled.append(rank)
+        return whole, doubled

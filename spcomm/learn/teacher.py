@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: MIT
+"""An exercise's check.py: its cases, and what it says of what came of them. Its faults are the teacher's."""
+
+import importlib.util
+import random
+import sys
+import traceback
+from pathlib import Path
+
+from spcomm.learn.case import Case, Outcome, Wrong
+from spcomm.learn.catalogue import Exercise
+from spcomm.learn.errors import LearnError
+
+_MOST = 100  # cases
+
+
+class Check:
+    """The check.py of an exercise."""
+
+    def __init__(self, exercise: Exercise) -> None:
+        self._path = exercise.folder / "check.py"
+        name = f"spcomm_check_{exercise.name}"
+        spec = importlib.util.spec_from_file_location(name, self._path)
+        self._module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = self._module
+        sys.dont_write_bytecode, before = True, sys.dont_write_bytecode
+        try:
+            spec.loader.exec_module(self._module)
+        except Exception as error:
+            raise self._fault("cannot be imported", error) from error
+        finally:
+            sys.dont_write_bytecode = before
+            sys.modules.pop(name, None)
+        missing = [name for name in ("cases", "judge") if not callable(getattr(self._module, name, None))]
+        if missing:
+            raise LearnError(f"{self._path} has no function {' and no function '.join(missing)}")
+
+    def cases(self, seed: int) -> "list[Case]":
+        """Return the runs to be made, drawn from a seed."""
+        found = []
+        try:
+            for case in self._module.cases(random.Random(seed)):
+                if not isinstance(case, Case):
+                    raise TypeError(f"cases() yields {type(case).__name__}, not spcomm.learn.case.Case")
+                found.append(case)
+                if len(found) > _MOST:
+                    raise ValueError(f"cases() yields more than {_MOST} cases")
+        except Exception as error:
+            raise self._fault("cases() failed", error) from error
+        if not found:
+            raise LearnError(f"{self._path}: cases() yields no case, so nothing is checked")
+        return found
+
+    def judge(self, case: Case, outcome: Outcome) -> None:
+        """Raise `Wrong` if it is not right."""
+        try:
+            self._module.judge(case, outcome)
+        except Wrong:
+            raise
+        except Exception as error:
+            raise self._fault(f"judge() failed in case {case.name!r}", error) from error
+
+    def _fault(self, what: str, error: Exception) -> LearnError:
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__)
+                 if Path(frame.filename) == self._path]  # fmt: skip
+        place = f"{self._path}:{lines[-1]}" if lines else str(self._path)
+        return LearnError(
+            f"{place}: {what}: {type(error).__name__}: {str(error)[:500]}; that is a fault of the exercise, "
+            "not of the solution"
+        )

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: MIT
+"""What the judge says of a run that did not end well: the launcher's own report, or a sentence."""
+
+import json
+import re
+import signal
+
+from spcomm.learn import values
+from spcomm.learn.case import Wrong
+from spcomm.learn.catalogue import Limits
+from spcomm.learn.running import Run
+
+_LONG = 400  # characters of what a program says
+_MOST_LINES = 24
+_FRAME = re.compile(r'\s*File "(.*)", line (\d+)(?:, in (.*))?')
+_LOST = re.compile(r"node (\d+) has finished")
+
+
+def values_of(run: Run, file: str, limits: Limits) -> "list[object]":
+    """Return what the nodes have returned, by rank. Raises `Wrong` if the run did not end well."""
+    if run.stopped:
+        raise Wrong(f"{_exceeded(run.stopped, limits)} ({run.case.name})")
+    if run.code != 0:
+        raise Wrong(_failed(run, file, limits))
+    if len(run.output.encode()) + sum(len(line) for _node, line in run.errors) > limits.output_kib * 1024:
+        raise Wrong(f"{_exceeded('output', limits)} ({run.case.name})")
+    return [_value(run, rank) for rank in range(run.case.nodes)]
+
+
+def _value(run: Run, rank: int) -> object:
+    name = run.case.name
+    if rank in run.doubled:
+        raise Wrong(f"node {rank} returned more than once (does it fork?); it has to return once ({name})")
+    if rank not in run.results:
+        raise Wrong(f"{_silent(run, rank)} ({name})")
+    try:
+        told = json.loads(run.results[rank])
+        if isinstance(told, dict) and isinstance(told.get("cannot"), str):
+            raise Wrong(f"node {rank} {_cut(told['cannot'])} ({name})")
+        return values.from_text(told["returned"])
+    except values.ValueProblem as problem:
+        raise Wrong(f"node {rank} returned {problem} ({name})") from None
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise Wrong(f"node {rank} returned something that cannot be read ({name})") from None
+
+
+def _silent(run: Run, rank: int) -> str:
+    return f"node {rank} ended without returning from {run.case.function}() (sys.exit, os._exit?)"
+
+
+def _exceeded(what: str, limits: Limits) -> str:
+    return {
+        "seconds": f"the program took longer than {limits.seconds:g} s and did not end when it was told to",
+        "memory": f"the program used more than {limits.memory_mib:g} MiB of memory, all nodes together",
+        "processes": f"the program had more than {limits.processes} processes: does it fork without end?",
+        "output": f"the program printed more than {limits.output_kib:g} KiB: does it print in a loop without end?",
+        "guard": "the program ended the process that watches over it: signals to others than its own are not allowed",
+    }[what]
+
+
+def _failed(run: Run, file: str, limits: Limits) -> str:
+    """Of a run with an exit code other than 0."""
+    name = run.case.name
+    said = [line for node, line in run.errors if node is None and line.strip()]
+    if run.code == 99 or run.code == 124:
+        lines = [_cut(line) for line in said[:_MOST_LINES]]
+        return "\n".join([f"the program does not come to its end ({name}):", *lines])
+    raised = _traceback(run, file)
+    if raised is not None:
+        lost = _LOST.search(raised)
+        if "NodeLostError" in raised and lost and int(lost[1]) < run.case.nodes:
+            if int(lost[1]) not in run.results:
+                return f"{_silent(run, int(lost[1]))}; {raised} ({name})"
+        return f"{raised} ({name})"
+    if run.code is not None and run.code < 0:
+        ended = signal.Signals(-run.code).name
+        return f"the program's launcher was ended by {ended}: signals to others are not allowed ({name})"
+    why = said[-1].removeprefix("spcomm: ") if said else f"the program ended with exit code {run.code}"
+    return f"{_cut(why)} ({name})"
+
+
+def _traceback(run: Run, file: str) -> "str | None":
+    """The last traceback in a sentence, with the last line of the student's file; None if there is none."""
+    by_node: dict[int, list[str]] = {}
+    last = None
+    for node, line in run.errors:
+        if node is not None:
+            by_node.setdefault(node, []).append(line)
+            if line.startswith("Traceback (most recent call last)") or _FRAME.match(line):
+                last = node
+    if last is None:
+        return None
+    lines = by_node[last]
+    begin = max((at for at, line in enumerate(lines) if line.startswith("Traceback (most")), default=0)
+    lines = lines[begin:]
+    where = code = ""
+    said = ""
+    for at, line in enumerate(lines):
+        match = _FRAME.match(line)
+        if match:
+            said = ""
+            if match[1].rpartition("/")[2] == file:
+                place = f"{file}:{match[2]}"
+                where = f"{place}, in {match[3]}" if match[3] and match[3] != "<module>" else place
+                code = lines[at + 1].strip() if at + 1 < len(lines) else ""
+        elif line and not line[0].isspace() and not said and not line.startswith(("Traceback", "+", "|")):
+            said = line
+    at = f" at {where}: {_cut(code)}" if where else ""
+    return f"node {last} raised {_cut(said) or 'an exception'}{at}"
+
+
+def _cut(text: str) -> str:
+    """One line, what cannot be printed replaced, and never a page of it."""
+    line = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
+    return line if len(line) <= _LONG else f"{line[:_LONG]}…"
