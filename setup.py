@@ -109,7 +109,7 @@ class BuildExtensions(build_ext):
 
 
 class BuildModules(build_py):
-    """Copy modules, headers, and examples and documents as data; an editable install uses the checkout's."""
+    """Copy modules, headers, and examples, exercises and documents as data; an editable install uses the checkout's."""
 
     def run(self):
         if not self.editable_mode:
@@ -131,7 +131,7 @@ class BuildModules(build_py):
         for path in map(Path, found("csrc/include", "*.h", "*.hpp")):
             yield path, Path(self.build_lib, "spcomm", "include", path.relative_to("csrc/include"))
         data = Path(self.build_lib, "spcomm", "data")
-        for path in map(Path, found("examples", "*")):
+        for path in map(Path, found("examples", "*") + found("exercises", "*")):
             if path.is_file() and "__pycache__" not in path.parts:
                 yield path, data / path
         for path in [*Path().glob("*.md"), *map(Path, found("csrc", "*.md") + found("docs", "*.md"))]:

@@ -33,9 +33,7 @@ def write(folder: Path, files: "Mapping[str, bytes]") -> "list[str]":
     except OSError as error:
         _undo(made)
         where = error.filename or folder
-        raise LearnError(
-            f"cannot write {where}: {error.strerror}; nothing was copied to {folder}"
-        ) from None
+        raise LearnError(f"cannot write {where}: {error.strerror}; nothing was copied to {folder}") from None
     except BaseException:
         _undo(made)
         raise

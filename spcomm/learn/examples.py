@@ -91,4 +91,6 @@ def _copy(folder: Path) -> None:
     if not copied:
         print(f"all {len(files)} files are in {folder} already")
         return
-    print(f"{len(copied)} files copied to {folder}; next: spcomm run -n 4 {os.path.join(folder, '01_hello.py')}")
+    print(
+        f"{len(copied)} files copied to {folder}; next: spcomm run -n 4 {os.path.join(folder, '01_hello.py')}"
+    )

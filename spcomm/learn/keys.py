@@ -100,10 +100,7 @@ class Keys:
         """Ctrl-Z: the terminal is the shell's, until `fg`."""
         had_it = bool(self._modes)
         self._give_back()
-        ours = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTSTP})
-        os.kill(os.getpid(), signal.SIGTSTP)
-        signal.signal(signal.SIGTSTP, ours)
+        os.kill(os.getpid(), signal.SIGSTOP)
         if had_it:
             self._take()
 

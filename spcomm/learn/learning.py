@@ -122,7 +122,9 @@ class _Asked:
             number = f"the number of an exercise, as in `spcomm learn {self.command} 3`"
             raise UsageError(f"{self.command} needs {what if self.command == 'init' else number}")
         if len(self.names) > most:
-            raise UsageError(f"{self.command}: too many words, {' '.join(self.names[most:])!r} has no meaning")
+            raise UsageError(
+                f"{self.command}: too many words, {' '.join(self.names[most:])!r} has no meaning"
+            )
         if self.command == "init" and self.dir is not None:
             raise UsageError("init has its folder already; --dir is for the other commands")
         if self.notebooks and self.command != "init":

@@ -95,16 +95,22 @@ class Lessons:
         """
         path = self.folder / exercise.name / "exercise.py"
         if not copying.is_inside(path, self.folder):
-            raise LearnError(f"{shorter(path)} leads out of {shorter(self.folder)} by a link, and is not followed")
+            raise LearnError(
+                f"{shorter(path)} leads out of {shorter(self.folder)} by a link, and is not followed"
+            )
         if not path.is_file():
-            raise LearnError(f"{shorter(path)} is missing; `spcomm learn reset {exercise.number:02}` writes it anew")
+            raise LearnError(
+                f"{shorter(path)} is missing; `spcomm learn reset {exercise.number:02}` writes it anew"
+            )
         return path
 
     def reset(self, exercise: Exercise) -> str:
         """Write exercise.py as it was given out; returns in one sentence what has become of the student's own."""
         path = self.folder / exercise.name / "exercise.py"
         if not copying.is_inside(path, self.folder):
-            raise LearnError(f"{shorter(path)} leads out of {shorter(self.folder)} by a link, and is not followed")
+            raise LearnError(
+                f"{shorter(path)} leads out of {shorter(self.folder)} by a link, and is not followed"
+            )
         try:
             return self._reset(path, exercise)
         except OSError as error:
@@ -202,7 +208,8 @@ def solution(lessons: Lessons, exercise: Exercise) -> str:
 
 def _is_one(folder: Path, exercises: "Sequence[Exercise]") -> bool:
     return (folder / progress.FILE).is_file() or any(
-        (folder / exercise.name / "exercise.py").is_file() and not (folder / exercise.name / "check.py").exists()
+        (folder / exercise.name / "exercise.py").is_file()
+        and not (folder / exercise.name / "check.py").exists()
         for exercise in exercises
     )
 
@@ -214,5 +221,3 @@ def _free(path: Path) -> Path:
         count += 1
         found = path.with_name(f"{path.name}{count}")
     return found
-
-

@@ -87,12 +87,16 @@ class Session:
             except KeyboardInterrupt:
                 if interrupts.count > 1:
                     raise
-                self._page.say("the check was ended by Ctrl-C; r runs it again, another Ctrl-C ends spcomm learn")
+                self._page.say(
+                    "the check was ended by Ctrl-C; r runs it again, another Ctrl-C ends spcomm learn"
+                )
         if interrupts.count > 1:
             raise KeyboardInterrupt
 
     def _checked(self) -> None:
-        self._page.rule(f"{self._exercise.name}, {self._own.done()} of {len(self._own.exercises)} have passed")
+        self._page.rule(
+            f"{self._exercise.name}, {self._own.done()} of {len(self._own.exercises)} have passed"
+        )
         file = self._own.file(self._exercise)
         self._seen = watching.signature(file)
         result = checking.check(self._page, self._grade, self._exercise, file, self._own)
@@ -112,7 +116,9 @@ class Session:
         found = self._own.after(self._exercise)
         if found is None:
             passed = self._own.has_passed(self._exercise)
-            self._page.say("all exercises have passed" if passed else "this is the last one that has not passed")
+            self._page.say(
+                "all exercises have passed" if passed else "this is the last one that has not passed"
+            )
             return False
         if not self._own.has_passed(self._exercise):
             self._page.say(f"{self._exercise.name} has not passed yet, and comes again later")

@@ -84,7 +84,10 @@ class RichPage(Page):
 
         full = _BAR * done // max(total, 1)
         self._console.print(
-            Text("[") + Text("#" * full, "green") + Text("-" * (_BAR - full), "dim") + Text(f"] {done} of {total}")
+            Text("[")
+            + Text("#" * full, "green")
+            + Text("-" * (_BAR - full), "dim")
+            + Text(f"] {done} of {total}")
         )
 
     def case(self, name: str, passed: bool) -> None:

