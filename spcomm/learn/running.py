@@ -19,7 +19,7 @@ from spcomm.learn import values
 from spcomm.learn.case import Case
 from spcomm.learn.catalogue import Limits
 from spcomm.learn.errors import LearnError
-from spcomm.learn.walls import Walls
+from spcomm.learn.walls import FOLDER, Walls, python
 
 TRACE = "trace.json"
 TRACE_EVENTS = 1 << 17  # of each node
@@ -64,7 +64,7 @@ def run(case: Case, file: Path, limits: Limits, seed: int, walls: Walls) -> Run:
 
 
 def _launch(case: Case, limits: Limits, seed: int) -> "list[str]":
-    words = [sys.executable, "-P", "-m", "spcomm", "run", "-n", str(case.nodes), "-l", "--no-color"]
+    words = [python(), "-P", "-m", "spcomm", "run", "-n", str(case.nodes), "-l", "--no-color"]
     words += ["--stdin", "all", "--timeout", f"{limits.seconds:g}", "--grace", "1", "--stall", "0"]
     words += ["--trace", TRACE, "--trace-events", str(TRACE_EVENTS), "--preload", _PRELOAD]
     if case.perturb:
@@ -129,7 +129,7 @@ def _guarded(
 
 
 def _environment(folder: Path, walls: Walls, mark: str) -> "dict[str, str]":
-    place = "/box" if walls.bwrap else str(folder)
+    place = FOLDER if walls.bwrap else str(folder)
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     fixed = {
         "HOME": place,

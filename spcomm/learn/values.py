@@ -2,7 +2,7 @@
 """Values as text and back, without pickle: a solution's results come from a process that nobody trusts.
 
 Each value is JSON's null, true, false or a string, or a list whose first item says what it is: ``["i", "0x2a"]``,
-``["l", [...]]``, ``["a", "<f8", [2, 3], base64]``. What is read is looked at first: depth, number of items, sizes, dtypes.
+``["l", [...]]``, ``["a", "<f8", [2, 3], base64]``. What is read is looked at first: depth, items, sizes, dtypes.
 """
 
 import base64
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 DEEPEST = 40
-MOST_ITEMS = 1_000_000
+MOST_ITEMS = 100_000
 MOST_BYTES = 8 << 20  # of text
 KINDS = "None, bool, int, float, complex, str, bytes, list, tuple, dict, set and NumPy arrays of numbers"
 _DTYPE = re.compile(r"[<>|=][biufcSUmM]\d{1,6}(\[\w{1,8}\])?")
@@ -60,9 +60,12 @@ class _Writer(_Counter):
         self.count(depth)
         if value is None or value is True or value is False:
             return value
+        write = _WRITERS.get(type(value))
+        if write is not None:
+            return write(self, value, depth + 1)
         if _of_numpy(value):
             return _numpy_text(value)
-        for kind, write in self._WRITERS:
+        for kind, write in _WRITERS.items():
             if isinstance(value, kind):
                 return write(self, value, depth + 1)
         raise ValueProblem(
@@ -96,17 +99,20 @@ class _Writer(_Counter):
     def _dict(self, value: dict, depth: int) -> list:
         return ["d", [[self.write(key, depth), self.write(item, depth)] for key, item in value.items()]]
 
-    _WRITERS: "tuple[tuple[type | tuple[type, ...], Callable], ...]" = (
-        (int, _int),
-        (float, _float),
-        (complex, _complex),
-        (str, _str),
-        ((bytes, bytearray), _bytes),
-        (list, _list),
-        (tuple, _tuple),
-        ((set, frozenset), _set),
-        (dict, _dict),
-    )
+
+_WRITERS: "dict[type, Callable]" = {
+    int: _Writer._int,
+    float: _Writer._float,
+    complex: _Writer._complex,
+    str: _Writer._str,
+    bytes: _Writer._bytes,
+    bytearray: _Writer._bytes,
+    list: _Writer._list,
+    tuple: _Writer._tuple,
+    set: _Writer._set,
+    frozenset: _Writer._set,
+    dict: _Writer._dict,
+}
 
 
 class _Reader(_Counter):
@@ -117,7 +123,7 @@ class _Reader(_Counter):
         if not isinstance(told, list) or not told:
             raise ValueError("no value")
         kind, *rest = told
-        return self._READERS[kind](self, rest, depth + 1)
+        return _READERS[kind](self, rest, depth + 1)
 
     def _items(self, rest: list, depth: int) -> list:
         [items] = rest
@@ -162,18 +168,20 @@ class _Reader(_Counter):
         dtype, text = rest
         return _array(dtype, text).reshape(())[()]
 
-    _READERS: "dict[str, Callable]" = {
-        "i": _int,
-        "f": _float,
-        "c": _complex,
-        "b": _bytes,
-        "l": _items,
-        "t": _tuple,
-        "s": _set,
-        "d": _dict,
-        "a": _array,
-        "n": _scalar,
-    }
+
+# By the first item of the list.
+_READERS: "dict[str, Callable]" = {
+    "i": _Reader._int,
+    "f": _Reader._float,
+    "c": _Reader._complex,
+    "b": _Reader._bytes,
+    "l": _Reader._items,
+    "t": _Reader._tuple,
+    "s": _Reader._set,
+    "d": _Reader._dict,
+    "a": _Reader._array,
+    "n": _Reader._scalar,
+}
 
 
 def _array(dtype: object, text: object) -> object:

@@ -66,7 +66,7 @@ def walls() -> Walls:
     if found is None:
         return Walls(_OPEN.format("installed", who))
     made = Walls("bubblewrap", found)
-    probe = made.command([sys.executable, "-I", "-S", "-c", "pass"], {}, {})
+    probe = made.command([python(), "-I", "-S", "-c", "pass"], {}, {})
     try:
         done = subprocess.run(probe, stdin=subprocess.DEVNULL, capture_output=True, timeout=20, check=False)
         why = done.stderr.decode(errors="replace").strip().splitlines()[-1:] if done.returncode else []
@@ -75,6 +75,11 @@ def walls() -> Walls:
     except (OSError, subprocess.TimeoutExpired) as error:
         why = [str(error)]
     return Walls(_OPEN.format(f"allowed here ({why[0][:200] if why else 'it fails'})", who))
+
+
+def python() -> str:
+    """This interpreter, by a path that needs no other folders than its own to be there: without `..`."""
+    return os.path.abspath(sys.executable)
 
 
 def _outside() -> "list[str]":

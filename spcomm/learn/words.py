@@ -3,8 +3,8 @@
 
 import json
 import re
-import signal
 
+from spcomm.launch.process import signal_name
 from spcomm.learn import values
 from spcomm.learn.case import Wrong
 from spcomm.learn.catalogue import Limits
@@ -68,13 +68,16 @@ def _failed(run: Run, file: str, limits: Limits) -> str:
     raised = _traceback(run, file)
     if raised is not None:
         lost = _LOST.search(raised)
-        if "NodeLostError" in raised and lost and int(lost[1]) < run.case.nodes:
-            if int(lost[1]) not in run.results:
-                return f"{_silent(run, int(lost[1]))}; {raised} ({name})"
+        if (
+            "NodeLostError" in raised
+            and lost
+            and int(lost[1]) in set(range(run.case.nodes)) - set(run.results)
+        ):
+            return f"{_silent(run, int(lost[1]))}; {raised} ({name})"
         return f"{raised} ({name})"
-    if run.code is not None and run.code < 0:
-        ended = signal.Signals(-run.code).name
-        return f"the program's launcher was ended by {ended}: signals to others are not allowed ({name})"
+    if not said and (run.code < 0 or run.code > 128):  # the walls make 128 + number of it
+        ended = signal_name(-run.code if run.code < 0 else run.code - 128)
+        return f"the program's launcher was ended by {ended}: has the program meddled with it? ({name})"
     why = said[-1].removeprefix("spcomm: ") if said else f"the program ended with exit code {run.code}"
     return f"{_cut(why)} ({name})"
 

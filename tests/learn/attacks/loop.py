@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: MIT
+# wrong: the program does not come to its end (2 nodes):
+# also: loop.py:
+# also: took longer than --timeout
+import signal
+
+
+def solve(comm, items):
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    while True:
+        pass
