@@ -58,11 +58,11 @@ def check(
     page.say(f"checking {name or shorter(file)}")
     result = _graded(page, grade, exercise, file)
     if result.passed:
-        if lessons is not None:
-            lessons.progress.note_passed(exercise.name)
         page.say(
             f"{exercise.name} has passed: {result.runs} run{'s' if result.runs != 1 else ''}", "bold green"
         )
+        if lessons is not None:
+            lessons.progress.note_passed(exercise.name)
     else:
         page.say(_limited(result.message), "red")
     return result
