@@ -127,7 +127,7 @@ class BuildModules(build_py):
                 path.unlink()
 
     def data_copies(self):
-        """(file, its copy) of what a wheel carries beside modules: headers, examples, the documents they read."""
+        """(file, its copy) of what a wheel carries beside modules: headers, examples, exercises, documents."""
         for path in map(Path, found("csrc/include", "*.h", "*.hpp")):
             yield path, Path(self.build_lib, "spcomm", "include", path.relative_to("csrc/include"))
         data = Path(self.build_lib, "spcomm", "data")

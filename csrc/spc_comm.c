@@ -176,6 +176,17 @@ spc_trace_t *spc_comm_trace(const spc_comm_t *comm) {
     return comm->node->tracing;
 }
 
+void spc_comm_trace_call(const spc_comm_t *comm, uint32_t what, uint32_t place, uint64_t detail) {
+    spc_trace_event_t event = {.kind = SPC_TRACE_CALL, .what = what, .place = place, .number = detail};
+    if (comm->number != 0) {
+        event.context = (uint16_t)comm->number;
+        event.peer = (int32_t)spc_comm_member(comm, 0);
+        event.tag = (int32_t)comm->rank;
+        event.bytes = comm->size;
+    }
+    spc_trace_record(comm->node->tracing, &event);
+}
+
 int spc_comm_usable(const spc_comm_t *comm) {
     return spc_comm_check_usable(comm);
 }

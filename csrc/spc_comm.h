@@ -108,6 +108,11 @@ void spc_comm_destroy(spc_comm_t *comm);
 uint32_t spc_comm_rank(const spc_comm_t *comm);
 uint32_t spc_comm_size(const spc_comm_t *comm);
 uint32_t spc_comm_rank_in_run(const spc_comm_t *comm, uint32_t rank);
+/* An operation begins (CALL), in a run that is traced; `what` and `place` are names of spc_trace_name. Of a part of the
+ * run, which one goes with it: in `context` its number, in `peer` its node 0 as a rank in the run, in `tag` the rank
+ * here, in `bytes` the size. `detail`, in `number`, is the caller's. */
+void spc_comm_trace_call(const spc_comm_t *comm, uint32_t what, uint32_t place, uint64_t detail);
+
 /* Are some of its members in other boxes? Then shared memory is not there for all. And in which box one is. */
 bool spc_comm_is_wide(const spc_comm_t *comm);
 uint32_t spc_comm_box(const spc_comm_t *comm, uint32_t rank);

@@ -29,7 +29,8 @@
     X(WAIT, 5, "the thread waits")                                                              \
     X(GO_ON, 6, "and no longer")                                                                \
     X(ENTER, 7, "the program enters a region: `what` is its name")                              \
-    X(LEAVE, 8, "and leaves it")
+    X(LEAVE, 8, "and leaves it")                                                                \
+    X(WORK, 9, "the operation declares computing: the bits of a double, its units, in `number`")
 
 typedef enum spc_trace_kind {
 #define SPC_TRACE_ENUM(name, number, purpose) SPC_TRACE_##name = (number),

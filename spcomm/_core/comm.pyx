@@ -26,7 +26,7 @@ from operator import index
 
 import numpy as np
 
-from spcomm._core import collectives, endings, errors, handlers, names, notes, regions
+from spcomm._core import collectives, endings, errors, handlers, names, notes, regions, work
 
 FuzzyBarrier = collectives.FuzzyBarrier
 Message = names.Message
@@ -237,6 +237,35 @@ cdef class Comm(Folds):
         if not isinstance(name, str):
             raise TypeError(f"region({errors.shown(name)}): a name is a str, not a {type(name).__name__}")
         return regions.Region(self, name)
+
+    def work(self, cost):
+        """Do work of a known cost: what stands for computing where the schedule is the subject, not the numbers.
+
+        Parameters
+        ----------
+        cost : float
+            Units of work, 0 or more and finite. The node sleeps so many milliseconds.
+
+        Raises
+        ------
+        ValueError
+            `cost` is something else; nothing was done.
+
+        Notes
+        -----
+        Local: it waits for nobody, and neither sends nor receives. While it sleeps other threads of this node run, as
+        do other nodes, so that eight nodes work side by side on two cores; Ctrl-C ends it at once.
+
+        ``spcomm run --virtual`` tells how long the program takes where only declared work takes time: exact numbers,
+        whatever the machine has to do besides. Traces show the call as computing, with its cost.
+
+        Examples
+        --------
+        >>> import spcomm
+        >>> comm = spcomm.startup()
+        >>> comm.work(2.5)
+        """
+        work.work(self, cost)
 
     def time(self):
         """Return the seconds since the run began.

@@ -15,6 +15,7 @@ cdef extern from "segment/spc_trace.h" nogil:
         SPC_TRACE_GO_ON
         SPC_TRACE_ENTER
         SPC_TRACE_LEAVE
+        SPC_TRACE_WORK
     ctypedef struct spc_trace_event_t:
         uint64_t time_ns
         uint8_t kind
@@ -48,3 +49,4 @@ cdef extern from "segment/spc_segment.h" nogil:
 
 cdef extern from "spc_comm.h" nogil:
     spc_trace_t *spc_comm_trace(const spc_comm_t *comm)
+    void spc_comm_trace_call(const spc_comm_t *comm, uint32_t what, uint32_t place, uint64_t detail)

@@ -3,12 +3,28 @@
 """Methods whose calls are in the trace: in a traced run they stand in the place of those of `Comm`."""
 
 from cpython.object cimport PyObject
-from libc.stdint cimport uint32_t
+from libc.stdint cimport uint32_t, uint64_t
+from libc.string cimport memset
 
 from spcomm._core cimport regions
 from spcomm._core.handle cimport Handle
-from spcomm._core.libtrace cimport SPC_TRACE_CALL, SPC_TRACE_RETURN, spc_comm_trace, spc_trace_t
-from spcomm._core.regions cimport find_place, name_of, record
+from spcomm._core.libspc cimport spc_comm_t
+from spcomm._core.libtrace cimport (
+    SPC_TRACE_RETURN,
+    spc_comm_trace,
+    spc_comm_trace_call,
+    spc_trace_event_t,
+    spc_trace_record,
+    spc_trace_t,
+)
+from spcomm._core.regions cimport find_place, name_of
+
+from operator import index
+
+cdef enum:  # how a call ended: in the tag of RETURN
+    WELL = 0
+    LEFT = 1  # by a timeout or Ctrl-C: the same call goes on with it
+    RAISED = 2
 
 cdef extern from *:
     """
@@ -37,13 +53,17 @@ cdef class Recorded:
     cdef vectorcallfunc vectorcall
     cdef object method
     cdef str name
+    cdef size_t at  # which argument goes with the call, the object being 0; 0: none
+    cdef str keyword  # its name
     cdef uint32_t what  # the number of the name
     cdef uint32_t generation  # as long as this is that of `regions`
 
-    def __cinit__(self, method, str name):
+    def __cinit__(self, method, str name, size_t at=0, str keyword=""):
         self.vectorcall = <vectorcallfunc>call
         self.method = method
         self.name = name
+        self.at = at
+        self.keyword = keyword
 
     def __get__(self, instance, owner):
         return self if instance is None else PyMethod_New(self, instance)
@@ -61,21 +81,52 @@ cdef class Recorded:
         return self.method
 
 
+cdef uint64_t detail_of(Recorded self, PyObject **arguments, size_t count, PyObject *names) except? 0:
+    """The argument that goes with the call, a whole number from 0 on; 0 stands for what is none."""
+    cdef size_t given = PyVectorcall_NARGS(count)
+    cdef object found = 0
+    if self.at < given:
+        found = <object>arguments[self.at]
+    elif names != NULL and self.keyword in <tuple>names:
+        found = <object>arguments[given + <size_t>(<tuple>names).index(self.keyword)]
+    try:
+        return index(found)
+    except (TypeError, OverflowError):
+        return 0  # the method will refuse it
+
+
+cdef void end_call(spc_trace_t *trace, int how) noexcept:
+    cdef spc_trace_event_t event
+    memset(&event, 0, sizeof(event))
+    event.kind = SPC_TRACE_RETURN
+    event.tag = how
+    spc_trace_record(trace, &event)
+
+
 cdef object call(object callable, PyObject **arguments, size_t count, PyObject *names):
     cdef Recorded self = <Recorded>callable
     cdef spc_trace_t *trace = NULL
+    cdef const spc_comm_t *core = NULL
     if PyVectorcall_NARGS(count) != 0 and isinstance(<object>arguments[0], Handle):
-        trace = spc_comm_trace((<Handle><object>arguments[0]).core)
+        core = (<Handle><object>arguments[0]).core
+        trace = spc_comm_trace(core)
     if trace == NULL:  # no node's, which the method itself refuses; or the box has no ring
         return PyObject_Vectorcall(self.method, arguments, count, names)
     if self.what == 0 or self.generation != regions.generation:
         self.what = name_of(trace, self.name)
         self.generation = regions.generation
-    record(trace, SPC_TRACE_CALL, self.what, find_place(trace))
+    cdef uint64_t detail = detail_of(self, arguments, count, names) if self.at else 0
+    cdef int how = RAISED
+    spc_comm_trace_call(core, self.what, find_place(trace), detail)
     try:
-        return PyObject_Vectorcall(self.method, arguments, count, names)
+        found = PyObject_Vectorcall(self.method, arguments, count, names)
+        how = WELL
+        return found
+    except (TimeoutError, KeyboardInterrupt):
+        how = LEFT
+        raise
     finally:
-        record(trace, SPC_TRACE_RETURN, 0, 0)
+        end_call(trace, how)
 
 
 cdef Recorded _example = Recorded(None, "")

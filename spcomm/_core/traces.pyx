@@ -15,6 +15,7 @@ from spcomm._core.libtrace cimport (
     SPC_TRACE_RETURN,
     SPC_TRACE_SEND,
     SPC_TRACE_WAIT,
+    SPC_TRACE_WORK,
     spc_trace_event_t,
     spc_trace_look,
     spc_trace_read,
@@ -29,6 +30,7 @@ from spcomm._core import errors
 
 CALL, RETURN, SEND, RECEIVE = SPC_TRACE_CALL, SPC_TRACE_RETURN, SPC_TRACE_SEND, SPC_TRACE_RECEIVE
 WAIT, GO_ON, ENTER, LEAVE = SPC_TRACE_WAIT, SPC_TRACE_GO_ON, SPC_TRACE_ENTER, SPC_TRACE_LEAVE
+WORK = SPC_TRACE_WORK
 Event = namedtuple("Event", "time_ns kind context peer tag what line thread bytes number")
 Event.__doc__ = "One event of csrc/segment/spc_trace.h, with its texts in place of their numbers."
 

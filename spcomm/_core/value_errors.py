@@ -73,3 +73,8 @@ def tag_has_handler(call: str, tag: int, function: object) -> TagError:
         f"{call}(tag={tag}): messages of this tag are for their handler, {name}; receives never see them. "
         f"Try: another tag, or poll(), which calls the handler."
     )
+
+
+def bad_cost(value: object) -> ValueError:
+    found = "a cost is a finite number of units, 0 or more"
+    return ValueError(f"work({shown(value)}): {found}, as in comm.work(2.5); a unit is slept as a millisecond")

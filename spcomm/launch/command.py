@@ -146,7 +146,11 @@ def _supervise(
         if options.hosts is not None and session is None:
             hosts.tell(programs, carriers, listen)
         code = Supervisor(crew, options, display, carriers).run(signals, stdin)
-        return code if options.trace is None else _write_trace(options, groups[0], code)
+        if not options.is_traced:
+            return code
+        from spcomm.launch import tracing
+
+        return tracing.finish(options, groups[0], code)
     finally:
         if carriers is not None:
             carriers.close()
@@ -160,18 +164,6 @@ def _try_to_write(path: "str | None") -> None:
             open(path, "ab").close()
     except OSError as error:
         raise UsageError(f"spcomm run: --trace {path}: cannot be written ({error.strerror})") from None
-
-
-def _write_trace(options: Options, group: "Any", code: int) -> int:
-    """A run that failed is traced, too. The exit code is the run's, unless that was 0 and there is no file."""
-    from spcomm.trace import writing
-
-    version = sys.modules["spcomm"].__version__
-    why = writing.write(options.trace or "", group, options.parts[0].name, version)
-    if why is None:
-        return code
-    _complain(f"spcomm: {why}")
-    return code or 125
 
 
 def _stdin(options: Options, crew: "Any") -> "Any":

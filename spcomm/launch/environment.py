@@ -25,7 +25,7 @@ def _of_the_run(options: Options) -> "dict[str, str]":
     told = {_SEED: _hash_seed(options.parts)}
     if options.strict:
         told[STRICT_VARIABLE] = "1"
-    if options.trace is not None:
+    if options.is_traced:
         told[TRACE_VARIABLE] = "1"
     if options.close_timeout is not None:
         told[CLOSE_VARIABLE] = f"{options.close_timeout:g}"

@@ -70,6 +70,7 @@ class Options:
         self.stats = False
         self.watch = False
         self.trace: str | None = None  # the file
+        self.virtual = False
         self.trace_events: int | None = None  # that each node keeps
         self.debug: Debug | None = None
         self.perturb = False
@@ -83,7 +84,12 @@ class Options:
     @property
     def recorded(self) -> int:
         """How many events each node keeps; 0: the run is not traced."""
-        return 0 if self.trace is None else self.trace_events or 1 << 16
+        return self.trace_events or 1 << 16 if self.is_traced else 0
+
+    @property
+    def is_traced(self) -> bool:
+        """Whether the run is: for a file, or for the virtual times."""
+        return self.trace is not None or self.virtual
 
     def take(self, said: "dict[str, tuple[object, str]]") -> None:
         """Options of the whole run that were given with one of its programs."""
@@ -209,14 +215,15 @@ def _no_program(at: int, count: int) -> UsageError:
 
 
 def _check_trace(options: Options) -> None:
-    if options.trace is None:
+    if not options.is_traced:
         if options.trace_events is not None:
             raise UsageError(
                 "spcomm run: --trace-events is about a trace; add --trace t.json, or leave it out"
             )
         return
     if any(part.group for part in options.parts):
-        raise UsageError(f"spcomm run: --trace {options.trace}: a trace is of one group; leave --group out")
+        words = "--virtual" if options.trace is None else f"--trace {options.trace}"
+        raise UsageError(f"spcomm run: {words}: a trace is of one group; leave --group out")
 
 
 def _check_groups(parts: "list[Part]") -> None:

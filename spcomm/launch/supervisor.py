@@ -51,7 +51,7 @@ class Supervisor:
             from spcomm.launch import stats
 
             self._stats = stats.Stats(crew, carriers)
-        self._strict, self._is_traced = options.strict, options.trace is not None
+        self._strict, self._is_traced = options.strict, options.is_traced
         self._warned: dict[str, list[int]] = {}  # what was left, where that is an error: code → nodes
         self._loop = Loop()
         self._failures = Failures(crew.names)

@@ -46,6 +46,7 @@ TABLE = {
     "--stats": (None, "stats", True),
     "--watch": (None, "watch", True),
     "--trace": (values.file, "trace", "FILE"),
+    "--virtual": (None, "virtual", True),
     "--trace-events": (values.events, "trace_events", "N"),
     "--debug": (ranks.debug, "debug", "[TOOL:]RANKS"),
     "--perturb": (None, "perturb", True),
@@ -68,7 +69,7 @@ BUFFERS = ("slots", "ring", "arena", "queue_limit", "fanin")
 WHOLE = frozenset(
     "boxes placing hosts ssh tunnel listen room members server route link_timeout "
     "label color show output window stdin bind_to report_bindings timeout grace stall close_timeout strict stats watch "
-    "debug trace trace_events perturb seed rendezvous prefault".split()
+    "debug trace virtual trace_events perturb seed rendezvous prefault".split()
 )
 
 # The value of an option that may be given without one; with one it is written with `=`, since the next word is

@@ -117,9 +117,13 @@ class Outcome:
 
     @cached_property
     def _times(self) -> "object":
+        from spcomm.trace.errors import TraceError
         from spcomm.trace.virtual import replay
 
-        return replay(self.trace)
+        try:
+            return replay(self.trace)
+        except TraceError as error:  # as of calls from several threads
+            raise Wrong(f"the virtual clock cannot be computed: {error}") from None
 
     @property
     def work(self) -> "list[float]":

@@ -8,6 +8,7 @@ from spcomm.launch.process import signal_name
 from spcomm.learn import values
 from spcomm.learn.case import Wrong
 from spcomm.learn.catalogue import Limits
+from spcomm.learn.errors import LearnError
 from spcomm.learn.running import Run
 
 _LONG = 400  # characters of what a program says
@@ -62,6 +63,10 @@ def _failed(run: Run, file: str, limits: Limits) -> str:
     """Of a run with an exit code other than 0."""
     name = run.case.name
     said = [line for node, line in run.errors if node is None and line.strip()]
+    if (
+        run.code == 125 and said and said[-1].startswith("spcomm run: ")
+    ):  # only the launcher's lines have no label
+        raise LearnError(f"check.py: spcomm run refuses case {name!r}: {_cut(said[-1])}")
     if run.code == 99 or run.code == 124:
         lines = [_cut(line) for line in said[:_MOST_LINES]]
         return "\n".join([f"the program does not come to its end ({name}):", *lines])

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Two curves for viewers that draw counters: how many nodes compute, and how many messages are under way."""
 
+from spcomm.trace.told import is_work
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +29,7 @@ def _calls(rows: "Rows", nodes: int) -> "list[tuple[float, int]]":
     """When nodes go into calls and out of them; what is called within a call is none of its own."""
     ends = [-1.0] * nodes  # of the last call of each node
     changes = []
-    calls = (row for row in rows if row.get("cat") == "call" and row["tid"] < nodes)
+    calls = (row for row in rows if row.get("cat") == "call" and row["tid"] < nodes and not is_work(row))
     for row in sorted(calls, key=_begin):
         if row["ts"] >= ends[row["tid"]]:
             ends[row["tid"]] = row["ts"] + row["dur"]

@@ -1,15 +1,25 @@
 # SPDX-License-Identifier: MIT
 """A trace in memory: what each thread of each node did, and the messages. Times are microseconds from its begin.
 
-At every moment of its life a thread computes (it is in no call of spcomm), waits (for another node, within a call) or
+At every moment of its life a thread computes (it is in no call of spcomm, or in `work`), waits (for another node, within a call) or
 transfers (is in a call and does not wait: it copies, packs, looks).
 """
 
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from spcomm.trace import spans
 
 THREADS_APART = 1024  # the file numbers the tracks of a node: rank, rank + 1024, rank + 2048, ...
+
+
+class Part(NamedTuple):
+    """What a call tells of a communicator that is a part of the run; number and first say which it is."""
+
+    number: int
+    first: int  # its node 0, as a rank in the run
+    size: int
+    rank: int  # of the caller, in it
 
 
 @dataclass(slots=True)
@@ -21,6 +31,10 @@ class Call:
     end: float
     line: "str | None" = None  # of the program, "heat.py:12"
     open: bool = False  # it had not returned when the trace ended
+    cost: "float | None" = None  # of `work`: the units that it declared
+    part: "Part | None" = None  # of a communicator that `split` has made
+    number: int = 0  # the root; or which fuzzy barrier, from 1 on; 0: not told
+    ended: str = ""  # "left" by a timeout, or "raised"
 
 
 @dataclass(slots=True)
@@ -85,14 +99,18 @@ class Track:
 
     def transferring(self) -> "list[tuple[float, float]]":
         """When it is in a call and does not wait."""
-        calls = spans.union((call.begin, call.end) for call in self.calls)
-        return spans.without(calls, self.waiting())
+        return spans.without(self._calling(), self.waiting())
 
     def computing(self) -> "list[tuple[float, float]]":
-        """When it is in no call."""
-        items = (*self.calls, *self.waits)
-        busy = spans.union((item.begin, item.end) for item in items)
+        """When it is in no call, or in `work`."""
+        busy = spans.union([*self._calling(), *self.waiting()])
         return spans.without(spans.union([(self.begin, self.end)]), busy)
+
+    def _calling(self) -> "list[tuple[float, float]]":
+        """When it is in a call that is not declared work."""
+        calls = spans.union((call.begin, call.end) for call in self.calls if call.cost is None)
+        work = spans.union((call.begin, call.end) for call in self.calls if call.cost is not None)
+        return spans.without(calls, work) if work else calls
 
 
 @dataclass(slots=True)
@@ -110,6 +128,7 @@ class Trace:
     overwritten: "list[int]"  # events lost, by rank
     clock_error: "list[float]"  # µs, by box
     cores: int = 0  # of the machine on which it was started; 0: not known
+    exit_code: int = 0  # of the run
     min_bytes: int = 0  # shorter messages are left out
 
     @property

@@ -10,7 +10,7 @@ import os
 import reprlib
 
 from spcomm.trace.errors import TraceError
-from spcomm.trace.model import THREADS_APART, Call, Message, Region, Trace, Track, Wait
+from spcomm.trace.model import THREADS_APART, Call, Message, Part, Region, Trace, Track, Wait
 
 FORMAT = 1
 _MOST = 2**63  # no number is larger: bytes, or microseconds, of which that is 300,000 years
@@ -132,7 +132,9 @@ class _Reader:
         messages.sort(key=lambda message: message.received if message.sent is None else message.sent)
         program, version = (_word(self._other.get(key, "?")) for key in ("program", "spcomm"))
         sizes = (self._nodes, self._boxes, 0.0, end - begin)
-        return Trace(program, version, *sizes, tracks, messages, self._lost, self._clock, self._cores)
+        code = self._whole(self._other, "exit_code") if "exit_code" in self._other else 0
+        known = (self._lost, self._clock, self._cores, code)
+        return Trace(program, version, *sizes, tracks, messages, *known)
 
     def _span(self, event: dict) -> None:
         track = self._track_of(event)
@@ -147,11 +149,32 @@ class _Reader:
         if kind == "call":
             line = told.get("line")
             line = _word(line) if line else None
-            track.calls.append(Call(name, begin, begin + length, line, bool(told.get("open"))))
+            call = Call(name, begin, begin + length, line, bool(told.get("open")))
+            self._details(call, told)
+            track.calls.append(call)
         elif kind == "wait":
             track.waits.append(Wait(begin, begin + length))
         elif kind == "region":
             track.regions.append(Region(name, begin, begin + length))
+
+    def _details(self, call: Call, told: dict) -> None:
+        """What a call tells of itself."""
+        if "cost" in told:
+            call.cost = self._number(told, "cost", "units of work")
+            if call.cost < 0:
+                self._fail(f"its `cost` is {call.cost:g}, less than no work")
+        if "part" in told:
+            part = told["part"]
+            if not isinstance(part, list) or [type(number) for number in part] != [int] * 4:
+                self._fail(f"its `part` is {_short(part)}, not four whole numbers")
+            call.part = found = Part(*part)
+            inside = 0 < found.number and 0 <= found.first < self._nodes and found.size <= self._nodes
+            if not (inside and 0 <= found.rank < found.size):
+                self._fail(f"its `part` is {_short(part)}, which a run of {self._nodes} nodes does not have")
+        for key in ("root", "barrier"):
+            if key in told:
+                call.number = self._whole(told, key)
+        call.ended = _word(told.get("ended", ""))
 
     def _end_of_message(self, event: dict) -> None:
         track = self._track_of(event)
@@ -213,10 +236,10 @@ class _Reader:
                 track.end = max(ends, default=begin)
         return begin, end
 
-    def _number(self, event: dict, key: str) -> float:
+    def _number(self, event: dict, key: str, unit: str = "microseconds") -> float:
         value = event.get(key)
         if isinstance(value, bool) or not isinstance(value, (int, float)) or abs(value) >= _MOST:
-            self._fail(f"its `{key}` is {_short(value)}, not a number of microseconds")
+            self._fail(f"its `{key}` is {_short(value)}, not a number of {unit}")
         return float(value)
 
     def _whole(self, told: dict, key: str) -> int:

@@ -9,6 +9,7 @@ import json
 import os
 
 from spcomm._core import traces
+from spcomm.trace import told
 from spcomm.trace.counters import counters
 from spcomm.trace.model import THREADS_APART
 
@@ -23,11 +24,14 @@ FORMAT = 1
 _OPENS = {traces.CALL: "call", traces.WAIT: "wait", traces.ENTER: "region"}
 _CLOSES = {traces.RETURN: "call", traces.GO_ON: "wait", traces.LEAVE: "region"}
 _CONTEXTS = ("user", "collective", "coordinated", "handled")  # by what is left of a context's number
-_COLORS = {"wait": "terrible", "region": "grey"}
+_COLORS = {"wait": "terrible", "region": "grey", "work": "good"}
 
 
-def write(path: str, group: "Any", program: str, version: str) -> "str | None":
-    """Write the file, after all nodes of a group (`spcomm.launch.groups`) have ended. Returns why it could not be."""
+def write(path: str, group: "Any", program: str, version: str, code: int = 0) -> "str | None":
+    """Write the file, after all nodes of a group (`spcomm.launch.groups`) have ended. Returns why it could not be.
+
+    `code` is the exit code of the run.
+    """
     places = list(group.places) or [0] * group.size
     found = [_read(group.segments[places[rank]], rank) for rank in range(group.size)]
     times = [event.time_ns for events, _lost in found for event in events]
@@ -44,6 +48,7 @@ def write(path: str, group: "Any", program: str, version: str) -> "str | None":
         "map": places,
         "program": os.path.basename(program),
         "cores": os.cpu_count(),
+        "exit_code": code,
         "overwritten": [lost for _events, lost in found],
         "clock_error_us": [_clock_error_us(segment) for segment in group.segments],
     }
@@ -90,6 +95,7 @@ class _Node:
         self._end_ns = end_ns
         self._open: dict[int, list[Event]] = {}  # by thread: what has begun, and not ended yet
         self._tracks: dict[int, int] = {}  # by thread
+        self._costs: dict[int, float] = {}  # by thread: what its `work` has declared
         self._rows: list[dict[str, Any]] = []
 
     def rows(self, events: "list[Event]") -> "list[dict[str, Any]]":
@@ -100,11 +106,13 @@ class _Node:
                 self._open[event.thread].append(event)
             elif event.kind in _CLOSES:
                 self._close(event)
+            elif event.kind == traces.WORK:
+                self._costs[event.thread] = told.cost(event)
             else:
                 self._message(event)
         for begun in self._open.values():
             for event in begun:
-                self._span(event, self._end_ns, is_open=True)
+                self._span(event, self._end_ns, {"open": True})
         return self._rows
 
     def _add_thread(self, thread: int) -> None:
@@ -121,22 +129,23 @@ class _Node:
         kind = _CLOSES[event.kind]
         for at in range(len(begun) - 1, -1, -1):
             if _OPENS[begun[at].kind] == kind:
-                self._span(begun.pop(at), event.time_ns)
+                self._span(begun.pop(at), event.time_ns, told.ending(event))
                 return
 
-    def _span(self, event: "Event", end_ns: int, is_open: bool = False) -> None:
+    def _span(self, event: "Event", end_ns: int, ending: "dict[str, Any]") -> None:
         kind = _OPENS[event.kind]
         row = {
             **self._head("X", kind, event.what or kind, event),
             "dur": (end_ns - event.time_ns) / 1e3,
         }
         about: dict[str, Any] = {"line": event.line} if event.line else {}
-        if is_open:
-            about["open"] = True
+        about |= told.beginning(event, self._costs) if kind == "call" else {}
+        about |= ending
         if about:
             row["args"] = about
-        if kind in _COLORS:
-            row["cname"] = _COLORS[kind]
+        color = _COLORS.get("work" if "cost" in about else kind)
+        if color:
+            row["cname"] = color
         self._rows.append(row)
 
     def _message(self, event: "Event") -> None:

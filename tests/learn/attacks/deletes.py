@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 # right
+# unwalled: the trace cannot be written
 # It deletes all that it finds: what is behind walls stays, and what is in its folder is its own.
 import os
 import shutil

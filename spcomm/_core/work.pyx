@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: MIT
+# cython: autotestdict=False, auto_pickle=False
+"""Declared work: computing that a program says it does, so that its costs are known beforehand and the same anywhere."""
+
+from libc.string cimport memcpy, memset
+
+from spcomm._core.handle cimport Handle
+from spcomm._core.libtrace cimport (
+    SPC_TRACE_WORK,
+    spc_comm_trace,
+    spc_trace_event_t,
+    spc_trace_record,
+    spc_trace_t,
+)
+
+from math import inf
+from time import monotonic, sleep
+
+from spcomm._core import value_errors
+
+UNIT_S = 1e-3
+LONGEST_S = 1e6  # at a time: no clock has a moment that is much later
+
+
+cdef void record(spc_trace_t *trace, double cost) noexcept:
+    cdef spc_trace_event_t event
+    memset(&event, 0, sizeof(event))
+    event.kind = SPC_TRACE_WORK
+    memcpy(&event.number, &cost, sizeof(cost))
+    spc_trace_record(trace, &event)
+
+
+def units(cost):
+    """A cost as a float, or the sentence about what is none."""
+    if isinstance(cost, (bool, str, bytes, complex)) or getattr(cost, "shape", ()) != ():
+        raise value_errors.bad_cost(cost)
+    try:
+        found = float(cost)
+    except (TypeError, ValueError, OverflowError):
+        raise value_errors.bad_cost(cost) from None
+    if not 0 <= found < inf or getattr(cost, "dtype", None) == bool:
+        raise value_errors.bad_cost(cost)
+    return found
+
+
+def work(Handle handle, cost):
+    """Record it, and let its time pass: `sleep` holds nothing, and an interruption ends it."""
+    cdef double declared = units(cost)
+    cdef spc_trace_t *trace = spc_comm_trace(handle.core)
+    if trace != NULL:
+        record(trace, declared)
+    end = monotonic() + declared * UNIT_S
+    left = declared * UNIT_S
+    while left > 0:
+        sleep(min(left, LONGEST_S))
+        left = end - monotonic()

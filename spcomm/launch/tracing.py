@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: MIT
+"""What is made of a trace when the run is over: the file of `--trace`, the table of `--virtual`."""
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from spcomm.launch.options import Options
+
+
+def finish(options: "Options", group: "Any", code: int) -> int:
+    """A run that failed is traced, too. The exit code is the run's, unless that was 0 and a file cannot be written."""
+    if options.trace is not None:
+        return _complete(options.trace, options, group, code)
+    if code:  # it has no virtual times, and what it says of its failure is to stand last
+        return code
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="spcomm-") as folder:
+        return _complete(os.path.join(folder, "trace.json"), options, group, code)
+
+
+def _complete(path: str, options: "Options", group: "Any", code: int) -> int:
+    from spcomm.trace import writing
+
+    version = sys.modules["spcomm"].__version__
+    why = writing.write(path, group, options.parts[0].name, version, code)
+    if why is not None:
+        _say(f"spcomm: {why}\n")
+        return code or 125
+    if options.virtual and not code:
+        _say(_virtual(path))
+    return code
+
+
+def _virtual(path: str) -> str:
+    from spcomm.trace import reader, virtual
+    from spcomm.trace.errors import TraceError
+
+    try:
+        return f"spcomm: {virtual.text(reader.read(path))}"
+    except TraceError as error:
+        return f"spcomm: {error}\n"
+
+
+def _say(text: str) -> None:
+    os.write(2, text.encode("utf-8", "backslashreplace"))
