@@ -9,6 +9,7 @@ import subprocess
 import pytest
 
 import made
+from spcomm.learn.keys import Interrupts
 from terminal import Terminal
 
 pytest.importorskip("rich", reason="rich is not installed: pip install 'spcomm[learn]'")
@@ -266,12 +267,15 @@ def test_a_second_ctrl_c_ends_it(learn):
     learner.ends(130)
 
 
-def test_two_ctrl_c_at_once_end_it(learn):
-    learner = learn()
-    hanging(learner)
-    learner.type("\x03")
-    learner.type("\x03")
-    learner.ends(130)
+def test_a_second_ctrl_c_lets_the_check_end_first_and_a_third_does_not():
+    with Interrupts() as interrupts:
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+        assert interrupts.count == 2
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert interrupts.count == 3
 
 
 @pytest.mark.parametrize("checking", [False, True], ids=["waiting", "checking"])
