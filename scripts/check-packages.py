@@ -25,7 +25,15 @@ def check_wheel(path):
     names = zipfile.ZipFile(path).namelist()
     complaints = require(names, *[f"spcomm/_core/{name}." for name in EXTENSIONS], "py.typed", "__init__.pyi")
     complaints += require(
-        names, "spcomm/data/examples/01_", "spcomm/data/documents/README.md", "licenses/LICENSE"
+        names,
+        "spcomm/data/examples/01_",
+        *[
+            f"spcomm/data/exercises/01_hello/{name}"
+            for name in ("README.md", "exercise.py", "check.py", "info.toml")
+        ],
+        "spcomm/data/exercises/solutions/01_hello.py",
+        "spcomm/data/documents/README.md",
+        "licenses/LICENSE",
     )
     complaints += require(
         names,
@@ -50,6 +58,7 @@ def check_source(path):
         names,
         *[f"/csrc/include/{name}" for name in HEADERS],
         "/examples/01_",
+        "/exercises/01_",
         "/tests/conftest.py",
         "/tests/csrc/csrc.mk",
         "/scripts/find-python",

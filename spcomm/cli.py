@@ -101,6 +101,18 @@ def _trace(words: "list[str]") -> int:
     return trace(words)
 
 
+def _learn(words: "list[str]") -> int:
+    from spcomm.learn.learning import main as learn
+
+    return learn(words)
+
+
+def _examples(words: "list[str]") -> int:
+    from spcomm.learn.examples import main as examples
+
+    return examples(words)
+
+
 def _version(_words: "list[str]") -> int:
     from importlib.metadata import PackageNotFoundError, version
 
@@ -119,7 +131,7 @@ def _help(words: "list[str]") -> int:
         return entry[0](["--help"])
     print("usage: spcomm COMMAND [arguments]\n")
     for name, (_call, text) in _COMMANDS.items():
-        print(f"  {name:<9}{text}")
+        print(f"  {name:<10}{text}")
     print("\nspcomm COMMAND --help tells more.")
     return 0
 
@@ -143,6 +155,8 @@ _COMMANDS: "dict[str, tuple[Callable[[list[str]], int], str]]" = {
     "join": (_join, "let programs of a room run on this machine"),
     "doctor": (_doctor, "find out why a server cannot be reached"),
     "demo": (_demo, "three example programs on real input"),
+    "learn": (_learn, "exercises at the terminal, checked whenever they are saved"),
+    "examples": (_examples, "list the examples, print one, copy all of them to a folder"),
     "bench": (_bench, "measure spcomm and compare it with what else is installed"),
     "trace": (_trace, "show what `spcomm run --trace` has recorded: text, a page, pictures"),
     "check": (_check, "grade solutions of exercises"),

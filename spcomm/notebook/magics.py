@@ -41,6 +41,7 @@ def unload_ipython_extension(shell: "InteractiveShell") -> None:
         atexit.unregister(magics.stop)
     for kind in ("line", "cell"):
         shell.magics_manager.magics[kind].pop("spcomm", None)
+    shell.magics_manager.magics["cell"].pop("spcomm_check", None)
 
 
 class Told:
@@ -72,8 +73,15 @@ class SpcommMagics(Magics):
 
     @line_magic("spcomm")
     def command(self, line: str) -> object:
-        """``%spcomm push NAME…``, ``pull NAME…``, ``status``, ``stop``."""
+        """``%spcomm push NAME…``, ``pull NAME…``, ``check [NN]``, ``status``, ``stop``."""
         return self._guarded(lambda: self._command(line))
+
+    @cell_magic("spcomm_check")
+    def check_cell(self, line: str, cell: str) -> None:
+        """``%%spcomm_check NN``: check a cell that is the program of an exercise."""
+        from spcomm.notebook import checking
+
+        self._guarded(lambda: checking.check_cell(line, cell))
 
     def stop(self) -> None:
         """End the nodes, if there are any."""
@@ -150,6 +158,10 @@ class SpcommMagics(Magics):
 
     def _command(self, line: str) -> object:
         verb, names = words.command(line)
+        if verb == "check":
+            from spcomm.notebook import checking
+
+            return checking.check(line.partition("check")[2])
         if verb == "status":
             print(self._status())
             return None

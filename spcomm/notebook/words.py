@@ -7,7 +7,7 @@ import math
 import tokenize
 
 OPTIONS = "-n N, --timeout S, --trace, --fresh, --group"
-COMMANDS = "push NAME…, pull NAME…, status, stop"
+COMMANDS = "push NAME…, pull NAME…, status, stop, check NN"
 
 
 class MagicError(ValueError):
@@ -79,6 +79,8 @@ def _seconds(text: str) -> float:
 def command(line: str) -> "tuple[str, list[str]]":
     """The command of `%spcomm`, and the names that follow it."""
     verb, *names = line.split() or [""]
+    if verb == "check":  # what follows it is no variable
+        return verb, names
     if verb not in ("push", "pull", "status", "stop"):
         what = f"there is no command {verb!r}" if verb else "a command is missing"
         cell = "; options belong to a cell: %%spcomm" if verb.startswith("-") else ""

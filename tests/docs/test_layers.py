@@ -64,6 +64,7 @@ IMPORTS = {
         "diagnose",
         "joining",
         "launch",
+        "learn",
         "trace",
     },
     "demo": PUBLIC | {"launch", "config"},

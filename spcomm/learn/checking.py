@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: MIT
+"""One check of a student's program, told as it goes: a line for each run, and at the end what to do."""
+
+import re
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from spcomm.learn.catalogue import Exercise
+from spcomm.learn.lessons import Lessons
+from spcomm.learn.terminal import Page
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from spcomm.learn import CaseGrade, Grade
+
+_NODES = 3  # where the run that failed does not say how many
+_SHOWN = 40  # lines of a message
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of a check, as far as it went: up to the first run that failed."""
+
+    passed: bool
+    runs: int
+    failed: str = ""  # the name of the run that failed
+    message: str = ""  # and what the judge says of it
+
+
+def check(
+    page: Page,
+    grade: "Callable[..., Grade]",
+    exercise: Exercise,
+    file: Path,
+    lessons: "Lessons | None" = None,
+    name: str = "",
+) -> Result:
+    """Grade a file up to the first run that fails, and say what came of it.
+
+    Parameters
+    ----------
+    page, grade, exercise, file
+        Where to say it, who judges, what.
+    lessons : Lessons, optional
+        What has passed is noted there.
+    name : str, optional
+        What the file is called.
+
+    Raises
+    ------
+    LearnError
+        If it cannot be graded.
+    """
+    from spcomm.demo import shorter
+
+    page.say(f"checking {name or shorter(file)}")
+    result = _graded(page, grade, exercise, file)
+    if result.passed:
+        page.say(
+            f"{exercise.name} has passed: {result.runs} run{'s' if result.runs != 1 else ''}", "bold green"
+        )
+        if lessons is not None:
+            lessons.progress.note_passed(exercise.name)
+    else:
+        page.say(_limited(result.message), "red")
+    return result
+
+
+class _Enough(Exception):
+    """A run has failed: the others would take time, and tell little more."""
+
+
+def _graded(page: Page, grade: "Callable[..., Grade]", exercise: Exercise, file: Path) -> Result:
+    seen = []
+
+    def one_more(case: "CaseGrade") -> None:
+        seen.append(case)
+        page.case(case.name, case.passed)
+        if not case.passed:
+            raise _Enough
+
+    try:
+        whole = grade(file, exercise=exercise, on_case=one_more)
+    except _Enough:
+        return Result(False, len(seen), seen[-1].name, seen[-1].message)
+    return Result(whole.passed, len(seen), "", whole.message)
+
+
+def advice(exercise: Exercise, result: Result, file: Path, how_to_ask: str) -> str:
+    """What to do after a check that has not passed."""
+    hint = f"{how_to_ask} shows a hint" if exercise.hints else "read README.md again"
+    return f"what to do: {hint}; by hand: {by_hand(result, file)}"
+
+
+def by_hand(result: Result, file: Path) -> str:
+    """The command line that runs the program as the run that failed did."""
+    from spcomm.demo import command, shorter
+
+    told = re.findall(r"(\d+) nodes?\b", result.failed)
+    return f"{command()} run -n {told[-1] if told else _NODES} {shlex.quote(shorter(file))}"
+
+
+def _limited(text: str) -> str:
+    """A message may be a whole report."""
+    lines = text.rstrip().splitlines()
+    if len(lines) <= _SHOWN:
+        return "\n".join(lines)
+    half = _SHOWN // 2
+    left = len(lines) - 2 * half
+    return "\n".join([*lines[:half], f"... {left} lines left out ...", *lines[-half:]])

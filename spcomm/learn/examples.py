@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: MIT
+"""`spcomm examples`: which there are, the source of one, and copies of all."""
+
+import ast
+import os
+import sys
+from pathlib import Path
+
+from spcomm.demo import examples_dir
+from spcomm.learn import copying, names
+from spcomm.learn.errors import LearnError
+from spcomm.learn.names import UsageError
+
+_USAGE = """usage: spcomm examples [list]
+       spcomm examples NAME
+       spcomm examples init DIR
+
+Programs of less than 60 lines, one idea each.
+
+  list        number, name and idea of each; as without anything
+  NAME        print the source of one: its number, its name or a part of it; first a line with its path
+  init DIR    copy all of them to DIR, with those in C and C++ and the notebooks; what is there is not overwritten
+"""
+_ASIDE = {"__pycache__", ".ipynb_checkpoints"}
+
+
+def main(words: "list[str]") -> int:
+    """Run `spcomm examples`; returns the exit code: 1 for what cannot be done, 125 for a wrong command line."""
+    if any(word in ("-h", "--help") for word in words):
+        print(_USAGE, end="")
+        return 0
+    try:
+        _run(words)
+    except (LearnError, FileNotFoundError) as error:
+        print(f"spcomm examples: {error}", file=sys.stderr)
+        return 125 if isinstance(error, UsageError) else 1
+    return 0
+
+
+def _run(words: "list[str]") -> None:
+    word, *rest = words or ["list"]
+    if word.startswith("-"):
+        raise UsageError(f"no option {word}; `spcomm examples --help` tells what there is")
+    if word == "init":
+        if len(rest) != 1:
+            raise UsageError("init needs one folder to copy to, as in `spcomm examples init my-examples`")
+        _copy(Path(rest[0]))
+        return
+    if rest:
+        raise UsageError(f"one example at a time, not {' '.join(words)}")
+    if word == "list":
+        _list()
+    else:
+        _show(word)
+
+
+def programs() -> "list[Path]":
+    """The examples in Python, by number; those without one come last."""
+    found = [path for path in examples_dir().glob("*.py") if path.name != "picture.py"]  # that is a module
+    return sorted(found, key=lambda path: (not path.name[0].isdigit(), path.name))
+
+
+def idea(path: Path) -> str:
+    """The first line of what a program says of itself."""
+    text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    return text.partition("\n")[0]
+
+
+def _list() -> None:
+    found = programs()
+    width = max(len(path.stem) for path in found)
+    for path in found:
+        print(f"{path.stem:<{width}}  {idea(path)}")
+    print("\n`spcomm examples NAME` prints one, `spcomm examples init DIR` copies all of them to DIR.")
+
+
+def _show(word: str) -> None:
+    found = {path.stem: path for path in programs()}
+    path = found[names.chosen(word, list(found), "example", "spcomm examples")]
+    print(f"# {path}\n")
+    sys.stdout.write(path.read_text(encoding="utf-8"))
+
+
+def _copy(folder: Path) -> None:
+    origin = examples_dir()
+    files = {}
+    for path in sorted(origin.rglob("*")):
+        if path.is_file() and not _ASIDE & set(path.parts) and path.suffix != ".pyc":
+            files[str(path.relative_to(origin))] = path.read_bytes()
+    copied = copying.write(folder, files)
+    if not copied:
+        print(f"all {len(files)} files are in {folder} already")
+        return
+    print(
+        f"{len(copied)} files copied to {folder}; next: spcomm run -n 4 {os.path.join(folder, '01_hello.py')}"
+    )

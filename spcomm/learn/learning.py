@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: MIT
+"""The command line of `spcomm learn`."""
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from spcomm.learn.catalogue import Exercise
+from spcomm.learn.errors import LearnError
+from spcomm.learn.names import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from spcomm.learn import Grade
+    from spcomm.learn.lessons import Lessons
+    from spcomm.learn.terminal import Page
+
+_USAGE = """usage: spcomm learn init DIR [--notebooks]
+       spcomm learn [watch]
+       spcomm learn next | run [NN] | hint [NN] | list | reset NN | solution NN
+
+Exercises: small programs with gaps, checked whenever they are saved.
+
+  init DIR      copy the exercises to DIR; with --notebooks each of them as a notebook, too
+  watch         as without anything: show the exercise, check it, and again at each save; keys give hints
+  next          show the next exercise that has not passed
+  run [NN]      check one exercise once; exit code 0: it has passed, 1: it has not
+  hint [NN]     the next hint: a question, then the idea, then nearly the code
+  list          all exercises, and which have passed
+  reset NN      exercise.py as it was at first; yours is kept as exercise.py.before
+  solution NN   our solution, once yours has passed
+
+  --dir DIR     where the exercises are       default: this folder, or one above it
+  --plain       text only, without colours
+
+NN is the number or a part of the name; without it the current exercise is meant.
+"""
+_COMMANDS = {  # how many words may follow: at least, at most
+    "init": (1, 1),
+    "watch": (0, 0),
+    "next": (0, 0),
+    "run": (0, 1),
+    "hint": (0, 1),
+    "list": (0, 0),
+    "reset": (1, 1),
+    "solution": (1, 1),
+}
+_OPTIONS = ("--dir", "--plain", "--notebooks")
+
+
+def main(
+    words: "list[str]",
+    exercises: "Callable[[], Sequence[Exercise]] | None" = None,
+    grade: "Callable[..., Grade] | None" = None,
+) -> int:
+    """Run `spcomm learn`; returns the exit code: 1 for what cannot be done, 125 for a wrong command line.
+
+    Parameters
+    ----------
+    words : list of str
+        What follows `spcomm learn`.
+    exercises, grade : callables, optional
+        In place of spcomm's own exercises, and of their judge.
+    """
+    if any(word in ("-h", "--help") for word in words):
+        print(_USAGE, end="")
+        return 0
+    try:
+        asked = _Asked(words)
+        if exercises is None:
+            from spcomm.learn.catalogue import exercises
+        return asked.run(exercises(), grade or _late_grade)
+    except LearnError as error:
+        print(f"spcomm learn: {error}", file=sys.stderr)
+        return 125 if isinstance(error, UsageError) else 1
+
+
+def _late_grade(*arguments: object, **more: object) -> "Grade":
+    """The judge, who needs much of spcomm, once there is something to judge."""
+    from spcomm.learn import grade
+
+    return grade(*arguments, **more)
+
+
+class _Asked:
+    """What the command line says."""
+
+    def __init__(self, words: "list[str]") -> None:
+        self.dir: str | None = None
+        self.plain = self.notebooks = False
+        self.words: list[str] = []
+        rest = list(words)
+        while rest:
+            self._take(rest.pop(0), rest)
+        self.command, *self.names = self.words or ["watch"]
+        self._check()
+
+    def _take(self, word: str, rest: "list[str]") -> None:
+        name, is_given, value = word.partition("=")
+        if name == "--dir":
+            if not is_given and rest:
+                value = rest.pop(0)
+            if not value:
+                raise UsageError("--dir needs a folder, as in --dir my-exercises")
+            self.dir = value
+        elif word in ("--plain", "--notebooks"):
+            setattr(self, word[2:], True)
+        elif word.startswith("-"):
+            raise UsageError(f"no option {word}; there are {', '.join(_OPTIONS)}{_near(word, _OPTIONS)}")
+        else:
+            self.words.append(word)
+
+    def _check(self) -> None:
+        if self.command not in _COMMANDS:
+            raise UsageError(
+                f"no command {self.command!r}; there are {', '.join(_COMMANDS)}{_near(self.command, _COMMANDS)}"
+            )
+        least, most = _COMMANDS[self.command]
+        if len(self.names) < least:
+            what = "a folder to copy to, as in `spcomm learn init my-exercises`"
+            number = f"the number of an exercise, as in `spcomm learn {self.command} 3`"
+            raise UsageError(f"{self.command} needs {what if self.command == 'init' else number}")
+        if len(self.names) > most:
+            raise UsageError(
+                f"{self.command}: too many words, {' '.join(self.names[most:])!r} has no meaning"
+            )
+        if self.command == "init" and self.dir is not None:
+            raise UsageError("init has its folder already; --dir is for the other commands")
+        if self.notebooks and self.command != "init":
+            raise UsageError("--notebooks goes with init")
+
+    def run(self, exercises: "Sequence[Exercise]", grade: "Callable[..., Grade]") -> int:
+        """Do it; returns the exit code."""
+        from spcomm.learn import lessons
+        from spcomm.learn.terminal import page
+
+        if self.command == "init":
+            _init(Path(self.names[0]), exercises, self.notebooks)
+            return 0
+        if not exercises:
+            raise LearnError("this installation of spcomm has no exercises; reinstall it")
+        folder = lessons.find(self.dir, exercises)
+        out = page(self.plain)
+        own = lessons.Lessons(folder, exercises, lambda text: print(f"spcomm learn: {text}", file=sys.stderr))
+        chosen = own.named(self.names[0]) if self.names else None
+        return _DO[self.command](own, out, chosen or own.current(), grade)
+
+
+def _init(folder: Path, exercises: "Sequence[Exercise]", notebooks: bool) -> None:
+    from spcomm.learn import lessons
+
+    copied = lessons.init(folder, exercises, notebooks)
+    if not copied:
+        print(f"all {len(exercises)} exercises are in {folder} already; next: cd {folder}, then spcomm learn")
+        return
+    print(f"{len(exercises)} exercises are in {folder}; next: cd {folder}, then spcomm learn")
+
+
+def _watch(own: "Lessons", page: "Page", exercise: Exercise, grade: "Callable[..., Grade]") -> int:
+    from spcomm.learn import session
+
+    if own.has_passed(exercise):
+        exercise = own.after(exercise) or exercise
+    if not (os.isatty(0) and sys.stdout.isatty()):
+        session.show(page, own, exercise)
+        page.rule("there is no terminal: checked once, without watching")
+        return _run(own, page, exercise, grade)
+    return session.Session(own, page, grade, exercise).run(0)
+
+
+def _next(own: "Lessons", page: "Page", exercise: Exercise, _grade: object) -> int:
+    from spcomm.learn import session
+
+    found = own.after(exercise) if own.has_passed(exercise) else exercise
+    if found is None:
+        page.bar(own.done(), len(own.exercises))
+        page.say("all exercises have passed")
+        return 0
+    own.choose(found)
+    session.show(page, own, found)
+    page.say(f"\nthe program: {own.file(found)}")
+    return 0
+
+
+def _run(own: "Lessons", page: "Page", exercise: Exercise, grade: "Callable[..., Grade]") -> int:
+    from spcomm.learn import checking
+
+    file = own.file(exercise)
+    result = checking.check(page, grade, exercise, file, own)
+    if not result.passed:
+        page.say(checking.advice(exercise, result, file, f"`spcomm learn hint {exercise.number:02}`"))
+        return 1
+    page.bar(own.done(), len(own.exercises))
+    return 0
+
+
+def _hint(own: "Lessons", page: "Page", exercise: Exercise, _grade: object) -> int:
+    from spcomm.learn import session
+
+    session.hint(page, own, exercise)
+    return 0
+
+
+def _list(own: "Lessons", page: "Page", _exercise: Exercise, _grade: object) -> int:
+    from spcomm.learn import session
+
+    session.listing(page, own)
+    return 0
+
+
+def _reset(own: "Lessons", page: "Page", exercise: Exercise, _grade: object) -> int:
+    page.say(f"{exercise.name}: {own.reset(exercise)}")
+    return 0
+
+
+def _solution(own: "Lessons", page: "Page", exercise: Exercise, _grade: object) -> int:
+    from spcomm.learn import lessons
+
+    page.code(lessons.solution(own, exercise))
+    return 0
+
+
+def _near(word: str, known: "Sequence[str] | dict[str, tuple[int, int]]") -> str:
+    from difflib import get_close_matches
+
+    found = get_close_matches(word, list(known), 1)
+    return f"; did you mean {found[0]}?" if found else ""
+
+
+_DO = {
+    "watch": _watch,
+    "next": _next,
+    "run": _run,
+    "hint": _hint,
+    "list": _list,
+    "reset": _reset,
+    "solution": _solution,
+}

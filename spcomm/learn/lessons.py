@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: MIT
+"""The exercises in somebody's own folder: copied out of the package, found again, reset.
+
+Of each exercise README.md and exercise.py are copied; what judges it, its hints and its solution stay in the package.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from spcomm.demo import shorter
+from spcomm.learn import copying, names, progress
+from spcomm.learn.catalogue import Exercise
+from spcomm.learn.errors import LearnError
+
+_LIST = "spcomm learn list"
+
+
+class Lessons:
+    """The folder of somebody who learns.
+
+    Attributes
+    ----------
+    folder : Path
+        Where it is.
+    exercises : list of Exercise
+        All there are, by number.
+    progress : Progress
+        What has passed.
+    """
+
+    def __init__(
+        self, folder: Path, exercises: "Sequence[Exercise]", say: "Callable[[str], None]" = print
+    ) -> None:
+        self.folder = folder
+        self.exercises = list(exercises)
+        self.progress = progress.Progress(folder, say)
+
+    def named(self, word: str) -> Exercise:
+        """The exercise that somebody means: `3`, `03`, `03_pi`, `pi`."""
+        known = {exercise.name: exercise for exercise in self.exercises}
+        return known[names.chosen(word, list(known), "exercise", _LIST)]
+
+    def current(self) -> Exercise:
+        """The one whose folder we are in, else the one that was chosen, else the first that has not passed."""
+        state = self.progress.read()
+        here = Path.cwd().resolve()
+        for exercise in self.exercises:
+            if here == (self.folder / exercise.name).resolve():
+                return exercise
+        for exercise in self.exercises:
+            if exercise.name == state.current:
+                return exercise
+        return self.after(None) or self.exercises[-1]
+
+    def after(self, exercise: "Exercise | None") -> "Exercise | None":
+        """The next one that has not passed, from an exercise on, and round; None if there is no other."""
+        passed = set(self.progress.read().passed)
+        at = self.exercises.index(exercise) + 1 if exercise is not None else 0
+        others = self.exercises[at:] + self.exercises[: max(at - 1, 0)]
+        return next((other for other in others if other.name not in passed), None)
+
+    def choose(self, exercise: Exercise) -> None:
+        """From now on this one is the current one."""
+        self.progress.change(lambda state: setattr(state, "current", exercise.name))
+
+    def done(self) -> int:
+        """How many have passed."""
+        passed = set(self.progress.read().passed)
+        return sum(exercise.name in passed for exercise in self.exercises)
+
+    def has_passed(self, exercise: Exercise) -> bool:
+        """Whether it has passed at least once."""
+        return exercise.name in self.progress.read().passed
+
+    def hint(self, exercise: Exercise) -> "tuple[int, str]":
+        """The next hint, and its number; after the last one that again."""
+        if not exercise.hints:
+            raise LearnError(f"{exercise.name} has no hints")
+
+        def count(state: progress.State) -> None:
+            shown = state.hints.get(exercise.name, 0)
+            state.hints[exercise.name] = min(shown + 1, len(exercise.hints))
+
+        number = self.progress.change(count).hints[exercise.name]
+        return number, exercise.hints[number - 1]
+
+    def file(self, exercise: Exercise) -> Path:
+        """exercise.py as the student has it.
+
+        Raises
+        ------
+        LearnError
+            If it is not there, or a link leads out of the folder.
+        """
+        path = self.folder / exercise.name / "exercise.py"
+        if not copying.is_inside(path, self.folder):
+            raise LearnError(
+                f"{shorter(path)} leads out of {shorter(self.folder)} by a link, and is not followed"
+            )
+        if not path.is_file():
+            raise LearnError(
+                f"{shorter(path)} is missing; `spcomm learn reset {exercise.number:02}` writes it anew"
+            )
+        return path
+
+    def reset(self, exercise: Exercise) -> str:
+        """Write exercise.py as it was given out; returns in one sentence what has become of the student's own."""
+        path = self.folder / exercise.name / "exercise.py"
+        if not copying.is_inside(path, self.folder):
+            raise LearnError(
+                f"{shorter(path)} leads out of {shorter(self.folder)} by a link, and is not followed"
+            )
+        try:
+            return self._reset(path, exercise)
+        except OSError as error:
+            where = error.filename or path
+            raise LearnError(f"cannot write {where}: {error.strerror}; {path} is as it was") from None
+
+    def _reset(self, path: Path, exercise: Exercise) -> str:
+        first = exercise.stub.read_bytes()
+        if not path.exists():
+            files = {
+                f"{exercise.name}/exercise.py": first,
+                f"{exercise.name}/README.md": exercise.lesson.encode(),
+            }
+            if (path.parent / "README.md").exists():
+                del files[f"{exercise.name}/README.md"]
+            copying.write(self.folder, files)
+            return f"{path.name} is there again"
+        if path.read_bytes() == first:
+            return f"{path.name} is as it was at first: nothing to reset"
+        before = _free(path.with_name(f"{path.name}.before"))
+        copying.replace(before, path.read_bytes())
+        copying.replace(path.resolve(), first)
+        return f"{path.name} is as it was at first; yours is in {before.name}"
+
+
+def find(start: "str | None", exercises: "Sequence[Exercise]") -> Path:
+    """The folder of the exercises: the one given, or the one we are in, or one above it.
+
+    Raises
+    ------
+    LearnError
+        If there is none.
+    """
+    if start is not None:
+        folder = Path(start)
+        if not folder.exists():
+            raise LearnError(f"there is no folder {start}; `spcomm learn init {start}` makes it")
+        if not folder.is_dir():
+            raise LearnError(f"{start} is a file, not a folder of exercises")
+        if not _is_one(folder, exercises):
+            raise LearnError(
+                f"there are no exercises in {start}; `spcomm learn init {start}` copies them there"
+            )
+        return folder
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        if _is_one(folder, exercises):
+            return folder
+    raise LearnError(
+        "there are no exercises in this folder; `spcomm learn init my-exercises` copies them to a new one, and "
+        "--dir DIR says where they are"
+    )
+
+
+def init(folder: Path, exercises: "Sequence[Exercise]", notebooks: bool = False) -> "list[str]":
+    """Copy the exercises; returns the names of the files that were not there.
+
+    Raises
+    ------
+    LearnError
+        If files of other content are there, or cannot be written. Nothing has changed then.
+    """
+    if not exercises:
+        raise LearnError("this installation of spcomm has no exercises; reinstall it")
+    files = {}
+    for exercise in exercises:
+        files[f"{exercise.name}/README.md"] = exercise.lesson.encode()
+        files[f"{exercise.name}/exercise.py"] = exercise.stub.read_bytes()
+        if notebooks:
+            from spcomm.learn.notebooks import notebook
+
+            files[f"{exercise.name}/exercise.ipynb"] = notebook(exercise)
+    if not os.path.lexists(folder / progress.FILE):  # what somebody has done stays
+        files[progress.FILE] = progress.first()
+    return copying.write(folder, files)
+
+
+def solution(lessons: Lessons, exercise: Exercise) -> str:
+    """The text of a program that passes, for who has one.
+
+    Raises
+    ------
+    LearnError
+        If the exercise has not passed yet.
+    """
+    if not lessons.has_passed(exercise):
+        raise LearnError(
+            f"the solution of {exercise.name} is shown after it has passed; `spcomm learn hint "
+            f"{exercise.number:02}` helps"
+        )
+    if not exercise.solution.is_file():
+        raise LearnError(f"there is no solution of {exercise.name}: yours is one")
+    return exercise.solution.read_text(encoding="utf-8")
+
+
+def _is_one(folder: Path, exercises: "Sequence[Exercise]") -> bool:
+    return (folder / progress.FILE).is_file() or any(
+        (folder / exercise.name / "exercise.py").is_file()
+        and not (folder / exercise.name / "check.py").exists()
+        for exercise in exercises
+    )
+
+
+def _free(path: Path) -> Path:
+    """The path, or with a number that nobody has: what is there is never overwritten."""
+    found, count = path, 1
+    while os.path.lexists(found):
+        count += 1
+        found = path.with_name(f"{path.name}{count}")
+    return found

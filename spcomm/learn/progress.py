@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: MIT
+"""What somebody has done so far: a small file in the folder of the exercises.
+
+Several commands may change it at once: each reads it anew, changes its part, and puts the new file in place of the old
+one, under a lock on the folder.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from spcomm.learn import copying
+from spcomm.learn.errors import LearnError
+
+FILE = ".spcomm-learn.json"
+_FIRST = b'{\n "current": "",\n "passed": [],\n "hints": {}\n}\n'
+
+
+@dataclass
+class State:
+    """What the file says."""
+
+    current: str = ""  # the exercise that is shown; "" for the first that has not passed
+    passed: "list[str]" = field(default_factory=list)
+    hints: "dict[str, int]" = field(default_factory=dict)  # how many were shown of each exercise
+
+
+class Progress:
+    """The file of one folder. `say` is told in one sentence when it was damaged."""
+
+    def __init__(self, folder: Path, say: "Callable[[str], None]") -> None:
+        self.path = folder / FILE
+        self._say = say
+
+    def read(self) -> State:
+        """What it says now; nothing, if it is damaged: then it is kept under another name."""
+        try:
+            return _parsed(self.path.read_bytes())
+        except FileNotFoundError:
+            return State()
+        except OSError as error:
+            raise LearnError(f"cannot read {self.path}: {error.strerror}") from None
+        except (ValueError, RecursionError):
+            self._put_aside()
+            return State()
+
+    def change(self, change: "Callable[[State], None]") -> State:
+        """Read it, change it, write it; returns what it says then.
+
+        Raises
+        ------
+        LearnError
+            If it cannot be written. The old one is still there.
+        """
+        with self._locked():
+            state = self.read()
+            change(state)
+            try:
+                copying.replace(self.path, _text(state))
+            except OSError as error:
+                raise LearnError(
+                    f"cannot keep your progress in {self.path}: {error.strerror}; it is as it was before"
+                ) from None
+            return state
+
+    def note_passed(self, name: str) -> None:
+        """An exercise has passed. Not written again if that is known."""
+        if name not in self.read().passed:
+            self.change(lambda state: state.passed.append(name))
+
+    def _put_aside(self) -> None:
+        """Keep the damaged file, under a name that is free."""
+        aside = self.path.with_name(f"{FILE}.damaged")
+        count = 1
+        while os.path.lexists(aside):
+            count += 1
+            aside = self.path.with_name(f"{FILE}.damaged{count}")
+        try:
+            os.rename(self.path, aside)
+        except FileNotFoundError:
+            return  # somebody else has just done so
+        except OSError as error:
+            raise LearnError(
+                f"{self.path} is damaged, and cannot be renamed: {error.strerror}; remove it"
+            ) from None
+        self._say(
+            f"{self.path.name} was damaged and is now {aside.name}; no exercise counts as passed before it is "
+            "checked again"
+        )
+
+    @contextlib.contextmanager
+    def _locked(self) -> "Iterator[None]":
+        try:
+            folder = os.open(self.path.parent, os.O_RDONLY)
+        except OSError as error:
+            raise LearnError(f"cannot open {self.path.parent}: {error.strerror}") from None
+        try:
+            with contextlib.suppress(OSError):  # some network file systems know no locks
+                fcntl.flock(folder, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(folder)
+
+
+def first() -> bytes:
+    """The file of somebody who has just begun."""
+    return _FIRST
+
+
+def _text(state: State) -> bytes:
+    return (json.dumps(asdict(state), indent=1) + "\n").encode()
+
+
+def _parsed(data: bytes) -> State:
+    """ValueError: these are not such data."""
+    found = json.loads(data)
+    if not isinstance(found, dict):
+        raise ValueError(data)
+    current, passed, hints = found.get("current", ""), found.get("passed", []), found.get("hints", {})
+    right = (
+        isinstance(current, str)
+        and isinstance(passed, list)
+        and all(isinstance(name, str) for name in passed)
+        and isinstance(hints, dict)
+        and all(type(count) is int and count >= 0 for count in hints.values())
+    )
+    if not right:
+        raise ValueError(data)
+    return State(current, list(dict.fromkeys(passed)), hints)

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: MIT
+"""How lessons and results look: in colours where there is a terminal and rich, else as plain text."""
+
+import os
+import re
+import sys
+from collections.abc import Sequence
+
+_BAR = 24  # columns of the progress bar
+_WIDTH = 100  # of a lesson: longer lines are hard to read
+# What a program prints may be in a message; it must not steer the terminal.
+_CONTROL = {code: "\ufffd" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
+
+
+def page(plain: bool = False) -> "Page":
+    """What fits where stdout goes."""
+    if plain or not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
+        return Page()
+    try:
+        return RichPage()
+    except ImportError:
+        return Page()
+
+
+class Page:
+    """Plain text."""
+
+    def say(self, text: str, style: str = "") -> None:
+        """Print a line, or several."""
+        print(clean(text), flush=True)
+
+    def rule(self, title: str) -> None:
+        """Begin something new."""
+        self.say(f"\n-- {title}")
+
+    def lesson(self, text: str) -> None:
+        """Show Markdown."""
+        self.say(_plainer(text))
+
+    def bar(self, done: int, total: int) -> None:
+        """How far somebody has come."""
+        full = _BAR * done // max(total, 1)
+        self.say(f"[{'#' * full}{'-' * (_BAR - full)}] {done} of {total}")
+
+    def case(self, name: str, passed: bool) -> None:
+        """One run of a check."""
+        self.say(f"  {'passed' if passed else 'failed'}  {name}")
+
+    def code(self, text: str) -> None:
+        """Show a program."""
+        self.say(text.rstrip("\n"))
+
+    def rows(self, rows: "Sequence[tuple[str, str, str]]") -> None:
+        """A table: a mark, a name, a text."""
+        width = max((len(name) for _mark, name, _text in rows), default=0)
+        for mark, name, text in rows:
+            self.say(f"{mark:<7} {name:<{width}}  {text}")
+
+
+class RichPage(Page):
+    """Colours, and lessons as they are meant to look."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+
+        self._console = Console(highlight=False, soft_wrap=False)
+
+    def say(self, text: str, style: str = "") -> None:
+        self._console.print(clean(text), style=style or None, markup=False, soft_wrap=True)
+
+    def rule(self, title: str) -> None:
+        from rich.text import Text
+
+        self._console.print()
+        self._console.rule(Text(clean(title), style="bold"), align="left")
+
+    def lesson(self, text: str) -> None:
+        from rich.markdown import Markdown
+
+        self._console.print(Markdown(clean(text)), width=min(_WIDTH, self._console.width))
+
+    def bar(self, done: int, total: int) -> None:
+        from rich.text import Text
+
+        full = _BAR * done // max(total, 1)
+        self._console.print(
+            Text("[")
+            + Text("#" * full, "green")
+            + Text("-" * (_BAR - full), "dim")
+            + Text(f"] {done} of {total}")
+        )
+
+    def case(self, name: str, passed: bool) -> None:
+        from rich.text import Text
+
+        mark = Text("passed", "green") if passed else Text("failed", "bold red")
+        self._console.print(Text("  ") + mark + Text(f"  {clean(name)}"), soft_wrap=True)
+
+    def code(self, text: str) -> None:
+        from rich.syntax import Syntax
+
+        self._console.print(Syntax(clean(text), "python", background_color="default"), soft_wrap=True)
+
+
+def clean(text: str) -> str:
+    """The text without what would steer a terminal."""
+    return text.translate(_CONTROL)
+
+
+def _plainer(text: str) -> str:
+    """Markdown that is read as it stands: programs are set off by blanks, headings by their place alone."""
+    lines, inside = [], False
+    for line in text.rstrip().splitlines():
+        if line.lstrip().startswith("```"):
+            inside = not inside
+        elif inside:
+            lines.append(f"    {line}".rstrip())
+        else:
+            lines.append(re.sub(r"^#+\s+", "", line))
+    return "\n".join(lines)
