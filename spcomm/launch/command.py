@@ -170,7 +170,9 @@ def _finish_trace(options: Options, group: "Any", code: int) -> int:
     try:
         return tracing.finish(options, group, code)
     except KeyboardInterrupt as error:
-        what = "no virtual times" if options.trace is None else f"the trace was not written to {options.trace}"
+        what = (
+            "no virtual times" if options.trace is None else f"the trace was not written to {options.trace}"
+        )
         _complain(f"spcomm: {what}: {signal_name(error.args[0])} came before its end")
         return code or 128 + error.args[0]
     finally:

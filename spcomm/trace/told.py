@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What a call in a trace tells beside its name, its line and its times: from events to `args` of the file."""
 
+import math
 import struct
 
 TYPE_CHECKING = False
@@ -14,14 +15,15 @@ ENDED = {1: "left", 2: "raised"}  # recorded.pyx
 
 
 def cost(event: "Event") -> float:
-    """What a WORK event declares."""
-    return struct.unpack("<d", struct.pack("<Q", event.bytes))[0]
+    """What a WORK event declares; nothing, where the program has written over its ring."""
+    found = struct.unpack("<d", struct.pack("<Q", event.bytes))[0]
+    return found if 0 <= found < math.inf else 0.0
 
 
-def beginning(event: "Event", costs: "dict[int, float]") -> "dict[str, Any]":
-    """What a CALL tells; `costs` has what its thread has declared since."""
+def beginning(event: "Event", costs: "dict[int, float]", nodes: int) -> "dict[str, Any]":
+    """What a CALL tells; `costs` has what its thread has declared since, and the run has so many nodes."""
     found: dict[str, Any] = {}
-    if event.context:
+    if event.context and 0 <= event.peer < nodes and 0 <= event.tag < event.bytes <= nodes:
         found["part"] = [event.context, event.peer, event.bytes, event.tag]
     if event.number:
         found["root" if event.what in ROOTED else "barrier"] = event.number

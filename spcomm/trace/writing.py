@@ -32,8 +32,8 @@ def write(
     group: "Any",
     program: str,
     version: str,
-    code: int = 0,
     warn: "Callable[[str], None] | None" = None,
+    code: int = 0,
 ) -> "str | None":
     """Write the file, after all nodes of a group (`spcomm.launch.groups`) have ended.
 
@@ -45,10 +45,10 @@ def write(
         Whose nodes have ended.
     program, version
         What the file says of them.
-    code
-        The exit code of the run.
     warn
         Is called with a sentence for each box whose part is missing.
+    code
+        The exit code of the run.
 
     Returns
     -------
@@ -239,7 +239,7 @@ class _Node:
         about: dict[str, Any] = {"line": event.line} if event.line not in ("", traces.NO_ROOM) else {}
         if kind == "handler":
             about = {"from": event.peer, "tag": event.tag}
-        about |= told.beginning(event, self._costs) if kind == "call" else {}
+        about |= told.beginning(event, self._costs, self._nodes) if kind == "call" else {}
         about |= ending
         if about:
             row["args"] = about

@@ -101,7 +101,9 @@ def test_handlers_compute():
     counters = Counters([0, 0], 100)
     for rank in range(2):
         counters.node([row for row in rows if row["tid"] == rank])
-    curve = [(row["ts"], row["args"]["number"]) for row in counters.rows() if row["name"] == "nodes computing"]
+    curve = [
+        (row["ts"], row["args"]["number"]) for row in counters.rows() if row["name"] == "nodes computing"
+    ]
     assert curve == [(0, 1), (10, 0), (40, 1), (50, 0), (60, 1), (70, 0)]
 
 

@@ -100,7 +100,9 @@ LINES_OF_CALLS = [
     ("barrier", 13),
     ("barrier", 14),
     ("fuzzy_barrier", 16),
+    ("fuzzy_barrier.done", 17),  # once, when the answer is yes
     ("fuzzy_barrier", 16),
+    ("fuzzy_barrier.done", 17),
     ("allreduce", 19),
 ]
 HANDLERS = """
