@@ -139,6 +139,7 @@ class Trace:
     cores: int = 0  # of the machine on which it was started; 0: not known
     exit_code: int = 0  # of the run
     min_bytes: int = 0  # shorter messages are left out
+    missing: "list[int]" = field(default_factory=list)  # ranks of which nothing came
     unnamed: int = 0  # events whose name or line found no room
     is_part: bool = False  # something before `begin` or after `end` is left out
 

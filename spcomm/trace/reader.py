@@ -111,6 +111,7 @@ class _Reader:
         self._lost = self._list("overwritten", self._nodes, int)
         self._clock = self._list("clock_error_us", self._boxes, float)
         self._cores = self._count("cores", 0) if "cores" in other else 0
+        self._missing = self._ranks("missing") if "missing" in other else []
         self._unnamed = sum(self._list("unnamed", self._nodes, int)) if "unnamed" in other else 0
         if any(not 0 <= box < self._boxes for box in self._map):
             self._fail(f"`map` names boxes other than 0 to {self._boxes - 1}")
@@ -137,7 +138,9 @@ class _Reader:
         sizes = (self._nodes, self._boxes, 0.0, end - begin)
         code = self._whole(self._other, "exit_code") if "exit_code" in self._other else 0
         known = (self._lost, self._clock, self._cores, code)
-        return Trace(program, version, *sizes, tracks, messages, *known, unnamed=self._unnamed)
+        return Trace(
+            program, version, *sizes, tracks, messages, *known, missing=self._missing, unnamed=self._unnamed
+        )
 
     def _span(self, event: dict) -> None:
         track = self._track_of(event)
@@ -269,6 +272,14 @@ class _Reader:
         if any(isinstance(v, bool) or not isinstance(v, kinds) or not 0 <= v < _MOST for v in values):
             self._fail(f"its `{key}` has something else than numbers from 0 on")
         return [kind(value) for value in values]
+
+    def _ranks(self, key: str) -> "list[int]":
+        values = self._other[key]
+        if not isinstance(values, list) or len(values) > self._nodes:
+            self._fail(f"its `{key}` is no list of ranks")
+        if any(type(rank) is not int or not 0 <= rank < self._nodes for rank in values):
+            self._fail(f"its `{key}` names nodes other than 0 to {self._nodes - 1}")
+        return values
 
     def _fail(self, what: str) -> None:
         raise TraceError(

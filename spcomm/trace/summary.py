@@ -64,16 +64,16 @@ def summarize(trace: Trace) -> Summary:
     """
     nodes = tuple(_times(track) for track in trace.firsts())
     threads = tuple(_times(track) for track in trace.tracks if track.thread)
-    work = [node.computing for node in nodes]
-    mean = sum(work) / len(work)
+    work = {rank: node.computing for rank, node in enumerate(nodes) if rank not in trace.missing}
+    most, mean = max(work.values(), default=0.0), sum(work.values()) / max(1, len(work))
     return Summary(
         elapsed=trace.length,
         nodes=nodes,
         threads=threads,
         traffic=_traffic(trace),
-        imbalance=max(work) / mean - 1 if mean > 0 else None,
+        imbalance=most / mean - 1 if mean > 0 else None,
         efficiency=mean / trace.length if trace.length > 0 else None,
-        slowest=work.index(max(work)) if mean > 0 else None,
+        slowest=next(rank for rank, spent in work.items() if spent == most) if mean > 0 else None,
         lines=_lines(trace),
         contexts=_contexts(trace),
         unreceived=sum(message.received is None for message in trace.messages),
@@ -197,7 +197,7 @@ def gaps(trace: Trace) -> "list[tuple[str, str, str]]":
     """What the trace does not know: lost events, and how well clocks agree."""
     lost = [rank for rank, count in enumerate(trace.overwritten) if count]
     count = sum(trace.overwritten)
-    words = "events: the trace is whole"
+    words = "events" if trace.missing else "events: the trace is whole"
     if lost:
         words = f"event{'s' * (count > 1)}, the oldest of {table.ranks(lost)}: what is left begins after that"
     said = []
@@ -210,6 +210,9 @@ def gaps(trace: Trace) -> "list[tuple[str, str, str]]":
             )
         )
     said += [("overwritten", str(count), words)]
+    if trace.missing:
+        words = "of which nothing came from another machine: imbalance and efficiency leave them out"
+        said.append(("missing", table.ranks(trace.missing), words))
     if trace.unnamed:
         words = "events: a node had no room for more names and lines"
         said.append(("without a name", str(trace.unnamed), words))

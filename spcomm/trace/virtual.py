@@ -107,6 +107,10 @@ def _check(trace: Trace) -> None:
             f"no virtual times: {sum(trace.overwritten)} events of {table.ranks(lost)} were overwritten; run the "
             "program with a larger --trace-events"
         )
+    if trace.missing:
+        raise TraceError(
+            f"no virtual times: the trace has nothing of {table.ranks(trace.missing)}; run the program once more"
+        )
     if trace.exit_code:
         raise TraceError(
             f"no virtual times: the run did not end well (exit code {trace.exit_code}); they are of a run that did"

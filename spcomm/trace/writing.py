@@ -72,6 +72,7 @@ class _Gathered:
     def __init__(self, group: "Any", program: str, version: str, code: int) -> None:
         self._places = list(group.places) or [0] * group.size
         self.missing: list[str] = []
+        self._missing_ranks: list[int] = []
         self._check(group)
         found = [_read(group.segments[self._places[rank]], rank) for rank in range(group.size)]
         self._events = [events for events, _lost in found]
@@ -88,6 +89,7 @@ class _Gathered:
             "cores": os.cpu_count(),
             "exit_code": code,
             "overwritten": [lost for _events, lost in found],
+            "missing": sorted(self._missing_ranks),
             "unnamed": [sum(map(_is_unnamed, events)) for events in self._events],
             "clock_error_us": [_clock_error_us(segment) for segment in group.segments],
         }
@@ -98,6 +100,7 @@ class _Gathered:
             ranks = [rank for rank, place in enumerate(self._places) if place == box]
             why = "" if segment.fd >= 0 else segment.trace_trouble(ranks)
             if why:
+                self._missing_ranks += ranks
                 self.missing.append(f"box {box} {why}: the part of {_nodes(ranks)} is missing")
 
     def text(self) -> "Iterator[str]":

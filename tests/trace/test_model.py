@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builder import Builder, two_nodes
-from spcomm.trace import matrix, raster, spans, summary, table
+from spcomm.trace import matrix, raster, spans, summary, table, virtual
 from spcomm.trace.counters import Counters
+from spcomm.trace.errors import TraceError
 from spcomm.trace.model import cut
 from spcomm.trace.paje import paje
 from spcomm.trace.reader import parse
@@ -49,6 +50,32 @@ def test_text_says_the_same():
     ):
         assert words in text, text
     assert "clocks" not in text and "never received" not in text
+
+
+def test_nodes_of_which_nothing_came_are_left_out():
+    built = Builder(3).call(0, 50, 80).call(1, 20, 80)
+    before = summary.summarize(read(built)).efficiency
+    built.other["missing"] = [2]
+    trace = read(built)
+    found = summary.summarize(trace)
+    assert found.slowest == 0 and found.efficiency > before
+    work = [node.computing for node in found.nodes[:2]]
+    assert (
+        found.efficiency == sum(work) / 2 / trace.length
+        and found.imbalance == max(work) / (sum(work) / 2) - 1
+    )
+    assert ("missing", "node 2") in [fact[:2] for fact in summary.gaps(trace)]
+    assert "the trace is whole" not in summary.text(trace)
+    with pytest.raises(TraceError, match="nothing of node 2"):
+        virtual.replay(trace)
+
+
+@pytest.mark.parametrize("missing", [2, [2], [-1], [True], ["0"], [0, 0, 0]])
+def test_missing_nodes_that_cannot_be(missing):
+    built = two_nodes()
+    built.other["missing"] = missing
+    with pytest.raises(TraceError, match="`missing`"):
+        read(built)
 
 
 def test_a_part():
