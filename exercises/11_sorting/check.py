@@ -3,6 +3,7 @@
 
 from collections import Counter
 from itertools import chain
+from numbers import Real
 
 from spcomm.learn.case import Case, Wrong, short
 
@@ -51,6 +52,11 @@ def checked_share(rank, value):
         raise Wrong(
             f"node {rank} returned {short(value)}; expected the list of its share, [] if there is nothing for it"
         )
+    for item in value:
+        if not isinstance(item, Real):
+            raise Wrong(
+                f"node {rank} returned {short(value)}; its share is one list of numbers, and {short(item)} is none"
+            )
     return value
 
 

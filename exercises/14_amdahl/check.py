@@ -34,6 +34,12 @@ def karp_flatt(speedup, n):
 
 
 def check_formulas(case, value):
+    wanted = [len(pairs) for pairs in case.arguments.values()]
+    if not isinstance(value, list) or [len(found) for found in value if isinstance(found, list)] != wanted:
+        raise Wrong(
+            f"formulas() returned {short(value)}; expected one list of results for each formula: leave that function "
+            "as it was given out"
+        )
     for name, function, pairs, found in (
         ("amdahl", amdahl, case.arguments["shares"], value[0]),
         ("karp_flatt", karp_flatt, case.arguments["speedups"], value[1]),
