@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Exercise 3: the right triple on all nodes, by reductions alone."""
 
-from spcomm.learn.case import Case, Wrong, same
+from spcomm.learn.case import Case, Wrong, counted, same
 
 REDUCTIONS = {"global_sum", "global_min", "global_max", "allreduce", "reduce", "scan", "exscan"}
 ALLOWED = REDUCTIONS | {"barrier", "bcast", "close"}
@@ -25,7 +25,7 @@ def case_of(lists, what):
     return Case(
         nodes,
         each=[{"values": values} for values in lists],
-        name=f"{nodes} node{'s' * (nodes > 1)}, {what}",
+        name=f"{counted(nodes, 'node')}, {what}",
     )
 
 

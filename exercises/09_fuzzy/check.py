@@ -3,7 +3,7 @@
 
 from itertools import chain
 
-from spcomm.learn.case import Case, Wrong
+from spcomm.learn.case import Case, Wrong, counted
 
 ENTER, WAIT = "fuzzy_barrier", ("fuzzy_barrier.wait", "fuzzy_barrier.done")
 
@@ -22,7 +22,7 @@ def cases(rng):
             }
             for rank in range(nodes)
         ]
-        yield Case(nodes, each=each, name=f"{steps} steps on {nodes} node{'s' * (nodes > 1)}")
+        yield Case(nodes, each=each, name=f"{steps} steps on {counted(nodes, 'node')}")
 
 
 def makespan(each, fuzzy):

@@ -5,7 +5,7 @@ from collections import Counter
 from itertools import chain
 from numbers import Real
 
-from spcomm.learn.case import Case, Wrong, short
+from spcomm.learn.case import Case, Wrong, counted, short
 
 EACH = 400  # numbers of a node in the cases that are about shares
 BY_ONE = "gather bcast scatter reduce".split()  # one node has what all nodes have
@@ -33,7 +33,7 @@ def case(what, numbers):
     return Case(
         len(numbers),
         each=[{"mine": mine} for mine in numbers],
-        name=f"{what} on {len(numbers)} node{'s' * (len(numbers) > 1)}",
+        name=f"{what} on {counted(len(numbers), 'node')}",
     )
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Judges exercise 14: two formulas, and a program whose makespan is the foreseen one."""
 
-from spcomm.learn.case import Case, Wrong, close, short
+from spcomm.learn.case import Case, Wrong, close, counted, short
 
 
 def cases(rng):
@@ -14,7 +14,7 @@ def cases(rng):
         yield Case(
             nodes,
             arguments,
-            name=f"{serial} units alone and {16 * cost} divided, on {nodes} node{'s' * (nodes > 1)}",
+            name=f"{serial} units alone and {16 * cost} divided, on {counted(nodes, 'node')}",
         )
 
 

@@ -4,7 +4,7 @@
 from heapq import heapify, heappop, heappush
 from numbers import Real
 
-from spcomm.learn.case import Case, Wrong, short
+from spcomm.learn.case import Case, Wrong, counted, short
 
 STATIONS = 12
 
@@ -12,7 +12,7 @@ STATIONS = 12
 def cases(rng):
     for nodes in (2, 1, 3, 4, 7):
         jobs, end = rng.randint(15, 30), float(rng.randint(12, 20))
-        name = f"{jobs} jobs up to time {end:g} on {nodes} node{'s' * (nodes > 1)}"
+        name = f"{jobs} jobs up to time {end:g} on {counted(nodes, 'node')}"
         yield Case(nodes, {"jobs": jobs, "end": end}, name=name)
 
 
