@@ -22,17 +22,17 @@
 #include "base/spc_ticks.h"
 
 /* X(name, number, what has happened; what its fields say). Numbers are in files: none is ever used again. */
-#define SPC_TRACE_KINDS(X)                                                                      \
-    X(CALL, 1, "an operation begins: `what` is its name, `place` the line")                     \
-    X(RETURN, 2, "the thread's last operation that began has ended")                            \
-    X(SEND, 3, "a message was handed over: peer, tag, context, bytes; its number on this way")  \
-    X(RECEIVE, 4, "a message was taken: the same, and the number that its sender has given it") \
-    X(WAIT, 5, "the thread waits")                                                              \
-    X(GO_ON, 6, "and no longer")                                                                \
-    X(ENTER, 7, "the program enters a region: `what` is its name")                              \
-    X(LEAVE, 8, "and leaves it")                                                                \
-    X(WORK, 9, "the operation declares computing: the bits of a double, its units, in `bytes`") \
-    X(HANDLE, 10, "within a call the program handles a message: peer, tag")                     \
+#define SPC_TRACE_KINDS(X)                                                                         \
+    X(CALL, 1, "an operation begins: `what` is its name, `place` the line; spc_comm_trace_call")   \
+    X(RETURN, 2, "the thread's last operation that began has ended; `tag` says how: recorded.pyx") \
+    X(SEND, 3, "a message was handed over: peer, tag, context, bytes; its number on this way")     \
+    X(RECEIVE, 4, "a message was taken: the same, and the number that its sender has given it")    \
+    X(WAIT, 5, "the thread waits")                                                                 \
+    X(GO_ON, 6, "and no longer")                                                                   \
+    X(ENTER, 7, "the program enters a region: `what` is its name")                                 \
+    X(LEAVE, 8, "and leaves it")                                                                   \
+    X(WORK, 9, "the operation declares computing: the bits of a double, its units, in `bytes`")    \
+    X(HANDLE, 10, "within a call the program handles a message: peer, tag")                        \
     X(HANDLED, 11, "and has done so")
 
 typedef enum spc_trace_kind {
@@ -44,12 +44,12 @@ typedef enum spc_trace_kind {
 typedef struct spc_trace_event {
     uint64_t ticks;   /* spc_trace_now; 0, for whoever records it: now */
     uint8_t kind;     /* spc_trace_kind_t */
-    uint16_t context; /* of a message */
+    uint16_t context; /* of a message; of a CALL, as peer, tag, bytes and number, see spc_comm_trace_call */
     int32_t peer;     /* rank in the run, of a message */
     int32_t tag;
     uint32_t what;   /* a number of spc_trace_name, or 0 */
     uint32_t place;  /* the same: "file:line"; 0: not known */
-    uint32_t number; /* the first message from one node to another is 1; modulo 2³² */
+    uint32_t number; /* of a message: the first from one node to another is 1; modulo 2³² */
     uint64_t thread; /* a name: no two threads of a node have the same at one time; set by spc_trace_record */
     uint64_t bytes;
 } spc_trace_event_t;

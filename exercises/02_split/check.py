@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Exercise 2: the blocks are a partition of the list, in order, and as equal as can be."""
 
-from spcomm.learn.case import Case, Wrong
+from spcomm.learn.case import Case, Wrong, counted
 
 NODES_AND_ITEMS = [(1, 10), (2, 10), (3, 10), (4, 12), (4, 11), (7, 20), (4, 3), (7, 2), (3, 0)]
 
@@ -9,7 +9,7 @@ NODES_AND_ITEMS = [(1, 10), (2, 10), (3, 10), (4, 12), (4, 11), (7, 20), (4, 3),
 def cases(rng):
     for nodes, count in NODES_AND_ITEMS:
         items = rng.sample(range(100, 1000), count)  # no two are equal
-        yield Case(nodes, {"items": items}, name=f"{count} items on {nodes} node{'s' * (nodes > 1)}")
+        yield Case(nodes, {"items": items}, name=f"{count} items on {counted(nodes, 'node')}")
 
 
 def judge(case, outcome):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Exercise 3: the right triple on all nodes, by reductions alone."""
 
-from spcomm.learn.case import Case, Wrong, same
+from spcomm.learn.case import Case, Wrong, counted, same
 
 REDUCTIONS = {"global_sum", "global_min", "global_max", "allreduce", "reduce", "scan", "exscan"}
 ALLOWED = REDUCTIONS | {"barrier", "bcast", "close"}
@@ -25,7 +25,7 @@ def case_of(lists, what):
     return Case(
         nodes,
         each=[{"values": values} for values in lists],
-        name=f"{nodes} node{'s' * (nodes > 1)}, {what}",
+        name=f"{counted(nodes, 'node')}, {what}",
     )
 
 
@@ -67,6 +67,6 @@ def what_is_wrong(value, expected, lists, rank):
         return (
             "The second, the least value, is wrong: do you compare with a number that no node has, such as 0?"
         )
-    if value[2] in range(len(lists)) and expected[1] in lists[value[2]]:
-        return f"The third: node {value[2]} has it too, but the lowest rank is asked for."
+    if value[2] in range(len(lists)) and expected[1] in lists[int(value[2])]:  # a reduction may make it 2.0
+        return f"The third: node {value[2]:g} has it too, but the lowest rank is asked for."
     return f"The third, the place of the least value, is wrong: node {expected[2]} has it."

@@ -3,7 +3,7 @@
 
 import math
 
-from spcomm.learn.case import Case, Wrong, close
+from spcomm.learn.case import Case, Wrong, close, counted
 
 REDUCTIONS = {"global_sum", "allreduce"}
 ALLOWED = REDUCTIONS | {"work", "barrier", "close"}
@@ -11,7 +11,7 @@ ALLOWED = REDUCTIONS | {"work", "barrier", "close"}
 
 def cases(rng):
     for nodes, strips in [(2, 12), (3, 20), (4, 40), (4, 3), (7, rng.randrange(30, 60)), (1, 20)]:
-        yield Case(nodes, {"strips": strips}, name=f"{strips} strips on {nodes} node{'s' * (nodes > 1)}")
+        yield Case(nodes, {"strips": strips}, name=f"{strips} strips on {counted(nodes, 'node')}")
 
 
 def judge(case, outcome):

@@ -30,7 +30,7 @@ def what_is_wrong(seen, expected, n):
         return "It has to be a list of values."
     if len(seen) != n:
         return f"It has seen {len(seen)} of {n} values: how many steps does it take until all have come by?"
-    if n > 2 and len(set(seen[1:])) == 1:
+    if n > 2 and seen[1:].count(seen[1]) == n - 1:
         return "The same value came again and again: pass on what came last, not always your own."
     if seen == [expected[0], *expected[:0:-1]]:
         return "The values came the other way round: send to the right, receive from the left."

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Exercise 6: no deadlock, not even where every send waits; one message of each node to the right."""
 
-from spcomm.learn.case import Case, Wrong, per_node
+from spcomm.learn.case import Case, Wrong, counted, per_node
 
 EVERY_SEND_WAITS = ("--rendezvous", "0")
 
@@ -13,7 +13,7 @@ def cases(rng):
                 nodes,
                 each=[{"value": f"letter {rng.randrange(1000)} from {rank}"} for rank in range(nodes)],
                 options=options,
-                name=f"{nodes} node{'s' * (nodes > 1)}"
+                name=f"{counted(nodes, 'node')}"
                 + ", where every send waits (--rendezvous 0)" * bool(options),
             )
 

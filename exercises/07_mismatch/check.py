@@ -3,7 +3,7 @@
 
 import math
 
-from spcomm.learn.case import Case, Wrong, close
+from spcomm.learn.case import Case, Wrong, close, counted
 
 
 def cases(rng):
@@ -22,7 +22,7 @@ def cases(rng):
 
 
 def name(nodes, low, high, empty):
-    words = f"{nodes} node{'s' * (nodes > 1)}, values from {low} to {high}"
+    words = f"{counted(nodes, 'node')}, values from {low} to {high}"
     return words + f", none on {len(empty)} of them" * bool(empty)
 
 

@@ -43,7 +43,7 @@ def judge(case, outcome):
             )
     once(case, outcome, len(costs))
     for rank, tasks in enumerate(outcome.values):
-        told = sum(costs[task] for task in tasks)
+        told = sum(costs[int(task)] for task in tasks)  # 2.0 is task 2, too
         if abs(outcome.work[rank] - told) > 1e-6 * (1 + told):
             raise Wrong(
                 f"node {rank} has done {outcome.work[rank]:g} units of work; the tasks {tasks} that it returned take "

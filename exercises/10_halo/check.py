@@ -5,7 +5,7 @@ from collections import Counter
 
 import numpy as np
 
-from spcomm.learn.case import Case, Wrong, short
+from spcomm.learn.case import Case, Wrong, counted, short
 
 LONGEST = 64  # bytes of a message: one number of any kind
 COLLECTIVES = "allgather alltoall gather scatter bcast reduce allreduce global_sum barrier".split()
@@ -22,7 +22,7 @@ def cases(rng):
         (7, 1, 5),
     ):
         rod = [round(rng.uniform(0, 100), 3) for _ in range(cells + 2)]
-        name = f"{cells} cell{'s' * (cells > 1)} on {nodes} node{'s' * (nodes > 1)}"
+        name = f"{counted(cells, 'cell')} on {counted(nodes, 'node')}"
         yield Case(nodes, {"rod": rod, "steps": steps}, name=name)
 
 

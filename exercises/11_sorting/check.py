@@ -3,8 +3,9 @@
 
 from collections import Counter
 from itertools import chain
+from numbers import Real
 
-from spcomm.learn.case import Case, Wrong, short
+from spcomm.learn.case import Case, Wrong, counted, short
 
 EACH = 400  # numbers of a node in the cases that are about shares
 BY_ONE = "gather bcast scatter reduce".split()  # one node has what all nodes have
@@ -32,7 +33,7 @@ def case(what, numbers):
     return Case(
         len(numbers),
         each=[{"mine": mine} for mine in numbers],
-        name=f"{what} on {len(numbers)} node{'s' * (len(numbers) > 1)}",
+        name=f"{what} on {counted(len(numbers), 'node')}",
     )
 
 
@@ -51,6 +52,11 @@ def checked_share(rank, value):
         raise Wrong(
             f"node {rank} returned {short(value)}; expected the list of its share, [] if there is nothing for it"
         )
+    for item in value:
+        if not isinstance(item, Real):
+            raise Wrong(
+                f"node {rank} returned {short(value)}; its share is one list of numbers, and {short(item)} is none"
+            )
     return value
 
 

@@ -3,7 +3,7 @@
 
 from collections import Counter
 
-from spcomm.learn.case import Case, Wrong, short
+from spcomm.learn.case import Case, Wrong, counted, short
 
 
 def cases(rng):
@@ -18,7 +18,7 @@ def cases(rng):
                 count = 0 if rank == silent or cycle == 1 else rng.randrange(5)
                 plan.append([[rng.randrange(nodes), next(values)] for _ in range(count)])
             each.append({"plan": plan})
-        yield Case(nodes, each=each, name=f"{cycles} cycles on {nodes} node{'s' * (nodes > 1)}")
+        yield Case(nodes, each=each, name=f"{cycles} cycles on {counted(nodes, 'node')}")
 
 
 def judge(case, outcome):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Judges exercise 14: two formulas, and a program whose makespan is the foreseen one."""
 
-from spcomm.learn.case import Case, Wrong, close, short
+from spcomm.learn.case import Case, Wrong, close, counted, short
 
 
 def cases(rng):
@@ -14,7 +14,7 @@ def cases(rng):
         yield Case(
             nodes,
             arguments,
-            name=f"{serial} units alone and {16 * cost} divided, on {nodes} node{'s' * (nodes > 1)}",
+            name=f"{serial} units alone and {16 * cost} divided, on {counted(nodes, 'node')}",
         )
 
 
@@ -34,6 +34,12 @@ def karp_flatt(speedup, n):
 
 
 def check_formulas(case, value):
+    wanted = [len(pairs) for pairs in case.arguments.values()]
+    if not isinstance(value, list) or [len(found) for found in value if isinstance(found, list)] != wanted:
+        raise Wrong(
+            f"formulas() returned {short(value)}; expected one list of results for each formula: leave that function "
+            "as it was given out"
+        )
     for name, function, pairs, found in (
         ("amdahl", amdahl, case.arguments["shares"], value[0]),
         ("karp_flatt", karp_flatt, case.arguments["speedups"], value[1]),

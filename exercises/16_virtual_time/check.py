@@ -2,8 +2,9 @@
 """Judges exercise 16: the same events as on one node, in the same order, and a global time that is never too late."""
 
 from heapq import heapify, heappop, heappush
+from numbers import Real
 
-from spcomm.learn.case import Case, Wrong, short
+from spcomm.learn.case import Case, Wrong, counted, short
 
 STATIONS = 12
 
@@ -11,7 +12,7 @@ STATIONS = 12
 def cases(rng):
     for nodes in (2, 1, 3, 4, 7):
         jobs, end = rng.randint(15, 30), float(rng.randint(12, 20))
-        name = f"{jobs} jobs up to time {end:g} on {nodes} node{'s' * (nodes > 1)}"
+        name = f"{jobs} jobs up to time {end:g} on {counted(nodes, 'node')}"
         yield Case(nodes, {"jobs": jobs, "end": end}, name=name)
 
 
@@ -50,11 +51,15 @@ def judge(case, outcome):
 
 def checked_log(rank, value):
     good = isinstance(value, list) and all(
-        isinstance(item, (list, tuple)) and len(item) == 4 for item in value
+        isinstance(item, (list, tuple)) and len(item) == 4 and all(isinstance(part, Real) for part in item)
+        for item in value
     )
     if not good:
         raise Wrong(f"node {rank} returned {short(value)}; expected a list of [gvt, time, station, job]")
-    return value
+    for item in value:
+        if item[2] not in range(STATIONS):
+            raise Wrong(f"node {rank} returned {short(item)}; there are stations 0 to {STATIONS - 1}")
+    return [(gvt, time, int(number), job) for gvt, time, number, job in value]  # 2.0 is station 2, too
 
 
 def check_times(case, rank, log):

@@ -40,7 +40,7 @@ def units(cost):
         raise value_errors.bad_cost(cost) from None
     if not 0 <= found < inf or getattr(cost, "dtype", None) == bool:
         raise value_errors.bad_cost(cost)
-    return found
+    return found + 0.0  # -0.0 becomes 0.0: its sign would be a bit that no cost has
 
 
 def work(Handle handle, cost):

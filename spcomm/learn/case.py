@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from spcomm.trace import table
+
 if TYPE_CHECKING:
     from spcomm.trace.model import Message, Trace
 
@@ -66,7 +68,7 @@ class Case:
         if isinstance(self.options, str):
             raise TypeError(f'Case(options={self.options!r}): it has to be a tuple, ("--boxes", "2")')
         if not self.name:
-            object.__setattr__(self, "name", f"{self.nodes} node{'s' if self.nodes > 1 else ''}")
+            object.__setattr__(self, "name", counted(self.nodes, "node"))
 
     def arguments_of(self, rank: int) -> "dict[str, object]":
         """Return what the function gets on a node, beside `comm`."""
@@ -185,6 +187,11 @@ def per_node(
         good = same(value, right) if tolerance is None else close(value, right, tolerance)
         if not good:
             raise Wrong(f"node {rank} returned {short(value)}; expected {short(right)} ({case.name})")
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a number with its noun, for names of cases: "1 node", "3 nodes"."""
+    return table.number(count, noun)
 
 
 def short(value: object) -> str:

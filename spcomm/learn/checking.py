@@ -10,6 +10,7 @@ from pathlib import Path
 from spcomm.learn.catalogue import Exercise
 from spcomm.learn.lessons import Lessons
 from spcomm.learn.terminal import Page
+from spcomm.trace import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,9 +59,7 @@ def check(
     page.say(f"checking {name or shorter(file)}")
     result = _graded(page, grade, exercise, file)
     if result.passed:
-        page.say(
-            f"{exercise.name} has passed: {result.runs} run{'s' if result.runs != 1 else ''}", "bold green"
-        )
+        page.say(f"{exercise.name} has passed: {table.number(result.runs, 'run')}", "bold green")
         if lessons is not None:
             lessons.progress.note_passed(exercise.name)
     else:

@@ -68,6 +68,15 @@ def replace(path: Path, content: bytes) -> None:
         raise
 
 
+def free(path: Path) -> Path:
+    """The path, or with a number that nobody has: what is there is never overwritten."""
+    found, count = path, 1
+    while os.path.lexists(found):
+        count += 1
+        found = path.with_name(f"{path.name}{count}")
+    return found
+
+
 def _missing(folder: Path, files: "Mapping[str, bytes]") -> "list[str]":
     """The names that are not there yet; an error if others are there with another content."""
     missing, different = [], []

@@ -27,25 +27,15 @@ class Guard:
     def __init__(self, limits: "dict[str, float]") -> None:
         self._limits = limits
         self._texts: dict[int, bytearray] = {}
+        self._poll = select.poll()
+        self._pid = 0
         self._status: int | None = None
         self._looks = 0.0  # when to count next
 
     def run(self, command: "list[str]", environment: "dict[str, str]", folder: str) -> "dict[str, object]":
         """Run it. Returns what the judge is told."""
-        outs, errs = os.pipe(), os.pipe()
-        self._pid = os.fork()
-        if self._pid == 0:
-            _become(command, environment, folder, outs[1], errs[1])
-        os.close(outs[1])
-        os.close(errs[1])
-        self._out, self._err = outs[0], errs[0]
-        self._texts = {self._out: bytearray(), self._err: bytearray()}
-        self._poll = select.poll()
-        self._open = set(self._texts)
-        for fd in self._texts:
-            os.set_blocking(fd, False)
-            self._poll.register(fd, select.POLLIN)
-        try:
+        try:  # SIGTERM may come as soon as there is somebody to end
+            self._start(command, environment, folder)
             stopped = self._watch()
         finally:
             left = self._end_all()
@@ -57,6 +47,20 @@ class Guard:
             "out": base64.b64encode(self._texts[self._out]).decode(),
             "err": base64.b64encode(self._texts[self._err]).decode(),
         }
+
+    def _start(self, command: "list[str]", environment: "dict[str, str]", folder: str) -> None:
+        outs, errs = os.pipe(), os.pipe()
+        self._pid = os.fork()
+        if self._pid == 0:
+            _become(command, environment, folder, outs[1], errs[1])
+        os.close(outs[1])
+        os.close(errs[1])
+        self._out, self._err = outs[0], errs[0]
+        self._texts = {self._out: bytearray(), self._err: bytearray()}
+        self._open = set(self._texts)
+        for fd in self._texts:
+            os.set_blocking(fd, False)
+            self._poll.register(fd, select.POLLIN)
 
     def _watch(self) -> "str | None":
         """Until the command has ended: None; or the limit that was exceeded."""

@@ -38,8 +38,7 @@ class Lessons:
 
     def named(self, word: str) -> Exercise:
         """The exercise that somebody means: `3`, `03`, `03_pi`, `pi`."""
-        known = {exercise.name: exercise for exercise in self.exercises}
-        return known[names.chosen(word, list(known), "exercise", _LIST)]
+        return named(word, self.exercises)
 
     def current(self) -> Exercise:
         """The one whose folder we are in, else the one that was chosen, else the first that has not passed."""
@@ -93,24 +92,24 @@ class Lessons:
         LearnError
             If it is not there, or a link leads out of the folder.
         """
-        path = self.folder / exercise.name / "exercise.py"
-        if not copying.is_inside(path, self.folder):
-            raise LearnError(
-                f"{shorter(path)} leads out of {shorter(self.folder)} by a link, and is not followed"
-            )
+        path = self._path(exercise)
         if not path.is_file():
             raise LearnError(
                 f"{shorter(path)} is missing; `spcomm learn reset {exercise.number:02}` writes it anew"
             )
         return path
 
-    def reset(self, exercise: Exercise) -> str:
-        """Write exercise.py as it was given out; returns in one sentence what has become of the student's own."""
+    def _path(self, exercise: Exercise) -> Path:
         path = self.folder / exercise.name / "exercise.py"
         if not copying.is_inside(path, self.folder):
             raise LearnError(
                 f"{shorter(path)} leads out of {shorter(self.folder)} by a link, and is not followed"
             )
+        return path
+
+    def reset(self, exercise: Exercise) -> str:
+        """Write exercise.py as it was given out; returns in one sentence what has become of the student's own."""
+        path = self._path(exercise)
         try:
             return self._reset(path, exercise)
         except OSError as error:
@@ -130,10 +129,22 @@ class Lessons:
             return f"{path.name} is there again"
         if path.read_bytes() == first:
             return f"{path.name} is as it was at first: nothing to reset"
-        before = _free(path.with_name(f"{path.name}.before"))
+        before = copying.free(path.with_name(f"{path.name}.before"))
         copying.replace(before, path.read_bytes())
         copying.replace(path.resolve(), first)
         return f"{path.name} is as it was at first; yours is in {before.name}"
+
+
+def named(word: str, exercises: "Sequence[Exercise]") -> Exercise:
+    """The exercise that somebody means: `3`, `03`, `03_pi`, `pi`.
+
+    Raises
+    ------
+    UsageError
+        If it means none of them, or several.
+    """
+    known = {exercise.name: exercise for exercise in exercises}
+    return known[names.chosen(word, list(known), "exercise", _LIST)]
 
 
 def find(start: "str | None", exercises: "Sequence[Exercise]") -> Path:
@@ -212,12 +223,3 @@ def _is_one(folder: Path, exercises: "Sequence[Exercise]") -> bool:
         and not (folder / exercise.name / "check.py").exists()
         for exercise in exercises
     )
-
-
-def _free(path: Path) -> Path:
-    """The path, or with a number that nobody has: what is there is never overwritten."""
-    found, count = path, 1
-    while os.path.lexists(found):
-        count += 1
-        found = path.with_name(f"{path.name}{count}")
-    return found

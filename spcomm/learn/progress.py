@@ -74,11 +74,7 @@ class Progress:
 
     def _put_aside(self) -> None:
         """Keep the damaged file, under a name that is free."""
-        aside = self.path.with_name(f"{FILE}.damaged")
-        count = 1
-        while os.path.lexists(aside):
-            count += 1
-            aside = self.path.with_name(f"{FILE}.damaged{count}")
+        aside = copying.free(self.path.with_name(f"{FILE}.damaged"))
         try:
             os.rename(self.path, aside)
         except FileNotFoundError:

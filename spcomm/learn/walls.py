@@ -26,8 +26,8 @@ _SETTINGS = (
 _MACHINE = ("/sys/devices/system/cpu", "/sys/devices/system/node")
 _ROOM = 64 << 20  # bytes of files
 _OPEN = (
-    "none: bubblewrap is not {}; the solution could read the judge's files, see and end other processes of {}, \
-use the network and fill the disk. Install bubblewrap (apt install bubblewrap), or grade in a container"
+    "none: bubblewrap is not {}; the solution could read the judge's files, see and end other processes of this \
+user, use the network and fill the disk. Install bubblewrap (apt install bubblewrap), or grade in a container"
 )
 
 
@@ -62,9 +62,8 @@ class Walls:
 def walls() -> Walls:
     """Find out what this machine can do; asked once."""
     found = shutil.which("bwrap")
-    who = "this user"
     if found is None:
-        return Walls(_OPEN.format("installed", who))
+        return Walls(_OPEN.format("installed"))
     made = Walls("bubblewrap", found)
     probe = made.command([python(), "-I", "-S", "-c", "pass"], {}, {})
     try:
@@ -74,7 +73,7 @@ def walls() -> Walls:
             return made
     except (OSError, subprocess.TimeoutExpired) as error:
         why = [str(error)]
-    return Walls(_OPEN.format(f"allowed here ({why[0][:200] if why else 'it fails'})", who))
+    return Walls(_OPEN.format(f"allowed here ({why[0][:200] if why else 'it fails'})"))
 
 
 def python() -> str:

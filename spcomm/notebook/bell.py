@@ -44,9 +44,11 @@ class Bell:
                 self._catches = True
                 signal.signal(signal.SIGINT, self._noted)
 
-    def __exit__(self, *_error: object) -> None:
+    def __exit__(self, kind: "type[BaseException] | None", *_error: object) -> None:
         if self._catches:
             signal.signal(signal.SIGINT, self._before)
+        if kind is None:
+            self.listen()  # it may have come when nobody waited any more; later ones raise again
         with self._lock:
             ends, self._ends = self._ends, ()
         self._loop.remove(ends[0])

@@ -98,7 +98,6 @@ class Call:
                 self._attend()
                 nodes.screen.settle()
                 self._look_at_screen()
-                self._bell.listen()  # it may have come when the last node was back
             finally:
                 nodes.exited = None
                 self._stop_listening()

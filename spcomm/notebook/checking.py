@@ -80,10 +80,9 @@ def _told(call: "Callable[[], object]") -> object:
 
 
 def _named(word: str, known: "list[Exercise]") -> Exercise:
-    from spcomm.learn import names
+    from spcomm.learn import lessons
 
-    by_name = {exercise.name: exercise for exercise in known}
-    return by_name[_told(lambda: names.chosen(word, list(by_name), "exercise", "spcomm learn list"))]
+    return _told(lambda: lessons.named(word, known))
 
 
 def _of(path: Path, known: "list[Exercise]") -> Exercise:

@@ -2,7 +2,9 @@
 """Files that are there as a whole or not at all."""
 
 import contextlib
+import errno
 import os
+import shutil
 import stat
 
 TYPE_CHECKING = False
@@ -13,7 +15,8 @@ if TYPE_CHECKING:
 def replace(path: str, fill: "Callable") -> None:
     """Make a file: `fill` writes it, as text, into one beside it, which then takes its place. `OSError`: it cannot be.
 
-    What cannot be replaced, a device, a pipe, or a file in a folder where nobody may make others, is written itself.
+    What cannot be replaced, a device, a pipe, a mounted file, or one in a folder where nobody may make others, is
+    written itself.
     """
     mode = _mode(path)
     if mode is not None and not stat.S_ISREG(mode):
@@ -23,6 +26,8 @@ def replace(path: str, fill: "Callable") -> None:
     path = os.path.realpath(path)  # a link stays one
     beside = f"{path}.{os.getpid()}.part"
     try:
+        if _is_elsewhere(path):
+            raise OSError(errno.EBUSY, "mounted by itself")
         file = open(beside, "x", encoding="utf-8")
     except OSError:
         _write_itself(path, fill, mode is None)
@@ -32,11 +37,28 @@ def replace(path: str, fill: "Callable") -> None:
             fill(file)
         if mode is not None:
             os.chmod(beside, stat.S_IMODE(mode))
-        os.replace(beside, path)
+        _take_place(beside, path)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(beside)
         raise
+
+
+def _is_elsewhere(path: str) -> bool:
+    """Whether this is a file of another file system than its folder's, which may have no room for it."""
+    return os.path.exists(path) and os.stat(path).st_dev != os.stat(os.path.dirname(path)).st_dev
+
+
+def _take_place(beside: str, path: str) -> None:
+    try:
+        os.replace(beside, path)
+    except OSError as error:
+        if error.errno not in (errno.EBUSY, errno.EPERM, errno.EACCES):
+            raise
+        # A mounted file, or one of somebody else in a folder such as /tmp; `fill` may not be able to write twice.
+        with open(beside, encoding="utf-8") as whole:
+            _write_itself(path, lambda file: shutil.copyfileobj(whole, file), False)
+        os.unlink(beside)
 
 
 def _mode(path: str) -> "int | None":

@@ -109,7 +109,8 @@ class _Node:
         self._received = received
         self._counts: dict[Hashable, int] = {}  # by communicator and kind: how many of them were over
         self._entered: set[Hashable] = set()  # those that are not over
-        self._posted: list[list[int]] = []  # what each synchronous send that goes on has sent
+        self._open: list[Call] = []  # that go on, outer ones first: handlers call within calls
+        self._posted: dict[int, list[int]] = {}  # what each synchronous send that goes on has sent itself
         self._came = 0  # coordinated messages so far,
         self._came_before: dict[int, int] = {}  # and before the calls that go on
 
@@ -132,8 +133,8 @@ class _Node:
     # ---- messages
 
     def _send(self, pair: "tuple[int, Message]") -> "Iterator[Step]":
-        for posted in self._posted[-1:]:
-            posted.append(pair[0])
+        if self._open and id(self._open[-1]) in self._posted:
+            self._posted[id(self._open[-1])].append(pair[0])
         yield Step("send", gives=("sent", pair[0]))
 
     def _receive(self, pair: "tuple[int, Message]") -> "Iterator[Step]":
@@ -145,10 +146,11 @@ class _Node:
 
     def _enter(self, call: Call) -> "Iterator[Step]":
         name, part = _name(call), call.part or self._whole
+        self._open.append(call)
         if call.cost is not None:
             yield Step("work", cost=call.cost)
         elif name == "ssend":
-            self._posted.append([])
+            self._posted[id(call)] = []
         elif name == "coordinated_recv":
             self._came_before[id(call)] = self._came
             yield from self._begin("cycle", part)
@@ -162,6 +164,7 @@ class _Node:
 
     def _leave(self, call: Call) -> "Iterator[Step]":
         name, part = _name(call), call.part or self._whole
+        self._open = [other for other in self._open if other is not call]
         if name == "ssend":
             yield from self._taken(call)
         elif name == "coordinated_recv":
@@ -188,7 +191,7 @@ class _Node:
         yield Step(name, tuple(_key(kind, part, self._counts[which], rank) for rank in whom))
 
     def _taken(self, call: Call) -> "Iterator[Step]":
-        posted = self._posted.pop()
+        posted = self._posted.pop(id(call))
         if not call.ended:
             yield Step("ssend", tuple(("received", number) for number in posted))
 

@@ -9,6 +9,7 @@ import json
 import os
 
 from spcomm._core import traces
+from spcomm._core.errors import ranks_text
 from spcomm.trace import files, told
 from spcomm.trace.counters import Counters
 from spcomm.trace.model import CONTEXTS, FORMAT, THREADS_APART
@@ -101,7 +102,7 @@ class _Gathered:
             why = "" if segment.fd >= 0 else segment.trace_trouble(ranks)
             if why:
                 self._missing_ranks += ranks
-                self.missing.append(f"box {box} {why}: the part of {_nodes(ranks)} is missing")
+                self.missing.append(f"box {box} {why}: the part of {ranks_text(ranks)} is missing")
 
     def text(self) -> "Iterator[str]":
         """The file, in pieces: as a whole it is several times as large as what was recorded."""
@@ -136,14 +137,6 @@ def _pieces(rows: "Iterator[dict[str, Any]]") -> "Iterator[list[dict[str, Any]]]
             piece = []
     if piece:
         yield piece
-
-
-def _nodes(ranks: "list[int]") -> str:
-    if len(ranks) == 1:
-        return f"node {ranks[0]}"
-    if ranks == list(range(ranks[0], ranks[-1] + 1)):
-        return f"nodes {ranks[0]}-{ranks[-1]}"
-    return f"nodes {', '.join(map(str, ranks))}"
 
 
 def _read(segment: "Any", rank: int) -> "tuple[list[Event], int]":

@@ -2,7 +2,7 @@
 """Every exercise fails as it is given out, with the words it is meant to; solutions pass; wrong ones are told why.
 
 All folders of exercises/ are found; nothing is listed. A program in wrong/<exercise>/ begins with `# says:` and what
-the judge must say of it.
+the judge must say of it; one in right/<exercise>/ solves it in another way than we do.
 """
 
 import re
@@ -48,6 +48,7 @@ class Solved:
 
 
 WRONG = [Wrong(path.parent.name, path) for path in sorted((HERE / "wrong").glob("*/*.py"))]
+RIGHT = sorted((HERE / "right").glob("*/*.py"))
 SOLVED = [Solved(seed, exercise.solution) for exercise in EXERCISES for seed in SEEDS]
 
 
@@ -130,6 +131,11 @@ def test_untouched_it_fails_as_intended(exercise):
 def test_solutions_pass(case):
     found = grade(case.file, seed=case.seed)
     assert found.passed, found.message
+
+
+@pytest.mark.parametrize("path", RIGHT, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_other_ways_pass(path):
+    assert says_at_first(path, path.parent.name) == ""
 
 
 def test_each_exercise_has_wrong_solutions():

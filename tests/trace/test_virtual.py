@@ -187,6 +187,16 @@ def test_what_a_timeout_has_left_goes_on():
     assert replay(parse(built.text())).finish == [5, 5]
 
 
+def test_what_a_handler_sends_is_not_the_message_of_the_call_around_it():
+    """Node 0 waits in ssend until node 1 receives; meanwhile a handler sends to node 2, which receives much later."""
+    built = Builder(3).call(2, 0, 4, "send").message(2, 0, 2, 12, context="handled")
+    built.call(0, 5, 50, "ssend").message(0, 1, 6, 45)
+    built.handler(0, 12, 20).call(0, 13, 18, "send").message(0, 2, 15, 70)
+    built.call(1, 10, 40, "work", cost=3).call(1, 42, 48, "recv")
+    built.call(2, 10, 60, "work", cost=9).call(2, 65, 75, "recv")
+    assert replay(parse(built.text())).finish == [3, 3, 9]
+
+
 def test_numbers_that_follow():
     story = Story(4)
     for rank in range(4):

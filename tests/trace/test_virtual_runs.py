@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """`comm.work` and `spcomm run --virtual`: exact numbers of real runs, whatever the machine does meanwhile."""
 
+import math
 import os
 
 import pytest
@@ -134,6 +135,15 @@ def test_what_was_overwritten(launch):
 def test_a_group_has_none(launch):
     result = launch("-n", 1, "--virtual", "--group", 3, launch.script("print('ran')"))
     assert result.code == 125 and result.err.count("\n") == 1 and "--virtual" in result.err, result
+
+
+def test_no_work_has_no_sign(launch):
+    """The sign of -0.0 would be a bit that no cost of another machine may have."""
+    text = "import spcomm; c = spcomm.startup(); c.work(-0.0)"
+    result = launch("-n", 1, "--trace", "t.json", launch.script(text))
+    assert result.code == 0, result
+    call = read(launch.folder / "t.json").tracks[0].calls[0]
+    assert call.name == "work" and math.copysign(1, call.cost) == 1
 
 
 def test_work_counts_as_computing(launch):

@@ -5,6 +5,9 @@ import errno
 import json
 import os
 import re
+import shutil
+import subprocess
+import sys
 import zlib
 
 import pytest
@@ -247,3 +250,47 @@ def test_where_no_other_file_can_be_made(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="No space left"):
         files.replace(str(path), full)
     assert path.read_text() == ""
+
+
+@pytest.mark.parametrize("number", [errno.EBUSY, errno.EPERM])
+def test_a_file_that_nothing_can_replace(tmp_path, monkeypatch, number):
+    """Such as a mounted one, or somebody else's in /tmp."""
+    path = tmp_path / "t.json"
+    path.write_text("old, and longer than the new")
+
+    def refuse(_beside, _path):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "replace", refuse)
+    files.replace(str(path), lambda file: file.write("all of it"))
+    assert path.read_text() == "all of it"
+    assert os.listdir(tmp_path) == ["t.json"]
+
+
+def test_a_mounted_file_needs_no_room_in_its_folder(tmp_path):
+    """Such as the judge's, in a folder of limited size that the program can fill."""
+    if shutil.which("bwrap") is None:
+        pytest.skip("needs bubblewrap, to mount")
+    path, box = tmp_path / "t.json", tmp_path / "box"
+    path.touch()
+    box.mkdir()
+    code = f"files.replace({str(box / 't.json')!r}, lambda file: file.write('x' * (1 << 20)))"
+    words = [
+        "bwrap",
+        "--dev-bind",
+        "/",
+        "/",
+        "--size",
+        "4096",
+        "--tmpfs",
+        box,
+        "--bind",
+        path,
+        box / "t.json",
+    ]
+    words += [sys.executable, "-c", f"from spcomm.trace import files; {code}"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.stderr.startswith("bwrap:"):
+        pytest.skip(done.stderr)
+    assert done.returncode == 0, done.stderr
+    assert path.stat().st_size == 1 << 20

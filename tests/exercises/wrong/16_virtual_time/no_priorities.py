@@ -1,4 +1,4 @@
-# says: what orders equal times?
+# says: ; expected job
 # SPDX-License-Identifier: MIT
 """Of equal times that of the lower node is first."""
 
