@@ -13,19 +13,38 @@ from spcomm.learn.grading import CaseGrade, Grade, grade
 def main(arguments: "Sequence[str] | None" = None) -> int:
     """Run `spcomm check`. Returns 0 if all passed, 1 if something did not, 125 if it could not be judged."""
     options = _parser().parse_args(arguments)
-    grades = []
+    for stream in (sys.stdout, sys.stderr):  # names of files may have letters that a terminal has not
+        if stream is not None:
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        return _grade_all(options)
+    except BrokenPipeError:  # the command line's own matter
+        raise
+    except OSError as error:
+        sys.stdout = None  # nor can what it has kept be written when Python ends
+        print(f"spcomm check: the grades cannot be printed: {error.strerror or error}", file=sys.stderr)
+        return 125
+
+
+def _grade_all(options: argparse.Namespace) -> int:
+    """What cannot be graded does not keep the others from it."""
+    told = []
+    code = 0
     for file in options.files:
         try:
-            shown = None if options.json else _show_case
-            grades.append(grade(file, options.exercise, options.seed, shown, options.quick))
+            found = grade(file, options.exercise, options.seed, None if options.json else _show_case, options.quick)
         except LearnError as error:
-            print(f"spcomm check: {error}", file=sys.stderr)
-            return 125
+            print(f"spcomm check: {error}", file=sys.stderr, flush=True)
+            told.append({"file": file, "passed": None, "cases": [], "message": str(error)})
+            code = 125
+            continue
+        told.append(found.as_dict())
+        code = code or int(not found.passed)
         if not options.json:
-            _show(grades[-1])
+            _show(found)
     if options.json:
-        print(json.dumps([found.as_dict() for found in grades], indent=2))
-    return 0 if all(found.passed for found in grades) else 1
+        print(json.dumps(told, indent=2), flush=True)
+    return code
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -61,9 +80,9 @@ def _show_case(case: CaseGrade) -> None:
 
 def _show(found: Grade) -> None:
     if found.passed:
-        print(f"{found.file}: right in all {len(found.cases)} cases of {found.exercise}")
+        print(f"{found.file}: right in all {len(found.cases)} cases of {found.exercise}", flush=True)
     else:
         print(f"{found.file}: {found.message}")
-        print(f"The same inputs again: --seed {found.seed}")
+        print(f"The same inputs again: --seed {found.seed}", flush=True)
     if found.isolation.startswith("none"):
         print(f"Isolation: {found.isolation}", file=sys.stderr)

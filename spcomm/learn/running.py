@@ -7,7 +7,6 @@ import json
 import os
 import re
 import secrets
-import shutil
 import signal
 import subprocess
 import sys
@@ -51,16 +50,34 @@ class Run:
 
 def run(case: Case, file: Path, limits: Limits, seed: int, walls: Walls) -> Run:
     """Run a case with a student's file. `seed` is that of --perturb."""
-    with tempfile.TemporaryDirectory(prefix="spcomm-check-", ignore_cleanup_errors=True) as name:
+    with _folder() as name:
         folder = Path(name)
-        shutil.copyfile(file, folder / file.name)
-        (folder / TRACE).touch()
+        _copy(file, folder)
         secret = [secrets.token_hex(16) for _ in range(case.nodes)]
         told = _guarded(
             _launch(case, limits, seed), file.name, folder, limits, walls, _lines(case, file, limits, secret)
         )
         trace = _trace(folder / TRACE)
     return _understand(case, told, secret, trace)
+
+
+def _folder() -> "tempfile.TemporaryDirectory[str]":
+    try:
+        return tempfile.TemporaryDirectory(prefix="spcomm-check-", ignore_cleanup_errors=True)
+    except OSError as error:
+        raise LearnError(f"a folder for temporary files cannot be made: {error}; set TMPDIR to one") from None
+
+
+def _copy(file: Path, folder: Path) -> None:
+    try:
+        text = file.read_bytes()
+    except OSError as error:
+        raise LearnError(f"{file} cannot be read: {error.strerror or error}") from None
+    try:
+        (folder / file.name).write_bytes(text)
+        (folder / TRACE).touch()
+    except OSError as error:
+        raise LearnError(f"{file} cannot be copied to {folder}: {error.strerror or error}") from None
 
 
 def _launch(case: Case, limits: Limits, seed: int) -> "list[str]":
