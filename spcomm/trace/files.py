@@ -3,6 +3,7 @@
 
 import contextlib
 import os
+import shutil
 import stat
 
 TYPE_CHECKING = False
@@ -13,7 +14,8 @@ if TYPE_CHECKING:
 def replace(path: str, fill: "Callable") -> None:
     """Make a file: `fill` writes it, as text, into one beside it, which then takes its place. `OSError`: it cannot be.
 
-    What cannot be replaced, a device, a pipe, or a file in a folder where nobody may make others, is written itself.
+    What cannot be replaced is written itself: a device, a pipe, a file in a folder where nobody may make others, one
+    of somebody else's in /tmp, or one that is mounted, as those of containers and of `spcomm check` are.
     """
     mode = _mode(path)
     if mode is not None and not stat.S_ISREG(mode):
@@ -32,11 +34,20 @@ def replace(path: str, fill: "Callable") -> None:
             fill(file)
         if mode is not None:
             os.chmod(beside, stat.S_IMODE(mode))
-        os.replace(beside, path)
+        _take_place(beside, path, mode is None)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(beside)
         raise
+
+
+def _take_place(beside: str, path: str, is_new: bool) -> None:
+    try:
+        os.replace(beside, path)
+    except OSError:  # EBUSY of a mounted file, EPERM of another user's
+        with open(beside, encoding="utf-8") as made:
+            _write_itself(path, lambda file: shutil.copyfileobj(made, file), is_new)
+        os.unlink(beside)
 
 
 def _mode(path: str) -> "int | None":

@@ -247,3 +247,19 @@ def test_where_no_other_file_can_be_made(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="No space left"):
         files.replace(str(path), full)
     assert path.read_text() == ""
+
+
+def test_a_file_that_cannot_be_replaced(tmp_path, monkeypatch):
+    """As one that is mounted, in a container or behind the walls of `spcomm check`."""
+    path = tmp_path / "t.json"
+    path.write_text("the one before, which is longer")
+
+    def refuse(origin, target):
+        raise OSError(errno.EBUSY, "Device or resource busy")
+
+    monkeypatch.setattr(files.os, "replace", refuse)
+    files.replace(str(path), lambda file: file.write("all of it"))
+    assert path.read_text() == "all of it" and os.listdir(tmp_path) == ["t.json"]
+    with pytest.raises(OSError, match="No space left"):
+        files.replace(str(path), full)
+    assert os.listdir(tmp_path) == ["t.json"]
