@@ -47,6 +47,7 @@ $(STAMPS)/tools: $(STAMPS)/venv pyproject.toml
 	@touch $@
 
 $(STAMPS)/installed: $(STAMPS)/tools pyproject.toml setup.py
+	@echo "compiling, on all cores: about a minute on two that are free"
 	CPPFLAGS="$$(cat $(STAMPS)/cppflags) $$CPPFLAGS" $(PIP) install --no-build-isolation --editable .
 	@touch $@
 

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from setuptools import Extension, setup
+from setuptools.command.build import build
 from setuptools.command.build_clib import build_clib
 from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
@@ -34,12 +35,31 @@ def found(folder, *patterns):
     return sorted(str(path) for pattern in patterns for path in Path(folder).rglob(pattern))
 
 
+def lasting_folders(distribution):
+    """(folder of objects, folder of extensions) of an editable install that is not strict; else (None, None).
+
+    pip names folders for them that it deletes afterwards, and `build_ext --inplace` would compile everything again.
+    """
+    if not distribution.get_command_obj("build_ext").editable_mode:
+        return None, None
+    if distribution.get_command_obj("editable_wheel").mode == "strict":
+        return None, None  # it links to what lies in pip's folder
+    usual = build(distribution)
+    usual.ensure_finalized()
+    return usual.build_temp, usual.build_lib
+
+
 HEADERS = found("csrc", "*.h")
 SOURCES = found("csrc", "*.c")
 
 
 class BuildCore(build_clib):
     """Compile the C core: each file when it, a header or the flags are newer, several at a time."""
+
+    def finalize_options(self):
+        temp, _ = lasting_folders(self.distribution)
+        self.build_temp, self.build_clib = temp or self.build_temp, temp or self.build_clib
+        super().finalize_options()
 
     def build_libraries(self, libraries):
         for name, info in libraries:
@@ -68,6 +88,8 @@ class BuildExtensions(build_ext):
     """Build the core first, also for ``build_ext --inplace``, then the extensions, several at a time."""
 
     def finalize_options(self):
+        temp, lib = lasting_folders(self.distribution)
+        self.build_temp, self.build_lib = temp or self.build_temp, lib or self.build_lib
         super().finalize_options()
         self.parallel = self.parallel or os.cpu_count() or 1
 

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: MIT
 """How lessons and results look: in colours where there is a terminal and rich, else as plain text."""
 
+import itertools
 import os
 import re
+import shutil
 import sys
+import textwrap
 from collections.abc import Sequence
 
 _BAR = 24  # columns of the progress bar
@@ -26,8 +29,8 @@ class Page:
     """Plain text."""
 
     def say(self, text: str, style: str = "") -> None:
-        """Print a line, or several."""
-        print(clean(text), flush=True)
+        """Print a line, or several; at a terminal none is broken within a word."""
+        print(_broken(clean(text)), flush=True)
 
     def rule(self, title: str) -> None:
         """Begin something new."""
@@ -48,7 +51,7 @@ class Page:
 
     def code(self, text: str) -> None:
         """Show a program."""
-        self.say(text.rstrip("\n"))
+        print(clean(text).rstrip("\n"), flush=True)
 
     def rows(self, rows: "Sequence[tuple[str, str, str]]") -> None:
         """A table: a mark, a name, a text."""
@@ -66,7 +69,7 @@ class RichPage(Page):
         self._console = Console(highlight=False, soft_wrap=False)
 
     def say(self, text: str, style: str = "") -> None:
-        self._console.print(clean(text), style=style or None, markup=False, soft_wrap=True)
+        self._console.print(_broken(clean(text)), style=style or None, markup=False, soft_wrap=True)
 
     def rule(self, title: str) -> None:
         from rich.text import Text
@@ -107,14 +110,43 @@ def clean(text: str) -> str:
     return text.translate(_CONTROL)
 
 
+def _broken(text: str) -> str:
+    """The text as it fits a terminal. What stands in columns or is set off stays as it is, and so does a path."""
+    if not sys.stdout.isatty():
+        return text
+    width = shutil.get_terminal_size().columns - 1
+    lines = []
+    for line in text.split("\n"):
+        if len(line) <= width or line.startswith("  "):
+            lines.append(line)
+        else:
+            lines += textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(lines)
+
+
 def _plainer(text: str) -> str:
-    """Markdown that is read as it stands: programs are set off by blanks, headings by their place alone."""
-    lines, inside = [], False
-    for line in text.rstrip().splitlines():
+    """Markdown that is read as it stands: programs and tables are set off by blanks, headings by their place alone."""
+    lines, inside, table = [], False, []
+    for line in [*text.rstrip().splitlines(), ""]:
+        if line.startswith("|") and not inside:
+            table.append([cell.strip() for cell in line.strip().strip("|").split("|")])
+            continue
+        lines += _columns(table)
+        table = []
         if line.lstrip().startswith("```"):
             inside = not inside
         elif inside:
             lines.append(f"    {line}".rstrip())
         else:
             lines.append(re.sub(r"^#+\s+", "", line))
-    return "\n".join(lines)
+    return "\n".join(lines[:-1])
+
+
+def _columns(rows: "list[list[str]]") -> "list[str]":
+    """The rows of a table, without an empty heading and without the line below it."""
+    kept = [row for row in rows if any(cell.strip(":-") for cell in row)]
+    widths = [max(map(len, column)) for column in itertools.zip_longest(*kept, fillvalue="")]
+    return [
+        "    " + "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)).rstrip()
+        for row in kept
+    ]

@@ -120,3 +120,34 @@ def test_stubs_match_the_module(tmp_path):
     answer = run(*command, cwd=tmp_path, env=environment)
     if answer.returncode != 0:
         pytest.fail(answer.stdout + answer.stderr, pytrace=False)
+
+
+FOLDERS = """
+import setuptools
+from distutils.core import run_setup
+
+found = run_setup("setup.py", stop_after="init")
+pip = found.get_command_obj("build")
+pip.build_temp, pip.build_lib = "pip/temp", "pip/lib"
+found.get_command_obj("build_ext").editable_mode = {editable}
+found.get_command_obj("editable_wheel").mode = {mode!r}
+for name in ("build_clib", "build_ext"):
+    command = found.get_command_obj(name)
+    command.ensure_finalized()
+    print(command.build_temp.startswith("pip/"), getattr(command, "build_lib", "").startswith("pip/"))
+"""
+
+
+@pytest.mark.parametrize(
+    "editable, mode, said",
+    [
+        (True, None, ["False False", "False False"]),
+        (True, "strict", ["True False", "True True"]),
+        (False, None, ["True False", "True True"]),
+    ],
+)
+def test_an_editable_install_keeps_what_it_compiles(editable, mode, said):
+    """Else `make` compiles everything twice: pip deletes its own folders."""
+    pytest.importorskip("setuptools")
+    answer = run(sys.executable, "-c", FOLDERS.format(editable=editable, mode=mode), cwd=ROOT)
+    assert answer.stdout.split("\n")[:2] == said, answer

@@ -7,6 +7,7 @@ import os
 import pytest
 
 from made import NAMES, STUB, run
+from spcomm.learn import terminal
 from spcomm.learn.progress import FILE
 
 
@@ -109,7 +110,8 @@ def test_a_check_says_what_passed_what_failed_and_what_to_do(shelf, own):
     assert lines[0].startswith("checking ") and lines[0].endswith("01_hello/exercise.py")
     assert lines[1:3] == ["  passed  a list on 1 nodes", "  failed  a list on 3 nodes"]
     assert lines[3] == "node 1 returned �[31mNone; expected 42 (3 nodes)"
-    assert "`spcomm learn hint 01`" in lines[4] and "run -n 3 " in lines[4]
+    assert "01_hello/exercise.py and save it" in lines[4] and "`spcomm learn hint 01`" in lines[4]
+    assert lines[5].startswith("by hand: ") and "run -n 3 " in lines[5]
     assert passed(own) == []
 
 
@@ -279,3 +281,23 @@ def test_where_there_are_no_exercises(shelf, tmp_path):
 def test_an_installation_without_exercises(tmp_path):
     assert "reinstall" in complaint(run(tmp_path, "init", tmp_path / "x"))
     assert "reinstall" in complaint(run(tmp_path))
+
+
+# ---- plain text
+
+
+def test_tables_of_plain_lessons_are_columns():
+    lesson = (
+        "# Calls\n\n| | |\n| --- | --- |\n| `recv()` | waits |\n| `poll` | no |\n\n```\n| kept |\n```\nEnd\n"
+    )
+    assert (
+        terminal._plainer(lesson) == "Calls\n\n    `recv()`   waits\n    `poll`     no\n\n    | kept |\nEnd"
+    )
+
+
+def test_plain_lines_are_broken_between_words(monkeypatch):
+    monkeypatch.setattr(terminal.sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "11")
+    assert terminal._broken("one two three\n  four five six\na/long/path/indeed ok") == (
+        "one two\nthree\n  four five six\na/long/path/indeed\nok"
+    )

@@ -89,7 +89,8 @@ def test_the_exercise_is_shown_and_checked(learn):
     learner.shows("Lesson 01_hello")
     learner.shows("passed  a list on 1 nodes")
     learner.shows("node 1 returned", "expected 42 (3 nodes)")
-    learner.shows("what to do: h shows a hint; by hand:", "run -n 3 01_hello/exercise.py")
+    learner.shows("what to do: change 01_hello/exercise.py and save it; h shows a hint")
+    learner.shows("by hand:", "run -n 3 01_hello/exercise.py")
     learner.shows(KEYS)
     text = "\n".join(learner.terminal.lines)
     assert "**this**" not in text and "```" not in text, "Markdown is shown as it is meant"

@@ -8,7 +8,8 @@ import spcomm
 
 comm = spcomm.startup()
 tasks = range(12)
-share = len(tasks) // comm.size
-for task in tasks[comm.rank * share : (comm.rank + 1) * share]:
+begin = len(tasks) * comm.rank // comm.size
+end = len(tasks) * (comm.rank + 1) // comm.size
+for task in tasks[begin:end]:
     comm.work(task)
 comm.barrier()
