@@ -134,9 +134,7 @@ def load(folder: "str | os.PathLike[str]") -> Exercise:
         raise LearnError(f"{folder} is no exercise: it lacks {', '.join(missing)}")
     match = _NAME.fullmatch(place.name)
     if match is None:
-        raise LearnError(
-            f"{folder} is no exercise: its name is not two digits and a word, as 02_split"
-        )
+        raise LearnError(f"{folder} is no exercise: its name is not two digits and a word, as 02_split")
     told = _toml(place / "info.toml")
     reader = _Info(place / "info.toml", told)
     exercise = Exercise(
