@@ -27,7 +27,7 @@ class Limits:
 class Exercise:
     """One exercise: a folder with README.md, exercise.py, check.py and info.toml."""
 
-    name: str  # of its folder, "02_split_a_loop"
+    name: str  # of its folder, "02_split"
     number: int
     title: str
     teaches: str
@@ -84,7 +84,7 @@ def exercises(folder: "str | os.PathLike[str] | None" = None) -> "list[Exercise]
 
 
 def find(word: str, folder: "str | os.PathLike[str] | None" = None) -> Exercise:
-    """Return the exercise that is called so: `2`, `02`, `02_split_a_loop`, or a folder with an exercise in it.
+    """Return the exercise that is called so: `2`, `02`, `02_split`, or a folder with an exercise in it.
 
     Raises
     ------
@@ -108,7 +108,7 @@ def exercise_of(file: "str | os.PathLike[str]", folder: "str | os.PathLike[str] 
     Raises
     ------
     LearnError
-        Neither `02_split_a_loop.py` nor a file in a folder `02_split_a_loop`, or no such exercise.
+        Neither `02_split.py` nor a file in a folder `02_split`, or no such exercise.
     """
     path = Path(file).resolve()
     for name in (path.stem, path.parent.name):
@@ -116,7 +116,7 @@ def exercise_of(file: "str | os.PathLike[str]", folder: "str | os.PathLike[str] 
             return find(name, folder)
     raise LearnError(
         f"{os.fspath(file)} does not say of which exercise it is: name it or its folder as the exercise "
-        "(02_split_a_loop), or give --exercise 2"
+        "(02_split), or give --exercise 2"
     )
 
 
@@ -134,9 +134,7 @@ def load(folder: "str | os.PathLike[str]") -> Exercise:
         raise LearnError(f"{folder} is no exercise: it lacks {', '.join(missing)}")
     match = _NAME.fullmatch(place.name)
     if match is None:
-        raise LearnError(
-            f"{folder} is no exercise: its name is not two digits and a word, as 02_split_a_loop"
-        )
+        raise LearnError(f"{folder} is no exercise: its name is not two digits and a word, as 02_split")
     told = _toml(place / "info.toml")
     reader = _Info(place / "info.toml", told)
     exercise = Exercise(

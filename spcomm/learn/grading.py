@@ -89,7 +89,7 @@ def grade(
     Examples
     --------
     >>> from spcomm.learn import grade
-    >>> grade("02_split_a_loop/exercise.py").message  # doctest: +SKIP
+    >>> grade("02_split/exercise.py").message  # doctest: +SKIP
     'node 1 returned None; expected 42 (3 nodes)'
     """
     file = Path(path)
