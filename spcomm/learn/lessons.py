@@ -128,12 +128,13 @@ class Lessons:
                 del files[f"{exercise.name}/README.md"]
             copying.write(self.folder, files)
             return f"{path.name} is there again"
-        if path.read_bytes() == first:
+        before = copying.read(path)
+        if before == first:
             return f"{path.name} is as it was at first: nothing to reset"
-        before = _free(path.with_name(f"{path.name}.before"))
-        copying.replace(before, path.read_bytes())
+        kept = _free(path.with_name(f"{path.name}.before"))
+        copying.replace(kept, before)
         copying.replace(path.resolve(), first)
-        return f"{path.name} is as it was at first; yours is in {before.name}"
+        return f"{path.name} is as it was at first; yours is in {kept.name}"
 
 
 def find(start: "str | None", exercises: "Sequence[Exercise]") -> Path:

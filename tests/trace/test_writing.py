@@ -275,7 +275,19 @@ def test_a_mounted_file_needs_no_room_in_its_folder(tmp_path):
     path.touch()
     box.mkdir()
     code = f"files.replace({str(box / 't.json')!r}, lambda file: file.write('x' * (1 << 20)))"
-    words = ["bwrap", "--dev-bind", "/", "/", "--size", "4096", "--tmpfs", box, "--bind", path, box / "t.json"]
+    words = [
+        "bwrap",
+        "--dev-bind",
+        "/",
+        "/",
+        "--size",
+        "4096",
+        "--tmpfs",
+        box,
+        "--bind",
+        path,
+        box / "t.json",
+    ]
     words += [sys.executable, "-c", f"from spcomm.trace import files; {code}"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.stderr.startswith("bwrap:"):
