@@ -99,6 +99,14 @@ def test_pipes_are_not_waited_for(tmp_path, name, command):
     assert "it is a pipe or a device, not a file" in done.err
 
 
+def test_a_folder_that_is_gone(tmp_path):
+    words = "import os, sys; from spcomm.cli import main; os.chdir(sys.argv[1]); os.rmdir(sys.argv[1]); "
+    words += "main(['learn', 'list'])"
+    (tmp_path / "gone").mkdir()
+    done = finish(start([sys.executable, "-c", words, str(tmp_path / "gone")]))
+    assert done.err.startswith("spcomm learn: there are no exercises in this folder; "), done
+
+
 def test_nobody_hears_it():
     with open("/dev/full", "w") as full:
         done = subprocess.run(
