@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The `spcomm` command: sub-commands, each imported when it is called."""
 
+import errno
 import os
 import sys
 from collections.abc import Callable
@@ -15,11 +16,23 @@ def main(arguments: "list[str] | None" = None) -> int:
         return _box(words[1:])
     if entry is None:
         return _unknown(name)
+    for stream in (sys.stdout, sys.stderr):  # a name or a message may have letters that a terminal has not
+        if getattr(stream, "errors", None) == "strict":
+            stream.reconfigure(errors="backslashreplace")
     try:
         return entry[0](words[1:])
     except BrokenPipeError:  # as in `| head`: nobody wants more, not even what is still buffered
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 141
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EIO) or error.filename is not None:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        print(
+            f"spcomm {name}: what it says cannot be written: {error.strerror} (exit code 125)",
+            file=sys.stderr,
+        )
+        return 125
     except KeyboardInterrupt:
         print("spcomm: interrupted by Ctrl-C (exit code 130)", file=sys.stderr)
         return 130

@@ -19,8 +19,15 @@ def finish(options: "Options", group: "Any", code: int) -> int:
         return code
     import tempfile
 
-    with tempfile.TemporaryDirectory(prefix="spcomm-") as folder:
-        return _complete(os.path.join(folder, "trace.json"), options, group, code)
+    try:
+        folder = tempfile.TemporaryDirectory(prefix="spcomm-")
+    except OSError as error:
+        _say(
+            f"spcomm: no virtual times: a folder for the trace cannot be made ({error.strerror}); set TMPDIR to one\n"
+        )
+        return 125
+    with folder as place:
+        return _complete(os.path.join(place, "trace.json"), options, group, code)
 
 
 def _complete(path: str, options: "Options", group: "Any", code: int) -> int:

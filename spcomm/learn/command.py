@@ -13,26 +13,13 @@ from spcomm.learn.grading import CaseGrade, Grade, grade
 def main(arguments: "Sequence[str] | None" = None) -> int:
     """Run `spcomm check`. Returns 0 if all passed, 1 if something did not, 125 if it could not be judged."""
     options = _parser().parse_args(arguments)
-    for stream in (sys.stdout, sys.stderr):  # names of files may have letters that a terminal has not
-        if stream is not None:
-            stream.reconfigure(errors="backslashreplace")
-    try:
-        return _grade_all(options)
-    except BrokenPipeError:  # the command line's own matter
-        raise
-    except OSError as error:
-        sys.stdout = None  # nor can what it has kept be written when Python ends
-        print(f"spcomm check: the grades cannot be printed: {error.strerror or error}", file=sys.stderr)
-        return 125
-
-
-def _grade_all(options: argparse.Namespace) -> int:
-    """What cannot be graded does not keep the others from it."""
     told = []
     code = 0
-    for file in options.files:
+    for file in options.files:  # what cannot be graded does not keep the others from it
         try:
-            found = grade(file, options.exercise, options.seed, None if options.json else _show_case, options.quick)
+            found = grade(
+                file, options.exercise, options.seed, None if options.json else _show_case, options.quick
+            )
         except LearnError as error:
             print(f"spcomm check: {error}", file=sys.stderr, flush=True)
             told.append({"file": file, "passed": None, "cases": [], "message": str(error)})

@@ -4,7 +4,9 @@
 Links are followed only within the folder.
 """
 
+import errno
 import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -48,6 +50,20 @@ def is_inside(path: Path, folder: Path) -> bool:
         return False
 
 
+def read(path: Path) -> bytes:
+    """What is in a file; never waits for who might write to a pipe.
+
+    Raises
+    ------
+    OSError
+        If it cannot be read, or is a folder, a pipe or a device.
+    """
+    with open(path, "rb", opener=lambda name, how: os.open(name, how | os.O_NONBLOCK)) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "it is a pipe or a device, not a file", os.fspath(path))
+        return file.read()
+
+
 def replace(path: Path, content: bytes) -> None:
     """Give a file new content at once: whoever is interrupted, or finds the disk full, leaves the old one.
 
@@ -85,7 +101,7 @@ def _missing(folder: Path, files: "Mapping[str, bytes]") -> "list[str]":
         if folder.exists() and not is_inside(path, folder):
             raise LearnError(f"{path} leads out of {folder} by a link; nothing was copied")
         try:
-            if path.read_bytes() != content:
+            if read(path) != content:
                 different.append(name)
         except (FileNotFoundError, NotADirectoryError):
             missing.append(name)

@@ -78,7 +78,7 @@ def _show(word: str) -> None:
     found = {path.stem: path for path in programs()}
     path = found[names.chosen(word, list(found), "example", "spcomm examples")]
     print(f"# {path}\n")
-    sys.stdout.write(path.read_text(encoding="utf-8"))
+    print(path.read_text(encoding="utf-8"), end="")
 
 
 def _copy(folder: Path) -> None:

@@ -250,7 +250,13 @@ def main() -> None:
     _control(_SUBREAPER, 1)
     _control(_DEATH_SIGNAL, signal.SIGTERM)  # when the judge is gone
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the judge hears it, too, and tells us by SIGTERM
-    answer = Guard(told["limits"]).run(told["command"], told["environment"], told["folder"])
+    try:
+        answer = Guard(told["limits"]).run(told["command"], told["environment"], told["folder"])
+    except SystemExit:  # the judge may have been killed, and nobody else knows its folder
+        import shutil
+
+        shutil.rmtree(told["folder"], ignore_errors=True)
+        raise
     sys.stdout.write(json.dumps(answer))
 
 

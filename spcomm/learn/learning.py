@@ -159,10 +159,11 @@ def _init(folder: Path, exercises: "Sequence[Exercise]", notebooks: bool) -> Non
 
 def _watch(own: "Lessons", page: "Page", exercise: Exercise, grade: "Callable[..., Grade]") -> int:
     from spcomm.learn import session
+    from spcomm.learn.terminal import is_shown
 
     if own.has_passed(exercise):
         exercise = own.after(exercise) or exercise
-    if not (os.isatty(0) and sys.stdout.isatty()):
+    if not (os.isatty(0) and is_shown()):
         session.show(page, own, exercise)
         page.rule("there is no terminal: checked once, without watching")
         return _run(own, page, exercise, grade)

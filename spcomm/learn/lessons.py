@@ -43,9 +43,9 @@ class Lessons:
     def current(self) -> Exercise:
         """The one whose folder we are in, else the one that was chosen, else the first that has not passed."""
         state = self.progress.read()
-        here = Path.cwd().resolve()
+        here = _here()
         for exercise in self.exercises:
-            if here == (self.folder / exercise.name).resolve():
+            if here is not None and here.resolve() == (self.folder / exercise.name).resolve():
                 return exercise
         for exercise in self.exercises:
             if exercise.name == state.current:
@@ -127,12 +127,13 @@ class Lessons:
                 del files[f"{exercise.name}/README.md"]
             copying.write(self.folder, files)
             return f"{path.name} is there again"
-        if path.read_bytes() == first:
+        before = copying.read(path)
+        if before == first:
             return f"{path.name} is as it was at first: nothing to reset"
-        before = copying.free(path.with_name(f"{path.name}.before"))
-        copying.replace(before, path.read_bytes())
+        kept = copying.free(path.with_name(f"{path.name}.before"))
+        copying.replace(kept, before)
         copying.replace(path.resolve(), first)
-        return f"{path.name} is as it was at first; yours is in {before.name}"
+        return f"{path.name} is as it was at first; yours is in {kept.name}"
 
 
 def named(word: str, exercises: "Sequence[Exercise]") -> Exercise:
@@ -166,8 +167,8 @@ def find(start: "str | None", exercises: "Sequence[Exercise]") -> Path:
                 f"there are no exercises in {start}; `spcomm learn init {start}` copies them there"
             )
         return folder
-    here = Path.cwd()
-    for folder in (here, *here.parents):
+    here = _here()
+    for folder in (here, *here.parents) if here is not None else ():
         if _is_one(folder, exercises):
             return folder
     raise LearnError(
@@ -215,6 +216,14 @@ def solution(lessons: Lessons, exercise: Exercise) -> str:
     if not exercise.solution.is_file():
         raise LearnError(f"there is no solution of {exercise.name}: yours is one")
     return exercise.solution.read_text(encoding="utf-8")
+
+
+def _here() -> "Path | None":
+    """The folder we are in; it may have been removed."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return None
 
 
 def _is_one(folder: Path, exercises: "Sequence[Exercise]") -> bool:

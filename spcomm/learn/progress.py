@@ -39,7 +39,7 @@ class Progress:
     def read(self) -> State:
         """What it says now; nothing, if it is damaged: then it is kept under another name."""
         try:
-            return _parsed(self.path.read_bytes())
+            return _parsed(copying.read(self.path))
         except FileNotFoundError:
             return State()
         except OSError as error:

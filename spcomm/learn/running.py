@@ -132,6 +132,8 @@ def _guarded(
         out, err = done.communicate(told)
     except BaseException:  # as by Ctrl-C: the guard ends the run first
         done.terminate()
+        done.stdout.close()  # it may be telling us something long just now
+        done.stderr.close()
         done.wait()
         raise
     finally:

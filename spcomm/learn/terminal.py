@@ -17,12 +17,17 @@ _CONTROL = {code: "\ufffd" for code in (*range(32), *range(127, 160)) if chr(cod
 
 def page(plain: bool = False) -> "Page":
     """What fits where stdout goes."""
-    if plain or not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
+    if plain or not is_shown() or os.environ.get("TERM") == "dumb":
         return Page()
     try:
         return RichPage()
     except ImportError:
         return Page()
+
+
+def is_shown() -> bool:
+    """Whether stdout is a terminal; it may have been closed."""
+    return sys.stdout is not None and sys.stdout.isatty()
 
 
 class Page:

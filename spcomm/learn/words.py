@@ -68,7 +68,9 @@ def _failed(run: Run, file: str, limits: Limits) -> str:
     ):  # only the launcher's lines have no label
         raise LearnError(f"check.py: spcomm run refuses case {name!r}: {_cut(said[-1])}")
     if run.code == 125 and said and said[-1].startswith("spcomm: the trace cannot be written"):
-        raise LearnError(f"the judge cannot keep what the program did: {_cut(said[-1].removeprefix('spcomm: '))}")
+        raise LearnError(
+            f"the judge cannot keep what the program did: {_cut(said[-1].removeprefix('spcomm: '))}"
+        )
     if run.code == 99 or run.code == 124:
         lines = [_cut(line) for line in said[:_MOST_LINES]]
         return "\n".join([f"the program does not come to its end ({name}):", *lines])

@@ -3,6 +3,7 @@
 
 import json
 import os
+import select
 import shutil
 import subprocess
 import sys
@@ -10,16 +11,40 @@ from pathlib import Path
 
 import pytest
 
-from programs import finish, start
-from spcomm.learn import LearnError, grade, running
+from programs import PATIENCE_S, finish, start
+from spcomm.learn import LearnError, grade, lessons, running
 from spcomm.learn.case import Case
-from spcomm.learn.catalogue import Limits
+from spcomm.learn.catalogue import Limits, exercises
 from spcomm.learn.running import Run
 from spcomm.learn.words import values_of
 
 EXERCISE = Path(__file__).parent / "room" / "01_sum"
 RIGHT = Path(__file__).parent / "attacks" / "right.py"
 CHECK = [sys.executable, "-m", "spcomm", "check", "--exercise", str(EXERCISE)]
+UNWALLED = """
+import sys
+from spcomm.learn import grade, walls
+walls.walls = lambda: walls.Walls("none: for a test")
+grade(sys.argv[1], sys.argv[2])
+"""
+LEARN = """
+import sys
+from spcomm.learn.catalogue import exercises
+from spcomm.learn.learning import main
+
+sys.exit(main(sys.argv[2:], lambda: exercises(sys.argv[1])))
+"""
+INTERRUPTED = """
+import select, subprocess
+
+def interrupt(process, told):
+    process.stdin.write(told)
+    process.stdin.close()
+    select.select([process.stdout], [], [])
+    raise KeyboardInterrupt
+
+subprocess.Popen.communicate = interrupt
+"""
 
 
 def test_what_cannot_be_graded_keeps_no_other_from_it(tmp_path):
@@ -36,10 +61,61 @@ def test_what_cannot_be_graded_keeps_no_other_from_it(tmp_path):
     assert done.err == f"spcomm check: {missing['message']}\n"
 
 
+@pytest.mark.parametrize("command", [["list"], ["next"], ["hint", "1"], ["watch"]])
+@pytest.mark.parametrize("where", ["closed", "full"])
+def test_nobody_hears_what_is_learnt(own, command, where):
+    words = [sys.executable, "-m", "spcomm", "learn", *command, "--dir", str(own)]
+    to = ">&-" if where == "closed" else "> /dev/full"
+    done = finish(start(["/bin/sh", "-c", f'exec "$@" {to}', "sh", *words]))
+    if where == "full":
+        assert done.code == 125
+        assert (
+            done.err
+            == "spcomm learn: what it says cannot be written: No space left on device (exit code 125)\n"
+        )
+    else:
+        assert "Traceback" not in done.err, done
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        (".spcomm-learn.json", ["hint", "1"]),
+        ("01_sum/exercise.py", ["reset", "1"]),
+        ("01_sum/README.md", ["init"]),
+    ],
+)
+def test_pipes_are_not_waited_for(tmp_path, name, command):
+    own = tmp_path / "own"
+    shelf = exercises(EXERCISE.parent)
+    lessons.init(own, shelf)
+    (own / name).unlink()
+    os.mkfifo(own / name)
+    words = [*command, str(own)] if command == ["init"] else [*command, "--dir", str(own)]
+    done = finish(
+        start([sys.executable, "-c", LEARN, str(EXERCISE.parent), *words]), patience=min(PATIENCE_S, 60)
+    )
+    assert done.code == 1, done
+    assert "it is a pipe or a device, not a file" in done.err
+
+
+def test_a_folder_that_is_gone(tmp_path):
+    words = "import os, sys; from spcomm.cli import main; os.chdir(sys.argv[1]); os.rmdir(sys.argv[1]); "
+    words += "main(['learn', 'list'])"
+    (tmp_path / "gone").mkdir()
+    done = finish(start([sys.executable, "-c", words, str(tmp_path / "gone")]))
+    assert done.err.startswith("spcomm learn: there are no exercises in this folder; "), done
+
+
 def test_nobody_hears_it():
     with open("/dev/full", "w") as full:
-        done = subprocess.run([*CHECK, str(RIGHT)], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    assert done.stderr == "spcomm check: the grades cannot be printed: No space left on device\n"
+        done = subprocess.run(
+            [*CHECK, str(RIGHT)], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert (
+        done.stderr
+        == "spcomm check: what it says cannot be written: No space left on device (exit code 125)\n"
+    )
     assert done.returncode == 125
 
 
@@ -63,7 +139,9 @@ def test_no_folder_for_temporary_files(monkeypatch):
         raise FileNotFoundError(2, "No usable temporary directory found")
 
     monkeypatch.setattr(running.tempfile, "TemporaryDirectory", refuse)
-    with pytest.raises(LearnError, match="a folder for temporary files cannot be made: .*No usable.*; set TMPDIR"):
+    with pytest.raises(
+        LearnError, match=r"a folder for temporary files cannot be made: .*No usable.*; set TMPDIR"
+    ):
         grade(RIGHT, str(EXERCISE))
 
 
@@ -74,5 +152,36 @@ def test_a_file_that_cannot_be_read(tmp_path, monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "read_bytes", refuse)
-    with pytest.raises(LearnError, match="a.py cannot be read: Permission denied"):
+    with pytest.raises(LearnError, match=r"a\.py cannot be read: Permission denied"):
         grade(tmp_path / "a.py", str(EXERCISE))
+
+
+def test_a_judge_that_is_killed_leaves_nothing(tmp_path):
+    tmp = tmp_path / "tmp"
+    tmp.mkdir()
+    begun = tmp_path / "begun"
+    os.mkfifo(begun)
+    (tmp_path / "a.py").write_text(
+        f"def solve(*_, **__):\n    open({str(begun)!r}, 'w').close()\n    while 1: pass\n"
+    )
+    words = [sys.executable, "-c", UNWALLED, str(tmp_path / "a.py"), str(EXERCISE)]
+    process = start(words, env={"TMPDIR": str(tmp)})
+    with open(begun):  # until the solution runs
+        pass
+    [guard] = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    watched = os.pidfd_open(int(guard))
+    assert [path.name for path in tmp.iterdir() if path.name.startswith("spcomm-check-")]
+    process.kill()
+    process.communicate()
+    assert select.select([watched], [], [], PATIENCE_S)[0]
+    os.close(watched)
+    assert not list(tmp.iterdir())
+
+
+def test_ctrl_c_while_the_guard_says_much(tmp_path):
+    """It hears nothing then, and waits until somebody reads."""
+    (tmp_path / "a.py").write_text("def solve(comm, items):\n    print('x' * 200_000)\n")
+    done = finish(
+        start([sys.executable, "-c", INTERRUPTED + UNWALLED, str(tmp_path / "a.py"), str(EXERCISE)])
+    )
+    assert done.err.splitlines()[-1:] == ["KeyboardInterrupt"], done

@@ -3,6 +3,8 @@
 
 import math
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -105,6 +107,23 @@ def test_without_a_file(launch):
         "  speedup 1.500, efficiency 75.0 %, serial fraction 0.3333 (Karp-Flatt)",
     ]
     assert os.listdir(launch.folder) == ["program.py"]
+
+
+def test_without_a_place_for_its_trace(launch):
+    """As on a machine where neither /tmp nor this folder can be written to."""
+    words = (
+        "import sys, tempfile; from spcomm.cli import main; tempfile.tempdir = '/proc'; main(sys.argv[1:])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", words, "run", "-n", "1", "--virtual", launch.script(UNEQUAL)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 125, done
+    [line] = done.stderr.splitlines()
+    assert line.startswith("spcomm: no virtual times: a folder for the trace cannot be made ("), line
+    assert line.endswith("); set TMPDIR to one")
 
 
 def test_in_several_boxes(launch):
