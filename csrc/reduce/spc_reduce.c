@@ -213,15 +213,17 @@ static void publish_value(spc_reduce_t *reduce, spc_reduce_line_shared_t *line, 
     }
 }
 
-/* The paper's last box: everybody may go. Whoever waits for it reads one line, which has the result too. */
-static void release(spc_reduce_t *reduce, const spc_reduce_bank_t *bank, uint64_t phase, int status) {
+/* The paper's last box: everybody may go. Whoever waits for it reads one line, which has the result too. `is_node`:
+ * a node does this for itself, and is awake; not so an agent that uses the half of one. */
+static void release(spc_reduce_t *reduce, const spc_reduce_bank_t *bank, uint64_t phase, int status,
+                    bool is_node) {
     const spc_reduce_options_t *options = &reduce->options;
     bank->release->status = status;
     /* Pairs with the load in spc_reduce_test: status and value are seen with it. seq_cst, because the
      * loads of `sleeping` in spc_event_notify must not come before it. */
     atomic_store_explicit(&bank->release->phase, phase, memory_order_seq_cst);
     for (uint32_t rank = 0; rank < options->nodes; rank++) {
-        if (rank != options->rank) {
+        if (rank != options->rank || !is_node) {
             const uint32_t member = options->members == NULL ? rank : options->members[rank];
             spc_event_notify(&options->events[member], options->features);
         }
@@ -263,7 +265,7 @@ static void arrive(spc_reduce_t *reduce, const spc_reduce_bank_t *bank, const sp
     if (sum != (hash * reduce->options.nodes) << 16) {
         status = SPC_EMISMATCH;
     }
-    release(reduce, bank, phase, status);
+    release(reduce, bank, phase, status, is_node);
 }
 
 /* The last of this box's nodes tells the agent. */
