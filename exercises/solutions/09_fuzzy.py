@@ -8,8 +8,9 @@ def solve(comm, parts, own, use):
     """In each step: the part that all need, this node's own work, then what needs the parts of all."""
     for part, alone, together in zip(parts, own, use, strict=True):
         comm.work(part)
-        with comm.fuzzy_barrier():
-            comm.work(alone)
+        entered = comm.fuzzy_barrier()
+        comm.work(alone)
+        entered.wait()
         comm.work(together)
 
 

@@ -8,7 +8,8 @@ import sys
 OWN_SIGNALS = 0
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_EXAMPLES = os.path.join(_PACKAGE, "data", "")  # programs, though they lie in the package
+# Programs, though they lie in the package: the examples of a wheel, and what is measured.
+_PROGRAMS = tuple(os.path.join(_PACKAGE, *folder, "") for folder in (("data",), ("bench", "programs")))
 _LIBRARY = os.path.dirname(os.__file__) + os.sep
 
 
@@ -21,7 +22,7 @@ def own_signal(number: int) -> None:
 
 def is_ours(path: str) -> bool:
     """Does it belong to spcomm, and to no program?"""
-    return (path.startswith(_PACKAGE) and not path.startswith(_EXAMPLES)) or path.endswith((".pyx", ".pxd"))
+    return (path.startswith(_PACKAGE) and not path.startswith(_PROGRAMS)) or path.endswith((".pyx", ".pxd"))
 
 
 def _is_pythons(path: str) -> bool:

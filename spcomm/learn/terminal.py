@@ -117,7 +117,7 @@ def clean(text: str) -> str:
 
 def _broken(text: str) -> str:
     """The text as it fits a terminal. What stands in columns or is set off stays as it is, and so does a path."""
-    if not sys.stdout.isatty():
+    if not is_shown():
         return text
     width = shutil.get_terminal_size().columns - 1
     lines = []

@@ -9,6 +9,8 @@ def results(grades):
     """A test for each case; the cases of a file share one point."""
     tests = []
     for grade in grades:
+        if grade["passed"] is None:  # it could not be graded
+            tests.append({"name": grade["file"], "score": 0, "max_score": 1, "output": grade["message"]})
         for case in grade["cases"]:
             share = 1 / len(grade["cases"])
             tests.append(
@@ -22,8 +24,8 @@ def results(grades):
     return {"tests": tests}
 
 
-text = sys.stdin.read()
-if text.strip():
-    print(json.dumps(results(json.loads(text)), indent=2))
+grades = json.loads(sys.stdin.read() or "[]")
+if any(grade["passed"] is not None for grade in grades):
+    print(json.dumps(results(grades), indent=2))
 else:  # the judge has failed, or there was no file
     print(json.dumps({"score": 0, "output": "This could not be graded; please tell your teacher."}))
