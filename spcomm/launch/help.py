@@ -76,8 +76,8 @@ Options of the whole run, given with any of its programs. RANKS are numbers and 
                        line, messages a second (needs rich)
   --trace FILE         record calls, messages and waits of all nodes; FILE opens in Perfetto, and
                        with spcomm trace
-  --virtual            print at the end how long the run takes where only comm.work(cost) takes time;
-                       not if it fails
+  --virtual            print at the end how long the run takes where only comm.work(cost) takes
+                       time; not if it fails
   --trace-events N     how many events each node keeps, the last ones (default: 65536)
   --debug              run node 0 in a debugger: pdb, or gdb for an executable
   --debug=[TOOL:]RANKS the same for other nodes and with another TOOL: pdb, gdb (one node, it has
