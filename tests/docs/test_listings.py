@@ -4,7 +4,7 @@
 Every folder docs/*/listings is looked at. A file NAME.txt there is what a terminal shows: lines that begin with "$ "
 are commands, what follows is their output, and "$ echo $?" asks for the exit code of the command before (else it is 0).
 Lines may come in any order, since nodes are at work. "…" stands for anything: a line of it for any lines. Numbers
-before a unit of time, size, rate or share are measurements: any number of any such unit will do.
+before a unit of time, size, rate or share are measurements: any number of any such unit will do, "<0.1 %", too.
 
 A program that no .txt names, and whose output no page shows, is run as its docstring says (a line that begins with
 "spcomm run"), and has to end well.
@@ -51,7 +51,7 @@ def pattern(line):
     """As a regular expression: … is anything, a measured number any number."""
     parts, at = [], 0
     for match in MEASURED.finditer(line):
-        parts += [re.escape(line[at : match.start()]), rf"{NUMBER} (?:{UNITS})"]
+        parts += [re.escape(line[at : match.start()]), rf"[<>]?{NUMBER} (?:{UNITS})"]
         at = match.end()
     text = "".join([*parts, re.escape(line[at:])])
     return re.compile(re.sub(r"(\\ )+", r"\\s+", text).replace("…", ".*"))
