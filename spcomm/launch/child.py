@@ -30,6 +30,7 @@ class Program:
         self.path_entry: str | None = message["path_entry"]  # sys.path[0], None: leave as it is
         self.where_signal: int = message["where_signal"]
         self.descriptor_limit: tuple[int, int] | None = message["descriptor_limit"]  # to go back to
+        self.takes_interrupt: bool = message["takes_interrupt"]  # Ctrl-C waits until it lets it in
         self.code: object = None
 
     def compile(self) -> None:
@@ -70,8 +71,9 @@ class Node:
         # The signal that asks for the current line must not arrive before someone answers it.
         asked = {self.program.where_signal} if self.program.where_signal else set()
         # Nor Ctrl-C before there is a program that it could interrupt.
-        self.held = {_signal.SIGINT} - mask if self.program.kind != "executable" else set()
-        _signal.pthread_sigmask(_signal.SIG_SETMASK, mask | asked | self.held)
+        late = {_signal.SIGINT} if self.program.takes_interrupt else set()
+        self.held = {_signal.SIGINT} - mask - late if self.program.kind != "executable" else set()
+        _signal.pthread_sigmask(_signal.SIG_SETMASK, mask | asked | self.held | late)
 
     def run(self) -> None:
         """Run the program; returns or raises as the top level of `__main__` would."""

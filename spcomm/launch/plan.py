@@ -41,6 +41,7 @@ class Plan:
         )
         self.debugged: frozenset[int] = frozenset()  # nodes that run in a debugger
         self.debug: dict = {}  # and in which
+        self.takes_interrupt = False  # Ctrl-C waits until the program itself lets it in
 
     @property
     def locatable(self) -> bool:
@@ -57,6 +58,7 @@ class Plan:
             "path_entry": self.path_entry,
             "preload": self.preload,
             "where_signal": where_signal if self.locatable else 0,
+            "takes_interrupt": self.takes_interrupt,
         }
 
 

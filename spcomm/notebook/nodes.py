@@ -111,6 +111,7 @@ class Nodes:
             (found,) = plan.resolve_all(self.options)
         except UsageError as error:
             raise ConfigError(str(error)) from None
+        found.takes_interrupt = True
         found.environment["MPLBACKEND"] = "module://spcomm.notebook.figures"
         if found.kind != "executable":
             found.preload = ["numpy", "spcomm.notebook.worker"]

@@ -99,6 +99,15 @@ comm.rank
 """) == [0, 1, 2]
 
 
+def test_an_interrupt_that_comes_before_a_node_has_begun():
+    with spcomm.Cluster(3) as cluster:
+        before = cluster.processes
+        for process in before:
+            os.kill(process, signal.SIGINT)
+        assert cluster.run(lambda comm: comm.rank) == [0, 1, 2]
+        assert cluster.processes == before
+
+
 def test_a_ctrl_c_at_the_last_moment_is_heard(cluster, monkeypatch):
     """It comes when all nodes are back."""
     settle = Screen.settle
