@@ -42,7 +42,7 @@ current: "Worker | None" = None  # this node
 def serve() -> None:
     """The top level of a node. Returns when the caller closes the cluster."""
     _signal.signal(_signal.SIGINT, _nothing)
-    # What came before would have ended the node, and was held.
+    # What came before would have ended the node.
     _signal.pthread_sigmask(_signal.SIG_UNBLOCK, {_signal.SIGINT})
     global current
     current = Worker(channel.of_node())
