@@ -102,7 +102,7 @@ def test_does_what_it_shows(copies, record):
 
 
 def shown():
-    """All commands of records, and those on pages, which test_tutorial.py runs."""
+    """All commands of records, and those that pages show."""
     recorded = [command for path in RECORDS for command, _, _ in commands(path.read_text())]
     pages = [path.read_text() for path in (ROOT / "docs").rglob("*.md")]
     return " ".join(
