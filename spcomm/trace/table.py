@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: MIT
-"""Tables and numbers with units, as text."""
+"""Tables, numbers with units, and names, as text."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def aligned(lines: "list[tuple[str, ...]]", indent: str = "  ") -> str:
-    """A table whose first column is flush left."""
+def aligned(lines: "list[tuple[str, ...]]") -> str:
+    """A table whose first column is flush left, set off by two blanks."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     text = ""
     for first, *rest in lines:
         cells = (cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True))
-        text += f"{indent}{'  '.join([first.ljust(widths[0]), *cells])}".rstrip() + "\n"
+        text += f"  {'  '.join([first.ljust(widths[0]), *cells])}".rstrip() + "\n"
     return text
 
 
@@ -68,6 +68,13 @@ def percent(rounded: float, share: float) -> str:
 def number(count: int, noun: str) -> str:
     """`1 node`, `2 nodes`."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def printable(text: str) -> str:
+    """A name that can go to a terminal and into any file: what cannot be printed is replaced."""
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
 
 
 def ranks(numbers: "list[int]") -> str:
