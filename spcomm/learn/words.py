@@ -57,7 +57,8 @@ def _exceeded(what: str, limits: Limits) -> str:
         "memory": f"the program used more than {limits.memory_mib:g} MiB of memory, all nodes together",
         "processes": f"the program had more than {limits.processes} processes: does it fork without end?",
         "output": f"the program printed more than {limits.output_kib:g} KiB: does it print in a loop without end?",
-        "guard": "the program ended or stopped the process that watches over it: signals to others than its own are not allowed",
+        "guard": "the program ended or stopped the process that watches over it: signals to others than its own "
+        "are not allowed",
     }[what]
 
 

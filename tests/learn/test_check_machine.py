@@ -140,7 +140,7 @@ def test_a_trace_that_has_no_room(line):
 def test_who_has_run_can_put_the_blame_on_nobody(line):
     """The launcher's stderr is there for all processes of the run; what has run has left a trace."""
     run = Run(Case(1), 125, errors=[(None, line)], results={}, doubled=[], trace=b"{}")
-    with pytest.raises(Wrong, match="trace cannot be|no such box"):
+    with pytest.raises(Wrong, match=r"trace cannot be|no such box"):
         values_of(run, "a.py", Limits())
 
 
