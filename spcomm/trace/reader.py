@@ -8,6 +8,7 @@ needed and what to try.
 import json
 import os
 import reprlib
+import stat
 
 from spcomm.trace import table
 from spcomm.trace.errors import TraceError
@@ -38,6 +39,8 @@ def read(path: "str | os.PathLike[str]") -> Trace:
     name = os.fspath(path)
     try:
         with open(name, encoding="utf-8") as file:
+            if stat.S_ISCHR(os.fstat(file.fileno()).st_mode) and not file.isatty():
+                raise TraceError(f"{name} is a device, not a trace; {_MAKE_ONE}")  # some never end
             text = file.read()
     except OSError as error:
         raise TraceError(f"cannot read {name}: {error.strerror}; {_MAKE_ONE}") from None
@@ -294,8 +297,8 @@ def _short(value: object) -> str:
 
 
 def _word(value: object) -> str:
-    """A name, whatever stands for it there."""
-    return table.printable(str(value))
+    """A name that can go to a terminal and into any file: what cannot be printed is replaced."""
+    return table.printable(str(value), "")
 
 
 def _by_rank(number: int) -> "tuple[int, int]":

@@ -70,13 +70,15 @@ def number(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
-def printable(text: str) -> str:
-    """A name that can go to a terminal and into any file: what cannot be printed is replaced."""
-    if text.isprintable():
-        return text
-    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
-
-
 def ranks(numbers: "list[int]") -> str:
     """`node 3`, `nodes 0, 2`."""
     return f"node{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
+
+
+def printable(text: str, kept: str = "\n\t") -> str:
+    """Text that cannot steer a terminal: what cannot be printed is replaced, but for what is kept."""
+    if text.isprintable():
+        return text
+    return "".join(
+        letter if letter.isprintable() or letter in kept else "\N{REPLACEMENT CHARACTER}" for letter in text
+    )

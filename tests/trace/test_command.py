@@ -97,6 +97,8 @@ def test_to_after_the_end_is_the_end(trace, capsys):
         ),
         (["t.json", "--html="], "--html= names no file"),
         (["t.json", "--summary=x"], "no option --summary=x"),
+        (["t.json", "--from", "9" * 5000], f"--from is '{'9' * 60}'...; it takes a number of seconds"),
+        (["t.json", "\x1b[2J"], "one trace at a time, not t.json and \ufffd[2J"),
     ],
 )
 def test_wrong_command_lines(trace, words, said, capsys):
@@ -109,6 +111,8 @@ def test_wrong_command_lines(trace, words, said, capsys):
     ("words", "said"),
     [
         (["none.json"], "cannot read none.json: No such file"),
+        (["\x1b[2J"], "cannot read \ufffd[2J: No such file"),
+        (["/dev/zero"], "/dev/zero is a device, not a trace"),
         (["t.json", "--from", "1"], "--from 1 is after the end: t.json has 0.0001 seconds"),
         (["t.json", "--from", "5e-5", "--to", "5e-5"], "--to 5e-05 is not after --from 5e-05"),
         (["t.json", "--to", "0"], "--to 0 is not after --from 0"),
