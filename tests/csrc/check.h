@@ -15,8 +15,8 @@
  *     check_processes(n, body, argument)   ranks as processes: what users run; each inherits the parent's memory maps
  *
  * check_scale(rounds) is rounds, an eighth of them under a sanitizer, else a quarter with CHECK_PART=4; more with
- * CHECK_SCALE=20. check_random() is a small generator for random tests; check_seed() prints the seed it starts from, and
- * CHECK_SEED=number repeats a run.
+ * CHECK_SCALE=20. check_random() is a small generator for random tests; check_seed() prints the seed it starts from,
+ * and CHECK_SEED=number repeats a run.
  */
 #ifndef CHECK_H
 #define CHECK_H
