@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""For all tests: the sample of the large matrices (sampling.py), and the leak check (leaks.py)."""
+"""For all tests: the sample of their cases (sampling.py), and the leak check (leaks.py)."""
 
 import os
 import signal
@@ -21,10 +21,10 @@ hypothesis.settings.load_profile("spcomm")
 def pytest_addoption(parser):
     group = parser.getgroup("spcomm")
     group.addoption(
-        "--everything", action="store_true", help="run every case of every matrix, and the stress tests"
+        "--everything", action="store_true", help="run every case of every test, and the stress tests"
     )
     group.addoption(
-        "--sample-seed", default=None, help="which sample of the matrices to run (default: by commit)"
+        "--sample-seed", default=None, help="which sample of the cases to run (default: by commit)"
     )
     group.addoption(
         "--boxes", default=None, help="in how many boxes nodes run, where there are so many (api/nodepool.py)"
@@ -46,8 +46,8 @@ def pytest_configure(config):
 
 def pytest_report_header(config):
     if config.option.everything:
-        return "spcomm: every case of every matrix"
-    return f"spcomm: a sample of the large matrices, --sample-seed={config.option.sample_seed}"
+        return "spcomm: every case of every test"
+    return f"spcomm: a sample of the cases, --sample-seed={config.option.sample_seed}"
 
 
 def leave_out_near(config, items):
@@ -66,7 +66,9 @@ def pytest_collection_modifyitems(config, items):
         [] if "stress" in config.option.markexpr else [i for i in items if i.get_closest_marker("stress")]
     )
     rest = [item for item in items if item not in set(stress)]
-    kept, dropped, numbers = sampling.sample(rest, config.option.sample_seed)
+    kept, dropped, numbers = sampling.sample(
+        rest, config.option.sample_seed, not sampling.names_files(config)
+    )
     for item in stress:
         function = sampling.function_of(item)
         numbers[function] = (0, numbers.get(function, (0, 0))[1] + 1)
@@ -82,8 +84,8 @@ def pytest_terminal_summary(terminalreporter, config):
         return
     out = sum(total - kept for kept, total in numbers.values())
     terminalreporter.section("sampled out")
-    for function, (kept, total) in numbers.items():
-        terminalreporter.write_line(f"{function}: {kept} of {total} cases run")
+    for file, (kept, total) in sampling.by_file(numbers).items():
+        terminalreporter.write_line(f"{file}: {kept} of {total} cases run")
     seed = config.option.sample_seed
     terminalreporter.write_line(
         f"{out} cases were sampled out (--sample-seed={seed}); --everything runs them all."

@@ -1,9 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""A seeded, rotating sample of the large test matrices: one run stays short, and many runs see everything.
+"""A seeded, rotating sample of the cases of parametrized tests: one run stays short, and many runs see everything.
 
-A matrix is a test function with more than twelve cases, one parameter of which is the number of nodes (``n``,
-``nodes``, or an object that has ``nodes``), or one that is marked ``matrix``. Of its cases as many are kept as it
-takes for every value of every parameter to occur, and at least an eighth, or the number of ``matrix(keep=...)``.
+Two kinds of functions are sampled:
+
+- A matrix: more than six cases, one parameter of which is the number of nodes (``n``, ``nodes``, or an object that has
+  ``nodes``), or which is marked ``matrix``. Of its cases as many are kept as it takes for every value of every
+  parameter to occur, and at least an eighth, or the number of ``matrix(keep=...)``. Fields of dataclasses with
+  ``metadata={"rotates": True}`` do not count as values: which of them occur, the seed says alone.
+- Those marked ``rota(n)``, whose cases each start a run or more: one case in n is kept, whatever its values. A mark of
+  a file (``pytestmark``) holds for its functions that have cases; of the others one in two is kept, unless files are
+  named on the command line. ``rota(1)`` of a function takes it back, and smoke tests always run.
+
 Which ones depends on the seed, which follows the commit: one commit always runs the same cases, the next others.
 ``--everything`` runs all; tests named on the command line (``file.py::test``) are never sampled.
 """
@@ -17,8 +24,9 @@ import subprocess
 from collections import defaultdict
 from pathlib import Path
 
-SMALL = 12
+SMALL = 6
 PART = 1 / 8
+ALONE = 2
 
 
 def default_seed():
@@ -38,8 +46,17 @@ def takes_all(config):
     return config.option.everything or any("::" in argument for argument in config.args)
 
 
+def names_files(config):
+    return any(".py" in argument for argument in config.args)
+
+
 def function_of(item):
     return item.nodeid.split("[", 1)[0]
+
+
+def has_turns(item):
+    """Whether it is marked ``rota``, as a function or by its file."""
+    return bool(item.get_closest_marker("rota")) and not item.get_closest_marker("smoke")
 
 
 def is_matrix(item):
@@ -51,44 +68,77 @@ def is_matrix(item):
     return any(hasattr(value, "nodes") for value in callspec.params.values())
 
 
+def group_of(item, alone):
+    """What is sampled together: the cases of a function, or a file's functions without cases (if `alone`), or None."""
+    if has_turns(item) and not item.get_closest_marker("whole"):
+        if hasattr(item, "callspec"):
+            return function_of(item)
+        return (
+            item.nodeid.partition("::")[0] if alone and item.get_closest_marker("rota").args[0] > 1 else None
+        )
+    return function_of(item) if is_matrix(item) else None
+
+
 def values(item):
     """What a case stands for: each parameter's value, by identity, or its fields if it has some."""
     for name, value in item.callspec.params.items():
         if dataclasses.is_dataclass(value):
             yield from (
-                (name, field.name, repr(getattr(value, field.name))) for field in dataclasses.fields(value)
+                (name, field.name, repr(getattr(value, field.name)))
+                for field in dataclasses.fields(value)
+                if not field.metadata.get("rotates")
             )
         else:
             yield name, id(value)
 
 
-def choose(items, seed):
-    """The items of one matrix to keep: every value of every parameter, then more up to the wanted number."""
-    marker = items[0].get_closest_marker("matrix")
-    keep = (marker.kwargs.get("keep") if marker else None) or math.ceil(PART * len(items))
-    if len(items) <= max(SMALL, keep) and not (marker and marker.kwargs):
-        return items
-    digest = hashlib.sha256(f"{seed} {function_of(items[0])}".encode()).digest()
-    seen, first, rest = set(), [], []
-    for item in random.Random(digest).sample(items, len(items)):
-        mine = set(values(item))
-        (rest if mine <= seen else first).append(item)
-        seen |= mine
-    kept = set(first + rest[: max(0, keep - len(first))])
+def choose(group, items, seed):
+    """The items of one group to keep."""
+    digest = hashlib.sha256(f"{seed} {group}".encode()).digest()
+    shuffled = random.Random(digest).sample(items, len(items))
+    if has_turns(items[0]):
+        part = items[0].get_closest_marker("rota").args[0] if hasattr(items[0], "callspec") else ALONE
+        kept = set(shuffled[: math.ceil(len(items) / part)])
+    else:
+        kept = choose_of_matrix(shuffled)
     return [item for item in items if item in kept]
 
 
-def sample(items, seed):
-    """Split items into those to run and those sampled out; {function: (how many run, of how many)}."""
-    matrices = defaultdict(list)
+def choose_of_matrix(items):
+    """Every value of every parameter, then more up to the wanted number."""
+    marker = items[0].get_closest_marker("matrix")
+    keep = (marker.kwargs.get("keep") if marker else None) or math.ceil(PART * len(items))
+    if len(items) <= max(SMALL, keep) and not (marker and marker.kwargs):
+        return set(items)
+    seen, first, rest = set(), [], []
     for item in items:
-        if is_matrix(item):
-            matrices[function_of(item)].append(item)
+        mine = set(values(item))
+        (rest if mine <= seen else first).append(item)
+        seen |= mine
+    return set(first + rest[: max(0, keep - len(first))])
+
+
+def sample(items, seed, alone=True):
+    """Split items into those to run and those sampled out; {group: (how many run, of how many)}."""
+    groups = defaultdict(list)
+    for item in items:
+        if group := group_of(item, alone):
+            groups[group].append(item)
     dropped, numbers = set(), {}
-    for function, cases in matrices.items():
-        kept = choose(cases, seed)
+    for group, cases in groups.items():
+        kept = choose(group, cases, seed)
         if len(kept) < len(cases):
-            numbers[function] = (len(kept), len(cases))
+            numbers[group] = (len(kept), len(cases))
             dropped |= set(cases) - set(kept)
     kept = [item for item in items if item not in dropped]
     return kept, [item for item in items if item in dropped], numbers
+
+
+def by_file(numbers):
+    """{file: (cases run, of how many)} of what sample() counted."""
+    found = {}
+    for group, (kept, total) in numbers.items():
+        file = group.partition("::")[0]
+        before = found.get(file, (0, 0))
+        found[file] = (before[0] + kept, before[1] + total)
+    return found

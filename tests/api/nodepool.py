@@ -91,7 +91,7 @@ VARIED = [
 class Config:
     """What makes a pool: tests with equal ones share it."""
 
-    options: str
+    options: str = field(metadata={"rotates": True})  # for the sample (sampling.py): the sizes count
     nodes: int
 
     def __str__(self):
@@ -340,14 +340,14 @@ def pool(request):
 def configurations(definition):
     """What a test runs with: markers `sizes(*n)` and `options(*names)` change the usual set.
 
-    With default options it always runs at every size; of the other options there is a sample.
+    A sample (sampling.py) has each size once, with the default options or others, as it comes.
     """
     usual = tuple(sorted({*SIZES, len(given_map()) or 1}))
     sizes = next((mark.args for mark in definition.iter_markers("sizes")), usual)
     options = next((mark.args for mark in definition.iter_markers("options")), None)
     if options is not None:
         return [Config(name, nodes) for name in options for nodes in sizes]
-    varied = [pytest.param(Config(name, n), marks=pytest.mark.matrix) for name, n in VARIED if n in sizes]
+    varied = [Config(name, nodes) for name, nodes in VARIED if nodes in sizes]
     return [Config("default", nodes) for nodes in sizes] + varied
 
 

@@ -14,8 +14,9 @@
  *     check_threads(n, body, argument)     ranks as threads: what AddressSanitizer and ThreadSanitizer can see
  *     check_processes(n, body, argument)   ranks as processes: what users run; each inherits the parent's memory maps
  *
- * check_scale(rounds) is rounds, fewer under a sanitizer, more with CHECK_SCALE=20. check_random() is a small generator
- * for random tests; check_seed() prints the seed it starts from, and CHECK_SEED=number repeats a run.
+ * check_scale(rounds) is rounds, an eighth of them under a sanitizer, else a quarter with CHECK_PART=4; more with
+ * CHECK_SCALE=20. check_random() is a small generator for random tests; check_seed() prints the seed it starts from,
+ * and CHECK_SEED=number repeats a run.
  */
 #ifndef CHECK_H
 #define CHECK_H
@@ -177,8 +178,7 @@ __attribute__((constructor)) static void check_start_watchdog(void) {
 
 static inline long check_scale(long rounds) {
     long scaled = rounds * check_environment("CHECK_SCALE", 1);
-    if (CHECK_SANITIZED)
-        scaled /= 8;
+    scaled /= CHECK_SANITIZED ? 8 : check_environment("CHECK_PART", 1);
     return scaled > 0 ? scaled : 1;
 }
 

@@ -36,9 +36,13 @@ static uint64_t length_of(uint32_t number, uint32_t size) {
 }
 enum { LENGTHS = 25 };
 
-/* Of so many cases each number of nodes gets another part; the sanitizers, a smaller one. CHECK_SCALE=9: all. */
+/*
+ * Of so many cases each number of nodes gets another part; with sanitizers, or CHECK_PART=4, a smaller one.
+ * CHECK_SCALE=9: all.
+ */
 static bool is_chosen(uint64_t seed, int size) {
-    const long parts = (CHECK_SANITIZED ? 12 : 3) / check_environment("CHECK_SCALE", 1);
+    const long each = CHECK_SANITIZED ? 12 : 3 * check_environment("CHECK_PART", 1);
+    const long parts = each / check_environment("CHECK_SCALE", 1);
     return parts <= 1 || (seed + (uint64_t)size) % (uint64_t)parts == 0;
 }
 

@@ -3,6 +3,8 @@
 
 import pytest
 
+pytestmark = pytest.mark.rota(3)
+
 START = """\
 import sys, spcomm
 comm = spcomm.startup()

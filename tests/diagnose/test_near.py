@@ -3,6 +3,8 @@
 
 import pytest
 
+pytestmark = pytest.mark.rota(3)
+
 START = """\
 import spcomm
 comm = spcomm.startup()

@@ -85,18 +85,41 @@ def test_complaints_are_made():
     ]
 
 
-@pytest.mark.parametrize("name", [name for name in public.objects() if ">>>" in public.docstring(name)])
-def test_examples_run(name):
-    """In a fresh interpreter, alone, as a reader would try it."""
-    code = f"""
-import sys
+EXAMPLES = f"""
+import doctest, os, sys
 sys.path.insert(0, {str(Path(public.__file__).parent)!r})
-import doctest, public, numpy as np, spcomm
-scope = dict(spcomm=spcomm, np=np, comm=spcomm.startup())
-test = doctest.DocTestParser().get_doctest(public.docstring({name!r}), scope, {name!r}, None, 0)
-runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
-raise SystemExit(1 if runner.run(test).failed else 0)
+import public, numpy as np, spcomm
+
+
+def run(name):
+    scope = dict(spcomm=spcomm, np=np, comm=spcomm.startup())
+    test = doctest.DocTestParser().get_doctest(public.docstring(name), scope, name, None, 0)
+    return doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE).run(test).failed
+
+
+for line in sys.stdin:
+    name, _, output = line.rstrip("\\n").partition(" ")
+    child = os.fork()
+    if child == 0:
+        os.dup2(os.open(output, os.O_WRONLY | os.O_CREAT, 0o600), 1)
+        os.dup2(1, 2)
+        raise SystemExit(1 if run(name) else 0)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
-    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=150)
-    if answer.returncode != 0:
-        pytest.fail(f"{name}:\n{answer.stdout}{answer.stderr}", pytrace=False)
+
+
+@pytest.fixture(scope="module")
+def interpreter():
+    """Has imported numpy and spcomm, and becomes two for each example."""
+    command = [sys.executable, "-c", EXAMPLES]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        yield process
+
+
+@pytest.mark.parametrize("name", [name for name in public.objects() if ">>>" in public.docstring(name)])
+def test_examples_run(name, interpreter, tmp_path):
+    """In an interpreter of its own, alone, as a reader would try it."""
+    interpreter.stdin.write(f"{name} {tmp_path / 'output'}\n")
+    interpreter.stdin.flush()
+    if interpreter.stdout.readline() != "0\n":
+        pytest.fail(f"{name}:\n{(tmp_path / 'output').read_text()}", pytrace=False)

@@ -13,6 +13,8 @@ import pytest
 from launching import read_lines
 from test_output import read_all, terminals
 
+pytestmark = pytest.mark.rota(3)
+
 PROGRAM = """
 import spcomm
 comm = spcomm.startup()

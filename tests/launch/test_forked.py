@@ -11,6 +11,8 @@ import pytest
 from forking import HEAD, refusal, well
 from launching import read_lines
 
+pytestmark = pytest.mark.rota(3)
+
 AGENT = "the process that watches over the nodes"
 
 

@@ -10,6 +10,8 @@ import pytest
 
 from launching import read_lines
 
+pytestmark = pytest.mark.rota(3)
+
 WAITS = """
     import os, signal, subprocess, sys, spcomm
     comm = spcomm.startup()

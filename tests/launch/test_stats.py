@@ -5,6 +5,8 @@ import os
 
 import pytest
 
+pytestmark = pytest.mark.rota(3)
+
 PROGRAM = """
 import os, signal, spcomm
 comm = spcomm.startup()

@@ -12,7 +12,10 @@ from made import NAMES, STUB, run
 pytest.importorskip("ipykernel", reason="ipykernel is not installed: pip install ipykernel")
 pytest.importorskip("jupyter_client", reason="jupyter_client is not installed: pip install ipykernel")
 
-pytestmark = pytest.mark.leaves("the client of the kernel keeps sockets and threads until it is collected")
+pytestmark = [
+    pytest.mark.leaves("the client of the kernel keeps sockets and threads until it is collected"),
+    pytest.mark.rota(3),
+]
 
 # The exercises and the judge of the tests, in the kernel.
 SETTING = """

@@ -7,6 +7,8 @@ import subprocess
 
 import pytest
 
+pytestmark = pytest.mark.rota(3)
+
 RUNS = """
     import numpy as np, spcomm
     comm = spcomm.startup()

@@ -17,6 +17,8 @@ from spcomm.launch.room.running import _spread
 from spcomm.launch.room.sealed import Sealed
 from spcomm.launch.values import UsageError
 
+pytestmark = pytest.mark.rota(3)
+
 # ---- codes
 
 

@@ -11,6 +11,8 @@ import pytest
 import spcomm
 from spcomm.notebook import nodes, objects
 
+pytestmark = pytest.mark.rota(3)
+
 SIZES = (1, 2, 4, 8)
 
 

@@ -12,7 +12,10 @@ from owners import have_ended
 pytest.importorskip("ipykernel", reason="ipykernel is not installed: pip install ipykernel")
 pytest.importorskip("jupyter_client", reason="jupyter_client is not installed: pip install ipykernel")
 
-pytestmark = pytest.mark.leaves("the client of the kernel keeps sockets and threads until it is collected")
+pytestmark = [
+    pytest.mark.leaves("the client of the kernel keeps sockets and threads until it is collected"),
+    pytest.mark.rota(3),
+]
 KEPT = "The nodes were interrupted, and keep their variables."
 NEW = "the nodes are new, and their variables are gone"
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.rota(4)
+
 EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("[0-9]*.py"))
 
 
@@ -24,7 +26,7 @@ def test_examples(launch, program, request):
         assert result.code == 0, f"seed {seed}: {result!r}"
 
 
-@pytest.mark.matrix
+@pytest.mark.rota(6)
 @pytest.mark.parametrize("limit", ["0", "1K"])
 @pytest.mark.parametrize("program", EXAMPLES, ids=lambda program: program.stem)
 def test_examples_by_rendezvous(launch, program, limit):
