@@ -42,7 +42,8 @@ current: "Worker | None" = None  # this node
 def serve() -> None:
     """The top level of a node. Returns when the caller closes the cluster."""
     _signal.signal(_signal.SIGINT, _nothing)
-    _signal.pthread_sigmask(_signal.SIG_UNBLOCK, {_signal.SIGINT})  # what came before would have ended the node
+    # What came before would have ended the node.
+    _signal.pthread_sigmask(_signal.SIG_UNBLOCK, {_signal.SIGINT})
     global current
     current = Worker(channel.of_node())
     while (found := current.wire.receive()) is not None:
