@@ -34,9 +34,11 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     leaks.adopt_orphans()
-    # In a shell's background it is ignored, and all runs would inherit that.
+    # In a shell's background, and under nohup, they are ignored, and all runs would inherit that.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
     for name, value in (("SPCOMM_TEST_BOXES", config.option.boxes), ("SPCOMM_TEST_MAP", config.option.map)):
         if value is not None:
             os.environ[name] = value  # api/nodepool.py

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _LOOK_S = 0.06  # between two looks for a deadlock; two of them make a proof
 _STALL_LOOK_S = 1.0  # between two looks for a stall
 _VAIN_POLLS = 1000  # in one of these: it polls
+_LEAVING_S = 10.0  # for nodes that are finished to end
 ENDED, UNSTARTED, SILENT, RUNNING = "finished", "not started", "no answer", "running"
 
 
@@ -48,6 +49,7 @@ class Lookout:
         self._ended: dict[int, int] = {}
         self._watched: dict[int, _Watched] = {}  # of each group, by its first node
         self._stopped = False
+        self._leaving_until = 0.0
 
     def start(self, answers: where.Answers, ended: "dict[int, int]", is_traced: bool = False) -> None:
         """From now on. `ended` has the nodes that have ended, and stays the caller's.
@@ -165,6 +167,25 @@ class Lookout:
     def _is_known(self, group: Group, rank: int) -> bool:
         """Whether it can be told what a node does."""
         return not self._far.silence(group.first + rank)
+
+    # Ends
+
+    def is_somebody_leaving(self) -> bool:
+        """Whether a node has told the others that it is finished, and its process has not ended.
+
+        No longer after some seconds: a program may do anything at its exit.
+        """
+        from spcomm._core.agent import FINISHED
+
+        now = time.monotonic()
+        self._leaving_until = self._leaving_until or now + _LEAVING_S
+        here = [index for index in self._crew.started if self._far.box(index) is None]
+        states = {index: self._state_in_run(index) for index in here if index not in self._ended}
+        return now < self._leaving_until and FINISHED in states.values()
+
+    def _state_in_run(self, index: int) -> int:
+        group = self._crew.group(index)
+        return group.segment(group.rank(index)).state(group.rank(index))
 
     # Where nodes are
 

@@ -57,7 +57,7 @@ class Supervisor:
         self._failures = Failures(crew.names)
         self._forwarder = Forwarder(self._loop, crew.size == 1, display, self._cannot_write)
         self._lookout = Lookout(
-            crew, self._loop, options.stall or 0.0, self._deadlocked, self._warn, self._hear
+            crew, self._loop, options.stall or 0.0, self._deadlocked, self._forwarder.write_text, self._hear
         )
         self._ended: dict[int, int] = {}  # node → wait status
         self._readers: list[report.Reader] = []  # of each group
@@ -288,6 +288,9 @@ class Supervisor:
             self._loop.at("settle", _SETTLE, self._settle)
 
     def _settle(self) -> None:
+        if self._lookout.is_somebody_leaving():  # with what exit code, is not known yet
+            self._loop.at("settle", _SETTLE, self._settle)
+            return
         self._failures.settle()
         self._consider()
 
@@ -433,9 +436,6 @@ class Supervisor:
     def _was_stopped(self, node: int) -> bool:
         """By us: it has ended by a signal, or never started."""
         return self._ended.get(node, _signal.SIGTERM) & 0x7F in (_signal.SIGTERM, _signal.SIGKILL)
-
-    def _warn(self, text: str) -> None:
-        self._forwarder.write_text(text)
 
     def _say(self, text: str) -> None:
         self._forwarder.write_text(f"spcomm: {text}\n")

@@ -248,8 +248,12 @@ def test_a_failure_in_one_box_ends_all(launch, start):
 
 
 def test_a_timeout_says_where_the_nodes_of_all_boxes_were(launch):
-    result = launch("-n", 3, "--boxes", 2, "--timeout", 2, launch.script(WAITS))
-    assert result.code == 124 and "nodes 0-2  program.py:5" in result.err, result
+    for limit in (2, 10, 40):  # a busy machine may need longer to come to that line
+        result = launch("-n", 3, "--boxes", 2, "--timeout", limit, launch.script(WAITS))
+        assert result.code == 124, result
+        if "nodes 0-2  program.py:5" in result.err:
+            return
+    pytest.fail(repr(result))
 
 
 # ---- messages

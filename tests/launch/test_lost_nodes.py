@@ -88,6 +88,28 @@ def test_a_node_that_exits_with_a_code_is_first(launch, start):
     assert result.last.startswith("spcomm: node 0 ended with exit code 9"), result
 
 
+def test_a_node_that_takes_long_to_exit_with_a_code_is_first(launch):
+    """The others have failed when its code is known: it is not taken for one that has gone well."""
+    result = launch.program(
+        """
+        import atexit, signal
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+        import spcomm
+        comm = spcomm.startup()
+        def leave():
+            comm.close()
+            signal.sigtimedwait({signal.SIGTERM}, 2)  # with which the run is ended, if others are blamed
+        if comm.rank == 0:
+            atexit.register(leave)
+            raise SystemExit(9)
+        comm.barrier()
+        """,
+        options=("-n", 3, "--start", "exec", "--grace", 60),
+    )
+    assert result.code == 9, result
+    assert result.last.startswith("spcomm: node 0 ended with exit code 9"), result
+
+
 def test_a_loop_of_runs_leaves_nothing(launch):
     script = launch.script("import spcomm; comm = spcomm.startup(); print(comm.global_sum(comm.rank))")
     for _ in range(3):

@@ -40,7 +40,7 @@ DEADLOCK = 99
 
 def start(net, *arguments):
     process = net.start(
-        "-n", 4, "--boxes", 2, "--stall", 0.5, "--link-timeout", 60, net.script(WAITS), *arguments, stdin=-1
+        "-n", 4, "--boxes", 2, "--stall", 0.5, "--link-timeout", 600, net.script(WAITS), *arguments, stdin=-1
     )
     nodes = dict(map(int, line.split()) for line in read_lines(process, 4))
     return process, nodes, carriers(net, process, nodes.values())
@@ -48,10 +48,10 @@ def start(net, *arguments):
 
 def read_until(process, words):
     """Lines on stderr, up to one with these words."""
-    line = b" "
-    while line and words.encode() not in line:
-        line = process.stderr.readline()
-    assert line, f"nobody said: {words}"
+    found = [b" "]
+    while found[-1] and words.encode() not in found[-1]:
+        found.append(process.stderr.readline())
+    assert found[-1], f"nobody said: {words}, but\n{b''.join(found).decode()}"
 
 
 WHO = ["spcomm agent 0", "spcomm agent 1", "spcomm server"]
