@@ -65,7 +65,9 @@ def _opened(place: "str | int", mode: str, is_text: bool) -> "IO[Any]":
 def _make(beside: str, is_text: bool) -> "tuple[IO[Any], bool]":
     """A new file, and whether it has that name: otherwise none, and is to be linked to it."""
     if hasattr(os, "O_TMPFILE") and os.path.exists("/proc/self/fd"):
-        with contextlib.suppress(OSError):  # a file system that has none, or why there can be none with a name either
+        with contextlib.suppress(
+            OSError
+        ):  # a file system that has none, or why there can be none with a name either
             unnamed = os.open(os.path.dirname(beside), os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o666)
             return _opened(unnamed, "w", is_text), False
     return _opened(beside, "x", is_text), True

@@ -245,7 +245,10 @@ def refuse_files_beside(monkeypatch, number):
         return real(name, mode, **more)
 
     def refuse_unnamed(path, flags, *more, **others):
-        if flags & getattr(os, "O_TMPFILE", 0) == getattr(os, "O_TMPFILE", -1) and str(path) != tempfile.gettempdir():
+        if (
+            flags & getattr(os, "O_TMPFILE", 0) == getattr(os, "O_TMPFILE", -1)
+            and str(path) != tempfile.gettempdir()
+        ):
             raise OSError(number, os.strerror(number))
         return real_open(path, flags, *more, **others)
 
