@@ -15,6 +15,7 @@ struct spc_deadlock {
     spc_event_shared_t *events;
     uint32_t nodes;
     uint32_t slots;
+    bool finds_vain;
     uint32_t blocked; /* as of the last look */
     uint32_t proven;
     uint32_t *stuck;   /* of the last look */
@@ -50,6 +51,10 @@ void spc_deadlock_destroy(spc_deadlock_t *deadlock) {
         free(deadlock->was_blocked);
         free(deadlock);
     }
+}
+
+void spc_deadlock_find_vain(spc_deadlock_t *deadlock) {
+    deadlock->finds_vain = true;
 }
 
 static const spc_board_shared_t *board_of(const spc_deadlock_t *deadlock, uint32_t rank) {
@@ -137,12 +142,21 @@ static spc_needs_t count_needs(const spc_deadlock_t *deadlock, uint32_t rank,
     return needs;
 }
 
+/* One who is absent may arrive, or end, which makes the wait fail; all have to come if it is to be completed. */
+static bool may_phase_go_on(const spc_deadlock_t *deadlock, const spc_needs_t *needs) {
+    const bool all_may_come = needs->coming == needs->absent;
+    return needs->absent == 0 || (deadlock->finds_vain ? all_may_come : needs->coming != 0);
+}
+
 static bool may_go_on(const spc_deadlock_t *deadlock, uint32_t rank) {
     spc_board_entry_t entry;
     if (!spc_board_read(board_of(deadlock, rank), deadlock->stuck[rank], &entry)) {
         return true;
     }
     spc_needs_t needs = count_needs(deadlock, rank, &entry);
+    if ((entry.flags & SPC_BOARD_HANDLES) != 0 && needs.others != 0) {
+        return true;
+    }
     switch ((spc_board_kind_t)entry.kind) {
     case SPC_BOARD_RECEIVE:
     case SPC_BOARD_GATHERING:
@@ -152,7 +166,7 @@ static bool may_go_on(const spc_deadlock_t *deadlock, uint32_t rank) {
                || spc_receipt_is_given(spc_segment_address(deadlock->segment, entry.lines_offset),
                                        (uint32_t)entry.phase);
     case SPC_BOARD_PHASE:
-        return needs.absent == 0 || needs.coming != 0;
+        return may_phase_go_on(deadlock, &needs);
     case SPC_BOARD_CYCLE:
         return needs.absent == 0 || needs.able != 0;
     case SPC_BOARD_SEND:

@@ -9,6 +9,7 @@
  *   - its wait may end by itself (spc_board doubts), or it has not considered all ends of nodes yet
  *   - something has come to it that it has not read, from a node that it does not refuse
  *   - it has something queued for a node that does not refuse it
+ *   - it has message handlers, and any node is able: that one may send, and the handler do anything
  *   - RECEIVE     one of those it needs is able
  *   - PHASE       all have arrived, or one who has not is able: it may arrive, or end, which ends the wait
  *   - CYCLE       all have arrived, or one of those it needs is able: it may still have queued messages for it
@@ -19,6 +20,10 @@
  * those that are left are still the same then, none of them has done anything while we looked, so all was read as of
  * one moment. And none will ever do anything: each waits for what only others of them could do, and has been told of
  * all that they did before. docs/internals/deadlock.md argues it, tests/models/deadlock.pml checks it.
+ *
+ * Who may wait in vain is a weaker question: may any of them get what it waits for? There a PHASE is not struck out
+ * once one who has not arrived is left, for no end completes it: it makes it fail. A program may catch that and go on,
+ * so that is worth a warning, and is no proof that the run is over.
  *
  * Over several boxes each one reads the boards of its own nodes by spc_deadlock_read, and the detector looks at what
  * all of them have read, put together: net/spc_agent_boards_judge.c.
@@ -40,6 +45,9 @@ typedef struct spc_deadlock spc_deadlock_t;
 /* `segment` stays the caller's, and outlives it. SPC_ENOMEM. */
 int spc_deadlock_create(const spc_segment_t *segment, spc_deadlock_t **deadlock);
 void spc_deadlock_destroy(spc_deadlock_t *deadlock);
+
+/* Before the first look: it is to find those who wait in vain, until a wait of one of them fails. */
+void spc_deadlock_find_vain(spc_deadlock_t *deadlock);
 
 /* How many nodes are proven to wait for ever: 0, until two looks in a row have found the same ones. */
 uint32_t spc_deadlock_look(spc_deadlock_t *deadlock);

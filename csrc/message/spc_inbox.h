@@ -123,6 +123,9 @@ uint64_t spc_inbox_count(const spc_inbox_t *inbox, uint16_t context);
 /* Is `source` at its limit, so that its row is not drained? */
 bool spc_inbox_is_refusing(const spc_inbox_t *inbox, uint32_t source);
 
+/* Are there messages that are filed for handlers, or will some be? */
+bool spc_inbox_diverts(const spc_inbox_t *inbox);
+
 /* How many slots of its row have been read, modulo 2³². */
 uint32_t spc_inbox_received(const spc_inbox_t *inbox, uint32_t source);
 

@@ -28,6 +28,10 @@ uint16_t spc_inbox_diverted_from(const spc_inbox_t *inbox, uint16_t context, int
     return context;
 }
 
+bool spc_inbox_diverts(const spc_inbox_t *inbox) {
+    return inbox->diversion_count != 0;
+}
+
 bool spc_inbox_has_diverted(const spc_inbox_t *inbox) {
     for (uint32_t i = 0; i < inbox->diversion_count; i++) {
         if (spc_inbox_count(inbox, inbox->diversions[i].to) != 0) {

@@ -42,10 +42,12 @@ enum {
     SPC_BOARD_UNKNOWN = 16, /* the wait cannot say what it needs */
 };
 
-/* What a report needs to call things by their names. */
 enum {
+    /* What a report needs to call things by their names. */
     SPC_BOARD_RENDEZVOUS = 1, /* of RECEIPT: a send that --rendezvous makes wait */
     SPC_BOARD_IN_C = 2, /* the binding cannot say where its caller is: a program in C or C++ */
+    /* Whoever can send to it may have it do anything, whatever it waits for. */
+    SPC_BOARD_HANDLES = 4, /* a message may call a function of the program's */
 };
 
 /* Ranks are those of the communicator that the call is about. */

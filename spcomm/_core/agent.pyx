@@ -38,6 +38,7 @@ from spcomm._core.libspc cimport (
     spc_config_t,
     spc_deadlock_create,
     spc_deadlock_destroy,
+    spc_deadlock_find_vain,
     spc_deadlock_has,
     spc_deadlock_look,
     spc_deadlock_t,
@@ -242,11 +243,9 @@ cdef class Segment:
 
     cdef spc_segment_t segment
     cdef spc_deadlock_t *deadlock  # made by the first look
+    cdef spc_deadlock_t *vain_deadlock  # the same
     cdef int descriptor
-    cdef readonly object device
-    cdef readonly object inode
-    cdef readonly object size
-    cdef readonly object nodes
+    cdef readonly object device, inode, size, nodes
 
     def __cinit__(self, nodes, *, slots=0, ring=0, arena=0, queue_limit=0, fanin=0, scratch=0,
                   oversubscribed=None, disable=0, perturb=None, rendezvous=None, prefault=False,
@@ -281,6 +280,7 @@ cdef class Segment:
 
     def __dealloc__(self):
         spc_deadlock_destroy(self.deadlock)
+        spc_deadlock_destroy(self.vain_deadlock)
         if self.segment.base != NULL:
             spc_segment_detach(&self.segment)
 
@@ -295,18 +295,19 @@ cdef class Segment:
         status = <spc_status_shared_t *>spc_segment_part(&self.segment, SPC_REGION_STATUS, 0)
         return <int>spc_status_state(status, rank)
 
-    def look(self):
+    def look(self, in_vain=False):
         """Prove that nodes wait for ever: a list of their ranks, once this and the last call have found the same ones.
 
-        Cheap as long as nodes do not wait for long.
+        In vain: until a wait of theirs fails, since a node ends. Cheap as long as nodes do not wait for long.
         """
-        cdef uint32_t rank
+        cdef spc_deadlock_t **deadlock = &self.vain_deadlock if in_vain else &self.deadlock
         check_rank(self, 0)
-        if self.deadlock == NULL:
-            check(spc_deadlock_create(&self.segment, &self.deadlock), self.nodes)
-        if spc_deadlock_look(self.deadlock) == 0:
-            return []
-        return [rank for rank in range(self.nodes) if spc_deadlock_has(self.deadlock, rank)]
+        if deadlock[0] == NULL:
+            check(spc_deadlock_create(&self.segment, deadlock), self.nodes)
+            if in_vain:
+                spc_deadlock_find_vain(deadlock[0])
+        return [rank for rank in range(self.nodes if spc_deadlock_look(deadlock[0]) != 0 else 0)
+                if spc_deadlock_has(deadlock[0], rank)]
 
     def wait(self, rank):
         """What a node has been waiting for, for some milliseconds at least: a `Wait`, or None."""
@@ -404,7 +405,8 @@ cdef class Segment:
     def close(self):
         """Give up the descriptor and the mapping. The nodes keep theirs."""
         spc_deadlock_destroy(self.deadlock)
-        self.deadlock = NULL
+        spc_deadlock_destroy(self.vain_deadlock)
+        self.deadlock = self.vain_deadlock = NULL
         if self.segment.base != NULL:
             spc_segment_detach(&self.segment)
             self.segment.base = NULL

@@ -306,6 +306,7 @@ cdef extern from "diagnose/spc_deadlock.h" nogil:
 
     int spc_deadlock_create(const spc_segment_t *segment, spc_deadlock_t **deadlock)
     void spc_deadlock_destroy(spc_deadlock_t *deadlock)
+    void spc_deadlock_find_vain(spc_deadlock_t *deadlock)
     uint32_t spc_deadlock_look(spc_deadlock_t *deadlock)
     bint spc_deadlock_has(const spc_deadlock_t *deadlock, uint32_t rank)
 

@@ -14,12 +14,10 @@ from spcomm._core.libtrace cimport (
 )
 
 from math import inf
-from time import monotonic, sleep
 
-from spcomm._core import value_errors
+from spcomm._core import value_errors, working
 
 UNIT_S = 1e-3
-LONGEST_S = 1e6  # at a time: no clock has a moment that is much later
 
 
 cdef void record(spc_trace_t *trace, double cost) noexcept:
@@ -44,13 +42,9 @@ def units(cost):
 
 
 def work(Handle handle, cost):
-    """Record it, and let its time pass: `sleep` holds nothing, and an interruption ends it."""
+    """Record it, and let its time pass."""
     cdef double declared = units(cost)
     cdef spc_trace_t *trace = spc_comm_trace(handle.core)
     if trace != NULL:
         record(trace, declared)
-    end = monotonic() + declared * UNIT_S
-    left = declared * UNIT_S
-    while left > 0:
-        sleep(min(left, LONGEST_S))
-        left = end - monotonic()
+    working.pass_time(declared * UNIT_S)

@@ -21,7 +21,31 @@ def report(waits: "dict[int, Wait]", size: int, group: str = "") -> str:
     group : str
         `" of group 2"` where there are several groups.
     """
-    lines = [f"spcomm: DEADLOCK — {_headline(waits, size, group)}\n", words.table(words.wait_rows(waits))]
+    return f"spcomm: DEADLOCK — {_headline(waits, size, group)}\n{_body(waits)}"
+
+
+def in_vain(waits: "dict[int, Wait]", size: int, group: str = "") -> str:
+    """A warning: none of these ever gets what it waits for, but some of the others still run, and may end.
+
+    The parameters are those of `report`.
+    """
+    others = size - len(waits)
+    it = "the other node" if others == 1 else "the others"
+    among = {rank: wait._replace(needs=_among(wait, waits)) for rank, wait in waits.items()}
+    return (
+        f"spcomm: warning: DEADLOCK — {_who(waits, size, group)} wait for each other, whatever {it} still "
+        f"{'does' if others == 1 else 'do'}\n{_body(among)}"
+        f"  The run goes on until {it} {'waits' if others == 1 else 'wait'}, or a node ends, which makes waits fail.\n"
+    )
+
+
+def _among(wait: Wait, waits: "dict[int, Wait]") -> "dict[int, int]":
+    return {node: rank for node, rank in wait.needs.items() if node in waits}
+
+
+def _body(waits: "dict[int, Wait]") -> str:
+    """What comes below the headline."""
+    lines = [words.table(words.wait_rows(waits))]
     circle = find_circle(waits)
     if circle:
         lines.append(f"  circle: {' → '.join(map(str, circle))}\n")
@@ -30,11 +54,15 @@ def report(waits: "dict[int, Wait]", size: int, group: str = "") -> str:
     return "".join(lines)
 
 
+def _who(waits: "dict[int, Wait]", size: int, group: str) -> str:
+    return f"{words.nodes(list(waits))} of {f'the {size} nodes{group}' if group else size}"
+
+
 def _headline(waits: "dict[int, Wait]", size: int, group: str) -> str:
     if len(waits) == size:
         who = "the node" if size == 1 else "both nodes" if size == 2 else f"all {size} nodes"
         return f"{who}{group} wait{'s' if size == 1 else ''}, and no message is on its way"
-    who = f"{words.nodes(list(waits))} of {f'the {size} nodes{group}' if group else size}"
+    who = _who(waits, size, group)
     if len(waits) == 1:
         return f"{who} waits for what can never come"
     return f"{who} wait for each other only, and no message is on its way"

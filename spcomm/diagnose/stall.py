@@ -7,6 +7,7 @@ from spcomm.diagnose import words
 STALL = "SP102"
 SPINNING = "SP103"
 COMPUTES = "computes"  # what a node does that is on a core
+WORKS = "works, in comm.work()"
 
 _DOUBTS = {
     TIMED: "has a time limit",

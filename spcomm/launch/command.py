@@ -154,10 +154,13 @@ def _supervise(
 
 
 def _try_to_write(path: "str | None") -> None:
-    """Rather now than when the run is over."""
+    """Rather now than when the run is over. What was not there is not left either: the trace may never be written."""
     try:
         if path is not None:
+            is_new = not os.path.exists(path)
             open(path, "ab").close()
+            if is_new:
+                os.unlink(os.path.realpath(path))  # a link to nowhere stays one
     except OSError as error:
         raise UsageError(f"spcomm run: --trace {path}: cannot be written ({error.strerror})") from None
 

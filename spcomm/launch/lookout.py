@@ -48,6 +48,7 @@ class Lookout:
         self._answers: where.Answers | None = None  # where nodes tell where they are
         self._ended: dict[int, int] = {}
         self._watched: dict[int, _Watched] = {}  # of each group, by its first node
+        self._vain: set[tuple[int, int]] = set()  # who waits in vain, and since when: that was told
         self._stopped = False
         self._leaving_until = 0.0
 
@@ -76,13 +77,25 @@ class Lookout:
         for group in self._crew.groups:
             blocked = group.segments[0].look()
             if blocked:
-                self._deadlocked(group, blocked)
+                self._tell(group, self._waits_of(group, blocked))
                 return
+            vain = group.segments[0].look(in_vain=True)
+            if vain:
+                self._warn_of_vain(group, self._waits_of(group, vain))
         self._loop.at("look", _LOOK_S, self._look)
 
-    def _deadlocked(self, group: Group, blocked: "list[int]") -> None:
+    def _waits_of(self, group: Group, blocked: "list[int]") -> "dict[int, Wait]":
         waits = {rank: group.segment(rank).wait(rank) for rank in blocked}
-        self._tell(group, {rank: wait for rank, wait in waits.items() if wait is not None})
+        return {rank: wait for rank, wait in waits.items() if wait is not None}
+
+    def _warn_of_vain(self, group: Group, waits: "dict[int, Wait]") -> None:
+        """The run goes on: who still works may end, and then a wait fails, which a program may catch."""
+        from spcomm.diagnose import deadlock
+
+        told = {(group.first + rank, wait.since_ns) for rank, wait in waits.items()}
+        if not told <= self._vain:
+            self._vain |= told
+            self._warn(deadlock.in_vain(waits, group.size, self._of(group)))
 
     def proven(self, rows: list) -> None:
         """By the agents of several boxes: these wait for ever (`waits.packed`)."""
@@ -200,16 +213,17 @@ class Lookout:
 
     def _where(self, group: Group, ranks: "list[int]") -> "dict[int, tuple[str, str]]":
         """What nodes that do not wait do, and where: rank -> ("computes", "ring.py:12 in step")."""
-        from spcomm.diagnose.stall import COMPUTES
+        from spcomm.diagnose.stall import COMPUTES, WORKS
 
         known = [rank for rank in ranks if self._is_known(group, rank)]
         states = {rank: self._state(group, rank) for rank in known}
         lines = self._ask([group.first + rank for rank in known if self._is_able(group.first + rank)])
         words = {"R": COMPUTES, "T": "is stopped (SIGSTOP)", "Z": "has ended"}
-        found = {
-            rank: (words.get(state, "sleeps, or waits for something else"), lines.get(group.first + rank, ""))
-            for rank, state in states.items()
-        }
+        found = {}
+        for rank, state in states.items():
+            call, _, line = lines.get(group.first + rank, "").rpartition("  ")
+            asleep = WORKS if call == where.WORK else "sleeps, or waits for something else"
+            found[rank] = (words.get(state, asleep), line)
         return {rank: found.get(rank) or (self._far.silence(group.first + rank), "") for rank in ranks}
 
     def _state(self, group: Group, rank: int) -> str:

@@ -24,6 +24,7 @@ _TOTAL = 3.0  # and for all
 _LOOK = 0.001  # seconds between two looks whether an answer has ended
 _AT_ONCE = 8  # nodes that may answer at the same time: the socket holds some hundred pieces, the rest is lost
 _LINE = re.compile(r'^  File "([^"\n]+)", line ([0-9]+) in (.+)\n', re.MULTILINE)  # whole ones only
+WORK = "work()"  # before the line, two blanks between them: a node in declared work
 _CREDENTIALS = 12  # bytes of a struct ucred: process, user, group
 
 
@@ -104,15 +105,20 @@ def _is_answering(process: int) -> bool:
 
 
 def user_line(dump: bytes) -> str:
-    """The innermost line of a faulthandler dump that belongs to the user's code, else the innermost one."""
+    """The innermost line of a faulthandler dump that belongs to the user's code, else the innermost one.
+
+    Of a node in `comm.work` that call stands before it, as calls do before the lines of nodes that wait.
+    """
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
     library = os.path.dirname(os.__file__) + os.sep
-    innermost = ""
+    working = os.path.join(package, "_core", "working.py")
+    innermost = call = ""
     for path, number, function in _LINE.findall(dump.decode("utf-8", "replace")):
         found = f"{os.path.basename(path)}:{number}" + (f" in {function}" if function[0] != "<" else "")
         if not path.startswith((package, library, "<")):
-            return found
+            return call + found
         innermost = innermost or found
+        call = f"{WORK}  " if path == working else call
     return innermost
 
 

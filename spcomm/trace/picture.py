@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The timeline and the communication matrix as pictures, by matplotlib, which is imported only here."""
 
+import io
 import os
 
 from spcomm.trace import raster, summary, table
@@ -101,7 +102,11 @@ def _save(figure: "object", path: str) -> None:
     known = figure.canvas.get_supported_filetypes()
     if ending not in known:
         raise TraceError(f"--png cannot make {path}: it ends in none of .{', .'.join(sorted(known))}")
-    figure.savefig(path)
+    from spcomm.trace.files import replace
+
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format=ending)
+    replace(path, lambda file: file.write(drawn.getvalue()), is_text=False)
 
 
 def _bare(axes: "object") -> None:

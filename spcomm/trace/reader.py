@@ -14,7 +14,12 @@ from spcomm.trace import table
 from spcomm.trace.errors import TraceError
 from spcomm.trace.model import FORMAT, MOST, THREADS_APART, Call, Message, Part, Region, Trace, Track, Wait
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
 _LONGEST = 60  # characters of a value, in a complaint
+_BEFORE, _AFTER = '{"traceEvents": [', '], "displayTimeUnit": "ns", "otherData": '  # as writing.py has it
 _MAKE_ONE = "`spcomm run --trace t.json program.py` makes one"
 
 
@@ -51,9 +56,55 @@ def read(path: "str | os.PathLike[str]") -> Trace:
 
 def parse(text: str, name: str = "the trace") -> Trace:
     """Read a trace from text; `name` is what complaints call it. See `read`."""
+    about = _about(text, name)
+    if about is not None:
+        try:
+            return _Reader(name, _one_by_one(text), about).trace()
+        except _OtherwiseError:
+            pass
     content = _json(text, name)
     events, other = _outside(content, name)
     return _Reader(name, events, other).trace()
+
+
+class _OtherwiseError(Exception):
+    """It is not as spcomm writes it, byte by byte: it was edited, or is cut off."""
+
+
+def _about(text: str, name: str) -> "dict | None":
+    """`otherData`, if that and the events stand where spcomm writes them. Then events need not all be there at once:
+    as objects of Python they take ten times the memory of what is made of them."""
+    end = text.rfind(_AFTER)
+    if end < 0 or not text.startswith(_BEFORE):
+        return None
+    try:
+        other, at = _DECODER.raw_decode(text, end + len(_AFTER))
+    except (ValueError, RecursionError):
+        return None
+    if text[at:].strip() != "}":
+        return None
+    return _outside({"traceEvents": [], "otherData": other}, name)[1]
+
+
+def _one_by_one(text: str) -> "Iterator[object]":
+    at, end = len(_BEFORE), text.rfind(_AFTER)
+    comma = 0
+    while at != end:
+        try:
+            event, at = _DECODER.raw_decode(text, at + comma)
+        except (ValueError, RecursionError):
+            raise _OtherwiseError from None
+        yield event
+        if at != end and not text.startswith(", ", at):
+            raise _OtherwiseError
+        comma = 2
+
+
+def _no_number(_word: str) -> float:
+    raise ValueError
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_number)
 
 
 def _json(text: str, name: str) -> object:
@@ -102,7 +153,7 @@ def _outside(content: object, name: str) -> "tuple[list, dict]":
 class _Reader:
     """Goes through the events once, then puts what belongs together in order."""
 
-    def __init__(self, name: str, events: list, other: dict) -> None:
+    def __init__(self, name: str, events: "Iterable[object]", other: dict) -> None:
         self._name = name
         self._events = events
         self._other = other
@@ -119,6 +170,7 @@ class _Reader:
             self._fail(f"`map` names boxes other than 0 to {self._boxes - 1}")
         self._tracks: dict[int, Track] = {rank: self._track(rank) for rank in range(self._nodes)}
         self._messages: dict[str, Message] = {}
+        self._words: dict[str, str] = {}  # names and lines come again and again
 
     def trace(self) -> Trace:
         for number, event in enumerate(self._events):
@@ -150,13 +202,13 @@ class _Reader:
         length = self._number(event, "dur")
         if length < 0:
             self._fail(f"it lasts {length:g} µs")
-        kind, name = event.get("cat"), _word(event.get("name", "?"))
+        kind, name = event.get("cat"), self._once(event.get("name", "?"))
         told = event.get("args", {})
         if not isinstance(told, dict):
             self._fail("its `args` are no object")
         if kind == "call":
             line = told.get("line")
-            line = _word(line) if line else None
+            line = self._once(line) if line else None
             call = Call(name, begin, begin + length, line, bool(told.get("open")))
             self._details(call, told)
             track.calls.append(call)
@@ -202,7 +254,7 @@ class _Reader:
                 self._fail(
                     f"a message of {_short(numbers[3])} bytes from node {_short(numbers[0])} to {_short(numbers[1])}"
                 )
-            message = self._messages[key] = Message(*numbers, _word(told.get("context", "user")))
+            message = self._messages[key] = Message(*numbers, self._once(told.get("context", "user")))
         if event["ph"] == "s":
             message.sent, message.sender = moment, track.number
         else:
@@ -282,6 +334,10 @@ class _Reader:
         if any(type(rank) is not int or not 0 <= rank < self._nodes for rank in values):
             self._fail(f"its `{key}` names nodes other than 0 to {self._nodes - 1}")
         return values
+
+    def _once(self, value: object) -> str:
+        word = _word(value)
+        return self._words.setdefault(word, word)
 
     def _fail(self, what: str) -> None:
         raise TraceError(

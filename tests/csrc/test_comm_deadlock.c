@@ -305,6 +305,28 @@ static void a_node_that_was_told_of_something(void) {
     perform((spc_config_t){.nodes = 2}, receive_from_next, told_ones_are_no_proof);
 }
 
+/* What node 2 sends may have the handler of node 0 send to node 1. */
+static void receive_with_a_handler(player_t *player) {
+    if (player->rank == 0) {
+        CHECK_OK(spc_comm_handle(player->comm, 5));
+    }
+    if (player->rank == 2) {
+        compute_until(player, 1);
+    }
+    receive(player, player->comm, player->rank == 0 ? 1 : 0, 7);
+}
+
+static void handlers_are_no_proof(scene_t *scene) {
+    nothing_while(scene, 3);
+    CHECK_EQ(entry_of(scene, 0).flags & SPC_BOARD_HANDLES, SPC_BOARD_HANDLES);
+    atomic_store(&scene->step, 1);
+    await(scene, 7);
+}
+
+static void a_node_with_a_handler(void) {
+    perform((spc_config_t){.nodes = 3}, receive_with_a_handler, handlers_are_no_proof);
+}
+
 /* The last node ends: who waits for anybody has to look at that first; and then the others are a knot. */
 static void receive_or_end(player_t *player) {
     if (player->rank == 2) {
@@ -350,6 +372,7 @@ static int in_a_child(void) {
     RUN(a_wait_with_a_time_limit);
     RUN(a_node_with_other_threads);
     RUN(a_node_that_was_told_of_something);
+    RUN(a_node_with_a_handler);
     RUN(a_node_that_ends);
     fflush(NULL);
     _exit(check_done());

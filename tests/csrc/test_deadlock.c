@@ -188,6 +188,45 @@ static void a_phase_waits_for_the_absent(void) {
     close_table(table);
 }
 
+/* Then it is completed by nobody; but an end makes it fail. */
+static void a_phase_that_one_in_vain_never_reaches(void) {
+    table_t *table = open_table();
+    spc_deadlock_t *strict = table->deadlock;
+    CHECK_OK(spc_deadlock_create(&table->box.segment, &table->deadlock));
+    spc_deadlock_find_vain(table->deadlock);
+    publish_wait(table, 0, SPC_BOARD_PHASE, ALL_OTHERS);
+    arrive(table, 0);
+    CHECK_NOTHING(table); /* the others compute, and may arrive */
+    publish_wait(table, 1, SPC_BOARD_RECEIVE, 2);
+    CHECK_NOTHING(table); /* node 2 may send, and both may arrive */
+    plan_wait(table, 1, SPC_BOARD_RECEIVE, ALL_OTHERS);
+    change(table, 1);
+    CHECK_NOTHING(table); /* the same */
+    plan_wait(table, 1, SPC_BOARD_RECEIVE, 0);
+    change(table, 1);
+    CHECK_PROVEN(table, 3u); /* whatever node 2 does */
+    CHECK_EQ_U(spc_deadlock_look(strict) + spc_deadlock_look(strict), 0);
+    arrive(table, 1);
+    CHECK_NOTHING(table); /* it has sent before */
+    spc_deadlock_destroy(strict);
+    close_table(table);
+}
+
+static void handlers_may_end_what_seems_in_vain(void) {
+    table_t *table = open_table();
+    spc_deadlock_find_vain(table->deadlock);
+    plan_wait(table, 0, SPC_BOARD_PHASE, ALL_OTHERS);
+    table->entry[0].flags = SPC_BOARD_HANDLES;
+    publish(table, 0);
+    publish_wait(table, 1, SPC_BOARD_RECEIVE, 0);
+    arrive(table, 0);
+    CHECK_NOTHING(table);
+    table->entry[0].flags = 0;
+    change(table, 0);
+    CHECK_PROVEN(table, 3u);
+    close_table(table);
+}
+
 static void a_cycle_may_still_get_messages(void) {
     table_t *table = open_table();
     publish_wait(table, 0, SPC_BOARD_CYCLE, ALL_OTHERS);
@@ -212,6 +251,19 @@ static void anybody_may_give_back_room(void) {
     }
     CHECK_NOTHING(table); /* node 2 computes, and may hold what they need */
     publish_wait(table, 2, SPC_BOARD_RECEIVE, 0);
+    CHECK_PROVEN(table, 7u);
+    close_table(table);
+}
+
+/* It sends to node 0, whose handler then sends to node 1. */
+static void a_handler_may_do_anything_for_anybody(void) {
+    table_t *table = open_table();
+    plan_wait(table, 0, SPC_BOARD_RECEIVE, 1);
+    table->entry[0].flags = SPC_BOARD_HANDLES;
+    publish(table, 0);
+    publish_wait(table, 1, SPC_BOARD_RECEIVE, 0);
+    CHECK_NOTHING(table);
+    publish_wait(table, 2, SPC_BOARD_RECEIVE, 1);
     CHECK_PROVEN(table, 7u);
     close_table(table);
 }
@@ -397,8 +449,11 @@ int main(void) {
     RUN(a_closed_subset);
     RUN(any_of_several_is_enough);
     RUN(a_phase_waits_for_the_absent);
+    RUN(a_phase_that_one_in_vain_never_reaches);
+    RUN(handlers_may_end_what_seems_in_vain);
     RUN(a_cycle_may_still_get_messages);
     RUN(anybody_may_give_back_room);
+    RUN(a_handler_may_do_anything_for_anybody);
     RUN(a_doubt_is_no_proof);
     RUN(an_unknown_wait_is_no_proof);
     RUN(who_was_told_of_something_will_look);

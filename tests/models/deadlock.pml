@@ -27,6 +27,7 @@
  *   -DBREAK_TEST     fails: the board is published before it
  *   -DBREAK_END      fails: a node counts as ended from its state on, when nobody has been told
  *   -DBREAK_BARRIER  fails: a barrier is blocked if any who is missing is: another one may end
+ *   -DVAIN           holds: the same as BREAK_BARRIER, but a marked node may come out once a marked one's wait has failed
  *   -DBREAK_ANY      fails: a receive from any is blocked if one of the others is
  *   -DBREAK_MUTE     fails: who receives from any is never found
  *   -DBREAK_RECEIPT  fails: who waits for a receipt is blocked, whatever the receiver does
@@ -73,6 +74,7 @@ bool board_rung[NODES];     /* the word has changed since it was read for the bo
 byte considered[NODES];
 
 bool marked[NODES];
+bool failed; /* a marked one's wait, because of an end */
 
 #define COME(d) (flying[PAIR(0, d)] + flying[PAIR(1, d)] + flying[PAIR(2, d)] > 0)
 #define OTHER(n, k) (((n) + (k)) % NODES)
@@ -189,7 +191,12 @@ end_asleep:
         atomic { change_stuck(0); read_word() }
     od;
     atomic {
+#ifdef VAIN
+        failed = failed || (marked[me] && IS_DOOMED && !(IS_TRUE));
+        assert(!marked[me] || failed);
+#else
         assert(!marked[me]);
+#endif
         sleeping[me] = 0;
         change_stuck(0);
         read_word();
@@ -255,7 +262,7 @@ proctype node(byte me) {
 #else
 #define ANY_GOES NEEDED_ABLE(i)
 #endif
-#ifdef BREAK_BARRIER
+#if defined(BREAK_BARRIER) || defined(VAIN)
 #define ABSENT_BLOCKED(k) (!here[OTHER(i, k)] && !ABLE(OTHER(i, k)))
 #define BARRIER_GOES (!ABSENT_BLOCKED(1) && !ABSENT_BLOCKED(2))
 #else

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Pictures by matplotlib, and what is said where there is none."""
 
+import contextlib
+import errno
 import importlib.util
 import sys
 
@@ -43,6 +45,23 @@ def test_pictures(folder, ending, capsys):
     for name in ("o", "o-matrix"):
         raw = (folder / f"{name}{ending}").read_bytes()
         assert raw.startswith(STARTS[ending]) and len(raw) > 5000
+
+
+@needed
+def test_a_picture_that_fails_leaves_the_one_before(folder, monkeypatch, capsys):
+    """matplotlib writes into what it is given: half a picture."""
+    from matplotlib.figure import Figure
+
+    def half(_figure, file, **_more):
+        with open(file, "wb") if isinstance(file, str) else contextlib.nullcontext(file) as half_written:
+            half_written.write(b"half")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    (folder / "o.png").write_bytes(b"the one before")
+    monkeypatch.setattr(Figure, "savefig", half)
+    assert main(["t.json", "--png", "o.png"]) == 1
+    assert capsys.readouterr().err == "spcomm trace: cannot write o.png: No space left on device\n"
+    assert (folder / "o.png").read_bytes() == b"the one before"
 
 
 @needed

@@ -2,6 +2,7 @@
 """What is no trace is refused with one sentence; what is one is read whatever else is in it."""
 
 import json
+import tracemalloc
 
 import pytest
 
@@ -155,3 +156,37 @@ def test_events_in_any_order():
     built = two_nodes().message(1, 0, 60, 70)
     turned = built.content() | {"traceEvents": built.events[::-1]}
     assert parse(json.dumps(turned)) == parse(built.text())
+
+
+def as_written(content):
+    """As `spcomm run --trace` puts it into the file."""
+    events, about = json.dumps(content["traceEvents"]), json.dumps(content["otherData"])
+    return f'{{"traceEvents": {events}, "displayTimeUnit": "ns", "otherData": {about}}}\n'
+
+
+def peak(text):
+    tracemalloc.start()
+    try:
+        parse(text)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_what_is_as_it_was_written_is_read_event_by_event():
+    """Into less than half of the memory that all events take as Python has them. Line breaks make it something else."""
+    built = two_nodes()
+    for begin in range(3000):
+        built.call(0, 100 + begin, 101 + begin)
+    text = as_written(built.content())
+    otherwise = json.dumps(built.content(), indent=1)
+    assert parse(text) == parse(otherwise)
+    assert peak(text) < peak(otherwise) / 2
+    assert parse(as_written(built.content() | {"traceEvents": []})).messages == []
+
+
+@pytest.mark.parametrize("instead", ["NaN", "[" * 100_000, "1" * 10_000, "7", "{}}", '], "otherData": 3', ""])
+def test_complaints_are_the_same_however_it_is_read(instead):
+    content = two_nodes().content()
+    text = as_written(content | {"traceEvents": [*content["traceEvents"], "HERE"]}).replace('"HERE"', instead)
+    assert complaint(text) == complaint(text.replace(', "displayTimeUnit"', ',  "displayTimeUnit"'))

@@ -6,6 +6,7 @@ import os
 import re
 import select
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -445,6 +446,36 @@ def test_a_full_disk(launch):
     result = launch("-n", 1, "--trace", "/dev/full", launch.script("print('ran')"))
     assert result.code == 125 and result.lines == ["ran"], result
     assert result.err == "spcomm: the trace cannot be written to /dev/full (No space left on device)\n"
+
+
+@pytest.mark.parametrize("before", [None, "the one before"])
+def test_no_room_when_the_run_is_over(launch, before):
+    """The launcher may write files of a few bytes only, and is told of it by an error."""
+    trace = launch.folder / "t.json"
+    if before is not None:
+        trace.write_text(before)
+    limit = (
+        "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
+        "from spcomm.trace import writing; from spcomm.launch import tracing; real = tracing.finish\n"
+        "def finish(*words):\n    resource.setrlimit(resource.RLIMIT_FSIZE, (16, 16)); return real(*words)\n"
+        "tracing.finish = finish; from spcomm import cli; sys.argv[0] = 'spcomm'; sys.exit(cli.main())"
+    )
+    words = [
+        sys.executable,
+        "-c",
+        limit,
+        "run",
+        "-n",
+        "1",
+        "--trace",
+        "t.json",
+        launch.script("print('ran')"),
+    ]
+    result = subprocess.run(words, cwd=launch.folder, capture_output=True, text=True, timeout=60)
+    assert result.returncode == 125 and "ran" in result.stdout, result
+    assert result.stderr == "spcomm: the trace cannot be written to t.json (File too large)\n"
+    assert sorted(path.name for path in launch.folder.glob("t.json*")) == (["t.json"] if before else [])
+    assert before is None or trace.read_text() == before
 
 
 @pytest.mark.parametrize(

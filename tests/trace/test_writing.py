@@ -2,12 +2,14 @@
 """From what nodes have recorded to the file: spans, curves, what is missing, and where it cannot be written."""
 
 import errno
+import io
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import zlib
 
 import pytest
@@ -234,22 +236,71 @@ def test_a_pipe_is_written_itself(tmp_path):
         os.close(write_end)
 
 
-def test_where_no_other_file_can_be_made(tmp_path, monkeypatch):
-    """Then it is the file itself, and empty rather than half of it."""
-    path = tmp_path / "t.json"
-    real = open
+def refuse_files_beside(monkeypatch, number):
+    real_open, real = os.open, open
 
     def refuse(name, mode="r", **more):
         if "x" in mode:
-            raise PermissionError(errno.EACCES, "Permission denied")
+            raise OSError(number, os.strerror(number))
         return real(name, mode, **more)
 
+    def refuse_unnamed(path, flags, *more, **others):
+        if (
+            flags & getattr(os, "O_TMPFILE", 0) == getattr(os, "O_TMPFILE", -1)
+            and str(path) != tempfile.gettempdir()
+        ):
+            raise OSError(number, os.strerror(number))
+        return real_open(path, flags, *more, **others)
+
     monkeypatch.setattr("builtins.open", refuse)
+    monkeypatch.setattr(os, "open", refuse_unnamed)
+
+
+def test_where_no_other_file_can_be_made(tmp_path, monkeypatch):
+    """Then it is the file itself, and what was there before stays if there is no room."""
+    path = tmp_path / "t.json"
+    refuse_files_beside(monkeypatch, errno.EACCES)
     files.replace(str(path), lambda file: file.write("all of it"))
     assert path.read_text() == "all of it"
     with pytest.raises(OSError, match="No space left"):
         files.replace(str(path), full)
-    assert path.read_text() == ""
+    assert path.read_text() == "all of it"
+    monkeypatch.setattr(os, "posix_fallocate", lambda *_: full(io.StringIO()))
+    with pytest.raises(OSError, match="No space left"):
+        files.replace(str(path), lambda file: file.write("more than there is room for"))
+    assert path.read_text() == "all of it"
+
+
+def test_where_an_unnamed_file_gets_no_name(tmp_path, monkeypatch):
+    def refuse(*_words, **_more):
+        raise OSError(errno.EXDEV, "Invalid cross-device link")
+
+    monkeypatch.setattr(os, "link", refuse)
+    files.replace(str(tmp_path / "t.json"), lambda file: file.write("all of it"))
+    assert os.listdir(tmp_path) == ["t.json"] and (tmp_path / "t.json").read_text() == "all of it"
+
+
+def test_a_disk_without_room_for_a_name(tmp_path, monkeypatch):
+    path = tmp_path / "t.json"
+    path.write_text("the one before")
+    refuse_files_beside(monkeypatch, errno.ENOSPC)
+    with pytest.raises(OSError, match="No space left"):
+        files.replace(str(path), lambda file: file.write("all of it"))
+    assert path.read_text() == "the one before"
+
+
+def test_a_process_that_is_killed_while_it_writes(tmp_path):
+    """It leaves nothing, or what the next one removes."""
+    code = "files.replace('t.json', lambda file: (file.write('half'), file.flush(), os.kill(os.getpid(), 9)))"
+    for take in ("", "del os.O_TMPFILE; "):
+        words = [sys.executable, "-c", f"import os; from spcomm.trace import files; {take}{code}"]
+        assert subprocess.run(words, cwd=tmp_path).returncode == -9
+        assert len(os.listdir(tmp_path)) == (1 if take or not hasattr(os, "O_TMPFILE") else 0)
+    other = tmp_path / f"t.json.{os.uname().nodename}.{os.getppid()}.part"
+    other.write_text("of one that still writes")
+    files.replace(str(tmp_path / "t.json"), lambda file: file.write("all of it"))
+    assert sorted(os.listdir(tmp_path)) == ["t.json", other.name]
+    assert (tmp_path / "t.json").read_text() == "all of it"
 
 
 @pytest.mark.parametrize("number", [errno.EBUSY, errno.EPERM])
