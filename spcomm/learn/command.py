@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from spcomm.learn.errors import LearnError
 from spcomm.learn.grading import CaseGrade, Grade, grade
+from spcomm.trace import table
 
 
 def main(arguments: "Sequence[str] | None" = None) -> int:
@@ -62,14 +63,16 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _show_case(case: CaseGrade) -> None:
-    print(f"  {'right' if case.passed else 'wrong'}  {case.name}", flush=True)
+    print(f"  {'passed' if case.passed else 'failed'}  {case.name}", flush=True)
 
 
 def _show(found: Grade) -> None:
     if found.passed:
-        print(f"{found.file}: right in all {len(found.cases)} cases of {found.exercise}", flush=True)
+        print(
+            f"{found.file}: {found.exercise} has passed: {table.number(len(found.cases), 'run')}", flush=True
+        )
     else:
-        print(f"{found.file}: {found.message}")
+        print(f"{found.file}: {found.exercise} has failed: {found.message}")
         print(f"The same inputs again: --seed {found.seed}", flush=True)
     if found.isolation.startswith("none"):
         print(f"Isolation: {found.isolation}", file=sys.stderr)
