@@ -201,6 +201,8 @@ def _not_executable(name: str) -> str:
 def _not_found(name: str) -> str:
     if not name.endswith(".py") and os.path.isfile(name + ".py"):
         return f"not found; did you mean {name}.py?"
+    from spcomm.launch.near import near
+
     if os.sep in name or _python_name(name):
-        return f"no such file (looked in {os.path.dirname(os.path.abspath(name))})"
-    return "not found: neither a file here nor a command in PATH"
+        return f"no such file (looked in {os.path.dirname(os.path.abspath(name))}){near(name)}"
+    return f"not found: neither a file here nor a command in PATH{near(name)}"

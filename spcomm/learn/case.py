@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """What an exercise's check.py is written with.
 
-A check.py has two functions. `cases(rng)` yields the runs to be made, as `Case`; `rng` is a `random.Random`.
+A check.py has two functions. `cases(rng)` yields the runs to be made, as `Case`; `rng` is a `random.Random`. If it is a
+generator it goes on after each run was judged, so that it may leave out runs that would prove nothing more.
 `judge(case, outcome)` looks at what came of one of them after the program has ended, and raises `Wrong` or returns.
 """
 

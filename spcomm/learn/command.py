@@ -63,15 +63,16 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _show_case(case: CaseGrade) -> None:
-    print(f"  {'right' if case.passed else 'wrong'}  {case.name}", flush=True)
+    print(f"  {'passed' if case.passed else 'failed'}  {case.name}", flush=True)
 
 
 def _show(found: Grade) -> None:
     name = table.printable(found.file, "")  # files are handed in under any name
     if found.passed:
-        print(f"{name}: right in all {len(found.cases)} cases of {found.exercise}", flush=True)
+        runs = table.number(len(found.cases), "run")
+        print(f"{name}: {found.exercise} has passed: {runs}", flush=True)
     else:
-        print(f"{name}: {found.message}")
+        print(f"{name}: {found.exercise} has failed: {found.message}")
         print(f"The same inputs again: --seed {found.seed}", flush=True)
     if found.isolation.startswith("none"):
         print(f"Isolation: {found.isolation}", file=sys.stderr)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Grades a student's file: runs the cases of its exercise, and lets check.py judge what came of them."""
 
+import itertools
 import os
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +21,7 @@ _ENDLESS = ("seconds", "processes", "memory", "output", "guard")
 
 @dataclass(frozen=True)
 class CaseGrade:
-    """One run: whether it was right, and if not, what the student is told."""
+    """One run: whether it has passed, and if not, what the student is told."""
 
     name: str
     passed: bool
@@ -98,8 +99,8 @@ def grade(
         exercise = exercise_of(file) if exercise is None else find(str(exercise))
     seed = random.SystemRandom().randrange(1 << 32) if seed is None else seed
     check = Check(exercise)
-    cases = check.cases(seed)
-    done = _grade_cases(file, exercise, check, cases[:QUICK] if quick else cases, seed, on_case)
+    cases = itertools.islice(check.cases(seed), QUICK if quick else None)
+    done = _grade_cases(file, exercise, check, cases, seed, on_case)
     wrong = [case.message for case in done if not case.passed]
     message = wrong[0] if wrong else ""
     return Grade(exercise.name, os.fspath(path), not wrong, tuple(done), message, walls.walls().about, seed)
@@ -125,7 +126,7 @@ def _grade_cases(
     file: Path,
     exercise: Exercise,
     check: Check,
-    cases: "list[Case]",
+    cases: "Iterable[Case]",
     seed: int,
     on_case: "Callable[[CaseGrade], None] | None",
 ) -> "list[CaseGrade]":

@@ -2,6 +2,7 @@
 """The exercises in somebody's own folder: copied out of the package, found again, reset.
 
 Of each exercise README.md and exercise.py are copied; what judges it, its hints and its solution stay in the package.
+Beside them is a README.md that says what is there.
 """
 
 import os
@@ -14,6 +15,27 @@ from spcomm.learn.catalogue import Exercise
 from spcomm.learn.errors import LearnError
 
 _LIST = "spcomm learn list"
+_README = "README.md"
+_ABOUT = """\
+# Exercises of spcomm
+
+Each folder is an exercise: `README.md` is its lesson, `exercise.py` a small program with gaps, marked `TODO`. Edit
+`exercise.py` alone, in an editor of your choice; `{first}` comes first.{notebooks}
+
+| in this folder | |
+| --- | --- |
+| `spcomm learn` | shows the lesson, checks the program, and checks it again whenever you save it; its keys give hints |
+| `spcomm learn next` | the lesson of the next exercise that has not passed |
+| `spcomm learn run 1` | checks exercise 1 once |
+| `spcomm learn hint 1` | a hint: a question, then the idea, then nearly the code |
+| `spcomm learn list` | all exercises, and which have passed |
+| `spcomm learn reset 1` | `exercise.py` as it was at first; yours is kept as `exercise.py.before` |
+| `spcomm learn solution 1` | our solution, once yours has passed |
+
+To run a program yourself, in its folder: `cd {first}`, then `spcomm run -n 4 exercise.py`.
+"""
+_NOTEBOOKS = """ In JupyterLab open `exercise.ipynb` in
+its place: its cells write `exercise.py`, run it, and check it."""
 
 
 class Lessons:
@@ -185,6 +207,9 @@ def init(folder: Path, exercises: "Sequence[Exercise]", notebooks: bool = False)
     if not exercises:
         raise LearnError("this installation of spcomm has no exercises; reinstall it")
     files = {}
+    if not os.path.lexists(folder / _README):  # somebody may have one of their own
+        about = _ABOUT.format(first=exercises[0].name, notebooks=_NOTEBOOKS if notebooks else "")
+        files[_README] = about.encode()
     for exercise in exercises:
         files[f"{exercise.name}/README.md"] = exercise.lesson.encode()
         files[f"{exercise.name}/exercise.py"] = exercise.stub.read_bytes()

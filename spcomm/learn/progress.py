@@ -29,14 +29,26 @@ class State:
 
 
 class Progress:
-    """The file of one folder. `say` is told in one sentence when it was damaged."""
+    """The file of one folder. `say` is told in one sentence when it was damaged, or cannot be written.
+
+    What cannot be written counts as long as this object lives: nobody is kept from a hint by a full disk.
+    """
 
     def __init__(self, folder: Path, say: "Callable[[str], None]") -> None:
         self.path = folder / FILE
         self._say = say
+        self._unsaved = State()
 
     def read(self) -> State:
-        """What it says now; nothing, if it is damaged: then it is kept under another name."""
+        """What it says now, and what could not be written."""
+        state, own = self._saved(), self._unsaved
+        state.current = own.current or state.current
+        state.passed += [name for name in own.passed if name not in state.passed]
+        state.hints |= {name: max(count, state.hints.get(name, 0)) for name, count in own.hints.items()}
+        return state
+
+    def _saved(self) -> State:
+        """What the file says; nothing, if it is damaged: then it is kept under another name."""
         try:
             return _parsed(copying.read(self.path))
         except FileNotFoundError:
@@ -48,22 +60,18 @@ class Progress:
             return State()
 
     def change(self, change: "Callable[[State], None]") -> State:
-        """Read it, change it, write it; returns what it says then.
-
-        Raises
-        ------
-        LearnError
-            If it cannot be written. The old one is still there.
-        """
+        """Read it, change it, write it; returns what it says then. If it cannot be written the old one stays."""
         with self._locked():
             state = self.read()
             change(state)
             try:
                 copying.replace(self.path, _text(state))
+                self._unsaved = State()
             except OSError as error:
-                raise LearnError(
+                self._unsaved = state
+                self._say(
                     f"cannot keep your progress in {self.path}: {error.strerror}; it is as it was before"
-                ) from None
+                )
             return state
 
     def note_passed(self, name: str) -> None:

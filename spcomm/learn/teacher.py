@@ -5,6 +5,7 @@ import importlib.util
 import random
 import sys
 import traceback
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from spcomm.learn.case import Case, Outcome, Wrong
@@ -35,21 +36,31 @@ class Check:
         if missing:
             raise LearnError(f"{self._path} has no function {' and no function '.join(missing)}")
 
-    def cases(self, seed: int) -> "list[Case]":
-        """Return the runs to be made, drawn from a seed."""
-        found = []
+    def cases(self, seed: int) -> "Iterator[Case]":
+        """Yield the runs to be made, drawn from a seed: each when it is to be made, after those before were judged."""
+        count = 0
+        found = self._asked(lambda: iter(self._module.cases(random.Random(seed))))
+        while (case := self._asked(self._next, found, count)) is not None:
+            count += 1
+            yield case
+        if not count:
+            raise LearnError(f"{self._path}: cases() yields no case, so nothing is checked")
+
+    def _asked(self, call: "Callable[..., object]", *arguments: object) -> object:
         try:
-            for case in self._module.cases(random.Random(seed)):
-                if not isinstance(case, Case):
-                    raise TypeError(f"cases() yields {type(case).__name__}, not spcomm.learn.case.Case")
-                found.append(case)
-                if len(found) > _MOST:
-                    raise ValueError(f"cases() yields more than {_MOST} cases")
+            return call(*arguments)
         except Exception as error:
             raise self._fault("cases() failed", error) from error
-        if not found:
-            raise LearnError(f"{self._path}: cases() yields no case, so nothing is checked")
-        return found
+
+    @staticmethod
+    def _next(found: "Iterator[object]", count: int) -> "Case | None":
+        for case in found:
+            if not isinstance(case, Case):
+                raise TypeError(f"cases() yields {type(case).__name__}, not spcomm.learn.case.Case")
+            if count == _MOST:
+                raise ValueError(f"cases() yields more than {_MOST} cases")
+            return case
+        return None
 
     def judge(self, case: Case, outcome: Outcome) -> None:
         """Raise `Wrong` if it is not right."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from programs import finish, start
-from spcomm.learn import LearnError, grade, grading
+from spcomm.learn import LearnError, grade, grading, teacher
 from spcomm.learn.case import Case, Wrong
 from spcomm.learn.running import Run
 
@@ -67,13 +67,14 @@ def spcomm(*words, code):
 
 def test_right(tmp_path):
     done = spcomm("check", "--exercise", EXERCISE, RIGHT, code=0)
-    assert "right  2 nodes" in done.out
-    assert "right in all 1 cases of 01_sum" in done.out
+    assert "  passed  2 nodes\n" in done.out
+    assert "right.py: 01_sum has passed: 1 run\n" in done.out
 
 
 def test_untouched():
     done = spcomm("check", "--exercise", EXERCISE, STUB, "--seed", "7", code=1)
-    assert "node 0 returned None; expected" in done.out
+    assert "  failed  2 nodes\n" in done.out
+    assert "exercise.py: 01_sum has failed: node 0 returned None; expected" in done.out
     assert "--seed 7" in done.out
 
 
@@ -123,6 +124,23 @@ def test_each_and_callback(room):
     assert [case.name for case in found.cases] == ["case of 1", "case of 2", "case of 3", "case of 2"]
     assert tuple(seen) == found.cases
     assert found.seed == 3
+
+
+def test_cases_go_on_after_each_run_was_judged(room):
+    (room / "check.py").write_text(
+        "from spcomm.learn.case import Case\nseen = []\n"
+        "def cases(rng):\n    while len(seen) < 2:\n"
+        "        yield Case(1, {'a': 1, 'b': 2}, facts={'number': len(seen)})\n"
+        "def judge(case, outcome):\n    seen.append(case.facts['number'])\n    assert seen[-1] == len(seen) - 1\n"
+    )
+    assert len(grade(room / "exercise.py", str(room)).cases) == 2
+
+
+def test_an_endless_list_of_cases(room, monkeypatch):
+    monkeypatch.setattr(teacher, "_MOST", 2)
+    (room / "check.py").write_text(CHECK.replace("for nodes in (1, 2, 3, 2)", "nodes = 1\n    while True"))
+    with pytest.raises(LearnError, match="more than 2 cases"):
+        grade(room / "exercise.py", str(room))
 
 
 def test_quick(room):

@@ -85,4 +85,4 @@ def test_classroom(tmp_path, environment):
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "01_sum/exercise.py: right in all 1 cases" in done.stdout
+    assert "01_sum/exercise.py: 01_sum has passed: 1 run" in done.stdout

@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+import made
 from made import NAMES, STUB, run
 from spcomm.learn import terminal
 from spcomm.learn.progress import FILE
@@ -41,7 +42,11 @@ def test_init_copies_lessons_and_programs_and_nothing_of_the_judge(shelf, tmp_pa
     assert (answer.returncode, answer.stderr) == (0, "")
     assert answer.stdout == f"3 exercises are in {own}; next: cd {own}, then spcomm learn\n"
     wanted = [f"{name}/{file}" for name in NAMES for file in ("README.md", "exercise.py")]
-    assert sorted(files(own)) == sorted([FILE, *wanted])
+    assert sorted(files(own)) == sorted([FILE, "README.md", *wanted])
+    about = (own / "README.md").read_text()
+    assert "`exercise.py` alone" in about and "`cd 01_hello`" in about and "exercise.ipynb" not in about
+    for command in ("next", "run", "hint", "list", "reset", "solution"):
+        assert f"`spcomm learn {command}" in about
 
 
 def test_init_again_changes_nothing(shelf, own):
@@ -56,6 +61,12 @@ def test_init_never_overwrites(shelf, own):
     before = files(own)
     assert "02_ring/exercise.py in" in (text := complaint(run(shelf, "init", own)))
     assert "nothing was copied" in text and files(own) == before
+
+
+def test_init_leaves_a_readme_of_ones_own(shelf, tmp_path):
+    (tmp_path / "README.md").write_text("mine")
+    assert run(shelf, "init", ".", cwd=tmp_path).returncode == 0
+    assert (tmp_path / "README.md").read_text() == "mine" and (tmp_path / FILE).is_file()
 
 
 def test_init_adds_what_is_missing_and_keeps_what_was_done(shelf, own):
@@ -211,19 +222,40 @@ def test_a_damaged_file_is_told_and_kept(shelf, own, content):
         assert json.loads((own / FILE).read_text())["hints"] == {"01_hello": 1}
 
 
-def test_what_cannot_be_kept_is_told_and_the_old_file_stays(own, monkeypatch):
-    from spcomm.learn import progress
-    from spcomm.learn.errors import LearnError
+FULL = "spcomm learn: cannot keep your progress in {}: No space left on device; it is as it was before\n"
 
+
+def test_what_cannot_be_kept_is_told_and_the_old_file_stays(shelf, own):
+    solve(own, "01_hello")
+    run(shelf, "run", "1", cwd=own)
+    solve(own, "03_sums")
     before = files(own)
-
-    def full(_fd):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(progress.copying.os, "fsync", full)
-    with pytest.raises(LearnError, match=r"cannot keep your progress in .*: No space left on device"):
-        progress.Progress(own, pytest.fail).note_passed("01_hello")
+    for words, text in (
+        (["hint", "2"], "hint 1 of 3 for 02_ring:\nWhat is missing?"),
+        (["next"], "Lesson 02_ring"),
+        (["run", "3"], "03_sums has passed: 3 runs"),
+    ):
+        answer = run(shelf, *words, cwd=own, env={"FULL": "1"})
+        assert (answer.returncode, answer.stderr) == (0, FULL.format(own / FILE)), words
+        assert text in answer.stdout, words
     assert files(own) == before
+
+
+def test_what_could_not_be_kept_counts_until_the_end(own, monkeypatch):
+    from spcomm.learn import progress
+
+    said = []
+    found = progress.Progress(own, said.append)
+    with monkeypatch.context() as patch:
+        patch.setattr(progress.copying, "os", progress.copying.os)
+        made.fill()
+        for count in (1, 2):
+            found.change(lambda state, count=count: state.hints.update(a=count))
+        found.note_passed("01_hello")
+    assert len(said) == 3 and passed(own) == []
+    assert (found.read().passed, found.read().hints) == (["01_hello"], {"a": 2})
+    found.note_passed("02_ring")
+    assert len(said) == 3 and passed(own) == ["01_hello", "02_ring"]
 
 
 def test_what_several_note_at_once_is_all_there(own):

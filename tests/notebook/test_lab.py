@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""JupyterLab in Chromium: the notebook of the fuzzy barrier is opened, all of it is run, nothing goes wrong."""
+"""JupyterLab in Chromium: notebooks are opened, all of each is run, nothing goes wrong."""
 
 import asyncio
 import contextlib
@@ -16,9 +16,11 @@ import pytest
 
 import browser
 from chromium import WATCHDOG_S, Chromium
+from spcomm.learn import catalogue, lessons
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME = "02_fuzzy_barrier.ipynb"
+COMPLAINTS = "document.querySelectorAll('.jp-Dialog, .jp-RenderedText[data-mime-type*=stderr]').length"
 NEEDED = ("jupyterlab", "ipykernel", "matplotlib", "cloudpickle")
 MISSING = [name for name in NEEDED if importlib.util.find_spec(name) is None]
 
@@ -37,14 +39,11 @@ SETTINGS = {
         "checkForUpdates": False,
     },
 }
-NOTEBOOK = (
-    f"[...(window.jupyterapp?.shell.widgets('main') ?? [])].find(one => one.context?.path === '{NAME}')"
-)
 
 
 @contextlib.contextmanager
-def lab(folder):
-    """A server of this folder; its address."""
+def lab(folder, notebook):
+    """A server of this folder; the address of a notebook in `notebooks` there."""
     token = secrets.token_hex(16)
     for name, values in SETTINGS.items():
         path = folder / "settings" / name
@@ -65,7 +64,7 @@ def lab(folder):
     with open(folder / "lab.log", "w") as log:
         server = subprocess.Popen(command, env=environment, cwd=folder, stdout=log, stderr=log)
     try:
-        yield f"http://127.0.0.1:{port(folder, server)}/lab/tree/{NAME}?token={token}"
+        yield f"http://127.0.0.1:{port(folder, server)}/lab/tree/{notebook}?token={token}"
     finally:
         server.terminate()
         server.wait(WATCHDOG_S)
@@ -83,23 +82,39 @@ def port(folder, server):
     raise AssertionError("JupyterLab does not start:\n" + (folder / "lab.log").read_text())
 
 
+async def run_cells(page, address, name):
+    """Open the notebook and run all cells; what became of them."""
+    book = (
+        f"[...(window.jupyterapp?.shell.widgets('main') ?? [])].find(one => one.context?.path === '{name}')"
+    )
+    await page.open(address)
+    await page.until(f"({book})?.id")
+    await page.evaluate(
+        f"window.book = {book}; book.context.ready.then(() => book.sessionContext.ready).then(() => true)"
+    )
+    await page.evaluate("jupyterapp.shell.activateById(book.id)")
+    await page.until("jupyterapp.shell.currentWidget === book")
+    await page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells').then(() => true)")
+    return await page.evaluate("book.context.model.toJSON().cells")
+
+
+async def run_exercise(address, name, folder):
+    """All of an exercise; its cells, the text that is shown below them, complaints."""
+    async with Chromium(folder) as page:
+        cells = await run_cells(page, address, name)
+        shown = await page.evaluate(
+            "[...document.querySelectorAll('.jp-OutputArea-output')].map(one => one.innerText).join('\\n')"
+        )
+        return cells, shown, await page.evaluate(COMPLAINTS), page.exceptions
+
+
 async def run_all(address, folder):
     """Open the notebook and run all cells; what became of them, and a picture."""
     async with Chromium(folder) as page:
-        await page.open(address)
-        await page.until(f"({NOTEBOOK})?.id")
-        await page.evaluate(
-            f"window.book = {NOTEBOOK}; book.context.ready.then(() => book.sessionContext.ready).then(() => true)"
-        )
-        await page.evaluate("jupyterapp.shell.activateById(book.id)")
-        await page.until("jupyterapp.shell.currentWidget === book")
-        await page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells').then(() => true)")
-        cells = await page.evaluate("book.context.model.toJSON().cells")
+        cells = await run_cells(page, address, NAME)
         await page.until("[...document.images].every(image => image.complete && image.naturalWidth > 0)")
         shown = await page.evaluate("document.querySelectorAll('.jp-OutputArea-output img').length")
-        dialogs = await page.evaluate(
-            "document.querySelectorAll('.jp-Dialog, .jp-RenderedText[data-mime-type*=stderr]').length"
-        )
+        dialogs = await page.evaluate(COMPLAINTS)
         await page.evaluate(
             "[...document.querySelectorAll('.jp-OutputArea-output img')][1].scrollIntoView({block: 'center'})"
         )
@@ -113,7 +128,7 @@ async def run_all(address, folder):
 def test_all_of_the_fuzzy_barrier_runs_in_jupyterlab(tmp_path):
     (tmp_path / "notebooks").mkdir()
     shutil.copy(ROOT / "examples" / "notebooks" / NAME, tmp_path / "notebooks")
-    with lab(tmp_path) as address:
+    with lab(tmp_path, NAME) as address:
         cells, shown, dialogs, exceptions, picture = asyncio.run(run_all(address, tmp_path))
     code = [cell for cell in cells if cell["cell_type"] == "code"]
     outputs = [output for cell in code for output in cell["outputs"]]
@@ -122,3 +137,19 @@ def test_all_of_the_fuzzy_barrier_runs_in_jupyterlab(tmp_path):
     assert (shown, dialogs, exceptions) == (4, 0, [])
     data = picture.read_bytes()
     assert data.startswith(b"\x89PNG") and len(data) > 50_000, "there is something on it"
+
+
+def test_an_exercise_is_judged_in_jupyterlab(tmp_path):
+    exercise = catalogue.find("1")
+    lessons.init(tmp_path / "notebooks", [exercise], notebooks=True)
+    name = f"{exercise.name}/exercise.ipynb"
+    with lab(tmp_path, name) as address:
+        cells, shown, complaints, exceptions = asyncio.run(run_exercise(address, name, tmp_path))
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
+    outputs = [output for cell in code for output in cell["outputs"]]
+    assert [output for output in outputs if output["output_type"] == "error"] == []
+    assert all(cell["execution_count"] for cell in code) and len(code) == 4
+    assert (complaints, exceptions) == (0, [])
+    assert "[3] hello from node 0 of 1" in shown, "the program, run as it was given out"
+    assert "passed  1 node" in shown and "failed  2 nodes" in shown and exercise.stub_says in shown
+    assert "`spcomm learn hint 01` shows a hint" in shown

@@ -4,10 +4,10 @@
 import os
 import signal
 import sys
-import time
 
 
 def solve(comm, items):
+    begun, begins = os.pipe()  # closed when another program is begun
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:
@@ -17,5 +17,6 @@ def solve(comm, items):
             os.execv(sys.executable, [sys.executable, "-c", "import time; time.sleep(60)  # left behind"])
         os._exit(0)
     os.wait()
-    time.sleep(0.1)
+    os.close(begins)
+    os.read(begun, 1)  # its end: nobody has the other one any more
     return 0
