@@ -37,6 +37,7 @@ class Grade:
     message: str  # of the first case that failed; empty if all passed
     isolation: str  # what kept the program apart, or what did not
     seed: int  # with the same one the same inputs are drawn
+    left_out: int = 0  # cases that were not run, because one before them went to a limit
 
     def as_dict(self) -> "dict[str, object]":
         """Return it for JSON."""
@@ -49,6 +50,7 @@ class Grade:
             "message": self.message,
             "isolation": self.isolation,
             "seed": self.seed,
+            "left_out": self.left_out,
         }
 
 
@@ -100,11 +102,14 @@ def grade(
         exercise = exercise_of(file) if exercise is None else find(str(exercise))
     seed = random.SystemRandom().randrange(1 << 32) if seed is None else seed
     check = Check(exercise)
-    cases = check.cases(seed)
-    done = _grade_cases(file, exercise, check, cases[:QUICK] if quick else cases, seed, on_case)
+    cases = check.cases(seed)[: QUICK if quick else None]
+    done = _grade_cases(file, exercise, check, cases, seed, on_case)
     wrong = [case.message for case in done if not case.passed]
     message = wrong[0] if wrong else ""
-    return Grade(exercise.name, os.fspath(path), not wrong, tuple(done), message, walls.walls().about, seed)
+    left = len(cases) - len(done)
+    return Grade(
+        exercise.name, os.fspath(path), not wrong, tuple(done), message, walls.walls().about, seed, left
+    )
 
 
 def _grade_cases(
