@@ -3,6 +3,8 @@
 
 import argparse
 import json
+import os
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -14,6 +16,8 @@ from spcomm.trace import table
 def main(arguments: "Sequence[str] | None" = None) -> int:
     """Run `spcomm check`. Returns 0 if all passed, 1 if something did not, 125 if it could not be judged."""
     options = _parser().parse_args(arguments)
+    if options.csv or options.keep or options.jobs > 1 or any(map(os.path.isdir, options.files)):
+        return _grade_class(options)
     told = []
     code = 0
     for file in options.files:  # what cannot be graded does not keep the others from it
@@ -22,7 +26,7 @@ def main(arguments: "Sequence[str] | None" = None) -> int:
                 file, options.exercise, options.seed, None if options.json else _show_case, options.quick
             )
         except LearnError as error:
-            print(f"spcomm check: {table.printable(str(error))}", file=sys.stderr, flush=True)
+            _complain(error)
             told.append({"file": file, "passed": None, "cases": [], "message": str(error)})
             code = 125
             continue
@@ -35,6 +39,50 @@ def main(arguments: "Sequence[str] | None" = None) -> int:
     return code
 
 
+def _grade_class(options: argparse.Namespace) -> int:
+    signal.signal(signal.SIGTERM, _leave)  # so that no judge goes on alone
+    try:
+        return _graded_class(options)
+    except LearnError as error:
+        _complain(error)
+        return 125
+
+
+def _graded_class(options: argparse.Namespace) -> int:
+    from spcomm.learn import class_report
+    from spcomm.learn.class_grading import ClassGrading
+    from spcomm.learn.handed_in import handed_in
+    from spcomm.learn.kept import Kept
+
+    students = handed_in(options.files, options.exercise)
+    width = max(len(student.student) for student in students)
+    kept = Kept(options.keep)
+    grades: dict[int, dict[str, object]] = {}
+    try:
+        for number, found in ClassGrading(options.seed, options.quick, options.jobs, kept).grade(students):
+            grades[number] = found
+            if not options.json:
+                class_report.show(class_report.line(found, width))
+    finally:  # what is known so far is written, also after Ctrl-C
+        kept.close()
+        told = [grades[number] for number in sorted(grades)]
+        if options.csv:
+            class_report.write_csv(options.csv, told)
+    class_report.show(json.dumps(told, indent=2) if options.json else class_report.summary(told))
+    if not options.json:
+        class_report.show_isolation(told)
+    verdicts = [grade["passed"] for grade in told]
+    return 125 if None in verdicts else int(False in verdicts)
+
+
+def _leave(_number: int, _frame: object) -> None:
+    raise SystemExit(143)
+
+
+def _complain(error: LearnError) -> None:
+    print(f"spcomm check: {table.printable(str(error))}", file=sys.stderr, flush=True)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="spcomm check",
@@ -45,7 +93,8 @@ def _parser() -> argparse.ArgumentParser:
         "files",
         metavar="FILE",
         nargs="+",
-        help="exercise.py in a folder NN_topic, or NN_topic.py, or any with --exercise",
+        help="exercise.py in a folder NN_topic, or NN_topic.py, or any with --exercise; or a folder with "
+        "a folder for each student",
     )
     parser.add_argument(
         "--json", action="store_true", help="print a list with a grade for each file, as JSON"
@@ -53,7 +102,28 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, metavar="S", help="draw these inputs (default: others each time)")
     parser.add_argument("--exercise", metavar="NN", help="its number or name, or a folder with an exercise")
     parser.add_argument("--quick", action="store_true", help="only the first three cases")
+    _add_class(parser.add_argument_group("for a class"))
     return parser
+
+
+def _add_class(group: "argparse._ArgumentGroup") -> None:
+    group.add_argument(
+        "-j", "--jobs", type=_count, default=1, metavar="N", help="grade N files at a time (default: 1)"
+    )
+    group.add_argument(
+        "--csv", metavar="TABLE", help="write a table for spreadsheets: a row for each student"
+    )
+    group.add_argument(
+        "--keep",
+        metavar="GRADES",
+        help="add grades to this file, and take from it what has not changed since",
+    )
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= 256):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to 256")
+    return int(text)
 
 
 class _Parser(argparse.ArgumentParser):

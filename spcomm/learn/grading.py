@@ -39,6 +39,7 @@ class Grade:
     message: str  # of the first case that failed; empty if all passed
     isolation: str  # what kept the program apart, or what did not
     seed: int  # with the same one the same inputs are drawn
+    left_out: int = 0  # cases that were not run, because one before them went to a limit
 
     def as_dict(self) -> "dict[str, object]":
         """Return it for JSON."""
@@ -51,6 +52,7 @@ class Grade:
             "message": self.message,
             "isolation": self.isolation,
             "seed": self.seed,
+            "left_out": self.left_out,
         }
 
 
@@ -103,7 +105,10 @@ def grade(
     done = _grade_cases(file, exercise, check, cases, seed, on_case)
     wrong = [case.message for case in done if not case.passed]
     message = wrong[0] if wrong else ""
-    return Grade(exercise.name, os.fspath(path), not wrong, tuple(done), message, walls.walls().about, seed)
+    left = sum(1 for _case in cases)
+    return Grade(
+        exercise.name, os.fspath(path), not wrong, tuple(done), message, walls.walls().about, seed, left
+    )
 
 
 def _file(path: "str | os.PathLike[str]") -> Path:

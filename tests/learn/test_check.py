@@ -94,7 +94,10 @@ def test_json():
 def test_usage(tmp_path):
     assert "no exercise" in spcomm("check", "--exercise", "77", STUB, code=125).err
     assert "does not exist" in spcomm("check", "--exercise", EXERCISE, tmp_path / "no.py", code=125).err
-    assert "is no Python file" in spcomm("check", "--exercise", EXERCISE, tmp_path, code=125).err
+    assert "can be graded" in spcomm("check", "--exercise", EXERCISE, tmp_path, code=125).err
+    (tmp_path / "notes.txt").touch()
+    done = spcomm("check", "--exercise", EXERCISE, tmp_path / "notes.txt", code=125)
+    assert "is no Python file" in done.err
     assert "required: FILE" in spcomm("check", code=125).err
     long = spcomm("check", "--exercise", EXERCISE, "n" * 5000 + ".py", code=125).err
     assert "cannot use nnn" in long and "File name too long" in long and len(long) < 400

@@ -18,71 +18,160 @@ pytestmark = pytest.mark.rota(4)
 FOLDER = ROOT / "docs" / "howto" / "grading"
 EXERCISE = Path(__file__).parent / "room" / "01_sum"
 RIGHT = Path(__file__).parent / "attacks" / "right.py"
+# What Gradescope's specification allows in results.json, as far as we use it.
+WHOLE = {"score": (int, float), "output": str, "output_format": str, "tests": list, "extra_data": dict}
+EACH = {"name": str, "score": (int, float), "max_score": (int, float), "output": str}
 
 
 @pytest.fixture
 def environment(tmp_path):
-    """Where `spcomm` and `python3` are those of this Python."""
+    """Where `spcomm` is that of this Python."""
     (tmp_path / "bin").mkdir()
-    for name, words in (("spcomm", "-m spcomm "), ("python3", "")):
-        script = tmp_path / "bin" / name
-        script.write_text(f'#!/bin/sh\nexec "{sys.executable}" {words}"$@"\n')
-        script.chmod(0o755)
+    script = tmp_path / "bin" / "spcomm"
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m spcomm "$@"\n')
+    script.chmod(0o755)
     path = f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"
     return {**os.environ, "PATH": path, "AUTOGRADER": str(tmp_path), "EXERCISE": str(EXERCISE)}
 
 
-def autograde(tmp_path, environment, solution):
+@pytest.fixture
+def autograde(tmp_path, environment):
+    """Gradescope's folders; the archive has an exercise of its own, as the page says."""
     for name in ("source", "submission", "results"):
         (tmp_path / name).mkdir()
-    for name in ("run_autograder", "gradescope.py"):
-        shutil.copy(FOLDER / name, tmp_path / "source")
-    if solution is not None:
-        shutil.copy(solution, tmp_path / "submission")
-    subprocess.run([tmp_path / "source" / "run_autograder"], env=environment, check=True)
-    return json.loads((tmp_path / "results" / "results.json").read_text())
+    shutil.copytree(EXERCISE, tmp_path / "source" / "01_sum")
+    text = (FOLDER / "run_autograder").read_text()
+    assert text.count('EXERCISE = "02"') == 1
+    # The harness runs a copy, in the folder above.
+    script = tmp_path / "run_autograder"
+    script.write_text(text.replace('EXERCISE = "02"', 'EXERCISE = "./01_sum"'))
+
+    def autograde(**files):
+        for name, origin in files.items():
+            shutil.copy(origin, tmp_path / "submission" / f"{name}.py")
+        command = [sys.executable, str(script)]
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment, check=True, capture_output=True, text=True
+        )
+        found = json.loads((tmp_path / "results" / "results.json").read_text())
+        check_form(found)
+        return found, done
+
+    return autograde
 
 
-def test_gradescope(tmp_path, environment):
-    found = autograde(tmp_path, environment, RIGHT)
-    assert found == {"tests": [{"name": "01_sum: 2 nodes", "score": 1.0, "max_score": 1.0, "output": ""}]}
+def check_form(found):
+    """As the specification says it, and the points of tests are those of the whole."""
+    assert set(found) <= set(WHOLE)
+    assert all(isinstance(value, WHOLE[name]) for name, value in found.items())
+    if "tests" in found:
+        assert all(set(test) == set(EACH) for test in found["tests"])
+        assert all(isinstance(value, EACH[name]) for test in found["tests"] for name, value in test.items())
+        assert found["score"] == pytest.approx(sum(test["score"] for test in found["tests"]), abs=0.01)
+        assert sum(test["max_score"] for test in found["tests"]) == pytest.approx(10)
 
 
-def test_gradescope_of_a_wrong_solution(tmp_path, environment):
-    [test] = autograde(tmp_path, environment, EXERCISE / "exercise.py")["tests"]
-    assert test["score"] == 0
-    assert "node 0 returned None; expected" in test["output"]
+def test_gradescope(autograde):
+    found, done = autograde(exercise=RIGHT)
+    assert found["tests"] == [{"name": "01_sum: 2 nodes", "score": 10.0, "max_score": 10.0, "output": ""}]
+    assert found["score"] == 10
+    assert done.stdout == f"isolation: {found['extra_data']['isolation']}\n"
 
 
-def test_gradescope_of_nothing(tmp_path, environment):
-    found = autograde(tmp_path, environment, None)
+def test_gradescope_of_a_wrong_solution(autograde):
+    found, _done = autograde(mine=EXERCISE / "exercise.py")
     assert found["score"] == 0
-    assert "tell your teacher" in found["output"]
+    assert "node 0 returned None; expected" in found["tests"][0]["output"]
+
+
+def test_gradescope_of_an_endless_solution(autograde, tmp_path):
+    """Cases that were not run count as lost."""
+    with open(tmp_path / "source" / "01_sum" / "check.py", "a") as file:
+        file.write(
+            "\ndef cases(rng, before=cases):\n    for _ in range(4):\n        yield from before(rng)\n"
+        )
+    found, _done = autograde(exercise=RIGHT.with_name("loop.py"))
+    assert [test["max_score"] for test in found["tests"]] == [2.5, 7.5]
+    assert found["tests"][1]["name"] == "01_sum: 3 more, which were not run after this"
+    assert found["score"] == 0
+
+
+def test_gradescope_of_nothing(autograde):
+    found, _done = autograde()
+    assert found["score"] == 0
+    assert found["output"] == "Please hand in one Python file, exercise.py."
+
+
+def test_gradescope_of_one_file_too_many(autograde):
+    """No points for the same solution twice."""
+    found, _done = autograde(a=RIGHT, b=RIGHT)
+    assert found["score"] == 0
+    assert "tests" not in found
+
+
+def test_gradescope_takes_the_file_of_that_name(autograde):
+    found, _done = autograde(a=EXERCISE / "exercise.py", exercise=RIGHT)
+    assert found["score"] == 10
+
+
+def test_gradescope_where_the_exercise_is_broken(autograde, tmp_path):
+    (tmp_path / "source" / "01_sum" / "check.py").write_text("1 / 0")
+    found, done = autograde(exercise=RIGHT)
+    assert found["output"] == "This could not be graded; please tell your teacher."
+    assert "a fault of the exercise" in done.stderr
+
+
+def test_gradescope_follows_no_links(autograde, tmp_path):
+    (tmp_path / "submission" / "exercise.py").symlink_to(RIGHT)
+    found, _done = autograde()
+    assert found["score"] == 0
 
 
 @pytest.mark.parametrize(("solution", "code"), [(RIGHT, 0), (EXERCISE / "exercise.py", 1)])
 def test_cell(tmp_path, environment, solution, code):
     shutil.copy(solution, tmp_path / "exercise.py")
-    cell = [sys.executable, FOLDER / "autograded_cell.py"]
-    done = subprocess.run(cell, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    text = (FOLDER / "autograded_cell.py").read_text()
+    assert text.count('EXERCISE = "02"') == 1
+    words = [sys.executable, "-c", text.replace('EXERCISE = "02"', f"EXERCISE = {str(EXERCISE)!r}")]
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == code, done.stderr
     assert code == 0 or "AssertionError: node 0 returned None" in done.stderr
 
 
-def test_classroom(tmp_path, environment):
-    """Its last step, in a repository with one exercise."""
-    shutil.copytree(EXERCISE, tmp_path / "work" / "01_sum")
-    shutil.copy(RIGHT, tmp_path / "work" / "01_sum" / "exercise.py")
-    steps = re.findall(r"- run: (.*)", (FOLDER / "classroom.yml").read_text())
-    assert steps[-1].startswith("spcomm check ")
-    command = steps[-1].replace("spcomm check", f"spcomm check --exercise {EXERCISE}")
+def test_configuration_of_nbgrader():
+    class Any:
+        def __getattr__(self, name):
+            return self.__dict__.setdefault(name, Any())
+
+    told = Any()
+    exec((FOLDER / "nbgrader_config.py").read_text(), {"get_config": lambda: told})
+    assert told.Execute.timeout == 600
+
+
+@pytest.mark.parametrize(("solution", "code"), [(RIGHT, 0), (EXERCISE / "exercise.py", 1)])
+def test_classroom(tmp_path, environment, solution, code):
+    """The command of its grader, in a repository with one exercise; the grader looks at its exit code."""
+    (tmp_path / "work" / "02_split").mkdir(parents=True)
+    shutil.copy(solution, tmp_path / "work" / "02_split" / "exercise.py")
+    [command] = re.findall(r"^ +command: (spcomm check .*)$", (FOLDER / "classroom.yml").read_text(), re.M)
+    command = command.replace("spcomm check", f"spcomm check --exercise {EXERCISE}")
     done = subprocess.run(
-        ["bash", "-c", command],
+        ["sh", "-c", command],
         cwd=tmp_path / "work",
         env=environment,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    assert "01_sum/exercise.py: 01_sum has passed: 1 run" in done.stdout
+    assert done.returncode == code, done.stderr
+    assert code == 1 or "02_split/exercise.py: 01_sum has passed: 1 run" in done.stdout
+
+
+def test_what_the_reporter_is_told():
+    """Each step with an id is named in the environment and in the list of the last one."""
+    text = (FOLDER / "classroom.yml").read_text()
+    ids = re.findall(r"- id: (\w+)", text)
+    assert re.findall(r"(\w+)_RESULTS: \$\{\{ steps\.(\w+)\.outputs\.result \}\}", text) == [
+        (name.upper(), name) for name in ids
+    ]
+    assert re.findall(r"runners: (.*)", text) == [",".join(ids)]

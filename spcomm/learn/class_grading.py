@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: MIT
+"""Grades what a class has handed in: several at a time, each by a judge that is a process of its own.
+
+So whatever becomes of one judge, the others go on.
+"""
+
+import json
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from pathlib import Path
+
+from spcomm.learn.handed_in import HandedIn
+from spcomm.learn.kept import Kept, key
+
+_TOLD = 500  # characters of what a judge said before it failed
+
+
+class ClassGrading:
+    """All that is graded by one command, with the same inputs for all."""
+
+    def __init__(self, seed: "int | None", quick: bool, jobs: int, kept: Kept) -> None:
+        self._asked = seed
+        self._seed = random.SystemRandom().randrange(1 << 32) if seed is None else seed
+        self._quick = quick
+        self._jobs = jobs
+        self._kept = kept
+        self._judges: set[subprocess.Popen[str]] = set()
+        self._over = False
+
+    def grade(self, students: "list[HandedIn]") -> "Iterator[tuple[int, dict[str, object]]]":
+        """Yield the number of each student in the list, and a grade, in the order in which they are done."""
+        pool = ThreadPoolExecutor(self._jobs)
+        waiting: dict[Future[dict[str, object]], tuple[int, str]] = {}
+        try:
+            for number, student in enumerate(students):
+                word, known = self._known(student)
+                if known is None:
+                    waiting[pool.submit(self._judge, student)] = number, word
+                else:
+                    yield number, {"student": student.student, **known}
+            for future in as_completed(waiting):
+                number, word = waiting[future]
+                found = future.result()
+                self._kept.add(word, found)
+                yield number, {"student": students[number].student, **found}
+        finally:
+            self._over = True
+            for judge in list(self._judges):  # by Ctrl-C, or nobody reads: each ends its run first
+                judge.terminate()
+            pool.shutdown(cancel_futures=True)
+
+    def _known(self, student: HandedIn) -> "tuple[str, dict[str, object] | None]":
+        if student.problem:
+            return "", ungraded(student.file, student.problem)
+        try:
+            word = key(student.file, student.exercise, self._asked, self._quick)
+        except OSError:  # the judge says what is wrong with it
+            return "", None
+        known = self._kept.get(word)
+        return word, known and {**known, "file": os.fspath(student.file)}
+
+    def _judge(self, student: HandedIn) -> "dict[str, object]":
+        words = [sys.executable, "-P", "-m", "spcomm", "check", "--json", "--seed", str(self._seed)]
+        words += ["--quick"] if self._quick else []
+        words += ["--exercise", str(student.exercise.folder), "--", str(student.file)]
+        judge = subprocess.Popen(
+            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        self._judges.add(judge)
+        if self._over:
+            judge.terminate()
+        out, err = judge.communicate()
+        self._judges.discard(judge)
+        try:
+            [found] = json.loads(out)
+            return found
+        except ValueError:
+            said = f": {err.strip()[-_TOLD:]}" if err.strip() else ""
+            return ungraded(student.file, f"the judge ended with exit code {judge.returncode}{said}")
+
+
+def ungraded(file: "Path | str", why: str) -> "dict[str, object]":
+    """What is said of a file that cannot be graded."""
+    return {"file": os.fspath(file), "passed": None, "cases": [], "message": why}

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: MIT
+"""What is said of a class: a line for each student, a line for all, a table for spreadsheets."""
+
+import csv
+import os
+import sys
+
+from spcomm.learn.errors import LearnError
+
+_COLUMNS = ("student", "passed", "right", "of", "message", "file", "exercise", "seed", "isolation")
+_MOST = 100  # characters of a message in a line
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def line(grade: "dict[str, object]", width: int) -> str:
+    """Return the line of one student."""
+    verdict = {True: "right", False: "wrong", None: "not graded"}[grade["passed"]]
+    right, planned = counted(grade)
+    count = "" if grade["passed"] is None else f"{right}/{planned}"
+    return (
+        f"{_plain(grade['student']):<{width}}  {verdict:<10}  {count:>5}  {_short(grade['message'])}".rstrip()
+    )
+
+
+def summary(grades: "list[dict[str, object]]") -> str:
+    """Return the line of all."""
+    counts = [sum(grade["passed"] is verdict for grade in grades) for verdict in (True, False, None)]
+    return "{} handed in: {} right, {} wrong, {} not graded".format(len(grades), *counts)
+
+
+def counted(grade: "dict[str, object]") -> "tuple[int, int]":
+    """Return how many cases were right, and of how many."""
+    cases = grade["cases"]
+    return sum(case["passed"] for case in cases), len(cases) + grade.get("left_out", 0)
+
+
+def write_csv(path: str, grades: "list[dict[str, object]]") -> None:
+    """Write the table. It is there as a whole, or as it was before."""
+    half = f"{path}.part"
+    try:
+        with open(half, "w", encoding="utf-8", errors="backslashreplace", newline="") as file:
+            rows = csv.writer(file)
+            rows.writerow(_COLUMNS)
+            rows.writerows(_row(grade) for grade in grades)
+        os.replace(half, path)
+    except OSError as error:
+        raise LearnError(f"--csv {path} cannot be written: {error.strerror or error}") from None
+
+
+def show(text: str) -> None:
+    """Print a line now."""
+    print(text, flush=True)
+
+
+def show_isolation(grades: "list[dict[str, object]]") -> None:
+    """Warn, once for all, where solutions were not kept apart."""
+    for about in sorted({str(grade.get("isolation", "")) for grade in grades}):
+        if about.startswith("none"):
+            print(f"Isolation: {about}", file=sys.stderr)
+
+
+def _row(grade: "dict[str, object]") -> "list[object]":
+    right, planned = counted(grade)
+    told = {**grade, "right": right, "of": planned}
+    told["passed"] = {True: "yes", False: "no", None: ""}[grade["passed"]]
+    return [_cell(told.get(name, "")) for name in _COLUMNS]
+
+
+def _cell(value: object) -> object:
+    """A text that a spreadsheet takes for a formula gets a quote, which it does not show."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+
+
+def _short(text: str) -> str:
+    first = _plain(text.strip().partition("\n")[0])
+    return first if len(first) <= _MOST else f"{first[: _MOST - 3]}..."
+
+
+def _plain(text: str) -> str:
+    """Names and messages are the students': nothing in them may move the cursor."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: MIT
+"""What a class has handed in: which file in each student's folder is to be graded."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from spcomm.learn.catalogue import Exercise, exercise_of, find
+from spcomm.learn.errors import LearnError
+
+_PROGRAM = "exercise.py"
+
+
+@dataclass(frozen=True)
+class HandedIn:
+    """What one student has handed in, or why it cannot be graded."""
+
+    student: str
+    file: Path
+    exercise: "Exercise | None" = None
+    problem: str = ""
+
+
+def handed_in(words: "list[str]", exercise: "str | None") -> "list[HandedIn]":
+    """Find what the words of a command line name: files, and folders of classes.
+
+    Parameters
+    ----------
+    words
+        A file is that of a student who is called as the word is. In a folder each folder, and each Python file, is a
+        student's.
+    exercise
+        Which exercise all of it is of; default: what the name of the file or of the folder says.
+
+    Raises
+    ------
+    LearnError
+        There is no such exercise, or nothing in a folder.
+    """
+    asked = None if exercise is None else find(exercise)
+    found: list[HandedIn] = []
+    for word in words:
+        found += _class(Path(word), asked) if os.path.isdir(word) else [_file(word, asked)]
+    return found
+
+
+def _file(word: str, asked: "Exercise | None") -> HandedIn:
+    try:
+        return HandedIn(word, Path(word), asked or exercise_of(word))
+    except LearnError as error:
+        return HandedIn(word, Path(word), None, str(error))
+
+
+def _class(folder: Path, asked: "Exercise | None") -> "list[HandedIn]":
+    exercise = asked or _exercise_of_class(folder)
+    try:
+        entries = sorted(entry for entry in folder.iterdir() if not _passed_over(entry.name))
+    except OSError as error:
+        raise LearnError(f"{folder} cannot be read: {error.strerror}") from None
+    entries = [entry for entry in entries if entry.is_dir() or entry.suffix == ".py"]
+    if not entries:
+        raise LearnError(f"nothing in {folder} can be graded: give a folder with a folder for each student")
+    return [_student(entry, exercise) for entry in entries]
+
+
+def _exercise_of_class(folder: Path) -> Exercise:
+    try:
+        return exercise_of(folder / _PROGRAM)
+    except LearnError:
+        raise LearnError(
+            f"{folder} does not say of which exercise it is: name it as the exercise (02_split), or give --exercise 2"
+        ) from None
+
+
+def _student(entry: Path, exercise: Exercise) -> HandedIn:
+    if entry.is_symlink():  # what is behind it may be somebody else's
+        return HandedIn(entry.name, entry, exercise, f"{entry} is a link; give the file itself")
+    if not entry.is_dir():
+        return HandedIn(entry.stem, entry, exercise)
+    programs = _programs(entry)
+    for liked in (_named(exercise), lambda path: path.name == _PROGRAM, lambda path: True):
+        chosen = [path for path in programs if liked(path)]
+        if len(chosen) == 1:
+            return HandedIn(entry.name, chosen[0], exercise)
+        if chosen:
+            names = ", ".join(str(path.relative_to(entry)) for path in chosen[:3])
+            why = f"there are {len(chosen)} Python files in {entry} that could be it ({names}); keep one {_PROGRAM}"
+            return HandedIn(entry.name, entry, exercise, why)
+    return HandedIn(entry.name, entry, exercise, f"there is no Python file in {entry}: nothing was handed in")
+
+
+def _named(exercise: Exercise) -> "object":
+    """Whether a path says by its name that it is of the exercise."""
+    return lambda path: (
+        path.stem == exercise.name or (path.name == _PROGRAM and path.parent.name == exercise.name)
+    )
+
+
+def _programs(folder: Path) -> "list[Path]":
+    """All Python files below a folder, but no links: they may lead to the teacher's own solution."""
+    found = []
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not _passed_over(name)]
+        paths = [Path(place, name) for name in names if name.endswith(".py") and not _passed_over(name)]
+        found += [path for path in paths if path.is_file() and not path.is_symlink()]
+    return sorted(found)
+
+
+def _passed_over(name: str) -> bool:
+    """What systems put into folders and archives by themselves."""
+    return name.startswith(".") or name in ("__pycache__", "__MACOSX")

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: MIT
+"""What a class has handed in, and what `spcomm check` says of it."""
+
+import json
+import shutil
+import sys
+from functools import cache
+from pathlib import Path
+
+from jsonschema import Draft202012Validator
+
+from checkout import ROOT
+from programs import PATIENCE_S, finish, start
+
+HERE = Path(__file__).parent
+EXERCISE = HERE / "room" / "01_sum"
+STUB = EXERCISE / "exercise.py"
+
+
+def attack(name):
+    return HERE / "attacks" / f"{name}.py"
+
+
+def hand_in(folder, student, program, name="exercise.py"):
+    """No two files are alike."""
+    place = folder / student / name
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(f"{program.read_text()}\n# handed in by {student}\n")
+    return place
+
+
+def own_exercise(folder, check):
+    """A copy of the exercise with more in its check.py."""
+    shutil.copytree(EXERCISE, folder / "01_sum")
+    with open(folder / "01_sum" / "check.py", "a") as file:
+        file.write(check)
+    return folder / "01_sum"
+
+
+def command(*words, exercise=EXERCISE):
+    return [sys.executable, "-m", "spcomm", "check", "--exercise", str(exercise), *map(str, words)]
+
+
+def grades(*words, code, exercise=EXERCISE):
+    """By student; what is printed is as the page says."""
+    done = finish(start(command("--json", *words, exercise=exercise)), patience=6 * PATIENCE_S)
+    assert done.code == code, done
+    found = json.loads(done.out)
+    assert not [error.message for error in schema().iter_errors(found)]
+    return {grade["student"]: grade for grade in found}
+
+
+@cache
+def schema():
+    told = json.loads((ROOT / "docs" / "howto" / "grading" / "grades.schema.json").read_text())
+    Draft202012Validator.check_schema(told)
+    return Draft202012Validator(told)

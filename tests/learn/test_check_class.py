@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: MIT
+"""`spcomm check` over what a class has handed in: a row for each, whatever becomes of the others."""
+
+import csv
+import json
+import os
+import shutil
+import signal
+
+import pytest
+
+from classes import EXERCISE, STUB, attack, command, grades, hand_in, own_exercise, schema
+from programs import finish, start
+from spcomm.learn import catalogue, class_report
+from spcomm.learn.errors import LearnError
+from spcomm.learn.handed_in import handed_in
+
+RIGHT = attack("right")
+KINDS = ("right", "exits", "prints_lines", "loop", "forks")
+COUNTING = """
+def cases(rng, before=cases):
+    with open(__file__ + ".count", "a") as file:
+        file.write(".")
+    return before(rng)
+"""
+ENDS = """
+import os
+def judge(case, outcome, before=judge):
+    if outcome.values[0] is None:
+        os._exit(9)
+    before(case, outcome)
+"""
+WAITS = """
+import os, signal
+def cases(rng, before=cases):
+    try:
+        os.mkdir(__file__ + ".first")
+    except FileExistsError:
+        open(__file__ + ".begun", "w").close()
+        signal.pause()
+    return before(rng)
+"""
+
+
+def rows(path):
+    with open(path, newline="", encoding="utf-8") as file:
+        return {row["student"]: row for row in csv.DictReader(file)}
+
+
+def a_class(folder, count):
+    """One of each kind, and else solutions and untouched files in turn."""
+    for number in range(count):
+        program = attack(KINDS[number]) if number < len(KINDS) else (RIGHT, STUB)[number % 2]
+        hand_in(folder, f"s{number:02}", program)
+    (folder / "s98").mkdir()
+
+
+def passed(number):
+    return number == 0 if number < len(KINDS) else number % 2 == 0
+
+
+@pytest.mark.parametrize("count", [7, pytest.param(40, marks=pytest.mark.stress)])
+def test_a_class(tmp_path, count):
+    a_class(tmp_path / "in", count)
+    table = tmp_path / "t.csv"
+    found = grades("-j", 2, "--csv", table, tmp_path / "in", code=125)
+    assert [found[f"s{number:02}"]["passed"] for number in range(count)] == list(map(passed, range(count)))
+    assert found["s98"]["passed"] is None
+    assert "nothing was handed in" in found["s98"]["message"]
+    assert "took longer than" in found["s03"]["message"]
+    assert "does it fork without end?" in found["s04"]["message"]
+    assert len({grade["seed"] for grade in found.values() if "seed" in grade}) == 1
+    told = rows(table)
+    assert list(told) == sorted(found)
+    assert [told["s00"][name] for name in ("passed", "right", "of")] == ["yes", "1", "1"]
+    assert [told["s03"][name] for name in ("passed", "right", "of")] == ["no", "0", "1"]
+    assert told["s98"]["passed"] == ""
+
+
+def test_lines_for_people(tmp_path):
+    hand_in(tmp_path / "in", "ada", RIGHT)
+    hand_in(tmp_path / "in", "barbara", STUB)
+    done = finish(start(command(tmp_path / "in")))
+    assert done.code == 1, done
+    ada, barbara, summary = done.out.splitlines()
+    assert ada.split() == ["ada", "right", "1/1"]
+    assert barbara.startswith("barbara  wrong         0/1  node 0 returned None; expected")
+    assert summary == "2 handed in: 1 right, 1 wrong, 0 not graded"
+
+
+def test_what_has_not_changed_is_not_graded_again(tmp_path):
+    exercise = own_exercise(tmp_path, COUNTING)
+    count = exercise / "check.py.count"
+    words = ("--keep", tmp_path / "grades", tmp_path / "in")
+    hand_in(tmp_path / "in", "ada", RIGHT)
+    hand_in(tmp_path / "in", "bob", STUB)
+    first = grades(*words, code=1, exercise=exercise)
+    assert grades(*words, code=1, exercise=exercise) == first
+    assert count.read_text() == ".."
+    hand_in(tmp_path / "in", "bob", RIGHT)
+    assert grades(*words, code=0, exercise=exercise)["bob"]["passed"] is True
+    assert count.read_text() == "..."
+    with open(exercise / "check.py", "a") as file:
+        file.write("# now it is better\n")
+    grades(*words, code=0, exercise=exercise)
+    assert count.read_text() == "....."
+
+
+def test_a_half_line_that_was_kept(tmp_path):
+    kept = tmp_path / "grades"
+    hand_in(tmp_path / "in", "ada", RIGHT)
+    kept.write_text('{"key": "12", "gra')
+    grades("--keep", kept, tmp_path / "in", code=0)
+    assert json.loads(kept.read_text().splitlines()[1])["grade"]["passed"] is True
+
+
+def test_a_file_that_keep_has_not_written(tmp_path):
+    hand_in(tmp_path / "in", "ada", RIGHT)
+    (tmp_path / "notes").write_text("mine\n")
+    done = finish(start(command("--keep", tmp_path / "notes", tmp_path / "in")))
+    assert done.code == 125
+    assert "is not a file that --keep has written" in done.err
+    assert (tmp_path / "notes").read_text() == "mine\n"
+
+
+def test_a_judge_that_ends_keeps_no_other_from_its_grade(tmp_path):
+    exercise = own_exercise(tmp_path, ENDS)
+    for name, program in (("ada", STUB), ("bob", RIGHT)):
+        hand_in(tmp_path / "in", name, program)
+    found = grades(tmp_path / "in", code=125, exercise=exercise)
+    assert found["ada"]["message"] == "the judge ended with exit code 9"
+    assert found["bob"]["passed"] is True
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_what_is_known_is_kept_when_it_is_ended(tmp_path, number, code):
+    exercise = own_exercise(tmp_path, WAITS)
+    begun = exercise / "check.py.begun"
+    os.mkfifo(begun)
+    for name in ("ada", "bob"):
+        hand_in(tmp_path / "in", name, RIGHT)
+    process = start(
+        command("--csv", tmp_path / "t.csv", "--keep", tmp_path / "k", tmp_path / "in", exercise=exercise)
+    )
+    with open(begun):  # until the second is being judged
+        pass
+    process.send_signal(number)
+    done = finish(process)
+    assert done.code == code, done
+    assert list(rows(tmp_path / "t.csv")) == ["ada"]
+    assert len((tmp_path / "k").read_text().splitlines()) == 1
+
+
+def test_files_and_folders(tmp_path):
+    """Names of files count as names of students, too."""
+    hand_in(tmp_path, "in", STUB, name="ada.py")
+    other = shutil.copy(RIGHT, tmp_path / "other.py")
+    found = grades(tmp_path / "in", other, tmp_path / "none.py", code=125)
+    assert {name: grade["passed"] for name, grade in found.items()} == {
+        "ada": False,
+        str(other): True,
+        str(tmp_path / "none.py"): None,
+    }
+
+
+def test_one_file_is_as_the_schema_says(tmp_path):
+    done = finish(start(command("--json", RIGHT, STUB, tmp_path / "no.py")))
+    found = json.loads(done.out)
+    assert [grade["passed"] for grade in found] == [True, False, None]
+    assert not [error.message for error in schema().iter_errors(found)]
+    assert [error.message for error in schema().iter_errors([{**found[0], "passed": None}])]
+
+
+@pytest.mark.parametrize(
+    ("names", "chosen"),
+    [
+        (["a.py"], "a.py"),
+        (["deep/er/a.py"], "deep/er/a.py"),
+        (["exercise.py", "helper.py"], "exercise.py"),
+        (["exercise.py", "01_sum.py"], "01_sum.py"),
+        (["01_sum/exercise.py", "02_other/exercise.py"], "01_sum/exercise.py"),
+        (["__MACOSX/exercise.py", ".venv/b.py", "__pycache__/c.py", "._exercise.py", "a.py"], "a.py"),
+    ],
+)
+def test_which_file_it_is(tmp_path, names, chosen):
+    for name in names:
+        hand_in(tmp_path, "ada", STUB, name=name)
+    [found] = handed_in([str(tmp_path)], str(EXERCISE))
+    assert (found.student, found.problem) == ("ada", "")
+    assert found.file == tmp_path / "ada" / chosen
+
+
+@pytest.mark.parametrize(
+    ("names", "problem"),
+    [(["a.py", "b.py"], "2 Python files"), (["x/exercise.py", "y/exercise.py"], "keep one exercise.py")],
+)
+def test_several_that_it_could_be(tmp_path, names, problem):
+    for name in names:
+        hand_in(tmp_path, "ada", STUB, name=name)
+    [found] = handed_in([str(tmp_path)], str(EXERCISE))
+    assert problem in found.problem
+
+
+def test_links_are_not_followed(tmp_path):
+    """An archive can bring a link to the solution of the one who unpacks it."""
+    for place in (tmp_path / "ada", tmp_path / "behind"):
+        place.mkdir()
+    (tmp_path / "ada" / "exercise.py").symlink_to(RIGHT)
+    (tmp_path / "bob").symlink_to(tmp_path / "behind")
+    problems = {one.student: one.problem for one in handed_in([str(tmp_path)], str(EXERCISE))}
+    assert "nothing was handed in" in problems["ada"]
+    assert "is a link" in problems["bob"]
+
+
+def test_the_folder_says_which_exercise_it_is(tmp_path):
+    hand_in(tmp_path / "02_split", "ada", STUB)
+    [found] = handed_in([str(tmp_path / "02_split")], None)
+    assert found.exercise == catalogue.find("2")
+    with pytest.raises(LearnError, match="name it as the exercise"):
+        handed_in([str(tmp_path)], None)
+
+
+def test_nothing_in_a_folder(tmp_path):
+    with pytest.raises(LearnError, match=r"nothing in .* can be graded"):
+        handed_in([str(tmp_path)], str(EXERCISE))
+
+
+def test_names_do_nothing_to_terminals_and_spreadsheets(tmp_path):
+    grade = {"student": "=1+1\x1b[2J", "passed": None, "cases": [], "message": "@now\nand more", "file": "f"}
+    assert class_report.line(grade, 4) == "=1+1?[2J  not graded         @now"
+    class_report.write_csv(str(tmp_path / "t.csv"), [grade])
+    [row] = rows(tmp_path / "t.csv").values()
+    assert (row["student"], row["message"]) == ("'=1+1\x1b[2J", "'@now\nand more")
+
+
+def test_a_table_that_cannot_be_written(tmp_path):
+    hand_in(tmp_path / "in", "ada", RIGHT)
+    done = finish(start(command("--csv", tmp_path / "no" / "t.csv", tmp_path / "in")))
+    assert done.code == 125
+    assert "t.csv cannot be written: No such file or directory" in done.err
+
+
+@pytest.mark.parametrize("jobs", ["0", "-1", "two"])
+def test_numbers_of_jobs(jobs):
+    done = finish(start(command("-j", jobs, RIGHT)))
+    assert done.code == 125
+    assert "is no number from 1 to 256" in done.err or "expected one argument" in done.err
