@@ -12,7 +12,8 @@ Two kinds of functions are sampled:
   named on the command line. ``rota(1)`` of a function takes it back, and smoke tests always run.
 
 Which ones depends on the seed, which follows the commit: one commit always runs the same cases, the next others.
-``--everything`` runs all; tests named on the command line (``file.py::test``) are never sampled.
+``--everything`` runs all; tests named on the command line (``file.py::test``), and those of ``--last-failed``, are
+never sampled.
 """
 
 import dataclasses
@@ -42,8 +43,9 @@ def default_seed():
 
 
 def takes_all(config):
-    """Nothing is sampled: everything was asked for, or tests by name."""
-    return config.option.everything or any("::" in argument for argument in config.args)
+    """Nothing is sampled: everything was asked for, or what has failed, or tests by name."""
+    named = any("::" in argument for argument in config.args)
+    return config.option.everything or config.getoption("lf", False) or named
 
 
 def names_files(config):
@@ -73,9 +75,8 @@ def group_of(item, alone):
     if has_turns(item) and not item.get_closest_marker("whole"):
         if hasattr(item, "callspec"):
             return function_of(item)
-        return (
-            item.nodeid.partition("::")[0] if alone and item.get_closest_marker("rota").args[0] > 1 else None
-        )
+        taken_back = item.get_closest_marker("rota").args[0] == 1
+        return item.nodeid.partition("::")[0] if alone and not taken_back else None
     return function_of(item) if is_matrix(item) else None
 
 
