@@ -5,10 +5,10 @@ Two kinds of functions are sampled:
 
 - A matrix: more than six cases, one parameter of which is the number of nodes (``n``, ``nodes``, or an object that has
   ``nodes``), or which is marked ``matrix``. Of its cases as many are kept as it takes for every value of every
-  parameter to occur, and at least an eighth, or the number of ``matrix(keep=...)``. Fields of dataclasses with
+  parameter to occur, and at least a sixteenth, or the number of ``matrix(keep=...)``. Fields of dataclasses with
   ``metadata={"rotates": True}`` do not count as values: which of them occur, the seed says alone.
 - Those marked ``rota(n)``, whose cases each start a run or more: one case in n is kept, whatever its values. A mark of
-  a file (``pytestmark``) holds for its functions that have cases; of the others one in two is kept, unless files are
+  a file (``pytestmark``) holds for its functions that have cases; of the others one in three is kept, unless files are
   named on the command line. ``rota(1)`` of a function takes it back, and smoke tests always run.
 
 Which ones depends on the seed, which follows the commit: one commit always runs the same cases, the next others.
@@ -26,8 +26,8 @@ from collections import defaultdict
 from pathlib import Path
 
 SMALL = 6
-PART = 1 / 8
-ALONE = 2
+PART = 1 / 16
+ALONE = 3
 
 
 def default_seed():
