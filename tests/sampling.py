@@ -5,14 +5,15 @@ Two kinds of functions are sampled:
 
 - A matrix: more than six cases, one parameter of which is the number of nodes (``n``, ``nodes``, or an object that has
   ``nodes``), or which is marked ``matrix``. Of its cases as many are kept as it takes for every value of every
-  parameter to occur, and at least an eighth, or the number of ``matrix(keep=...)``. Fields of dataclasses with
+  parameter to occur, and at least a sixteenth, or the number of ``matrix(keep=...)``. Fields of dataclasses with
   ``metadata={"rotates": True}`` do not count as values: which of them occur, the seed says alone.
 - Those marked ``rota(n)``, whose cases each start a run or more: one case in n is kept, whatever its values. A mark of
-  a file (``pytestmark``) holds for its functions that have cases; of the others one in two is kept, unless files are
+  a file (``pytestmark``) holds for its functions that have cases; of the others one in three is kept, unless files are
   named on the command line. ``rota(1)`` of a function takes it back, and smoke tests always run.
 
 Which ones depends on the seed, which follows the commit: one commit always runs the same cases, the next others.
-``--everything`` runs all; tests named on the command line (``file.py::test``) are never sampled.
+``--everything`` runs all; tests named on the command line (``file.py::test``), and those of ``--last-failed``, are
+never sampled.
 """
 
 import dataclasses
@@ -25,8 +26,8 @@ from collections import defaultdict
 from pathlib import Path
 
 SMALL = 6
-PART = 1 / 8
-ALONE = 2
+PART = 1 / 16
+ALONE = 3
 
 
 def default_seed():
@@ -42,8 +43,9 @@ def default_seed():
 
 
 def takes_all(config):
-    """Nothing is sampled: everything was asked for, or tests by name."""
-    return config.option.everything or any("::" in argument for argument in config.args)
+    """Nothing is sampled: everything was asked for, or what has failed, or tests by name."""
+    named = any("::" in argument for argument in config.args)
+    return config.option.everything or config.getoption("lf", False) or named
 
 
 def names_files(config):
@@ -73,9 +75,8 @@ def group_of(item, alone):
     if has_turns(item) and not item.get_closest_marker("whole"):
         if hasattr(item, "callspec"):
             return function_of(item)
-        return (
-            item.nodeid.partition("::")[0] if alone and item.get_closest_marker("rota").args[0] > 1 else None
-        )
+        taken_back = item.get_closest_marker("rota").args[0] == 1
+        return item.nodeid.partition("::")[0] if alone and not taken_back else None
     return function_of(item) if is_matrix(item) else None
 
 

@@ -66,7 +66,7 @@ def test_it_lets_the_reader_predict_and_go_on(name):
     assert text.startswith("# ") and "## Try it yourself" in text
 
 
-@pytest.mark.rota(2)
+@pytest.mark.rota(6)
 @needs_jupyter
 @pytest.mark.parametrize("name", NAMES)
 def test_it_runs(name, tmp_path):
