@@ -8,15 +8,13 @@ from collections.abc import Callable, Iterable
 from operator import index
 
 from spcomm._core import agent
-from spcomm._core.errors import (
-    ConfigError,
-    shown,
-)
+from spcomm._core.errors import ConfigError, shown
 from spcomm.notebook import lines, objects
 from spcomm.notebook.calls import Call
 from spcomm.notebook.errors import ClusterError
 from spcomm.notebook.keeper import Keeper
 from spcomm.notebook.mapping import MapCall
+from spcomm.trace import table
 
 _open: "weakref.WeakSet[Cluster]" = weakref.WeakSet()
 
@@ -69,7 +67,7 @@ class Cluster:
         _open.add(self)
 
     def __repr__(self) -> str:
-        return f"<Cluster: {self.size} nodes{', closed' if self._keeper.closed else ''}>"
+        return f"<Cluster: {table.number(self.size, 'node')}{', closed' if self._keeper.closed else ''}>"
 
     def __enter__(self) -> "Cluster":
         return self

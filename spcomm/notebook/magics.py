@@ -18,6 +18,7 @@ from spcomm._core.errors import SpcommError
 from spcomm.notebook import words
 from spcomm.notebook.cluster import Cluster
 from spcomm.notebook.errors import ClusterError
+from spcomm.trace import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -148,7 +149,8 @@ class SpcommMagics(Magics):
         before = self.cluster.size
         if options.nodes not in (None, before):
             self.cluster.restart(options.nodes)
-            _say(f"{_count(options.nodes)} instead of {before}: they are new, and all variables are gone")
+            nodes = table.number(options.nodes, "node")
+            _say(f"{nodes} instead of {before}: they are new, and all variables are gone")
         elif options.fresh:
             self.cluster.restart()
             _say("the nodes are new, and their variables are gone")
@@ -194,11 +196,12 @@ class SpcommMagics(Magics):
         if self.cluster is None:
             return "spcomm: there are no nodes; a cell starts them: %%spcomm -n 4"
         processes = self.cluster.processes
+        nodes = table.number(self.cluster.size, "node")
         if not processes:
-            return f"spcomm: {_count(self.cluster.size)} have ended; the next cell starts new ones"
+            return f"spcomm: {nodes} have ended; the next cell starts new ones"
         since = time.strftime("%H:%M:%S", time.localtime(self.cluster.since))
         rows = [f"  node {rank}  process {process}" for rank, process in enumerate(processes)]
-        return "\n".join([f"spcomm: {_count(self.cluster.size)}, since {since}, waiting for a cell", *rows])
+        return "\n".join([f"spcomm: {nodes}, since {since}, waiting for a cell", *rows])
 
 
 def _check(source: str, name: str) -> None:
@@ -258,10 +261,6 @@ def _draw_trace(path: str, drawing: str) -> None:
         _say(str(error))
     else:
         display(Image(filename=drawing))
-
-
-def _count(nodes: int) -> str:
-    return f"{nodes} node{'s' if nodes != 1 else ''}"
 
 
 def _say(text: str) -> None:

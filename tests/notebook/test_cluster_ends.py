@@ -280,7 +280,8 @@ def test_a_call_of_a_daemon_thread_ends_with_the_caller(tmp_path):
     processes = owner.numbers()
     code, out, err = owner.finish()
     assert (code, err) == (0, "")
-    assert out in ("", "code: another thread has closed the Cluster meanwhile\n")
+    # The end of the interpreter may stop the thread anywhere, before the end of its line, too.
+    assert out.rstrip("\n") in ("", "code: another thread has closed the Cluster meanwhile")
     assert have_ended(processes)
 
 
