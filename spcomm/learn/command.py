@@ -22,7 +22,7 @@ def main(arguments: "Sequence[str] | None" = None) -> int:
                 file, options.exercise, options.seed, None if options.json else _show_case, options.quick
             )
         except LearnError as error:
-            print(f"spcomm check: {error}", file=sys.stderr, flush=True)
+            print(f"spcomm check: {table.printable(str(error))}", file=sys.stderr, flush=True)
             told.append({"file": file, "passed": None, "cases": [], "message": str(error)})
             code = 125
             continue
@@ -67,12 +67,11 @@ def _show_case(case: CaseGrade) -> None:
 
 
 def _show(found: Grade) -> None:
+    name = table.printable(found.file, "")  # files are handed in under any name
     if found.passed:
-        print(
-            f"{found.file}: {found.exercise} has passed: {table.number(len(found.cases), 'run')}", flush=True
-        )
+        print(f"{name}: {found.exercise} has passed: {table.number(len(found.cases), 'run')}", flush=True)
     else:
-        print(f"{found.file}: {found.exercise} has failed: {found.message}")
+        print(f"{name}: {found.exercise} has failed: {found.message}")
         print(f"The same inputs again: --seed {found.seed}", flush=True)
     if found.isolation.startswith("none"):
         print(f"Isolation: {found.isolation}", file=sys.stderr)
