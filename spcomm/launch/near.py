@@ -37,13 +37,17 @@ def _below(folder: str, wanted: str) -> "list[str]":
 
 
 def _names(folder: str, is_one: object) -> "list[str]":
-    """The names of what is there, in order, but for hidden ones; none if that is not known."""
+    """The names of what is there, in order, but for hidden and strange ones; none if that is not known."""
     try:
         with os.scandir(folder or os.curdir) as entries:
             known = (entry for entry, _count in zip(entries, range(_LOOKED_AT), strict=False))
-            return sorted(entry.name for entry in known if entry.name[0] != "." and is_one(entry))
+            return sorted(entry.name for entry in known if _is_plain(entry.name) and is_one(entry))
     except OSError:
         return []
+
+
+def _is_plain(name: str) -> bool:
+    return name[0] != "." and name.isprintable()  # others could steer the terminal
 
 
 def _next(folder: str, exercises: "list[str]") -> str:

@@ -139,8 +139,7 @@ def _show_case(case: CaseGrade) -> None:
 def _show(found: Grade) -> None:
     name = table.printable(found.file, "")  # files are handed in under any name
     if found.passed:
-        runs = table.number(len(found.cases), "run")
-        print(f"{name}: {found.exercise} has passed: {runs}", flush=True)
+        print(f"{name}: {found.exercise} has passed: {table.number(len(found.cases), 'run')}", flush=True)
     else:
         print(f"{name}: {found.exercise} has failed: {found.message}")
         print(f"The same inputs again: --seed {found.seed}", flush=True)

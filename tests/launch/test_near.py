@@ -12,7 +12,15 @@ from spcomm.learn import catalogue, lessons, progress
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for name in ("heat.py", "heaps.py", "hello.py", ".hidden.py", "plate/heat2.py", "plates/heat2.py"):
+    for name in (
+        "heat.py",
+        "heaps.py",
+        "hello.py",
+        ".hidden.py",
+        "alarm\a.py",
+        "plate/heat2.py",
+        "plates/heat2.py",
+    ):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
     return tmp_path
@@ -23,6 +31,7 @@ def folder(tmp_path, monkeypatch):
     [
         ("helo.py", "; did you mean hello.py?"),
         ("hiden.py", ""),
+        ("alarm.py", ""),
         ("./helo.py", "; did you mean ./hello.py?"),
         ("haet.py", "; did you mean heat.py?"),
         ("heat2.py", "; did you mean plate/heat2.py or plates/heat2.py?"),

@@ -116,7 +116,7 @@ def test_names_and_words_steer_no_terminal(room):
     checks = CHECK.replace("per_node(", 'raise Wrong("\\x1b]0;owned\\x07 \\u202e")\n    per_node(')
     (room / "check.py").write_text(checks)
     done = spcomm("check", "--quick", "--exercise", room, evil, code=1)
-    assert "\ufffd[2J.py: \ufffd]0;owned\ufffd \ufffd" in done.out
+    assert "\ufffd[2J.py: 05_own has failed: \ufffd]0;owned\ufffd \ufffd" in done.out
     assert "\x1b" not in done.out + done.err
 
 
