@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from spcomm.learn import copying, values
@@ -45,9 +45,10 @@ class Run:
     code: "int | None" = None  # exit code of spcomm run, negative for a signal; None: it was ended
     stopped: "str | None" = None  # the limit that was exceeded, or "guard"
     output: str = ""  # what the program printed, without labels
-    errors: "list[tuple[int | None, str]]" = None  # lines of stderr with the node; None: the launcher
-    results: "dict[int, str]" = None  # by rank: JSON of the node program
-    doubled: "list[int]" = None  # ranks with more than one result
+    # Lines of stderr with the node; None: the launcher.
+    errors: "list[tuple[int | None, str]]" = field(default_factory=list)
+    results: "dict[int, str]" = field(default_factory=dict)  # by rank: JSON of the node program
+    doubled: "list[int]" = field(default_factory=list)  # ranks with more than one result
     trace: "bytes | None" = None
 
 

@@ -12,6 +12,7 @@ from spcomm.learn.case import Wrong
 from spcomm.learn.catalogue import Limits
 from spcomm.learn.errors import LearnError
 from spcomm.learn.running import Run
+from spcomm.trace import table
 
 _LONG = 400  # characters of what a program says
 _MOST_LINES = 24
@@ -134,5 +135,5 @@ def _traceback(run: Run, file: str) -> "str | None":
 
 def _cut(text: str) -> str:
     """One line, what cannot be printed replaced, and never a page of it."""
-    line = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
+    line = table.printable(text)
     return line if len(line) <= _LONG else f"{line[:_LONG]}…"

@@ -97,7 +97,8 @@ class _Asked:
             raise _UsageError(f"no option {word}; `spcomm trace --help` lists them{_near(name)}")
         elif self.file:
             raise _UsageError(
-                f"one trace at a time, not {self.file} and {word}; an output is written {_with(word)}"
+                f"one trace at a time, not {self.file} and {word}; an output is written with its option, as in "
+                f"--html={word}"
             )
         else:
             self.file = word
@@ -127,10 +128,6 @@ def _near(name: str) -> str:
 
     found = get_close_matches(name, [*_ALONE, *_VALUES, *_ENDINGS], 1)
     return f"; did you mean {found[0]}?" if found else ""
-
-
-def _with(word: str) -> str:
-    return f"with its option, as in --html={word}"
 
 
 def _show(asked: _Asked) -> None:

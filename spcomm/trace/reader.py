@@ -12,9 +12,8 @@ import stat
 
 from spcomm.trace import table
 from spcomm.trace.errors import TraceError
-from spcomm.trace.model import FORMAT, THREADS_APART, Call, Message, Part, Region, Trace, Track, Wait
+from spcomm.trace.model import FORMAT, MOST, THREADS_APART, Call, Message, Part, Region, Trace, Track, Wait
 
-_MOST = 2**63  # no number is larger: bytes, or microseconds, of which that is 300,000 years
 _LONGEST = 60  # characters of a value, in a complaint
 _MAKE_ONE = "`spcomm run --trace t.json program.py` makes one"
 
@@ -199,7 +198,7 @@ class _Reader:
         message = self._messages.get(key)
         if message is None:
             numbers = [self._whole(told, word) for word in ("from", "to", "tag", "bytes")]
-            if any(not 0 <= rank < self._nodes for rank in numbers[:2]) or not 0 <= numbers[3] < _MOST:
+            if any(not 0 <= rank < self._nodes for rank in numbers[:2]) or not 0 <= numbers[3] < MOST:
                 self._fail(
                     f"a message of {_short(numbers[3])} bytes from node {_short(numbers[0])} to {_short(numbers[1])}"
                 )
@@ -251,7 +250,7 @@ class _Reader:
 
     def _number(self, event: dict, key: str, unit: str = "microseconds") -> float:
         value = event.get(key)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or abs(value) >= _MOST:
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or abs(value) >= MOST:
             self._fail(f"its `{key}` is {_short(value)}, not a number of {unit}")
         return float(value)
 
@@ -272,7 +271,7 @@ class _Reader:
         kinds = (int, float) if kind is float else (int,)
         if not isinstance(values, list) or len(values) != count:
             self._fail(f"its `{key}` is no list of {table.number(count, 'number')}")
-        if any(isinstance(v, bool) or not isinstance(v, kinds) or not 0 <= v < _MOST for v in values):
+        if any(isinstance(v, bool) or not isinstance(v, kinds) or not 0 <= v < MOST for v in values):
             self._fail(f"its `{key}` has something else than numbers from 0 on")
         return [kind(value) for value in values]
 

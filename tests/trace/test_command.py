@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from builder import two_nodes
+from spcomm.trace import command
 from spcomm.trace.command import main
 
 
@@ -19,8 +20,8 @@ def trace(tmp_path, monkeypatch):
 
 @pytest.mark.smoke
 def test_the_command(trace):
-    command = [sys.executable, "-m", "spcomm", "trace", "t.json"]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    words = [sys.executable, "-m", "spcomm", "trace", "t.json"]
+    result = subprocess.run(words, capture_output=True, text=True, timeout=60)
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout.startswith("heat.py: 2 nodes, 100 µs\n") and "hottest line" in result.stdout
 
@@ -37,7 +38,9 @@ def test_it_imports_nothing_heavy(trace):
 def test_help_names_all_options(capsys):
     assert main(["--help"]) == 0
     text = capsys.readouterr().out
-    for word in ("--summary", "--matrix", "--html", "--png", "--paje", "--from", "--to", "--min-bytes"):
+    known = [*command._ALONE, *command._VALUES, *command._ENDINGS]
+    assert "--virtual" in known and "--png" in known
+    for word in known:
         assert f"  {word}" in text
 
 
