@@ -12,7 +12,8 @@ import site
 import subprocess
 import sys
 from dataclasses import dataclass
-from pathlib import Path
+
+from spcomm.learn.catalogue import exercises_dir
 
 FOLDER = "/box"  # where a solution works, behind walls
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
@@ -91,12 +92,27 @@ def _outside() -> "list[str]":
         words += (
             ["--symlink", os.readlink(path), path] if os.path.islink(path) else ["--ro-bind-try", path, path]
         )
-    for path in (*_SETTINGS, *_MACHINE, *_python()):
+    places = _python()
+    for path in (*_SETTINGS, *_MACHINE, *places):
         words += ["--ro-bind-try", path, path]
-    data = Path(sys.modules["spcomm"].__file__).parent / "data"
-    if data.is_dir():  # of a wheel: exercises with their solutions
-        words += ["--size", "4096", "--tmpfs", str(data), "--remount-ro", str(data)]
+    for path in _hidden([*(path for path in _SYSTEM if not os.path.islink(path)), *places]):
+        words += ["--size", "4096", "--tmpfs", path, "--remount-ro", path]
     return words
+
+
+def _hidden(places: "list[str]") -> "list[str]":
+    """Where exercises and their solutions would be seen in these places: each way to them, if there are links."""
+    data = os.path.join(os.path.dirname(sys.modules["spcomm"].__file__), "data")  # of a wheel
+    folders = {os.path.realpath(folder) for folder in (data, exercises_dir()) if os.path.isdir(folder)}
+    found = set()
+    for place in places:
+        real = os.path.realpath(place)
+        for folder in folders:
+            if folder == real or folder.startswith(real + "/"):
+                found.add(place + folder[len(real) :])
+            elif real.startswith(folder + "/"):
+                found.add(place)
+    return sorted(found)
 
 
 def _python() -> "list[str]":

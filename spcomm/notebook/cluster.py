@@ -3,6 +3,7 @@
 
 import ast
 import atexit
+import os
 import weakref
 from collections.abc import Callable, Iterable
 from operator import index
@@ -243,6 +244,11 @@ class Cluster:
         """
         if not isinstance(code, str):
             raise TypeError(f"execute({shown(code)}): code is a str; for a function there is run()")
+        _check_words(name=name, shown_as=shown_as)
+        if figure is not None and not callable(figure):
+            raise TypeError(f"execute(figure={shown(figure)}): it is a function, as of a rank and a PNG")
+        if trace is not None and not isinstance(trace, (str, os.PathLike)):  # a number would be a descriptor
+            raise TypeError(f"execute(trace={shown(trace)}): it is the path of a file")
         name = name or "code"
         compile(ast.parse(code, name), name, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
         __tracebackhide__ = True
@@ -378,6 +384,17 @@ def _number(nodes: object) -> int:
     if not 1 <= number <= agent.NODES_MAX:
         raise ConfigError(f"Cluster({shown(number)}): there may be 1 to {agent.NODES_MAX} nodes")
     return number
+
+
+def _check_words(**words: object) -> None:
+    for name, value in words.items():
+        if not isinstance(value, str):
+            raise TypeError(f"execute({name}={shown(value)}): it is a str")
+        if not value.isascii():
+            try:
+                value.encode()
+            except UnicodeEncodeError:
+                raise ValueError(f"execute({name}={shown(value)}): it has letters that are none") from None
 
 
 def _name(function: object) -> str:

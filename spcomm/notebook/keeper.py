@@ -185,5 +185,9 @@ def _check_timeout(words: str, timeout: object) -> None:
     call = words.partition("(")[0]
     if isinstance(timeout, (str, bytes, bool)) or not hasattr(type(timeout), "__float__"):
         raise bad_timeout_type(call, timeout)
-    if not float(timeout) >= 0:  # type: ignore[arg-type]
+    try:
+        is_right = float(timeout) >= 0  # type: ignore[arg-type]
+    except OverflowError:  # a whole number that no float can be
+        is_right = False
+    if not is_right:
         raise bad_timeout(call, timeout)

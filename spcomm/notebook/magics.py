@@ -97,7 +97,9 @@ class SpcommMagics(Magics):
             raise UsageError(str(error)) from None
         except SyntaxError as error:
             told = _told(error, "".join(traceback.format_exception_only(error)))
-        except (SpcommError, TypeError, ValueError, KeyboardInterrupt) as error:
+        except MemoryError:  # by Python's parser, of which no lines are of use; RecursionError is told below
+            raise UsageError("%%spcomm: the cell is too deep, or there is no memory left") from None
+        except (SpcommError, TypeError, ValueError, OSError, RecursionError, KeyboardInterrupt) as error:
             told = _told(
                 error, str(error) if isinstance(error, ClusterError) else f"{type(error).__name__}: {error}"
             )

@@ -31,6 +31,7 @@ class CellOptions:
         self.group = False
 
 
+_LONGEST = 40  # letters of a number: Python refuses to read thousands of digits
 _FLAGS = ("trace", "fresh", "group")
 _VALUES = {"-n": "nodes", "--timeout": "timeout"}
 _KNOWN = [*_VALUES, *(f"--{name}" for name in _FLAGS)]
@@ -67,8 +68,8 @@ def _unknown(word: str) -> str:
 
 
 def _nodes(text: str, most: int) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= most:
-        raise MagicError(f"%%spcomm: -n {text}: the number of nodes is 1 to {most}")
+    if not text.isdecimal() or len(text) > _LONGEST or not 1 <= int(text) <= most:
+        raise MagicError(f"%%spcomm: -n {_shown(text)}: the number of nodes is 1 to {most}")
     return int(text)
 
 
@@ -78,8 +79,12 @@ def _seconds(text: str) -> float:
     except ValueError:
         seconds = math.nan
     if not 0 < seconds < math.inf:
-        raise MagicError(f"%%spcomm: --timeout {text}: a timeout is a number of seconds, more than 0")
+        raise MagicError(f"%%spcomm: --timeout {_shown(text)}: a timeout is a number of seconds, more than 0")
     return seconds
+
+
+def _shown(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 def command(line: str) -> "tuple[str, list[str]]":

@@ -102,7 +102,7 @@ class Worker:
             self._comm = None
         except BaseException as error:
             _signal.signal(_signal.SIGINT, _nothing)
-            answer = "failed", *_told(error)
+            answer = "failed", *_told_safely(error)
         _flush()
         if os.getpid() != self._process:
             os._exit(0)  # a fork that the program has made has come to the end of the call
@@ -214,6 +214,16 @@ class Worker:
             raise KeyboardInterrupt
 
 
+def _told_safely(error: BaseException) -> tuple:
+    """The exception is asked, and its lines, which may be the program's own and fail in turn."""
+    try:
+        return _told(error)
+    except BaseException as another:
+        name = type(error).__name__
+        text = f"{name}: <it cannot be shown, as it raises {type(another).__name__} itself>\n"
+        return report.RAISED, name, text.encode("utf-8", "replace"), None
+
+
 def _told(error: BaseException) -> tuple:
     """What the caller is told of an exception: its kind as in `launch.report`, its name, its traceback, itself."""
     error.__traceback__ = report.users_part(error.__traceback__)
@@ -225,7 +235,7 @@ def _told(error: BaseException) -> tuple:
     kind, detail = report.kind_of(error)
     try:
         itself = objects.packed(error, "")
-    except (TypeError, ValueError, MemoryError):
+    except BaseException:  # of the program's own methods
         itself = None
     # The hook in C would look for lines in files only.
     text = _cut("".join(traceback.format_exception(error)))

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from programs import PATIENCE_S, finish, start
-from spcomm.learn import LearnError, grade, lessons, running
+from spcomm.learn import LearnError, grade, lessons, running, walls
 from spcomm.learn.case import Case, Wrong
 from spcomm.learn.catalogue import Limits, exercises
 from spcomm.learn.running import Run
@@ -173,6 +173,30 @@ def test_a_file_that_is_no_solution_by_its_size(tmp_path):
         file.truncate(1 << 40)
     with pytest.raises(LearnError, match=r"a\.py has more than 16 MiB, and no solution needs that"):
         grade(tmp_path / "a.py", str(EXERCISE))
+
+
+SEARCH = """
+import os
+
+def solve(comm, items):
+    for place in {places!r}:
+        assert os.path.isfile(f"{{place}}/pyproject.toml") and not os.listdir(f"{{place}}/exercises"), place
+        assert not os.path.exists(f"{{place}}/exercises/solutions"), place
+    return comm.allreduce(sum(items)) // comm.size
+"""
+
+
+@pytest.mark.skipif(walls.walls().bwrap is None, reason=walls.walls().about)
+def test_exercises_are_hidden_whichever_way_packages_are_found(tmp_path, monkeypatch):
+    """The path of this checkout, with links, as of who sets PYTHONPATH to it."""
+    checkout = exercises()[0].folder.parent.parent
+    link = tmp_path / "link"
+    link.symlink_to(checkout)
+    places = [str(checkout), str(link)]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([*places, str(checkout / "exercises" / "solutions")]))
+    (tmp_path / "a.py").write_text(SEARCH.format(places=places))
+    found = grade(tmp_path / "a.py", str(EXERCISE))
+    assert found.passed, found.message
 
 
 def test_a_judge_that_is_killed_leaves_nothing(tmp_path):

@@ -301,12 +301,20 @@ def test_wrong_arguments_reach_no_node(cluster):
             call(5)
     with pytest.raises(TypeError, match=r"execute\(5\): code is a str"):
         cluster.execute(5)
+    for wrong in ({"name": 3}, {"shown_as": b"x"}, {"figure": 3}, {"trace": 3}, {"trace": True}):
+        [name] = wrong
+        with pytest.raises(TypeError, match=rf"execute\({name}={wrong[name]!r}\): it is"):
+            cluster.execute("1", **wrong)
+    with pytest.raises(ValueError, match=r"execute\(name='.ud800'\): it has letters that are none"):
+        cluster.execute("1", name="\ud800")
     with pytest.raises(SyntaxError, match="expected ':'"):
         cluster.execute("for x in y\n  pass")
     with pytest.raises(SyntaxError, match="outside function"):
         cluster.execute("return 5")
     with pytest.raises(ValueError, match="timeout"):
         cluster.run(len, timeout=-1)
+    with pytest.raises(ValueError, match="timeout"):
+        cluster.run(len, timeout=10**400)
     with pytest.raises(TypeError, match="timeout"):
         cluster.run(len, timeout="5")
     with pytest.raises(TypeError, match=r"run\(<lambda>\): it cannot be pickled"):

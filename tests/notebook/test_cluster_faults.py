@@ -125,6 +125,31 @@ raise Strange(5)
     assert error.value.error is None
 
 
+def _raises(body):
+    """An exception of whose own methods one fails, too."""
+    return f"class Evil(Exception):\n    {body}\nraise Evil('a')"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "__notes__ = property(lambda self: 1 / 0)",
+        "def __str__(self): raise SystemExit(3)",
+        "def __repr__(self): raise KeyboardInterrupt",
+        "def __reduce__(self): raise SystemExit(3)",
+        "def __reduce__(self): raise RecursionError",
+        "__traceback__ = property(lambda self: 1 / 0)",
+        "def __getattribute__(self, name): raise SystemExit(3)",
+    ],
+)
+def test_an_exception_that_fails_itself_is_told_and_ends_no_node(cluster, body):
+    before = cluster.processes
+    with pytest.raises(spcomm.ClusterError, match=r"raised .*Evil"):
+        cluster.execute(_raises(body))
+    assert cluster.processes == before
+    assert cluster.execute("comm.rank") == list(range(cluster.size))
+
+
 def test_an_exception_in_map_names_the_item(marked, tmp_path):
     def work(item):
         (tmp_path / str(item)).touch()

@@ -238,6 +238,10 @@ def test_a_node_that_is_killed_between_cells_is_replaced(nodes):
             "UsageError: %spcomm push nothing_here: there is no variable nothing_here",
         ),
         ("%%spcomm\n!ls", "nodes run plain Python, and !ls is IPython's; put it into a cell of its own\n"),
+        (
+            "%%spcomm\n" + "-" * 100_000 + "1",
+            "UsageError: %%spcomm: the cell is too deep, or there is no memory",
+        ),
     ],
 )
 def test_one_clear_sentence(nodes, code, text):
@@ -287,6 +291,11 @@ if comm.rank == 1:
 mark""")
     assert cell.result == "[100, 101, 102, 103]"
     assert nodes.run("%%spcomm\nstop.set()\nmark").result == "[100, 101, 102, 103]"
+
+
+def test_what_the_system_refuses_is_one_line(nodes):
+    name = "n" * 300 + ".py"
+    assert nodes.run(f"%spcomm check 01 {name}").error == f"OSError: [Errno 36] File name too long: {name!r}"
 
 
 def test_a_syntax_error_reaches_no_node(nodes):

@@ -31,6 +31,8 @@ def test_what_options_say(line, found):
         ("-n", "-n needs a number, as in -n 4"),
         ("-n four", "-n four: the number of nodes is 1 to 64"),
         ("-n 65", "-n 65: the number of nodes is 1 to 64"),
+        ("-n " + "9" * 5000, "-n " + "9" * 40 + r"\.\.\.: the number of nodes is 1 to 64"),
+        ("--timeout " + "9" * 5000, "--timeout " + "9" * 40 + r"\.\.\.: a timeout is"),
         ("-n -1", "-n -1: the number of nodes is 1 to 64"),
         ("-n 2.5", "-n 2.5: the number of nodes is 1 to 64"),
         ("--timeout", "--timeout needs a number"),
