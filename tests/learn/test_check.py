@@ -67,6 +67,7 @@ def test_right(tmp_path):
     done = spcomm("check", "--exercise", EXERCISE, RIGHT, code=0)
     assert "right  2 nodes" in done.out
     assert "right in all 1 cases of 01_sum" in done.out
+    assert "passed" not in done.out, "one file needs no summary"
 
 
 def test_untouched():
@@ -86,6 +87,16 @@ def test_json():
     assert right["isolation"]
     assert wrong["passed"] is False
     assert wrong["message"] == wrong["cases"][0]["message"] != ""
+
+
+def test_a_class_is_summed_up_in_a_line_each(tmp_path):
+    gone = tmp_path / "no.py"
+    done = spcomm("check", "--seed", "7", "--exercise", EXERCISE, RIGHT, STUB, gone, code=125)
+    assert done.out.count("\n1 of 3 passed\n") == 1
+    right, wrong, missing = done.out.rpartition("1 of 3 passed\n")[2].splitlines()
+    assert right.split() == ["passed", str(RIGHT)]
+    assert wrong.startswith(f"  failed      {STUB} ") and "node 0 returned None; expected" in wrong
+    assert missing.startswith(f"  not judged  {gone} ") and "does not exist" in missing
 
 
 def test_usage(tmp_path):
