@@ -7,8 +7,10 @@ import tarfile
 import zipfile
 from pathlib import Path
 
-HEADERS = ["spcomm/spcomm.h", "spcomm/speedescomm.hpp", "spcomm/simtime.h", "spcomm/destination.h"]
-EXTENSIONS = sorted(path.stem for path in Path(__file__).parent.parent.glob("spcomm/_core/*.pyx"))
+ROOT = Path(__file__).resolve().parent.parent
+HEADERS = sorted(f"spcomm/{path.name}" for path in ROOT.glob("csrc/include/spcomm/*.h*"))
+EXTENSIONS = sorted(path.stem for path in ROOT.glob("spcomm/_core/*.pyx"))
+PAGE = sorted(path.name for path in ROOT.glob("spcomm/trace/page/*"))
 
 
 def require(names, *endings):
@@ -39,7 +41,7 @@ def check_wheel(path):
     complaints += require(
         names,
         "spcomm/bench/programs/relay.c",
-        *[f"spcomm/trace/page/{name}" for name in ("page.html", "page.css", "main.js")],
+        *[f"spcomm/trace/page/{name}" for name in PAGE],
         "spcomm/lib/libspcomm.a",
         *[f"spcomm/include/{name}" for name in HEADERS],
     )

@@ -146,8 +146,8 @@ def read(path):
 
 def run(example, folder):
     """What the example prints; its picture is drawn into the folder, whatever has drawn one into the checkout."""
-    read = [word for word in example.arguments if word != example.picture and (ROOT / word).is_file()]
-    arguments = [str(ROOT / word) if word in read else word for word in example.arguments]
+    inputs = [word for word in example.arguments if word != example.picture and (ROOT / word).is_file()]
+    arguments = [str(ROOT / word) if word in inputs else word for word in example.arguments]
     line = [
         sys.executable,
         "-m",

@@ -11,16 +11,18 @@ CORE = "spc_comm"  # the files of csrc/ itself
 UPWARDS = {("config", "launch"), ("forking", "launch")}
 
 
+def includes():
+    """(file, the name of a header of csrc/ that it includes)"""
+    for path in [*(ROOT / "csrc").rglob("*.c"), *(ROOT / "csrc").rglob("*.h")]:
+        for name in re.findall(r'^\s*#\s*include\s+"([^"]+)"', path.read_text(), re.MULTILINE):
+            yield path, name.rpartition("/")[2]
+
+
 def c_includes():
     """(floor, floor) for each floor that includes another; values that stand alone count as none."""
     homes = {path.name: floor(path) for path in (ROOT / "csrc").rglob("*.h")}
-    found = set()
-    for path in [*(ROOT / "csrc").rglob("*.c"), *(ROOT / "csrc").rglob("*.h")]:
-        for name in re.findall(r'^\s*#\s*include\s+"([^"]+)"', path.read_text(), re.MULTILINE):
-            home = homes.get(name.rpartition("/")[2])
-            if home and home != floor(path) and home != "include":
-                found.add((floor(path), home))
-    return found
+    pairs = {(floor(path), homes.get(name)) for path, name in includes()}
+    return {(mine, home) for mine, home in pairs if home and home not in (mine, "include")}
 
 
 def floor(path):
@@ -48,13 +50,12 @@ def around(module):
 
     homes = {path.name: owner(path) for path in (ROOT / "csrc").rglob("spc_*.h")}
     users, used = set(), set()
-    for path in [*(ROOT / "csrc").rglob("spc_*.c"), *(ROOT / "csrc").rglob("spc_*.h")]:
-        for name in re.findall(
-            r'^\s*#\s*include\s+"(?:[^"]+/)?(spc_\w+\.h)"', path.read_text(), re.MULTILINE
-        ):
-            pair = owner(path), homes.get(name)
-            if pair[0] != pair[1] and None not in pair and module in pair:
-                (users if pair[1] == module else used).add(pair[0] if pair[1] == module else pair[1])
+    for path, name in includes():
+        user, header = owner(path), homes.get(name)
+        if header == module and user not in (module, None):
+            users.add(user)
+        elif user == module and header not in (module, None):
+            used.add(header)
     used -= users  # two modules of a floor that know each other
     upper, lower = (whole_floors(side, module, known) for side in (users, used))
     return "\n".join([*(f"{name} -> {module}" for name in upper), *(f"{module} -> {name}" for name in lower)])

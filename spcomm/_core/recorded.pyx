@@ -4,6 +4,7 @@
 
 No function here is a frame of Python's, so that the innermost frame is that of whoever calls."""
 
+from cpython.exc cimport PyErr_ExceptionMatches
 from cpython.object cimport PyObject
 from libc.stdint cimport uint32_t
 from libc.string cimport memset
@@ -45,9 +46,10 @@ cdef extern from *:
         PyType_Modified(made);
     }
     """
-    ctypedef object (*vectorcallfunc)(object callable, PyObject **arguments, size_t count, PyObject *names)
+    ctypedef PyObject *(*vectorcallfunc)(PyObject *, PyObject **arguments, size_t count, PyObject *names) except NULL
     void spc_make_method(object type, size_t vectorcall_offset)
-    object PyObject_Vectorcall(object callable, PyObject **arguments, size_t count, PyObject *names)
+    # NULL goes on its way as it is: a `try` would first save what is being handled, at every call.
+    PyObject *PyObject_Vectorcall(object callable, PyObject **arguments, size_t count, PyObject *names)
     Py_ssize_t PyVectorcall_NARGS(size_t count)
     object PyMethod_New(object function, object instance)
 
@@ -108,7 +110,13 @@ cdef void end_call(spc_trace_t *trace, int how) noexcept:
     spc_trace_record(trace, &event)
 
 
-cdef object call(object callable, PyObject **arguments, size_t count, PyObject *names):
+cdef int how_it_ended(PyObject *found) noexcept:
+    if found != NULL:
+        return WELL
+    return LEFT if PyErr_ExceptionMatches((TimeoutError, KeyboardInterrupt)) else RAISED
+
+
+cdef PyObject *call(PyObject *callable, PyObject **arguments, size_t count, PyObject *names) except NULL:
     cdef Recorded self = <Recorded>callable
     cdef spc_trace_t *trace = NULL
     cdef const spc_comm_t *core = NULL
@@ -121,17 +129,10 @@ cdef object call(object callable, PyObject **arguments, size_t count, PyObject *
         self.what = name_of(trace, self.name)
         self.generation = regions.generation
     cdef uint32_t detail = detail_of(self, arguments, count, names) if self.at else 0
-    cdef int how = RAISED
     spc_comm_trace_call(core, self.what, find_place(trace), detail)
-    try:
-        found = PyObject_Vectorcall(self.method, arguments, count, names)
-        how = WELL
-        return found
-    except (TimeoutError, KeyboardInterrupt):
-        how = LEFT
-        raise
-    finally:
-        end_call(trace, how)
+    cdef PyObject *found = PyObject_Vectorcall(self.method, arguments, count, names)
+    end_call(trace, how_it_ended(found))
+    return found
 
 
 cdef Recorded _example = Recorded(None, "")

@@ -138,6 +138,8 @@ cdef class Region:
 
     cdef Handle handle
     cdef str name
+    cdef uint32_t what  # the number of the name
+    cdef uint32_t numbered  # as long as this is `generation`
 
     def __cinit__(self, handle=None, name=None):
         self.handle = handle
@@ -146,13 +148,19 @@ cdef class Region:
     cdef spc_trace_t *trace(self) noexcept:
         return NULL if self.handle is None else spc_comm_trace(self.handle.core)
 
+    cdef uint32_t number(self, spc_trace_t *trace) except? 0:
+        if self.what == 0 or self.numbered != generation:
+            self.what = name_of(trace, self.name)
+            self.numbered = generation
+        return self.what
+
     def __enter__(self):
         cdef spc_trace_t *trace = self.trace()
         if trace != NULL:
-            record(trace, SPC_TRACE_ENTER, name_of(trace, self.name), find_place(trace))
+            record(trace, SPC_TRACE_ENTER, self.number(trace), find_place(trace))
         return self
 
     def __exit__(self, kind, error, traceback):
         cdef spc_trace_t *trace = self.trace()
         if trace != NULL:
-            record(trace, SPC_TRACE_LEAVE, name_of(trace, self.name), 0)
+            record(trace, SPC_TRACE_LEAVE, self.number(trace), 0)

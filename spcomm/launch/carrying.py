@@ -49,6 +49,8 @@ def _settle(label: str, kept: "list[int]", launcher: int) -> None:
     os.setpgid(0, 0)  # Ctrl-C is for the launcher
     _signal.set_wakeup_fd(-1)
     for number in (_signal.SIGTERM, _signal.SIGHUP, _signal.SIGQUIT, _signal.SIGTSTP):
+        # Ignored at first: what a terminal has sent before this group was made is for the launcher, too, and forgotten.
+        _signal.signal(number, _signal.SIG_IGN)
         _signal.signal(number, _signal.SIG_DFL)
     _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
     _signal.pthread_sigmask(_signal.SIG_SETMASK, ())

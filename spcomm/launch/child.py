@@ -73,6 +73,9 @@ class Node:
         # Nor Ctrl-C before there is a program that it could interrupt.
         late = {_signal.SIGINT} if self.program.takes_interrupt else set()
         self.held = {_signal.SIGINT} - mask - late if self.program.kind != "executable" else set()
+        # Of an executable it means what it will mean there: a KeyboardInterrupt would be a riddle.
+        if self.program.kind == "executable" and _signal.getsignal(_signal.SIGINT) != _signal.SIG_IGN:
+            _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
         _signal.pthread_sigmask(_signal.SIG_SETMASK, mask | asked | self.held | late)
 
     def run(self) -> None:

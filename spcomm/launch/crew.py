@@ -5,6 +5,7 @@ Nodes start when *every* warm process has imported what it had to, so that a pro
 the others from starting; a program by itself does not wait for that. Nodes are known by index.
 """
 
+import _signal
 import os
 
 from spcomm.launch.forward import Forwarder
@@ -109,6 +110,19 @@ class Crew:
         """Signal the process groups of all running nodes but one."""
         for starter in self._starters:
             starter.signal(number, spared)
+
+    def stop(self) -> None:
+        """Stop all nodes, and who imports for them, until `go_on`."""
+        self.signal(_signal.SIGSTOP)
+        for starter in self._starters:
+            if not starter.ready:
+                starter.stop()
+
+    def go_on(self) -> None:
+        """Continue those."""
+        for starter in self._starters:
+            starter.go_on()
+        self.signal(_signal.SIGCONT)
 
     def end(self, number: int, spared: "int | None" = None) -> None:
         """No more nodes; signal those that run, but one. Who still imports has none, and is killed."""

@@ -203,7 +203,7 @@ class Lookout:
             return {}
         processes = self._crew.started
         here = [index for index in indices if self._far.box(index) is None]
-        running = [index for index in here if state_of(processes[index]) not in ("T", "Z")]
+        running = [index for index in here if state_of(processes[index]) not in ("", "T", "Z")]
         return self._answers.ask(self._crew.poke, running, processes)
 
     def _is_able(self, index: int) -> bool:

@@ -122,6 +122,11 @@ class Starter:
         """Signal one node's process only."""
         self._send(("poke", index - self._first, number))
 
+    def stop(self) -> None:
+        """Stop the warm process itself, as Ctrl-Z does, until `go_on`."""
+        if not self.ended:
+            os.kill(self.pid, _signal.SIGSTOP)
+
     def go_on(self) -> None:
         """Continue the warm process, should someone have stopped it: nobody else can end the nodes."""
         if not self.ended:

@@ -126,9 +126,10 @@ class Supervisor:
         verb = message[0] if message is not None else "gone"
         if message is None or verb == "gone":
             self._loop.remove(starter.fileno())
-            if message is None and not starter.gone:
+            was_gone, starter.gone = starter.gone, True
+            if message is None and not was_gone:
+                self._signalled()  # if the same has ended both, it is the reason
                 self._lost(starter)
-            starter.gone = True
         elif verb == "exited":
             if self._stats is not None and len(message) > 3:
                 self._stats.ended(message[1], message[3])
@@ -341,12 +342,10 @@ class Supervisor:
 
     def _stop(self) -> None:
         """Ctrl-Z: the nodes, which are in process groups of their own, stop and go on with the launcher."""
-        if not self._crew.ready:
-            return
-        self._crew.signal(_signal.SIGSTOP)
+        self._crew.stop()
         self._display.clear()
         os.kill(os.getpid(), _signal.SIGSTOP)
-        self._crew.signal(_signal.SIGCONT)
+        self._crew.go_on()
 
     def _locate(self) -> None:
         """Find out where each node is, before it is told to end.

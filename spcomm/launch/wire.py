@@ -9,9 +9,23 @@ to. `_socket` is used directly: importing `socket` would cost the launcher sever
 import _socket
 import marshal
 import os
+import sys
 
 MOST_DESCRIPTORS = 48  # with one message
 _INT = 4  # sizeof(int): a descriptor in an SCM_RIGHTS message
+LENGTH_BYTES = 4
+NOSIGNAL = getattr(_socket, "MSG_NOSIGNAL", 0)
+
+
+def encoded(message: object) -> bytes:
+    """A message as it travels."""
+    body = marshal.dumps(message)
+    return len(body).to_bytes(LENGTH_BYTES, "little") + body
+
+
+def encoded_descriptor(descriptor: int) -> bytes:
+    """A descriptor as it travels."""
+    return descriptor.to_bytes(_INT, sys.byteorder)
 
 
 class Wire:
@@ -47,30 +61,31 @@ class Wire:
 
     def send(self, message: object, descriptors: "tuple[int, ...]" = ()) -> None:
         """Send one message. Blocks while the socket is full; `OSError` when the other end is gone."""
-        body = marshal.dumps(message)
-        data = memoryview(len(body).to_bytes(4, "little") + body)
-        rights = b"".join(fd.to_bytes(_INT, _byteorder) for fd in descriptors)
+        data = memoryview(encoded(message))
+        rights = b"".join(map(encoded_descriptor, descriptors))
         extra = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)] if rights else []
-        sent = self._sock.sendmsg([data], extra, _NOSIGNAL)
+        sent = self._sock.sendmsg([data], extra, NOSIGNAL)
         if sent < len(data):
-            self._sock.sendall(data[sent:], _NOSIGNAL)
+            self._sock.sendall(data[sent:], NOSIGNAL)
 
     def receive(self) -> "tuple[object, list[int]] | None":
         """The next message and its descriptors (close-on-exec), or None at the end. Blocks."""
         try:
             head, extra, _flags, _address = self._sock.recvmsg(
-                4, _socket.CMSG_SPACE(MOST_DESCRIPTORS * _INT), getattr(_socket, "MSG_CMSG_CLOEXEC", 0)
+                LENGTH_BYTES,
+                _socket.CMSG_SPACE(MOST_DESCRIPTORS * _INT),
+                getattr(_socket, "MSG_CMSG_CLOEXEC", 0),
             )
         except ConnectionError:
             return None
         descriptors = [
-            int.from_bytes(data[at : at + _INT], _byteorder)
+            int.from_bytes(data[at : at + _INT], sys.byteorder)
             for level, kind, data in extra
             if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS
             for at in range(0, len(data) - len(data) % _INT, _INT)
         ]
-        head += self._exactly(4 - len(head)) if head else b""
-        if len(head) < 4:
+        head += self._exactly(LENGTH_BYTES - len(head)) if head else b""
+        if len(head) < LENGTH_BYTES:
             return None
         length = int.from_bytes(head, "little")
         body = self._exactly(length)
@@ -88,7 +103,3 @@ class Wire:
             parts.append(part)
             length -= len(part)
         return b"".join(parts)
-
-
-_NOSIGNAL = getattr(_socket, "MSG_NOSIGNAL", 0)
-_byteorder = __import__("sys").byteorder

@@ -10,6 +10,7 @@ from pathlib import Path
 from spcomm.learn.errors import LearnError
 
 _NAME = re.compile(r"(\d\d)_[a-z0-9_]+")
+_LONGEST = 4096  # letters of what somebody calls an exercise, as of a path
 _FILES = ("README.md", "exercise.py", "check.py", "info.toml")
 
 
@@ -91,6 +92,8 @@ def find(word: str, folder: "str | os.PathLike[str] | None" = None) -> Exercise:
     LearnError
         There is none, or it is not as it has to be.
     """
+    if len(word) > _LONGEST:  # Python refuses to read numbers of thousands of digits
+        raise LearnError(f"no exercise has a name of {len(word)} letters")
     if os.sep in word or word == ".":
         return load(Path(word))
     root = exercises_dir() if folder is None else Path(folder)
@@ -128,8 +131,15 @@ def load(folder: "str | os.PathLike[str]") -> Exercise:
     LearnError
         A file is missing, or info.toml is not as it has to be.
     """
-    place = Path(folder).resolve()
-    missing = [name for name in _FILES if not (place / name).is_file()]
+    try:
+        place = Path(folder).resolve()
+        missing = [name for name in _FILES if not (place / name).is_file()]
+    except (
+        OSError,
+        ValueError,
+        RuntimeError,
+    ) as error:  # too long, without permission, with \\0, links in a circle
+        raise LearnError(f"{folder} is no exercise: {getattr(error, 'strerror', None) or error}") from None
     if missing:
         raise LearnError(f"{folder} is no exercise: it lacks {', '.join(missing)}")
     match = _NAME.fullmatch(place.name)

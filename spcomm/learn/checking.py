@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from spcomm.demo import command, shorter
 from spcomm.learn.catalogue import Exercise
 from spcomm.learn.lessons import Lessons
 from spcomm.learn.terminal import Page
@@ -54,8 +55,6 @@ def check(
     LearnError
         If it cannot be graded.
     """
-    from spcomm.demo import shorter
-
     page.say(f"checking {name or shorter(file)}")
     result = _graded(page, grade, exercise, file)
     if result.passed:
@@ -89,16 +88,12 @@ def _graded(page: Page, grade: "Callable[..., Grade]", exercise: Exercise, file:
 
 def advice(exercise: Exercise, result: Result, file: Path, how_to_ask: str) -> str:
     """What to do after a check that has not passed."""
-    from spcomm.demo import shorter
-
     hint = f"{how_to_ask} shows a hint" if exercise.hints else "read README.md again"
     return f"what to do: change {shorter(file)} and save it; {hint}\nby hand: {by_hand(result, file)}"
 
 
 def by_hand(result: Result, file: Path) -> str:
     """The command line that runs the program as the run that failed did."""
-    from spcomm.demo import command, shorter
-
     told = re.findall(r"(\d+) nodes?\b", result.failed)
     return f"{command()} run -n {told[-1] if told else _NODES} {shlex.quote(shorter(file))}"
 

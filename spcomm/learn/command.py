@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from spcomm.learn.errors import LearnError
 from spcomm.learn.grading import CaseGrade, Grade, grade
+from spcomm.trace import table
 
 
 def main(arguments: "Sequence[str] | None" = None) -> int:
@@ -21,7 +22,7 @@ def main(arguments: "Sequence[str] | None" = None) -> int:
                 file, options.exercise, options.seed, None if options.json else _show_case, options.quick
             )
         except LearnError as error:
-            print(f"spcomm check: {error}", file=sys.stderr, flush=True)
+            print(f"spcomm check: {table.printable(str(error))}", file=sys.stderr, flush=True)
             told.append({"file": file, "passed": None, "cases": [], "message": str(error)})
             code = 125
             continue
@@ -68,10 +69,11 @@ def _show_case(case: CaseGrade) -> None:
 
 
 def _show(found: Grade) -> None:
+    name = table.printable(found.file, "")  # files are handed in under any name
     if found.passed:
-        print(f"{found.file}: right in all {len(found.cases)} cases of {found.exercise}", flush=True)
+        print(f"{name}: right in all {len(found.cases)} cases of {found.exercise}", flush=True)
     else:
-        print(f"{found.file}: {found.message}")
+        print(f"{name}: {found.message}")
         print(f"The same inputs again: --seed {found.seed}", flush=True)
     if found.isolation.startswith("none"):
         print(f"Isolation: {found.isolation}", file=sys.stderr)
@@ -79,10 +81,10 @@ def _show(found: Grade) -> None:
 
 def _summary(told: "list[dict]") -> None:
     """A line for each file, in the order of the command line: whoever grades a class copies it from here."""
-    width = max(len(row["file"]) for row in told)
+    names = [table.printable(row["file"], "") for row in told]
     print(f"\n{sum(row['passed'] is True for row in told)} of {len(told)} passed")
-    for row in told:
+    for row, name in zip(told, names, strict=True):
         said = {True: "passed", False: "failed", None: "not judged"}[row["passed"]]
-        first = "" if row["passed"] else row["message"].partition("\n")[0]
-        print(f"  {said:10}  {row['file']:{width}}  {first}".rstrip())
+        first = "" if row["passed"] else table.printable(row["message"].partition("\n")[0])
+        print(f"  {said:10}  {name:{max(map(len, names))}}  {first}".rstrip())
     sys.stdout.flush()

@@ -50,8 +50,8 @@ def is_inside(path: Path, folder: Path) -> bool:
         return False
 
 
-def read(path: Path) -> bytes:
-    """What is in a file; never waits for who might write to a pipe.
+def read(path: Path, most: "int | None" = None) -> "bytes | None":
+    """What is in a file; never waits for who might write to a pipe. None: these are more than `most` bytes.
 
     Raises
     ------
@@ -61,7 +61,9 @@ def read(path: Path) -> bytes:
     with open(path, "rb", opener=lambda name, how: os.open(name, how | os.O_NONBLOCK)) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(errno.EINVAL, "it is a pipe or a device, not a file", os.fspath(path))
-        return file.read()
+        if most is None:
+            return file.read()
+        return None if os.fstat(file.fileno()).st_size > most else file.read(most)
 
 
 def replace(path: Path, content: bytes) -> None:

@@ -1,6 +1,24 @@
 # SPDX-License-Identifier: MIT
 """What is wrong with an exercise, or with what was asked for, in one sentence."""
 
+import os
+
+from spcomm.trace import table
+
+_LONGEST = 200  # letters of a path, in a complaint
+
 
 class LearnError(Exception):
     """An exercise cannot be found, read or judged: not the fault of the solution that is graded."""
+
+
+def of_system(error: OSError) -> LearnError:
+    """What the system does not do with a file that somebody has named: too long a name, no permission."""
+    name = shown(os.fsdecode(error.filename))
+    return LearnError(f"cannot use {name}: {error.strerror}; name another place")
+
+
+def shown(text: str) -> str:
+    """The text on a line that cannot steer a terminal, and never a page of it."""
+    line = table.printable(text, "")
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from spcomm.demo import examples_dir
 from spcomm.learn import copying, names
-from spcomm.learn.errors import LearnError
+from spcomm.learn.errors import LearnError, of_system
 from spcomm.learn.names import UsageError
+from spcomm.trace import table
 
 _USAGE = """usage: spcomm examples [list]
        spcomm examples NAME
@@ -32,8 +33,13 @@ def main(words: "list[str]") -> int:
     try:
         _run(words)
     except (LearnError, FileNotFoundError) as error:
-        print(f"spcomm examples: {error}", file=sys.stderr)
+        print(f"spcomm examples: {table.printable(str(error))}", file=sys.stderr)
         return 125 if isinstance(error, UsageError) else 1
+    except OSError as error:
+        if error.filename is None:
+            raise
+        print(f"spcomm examples: {of_system(error)}", file=sys.stderr)
+        return 1
     return 0
 
 

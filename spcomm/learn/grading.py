@@ -10,8 +10,9 @@ from pathlib import Path
 from spcomm.learn import running, walls, words
 from spcomm.learn.case import Case, Outcome, Wrong
 from spcomm.learn.catalogue import Exercise, exercise_of, find
-from spcomm.learn.errors import LearnError
+from spcomm.learn.errors import LearnError, of_system, shown
 from spcomm.learn.teacher import Check
+from spcomm.trace import table
 
 QUICK = 3  # cases
 _ENDLESS = ("seconds", "processes", "memory", "output", "guard")
@@ -92,10 +93,7 @@ def grade(
     >>> grade("02_split/exercise.py").message  # doctest: +SKIP
     'node 1 returned None; expected 42 (3 nodes)'
     """
-    file = Path(path)
-    if file.suffix != ".py" or not file.is_file():
-        what = "is no Python file (its name has to end in .py)" if file.exists() else "does not exist"
-        raise LearnError(f"{os.fspath(path)} {what}; give the file with your solution")
+    file = _file(path)
     if not isinstance(exercise, Exercise):
         exercise = exercise_of(file) if exercise is None else find(str(exercise))
     seed = random.SystemRandom().randrange(1 << 32) if seed is None else seed
@@ -105,6 +103,22 @@ def grade(
     wrong = [case.message for case in done if not case.passed]
     message = wrong[0] if wrong else ""
     return Grade(exercise.name, os.fspath(path), not wrong, tuple(done), message, walls.walls().about, seed)
+
+
+def _file(path: "str | os.PathLike[str]") -> Path:
+    """The student's file, if it is one."""
+    file = Path(path)
+    try:
+        if file.suffix == ".py" and file.is_file():
+            return file
+        is_there = file.exists()
+    except OSError as error:
+        raise of_system(error) from None
+    is_none = "is no Python file (its name has to end in .py)"
+    if file.suffix == ".py":
+        is_none = "is a folder, a pipe or a device, not a file"
+    what = is_none if is_there else "does not exist"
+    raise LearnError(f"{shown(os.fspath(path))} {what}; give the file with your solution")
 
 
 def _grade_cases(
@@ -124,7 +138,7 @@ def _grade_cases(
             check.judge(case, Recorded(found, run))
             done.append(CaseGrade(case.name, True))
         except Wrong as wrong:
-            done.append(CaseGrade(case.name, False, str(wrong)))
+            done.append(CaseGrade(case.name, False, table.printable(str(wrong))))
         if on_case is not None:
             on_case(done[-1])
         if run.stopped in _ENDLESS or run.code == 124:

@@ -25,18 +25,31 @@ class Keys:
         self._fd = fd
         self._modes: list = []  # as they were; empty: they still are
         self._handlers: dict[int, object] = {}
+        self._leaving = False
+        self._late = 0  # a signal that has come meanwhile
+        self._stopping = False
 
     def __enter__(self) -> "Keys":
-        for number in _ENDS:
-            self._handlers[number] = signal.signal(number, self._end)
-        self._handlers[signal.SIGTSTP] = signal.signal(signal.SIGTSTP, self._stop)
-        self._take()
+        try:  # a signal may raise at any line of this, and then nobody calls __exit__
+            for number in _ENDS:
+                self._handlers[number] = signal.signal(number, self._end)
+            self._handlers[signal.SIGTSTP] = signal.signal(signal.SIGTSTP, self._stop)
+            self._take()
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_error: object) -> None:
-        self._give_back()
-        for number, handler in self._handlers.items():
-            signal.signal(number, handler)  # type: ignore[arg-type]
+        self._leaving = True
+        try:
+            self._give_back()
+        finally:
+            self._give_back()  # should a Ctrl-C have come
+            for number, handler in self._handlers.items():
+                signal.signal(number, handler)  # type: ignore[arg-type]
+        if self._late:
+            raise SystemExit(128 + self._late)
 
     def wait(self, other: int, seconds: float) -> str:
         """The next key; "" if there is none, but `other` can be read or the time has passed.
@@ -80,29 +93,35 @@ class Keys:
         termios.tcsetattr(self._fd, termios.TCSADRAIN, modes)
 
     def _give_back(self) -> None:
-        modes, self._modes = self._modes, []
-        if not modes:
-            return
+        if self._modes and not self._is_in_background():  # else a shell has it, with modes of its own
+            try:
+                termios.tcsetattr(self._fd, termios.TCSANOW, self._modes)
+            except termios.error:
+                pass  # it is gone
+        self._modes = []  # at last: a signal may have this begin anew
+
+    def _is_in_background(self) -> bool:
         try:
-            if os.tcgetpgrp(self._fd) != os.getpgrp():
-                return  # a shell has it, with modes of its own
+            return os.tcgetpgrp(self._fd) != os.getpgrp()
         except OSError:
-            pass  # not the terminal that controls this process
-        try:
-            termios.tcsetattr(self._fd, termios.TCSANOW, modes)
-        except termios.error:
-            pass  # it is gone
+            return False  # not the terminal that controls this process
 
     def _end(self, number: int, _frame: "FrameType | None") -> None:
-        raise SystemExit(128 + number)
+        if self._leaving:
+            self._late = number
+        else:
+            raise SystemExit(128 + number)
 
     def _stop(self, _number: int, _frame: "FrameType | None") -> None:
         """Ctrl-Z: the terminal is the shell's, until `fg`."""
-        had_it = bool(self._modes)
+        if self._stopping:
+            return
+        self._stopping, had_it = True, bool(self._modes)
         self._give_back()
         os.kill(os.getpid(), signal.SIGSTOP)
-        if had_it:
+        if had_it and not self._leaving:
             self._take()
+        self._stopping = False
 
 
 class Interrupts:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from spcomm.learn.catalogue import Exercise
-from spcomm.learn.errors import LearnError
+from spcomm.learn.errors import LearnError, of_system
 from spcomm.learn.names import UsageError
+from spcomm.trace import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,8 +73,13 @@ def main(
             from spcomm.learn.catalogue import exercises
         return asked.run(exercises(), grade or _late_grade)
     except LearnError as error:
-        print(f"spcomm learn: {error}", file=sys.stderr)
+        print(f"spcomm learn: {table.printable(str(error))}", file=sys.stderr)
         return 125 if isinstance(error, UsageError) else 1
+    except OSError as error:
+        if error.filename is None:
+            raise
+        print(f"spcomm learn: {of_system(error)}", file=sys.stderr)
+        return 1
 
 
 def _late_grade(*arguments: object, **more: object) -> "Grade":

@@ -119,12 +119,9 @@ class Lessons:
     def _reset(self, path: Path, exercise: Exercise) -> str:
         first = exercise.stub.read_bytes()
         if not path.exists():
-            files = {
-                f"{exercise.name}/exercise.py": first,
-                f"{exercise.name}/README.md": exercise.lesson.encode(),
-            }
-            if (path.parent / "README.md").exists():
-                del files[f"{exercise.name}/README.md"]
+            files = {f"{exercise.name}/exercise.py": first}
+            if not (path.parent / "README.md").exists():
+                files[f"{exercise.name}/README.md"] = exercise.lesson.encode()
             copying.write(self.folder, files)
             return f"{path.name} is there again"
         before = copying.read(path)

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from spcomm.learn.errors import LearnError
 
+_LONGEST = 200  # letters: Python refuses to read numbers of thousands of them
+
 
 class UsageError(LearnError):
     """What was typed cannot be meant."""
@@ -29,6 +31,8 @@ def chosen(word: str, names: Sequence[str], kind: str, listing: str) -> str:
         If it means none of them, or several.
     """
     wanted = word.strip().removesuffix("/").lower()
+    if len(wanted) > _LONGEST:
+        raise UsageError(f"there is no {kind} with a name of {len(wanted)} letters; `{listing}` lists them")
     if wanted.isdecimal():
         found = [name for name in names if number(name) == int(wanted)]
     else:

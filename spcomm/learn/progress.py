@@ -17,7 +17,6 @@ from spcomm.learn import copying
 from spcomm.learn.errors import LearnError
 
 FILE = ".spcomm-learn.json"
-_FIRST = b'{\n "current": "",\n "passed": [],\n "hints": {}\n}\n'
 
 
 @dataclass
@@ -104,7 +103,7 @@ class Progress:
 
 def first() -> bytes:
     """The file of somebody who has just begun."""
-    return _FIRST
+    return _text(State())
 
 
 def _text(state: State) -> bytes:

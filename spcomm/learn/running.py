@@ -11,10 +11,11 @@ import signal
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from spcomm.learn import values
+from spcomm.learn import copying, values
 from spcomm.learn.case import Case
 from spcomm.learn.catalogue import Limits
 from spcomm.learn.errors import LearnError
@@ -24,8 +25,10 @@ TRACE = "trace.json"
 TRACE_EVENTS = 1 << 17  # of each node
 _RESULTS = 16 << 20  # bytes of output that all results may take, beside what the program prints
 _GRACE = 10  # seconds that the launcher has to end a run by itself, before the guard does
+_PATIENCE = 60.0  # seconds after that for the guard to answer, on the busiest machine
 _MOST_TRACE = 256 << 20
 _FILE_SIZE = 64 << 20
+_MOST_PROGRAM = 16 << 20  # bytes of a student's file
 _OPEN_FILES = 512
 _PRELOAD = "base64,fcntl,importlib.util,inspect,json,resource,spcomm.learn.values"
 _MARK = "SPCOMM_JUDGED"
@@ -42,9 +45,10 @@ class Run:
     code: "int | None" = None  # exit code of spcomm run, negative for a signal; None: it was ended
     stopped: "str | None" = None  # the limit that was exceeded, or "guard"
     output: str = ""  # what the program printed, without labels
-    errors: "list[tuple[int | None, str]]" = None  # lines of stderr with the node; None: the launcher
-    results: "dict[int, str]" = None  # by rank: JSON of the node program
-    doubled: "list[int]" = None  # ranks with more than one result
+    # Lines of stderr with the node; None: the launcher.
+    errors: "list[tuple[int | None, str]]" = field(default_factory=list)
+    results: "dict[int, str]" = field(default_factory=dict)  # by rank: JSON of the node program
+    doubled: "list[int]" = field(default_factory=list)  # ranks with more than one result
     trace: "bytes | None" = None
 
 
@@ -70,9 +74,11 @@ def _folder() -> "tempfile.TemporaryDirectory[str]":
 
 def _copy(file: Path, folder: Path) -> None:
     try:
-        text = file.read_bytes()
+        text = copying.read(file, _MOST_PROGRAM)
     except OSError as error:
         raise LearnError(f"{file} cannot be read: {error.strerror or error}") from None
+    if text is None:
+        raise LearnError(f"{file} has more than {_MOST_PROGRAM >> 20} MiB, and no solution needs that")
     try:
         (folder / file.name).write_bytes(text)
         (folder / TRACE).touch()
@@ -129,7 +135,10 @@ def _guarded(
     guard = [sys.executable, "-I", "-S", str(Path(__file__).with_name("guard.py")), json.dumps(about)]
     done = subprocess.Popen(guard, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
-        out, err = done.communicate(told)
+        out, err = done.communicate(told, limits.seconds + _GRACE + _PATIENCE)
+    except subprocess.TimeoutExpired:  # without walls a program can stop it
+        done.kill()
+        out, err = done.communicate()
     except BaseException:  # as by Ctrl-C: the guard ends the run first
         done.terminate()
         done.stdout.close()  # it may be telling us something long just now
@@ -162,7 +171,8 @@ def _environment(folder: Path, walls: Walls, mark: str) -> "dict[str, str]":
 def _end_marked(mark: str) -> None:
     """Kill what the run of a dead guard has left: no longer our descendants, but known by their environment."""
     word = f"{_MARK}={mark}".encode()
-    while True:
+    ends = time.monotonic() + _PATIENCE  # somebody may not be ours to end
+    while time.monotonic() < ends:
         found = [pid for pid in _processes() if word in _surroundings(pid)]
         for pid in found:
             try:
@@ -188,10 +198,9 @@ def _surroundings(pid: int) -> "list[bytes]":
 
 
 def _trace(path: Path) -> "bytes | None":
+    """None: it is none, or too large. Without walls a program can put anything there, a pipe, too."""
     try:
-        if path.is_symlink() or path.stat().st_size > _MOST_TRACE:
-            return None
-        return path.read_bytes()
+        return None if path.is_symlink() else copying.read(path, _MOST_TRACE)
     except OSError:
         return None
 

@@ -12,6 +12,7 @@ from spcomm.learn.case import Wrong
 from spcomm.learn.catalogue import Limits
 from spcomm.learn.errors import LearnError
 from spcomm.learn.running import Run
+from spcomm.trace import table
 
 _LONG = 400  # characters of what a program says
 _MOST_LINES = 24
@@ -57,7 +58,8 @@ def _exceeded(what: str, limits: Limits) -> str:
         "memory": f"the program used more than {limits.memory_mib:g} MiB of memory, all nodes together",
         "processes": f"the program had more than {limits.processes} processes: does it fork without end?",
         "output": f"the program printed more than {limits.output_kib:g} KiB: does it print in a loop without end?",
-        "guard": "the program ended the process that watches over it: signals to others than its own are not allowed",
+        "guard": "the program ended or stopped the process that watches over it: signals to others than its own "
+        "are not allowed",
     }[what]
 
 
@@ -66,19 +68,9 @@ def _failed(run: Run, file: str, limits: Limits) -> str:
     name = run.case.name
     said = [line for node, line in run.errors if node is None and line.strip()]
     if (
-        run.code == 125 and said and said[-1].startswith("spcomm run: ")
-    ):  # only the launcher's lines have no label
-        raise LearnError(f"check.py: spcomm run refuses case {name!r}: {_cut(said[-1])}")
-    is_gone = os.strerror(errno.ENOENT)  # without walls a program can delete the judge's folder
-    if (
-        run.code == 125
-        and said
-        and said[-1].startswith("spcomm: the trace cannot be written")
-        and is_gone not in said[-1]
-    ):
-        raise LearnError(
-            f"the judge cannot keep what the program did: {_cut(said[-1].removeprefix('spcomm: '))}"
-        )
+        run.code == 125 and said and run.trace == b""
+    ):  # else it ran, and may have written to the launcher's stderr
+        _complain(said[-1], name)
     if run.code == 99 or run.code == 124:
         lines = [_cut(line) for line in said[:_MOST_LINES]]
         return "\n".join([f"the program does not come to its end ({name}):", *lines])
@@ -97,6 +89,15 @@ def _failed(run: Run, file: str, limits: Limits) -> str:
         return f"the program's launcher was ended by {ended}: has the program meddled with it? ({name})"
     why = said[-1].removeprefix("spcomm: ") if said else f"the program ended with exit code {run.code}"
     return f"{_cut(why)} ({name})"
+
+
+def _complain(said: str, name: str) -> None:
+    """Of what the launcher could not do, if it is that: not the student's fault."""
+    if said.startswith("spcomm run: "):
+        raise LearnError(f"check.py: spcomm run refuses case {name!r}: {_cut(said)}")
+    is_gone = os.strerror(errno.ENOENT)  # without walls a program can delete the judge's folder
+    if said.startswith("spcomm: the trace cannot be written") and is_gone not in said:
+        raise LearnError(f"the judge cannot keep what the program did: {_cut(said.removeprefix('spcomm: '))}")
 
 
 def _traceback(run: Run, file: str) -> "str | None":
@@ -134,5 +135,5 @@ def _traceback(run: Run, file: str) -> "str | None":
 
 def _cut(text: str) -> str:
     """One line, what cannot be printed replaced, and never a page of it."""
-    line = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
+    line = table.printable(text)
     return line if len(line) <= _LONG else f"{line[:_LONG]}…"

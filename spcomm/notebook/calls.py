@@ -14,8 +14,9 @@ from spcomm.launch.failures import Failures
 from spcomm.launch.lookout import Lookout
 from spcomm.launch.process import signal_name
 from spcomm.launch.where import describe
+from spcomm.launch.wire import encoded
 from spcomm.notebook.bell import Bell
-from spcomm.notebook.channel import Channel, encoded
+from spcomm.notebook.channel import Channel
 from spcomm.notebook.nodes import Nodes
 
 TYPE_CHECKING = False
@@ -24,10 +25,9 @@ if TYPE_CHECKING:
 
     from spcomm._core.agent import Segment
 
-SETTLE_S = (
-    0.5  # for other nodes to come back, or to fail in a way that says more, before they are interrupted
-)
-GRACE_S = 3.0  # after that
+# For other nodes to come back, or to fail in a way that says more, before they are interrupted; and after that.
+SETTLE_S = 0.5
+GRACE_S = 3.0
 FAILURE, DEADLOCK, TIMEOUT, INTERRUPT = "failure", "deadlock", "timeout", "interrupt"
 CLOSED, BROKEN = "closed", "broken"  # by another thread; what shows output or figures has raised
 
@@ -53,6 +53,7 @@ class Call:
         self.grouped = False  # the output is shown node by node at the end
         self.figure: Callable[[int, bytes], None] | None = None  # who takes pictures
         self.failures = Failures()
+        self._notes = ""  # of the failures, once there are `tracebacks`
         self._over: dict[int, int] = {}  # nodes that have come back, or ended; as the lookout wants it
         self._lookout: Lookout | None = None
         self._is_killing = ""  # nodes are being killed: why

@@ -8,19 +8,10 @@ or computes and does not read, must not keep the caller from hearing a Ctrl-C.
 import _socket
 import marshal
 import os
-import sys
 
-from spcomm.launch.wire import Wire
+from spcomm.launch.wire import LENGTH_BYTES, NOSIGNAL, Wire, encoded_descriptor
 
-_INT = 4  # sizeof(int): a descriptor in an SCM_RIGHTS message
-_NOSIGNAL = getattr(_socket, "MSG_NOSIGNAL", 0)
 _READ = 1 << 20
-
-
-def encoded(message: tuple) -> bytes:
-    """A message as bytes, for any number of nodes."""
-    body = marshal.dumps(message)
-    return len(body).to_bytes(4, "little") + body
 
 
 class Channel:
@@ -58,7 +49,7 @@ class Channel:
 
         The descriptor stays the caller's, and has to stay open until all is sent.
         """
-        right = descriptor.to_bytes(_INT, sys.byteorder) if descriptor >= 0 else b""
+        right = encoded_descriptor(descriptor) if descriptor >= 0 else b""
         self._queue.append((memoryview(data), right))
         self.flush()
 
@@ -68,7 +59,7 @@ class Channel:
             data, right = self._queue[0]
             extra = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, right)] if right else []
             try:
-                count = self._sock.sendmsg([data[:_READ]], extra, _NOSIGNAL)
+                count = self._sock.sendmsg([data[:_READ]], extra, NOSIGNAL)
             except BlockingIOError:
                 return
             except OSError:  # the node is gone, of which its parent tells
@@ -91,11 +82,11 @@ class Channel:
         self.ended = not data
         self._data += data
         found = []
-        while len(self._data) >= 4:
-            end = 4 + int.from_bytes(self._data[:4], "little")
+        while len(self._data) >= LENGTH_BYTES:
+            end = LENGTH_BYTES + int.from_bytes(self._data[:LENGTH_BYTES], "little")
             if len(self._data) < end:
                 break
-            found.append(marshal.loads(memoryview(self._data)[4:end]))
+            found.append(marshal.loads(memoryview(self._data)[LENGTH_BYTES:end]))
             del self._data[:end]
         return found
 

@@ -10,26 +10,15 @@ from spcomm.learn.catalogue import Exercise
 from spcomm.learn.errors import LearnError
 from spcomm.notebook.words import MagicError
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from spcomm.learn import Grade
-
 _MANY = "%spcomm check takes an exercise and a file at most, as in %spcomm check 02 mine.py"
 
 
-def check(
-    line: str,
-    exercises: "Callable[[], list[Exercise]] | None" = None,
-    grade: "Callable[..., Grade] | None" = None,
-) -> None:
-    """``%spcomm check [NN] [FILE]``: without a file exercise.py, here or in the folder of the exercise.
-
-    `exercises` and `grade` stand in for spcomm's own exercises and their judge.
-    """
+def check(line: str) -> None:
+    """``%spcomm check [NN] [FILE]``: without a file exercise.py, here or in the folder of the exercise."""
     words = _words(line)
     if len(words) > 2:
         raise MagicError(_MANY)
-    known = _known(exercises)
+    known = _known()
     file = words.pop() if words and (words[-1].endswith(".py") or len(words) == 2) else None
     exercise = _named(words[0], known) if words else None
     path = Path(file) if file is not None else _file(exercise)
@@ -38,25 +27,20 @@ def check(
         raise MagicError(
             f"%spcomm check: there is no {path}{where}; a cell that begins with %%writefile {path} writes it"
         )
-    _graded(path, exercise or _of(path, known), known, grade)
+    _graded(path, exercise or _of(path, known), known)
 
 
-def check_cell(
-    line: str,
-    cell: str,
-    exercises: "Callable[[], list[Exercise]] | None" = None,
-    grade: "Callable[..., Grade] | None" = None,
-) -> None:
+def check_cell(line: str, cell: str) -> None:
     """``%%spcomm_check NN``: the cell is the program."""
     words = _words(line)
     if len(words) != 1:
         raise MagicError("%%spcomm_check: name one exercise, as in %%spcomm_check 02")
-    known = _known(exercises)
+    known = _known()
     exercise = _named(words[0], known)
     with tempfile.TemporaryDirectory(prefix="spcomm-") as folder:
         path = Path(folder, "exercise.py")
         path.write_text(cell, encoding="utf-8")
-        _graded(path, exercise, known, grade, is_cell=True)
+        _graded(path, exercise, known, is_cell=True)
 
 
 def _words(line: str) -> "list[str]":
@@ -66,9 +50,9 @@ def _words(line: str) -> "list[str]":
         raise MagicError(f"%spcomm check: {error}") from None
 
 
-def _known(exercises: "Callable[[], list[Exercise]] | None") -> "list[Exercise]":
-    if exercises is None:
-        from spcomm.learn.catalogue import exercises
+def _known() -> "list[Exercise]":
+    from spcomm.learn.catalogue import exercises
+
     return _told(exercises)
 
 
@@ -107,18 +91,10 @@ def _file(exercise: "Exercise | None") -> Path:
     return Path("exercise.py")
 
 
-def _graded(
-    path: Path,
-    exercise: Exercise,
-    known: "list[Exercise]",
-    grade: "Callable[..., Grade] | None",
-    is_cell: bool = False,
-) -> None:
-    from spcomm.learn import checking
+def _graded(path: Path, exercise: Exercise, known: "list[Exercise]", is_cell: bool = False) -> None:
+    from spcomm.learn import checking, grade
     from spcomm.learn.terminal import Page
 
-    if grade is None:
-        from spcomm.learn import grade
     page = Page()
     own = _own(known)
     result = _told(

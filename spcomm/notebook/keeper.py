@@ -9,7 +9,7 @@ from spcomm._core.errors import SpcommError, bad_timeout, bad_timeout_type
 from spcomm.launch.values import TRACE_EVENTS
 from spcomm.notebook.calls import Call, how_ended
 from spcomm.notebook.nodes import Nodes
-from spcomm.notebook.verdict import new_nodes, verdict
+from spcomm.notebook.verdict import closed_meanwhile, new_nodes, verdict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class Keeper:
             nodes = self._living()
             call = self._call = kind(nodes, name, timeout, TRACE_EVENTS if trace is not None else 0)
             if self.closed:
-                raise SpcommError(f"{words}: another thread has closed the Cluster meanwhile")
+                raise closed_meanwhile(words)
             try:
                 begin(call)
             except BaseException:  # nobody knows what the nodes do now

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """`Cluster.map`: each node gets the next item when it has given back the last one."""
 
+from spcomm.launch.wire import encoded
 from spcomm.notebook.calls import Call
-from spcomm.notebook.channel import encoded
 
 
 class MapCall(Call):

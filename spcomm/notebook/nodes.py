@@ -19,7 +19,8 @@ from spcomm.launch.loop import Loop
 from spcomm.launch.process import WHERE_SIGNAL
 from spcomm.launch.starter import Starter
 from spcomm.launch.values import UsageError
-from spcomm.notebook.channel import Channel, Sockets, encoded
+from spcomm.launch.wire import encoded
+from spcomm.notebook.channel import Channel, Sockets
 from spcomm.notebook.screen import Screen
 
 TYPE_CHECKING = False
@@ -132,10 +133,10 @@ class Nodes:
             segment.close()
         self.group.segments.clear()
 
-    def restart(self, size: int = 0) -> None:
-        """End all nodes at once, and start new ones."""
+    def restart(self, size: int) -> None:
+        """End all nodes at once, and start so many new ones."""
         self.end_all()
-        self.size = size or self.size
+        self.size = size
         self._guarded(self._begin)
 
     def end_all(self) -> None:

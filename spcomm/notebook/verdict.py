@@ -22,6 +22,11 @@ def new_nodes(ended: "dict[int, str]") -> str:
     return f"{'; '.join(who)}: {_NEW}" if who else _NEW
 
 
+def closed_meanwhile(words: str) -> SpcommError:
+    """Of a call that another thread has ended, or did not let begin."""
+    return SpcommError(f"{words}: another thread has closed the Cluster meanwhile")
+
+
 def verdict(call: Call, words: str) -> BaseException:
     """The exception for a call that has failed, or was ended early; `words` is what the caller calls it."""
     if call.reason == calls.BROKEN and call.broken is not None:
@@ -34,7 +39,7 @@ def verdict(call: Call, words: str) -> BaseException:
 def _verdict(call: Call, words: str) -> BaseException:
     first = call.failures.first or call.failures.first_lost
     if call.reason == calls.CLOSED:
-        return SpcommError(f"{words}: another thread has closed the Cluster meanwhile")
+        return closed_meanwhile(words)
     if call.reason == calls.INTERRUPT:
         return _interrupted(call)
     if call.reason == calls.TIMEOUT:

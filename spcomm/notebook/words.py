@@ -6,8 +6,14 @@ import io
 import math
 import tokenize
 
-OPTIONS = "-n N, --timeout S, --trace, --fresh, --group"
-COMMANDS = "push NAME…, pull NAME…, status, stop, check NN"
+_OPTIONS = "-n N, --timeout S, --trace, --fresh, --group"
+_COMMANDS = {
+    "push": "push NAME…",
+    "pull": "pull NAME…",
+    "status": "status",
+    "stop": "stop",
+    "check": "check NN",
+}
 
 
 class MagicError(ValueError):
@@ -49,7 +55,7 @@ def parse(line: str, most: int) -> CellOptions:
         elif word.removeprefix("--") in _FLAGS and word.startswith("--"):
             setattr(found, word[2:], True)
         else:
-            raise MagicError(f"%%spcomm: {_unknown(word)}; there are {OPTIONS}")
+            raise MagicError(f"%%spcomm: {_unknown(word)}; there are {_OPTIONS}")
     return found
 
 
@@ -81,10 +87,10 @@ def command(line: str) -> "tuple[str, list[str]]":
     verb, *names = line.split() or [""]
     if verb == "check":  # what follows it is no variable
         return verb, names
-    if verb not in ("push", "pull", "status", "stop"):
+    if verb not in _COMMANDS:
         what = f"there is no command {verb!r}" if verb else "a command is missing"
         cell = "; options belong to a cell: %%spcomm" if verb.startswith("-") else ""
-        raise MagicError(f"%spcomm: {what}; there are {COMMANDS}{cell}")
+        raise MagicError(f"%spcomm: {what}; there are {', '.join(_COMMANDS.values())}{cell}")
     takes = verb in ("push", "pull")
     if takes and not names:
         raise MagicError(f"%spcomm {verb}: name the variables, as in %spcomm {verb} x")

@@ -7,7 +7,7 @@ its variables.
 
 Messages in:  ("begin", sys.path)  ("call", about, work) + segment  ("over",)
 Of map:       ("item", number, argument)  ("enough",)
-Messages out: ("done", result or None)  ("failed", kind, name, text, error or None)  ("figure", png)
+Messages out: ("done", result or None)  ("failed", kind, detail, text, error or None)  ("figure", png)
               ("item", number, result)
 """
 
@@ -42,7 +42,8 @@ current: "Worker | None" = None  # this node
 def serve() -> None:
     """The top level of a node. Returns when the caller closes the cluster."""
     _signal.signal(_signal.SIGINT, _nothing)
-    _signal.pthread_sigmask(_signal.SIG_UNBLOCK, {_signal.SIGINT})  # what came before would have ended the node
+    # Until now it was blocked: what came before would have ended the node.
+    _signal.pthread_sigmask(_signal.SIG_UNBLOCK, {_signal.SIGINT})
     global current
     current = Worker(channel.of_node())
     while (found := current.wire.receive()) is not None:

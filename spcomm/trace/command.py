@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 
+from spcomm.trace import table
 from spcomm.trace.errors import TraceError
 from spcomm.trace.model import Trace, cut
 
@@ -30,6 +31,7 @@ ui.perfetto.dev, too.
 _ENDINGS = {"--html": (".html", ".htm"), "--png": (".png", ".svg", ".pdf"), "--paje": (".paje",)}
 _VALUES = ("--from", "--to", "--min-bytes", "--latency")
 _ALONE = ("--summary", "--matrix", "--virtual")
+_LONGEST = 60  # characters of a number, in a complaint
 _KINDS = {"--min-bytes": "a whole number of bytes", "--latency": "a number of units of work"}
 
 
@@ -41,12 +43,12 @@ def main(words: "list[str]") -> int:
     try:
         asked = _Asked(words)
     except _UsageError as error:
-        print(f"spcomm trace: {error}", file=sys.stderr)
+        print(f"spcomm trace: {table.printable(str(error))}", file=sys.stderr)
         return 125
     try:
         _show(asked)
     except TraceError as error:
-        print(f"spcomm trace: {error}", file=sys.stderr)
+        print(f"spcomm trace: {table.printable(str(error))}", file=sys.stderr)
         return 1
     return 0
 
@@ -95,7 +97,8 @@ class _Asked:
             raise _UsageError(f"no option {word}; `spcomm trace --help` lists them{_near(name)}")
         elif self.file:
             raise _UsageError(
-                f"one trace at a time, not {self.file} and {word}; an output is written {_with(word)}"
+                f"one trace at a time, not {self.file} and {word}; an output is written with its option, as in "
+                f"--html={word}"
             )
         else:
             self.file = word
@@ -112,8 +115,12 @@ def _number(name: str, text: str) -> float:
         value = math.nan
     if not 0 <= value < math.inf:
         kind = _KINDS.get(name, "a number of seconds")
-        raise _UsageError(f"{name} is {text!r}; it takes {kind} from 0 on")
+        raise _UsageError(f"{name} is {_short(text)}; it takes {kind} from 0 on")
     return value
+
+
+def _short(text: str) -> str:
+    return repr(text) if len(text) <= _LONGEST else f"{text[:_LONGEST]!r}..."
 
 
 def _near(name: str) -> str:
@@ -121,10 +128,6 @@ def _near(name: str) -> str:
 
     found = get_close_matches(name, [*_ALONE, *_VALUES, *_ENDINGS], 1)
     return f"; did you mean {found[0]}?" if found else ""
-
-
-def _with(word: str) -> str:
-    return f"with its option, as in --html={word}"
 
 
 def _show(asked: _Asked) -> None:
@@ -206,4 +209,4 @@ def _say(path: str, make: "Callable[[], None]") -> None:
         make()
     except OSError as error:
         raise TraceError(f"cannot write {path}: {error.strerror or error}") from None
-    print(f"spcomm trace: wrote {path}", file=sys.stderr)
+    print(f"spcomm trace: wrote {table.printable(path)}", file=sys.stderr)

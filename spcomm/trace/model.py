@@ -11,6 +11,7 @@ from typing import NamedTuple
 from spcomm.trace import spans
 
 FORMAT = 1  # of the file; one with another number is refused
+MOST = 2**63  # all numbers in it are smaller: bytes, or microseconds, of which that is 300,000 years
 CONTEXTS = (
     "user",
     "collective",

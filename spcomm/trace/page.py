@@ -105,7 +105,7 @@ def _ns(trace: Trace, moment: float, begin: "float | None" = None) -> int:
 
 
 def _track(trace: Trace, track: Track, texts: _Texts) -> "dict[str, object]":
-    spans = {
+    kinds = {
         "calls": [[_ns(trace, c.begin), _ns(trace, c.end), texts.number(c.name), texts.number(c.line), int(c.open),
                    -1 if c.cost is None else c.cost] for c in track.calls],
         "waits": [[_ns(trace, w.begin), _ns(trace, w.end), texts.number(w.line)] for w in track.waits],
@@ -120,7 +120,7 @@ def _track(trace: Trace, track: Track, texts: _Texts) -> "dict[str, object]":
         "begin": _ns(trace, track.begin),
         "end": _ns(trace, track.end),
         "lost": 0 if track.thread else trace.overwritten[track.rank],
-        **{kind: _columns(rows) for kind, rows in spans.items()},
+        **{kind: _columns(rows) for kind, rows in kinds.items()},
     }
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from spcomm.trace import table
 from spcomm.trace.model import Message, Trace, Track
+from spcomm.trace.states import COLORS
 
 _EVENTS = (
     ("PajeDefineContainerType", 0, "Alias string, Type string, Name string"),
@@ -27,13 +28,8 @@ _EVENTS = (
     ("PajeEndLink", 12, "Time date, Type string, Container string, EndContainer string, Value string, Key string"),
 )  # fmt: skip
 _NUMBER = {name.removeprefix("Paje"): number for name, number, _fields in _EVENTS}
-# The page's colours: blue, yellow, vermilion.
-_STATES = (
-    ("C", "computing", "0.18 0.43 0.69"),
-    ("T", "transferring", "0.94 0.76 0.24"),
-    ("W", "waiting", "0.84 0.37 0.0"),
-    ("E", "ended", "0.9 0.9 0.9"),
-)
+_ALIASES = {"computing": "C", "transferring": "T", "waiting": "W"}
+_ENDED = ("E", "ended", "0.9 0.9 0.9")  # alias, name, colour
 _GREY = "0.6 0.6 0.6"
 
 
@@ -92,15 +88,22 @@ def _names(trace: Trace) -> "dict[tuple[str, str], str]":
     return found | {("Region", name): f"r{at}" for at, name in enumerate(regions)}
 
 
+def _color(state: str) -> str:
+    """Red, green and blue, 0 to 1 each."""
+    digits = COLORS[state].removeprefix("#")
+    return " ".join(str(round(int(digits[at : at + 2], 16) / 255, 2)) for at in (0, 2, 4))
+
+
 def _types(names: "dict[tuple[str, str], str]") -> "Iterator[str]":
     yield _line("DefineContainerType", "Run", 0, '"run"')
     yield _line("DefineContainerType", "Box", "Run", '"box"')
     yield _line("DefineContainerType", "Thread", "Box", '"node"')
     for kind, name in (("State", "state"), ("Call", "call"), ("Region", "region")):
         yield _line("DefineStateType", kind, "Thread", f'"{name}"')
-    yield _line("DefineVariableType", "Running", "Run", '"nodes that compute"', f'"{_STATES[0][2]}"')
+    yield _line("DefineVariableType", "Running", "Run", '"nodes that compute"', f'"{_color("computing")}"')
     yield _line("DefineLinkType", "Message", "Run", "Thread", "Thread", '"message"')
-    for alias, name, color in _STATES:
+    known = [(alias, name, _color(name)) for name, alias in _ALIASES.items()]
+    for alias, name, color in (*known, _ENDED):
         yield _line("DefineEntityValue", alias, "State", f'"{name}"', f'"{color}"')
     for (kind, name), alias in names.items():
         yield _line("DefineEntityValue", alias, kind, _quoted(name), f'"{_GREY}"')
@@ -131,10 +134,11 @@ def _happenings(trace: Trace, names: "dict[tuple[str, str], str]") -> "Iterator[
 
 
 def _states(track: Track) -> "Iterator[tuple[float, int, str]]":
-    for alias, spans in zip("CTW", (track.computing(), track.transferring(), track.waiting()), strict=True):
+    states = (track.computing(), track.transferring(), track.waiting())
+    for alias, spans in zip(_ALIASES.values(), states, strict=True):
         for begin, _end in spans:
             yield begin, 1, _line("SetState", _time(begin), "State", _alias(track), alias)
-    yield track.end, 1, _line("SetState", _time(track.end), "State", _alias(track), "E")
+    yield track.end, 1, _line("SetState", _time(track.end), "State", _alias(track), _ENDED[0])
 
 
 def _stack(

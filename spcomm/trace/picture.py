@@ -7,9 +7,8 @@ from spcomm.trace import raster, summary, table
 from spcomm.trace.errors import TraceError
 from spcomm.trace.matrix import matrix as numbers
 from spcomm.trace.model import Trace
+from spcomm.trace.states import COLORS
 
-# Blue, yellow, vermilion: they differ in lightness, too, so that nobody has to tell hues apart.
-COLORS = {"computing": "#2f6db0", "transferring": "#f0c23c", "waiting": "#d55e00"}
 _INK = "#3a3a3a"
 _COLUMNS = 2400
 _ARROW = {"arrowstyle": "-|>", "color": _INK, "lw": 0.6, "shrinkA": 0, "shrinkB": 0, "mutation_scale": 6}

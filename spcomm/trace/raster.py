@@ -2,8 +2,9 @@
 """What a picture of limited width can show: of each column, the state that takes most of it."""
 
 from spcomm.trace.model import Trace, Track
+from spcomm.trace.states import COLORS
 
-STATES = ("computing", "transferring", "waiting")
+STATES = tuple(COLORS)
 
 
 def coverage(spans: "list[tuple[float, float]]", begin: float, step: float, columns: int) -> "list[float]":

@@ -8,12 +8,12 @@ needed and what to try.
 import json
 import os
 import reprlib
+import stat
 
 from spcomm.trace import table
 from spcomm.trace.errors import TraceError
-from spcomm.trace.model import FORMAT, THREADS_APART, Call, Message, Part, Region, Trace, Track, Wait
+from spcomm.trace.model import FORMAT, MOST, THREADS_APART, Call, Message, Part, Region, Trace, Track, Wait
 
-_MOST = 2**63  # no number is larger: bytes, or microseconds, of which that is 300,000 years
 _LONGEST = 60  # characters of a value, in a complaint
 _MAKE_ONE = "`spcomm run --trace t.json program.py` makes one"
 
@@ -39,6 +39,8 @@ def read(path: "str | os.PathLike[str]") -> Trace:
     name = os.fspath(path)
     try:
         with open(name, encoding="utf-8") as file:
+            if stat.S_ISCHR(os.fstat(file.fileno()).st_mode) and not file.isatty():
+                raise TraceError(f"{name} is a device, not a trace; {_MAKE_ONE}")  # some never end
             text = file.read()
     except OSError as error:
         raise TraceError(f"cannot read {name}: {error.strerror}; {_MAKE_ONE}") from None
@@ -196,7 +198,7 @@ class _Reader:
         message = self._messages.get(key)
         if message is None:
             numbers = [self._whole(told, word) for word in ("from", "to", "tag", "bytes")]
-            if any(not 0 <= rank < self._nodes for rank in numbers[:2]) or not 0 <= numbers[3] < _MOST:
+            if any(not 0 <= rank < self._nodes for rank in numbers[:2]) or not 0 <= numbers[3] < MOST:
                 self._fail(
                     f"a message of {_short(numbers[3])} bytes from node {_short(numbers[0])} to {_short(numbers[1])}"
                 )
@@ -248,7 +250,7 @@ class _Reader:
 
     def _number(self, event: dict, key: str, unit: str = "microseconds") -> float:
         value = event.get(key)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or abs(value) >= _MOST:
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or abs(value) >= MOST:
             self._fail(f"its `{key}` is {_short(value)}, not a number of {unit}")
         return float(value)
 
@@ -269,7 +271,7 @@ class _Reader:
         kinds = (int, float) if kind is float else (int,)
         if not isinstance(values, list) or len(values) != count:
             self._fail(f"its `{key}` is no list of {table.number(count, 'number')}")
-        if any(isinstance(v, bool) or not isinstance(v, kinds) or not 0 <= v < _MOST for v in values):
+        if any(isinstance(v, bool) or not isinstance(v, kinds) or not 0 <= v < MOST for v in values):
             self._fail(f"its `{key}` has something else than numbers from 0 on")
         return [kind(value) for value in values]
 
@@ -296,10 +298,7 @@ def _short(value: object) -> str:
 
 def _word(value: object) -> str:
     """A name that can go to a terminal and into any file: what cannot be printed is replaced."""
-    text = str(value)
-    if text.isprintable():
-        return text
-    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
+    return table.printable(str(value), "")
 
 
 def _by_rank(number: int) -> "tuple[int, int]":

@@ -160,12 +160,11 @@ def headline(trace: Trace, with_program: bool = True) -> str:
     return f"{program}{nodes}{boxes}, {table.seconds(trace.length)}{part}{least}"
 
 
-# Messages that are not the program's own.
-_ROWS = {"collective": "messages within", "coordinated": "coordinated", "handled": "for handlers"}
-_WHOSE = {
-    "collective": "of collective operations",
-    "coordinated": "of coordinated cycles",
-    "handled": "for handlers",
+# Messages that are not the program's own, by context: the name of their row, and whose they are.
+_OTHERS = {
+    "collective": ("messages within", "of collective operations"),
+    "coordinated": ("coordinated", "of coordinated cycles"),
+    "handled": ("for handlers", "for handlers"),
 }
 
 
@@ -186,8 +185,8 @@ def facts(trace: Trace, found: Summary) -> "list[tuple[str, str, str]]":
         )
     for context, count in found.contexts:
         are = "is" if count == 1 else "are"
-        whose = _WHOSE.get(context, f"of another kind, {context!r}")
-        said.append((_ROWS.get(context, "other messages"), str(count), f"{everything} {are} {whose}"))
+        name, whose = _OTHERS.get(context, ("other messages", f"of another kind, {context!r}"))
+        said.append((name, str(count), f"{everything} {are} {whose}"))
     if found.unreceived:
         said.append(("never received", str(found.unreceived), f"{everything}, as far as the trace goes"))
     return [*said, *gaps(trace)]

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: MIT
-"""Tables and numbers with units, as text."""
+"""Tables, numbers with units, and names, as text."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def aligned(lines: "list[tuple[str, ...]]", indent: str = "  ") -> str:
-    """A table whose first column is flush left."""
+def aligned(lines: "list[tuple[str, ...]]") -> str:
+    """A table whose first column is flush left, set off by two blanks."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     text = ""
     for first, *rest in lines:
         cells = (cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True))
-        text += f"{indent}{'  '.join([first.ljust(widths[0]), *cells])}".rstrip() + "\n"
+        text += f"  {'  '.join([first.ljust(widths[0]), *cells])}".rstrip() + "\n"
     return text
 
 
@@ -73,3 +73,12 @@ def number(count: int, noun: str) -> str:
 def ranks(numbers: "list[int]") -> str:
     """`node 3`, `nodes 0, 2`."""
     return f"node{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
+
+
+def printable(text: str, kept: str = "\n\t") -> str:
+    """Text that cannot steer a terminal: what cannot be printed is replaced, but for what is kept."""
+    if text.isprintable():
+        return text
+    return "".join(
+        letter if letter.isprintable() or letter in kept else "\N{REPLACEMENT CHARACTER}" for letter in text
+    )

@@ -12,7 +12,7 @@ from spcomm._core import traces
 from spcomm._core.errors import ranks_text
 from spcomm.trace import files, told
 from spcomm.trace.counters import Counters
-from spcomm.trace.model import CONTEXTS, FORMAT, THREADS_APART
+from spcomm.trace.model import CONTEXTS, FORMAT, MOST, THREADS_APART
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 _OPENS = {traces.CALL: "call", traces.WAIT: "wait", traces.ENTER: "region", traces.HANDLE: "handler"}
 _CLOSES = {traces.RETURN: "call", traces.GO_ON: "wait", traces.LEAVE: "region", traces.HANDLED: "handler"}
 _COLORS = {"wait": "terrible", "region": "grey", "work": "good"}
-_MOST_BYTES = 2**63  # of a message, as the reader has it
 _PIECE = 4096  # rows that are made into text at once
 
 
@@ -203,7 +202,7 @@ class _Node:
 
     def _can_be(self, message: "Event") -> bool:
         """Else the program has written over its ring."""
-        return 0 <= message.peer < self._nodes and message.bytes < _MOST_BYTES
+        return 0 <= message.peer < self._nodes and message.bytes < MOST
 
     def _add_thread(self, thread: int) -> None:
         number = len(self._tracks)

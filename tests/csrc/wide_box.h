@@ -49,6 +49,9 @@ static inline void wide_open_with(wide_box_t *wide, spc_config_t config, const u
         options.segment = wide->box[i].descriptor;
         options.within = ONE_MAPPING ? &wide->box[i].segment : NULL;
         options.job = 7;
+        if (options.link_timeout_ns == 0) { /* a machine that stands still for a while breaks no connection */
+            options.suspect_ns = options.broken_ns = options.link_timeout_ns = UINT64_MAX / 4;
+        }
         CHECK_OK(spc_agent_create(&options, &wide->agent[i]));
         CHECK_OK(spc_agent_attach(wide->agent[i], ends[i]));
     }

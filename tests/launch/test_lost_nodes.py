@@ -40,6 +40,8 @@ except spcomm.NodeLostError as error:
 """,
         3,
         start,
+        "--grace",
+        "60",
     )
     assert result.code == 137, result
     assert result.lines == ["lost 1", "lost 1"]

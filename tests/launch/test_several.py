@@ -183,7 +183,9 @@ def test_a_node_lost_in_another_program_is_named(launch, start):
         "survives.py",
     )
     dies = launch.script(head + "comm.barrier()\nos.kill(os.getpid(), signal.SIGKILL)", "dies.py")
-    result = launch("-n", 1, *start, survives, ":", "-n", 1, *start, dies, ":", "-n", 1, *start, survives)
+    # The survivors have something to say after they are told to end.
+    first = ("-n", 1, "--grace", 60, *start, survives)
+    result = launch(*first, ":", "-n", 1, *start, dies, ":", "-n", 1, *start, survives)
     assert result.code == 137, result
     assert sorted(result.lines) == ["0 lost 1", "2 lost 1"]
     assert result.last.startswith("spcomm: node 1 was killed by SIGKILL (128+9)")

@@ -64,7 +64,7 @@ def test_ctrl_c_tells_where_the_nodes_were(launch, start):
 
 
 WAITS_IN = {
-    "a call": "comm.recv(0)",
+    "a call": "comm.recv(0, timeout=1000)",  # without a limit it is a deadlock, and that is told if it is seen first
     "a library": "__import__('threading').Event().wait()",
 }
 

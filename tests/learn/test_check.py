@@ -104,8 +104,26 @@ def test_usage(tmp_path):
     assert "does not exist" in spcomm("check", "--exercise", EXERCISE, tmp_path / "no.py", code=125).err
     assert "is no Python file" in spcomm("check", "--exercise", EXERCISE, tmp_path, code=125).err
     assert "required: FILE" in spcomm("check", code=125).err
+    long = spcomm("check", "--exercise", EXERCISE, "n" * 5000 + ".py", code=125).err
+    assert "cannot use nnn" in long and "File name too long" in long and len(long) < 400
+    assert "a name of 5000 letters" in spcomm("check", "--exercise", "9" * 5000, STUB, code=125).err
+    assert "name too long" in spcomm("check", "--exercise", "./" + "n" * 300, STUB, code=125).err
+    (tmp_path / "folder.py").mkdir()
+    text = spcomm("check", "--exercise", EXERCISE, tmp_path / "folder.py", code=125).err
+    assert "folder.py is a folder, a pipe or a device, not a file" in text
     shutil.copy(STUB, tmp_path / "mine.py")
     assert "--exercise" in spcomm("check", tmp_path / "mine.py", code=125).err
+
+
+def test_names_and_words_steer_no_terminal(room):
+    """Files are handed in under any name; what is said of a trace is said of what a program has written."""
+    evil = shutil.copy(room / "exercise.py", room / "\x1b[2J.py")
+    checks = CHECK.replace("per_node(", 'raise Wrong("\\x1b]0;owned\\x07 \\u202e")\n    per_node(')
+    (room / "check.py").write_text(checks)
+    done = spcomm("check", "--quick", "--exercise", room, evil, evil, code=1)
+    assert "0 of 2 passed" in done.out
+    assert "\ufffd[2J.py: \ufffd]0;owned\ufffd \ufffd" in done.out
+    assert "\x1b" not in done.out + done.err
 
 
 def test_each_and_callback(room):

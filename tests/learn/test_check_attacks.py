@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from spcomm.learn import grade, walls
+from spcomm.learn import grade, running, walls
 
 FOLDER = Path(__file__).parent
 ATTACKS = sorted((FOLDER / "attacks").glob("*.py"), key=lambda path: path.name)
 EXERCISE = FOLDER / "room" / "01_sum"
 # Those that meet other things where nothing keeps them apart.
-OPEN = ("deletes", "escapes", "forges", "forks", "kills_parent", "leaves_one", "prints", "right", "vandal")
+OPEN = ("blames", "deletes", "escapes", "forges", "forks", "kills_parent", "leaves_one", "pipes_trace", "prints",
+        "right", "stops_guard", "vandal")  # fmt: skip
 
 walled = pytest.mark.skipif(walls.walls().bwrap is None, reason=walls.walls().about)
 
@@ -55,6 +56,9 @@ def test_behind_walls(path):
 @pytest.mark.parametrize("name", OPEN)
 def test_without_walls(name, monkeypatch):
     monkeypatch.setattr(walls, "walls", lambda: walls.Walls("none: for a test"))
+    if name in ("pipes_trace", "stops_guard"):  # as long as it takes
+        monkeypatch.setattr(running, "_GRACE", 1)
+        monkeypatch.setattr(running, "_PATIENCE", 9.0)
     path = FOLDER / "attacks" / f"{name}.py"
     verdict = grade(path, str(EXERCISE))
     if "unwalled" in told(path):

@@ -13,7 +13,7 @@ import pytest
 
 from programs import PATIENCE_S, finish, start
 from spcomm.learn import LearnError, grade, lessons, running
-from spcomm.learn.case import Case
+from spcomm.learn.case import Case, Wrong
 from spcomm.learn.catalogue import Limits, exercises
 from spcomm.learn.running import Run
 from spcomm.learn.words import values_of
@@ -37,7 +37,7 @@ sys.exit(main(sys.argv[2:], lambda: exercises(sys.argv[1])))
 INTERRUPTED = """
 import select, subprocess
 
-def interrupt(process, told):
+def interrupt(process, told, *_more):
     process.stdin.write(told)
     process.stdin.close()
     select.select([process.stdout], [], [])
@@ -129,8 +129,18 @@ def test_letters_that_the_output_has_not(tmp_path):
 
 @pytest.mark.parametrize("line", ["the trace cannot be written to trace.json (No space left on device)"])
 def test_a_trace_that_has_no_room(line):
-    run = Run(Case(1), 125, errors=[(None, f"spcomm: {line}")], results={}, doubled=[])
+    run = Run(Case(1), 125, errors=[(None, f"spcomm: {line}")], results={}, doubled=[], trace=b"")
     with pytest.raises(LearnError, match="the judge cannot keep what the program did: the trace cannot be"):
+        values_of(run, "a.py", Limits())
+
+
+@pytest.mark.parametrize(
+    "line", ["spcomm: the trace cannot be written to trace.json", "spcomm run: --map 7: no such box"]
+)
+def test_who_has_run_can_put_the_blame_on_nobody(line):
+    """The launcher's stderr is there for all processes of the run; what has run has left a trace."""
+    run = Run(Case(1), 125, errors=[(None, line)], results={}, doubled=[], trace=b"{}")
+    with pytest.raises(Wrong, match=r"trace cannot be|no such box"):
         values_of(run, "a.py", Limits())
 
 
@@ -148,11 +158,18 @@ def test_no_folder_for_temporary_files(monkeypatch):
 def test_a_file_that_cannot_be_read(tmp_path, monkeypatch):
     shutil.copy(RIGHT, tmp_path / "a.py")
 
-    def refuse(_path):
+    def refuse(*_words):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr(running.copying, "read", refuse)
     with pytest.raises(LearnError, match=r"a\.py cannot be read: Permission denied"):
+        grade(tmp_path / "a.py", str(EXERCISE))
+
+
+def test_a_file_that_is_no_solution_by_its_size(tmp_path):
+    with open(tmp_path / "a.py", "wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(LearnError, match=r"a\.py has more than 16 MiB, and no solution needs that"):
         grade(tmp_path / "a.py", str(EXERCISE))
 
 

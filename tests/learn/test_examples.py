@@ -85,6 +85,8 @@ def test_copies_never_overwrite(tmp_path):
         (["1", "2"], "one example at a time, not 1 2"),
         (["init"], "init needs one folder to copy to"),
         (["--all"], "no option --all"),
+        (["9" * 5000], "there is no example with a name of 5000 letters"),
+        (["x" * 5000], "there is no example with a name of 5000 letters"),
     ],
 )
 def test_one_clear_sentence(words, text):
@@ -97,3 +99,5 @@ def test_where_no_folder_can_be(tmp_path):
     loop = tmp_path / "loop"
     os.symlink("loop", loop)
     assert "loop" in complaint(examples("init", loop))
+    text = complaint(examples("init", "n" * 5000, cwd=tmp_path))
+    assert "cannot use nnn" in text and "File name too long; name another place" in text and len(text) < 400

@@ -258,10 +258,21 @@ def test_what_several_note_at_once_is_all_there(own):
         (["run", "0_"], "there is no exercise '0_'"),
         (["run", "--notebooks"], "--notebooks goes with init"),
         (["--dir"], "--dir needs a folder, as in --dir my-exercises"),
+        (["run", "9" * 5000], "there is no exercise with a name of 5000 letters"),
     ],
 )
 def test_one_clear_sentence(shelf, own, words, text):
     assert complaint(run(shelf, *words, cwd=own), 125).startswith(text)
+
+
+@pytest.mark.parametrize("words", [["init", "n" * 5000], ["--dir", "n" * 5000, "list"]])
+def test_names_that_no_file_can_have(shelf, own, words):
+    text = complaint(run(shelf, *words, cwd=own))
+    assert text.startswith("cannot use nnn") and "File name too long; name another place" in text
+
+
+def test_names_that_would_steer_the_terminal(shelf, own):
+    assert "there is no folder \ufffd[2J" in complaint(run(shelf, "--dir", "\x1b[2J", "list", cwd=own))
 
 
 def test_several_are_named(shelf, own):

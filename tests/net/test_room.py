@@ -3,6 +3,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -191,6 +193,45 @@ def test_a_member_leaves_by_ctrl_c(two):
     read_until(two.server.stderr, "bob has left (1 member)")
     assert two.run("-n", 2, two.script(SUMS)).code == 0
     two.close_room()
+
+
+# Hears of the end as soon as it has said how it may be ended.
+PROMPT_END = """
+import os, signal, sys
+from spcomm.launch.room import member
+say = member._say
+def said(text):
+    say(text)
+    if "until you press Ctrl-C" in text:
+        os.kill(os.getpid(), signal.SIGTERM)
+member._say = said
+sys.exit(member.main(sys.argv[1:]))
+"""
+
+
+def test_a_member_can_be_ended_as_soon_as_it_has_said_so(room):
+    room.serve("--room")
+    words = [sys.executable, "-c", PROMPT_END, room.place, "--name", "bob"]
+    found = subprocess.run(words, cwd=room.folder, env=room.environment(), capture_output=True, text=True)
+    assert found.returncode == 0 and found.stderr.endswith("spcomm: left the room\n"), found
+    room.close_room()
+
+
+def test_ctrl_z_where_the_code_is_asked_for(room):
+    """It stops, and goes on to ask."""
+    ours, theirs = os.openpty()
+    words = ("run", "--room", "127.0.0.1:1", room.script(SUMS))
+    process = room.start(*words, stdin=theirs, env={"SPCOMM_CODE": None})
+    while b"six words: " not in os.read(process.stderr.fileno(), 4096):
+        pass
+    process.send_signal(signal.SIGTSTP)
+    assert os.waitid(os.P_PID, process.pid, os.WSTOPPED) is not None
+    process.send_signal(signal.SIGCONT)
+    os.write(ours, b"\x04")  # the end of what is typed
+    result = room.finish(process)
+    assert result.code == 125 and "there was no code" in result.last, result
+    os.close(ours)
+    os.close(theirs)
 
 
 def test_a_folder_that_is_too_large_is_not_sent(two):

@@ -5,15 +5,13 @@ A list of cycles says who sends what to whom, and which node is slow: it stays w
 in the next one and have sent there. Nodes receive in all ways, and err on purpose: what is refused must lose nothing.
 """
 
-import os
-
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from nodepool import Config, verdict
+from drawn import examples, run_on_nodes
+from nodepool import Config
 
-SCALE = float(os.environ.get("CHECK_SCALE", "1"))
 CONFIGS = [
     (Config("default", 1), 15),
     (Config("tiny", 2), 30),
@@ -38,18 +36,9 @@ def cycles_of(nodes):
     ("pool", "count"), CONFIGS, indirect=["pool"], ids=[str(config) for config, _ in CONFIGS]
 )
 def test_random_cycles(pool, count):
-    program = os.path.join(os.path.dirname(__file__), "go_through.py")
-
-    @settings(
-        max_examples=max(1, round(count * SCALE)), deadline=None, database=None, print_blob=True,
-        suppress_health_check=list(HealthCheck), phases=[Phase.generate, Phase.shrink], derandomize=SCALE == 1,
-    )  # fmt: skip
+    @examples(count)
     @given(cycles=cycles_of(pool.config.nodes), seed=st.integers(0, 2**32))
     def go(cycles, seed):
-        pool.ensure()
-        answers = pool.run(program, "go_through", {"cycles": cycles, "seed": seed})
-        if any(status == "failed" for status, _ in answers.values()) and pool.process.poll() is None:
-            pool.kill()
-        verdict(answers)
+        run_on_nodes(pool, "go_through", {"cycles": cycles, "seed": seed})
 
     go()

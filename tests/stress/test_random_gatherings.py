@@ -5,15 +5,13 @@ A list of steps says which operation comes, with which root, how much each node 
 anything, if any. In between nodes send ordinary messages, poll, and keep some of what they have got.
 """
 
-import os
-
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from nodepool import Config, verdict
+from drawn import examples, run_on_nodes
+from nodepool import Config
 
-SCALE = float(os.environ.get("CHECK_SCALE", "1"))
 CONFIGS = [
     (Config("default", 1), 10),
     (Config("tiny", 2), 20),
@@ -40,18 +38,9 @@ def steps_of(nodes):
     ("pool", "count"), CONFIGS, indirect=["pool"], ids=[str(config) for config, _ in CONFIGS]
 )
 def test_random_gatherings(pool, count):
-    program = os.path.join(os.path.dirname(__file__), "gather_all.py")
-
-    @settings(
-        max_examples=max(1, round(count * SCALE)), deadline=None, database=None, print_blob=True,
-        suppress_health_check=list(HealthCheck), phases=[Phase.generate, Phase.shrink], derandomize=SCALE == 1,
-    )  # fmt: skip
+    @examples(count)
     @given(steps=steps_of(pool.config.nodes), seed=st.integers(0, 2**32))
     def go(steps, seed):
-        pool.ensure()
-        answers = pool.run(program, "gather_all", {"steps": steps, "seed": seed})
-        if any(status == "failed" for status, _ in answers.values()) and pool.process.poll() is None:
-            pool.kill()
-        verdict(answers)
+        run_on_nodes(pool, "gather_all", {"steps": steps, "seed": seed})
 
     go()

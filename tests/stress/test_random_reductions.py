@@ -5,15 +5,13 @@ A list of steps says which operation comes, by which operator, of which type and
 What comes of each must be, to the last bit, what NumPy gives along the fixed tree.
 """
 
-import os
-
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from nodepool import Config, verdict
+from drawn import examples, run_on_nodes
+from nodepool import Config
 
-SCALE = float(os.environ.get("CHECK_SCALE", "1"))
 CONFIGS = [
     (Config("default", 1), 30),
     (Config("default", 2), 60),
@@ -98,18 +96,9 @@ def possible(step):
     ("pool", "count"), CONFIGS, indirect=["pool"], ids=[str(config) for config, _ in CONFIGS]
 )
 def test_random_reductions(pool, count):
-    program = os.path.join(os.path.dirname(__file__), "reduce_all.py")
-
-    @settings(
-        max_examples=max(1, round(count * SCALE)), deadline=None, database=None, print_blob=True,
-        suppress_health_check=list(HealthCheck), phases=[Phase.generate, Phase.shrink], derandomize=SCALE == 1,
-    )  # fmt: skip
+    @examples(count)
     @given(steps=steps_of(pool.config.nodes), seed=st.integers(0, 2**32))
     def go(steps, seed):
-        pool.ensure()
-        answers = pool.run(program, "reduce_all", {"steps": steps, "seed": seed})
-        if any(status == "failed" for status, _ in answers.values()) and pool.process.poll() is None:
-            pool.kill()
-        verdict(answers)
+        run_on_nodes(pool, "reduce_all", {"steps": steps, "seed": seed})
 
     go()

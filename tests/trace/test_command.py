@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from builder import two_nodes
+from spcomm.trace import command
 from spcomm.trace.command import main
 
 
@@ -19,8 +20,8 @@ def trace(tmp_path, monkeypatch):
 
 @pytest.mark.smoke
 def test_the_command(trace):
-    command = [sys.executable, "-m", "spcomm", "trace", "t.json"]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    words = [sys.executable, "-m", "spcomm", "trace", "t.json"]
+    result = subprocess.run(words, capture_output=True, text=True, timeout=60)
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout.startswith("heat.py: 2 nodes, 100 µs\n") and "hottest line" in result.stdout
 
@@ -37,7 +38,9 @@ def test_it_imports_nothing_heavy(trace):
 def test_help_names_all_options(capsys):
     assert main(["--help"]) == 0
     text = capsys.readouterr().out
-    for word in ("--summary", "--matrix", "--html", "--png", "--paje", "--from", "--to", "--min-bytes"):
+    known = [*command._ALONE, *command._VALUES, *command._ENDINGS]
+    assert "--virtual" in known and "--png" in known
+    for word in known:
         assert f"  {word}" in text
 
 
@@ -94,6 +97,8 @@ def test_to_after_the_end_is_the_end(trace, capsys):
         ),
         (["t.json", "--html="], "--html= names no file"),
         (["t.json", "--summary=x"], "no option --summary=x"),
+        (["t.json", "--from", "9" * 5000], f"--from is '{'9' * 60}'...; it takes a number of seconds"),
+        (["t.json", "\x1b[2J"], "one trace at a time, not t.json and \ufffd[2J"),
     ],
 )
 def test_wrong_command_lines(trace, words, said, capsys):
@@ -106,6 +111,8 @@ def test_wrong_command_lines(trace, words, said, capsys):
     ("words", "said"),
     [
         (["none.json"], "cannot read none.json: No such file"),
+        (["\x1b[2J"], "cannot read \ufffd[2J: No such file"),
+        (["/dev/zero"], "/dev/zero is a device, not a trace"),
         (["t.json", "--from", "1"], "--from 1 is after the end: t.json has 0.0001 seconds"),
         (["t.json", "--from", "5e-5", "--to", "5e-5"], "--to 5e-05 is not after --from 5e-05"),
         (["t.json", "--to", "0"], "--to 0 is not after --from 0"),

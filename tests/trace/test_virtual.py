@@ -17,7 +17,7 @@ from spcomm.trace.virtual import replay, text
 class Story:
     """A run that is made up, in an order in which it may have happened; `clock` is the other clock.
 
-    Operations are told one after another: each takes two microseconds of every node that is in it.
+    Operations are told one after another: each takes ten microseconds of every node that is in it.
     """
 
     def __init__(self, nodes, latency=0.0):

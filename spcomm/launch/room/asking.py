@@ -67,8 +67,11 @@ def wait(command: str, fd: int, interrupt: int) -> None:
     poll.register(fd, select.POLLIN)
     if interrupt >= 0:
         poll.register(interrupt, select.POLLIN)
-    if any(found == interrupt for found, _event in poll.poll()):
+    while any(found == interrupt for found, _event in poll.poll()):
         number = os.read(interrupt, 1)[0]
+        if number == _signal.SIGTSTP:  # Ctrl-Z
+            os.kill(os.getpid(), _signal.SIGSTOP)
+            continue
         how = "interrupted by Ctrl-C" if number == _signal.SIGINT else f"told to end by signal {number}"
         raise UsageError(f"{command}: {how}; nothing was started (exit code {128 + number})", 128 + number)
 

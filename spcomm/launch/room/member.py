@@ -99,13 +99,13 @@ def _join(where: "tuple[str, int]", name: str, slots: int, words: str) -> int:
     _error, warning = versions.compare(where[0], theirs)
     if warning:
         _say(f"warning: {warning}")
+    signals = _watch()  # before anybody is told that Ctrl-C ends it
     _say(
         f"this machine is {about['name']} in the room at {spelt(where)}; its members can run programs here, as "
         f"{_user()}, until you press Ctrl-C"
     )
     adopt_orphans()
     member = Member(frames, where, key)
-    signals = _watch()
     member.hear()  # perhaps it came with the welcome
     loop.add(frames.reading, member.hear)
     loop.add(signals, lambda: member.signalled(os.read(signals, 512)))

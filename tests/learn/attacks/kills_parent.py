@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # wrong: the program's launcher was ended by SIGKILL
-# unwalled: the program ended the process that watches over it
+# unwalled: the program ended or stopped the process that watches over it
 # It ends the process that forks nodes, the launcher, and the guard if it can be seen.
 import os
 import signal

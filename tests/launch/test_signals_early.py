@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: MIT
+"""Signals that come when a process has only begun, or to several processes at the same time."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from launching import read_lines
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+
+ENDLESS = "print('importing', flush=True)\nimport signal\nsignal.pause()"
+WAITS = """
+    import os, signal, spcomm
+    comm = spcomm.startup()
+    print(os.getpid(), flush=True)
+    signal.pause()
+"""
+
+# A node as the warm process forks it, with a Ctrl-C that has come just after the fork; it ends where it would become
+# the executable.
+EXECUTABLE = """
+    import os, signal
+    from spcomm import config
+    from spcomm.launch import child
+    told = dict.fromkeys(
+        ("kind", "target", "arguments", "command", "path_entry", "where_signal", "descriptor_limit", "takes_interrupt")
+    )
+    told.update(kind="executable", target="/bin/true", arguments=["true"])
+    program = child.Program(told)
+    parent, report = os.getpid(), os.open(os.devnull, os.O_WRONLY)
+    mask = signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())
+    if (pid := os.fork()) == 0:
+        os.kill(os.getpid(), signal.SIGINT)
+        node = child.Node(program, config.Membership(report, 0, 1, 0, 0, parent, 0), {"report": report})
+        node.settle(parent, mask, [0, 1, 2], [])
+        node.run()
+    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+
+# An agent or a server, with what a terminal sends to all processes of a group that it has not left yet.
+CARRIER = """
+    import os, signal
+    from spcomm.launch import carrying
+    launcher = os.getpid()
+    signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())
+    if (pid := os.fork()) == 0:
+        for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM, signal.SIGTSTP):
+            os.kill(os.getpid(), number)
+        carrying.become("test", lambda: None, None, [], launcher)
+    print(os.waitstatus_to_exitcode(os.waitpid(pid, os.WUNTRACED)[1]))
+"""
+
+
+def warm_process(launcher):
+    """The first child of a launcher."""
+    with open(f"/proc/{launcher}/task/{launcher}/children") as file:
+        return int(file.read().split()[0])
+
+
+def state(pid):
+    with open(f"/proc/{pid}/stat") as file:
+        return file.read().rpartition(")")[2].split()[0]
+
+
+def wait_for_state(pid, letters, present=True):
+    while (state(pid) in letters) != present:
+        os.sched_yield()
+
+
+def python(launch, text):
+    words = [sys.executable, launch.script(text)]
+    return subprocess.run(words, capture_output=True, text=True, env=launch.environment(), timeout=60)
+
+
+def test_ctrl_c_before_a_node_is_the_executable(launch):
+    """It ends as that would, and tells nothing of a Python that nobody has asked for."""
+    result = python(launch, EXECUTABLE)
+    assert (result.stdout, result.stderr) == (f"{-signal.SIGINT}\n", ""), result
+
+
+def test_what_comes_before_a_carrier_has_a_group_of_its_own(launch):
+    """It is the launcher's affair: an agent that stopped would never go on, for nobody would know."""
+    result = python(launch, CARRIER)
+    assert (result.stdout, result.stderr) == ("0\n", ""), result
+
+
+def test_ctrl_z_while_the_warm_process_imports(launch):
+    launch.script(ENDLESS, "endless.py")
+    process = launch.start("-n", 2, "--preload", "endless", launch.script(WAITS))
+    assert read_lines(process, 1) == ["importing"]
+    warm = warm_process(process.pid)
+    process.send_signal(signal.SIGTSTP)
+    assert os.waitid(os.P_PID, process.pid, os.WSTOPPED) is not None
+    wait_for_state(warm, "Tt")
+    process.send_signal(signal.SIGCONT)
+    wait_for_state(warm, "Tt", False)
+    process.send_signal(signal.SIGTERM)
+    assert launch.finish(process).code == 143
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_for_all_processes_is_the_reason(launch, start, number):
+    """As a batch system sends it: the launcher finds out about the end of the warm process first."""
+    process = launch.start("-n", 2, *start, launch.script(WAITS))
+    read_lines(process, 2)
+    warm = warm_process(process.pid)
+    process.send_signal(signal.SIGSTOP)
+    assert os.waitid(os.P_PID, process.pid, os.WSTOPPED) is not None
+    os.kill(warm, signal.SIGKILL)
+    wait_for_state(warm, "Z")
+    process.send_signal(number)
+    process.send_signal(signal.SIGCONT)
+    result = launch.finish(process)
+    assert result.code == 128 + number, result
+    how = "interrupted by Ctrl-C" if number == signal.SIGINT else "told to end by SIGTERM"
+    assert result.last.startswith(f"spcomm: {how}"), result
