@@ -48,12 +48,12 @@ $(STAMPS)/tools: $(STAMPS)/venv pyproject.toml
 
 $(STAMPS)/installed: $(STAMPS)/tools pyproject.toml setup.py
 	@echo "compiling, on all cores: about a minute on two that are free"
-	CPPFLAGS="$$(cat $(STAMPS)/cppflags) $$CPPFLAGS" $(PIP) install --no-build-isolation --editable .
+	@CPPFLAGS="$$(cat $(STAMPS)/cppflags) $$CPPFLAGS" $(PIP) install --no-build-isolation --editable .
 	@touch $@
 
 # An extension or library that somebody removed by hand counts as changed.
 $(STAMPS)/built: $(STAMPS)/installed $(COMPILED) $(if $(wildcard spcomm/_core/*.so),,force) $(if $(wildcard spcomm/lib/*.a),,force)
-	$(COMPILE)
+	@$(COMPILE)
 	@touch $@
 
 $(STAMPS)/test: $(STAMPS)/installed
@@ -151,7 +151,9 @@ format: $(STAMPS)/lint $(CXX_STYLE) ## let ruff and clang-format rewrite what th
 # ---- packages
 
 wheel: $(STAMPS)/tools ## a wheel for this Python, in dist/
-	CPPFLAGS="$$(cat $(STAMPS)/cppflags) $$CPPFLAGS" $(PIP) wheel --no-deps --no-build-isolation --wheel-dir dist .
+	@echo "making a wheel: seconds after make build, else about a minute on two free cores"
+	@CPPFLAGS="$$(cat $(STAMPS)/cppflags) $$CPPFLAGS" $(PIP) wheel --no-deps --no-build-isolation --wheel-dir dist .
+	@ls dist/spcomm-*.whl
 
 sdist: $(STAMPS)/tools ## a source package, in dist/
 	$(BIN)/python -c 'from setuptools import build_meta; print(build_meta.build_sdist("dist"))'

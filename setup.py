@@ -9,6 +9,7 @@ needs no change here.
 
 import os
 import shutil
+import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,6 +19,7 @@ from setuptools.command.build import build
 from setuptools.command.build_clib import build_clib
 from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
+from setuptools.command.install_lib import install_lib
 
 if sys.platform == "win32":
     raise SystemExit(
@@ -164,6 +166,17 @@ class BuildModules(build_py):
         return outputs if self.editable_mode else outputs + [str(copy) for _, copy in self.data_copies()]
 
 
+class InstallModules(install_lib):
+    """What is packed or installed has no debug information, four fifths of it; the build keeps its own."""
+
+    def install(self):
+        copies = super().install()
+        compiled = [path for path in copies or [] if path.endswith((".so", ".a"))]
+        if compiled and (strip := shutil.which("strip")):
+            subprocess.run([strip, "-S", *compiled], check=True)
+        return copies
+
+
 EXTENSIONS = [
     Extension(
         name=source.removesuffix(".pyx").replace("/", "."),
@@ -198,5 +211,10 @@ CORE = {
 setup(
     libraries=[("spc", CORE)] if SOURCES else [],
     ext_modules=EXTENSIONS,
-    cmdclass={"build_clib": BuildCore, "build_ext": BuildExtensions, "build_py": BuildModules},
+    cmdclass={
+        "build_clib": BuildCore,
+        "build_ext": BuildExtensions,
+        "build_py": BuildModules,
+        "install_lib": InstallModules,
+    },
 )

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """``check-packages.py FOLDER``: what the wheels and source packages in FOLDER must carry, and must not."""
 
+import shutil
 import sys
 import tarfile
 import zipfile
@@ -47,7 +48,15 @@ def check_wheel(path):
     sources = ("spcomm/include/", "spcomm/data/examples/", "spcomm/bench/programs/")  # meant for compilers
     inside = [name for name in names if not name.startswith(sources)]
     complaints += refuse(inside, ".pyx", ".pxd", ".c", ".h", ".pyc")
+    complaints += debug_information(path)
     return complaints + [f"installs {n} beside spcomm" for n in names if not n.startswith("spcomm")]
+
+
+def debug_information(path):
+    """Only extensions in ELF are looked at, and only where `strip` was there to remove it."""
+    wheel = zipfile.ZipFile(path)
+    compiled = [name for name in wheel.namelist() if name.endswith(".so")] if shutil.which("strip") else []
+    return [f"has debug information in {name}" for name in compiled if b"\0.debug_info\0" in wheel.read(name)]
 
 
 def check_source(path):

@@ -29,7 +29,7 @@ def report(
     group : str
         `" of group 2"` where there are several groups.
     strict : bool
-        Nodes have noted lines, so there is no need to say how to get them.
+        Nodes have noted lines, or cannot be told to, so there is no need to say how to get them.
     far : sequence of list
         Of each box on another machine what it has `packed`.
     """

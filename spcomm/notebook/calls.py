@@ -267,7 +267,8 @@ class Call:
             return ""
         from spcomm.diagnose import leftovers
 
-        return leftovers.report([(segment.fd, list(range(self._nodes.size)))])[0]
+        boxes = [(segment.fd, list(range(self._nodes.size)))]
+        return leftovers.report(boxes, strict=True)[0]  # a cell has no --strict that would show lines
 
     def tracebacks(self) -> str:
         """Of all nodes, the first failure's last."""

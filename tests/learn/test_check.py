@@ -69,6 +69,7 @@ def test_right(tmp_path):
     done = spcomm("check", "--exercise", EXERCISE, RIGHT, code=0)
     assert "  passed  2 nodes\n" in done.out
     assert "right.py: 01_sum has passed: 1 run\n" in done.out
+    assert "of 1 passed" not in done.out, "one file needs no summary"
 
 
 def test_untouched():
@@ -89,6 +90,16 @@ def test_json():
     assert right["isolation"]
     assert wrong["passed"] is False
     assert wrong["message"] == wrong["cases"][0]["message"] != ""
+
+
+def test_a_class_is_summed_up_in_a_line_each(tmp_path):
+    gone = tmp_path / "no.py"
+    done = spcomm("check", "--seed", "7", "--exercise", EXERCISE, RIGHT, STUB, gone, code=125)
+    assert done.out.count("\n1 of 3 passed\n") == 1
+    right, wrong, missing = done.out.rpartition("1 of 3 passed\n")[2].splitlines()
+    assert right.split() == ["passed", str(RIGHT)]
+    assert wrong.startswith(f"  failed      {STUB} ") and "node 0 returned None; expected" in wrong
+    assert missing.startswith(f"  not judged  {gone} ") and "does not exist" in missing
 
 
 def test_usage(tmp_path):
@@ -115,7 +126,8 @@ def test_names_and_words_steer_no_terminal(room):
     evil = shutil.copy(room / "exercise.py", room / "\x1b[2J.py")
     checks = CHECK.replace("per_node(", 'raise Wrong("\\x1b]0;owned\\x07 \\u202e")\n    per_node(')
     (room / "check.py").write_text(checks)
-    done = spcomm("check", "--quick", "--exercise", room, evil, code=1)
+    done = spcomm("check", "--quick", "--exercise", room, evil, evil, code=1)
+    assert "0 of 2 passed" in done.out
     assert "\ufffd[2J.py: 05_own has failed: \ufffd]0;owned\ufffd \ufffd" in done.out
     assert "\x1b" not in done.out + done.err
 
