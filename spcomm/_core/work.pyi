@@ -5,7 +5,6 @@ from typing import SupportsFloat
 from spcomm._core.handle import Handle
 
 UNIT_S: float
-LONGEST_S: float
 
 def units(cost: SupportsFloat) -> float: ...
 def work(handle: Handle, cost: SupportsFloat) -> None: ...

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import spcomm
+from naming import name_of
 from nodetools import refused
 from spcomm._core import collectives
 
@@ -145,7 +146,7 @@ def test_a_node_cannot_change_who_it_is(comm, name):
 @pytest.mark.parametrize(
     "value",
     [None, "text", b"bytes", [1, 2], {1: 2}, 1j, object(), (1, "x"), (None,), [[]], np.array(["a"])],
-    ids=repr,
+    ids=name_of,
 )
 @pytest.mark.parametrize("name", ["global_sum", "global_min", "global_max"])
 def test_what_cannot_be_reduced(comm, name, value):

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import spcomm
+from naming import name_of
 from nodetools import same
 from spcomm._core import comm as core
 
@@ -165,7 +166,9 @@ def test_what_cannot_be_read_is_named_and_gone(alone):
     assert alone.try_recv_message() is None
 
 
-@pytest.mark.parametrize("value", [memoryview(b"x"), lambda: 0, [lambda: 0], (x for x in "x"), sys], ids=repr)
+@pytest.mark.parametrize(
+    "value", [memoryview(b"x"), lambda: 0, [lambda: 0], (x for x in "x"), sys], ids=name_of
+)
 def test_what_cannot_be_pickled_is_named(alone, value):
     with pytest.raises(TypeError, match=f"{type(value).__name__} cannot be sent") as caught:
         alone.send(value, alone.rank)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 import spcomm
+from naming import name_of
 from nodetools import refused
 from spcomm import Destination
 
@@ -183,7 +184,7 @@ TWO = enum.IntEnum("Number", "ONE TWO").TWO
         Destination([1, 2]),
         [np.int64(1), TWO],
     ],
-    ids=repr,
+    ids=name_of,
 )
 def test_what_it_is_made_from(given):
     destination = Destination(given)

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import spcomm
+from naming import name_of
 from nodetools import refused
 from spcomm import SimTime
 
@@ -88,7 +89,7 @@ def test_nan_is_neither_before_nor_after():
             assert compare(SimTime(1), nan) is (compare is operator.ne)
 
 
-@pytest.mark.parametrize("other", ["1.5", None, (1.5,), 1.5 + 0j, [1.5], object()], ids=repr)
+@pytest.mark.parametrize("other", ["1.5", None, (1.5,), 1.5 + 0j, [1.5], object()], ids=name_of)
 def test_other_things_are_not_times(other):
     assert (SimTime(1.5) == other) is False and (SimTime(1.5) != other) is True
     with pytest.raises(TypeError, match="not supported between"):

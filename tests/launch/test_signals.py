@@ -67,7 +67,7 @@ def test_ctrl_c_tells_where_the_nodes_were(launch, start):
 
 WAITS_IN = {
     "a call": "comm.recv(0, timeout=1000)",  # without a limit it is a deadlock, and that is told if it is seen first
-    "a library": "__import__('threading').Event().wait()",
+    "a library": "threading.Event().wait()",
 }
 
 
@@ -75,7 +75,7 @@ WAITS_IN = {
 def test_ctrl_c_tells_the_lines_of_the_program(launch, start, wait):
     """Not those of spcomm, compiled or not, nor of Python's library."""
     text = f"""
-    import spcomm
+    import spcomm, threading
     comm = spcomm.startup()
     def step():
         {WAITS_IN[wait]}

@@ -54,7 +54,7 @@ def test_a_node_that_waits_is_shown_with_its_call_and_line(terminal, launch, sta
     terminal.until(lambda t: all(CALL in row(t, n) and PLACE in row(t, n) for n in (1, 2)))
     assert row(terminal, 1).split()[1] == "waits"
     terminal.until(lambda t: row(t, 0).split()[1:2] == ["sleeps"])
-    assert not terminal.is_echoing(), "what is typed would be in the table"
+    terminal.until(lambda t: not t.is_echoing())  # else what is typed would be in the table
     terminal.type(b"\n")
     assert terminal.wait() == 0
     terminal.check()

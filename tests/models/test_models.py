@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: MIT
-"""The Promela models of the protocols, checked with SPIN by the script beside this file."""
+"""The Promela models of the protocols, each checked with SPIN by the script beside this file."""
 
 import subprocess
 from pathlib import Path
 
 import pytest
 
+HERE = Path(__file__).parent
+MODELS = sorted(path.name for path in HERE.glob("*.pml"))
 
+
+@pytest.mark.rota(3)
 @pytest.mark.timeout(600)
-def test_models(request):
+@pytest.mark.parametrize("model", MODELS)
+def test_model(request, model):
     size = [] if request.config.option.everything else ["--quick"]
-    result = subprocess.run([Path(__file__).parent / "run", *size], capture_output=True, text=True)
+    result = subprocess.run([HERE / "run", *size, HERE / model], capture_output=True, text=True)
     print(result.stdout)
     if result.returncode == 77:
         pytest.skip(result.stdout.strip())

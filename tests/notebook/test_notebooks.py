@@ -85,6 +85,7 @@ def test_it_runs(name, tmp_path):
         assert len(list(tmp_path.glob(f"{Path(name).stem}_files/*"))) > number
 
 
+@pytest.mark.rota(3)
 @needs_jupyter
 @pytest.mark.parametrize("name", ["01_first_steps.ipynb", "04_deadlock.ipynb", "06_net_types.ipynb"])
 def test_it_runs_on_eight_nodes(name, tmp_path):
