@@ -247,7 +247,8 @@ class _Node:
         is_sent = event.kind == traces.SEND
         ends = (self._rank, event.peer) if is_sent else (event.peer, self._rank)
         row = self._head("s" if is_sent else "f", "message", "message", event)
-        row["id"] = f"{ends[0]}>{ends[1]}#{event.number}"
+        # A number in hexadecimal: for other texts Perfetto draws no arrow.
+        row["id"] = f"0x{ends[0]:03x}{ends[1]:03x}{event.number:08x}"
         row["args"] = {
             "from": ends[0],
             "to": ends[1],

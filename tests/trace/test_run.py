@@ -241,6 +241,15 @@ def test_a_message_is_sent_before_it_is_received(launch):
         assert message.sent <= message.received + 20  # microseconds
 
 
+def test_ids_of_arrows_are_numbers_for_perfetto(launch, tmp_path):
+    """It draws no arrow for an id that is no number in hexadecimal; both ends have the same."""
+    traced(launch, "-n", 3)
+    rows = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+    ends = {kind: sorted(int(row["id"], 16) for row in rows if row["ph"] == kind) for kind in "sf"}
+    assert ends["s"] == ends["f"] and len(set(ends["s"])) == 3 * STEPS
+    assert ends["s"][-1] < 2**64
+
+
 def test_threads_have_tracks(launch):
     result, trace = traced(launch, "-n", 2, text=THREADS)
     assert result.code == 0, result
