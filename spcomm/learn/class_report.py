@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""What is said of a class: a line for each student, a line for all, a table for spreadsheets."""
+"""What is said of a class, or of several files: a line for each, a line for all, a table for spreadsheets."""
 
 import csv
 import os
 import sys
 
 from spcomm.learn.errors import LearnError
+from spcomm.trace import table
+
+VERDICTS = {True: "passed", False: "failed", None: "not judged"}
 
 _COLUMNS = ("student", "passed", "right", "of", "message", "file", "exercise", "seed", "isolation")
 _MOST = 100  # characters of a message in a line
@@ -14,18 +17,17 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 def line(grade: "dict[str, object]", width: int) -> str:
     """Return the line of one student."""
-    verdict = {True: "right", False: "wrong", None: "not graded"}[grade["passed"]]
+    verdict = VERDICTS[grade["passed"]]
     right, planned = counted(grade)
     count = "" if grade["passed"] is None else f"{right}/{planned}"
-    return (
-        f"{_plain(grade['student']):<{width}}  {verdict:<10}  {count:>5}  {_short(grade['message'])}".rstrip()
-    )
+    name = table.printable(grade["student"], "")
+    return f"{name:<{width}}  {verdict:<10}  {count:>5}  {short(grade['message'])}".rstrip()
 
 
 def summary(grades: "list[dict[str, object]]") -> str:
     """Return the line of all."""
     counts = [sum(grade["passed"] is verdict for grade in grades) for verdict in (True, False, None)]
-    return "{} handed in: {} right, {} wrong, {} not graded".format(len(grades), *counts)
+    return "{} handed in: {} passed, {} failed, {} not judged".format(len(grades), *counts)
 
 
 def counted(grade: "dict[str, object]") -> "tuple[int, int]":
@@ -71,11 +73,7 @@ def _cell(value: object) -> object:
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 
 
-def _short(text: str) -> str:
-    first = _plain(text.strip().partition("\n")[0])
+def short(text: str) -> str:
+    """Return the beginning of a message, which is the student's: nothing in it may move the cursor."""
+    first = table.printable(text.strip().partition("\n")[0], "")
     return first if len(first) <= _MOST else f"{first[: _MOST - 3]}..."
-
-
-def _plain(text: str) -> str:
-    """Names and messages are the students': nothing in them may move the cursor."""
-    return "".join(letter if letter.isprintable() else "?" for letter in text)

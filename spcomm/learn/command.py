@@ -151,10 +151,12 @@ def _show(found: Grade) -> None:
 
 def _summary(told: "list[dict]") -> None:
     """A line for each file, in the order of the command line: whoever grades a class copies it from here."""
+    from spcomm.learn import class_report
+
     names = [table.printable(row["file"], "") for row in told]
     print(f"\n{sum(row['passed'] is True for row in told)} of {len(told)} passed")
     for row, name in zip(told, names, strict=True):
-        said = {True: "passed", False: "failed", None: "not judged"}[row["passed"]]
-        first = "" if row["passed"] else table.printable(row["message"].partition("\n")[0])
+        said = class_report.VERDICTS[row["passed"]]
+        first = class_report.short(row["message"])
         print(f"  {said:10}  {name:{max(map(len, names))}}  {first}".rstrip())
     sys.stdout.flush()

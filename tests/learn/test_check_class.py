@@ -83,9 +83,9 @@ def test_lines_for_people(tmp_path):
     done = finish(start(command(tmp_path / "in")))
     assert done.code == 1, done
     ada, barbara, summary = done.out.splitlines()
-    assert ada.split() == ["ada", "right", "1/1"]
-    assert barbara.startswith("barbara  wrong         0/1  node 0 returned None; expected")
-    assert summary == "2 handed in: 1 right, 1 wrong, 0 not graded"
+    assert ada.split() == ["ada", "passed", "1/1"]
+    assert barbara.startswith("barbara  failed        0/1  node 0 returned None; expected")
+    assert summary == "2 handed in: 1 passed, 1 failed, 0 not judged"
 
 
 def test_what_has_not_changed_is_not_graded_again(tmp_path):
@@ -227,7 +227,7 @@ def test_nothing_in_a_folder(tmp_path):
 
 def test_names_do_nothing_to_terminals_and_spreadsheets(tmp_path):
     grade = {"student": "=1+1\x1b[2J", "passed": None, "cases": [], "message": "@now\nand more", "file": "f"}
-    assert class_report.line(grade, 4) == "=1+1?[2J  not graded         @now"
+    assert class_report.line(grade, 4) == "=1+1\ufffd[2J  not judged         @now"
     class_report.write_csv(str(tmp_path / "t.csv"), [grade])
     [row] = rows(tmp_path / "t.csv").values()
     assert (row["student"], row["message"]) == ("'=1+1\x1b[2J", "'@now\nand more")
