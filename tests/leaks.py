@@ -70,10 +70,17 @@ def descriptors():
 
 
 def shared_files():
+    """The names of shared memory whose creator, which stands in the name, is this process or has ended.
+
+    Live processes are those of other tests that run now, or are found as processes.
+    """
     try:
-        return {name for name in os.listdir("/dev/shm") if name.startswith("spcomm")}
+        found = {
+            name: int(name.split("-")[1], 16) for name in os.listdir("/dev/shm") if name.startswith("spcomm-")
+        }
     except OSError:
         return set()
+    return {name for name, pid in found.items() if pid == os.getpid() or not os.path.exists(f"/proc/{pid}")}
 
 
 def snapshot():

@@ -23,7 +23,7 @@ def placed(case, name):
     return ["--map", ",".join(boxes)] if len(set(boxes)) > 1 else ["--boxes", "2"]
 
 
-@pytest.mark.rota(12)
+@pytest.mark.spread("placing")
 @pytest.mark.parametrize("placing", PLACINGS)
 @pytest.mark.parametrize("case", PROGRAMS, ids=lambda case: case.name)
 def test_is_told_over_boxes(at_programs, compiled, case, placing):

@@ -122,20 +122,17 @@ def test_programs_are_short_and_can_be_run(exercise):
     assert "# TODO" in exercise.stub.read_text() and "TODO" not in exercise.solution.read_text()
 
 
-@pytest.mark.rota(4)
 @every
 def test_untouched_it_fails_as_intended(exercise):
     assert exercise.stub_says in says_at_first(exercise.stub, exercise)
 
 
-@pytest.mark.rota(16)
 @pytest.mark.parametrize("case", SOLVED, ids=lambda case: f"{case.file.stem}-{case.seed}")
 def test_solutions_pass(case):
     found = grade(case.file, seed=case.seed)
     assert found.passed, found.message
 
 
-@pytest.mark.rota(4)
 @pytest.mark.parametrize("path", RIGHT, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_other_ways_pass(path):
     assert says_at_first(path, path.parent.name) == ""
@@ -147,7 +144,6 @@ def test_each_exercise_has_wrong_solutions():
     assert [case.file for case in WRONG if not case.says] == []
 
 
-@pytest.mark.rota(10)
 @pytest.mark.parametrize("case", WRONG, ids=lambda case: f"{case.exercise}-{case.file.stem}")
 def test_wrong_solutions_are_told_why(case):
     assert case.says in says_at_first(case.file, case.exercise)

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.rota(2)
-
 HERE = Path(__file__).parent
 PROGRAMS = HERE / "programs"
 CSRC = HERE.parent / "csrc"

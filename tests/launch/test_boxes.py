@@ -17,8 +17,6 @@ from spcomm.launch.groups import Group
 from spcomm.launch.options import parse
 from spcomm.launch.values import UsageError
 
-pytestmark = pytest.mark.rota(3)
-
 TABLE_1 = "0,0,1,0,1"  # of the SpeedesComm paper: global id, local id, local node 0, box
 
 

@@ -8,8 +8,6 @@ import sys
 
 import pytest
 
-pytestmark = pytest.mark.rota(3)
-
 
 def test_success_says_nothing(launch, start):
     result = launch.program("pass", options=("-n", 3, *start))

@@ -3,8 +3,6 @@
 
 import pytest
 
-pytestmark = pytest.mark.rota(3)
-
 # All nodes meet once, so that every node is known to be running before anything happens to one.
 MEET = """
     import atexit, os, signal, sys, spcomm

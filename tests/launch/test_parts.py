@@ -20,8 +20,6 @@ from spcomm.launch.plan import Plan
 from spcomm.launch.where import Answers, describe, user_line
 from spcomm.launch.wire import Wire
 
-pytestmark = pytest.mark.rota(3)
-
 
 @pytest.fixture
 def pipe():

@@ -7,8 +7,6 @@ import sys
 
 import pytest
 
-pytestmark = pytest.mark.rota(3)
-
 
 def plain(launch, *arguments, python=(), **more):
     """The same program under plain Python."""

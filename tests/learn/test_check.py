@@ -13,8 +13,6 @@ from spcomm.learn import LearnError, grade, grading, teacher
 from spcomm.learn.case import Case, Wrong
 from spcomm.learn.running import Run
 
-pytestmark = pytest.mark.rota(4)
-
 EXERCISE = Path(__file__).parent / "room" / "01_sum"
 RIGHT = Path(__file__).parent / "attacks" / "right.py"
 STUB = EXERCISE / "exercise.py"

@@ -8,8 +8,6 @@ import pytest
 
 from spcomm.learn import grade, running, walls
 
-pytestmark = pytest.mark.rota(3)
-
 FOLDER = Path(__file__).parent
 ATTACKS = sorted((FOLDER / "attacks").glob("*.py"), key=lambda path: path.name)
 EXERCISE = FOLDER / "room" / "01_sum"

@@ -13,8 +13,6 @@ import pytest
 
 from checkout import ROOT
 
-pytestmark = pytest.mark.rota(4)
-
 FOLDER = ROOT / "docs" / "howto" / "grading"
 EXERCISE = Path(__file__).parent / "room" / "01_sum"
 RIGHT = Path(__file__).parent / "attacks" / "right.py"

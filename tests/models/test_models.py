@@ -10,7 +10,6 @@ HERE = Path(__file__).parent
 MODELS = sorted(path.name for path in HERE.glob("*.pml"))
 
 
-@pytest.mark.rota(3)
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("model", MODELS)
 def test_model(request, model):

@@ -11,8 +11,6 @@ from netting import HERE, carriers
 from spcomm.launch.options import parse
 from spcomm.launch.values import UsageError
 
-pytestmark = pytest.mark.rota(3)
-
 PROGRAM = HERE / "all_operations.py"
 PLACES = {2: "0,0,1,0,1", 3: "0,1,2,0,1"}
 

@@ -7,8 +7,6 @@ import pytest
 from netting import HERE
 from proxy import KINDS, Proxy
 
-pytestmark = pytest.mark.rota(3)
-
 PROGRAM = HERE / "all_operations.py"
 
 

@@ -15,8 +15,6 @@ from rooming import CODE, OTHER_CODE, read_until
 from spcomm.launch import handshake, versions
 from spcomm.launch.room import codes, entering
 
-pytestmark = pytest.mark.rota(3)
-
 KEY = codes.key(CODE)
 RUNS = """
     import sys, threading, numpy as np, spcomm

@@ -100,7 +100,6 @@ def check(launch, pattern, boxes, seconds, seed):
     assert "DEADLOCK" not in result.err
 
 
-@pytest.mark.matrix
 @pytest.mark.parametrize("boxes", BOXES)
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_for_a_moment(launch, pattern, boxes):

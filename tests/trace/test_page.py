@@ -13,8 +13,6 @@ from builder import Builder, two_nodes
 from spcomm.trace.page import content, embedded, page
 from spcomm.trace.reader import parse
 
-pytestmark = pytest.mark.rota(3)
-
 NASTY = [
     "</script><script>document.title='bad'</script>",
     "<!--<script>",
