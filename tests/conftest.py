@@ -38,6 +38,8 @@ def pytest_configure(config):
         "spcomm", deadline=None, print_blob=True, derandomize=not config.option.everything, database=None
     )
     hypothesis.settings.load_profile("spcomm")
+    if config.option.everything:
+        os.environ.setdefault("CHECK_SCALE", "1")  # stress/drawn.py
     folder = config.rootpath / "build"
     folder.mkdir(exist_ok=True)
     config.stash[LOCKS] = [open(folder / f"tests-{name}.lock", "w") for name in ("gate", "machine")]

@@ -4,8 +4,8 @@
 The table of a function is the same in every run and on every commit. Any two values of any two parameters meet in a
 case of it. Parameters that say where a test runs (`SPREAD`: the number of nodes, the options of the run, the way in
 which nodes start; and those that the marker `spread` names) are spread over these cases instead: each of their values
-occurs at least once for every function, and as evenly as possible. `make test-all` (pytest's option --everything) runs
-the products.
+occurs at least once for every function, and as evenly as possible. Only the options that any test runs with are spread
+over all functions. `make test-all` (pytest's option --everything) runs the products.
 """
 
 import itertools
@@ -13,6 +13,7 @@ import zlib
 from collections import Counter, defaultdict
 
 SPREAD = {"n", "nodes", "start"}
+USUAL = "usual options"
 
 
 def function_of(item):
@@ -29,7 +30,8 @@ def values(item):
     also = {name for mark in item.iter_markers("spread") for name in mark.args}
     for name, value in item.callspec.params.items():
         if name in ("comm", "pool"):  # the Config of api/nodepool.py
-            spread += [("nodes", value.nodes), ("options", value.options)]
+            usual = name == "comm" and item.get_closest_marker("options") is None
+            spread += [("nodes", value.nodes), (USUAL if usual else "options", value.options)]
         else:
             (spread if name in SPREAD | also else own).append((name, identity(value)))
     return tuple(own), tuple(spread)
@@ -61,7 +63,7 @@ def choose(function, items):
         own, spread = values(item)
         places[own][spread] = item
     everywhere = [(row, spread) for row in places for spread in places[row]]
-    missing = {value for _, spread in everywhere for value in spread}
+    missing = {value for _, spread in everywhere for value in spread if value[0] != USUAL}
     used, chosen = Counter(), set()
     turn = zlib.crc32(function.encode())  # functions with few cases differ in the values that meet
 

@@ -4,8 +4,6 @@
 import itertools
 from types import SimpleNamespace
 
-import pytest
-
 import pairwise
 
 
@@ -22,7 +20,7 @@ class Item:
 
     def iter_markers(self, name):
         if name in self.markers:
-            yield getattr(pytest.mark, name)(*self.markers[name]).mark
+            yield SimpleNamespace(args=self.markers[name])
 
 
 def product(name="f[]", markers=(), **parameters):
@@ -49,9 +47,9 @@ def test_sizes_and_options_are_spread():
     assert sorted(dtype for _, dtype in found) == [*range(30)]
     for options in ("default", "tiny"):
         assert {pool.nodes for pool, _ in found if pool.options == options} == {1, 2, 3, 4, 8}
-    alone = [pool for (pool,) in rows(product(comm=pools), "comm")]
-    assert sorted(pool.nodes for pool in alone) == [1, 2, 3, 4, 8]
-    assert {pool.options for pool in alone} == {"default", "tiny"}
+    assert sorted(pool.nodes for (pool,) in rows(product(comm=pools), "comm")) == [1, 2, 3, 4, 8]
+    chosen = product("g[]", {"options": ()}.items(), comm=[pool for pool in pools if pool.nodes < 3])
+    assert {pool.options for (pool,) in rows(chosen, "comm")} == {"default", "tiny"}
 
 
 def test_also_those_that_a_marker_names():

@@ -57,6 +57,7 @@ def test_runs_on_any_number_of_nodes(tmp_path, name, nodes):
     assert is_checked(run(tmp_path, nodes, "", program=EXAMPLES / name))
 
 
+@pytest.mark.stress
 @pytest.mark.parametrize("nodes", [1, 3, 8])
 @pytest.mark.parametrize(("name", "arguments"), [(name, rest) for name, *rest in SMALL], ids=str)
 def test_more_nodes_than_data(tmp_path, name, arguments, nodes):

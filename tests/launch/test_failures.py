@@ -217,6 +217,7 @@ def test_a_program_that_is_in_time_is_not_told(launch):
     assert launch.program("print('done')", options=("-n", 2, "--timeout", "60")).code == 0
 
 
+@pytest.mark.machine  # the node has to stop before the time limit
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="needs job control")
 def test_a_stopped_node_is_killed_too(launch):
     result = launch.program(
