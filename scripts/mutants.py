@@ -91,29 +91,24 @@ def place(pattern):
     return found[0]
 
 
-def is_caught(mutant):
-    path = place(mutant["pattern"])
-    text = path.read_text()
-    try:
-        path.write_text(text.replace(mutant["pattern"], mutant["replacement"]))
-        if path.suffix != ".py":
-            build()
-        return tests_fail(mutant["tests"])
-    finally:
-        path.write_text(text)
-        if path.suffix != ".py":
-            build()
+def unsound(mutants):
+    """Which of the tests fail without any mutant: {arguments}."""
+    return {arguments for arguments in {a for m in mutants for a in m["tests"]} if tests_fail([arguments])}
 
 
-def verdict(mutant, sound):
-    """What the table says of a mutant. `sound` keeps which tests pass without one."""
+def verdict(mutant, broken):
+    """What is said of a mutant. The next one is compiled together with what this one leaves, the text as it was."""
     try:
-        for arguments in mutant["tests"]:
-            if arguments not in sound:
-                sound[arguments] = not tests_fail([arguments])
-            if not sound[arguments]:
-                raise Unusable(f"pytest {arguments} fails without it")
-        return "caught" if is_caught(mutant) else "SURVIVED"
+        for arguments in broken.intersection(mutant["tests"]):
+            raise Unusable(f"pytest {arguments} fails without it")
+        path = place(mutant["pattern"])
+        text = path.read_text()
+        try:
+            path.write_text(text.replace(mutant["pattern"], mutant["replacement"]))
+            build()
+            return "caught" if tests_fail(mutant["tests"]) else "SURVIVED"
+        finally:
+            path.write_text(text)
     except Unusable as problem:
         return f"UNUSABLE: {problem}"
 
@@ -126,10 +121,10 @@ def main(words):
     shutil.rmtree(COPY, ignore_errors=True)
     shutil.copytree(ROOT, COPY, symlinks=True, ignore=NOT_COPIED)
     build()
-    sound, wrong = {}, 0
+    broken, wrong = unsound(chosen), 0
     for mutant in chosen:
         start = time.monotonic()
-        answer = verdict(mutant, sound)
+        answer = verdict(mutant, broken)
         wrong += answer != "caught"
         print(f"{mutant['name']:44} {time.monotonic() - start:5.0f} s  {answer}", flush=True)
     print(f"{len(chosen) - wrong} of {len(chosen)} mutants are caught")
