@@ -12,8 +12,18 @@ import itertools
 import zlib
 from collections import Counter, defaultdict
 
+import pytest
+
 SPREAD = {"n", "nodes", "start"}
 USUAL = "usual options"
+
+
+def each(step, cases):
+    """The cases for `parametrize`: the first of each `step` of them; the others are left to `make test-all`."""
+    return [
+        pytest.param(case, marks=pytest.mark.stress if number % step else ())
+        for number, case in enumerate(cases)
+    ]
 
 
 def function_of(item):

@@ -64,6 +64,7 @@ def test_more_nodes_than_data(tmp_path, name, arguments, nodes):
     assert is_checked(run(tmp_path, nodes, "", program=EXAMPLES / name, arguments=arguments))
 
 
+@pytest.mark.stress
 @pytest.mark.parametrize("name", NAMES)
 def test_runs_without_a_launcher(tmp_path, name):
     assert is_checked(finish(start([sys.executable, EXAMPLES / name], cwd=tmp_path)))
@@ -112,6 +113,7 @@ def test_each_check_is_tested():
     assert [name for name, *_ in SPOILT] == NAMES
 
 
+@pytest.mark.stress
 @pytest.mark.parametrize(("name", "line", "other"), SPOILT, ids=NAMES)
 def test_the_check_sees_a_mistake(tmp_path, name, line, other):
     text = (EXAMPLES / name).read_text()

@@ -82,6 +82,7 @@ def test_gradescope_of_a_wrong_solution(autograde):
     assert "node 0 returned None; expected" in found["tests"][0]["output"]
 
 
+@pytest.mark.stress
 def test_gradescope_of_an_endless_solution(autograde, tmp_path):
     """Cases that were not run count as lost."""
     with open(tmp_path / "source" / "01_sum" / "check.py", "a") as file:

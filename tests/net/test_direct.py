@@ -47,6 +47,7 @@ def test_everything_goes_from_box_to_box(net, boxes):
         assert int(row["message"]) > 0 and int(row["arrive"]) > 0
 
 
+@pytest.mark.stress
 def test_a_hundred_changes_of_the_route(net):
     found = run(net, 2, SPCOMM_TEST_CHANGES="100")
     assert int(found["0-1", "out"]["changes"]) >= 100

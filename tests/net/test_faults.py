@@ -35,6 +35,7 @@ def test_each_kind_of_fault(net, kind):
     run(net, 3, 5, kinds=[kind], every=20_000)
 
 
+@pytest.mark.stress
 def test_ten_faults(net):
     run(net, 10, 1)
 

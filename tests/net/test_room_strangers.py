@@ -81,6 +81,7 @@ def rest(sock):
 # ---- who does not know the code
 
 
+@pytest.mark.stress
 def test_a_thousand_connections(busy):
     with connections(busy, 1000) as strangers:
         assert len(strangers) > 500
@@ -89,6 +90,7 @@ def test_a_thousand_connections(busy):
         assert {rest(stranger) for stranger in strangers} == {b""}  # each is sent away, and hears nothing
 
 
+@pytest.mark.stress
 def test_a_thousand_that_have_begun_to_speak(busy):
     with connections(busy, 1000) as strangers:
         for number, stranger in enumerate(strangers):
@@ -150,6 +152,7 @@ def test_a_handshake_that_is_played_again(busy):
             assert len(answer) == 128 and answer[64 + 4 : 64 + 6] == bytes([5, 2]), answer  # VERDICT: REFUSED
 
 
+@pytest.mark.stress
 def test_wrong_codes_over_and_over(busy):
     other = codes.key(OTHER_CODE)
     for _time in range(5):
