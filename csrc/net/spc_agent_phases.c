@@ -159,8 +159,8 @@ static int take_contributions(spc_agent_t *agent, spc_agent_area_t *area, const 
     return status;
 }
 
-/* As for the nodes of one box (spc_reduce.h): whoever is at this phase has completed that one. Where boxes have links of
- * their own, it may have heard of an arrival there that has not come here yet. */
+/* The bank of the phase is free. The nodes of one box see to that themselves (spc_reduce.h), since they have completed
+ * the phase that is asked for. Where boxes have links of their own, another one may have completed it earlier. */
 static bool has_bank(const spc_agent_area_t *area, uint64_t phase) {
     return phase <= SPC_FUZZY_MAX + 1 || spc_reduce_test(area->reduce[0], phase - SPC_FUZZY_MAX - 1);
 }

@@ -60,7 +60,7 @@ enum { /* flags, a mask */
  * u16, sequence u64, total_bytes u64, offset u64, length_bytes u32, format u8, zero u8, count u16, body sum u32, header
  * sum u32. */
 typedef struct spc_frame {
-    uint8_t kind;   /* spc_frame_kind_t */
+    uint8_t kind; /* spc_frame_kind_t */
     uint8_t format; /* MESSAGE: spc_format_t */
     uint16_t flags;
     uint32_t job;

@@ -625,7 +625,7 @@ static void late(void) {
 static void late_with_a_verdict(void) {
     for (int closed = 0; closed <= 1; closed++) {
         spc_handshake_options_t client = options_of(CLIENT);
-        client.version = 2;
+        client.version = SPC_HANDSHAKE_VERSION + 1;
         pair_t pair = pair_make(&client, NULL);
         spc_handshake_t *server = pair.side[SERVER].machine;
         move(&pair, CLIENT, MESSAGE);

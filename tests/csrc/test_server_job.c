@@ -225,7 +225,8 @@ static void an_urgent_arrival_is_handed_on(void) {
     check_line(record, 0, 0, MASK, "one ", 0);
     check_line(record, 1, 1, MASK, "zero ", 0);
     check_line(record, 2, 2, MASK, "zero one ", 0);
-    CHECK_OK(arrive(record, 1, 1, 1, 7, "more ", LAST)); /* from now on all of it at once, and nothing twice */
+    CHECK_OK(
+        arrive(record, 1, 1, 1, 7, "more ", LAST)); /* from now on all of it at once, and nothing twice */
     CHECK_EQ(record->count, 5);
     check_line(record, 3, 0, MASK, "more ", 0);
     check_line(record, 4, 2, MASK, "more ", 0);
@@ -268,7 +269,8 @@ static void an_urgent_phase_takes_those_before_it_along(void) {
         uint16_t box;
         uint64_t phase;
         const char *text;
-    } EXPECTED[] = {{0, 1, "b1"}, {1, 1, "a1"}, {2, 1, "a1b1"}, {1, 2, "a2"}, {2, 2, "a2"}, {1, 3, "a3"}, {2, 3, "a3"}};
+    } EXPECTED[] = {{0, 1, "b1"}, {1, 1, "a1"}, {2, 1, "a1b1"}, {1, 2, "a2"},
+                    {2, 2, "a2"}, {1, 3, "a3"}, {2, 3, "a3"}};
     for (int i = 0; i < 7; i++) {
         check_line(record, i, EXPECTED[i].box, MASK, EXPECTED[i].text, 0);
         CHECK_EQ_U(record->lines[i].frame.offset, EXPECTED[i].phase);
@@ -351,7 +353,8 @@ static void many_communicators(void) {
             }
             bool last = next[box][phase] == 3 || check_below(&state, 4) != 0;
             char text[2] = {(char)('a' + box), 0}; /* each frame contributes one letter, its box's */
-            CHECK_OK(arrive(record, box, (uint16_t)context, (uint64_t)phase, mask, text, last ? LAST : URGENT));
+            CHECK_OK(
+                arrive(record, box, (uint16_t)context, (uint64_t)phase, mask, text, last ? LAST : URGENT));
             wanted[phase] += UINT64_C(1) << 8 * box;
             next[box][phase] = last ? -1 : next[box][phase] + 1;
             left -= last;
