@@ -14,8 +14,8 @@ What a receive finds is defined by the order of each sender alone:
   all as were sent;
 * now and then nodes take all that is left, whatever it is.
 
-With `across`, so many fuzzy barriers are open across every collective, there are more kinds of those, and nodes are late
-now and then: what one box is told of another may be ahead of what it knows.
+With `across`, so many fuzzy barriers are open across every collective, there are more kinds of those, and nodes are
+late now and then: what one box is told of another may be ahead of what it knows.
 """
 
 import random
@@ -102,7 +102,7 @@ class Schedule:
             self.reduce: 2, self.barrier: 1, self.enter: 2, self.leave: 1, self.exchange: 1,
         }  # fmt: skip
         if self.across:
-            kinds |= {self.collect: 6, self.be_late: 2}
+            kinds[self.collect] = 6
         weights = [max(0.0, weight * self.chance.choice([0.2, 1, 1, 2])) for weight in kinds.values()]
         while len(self.events) < self.length:
             self.chance.choices(list(kinds), weights)[0]()
@@ -205,6 +205,9 @@ class Schedule:
     # ---- collectives
 
     def hold(self):
+        """Enters barriers; whoever is late here makes its box late for all of them."""
+        if self.across and self.chance.random() < 0.5:
+            self.add("be_late", self.any_node(), self.chance.choice([0.001, 0.01, 0.03]))
         while len(self.open) < self.across:
             self.enter()
 
@@ -212,10 +215,11 @@ class Schedule:
         self.hold()
         names = ["allreduce", "reduce", "scan", "bcast", "gather", "allgather", "scatter", "alltoall", "part"]
         size = self.chance.choice([1, 100, 3000, 20_000])
-        self.add("collect", None, self.chance.choice(names), self.any_node(), size)
-
-    def be_late(self):
-        self.add("be_late", self.any_node(), self.chance.choice([0.001, 0.01, 0.03]))
+        if self.chance.random() < 0.1:
+            entered = [self.chance.randrange(9) for _ in range(self.nodes)]
+            self.add("leave_early", None, entered, [self.chance.random() < 0.5 for _ in entered])
+        else:
+            self.add("collect", None, self.chance.choice(names), self.any_node(), size)
 
     def reduce(self):
         self.hold()

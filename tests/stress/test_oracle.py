@@ -33,7 +33,7 @@ CONFIGS = [
 # Over boxes, with fuzzy barriers open across every collective.
 BOXES = [
     *(
-        (Config(f"{boxes}-boxes-{place}{suffix}", 8), bound)
+        (Config(f"{boxes}-boxes-{place}{suffix}", 4 * boxes), bound)  # four that contribute need two frames
         for boxes in (2, 3)
         for place in ("block", "cyclic")
         for suffix, bound in (("", 2_000_000), ("-tiny", 400_000))
@@ -68,8 +68,11 @@ def over_boxes(pool, bound, count):
     schedules()
 
 
+A_FEW = [BOXES[0], BOXES[7], BOXES[8]]
+
+
 @pytest.mark.parametrize(
-    ("pool", "bound"), BOXES, indirect=["pool"], ids=[str(config) for config, _ in BOXES]
+    ("pool", "bound"), A_FEW, indirect=["pool"], ids=[str(config) for config, _ in A_FEW]
 )
 def test_barriers_are_open_between_boxes(pool, bound):
     over_boxes(pool, bound, 3)
@@ -90,4 +93,9 @@ if "REPLAY" in os.environ:
         ("pool", "bound"), [c[:2] for c in CONFIGS + BOXES], indirect=["pool"], ids=lambda c: str(c)
     )
     def test_replay(pool, bound):
-        check(pool, *map(int, os.environ["REPLAY"].split(",")[:2]), bound, *map(int, os.environ["REPLAY"].split(",")[2:]))
+        check(
+            pool,
+            *map(int, os.environ["REPLAY"].split(",")[:2]),
+            bound,
+            *map(int, os.environ["REPLAY"].split(",")[2:]),
+        )
