@@ -333,7 +333,7 @@ bool spc_agent_source_holds(const spc_agent_t *agent, uint32_t rank, uint32_t de
 }
 
 bool spc_agent_source_is_empty(const spc_agent_t *agent, uint32_t rank) {
-    return spc_outbox_is_empty(agent->sources[rank].outbox);
+    return spc_outbox_is_empty(agent->sources[rank].outbox) && spc_agent_arrivals_are_taken(agent);
 }
 
 bool spc_agent_sources_pump(spc_agent_t *agent) {

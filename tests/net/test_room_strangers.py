@@ -10,8 +10,10 @@ import threading
 
 import pytest
 
-from pretending import HELLO, ORDER, message
+from pretending import CHALLENGE, HELLO, ORDER, Pretender, message
 from rooming import CODE, OTHER_CODE, read_until
+from spcomm import VersionError
+from spcomm._core import net
 from spcomm.launch import handshake, versions
 from spcomm.launch.room import codes, entering
 
@@ -165,11 +167,24 @@ def test_wrong_codes_over_and_over(busy):
 
 
 def test_another_version_is_told_so(busy):
-    for head, verdict in (({"version": 99}, 3), ({"order": 3 - ORDER}, 4)):
+    for head, verdict in (({"version": net.VERSION - 1}, 3), ({"version": 99}, 3), ({"order": 3 - ORDER}, 4)):
         with connections(busy, 1) as [stranger]:
             stranger.sendall(message(HELLO, random=os.urandom(32), **head))
             answer = rest(stranger)
             assert len(answer) == 64 and answer[4:6] == bytes([5, verdict]), answer
+
+
+def test_an_older_server_is_refused_in_one_sentence():
+    """The frames that boxes send each other have another version, and nobody takes an old one for a new one."""
+    server = Pretender(message(CHALLENGE, version=net.VERSION - 1, random=os.urandom(32)))
+    try:
+        with pytest.raises(VersionError) as caught:
+            handshake.enter(("127.0.0.1", server.port), KEY, 5, 0)
+    finally:
+        server.close()
+    assert str(caught.value) == (
+        f"the server at {server.place} is of another version of spcomm; install the same one on all machines"
+    )
 
 
 # ---- who knows it
