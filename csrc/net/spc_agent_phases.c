@@ -414,7 +414,7 @@ static bool pump_left(spc_agent_t *agent, spc_agent_area_t *area, bool *moved) {
             tell_left(agent, area, i);
             *moved = true;
         }
-        left += area->has_left[i] || spc_status_is_gone(agent->status, rank);
+        left += area->has_left[i] || agent->told_gone[rank]; /* and all that it had entered was told */
     }
     return left == area->here;
 }
