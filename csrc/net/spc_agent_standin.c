@@ -102,9 +102,11 @@ static bool pump_receipts(spc_agent_t *agent) {
     spc_agent_watch_t **at = &agent->watched;
     while (*at != NULL) {
         spc_agent_watch_t *watch = *at;
+        /* Before the receipt, which the node may have given just before it died. */
+        const bool is_gone = spc_status_is_gone(agent->status, watch->destination);
         const bool given =
             spc_receipt_is_given(row_of(agent, watch->source, watch->destination), watch->number);
-        if (given || spc_status_is_gone(agent->status, watch->destination)) {
+        if (given || is_gone) {
             if (given) {
                 tell_receipt(agent, watch);
             }

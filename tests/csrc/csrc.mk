@@ -27,6 +27,8 @@ LIBS := -pthread -lm $(if $(filter Linux,$(shell uname -s)),-lrt)
 
 # A test that puts itself between two files of the core: its __wrap_NAME is called instead of NAME.
 LINK_test_comm_hand_back := -Wl,--wrap=spc_outbox_announce_or_enqueue
+LINK_test_comm_block := -Wl,--wrap=spc_status_end
+LINK_test_agent := -Wl,--wrap=spc_status_end
 
 CORE := $(shell find csrc -name '*.c')
 # What several tests share stands in other files than test_*.c and is linked to every program.
