@@ -283,14 +283,14 @@ cdef uint64_t room_for(Py_ssize_t dimensions, object dtype) except 0:
     return room_for_meta(meta_bytes)
 
 
-def bytes_given_out(Handle self):
+def bytes_given_out(Handle handle):
     """How many bytes of this node's arena are in use, by whomever: for tests. Waits until dead nodes are gone."""
     cdef int status
     with nogil:
-        status = spc_comm_await_gone(self.core, SPC_NO_DEADLINE)
+        status = spc_comm_await_gone(handle.core, SPC_NO_DEADLINE)
     if status != SPC_OK:
-        fail(self, status, "bytes_given_out()")
-    return spc_comm_block_bytes(self.core)
+        fail(handle, status, "bytes_given_out()")
+    return spc_comm_block_bytes(handle.core)
 
 
 # ---- moving
