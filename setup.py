@@ -113,6 +113,8 @@ class BuildExtensions(build_ext):
             if not self.force and all(
                 os.path.exists(made) and os.stat(made).st_mtime_ns > newest for made in objects
             ):
+                for made in objects:
+                    os.utime(made)  # the linker looks only at the times of objects, not at that of the core
                 return objects
             return compile_all(sources, output_dir=output_dir, depends=depends, **options)
 

@@ -85,12 +85,6 @@ def pytest_runtest_protocol(item):
         return (yield)
 
 
-def takes_all(config):
-    """Everything was asked for, or what has failed, or tests by name."""
-    named = any("::" in argument for argument in config.args)
-    return config.option.everything or config.getoption("lf", False) or named
-
-
 def leave_out(config, items, marker, wanted):
     found = [item for item in items if wanted and item.get_closest_marker(marker)]
     if found:
@@ -101,9 +95,12 @@ def leave_out(config, items, marker, wanted):
 @pytest.hookimpl(trylast=True)  # after -k and -m
 def pytest_collection_modifyitems(config, items):
     leave_out(config, items, "near", config.option.boxes or config.option.map)
-    if takes_all(config):
+    if config.option.everything or config.getoption("lf", False):
         return
-    leave_out(config, items, "stress", "stress" not in config.option.markexpr)
+    named = [argument for argument in config.args if "::" in argument]
+    leave_out(config, items, "stress", not named and "stress" not in config.option.markexpr)
+    if any("[" in argument for argument in named):
+        return  # this case was asked for
     kept = pairwise.table(items)
     config.hook.pytest_deselected(items=list(set(items).difference(kept)))
     items[:] = kept
