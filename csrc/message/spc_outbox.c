@@ -96,7 +96,7 @@ bool spc_outbox_look(spc_outbox_t *outbox, uint32_t rank, uint16_t context) {
 }
 
 uint64_t spc_outbox_limit_for(const spc_outbox_t *outbox, uint64_t length_bytes) {
-    return count_taken(outbox) + length_bytes + sizeof(spc_copy_t) + sizeof(spc_waiting_t);
+    return count_taken(outbox) + length_bytes + sizeof(spc_waiting_t);
 }
 
 static bool is_over_limit(const spc_outbox_t *outbox, const spc_envelope_t *envelope) {
@@ -279,7 +279,7 @@ static int send_alone(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t 
     if (limited && is_over_limit(outbox, envelope)) {
         return SPC_EAGAIN;
     }
-    if (*shared == NULL && (*shared = spc_copy_make(payload, &outbox->total)) == NULL) {
+    if (*shared == NULL && (*shared = spc_copy_make(payload)) == NULL) {
         return SPC_ENOMEM;
     }
     spc_waiting_t waiting = {.envelope = *envelope, .copy = *shared};
@@ -338,7 +338,7 @@ static int send_widely(spc_outbox_t *outbox, const int32_t *destinations, uint32
         }
     }
     status = status != SPC_OK ? status : send_batch(outbox, batch, envelope, payload, limited, &shared);
-    spc_copy_release(shared, &outbox->total);
+    spc_copy_release(shared);
     return status;
 }
 

@@ -93,7 +93,7 @@ bool spc_outbox_is_empty(const spc_outbox_t *outbox);
 /* Messages waiting for `destination`. */
 uint32_t spc_outbox_waiting(const spc_outbox_t *outbox, uint32_t destination);
 
-/* Private memory in use by what waits. */
+/* What of the limit is taken by what waits. */
 uint64_t spc_outbox_queued_bytes(const spc_outbox_t *outbox);
 
 /* Does `destination` keep messages of this node beyond its share, so that they take of this node's limit? */
