@@ -58,7 +58,8 @@ static bool has_ended(const spc_outbox_t *outbox, uint32_t rank) {
 }
 
 bool spc_outbox_is_lent(const spc_outbox_t *outbox, uint32_t destination) {
-    return spc_mailbox_lent(outbox->destination[destination].writer.row) != 0 && !has_ended(outbox, destination);
+    return spc_mailbox_lent(outbox->destination[destination].writer.row) != 0
+           && !has_ended(outbox, destination);
 }
 
 /* What of the limit is taken: by what waits here, and by what others keep beyond their shares. */

@@ -64,7 +64,8 @@ typedef struct spc_frame {
     uint8_t format; /* MESSAGE: spc_format_t */
     uint16_t flags;
     uint32_t job;
-    uint16_t source; /* MESSAGE, RECEIPT, LENT, STATUS, LEFT: a rank; ARRIVE, CREDIT, BOARD, BYTES, ROUTE: a box */
+    uint16_t
+        source; /* MESSAGE, RECEIPT, LENT, STATUS, LEFT: a rank; ARRIVE, CREDIT, BOARD, BYTES, ROUTE: a box */
     uint16_t
         destination; /* a box, unless SPC_FRAME_OTHERS; MESSAGE: what the ranks at the start of the body say */
     int32_t tag;

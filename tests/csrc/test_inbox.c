@@ -265,7 +265,8 @@ static int flood(office_t *office, int source, uint64_t bytes) {
 
 static void the_limit_is_the_senders(uint64_t bytes) {
     office_t office;
-    open_office(&office, (spc_config_t){.nodes = 3, .slots = 64, .queue_limit_bytes = LIMIT, .arena_bytes = 1});
+    open_office(&office,
+                (spc_config_t){.nodes = 3, .slots = 64, .queue_limit_bytes = LIMIT, .arena_bytes = 1});
     const uint64_t each = bytes + sizeof(spc_entry_t); /* at most */
     const int accepted = flood(&office, 1, bytes);
     CHECK((uint64_t)accepted * each >= LIMIT);
@@ -298,7 +299,8 @@ static void a_flood_of_longer_messages(void) {
 /* In parts: each longer than the limit, so one may be on its way, and one be kept. */
 static void a_flood_in_parts(void) {
     office_t office;
-    open_office(&office, (spc_config_t){.nodes = 3, .slots = 8, .queue_limit_bytes = LIMIT, .arena_bytes = 1});
+    open_office(&office,
+                (spc_config_t){.nodes = 3, .slots = 8, .queue_limit_bytes = LIMIT, .arena_bytes = 1});
     const int accepted = flood(&office, 1, 10000);
     CHECK(accepted >= 1 && accepted <= 2);
     for (int i = 0; i < accepted; i++) {

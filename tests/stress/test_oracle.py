@@ -67,8 +67,8 @@ def draw(name):
 @pytest.mark.parametrize(
     ("pool", "bound"),
     [
-        pytest.param(Config(name, nodes), limit // 3, id=name, marks=[] if number < QUICK else [pytest.mark.stress])
-        for number, (name, (nodes, limit)) in enumerate((name, draw(name)) for name in LIMITS)
+        pytest.param(Config(name, nodes), limit // 3, id=name, marks=[pytest.mark.stress] if late else [])
+        for late, name, (nodes, limit) in [(at >= QUICK, name, draw(name)) for at, name in enumerate(LIMITS)]
     ],
     indirect=["pool"],
 )
