@@ -38,15 +38,6 @@
 
 typedef struct spc_comm spc_comm_t;
 
-/* Contexts: the kind of a message, within its communicator; ANY never looks into another one. */
-enum {
-    SPC_CONTEXT_USER = 0,
-    SPC_CONTEXT_INTERNAL = 1,
-    SPC_CONTEXT_COORDINATED = 2,
-    SPC_CONTEXT_HANDLED = 3, /* messages for handlers; in slots they are USER's */
-    SPC_CONTEXT_KINDS = 4,   /* a power of two */
-};
-
 typedef struct spc_comm_options {
     int descriptor;  /* of the segment; the caller closes it */
     uint32_t rank;

@@ -45,6 +45,8 @@ void spc_comm_describe_send(const spc_comm_t *comm, const spc_send_call_t *call,
     int32_t destination =
         call->destination_count == 1 ? rank_of(comm, call->destinations[0]) : SPC_ANY_SOURCE;
     describe(comm, SPC_BOARD_SEND, destination, call->tag, entry);
+    entry->phase =
+        spc_outbox_limit_for(comm->node->outbox, call->payload->meta_bytes + call->payload->data_bytes);
 }
 
 /* Of a collective that moves data, after all have entered it: `source` has not sent its part; SPC_ANY_SOURCE: what this

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "diagnose/spc_advice.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +10,6 @@
 
 #define ANY (-1) /* source or tag */
 #define NOBODY UINT32_MAX
-#define LIMIT_MOVES "a higher limit only moves the point where it stops."
 
 typedef struct advice {
     const spc_waits_t *waits;
@@ -151,12 +151,27 @@ static void say_nobody_sends(const advice_t *a) {
     }
 }
 
+static void say_limit_moves(const advice_t *a) {
+    uint64_t enough_bytes = 0;
+    for (uint32_t rank = 0; rank < a->nodes; rank++) {
+        const bool needs_more = is_of(a, rank, SPC_BOARD_SEND) && entry_of(a, rank)->phase > enough_bytes;
+        enough_bytes = needs_more ? entry_of(a, rank)->phase : enough_bytes;
+    }
+    if (enough_bytes != 0) {
+        fprintf(a->out, "a limit of %" PRIu64 "K lets these sends go on, and", (enough_bytes + 1023) / 1024);
+    } else {
+        say(a, "a higher limit");
+    }
+    say(a, " only moves the point where it stops.");
+}
+
 /* Some have no room for what they send. */
 static void say_full(advice_t *a) {
     choose_kind(a, SPC_BOARD_SEND);
     if (count(a, a->these) == a->waits->known_count) {
         say(a, "  The queues are full: every node sends more than anybody receives.\n"
-               "  Try: receive between the sends; " LIMIT_MOVES);
+               "  Try: receive between the sends; ");
+        say_limit_moves(a);
         return;
     }
     choose_needed(a);
@@ -166,7 +181,8 @@ static void say_full(advice_t *a) {
     say(a, " more to ");
     say_nodes(a, "node", a->those);
     say(a, " than the queues hold, and nobody receives it.\n"
-           "  Try: receive before waiting for anything else; " LIMIT_MOVES);
+           "  Try: receive before waiting for anything else; ");
+    say_limit_moves(a);
 }
 
 static bool any_by_rendezvous(const advice_t *a) {

@@ -95,12 +95,7 @@ static bool something_moves(const spc_deadlock_t *deadlock, uint32_t rank) {
     const spc_board_shared_t *board = board_of(deadlock, rank);
     for (uint32_t other = 0; other <= deadlock->nodes; other++) {
         spc_board_pair_t pair = spc_board_read_pair(board, other);
-        if (pair.refused == 0 && has_come(deadlock, rank, other, pair.received)) {
-            return true;
-        }
-        if (pair.queued != 0
-            && (has_ended(deadlock, other)
-                || spc_board_read_pair(board_of(deadlock, other), rank).refused == 0)) {
+        if (pair.queued != 0 || has_come(deadlock, rank, other, pair.received)) {
             return true;
         }
     }
@@ -255,7 +250,7 @@ bool spc_deadlock_read(spc_deadlock_t *deadlock, uint32_t rank, spc_board_entry_
     }
     for (uint32_t other = 0; other <= deadlock->nodes; other++) {
         pair[other] = spc_board_read_pair(board, other);
-        if (pair[other].refused == 0 && has_come(deadlock, rank, other, pair[other].received)) {
+        if (has_come(deadlock, rank, other, pair[other].received)) {
             return false;
         }
     }

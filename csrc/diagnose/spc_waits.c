@@ -24,7 +24,7 @@ static bool read_once(const spc_segment_t *segment, uint32_t rank, spc_waits_t *
     const spc_reduce_line_shared_t *lines = spc_segment_address(segment, entry->lines_offset);
     for (uint32_t other = 0; other < waits->nodes; other++) {
         spc_board_pair_t pair = spc_board_read_pair(board, other);
-        needed[other] = entry->kind == SPC_BOARD_SEND ? pair.queued != 0 : pair.needed != 0;
+        needed[other] = entry->kind == SPC_BOARD_SEND ? pair.lent != 0 : pair.needed != 0;
         if (spc_board_is_phase(entry) && pair.needed != 0 && pair.needed <= waits->nodes) {
             needed[other] = !spc_reduce_line_arrived(&lines[pair.needed - 1], entry->phase);
         }

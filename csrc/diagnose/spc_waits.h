@@ -28,7 +28,7 @@ typedef struct spc_waits {
 int spc_waits_read(const spc_segment_t *segment, const spc_deadlock_t *deadlock, spc_waits_t *waits);
 void spc_waits_free(spc_waits_t *waits);
 
-/* Does this one wait for that one? Of SEND: has it something queued for it? */
+/* Does this one wait for that one? Of SEND: does that one keep messages of it, beyond its share? */
 static inline bool spc_waits_needs(const spc_waits_t *waits, uint32_t rank, uint32_t other) {
     return waits->needed[(uint64_t)rank * waits->nodes + other];
 }

@@ -7,16 +7,6 @@
 #include "message/spc_inbox_private.h"
 #include "message/spc_ring.h"
 
-#define SPC_REFUSE_BYTES_MIN 65536
-
-/* All senders together stay within the node's limit, but none is cut to less than a few ordinary messages. */
-static uint64_t limit_per_sender(const spc_config_t *config) {
-    uint64_t share = config->queue_limit_bytes / config->nodes;
-    uint64_t least =
-        config->queue_limit_bytes < SPC_REFUSE_BYTES_MIN ? config->queue_limit_bytes : SPC_REFUSE_BYTES_MIN;
-    return share > least ? share : least;
-}
-
 int spc_inbox_create(const spc_inbox_options_t *options, spc_inbox_t **inbox) {
     const spc_config_t *config = options->segment->config;
     uint32_t senders = config->nodes + 1; /* the agent is one */
@@ -27,7 +17,7 @@ int spc_inbox_create(const spc_inbox_options_t *options, spc_inbox_t **inbox) {
     made->options = *options;
     made->features = config->features;
     made->senders = senders;
-    made->limit_bytes = limit_per_sender(config);
+    made->share_bytes = spc_config_share_bytes(config);
     made->mailbox = spc_segment_part(options->segment, SPC_REGION_MAILBOX, options->rank);
     spc_inbox_queue_init(&made->queue);
     for (uint32_t i = 0; i < senders; i++) {
@@ -62,13 +52,13 @@ void spc_inbox_take_entry(spc_inbox_t *inbox, spc_entry_t *entry, spc_message_t 
     }
     spc_inbox_queue_remove(&inbox->queue, entry, message);
     inbox->counts[message->context]--;
-    inbox->row[message->sender].held_bytes -= spc_inbox_held_bytes(message);
-    inbox->news |= inbox->row[message->sender].refused ? SPC_INBOX_REOPENED : 0;
+    spc_inbox_hold(inbox, message->sender,
+                   inbox->row[message->sender].held_bytes - spc_inbox_held_bytes(message));
 }
 
-uint32_t spc_inbox_news(spc_inbox_t *inbox) {
-    uint32_t news = inbox->news;
-    inbox->news = 0;
+bool spc_inbox_has_news(spc_inbox_t *inbox) {
+    const bool news = inbox->news;
+    inbox->news = false;
     return news;
 }
 
@@ -116,9 +106,6 @@ static int take_from_row(spc_inbox_t *inbox, uint32_t sender, const spc_match_t 
         if (wanted && !spc_slot_has_parts(slot)) {
             take_asking(inbox, sender, slot, message);
             return SPC_OK;
-        }
-        if (!wanted && spc_inbox_must_refuse(inbox, sender, slot)) {
-            return SPC_EAGAIN;
         }
         int status = spc_inbox_store_slot(inbox, sender, slot);
         if (status != SPC_OK) {
@@ -230,22 +217,6 @@ int spc_inbox_take_queued(spc_inbox_t *inbox, const spc_match_t *match, spc_mess
     return status;
 }
 
-/* A refused row is not drained, but what is next in it can be taken: so it can be seen. */
-static int peek_refused(const spc_inbox_t *inbox, const spc_match_t *match, int32_t *source, int32_t *tag,
-                        uint64_t *length_bytes) {
-    for (uint32_t sender = 0; sender < inbox->senders; sender++) {
-        const spc_slot_shared_t *slot =
-            inbox->row[sender].refused ? spc_mailbox_peek(&inbox->row[sender].reader) : NULL;
-        if (slot != NULL && slot_matches(inbox, slot, match)) {
-            *source = slot->source;
-            *tag = slot->tag;
-            *length_bytes = slot->length_bytes - slot->meta_bytes;
-            return SPC_OK;
-        }
-    }
-    return SPC_EAGAIN;
-}
-
 int spc_inbox_peek(spc_inbox_t *inbox, const spc_match_t *match, int32_t *source, int32_t *tag,
                    uint64_t *length_bytes) {
     spc_inbox_drain(inbox);
@@ -254,7 +225,7 @@ int spc_inbox_peek(spc_inbox_t *inbox, const spc_match_t *match, int32_t *source
     }
     const spc_entry_t *entry = spc_inbox_queue_find(&inbox->queue, match->context, match->source, match->tag);
     if (entry == NULL) {
-        return peek_refused(inbox, match, source, tag, length_bytes);
+        return SPC_EAGAIN;
     }
     *source = entry->message.source;
     *tag = entry->message.tag;
@@ -274,8 +245,7 @@ static uint32_t drain_row(spc_inbox_t *inbox, uint32_t sender, bool *emptied) {
             *emptied = true;
             break;
         }
-        if (spc_inbox_must_refuse(inbox, sender, slot)
-            || spc_inbox_store_slot(inbox, sender, slot) != SPC_OK) {
+        if (spc_inbox_store_slot(inbox, sender, slot) != SPC_OK) {
             break;
         }
         completed += row->assembling == NULL;
@@ -297,10 +267,6 @@ uint32_t spc_inbox_drain(spc_inbox_t *inbox) {
 uint32_t spc_inbox_drain_row(spc_inbox_t *inbox, uint32_t source) {
     bool emptied;
     return drain_row(inbox, source, &emptied);
-}
-
-bool spc_inbox_is_refusing(const spc_inbox_t *inbox, uint32_t source) {
-    return inbox->row[source].refused;
 }
 
 uint32_t spc_inbox_received(const spc_inbox_t *inbox, uint32_t source) {
@@ -393,9 +359,12 @@ void spc_inbox_discard(spc_inbox_t *inbox) {
         spc_inbox_note_left(inbox, &message);
         spc_inbox_release(inbox, &message);
     }
+    for (uint32_t sender = 0; sender < inbox->senders; sender++) {
+        spc_inbox_hold(inbox, sender, 0);
+    }
 }
 
-/* Without memory for the mark, what comes later stays in the queue: unwanted, but harmless up to the limit. */
+/* Without memory for the mark, what comes later stays in the queue: unwanted, but harmless up to its sender's limit. */
 static void mark_closed(spc_inbox_t *inbox, uint16_t context) {
     if (inbox->closed == NULL) {
         inbox->closed = calloc(UINT16_MAX / 8 + 1, 1);

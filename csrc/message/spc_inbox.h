@@ -10,8 +10,8 @@
  * Order: per sender as sent (the row is in order, the inbox keeps it, the inbox comes first). ANY is fair: rows are
  * served from the one after the last served, one row-length each at most.
  *
- * A sender whose messages here exceed the limit is refused: its row is not drained further until some are taken. What
- * is next in such a row is still handed over if it matches.
+ * Whoever waits takes everything in: no message of a row ever hides those behind it. What is kept of a sender's messages
+ * beyond its share (spc_config_share_bytes) is told to that sender, whose limit it counts against.
  *
  * Used under the communicator's lock, by one thread at a time. It never waits.
  */
@@ -89,18 +89,14 @@ void spc_inbox_release_block(const spc_inbox_t *inbox, spc_block_shared_t *block
 /* Gives a taken message back to its old place; `message` is void afterwards. SPC_ENOMEM: it is still the caller's. */
 int spc_inbox_put_back(spc_inbox_t *inbox, spc_message_t *message);
 
-/* Moves arrivals into the queues, as far as limits allow. Returns how many messages became complete. */
+/* Moves arrivals into the queues, at most one row-length of each sender. Returns how many messages became complete. */
 uint32_t spc_inbox_drain(spc_inbox_t *inbox);
 
 /* Drains one sender's row even if no bell rang: after its death or finish. */
 uint32_t spc_inbox_drain_row(spc_inbox_t *inbox, uint32_t source);
 
-/* What has happened since the last call; a mask. */
-enum {
-    SPC_INBOX_STORED = 1,   /* a message became complete in the queues: whoever waits may find it there */
-    SPC_INBOX_REOPENED = 2, /* one was taken whose sender was refused: a drain may find more */
-};
-uint32_t spc_inbox_news(spc_inbox_t *inbox);
+/* Has a message become complete in the queues since the last call? Whoever waits may find it there. */
+bool spc_inbox_has_news(spc_inbox_t *inbox);
 
 /* Releases and counts whatever has arrived, for a node that will take nothing any more. Rows are published as
  * read: what comes from now on is told by their slots, and by the doorbell. */
@@ -119,9 +115,6 @@ bool spc_inbox_has_diverted(const spc_inbox_t *inbox);
 
 /* Complete messages of a context in the queues. */
 uint64_t spc_inbox_count(const spc_inbox_t *inbox, uint16_t context);
-
-/* Is `source` at its limit, so that its row is not drained? */
-bool spc_inbox_is_refusing(const spc_inbox_t *inbox, uint32_t source);
 
 /* Are there messages that are filed for handlers, or will some be? */
 bool spc_inbox_diverts(const spc_inbox_t *inbox);

@@ -23,7 +23,7 @@ typedef struct spc_inbox_row {
     spc_mailbox_reader_t reader;
     spc_entry_t *assembling; /* the message whose parts are arriving: they come without gaps */
     uint64_t held_bytes;     /* memory that its messages in the queue take */
-    bool refused;
+    uint64_t lent_bytes;     /* of these, as published: what exceeds the share */
     uint32_t opened; /* messages so far, modulo 2³² */
     uint32_t asked; /* messages that want a receipt, so far: the number of the next one */
 } spc_inbox_row_t;
@@ -36,8 +36,8 @@ struct spc_inbox {
     uint64_t rung;        /* doorbell bits taken, whose rows are not known to be empty */
     uint32_t epoch;       /* ends after which all rows have been looked at */
     uint64_t arrivals;    /* running number of messages */
-    uint32_t news;        /* SPC_INBOX_STORED, SPC_INBOX_REOPENED */
-    uint64_t limit_bytes; /* per sender */
+    bool news;            /* a message became complete in the queues */
+    uint64_t share_bytes; /* of each sender */
     uint64_t *counts;     /* complete messages in the queue, by context */
     uint32_t contexts;
     unsigned char *closed; /* a bit a context: its messages are dropped. NULL as long as there is none */
@@ -112,11 +112,10 @@ int spc_inbox_make_count(spc_inbox_t *inbox, uint16_t context);
 /* Moves the row's next message, or part of one, into the queue. SPC_ENOMEM. */
 int spc_inbox_store_slot(spc_inbox_t *inbox, uint32_t sender, const spc_slot_shared_t *slot);
 
-/* Would storing this slot take its sender over the limit? A message longer than the limit may be there alone, and a
- * message whose first part is here is completed. */
-bool spc_inbox_must_refuse(spc_inbox_t *inbox, uint32_t sender, const spc_slot_shared_t *slot);
-
-/* What a message in the queue takes of its sender's limit. */
+/* What a message in the queue takes of its sender's share. */
 uint64_t spc_inbox_held_bytes(const spc_message_t *message);
+
+/* The sender's messages in the queue take so much from now on; tells it what of that is lent. */
+void spc_inbox_hold(spc_inbox_t *inbox, uint32_t sender, uint64_t held_bytes);
 
 #endif

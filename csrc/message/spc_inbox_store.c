@@ -25,12 +25,25 @@ int spc_inbox_make_count(spc_inbox_t *inbox, uint16_t context) {
 
 static void count_complete(spc_inbox_t *inbox, uint16_t context) {
     inbox->counts[context]++;
-    inbox->news |= SPC_INBOX_STORED;
+    inbox->news = true;
 }
 
 /* Small and empty messages take memory, too: without their entries the limit would not limit them. */
 uint64_t spc_inbox_held_bytes(const spc_message_t *message) {
     return sizeof(spc_entry_t) + (message->storage == SPC_STORED_HEAP ? message->length_bytes : 0);
+}
+
+void spc_inbox_hold(spc_inbox_t *inbox, uint32_t sender, uint64_t held_bytes) {
+    spc_inbox_row_t *row = &inbox->row[sender];
+    const uint64_t before = row->lent_bytes;
+    row->held_bytes = held_bytes;
+    row->lent_bytes = held_bytes > inbox->share_bytes ? held_bytes - inbox->share_bytes : 0;
+    if (__builtin_expect(row->lent_bytes != before, 0)) { /* mostly nothing is lent */
+        spc_mailbox_lend(row->reader.row, row->lent_bytes);
+        if (row->lent_bytes < before) {
+            spc_inbox_notify_sender(inbox, sender);
+        }
+    }
 }
 
 /* ---- out of slots ---- */
@@ -120,7 +133,8 @@ static int enqueue(spc_inbox_t *inbox, const spc_message_t *message, uint64_t as
     entry->assembled_bytes = message->length_bytes;
     entry->asks = asks;
     spc_inbox_queue_insert(&inbox->queue, entry);
-    inbox->row[message->sender].held_bytes += spc_inbox_held_bytes(&entry->message);
+    spc_inbox_hold(inbox, message->sender,
+                   inbox->row[message->sender].held_bytes + spc_inbox_held_bytes(&entry->message));
     return SPC_OK;
 }
 
@@ -145,7 +159,7 @@ static int begin_assembly(spc_inbox_t *inbox, uint32_t sender, const spc_slot_sh
     entry->asks = (slot->flags & SPC_SLOT_ASKS) != 0 ? (uint64_t)inbox->row[sender].asked++ + 1 : 0;
     spc_inbox_queue_insert(&inbox->queue, entry);
     inbox->row[sender].assembling = entry;
-    inbox->row[sender].held_bytes += spc_inbox_held_bytes(&entry->message);
+    spc_inbox_hold(inbox, sender, inbox->row[sender].held_bytes + spc_inbox_held_bytes(&entry->message));
     return SPC_OK;
 }
 
@@ -181,22 +195,6 @@ static int store_part(spc_inbox_t *inbox, uint32_t sender, const spc_slot_shared
         drop_if_closed(inbox, entry);
     }
     return SPC_OK;
-}
-
-/* Is this the agent, or a node that may still send? Of the others nothing comes but what is in the row. */
-static bool may_send(const spc_inbox_t *inbox, uint32_t sender) {
-    return sender + 1 == inbox->senders
-           || spc_status_state(inbox->options.status, sender) < SPC_NODE_FINISHED;
-}
-
-bool spc_inbox_must_refuse(spc_inbox_t *inbox, uint32_t sender, const spc_slot_shared_t *slot) {
-    spc_inbox_row_t *row = &inbox->row[sender];
-    bool on_heap = (slot->flags & SPC_SLOT_PLACE) == SPC_SLOT_RING;
-    uint64_t bytes = sizeof(spc_entry_t) + (on_heap ? slot->length_bytes : 0);
-    row->refused = row->assembling == NULL && row->held_bytes != 0
-                   && row->held_bytes + bytes > inbox->limit_bytes && may_send(inbox, sender)
-                   && !spc_inbox_is_closed(inbox, slot->context);
-    return row->refused;
 }
 
 /* A message that is complete in its slot. */

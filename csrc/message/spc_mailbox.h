@@ -8,7 +8,7 @@
  * it got it publishes in `consumed` now and then (a quarter of the row), so the sender's view of free slots is a
  * cached one.
  *
- * Single writers: a slot, its sender (while free); `consumed` and `receipt`, the receiver. The doorbell has a bit per
+ * Single writers: a slot, its sender (while free); `consumed`, `receipt` and `lent_bytes`, the receiver. The doorbell has a bit per
  * sender (rank mod 64), set by senders and cleared by the receiver before it scans those rows. The bit is always set
  * after a slot is written, even if it seems set: tests/models/mailbox_doorbell.pml shows the lost wake-up otherwise.
  * A dead sender leaves complete slots or none: the sequence is stored last.
@@ -36,6 +36,15 @@ enum {
     SPC_SLOT_ASKS = 16,   /* the sender wants a receipt (spc_receipt.h); in every part of a message */
 };
 
+/* Contexts: the kind of a message, beside the number of its communicator; ANY never looks into another one. */
+enum {
+    SPC_CONTEXT_USER = 0,
+    SPC_CONTEXT_INTERNAL = 1,
+    SPC_CONTEXT_COORDINATED = 2,
+    SPC_CONTEXT_HANDLED = 3, /* messages for handlers; in slots they are USER's */
+    SPC_CONTEXT_KINDS = 4,   /* a power of two */
+};
+
 /* 64 bytes. `sequence` is stored last (release) and read first (acquire). */
 typedef struct spc_slot_shared {
     _Atomic uint32_t sequence;
@@ -61,7 +70,8 @@ typedef struct spc_row_shared { /* what the receiver writes, then the slots */
     uint32_t unused;
     _Atomic uint64_t long_bytes; /* what the receiver has taken; see spc_mailbox_count */
     _Atomic uint32_t receipt[SPC_RECEIPT_WORDS]; /* a bit a receipt: spc_receipt.h */
-    unsigned char padding[SPC_CACHE_LINE - 16 - 4 * SPC_RECEIPT_WORDS];
+    _Atomic uint64_t lent_bytes; /* what the receiver keeps of this sender's messages beyond its share */
+    unsigned char padding[SPC_CACHE_LINE - 24 - 4 * SPC_RECEIPT_WORDS];
     spc_slot_shared_t slot[];
 } spc_row_shared_t;
 
@@ -205,6 +215,16 @@ static inline void spc_mailbox_publish(spc_mailbox_reader_t *reader) {
         /* As in spc_mailbox_consume. */
         atomic_store_explicit(&reader->row->consumed, reader->received, memory_order_seq_cst);
     }
+}
+
+/* By the receiver: it keeps so much for this sender, beyond its share. The caller notifies the sender if that is less
+ * than before. seq_cst, both: the sender may be about to sleep until it is less. They pair with each other. */
+static inline void spc_mailbox_lend(spc_row_shared_t *row, uint64_t bytes) {
+    atomic_store_explicit(&row->lent_bytes, bytes, memory_order_seq_cst);
+}
+
+static inline uint64_t spc_mailbox_lent(const spc_row_shared_t *row) {
+    return atomic_load_explicit(&row->lent_bytes, memory_order_seq_cst);
 }
 
 /* Takes and clears the doorbell's bits: rows that may have something. Before any of them is scanned. */

@@ -7,6 +7,10 @@
 #include "base/spc_error.h"
 #include "message/spc_outbox_private.h"
 
+static uint64_t clamp(uint64_t count, uint64_t most) {
+    return count == 0 ? 1 : count < most ? count : most;
+}
+
 int spc_outbox_create(const spc_outbox_options_t *options, spc_outbox_t **outbox) {
     const spc_segment_t *segment = options->segment;
     const spc_config_t *config = segment->config;
@@ -20,6 +24,9 @@ int spc_outbox_create(const spc_outbox_options_t *options, spc_outbox_t **outbox
     made->is_wide = config->boxes > 1;
     made->nodes = receivers;
     made->limit_bytes = options->is_unlimited ? UINT64_MAX : config->queue_limit_bytes;
+    made->stride = options->is_unlimited
+                       ? config->slots
+                       : (uint32_t)clamp(spc_config_share_bytes(config) / SPC_EAGER_BYTES, config->slots);
     for (uint32_t i = 0; i < receivers; i++) {
         spc_mailbox_shared_t *mailbox = spc_segment_part(segment, SPC_REGION_MAILBOX, i);
         spc_mailbox_writer_init(&made->destination[i].writer, mailbox, options->rank, config->slots);
@@ -42,6 +49,62 @@ int spc_outbox_create(const spc_outbox_options_t *options, spc_outbox_t **outbox
     }
     *outbox = made;
     return SPC_OK;
+}
+
+/* ---- the limit ---- */
+
+static bool has_ended(const spc_outbox_t *outbox, uint32_t rank) {
+    return spc_status_state(outbox->options.status, rank) >= SPC_NODE_FINISHED;
+}
+
+bool spc_outbox_is_lent(const spc_outbox_t *outbox, uint32_t destination) {
+    return spc_mailbox_lent(outbox->destination[destination].writer.row) != 0
+           && !has_ended(outbox, destination);
+}
+
+/* What of the limit is taken: by what waits here, and by what others keep beyond their shares. */
+static uint64_t count_taken(const spc_outbox_t *outbox) {
+    uint64_t bytes = outbox->total.bytes;
+    for (uint32_t rank = 0; rank < outbox->nodes; rank++) {
+        const uint64_t lent = spc_mailbox_lent(outbox->destination[rank].writer.row);
+        bytes += lent != 0 && !has_ended(outbox, rank) ? lent : 0;
+    }
+    return bytes;
+}
+
+/* Whoever is in a collective takes its messages at once: they need no limit, and must not wait for one. */
+static bool is_limited(const spc_outbox_t *outbox, uint16_t context) {
+    return outbox->limit_bytes != UINT64_MAX && context % SPC_CONTEXT_KINDS != SPC_CONTEXT_INTERNAL;
+}
+
+bool spc_outbox_look(spc_outbox_t *outbox, uint32_t rank, uint16_t context) {
+    destination_t *destination = &outbox->destination[rank];
+    const spc_mailbox_writer_t *writer = &destination->writer;
+    if (!spc_mailbox_refresh(&destination->writer)) {
+        return false;
+    }
+    uint64_t most = outbox->stride;
+    if (spc_mailbox_lent(writer->row) != 0 && is_limited(outbox, context)) {
+        const uint64_t taken = count_taken(outbox);
+        if (taken >= outbox->limit_bytes) {
+            return false;
+        }
+        most = clamp((outbox->limit_bytes - taken) / SPC_EAGER_BYTES, most);
+    }
+    const uint64_t room = writer->slots - (writer->announced - writer->consumed);
+    destination->leave = writer->announced + (uint32_t)(room < most ? room : most);
+    return true;
+}
+
+uint64_t spc_outbox_limit_for(const spc_outbox_t *outbox, uint64_t length_bytes) {
+    return count_taken(outbox) + length_bytes + sizeof(spc_waiting_t);
+}
+
+static bool is_over_limit(const spc_outbox_t *outbox, const spc_envelope_t *envelope) {
+    /* A message longer than the limit may be queued alone: otherwise it could never be sent. */
+    return is_limited(outbox, envelope->context)
+           && spc_outbox_limit_for(outbox, envelope->length_bytes) > outbox->limit_bytes
+           && count_taken(outbox) != 0;
 }
 
 /* ---- announcing ---- */
@@ -73,22 +136,12 @@ void spc_outbox_announce_offset(spc_outbox_t *outbox, uint32_t rank, const spc_e
     publish(outbox, rank);
 }
 
-static bool has_ended(const spc_outbox_t *outbox, uint32_t rank) {
-    return spc_status_state(outbox->options.status, rank) >= SPC_NODE_FINISHED;
-}
-
 bool spc_outbox_is_lost(const spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope) {
     bool lost = has_ended(outbox, rank);
     if (lost) {
         spc_note_add_left(outbox->options.notes, envelope->source, rank, envelope->tag, envelope->context);
     }
     return lost;
-}
-
-static bool is_over_limit(const spc_outbox_t *outbox, uint64_t bytes) {
-    /* A message longer than the limit may be queued alone: otherwise it could never be sent. */
-    bytes += sizeof(spc_copy_t) + sizeof(spc_waiting_t);
-    return outbox->total.bytes != 0 && outbox->total.bytes + bytes > outbox->limit_bytes;
 }
 
 /* Sends parts from `sent` on while there is room; returns how far it got. */
@@ -146,7 +199,7 @@ static bool fits_ring(const spc_outbox_t *outbox, uint64_t bytes, uint32_t count
 
 int spc_outbox_announce_or_enqueue(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope,
                                    uint64_t offset) {
-    if (spc_outbox_is_open(outbox, rank)) {
+    if (spc_outbox_is_open(outbox, rank, envelope->context)) {
         spc_outbox_announce_offset(outbox, rank, envelope, offset);
         return spc_outbox_note_taken(outbox, rank, envelope, SPC_OK);
     }
@@ -178,11 +231,14 @@ static int send_by_ring(spc_outbox_t *outbox, const int32_t *destinations, uint3
     return status;
 }
 
-/* A message longer than the ring: parts as far as there is room, and the queue has the rest. SPC_EAGAIN: not one part
- * found room, and nothing is queued. SPC_ENOMEM: nothing was sent either. */
+/* A message longer than a chunk of the ring: parts as far as there is room, and the queue has the rest. SPC_EAGAIN: not
+ * one part found room, and nothing is queued. SPC_ENOMEM: nothing was sent either. */
 static int begin_parts(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope,
                        const spc_payload_t *payload) {
     spc_rest_t rest;
+    if (!spc_outbox_is_open(outbox, rank, envelope->context)) {
+        return SPC_EAGAIN;
+    }
     if (spc_rest_reserve(envelope->length_bytes, &rest) != SPC_OK) {
         return SPC_ENOMEM;
     }
@@ -221,10 +277,10 @@ static int send_alone(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t 
             return status;
         }
     }
-    if (limited && is_over_limit(outbox, envelope->length_bytes)) {
+    if (limited && is_over_limit(outbox, envelope)) {
         return SPC_EAGAIN;
     }
-    if (*shared == NULL && (*shared = spc_copy_make(payload, &outbox->total)) == NULL) {
+    if (*shared == NULL && (*shared = spc_copy_make(payload)) == NULL) {
         return SPC_ENOMEM;
     }
     spc_waiting_t waiting = {.envelope = *envelope, .copy = *shared};
@@ -248,10 +304,10 @@ static int send_batch(spc_outbox_t *outbox, uint32_t batch, const spc_envelope_t
     return status;
 }
 
-static bool is_blocked(spc_outbox_t *outbox, const int32_t *destinations, uint32_t count) {
+static bool is_blocked(spc_outbox_t *outbox, const int32_t *destinations, uint32_t count, uint16_t context) {
     for (uint32_t i = 0; i < count; i++) {
         uint32_t rank = (uint32_t)destinations[i];
-        if (!spc_outbox_is_open(outbox, rank) && !has_ended(outbox, rank)) {
+        if (!spc_outbox_is_open(outbox, rank, context) && !has_ended(outbox, rank)) {
             return true;
         }
     }
@@ -265,8 +321,7 @@ static int send_widely(spc_outbox_t *outbox, const int32_t *destinations, uint32
     /* Between boxes a multicast is known by its place in the ring. */
     bool small = envelope->length_bytes <= SPC_INLINE_BYTES && (count == 1 || !outbox->is_wide);
     bool limited = count == 1; /* a multicast that has begun goes beyond the limit, by one message */
-    if (!limited && is_over_limit(outbox, envelope->length_bytes)
-        && is_blocked(outbox, destinations, count)) {
+    if (is_blocked(outbox, destinations, count, envelope->context) && is_over_limit(outbox, envelope)) {
         return SPC_EAGAIN;
     }
     uint32_t batch = 0;
@@ -274,7 +329,7 @@ static int send_widely(spc_outbox_t *outbox, const int32_t *destinations, uint32
     int status = SPC_OK;
     for (uint32_t i = 0; i < count && status == SPC_OK; i++) {
         uint32_t rank = (uint32_t)destinations[i];
-        if (small && spc_outbox_is_open(outbox, rank)) {
+        if (small && spc_outbox_is_open(outbox, rank, envelope->context)) {
             announce_inline(outbox, rank, envelope, payload);
             (void)spc_outbox_note_taken(outbox, rank, envelope, SPC_OK);
         } else if (!small && outbox->destination[rank].queue.copies == 0 && !has_ended(outbox, rank)) {
@@ -284,7 +339,7 @@ static int send_widely(spc_outbox_t *outbox, const int32_t *destinations, uint32
         }
     }
     status = status != SPC_OK ? status : send_batch(outbox, batch, envelope, payload, limited, &shared);
-    spc_copy_release(shared, &outbox->total);
+    spc_copy_release(shared);
     return status;
 }
 
@@ -292,7 +347,7 @@ int spc_outbox_send(spc_outbox_t *outbox, const int32_t *destinations, uint32_t 
                     uint16_t context, int32_t tag, const spc_payload_t *payload) {
     spc_envelope_t envelope = spc_outbox_envelope(outbox, context, tag, payload, SPC_SLOT_INLINE);
     if (destination_count == 1 && envelope.length_bytes <= SPC_INLINE_BYTES
-        && spc_outbox_is_open(outbox, (uint32_t)destinations[0])) {
+        && spc_outbox_is_open(outbox, (uint32_t)destinations[0], context)) {
         if (__builtin_expect(outbox->options.trace != NULL, 0)) {
             spc_outbox_record(outbox, (uint32_t)destinations[0], &envelope, 0);
         }

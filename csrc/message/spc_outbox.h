@@ -12,6 +12,10 @@
  * announcement whose payload lies in ring or arena already (a multicast is written once, for all), a private copy that
  * is yet to be written, or the rest of a message that goes in parts.
  *
+ * The limit (--queue-limit) is of what this node has sent and nobody has received: what waits here, and what receivers
+ * keep of it beyond the share that each has for each sender (spc_config_share_bytes). What has been accepted is always
+ * announced as soon as there is room: only what is new waits.
+ *
  * Used under the communicator's lock, by one thread at a time. It never waits.
  */
 #ifndef SPC_OUTBOX_H
@@ -45,8 +49,8 @@ typedef struct spc_outbox_options {
 int spc_outbox_create(const spc_outbox_options_t *options, spc_outbox_t **outbox);
 void spc_outbox_destroy(spc_outbox_t *outbox);
 
-/* Announces or queues; payloads that no chunk of the ring can hold go in parts. SPC_EAGAIN: it would have to be queued,
- * and the queue is at its limit: nothing was done. SPC_ENOMEM. `destinations` are distinct. What goes to nodes that
+/* Announces or queues; payloads that no chunk of the ring can hold go in parts. SPC_EAGAIN: the limit is reached, by what
+ * waits here and what receivers keep, and it would have to be queued or kept, too: nothing was done. SPC_ENOMEM. `destinations` are distinct. What goes to nodes that
  * have ended is dropped in silence: the sender cannot know in time, and asynchronous sends promise no receipt. */
 int spc_outbox_send(spc_outbox_t *outbox, const int32_t *destinations, uint32_t destination_count,
                     uint16_t context, int32_t tag, const spc_payload_t *payload);
@@ -89,7 +93,13 @@ bool spc_outbox_is_empty(const spc_outbox_t *outbox);
 /* Messages waiting for `destination`. */
 uint32_t spc_outbox_waiting(const spc_outbox_t *outbox, uint32_t destination);
 
-/* Private memory in use by what waits. */
+/* What of the limit is taken by what waits. */
 uint64_t spc_outbox_queued_bytes(const spc_outbox_t *outbox);
+
+/* Does `destination` keep messages of this node beyond its share, so that they take of this node's limit? */
+bool spc_outbox_is_lent(const spc_outbox_t *outbox, uint32_t destination);
+
+/* The limit with which a message of this length could be queued now. */
+uint64_t spc_outbox_limit_for(const spc_outbox_t *outbox, uint64_t length_bytes);
 
 #endif

@@ -65,7 +65,7 @@ int spc_outbox_move_block(spc_outbox_t *outbox, int32_t destination, uint16_t co
         give_back(outbox, block);
         return SPC_OK;
     }
-    bool open = spc_outbox_is_open(outbox, to);
+    bool open = spc_outbox_is_open(outbox, to, context);
     spc_waiting_t waiting = {.envelope = envelope, .offset = offset};
     int status =
         open ? SPC_OK : spc_outbox_queue_push(&outbox->destination[to].queue, &waiting, &outbox->total);

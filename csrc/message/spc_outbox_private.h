@@ -15,6 +15,7 @@
 typedef struct destination {
     spc_mailbox_writer_t writer;
     spc_outbox_queue_t queue;
+    uint32_t leave; /* what is new may be announced until so many have been: spc_outbox_look */
     uint64_t taken; /* the last send that has announced or queued something for it */
     uint64_t sent;  /* messages that were; counted only where there is a trace */
 } destination_t;
@@ -23,7 +24,8 @@ struct spc_outbox {
     spc_outbox_options_t options;
     uint32_t features;
     uint32_t nodes;
-    uint64_t limit_bytes;
+    uint64_t limit_bytes; /* of what waits here and what is lent to it; UINT64_MAX: none */
+    uint32_t stride; /* so many may be announced between two looks at what is lent */
     bool is_wide; /* the run has several boxes */
     uint64_t sends; /* running number of those that may fail */
     uint64_t began; /* ticks: when the last of them did; only where there is a trace */
@@ -69,10 +71,16 @@ bool spc_outbox_is_lost(const spc_outbox_t *outbox, uint32_t rank, const spc_env
 
 /* ---- announcing what lies in ring or arena */
 
-/* Nothing is queued for it, and its row has room. */
-static inline bool spc_outbox_is_open(spc_outbox_t *outbox, uint32_t rank) {
+/* Gives leave for more, if the row has room, and if what the receiver keeps already leaves some of the limit. What is
+ * queued needs none, for it has been counted; nor do messages of collectives. */
+bool spc_outbox_look(spc_outbox_t *outbox, uint32_t rank, uint16_t context);
+
+/* What is new may be announced: nothing is queued for it, and its row has room. */
+static inline bool spc_outbox_is_open(spc_outbox_t *outbox, uint32_t rank, uint16_t context) {
     destination_t *destination = &outbox->destination[rank];
-    return destination->queue.head == NULL && spc_mailbox_has_room(&destination->writer);
+    return destination->queue.head == NULL
+           && ((int32_t)(destination->leave - destination->writer.announced) > 0
+               || spc_outbox_look(outbox, rank, context));
 }
 
 /* It is open. */

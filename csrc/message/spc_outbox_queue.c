@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "message/spc_outbox_queue.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "base/spc_error.h"
@@ -11,13 +12,19 @@ void spc_outbox_queue_init(spc_outbox_queue_t *queue) {
     *queue = (spc_outbox_queue_t){.tail = &queue->head};
 }
 
+/* What it takes of the limit: its place, and what its receiver will have to keep. A block stays in its arena. */
+static uint64_t cost_of(const spc_waiting_t *item) {
+    const bool stays = (item->envelope.flags & SPC_SLOT_PLACE) == SPC_SLOT_ARENA;
+    return sizeof(*item) + (stays ? 0 : item->envelope.length_bytes);
+}
+
 static void append(spc_outbox_queue_t *queue, spc_waiting_t *item, spc_queue_total_t *total) {
     item->next = NULL;
     *queue->tail = item;
     queue->tail = &item->next;
     queue->length++;
     total->waiting++;
-    total->bytes += sizeof(*item);
+    total->bytes += cost_of(item);
     if (item->copy != NULL) {
         queue->copies++;
         item->copy->users++;
@@ -42,9 +49,9 @@ void spc_outbox_queue_pop(spc_outbox_queue_t *queue, spc_queue_total_t *total) {
     }
     queue->length--;
     total->waiting--;
-    total->bytes -= sizeof(*item);
+    total->bytes -= cost_of(item);
     queue->copies -= item->copy != NULL;
-    spc_copy_release(item->copy, total);
+    spc_copy_release(item->copy);
     free(item);
 }
 
@@ -82,35 +89,33 @@ void spc_rest_free(spc_rest_t *rest) {
     free(rest->copy);
 }
 
-static void fill(spc_copy_t *copy, const spc_payload_t *payload, uint64_t from, spc_queue_total_t *total) {
+static void fill(spc_copy_t *copy, const spc_payload_t *payload, uint64_t from) {
     copy->users = 1;
     copy->from = from;
     copy->bytes = payload->meta_bytes + payload->data_bytes - from;
     spc_payload_copy(payload, from, copy->bytes, copy->data);
-    total->bytes += sizeof(*copy) + copy->bytes;
 }
 
 void spc_rest_queue(spc_rest_t *rest, const spc_envelope_t *envelope, const spc_payload_t *payload,
                     uint64_t sent, spc_outbox_queue_t *queue, spc_queue_total_t *total) {
     spc_copy_t *smaller = realloc(rest->copy, sizeof(*smaller) + envelope->length_bytes - sent);
     spc_copy_t *copy = smaller != NULL ? smaller : rest->copy;
-    fill(copy, payload, sent, total);
+    fill(copy, payload, sent);
     *rest->item = (spc_waiting_t){.envelope = *envelope, .copy = copy, .sent = sent};
     append(queue, rest->item, total);
-    spc_copy_release(copy, total);
+    spc_copy_release(copy);
 }
 
-spc_copy_t *spc_copy_make(const spc_payload_t *payload, spc_queue_total_t *total) {
+spc_copy_t *spc_copy_make(const spc_payload_t *payload) {
     spc_copy_t *copy = malloc(sizeof(*copy) + payload->meta_bytes + payload->data_bytes);
     if (copy != NULL) {
-        fill(copy, payload, 0, total);
+        fill(copy, payload, 0);
     }
     return copy;
 }
 
-void spc_copy_release(spc_copy_t *copy, spc_queue_total_t *total) {
+void spc_copy_release(spc_copy_t *copy) {
     if (copy != NULL && --copy->users == 0) {
-        total->bytes -= sizeof(*copy) + copy->bytes;
         free(copy);
     }
 }

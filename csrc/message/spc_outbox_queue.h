@@ -3,8 +3,8 @@
  * spc_outbox_queue: what one sender could not announce yet, a FIFO per destination.
  *
  * Private to the outbox, and used under the same lock. A waiting message is either written already (in ring or arena:
- * `offset`), or a private copy, which the queues of several destinations may share. What they take is counted in
- * bytes: that is the memory which the queue limit is about.
+ * `offset`), or a private copy, which the queues of several destinations may share. Each counts with the bytes that its
+ * receiver will have to keep: the queue limit is about those, wherever they lie.
  */
 #ifndef SPC_OUTBOX_QUEUE_H
 #define SPC_OUTBOX_QUEUE_H
@@ -40,7 +40,7 @@ typedef struct spc_outbox_queue {
 /* What all queues of a node hold together. */
 typedef struct spc_queue_total {
     uint32_t waiting;
-    uint64_t bytes; /* of the copies and of their places: empty messages take memory, too */
+    uint64_t bytes; /* of the messages and of their places: empty messages take memory, too */
 } spc_queue_total_t;
 
 void spc_outbox_queue_init(spc_outbox_queue_t *queue);
@@ -56,10 +56,10 @@ void spc_outbox_queue_drop(spc_outbox_queue_t *queue, const spc_outbox_options_t
                            spc_queue_total_t *total);
 
 /* A copy of the payload, with one user: the caller. NULL if there is no memory. */
-spc_copy_t *spc_copy_make(const spc_payload_t *payload, spc_queue_total_t *total);
+spc_copy_t *spc_copy_make(const spc_payload_t *payload);
 
 /* One user less; `copy` may be NULL. */
-void spc_copy_release(spc_copy_t *copy, spc_queue_total_t *total);
+void spc_copy_release(spc_copy_t *copy);
 
 /* Room for what may remain of a message whose parts are being sent. It is there before the first part: a message that
  * has begun has to go on, or its receiver would put it together for ever. */

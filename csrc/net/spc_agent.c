@@ -32,6 +32,8 @@ int spc_agent_take(void *argument, const spc_frame_t *frame, const unsigned char
         return spc_agent_take_arrivals(agent, frame, body);
     case SPC_FRAME_RECEIPT:
         return spc_agent_take_receipt(agent, frame);
+    case SPC_FRAME_LENT:
+        return spc_agent_take_lent(agent, frame);
     case SPC_FRAME_STATUS:
         return spc_agent_take_status(agent, frame);
     case SPC_FRAME_LEFT:

@@ -78,6 +78,8 @@ typedef struct spc_agent_source {
     spc_outbox_t *outbox;
     spc_agent_assembly_t *assemblies;
     uint32_t *asked;       /* by destination: messages that ask for a receipt, so far */
+    uint64_t *lent;        /* by destination: what it was told that this one keeps */
+    uint32_t lenders;      /* of these, how many are not 0 */
     uint32_t state;        /* spc_node_state_t that was told of it, */
     int32_t reason;
     bool is_gone;          /* and this; */
@@ -231,7 +233,8 @@ int spc_agent_sources_create(spc_agent_t *agent);
 void spc_agent_sources_destroy(spc_agent_t *agent);
 int spc_agent_take_message(spc_agent_t *agent, const spc_frame_t *frame, const unsigned char *body);
 int spc_agent_take_receipt(spc_agent_t *agent, const spc_frame_t *frame);
-/* Announces what has waited, tells receipts, gives credit back. */
+int spc_agent_take_lent(spc_agent_t *agent, const spc_frame_t *frame);
+/* Announces what has waited, tells receipts and what is lent, gives credit back. */
 bool spc_agent_sources_pump(spc_agent_t *agent);
 /* All that came from this node is in the rows of its receivers, and in its lines. */
 bool spc_agent_source_is_empty(const spc_agent_t *agent, uint32_t rank);

@@ -4,7 +4,9 @@
  *
  * Each node elsewhere has an outbox here: its rows, ring and arena in this segment. A message goes through it as if
  * the node had sent it here: inline, in the ring or in a block of the arena, one block for all of its receivers here,
- * queued if there is no room. Credit goes back once nothing of it is queued.
+ * queued if there is no room. Credit goes back once nothing of it is queued. What its receivers here keep of it beyond
+ * their shares (spc_inbox.h) is told to its box with the credit that brought it, and then whenever that changes: there it
+ * counts against the sender's limit.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +28,8 @@ int spc_agent_sources_create(spc_agent_t *agent) {
                                         .rank = rank,
                                         .is_unlimited = true};
         agent->sources[rank].asked = calloc(agent->nodes, sizeof(*agent->sources[rank].asked));
-        if (agent->sources[rank].asked == NULL
+        agent->sources[rank].lent = calloc(agent->nodes, sizeof(*agent->sources[rank].lent));
+        if (agent->sources[rank].asked == NULL || agent->sources[rank].lent == NULL
             || spc_outbox_create(&options, &agent->sources[rank].outbox) != SPC_OK) {
             return SPC_ENOMEM;
         }
@@ -57,6 +60,7 @@ void spc_agent_sources_destroy(spc_agent_t *agent) {
         spc_agent_drop_assemblies(agent, rank);
         spc_outbox_destroy(agent->sources[rank].outbox);
         free(agent->sources[rank].asked);
+        free(agent->sources[rank].lent);
     }
     while (agent->watched != NULL) {
         spc_agent_watch_t *watch = agent->watched;
@@ -126,6 +130,51 @@ int spc_agent_take_receipt(spc_agent_t *agent, const spc_frame_t *frame) {
         return SPC_EINVAL;
     }
     spc_receipt_give(row_of(agent, frame->source, destination), (uint32_t)frame->offset);
+    spc_event_notify(&agent->events[frame->source], agent->config->features);
+    return SPC_OK;
+}
+
+/* ---- what receivers keep ---- */
+
+static bool tell_lent(spc_agent_t *agent, uint32_t rank, uint32_t destination) {
+    spc_agent_source_t *source = &agent->sources[rank];
+    const bool has_ended = spc_status_state(agent->status, destination) >= SPC_NODE_FINISHED;
+    const uint64_t lent = has_ended ? 0 : spc_mailbox_lent(row_of(agent, rank, destination));
+    if (lent == source->lent[destination]) {
+        return false;
+    }
+    source->lenders += (lent != 0) - (source->lent[destination] != 0);
+    source->lent[destination] = lent;
+    const spc_frame_t frame = {
+        .kind = SPC_FRAME_LENT,
+        .source = (uint16_t)rank,
+        .destination = (uint16_t)spc_segment_box(&agent->segment, rank),
+        .tag = (int32_t)destination,
+        .total_bytes = lent,
+    };
+    spc_agent_send(agent, &frame, NULL, 0);
+    return true;
+}
+
+static bool pump_lent(spc_agent_t *agent) {
+    bool moved = false;
+    for (uint32_t i = agent->here; i < agent->nodes; i++) {
+        const spc_agent_source_t *source = &agent->sources[agent->ranks[i]];
+        for (uint32_t to = 0; to < agent->here && source->lenders != 0; to++) {
+            if (source->lent[agent->ranks[to]] != 0) {
+                moved = tell_lent(agent, agent->ranks[i], agent->ranks[to]) || moved;
+            }
+        }
+    }
+    return moved;
+}
+
+int spc_agent_take_lent(spc_agent_t *agent, const spc_frame_t *frame) {
+    const uint32_t destination = (uint32_t)frame->tag;
+    if (!spc_agent_is_here(agent, frame->source) || !spc_agent_is_elsewhere(agent, destination)) {
+        return SPC_EINVAL;
+    }
+    spc_mailbox_lend(row_of(agent, frame->source, destination), frame->total_bytes);
     spc_event_notify(&agent->events[frame->source], agent->config->features);
     return SPC_OK;
 }
@@ -299,6 +348,15 @@ static bool is_queued(const spc_agent_t *agent, uint32_t box, uint32_t rank) {
     return false;
 }
 
+/* What came from this box may be kept now: only then is there more than was told. */
+static void tell_all_lent(spc_agent_t *agent, uint32_t box, uint32_t destination) {
+    for (uint32_t i = agent->here; i < agent->nodes; i++) {
+        if (spc_segment_box(&agent->segment, agent->ranks[i]) == box) {
+            (void)tell_lent(agent, agent->ranks[i], destination);
+        }
+    }
+}
+
 /* In pieces of a quarter of the window: the sender still has half of it, which is two parts, when the next comes. */
 static bool pump_credit(spc_agent_t *agent) {
     bool moved = false;
@@ -309,6 +367,7 @@ static bool pump_credit(spc_agent_t *agent) {
             if (*owed < agent->window / 4 || is_queued(agent, box, rank)) {
                 continue;
             }
+            tell_all_lent(agent, box, rank);
             const spc_frame_t frame = {.kind = SPC_FRAME_CREDIT,
                                        .source = (uint16_t)agent->box,
                                        .destination = (uint16_t)box,
@@ -344,5 +403,6 @@ bool spc_agent_sources_pump(spc_agent_t *agent) {
         moved = spc_outbox_flush(agent->sources[agent->ranks[i]].outbox) || moved;
     }
     moved = pump_receipts(agent) || moved;
+    moved = pump_lent(agent) || moved;
     return pump_credit(agent) || moved;
 }

@@ -38,7 +38,8 @@
     X(FAIL, 10, "the job ends, and why")                                                    \
     X(NOTE, 11, "what a node has noted: where it ended, its line in a mismatch")            \
     X(BYTES, 12, "bytes of a link between two agents that goes through the server")         \
-    X(ROUTE, 13, "which way such a link goes")
+    X(ROUTE, 13, "which way such a link goes")                                              \
+    X(LENT, 14, "what a node keeps of a sender's messages beyond its share")
 
 typedef enum spc_frame_kind {
 #define SPC_FRAME_ENUM(name, number, purpose) SPC_FRAME_##name = (number),
@@ -64,7 +65,8 @@ typedef struct spc_frame {
     uint8_t format; /* MESSAGE: spc_format_t */
     uint16_t flags;
     uint32_t job;
-    uint16_t source; /* MESSAGE, RECEIPT, STATUS, LEFT: a rank; ARRIVE, CREDIT, BOARD, BYTES, ROUTE: a box */
+    uint16_t
+        source; /* MESSAGE, RECEIPT, LENT, STATUS, LEFT: a rank; ARRIVE, CREDIT, BOARD, BYTES, ROUTE: a box */
     uint16_t
         destination; /* a box, unless SPC_FRAME_OTHERS; MESSAGE: what the ranks at the start of the body say */
     int32_t tag;

@@ -80,8 +80,8 @@ static void describe(spc_node_wait_t *wait) {
     pthread_mutex_lock(&node->lock);
     for (uint32_t rank = 0; rank <= node->size; rank++) {
         node->pairs[rank].received = spc_inbox_received(node->inbox, rank);
-        node->pairs[rank].refused = spc_inbox_is_refusing(node->inbox, rank);
         node->pairs[rank].queued = rank < node->size ? spc_outbox_waiting(node->outbox, rank) : 0;
+        node->pairs[rank].lent = rank < node->size && spc_outbox_is_lent(node->outbox, rank);
     }
     node->entry.flags |= spc_inbox_diverts(node->inbox) ? SPC_BOARD_HANDLES : 0;
     if (wait->describe != NULL) {

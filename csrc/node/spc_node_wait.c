@@ -43,17 +43,10 @@ static void stop_leading(spc_node_t *node) {
 }
 
 void spc_node_unlock(spc_node_t *node) {
-    uint32_t news = spc_inbox_news(node->inbox);
+    const bool news = spc_inbox_has_news(node->inbox);
     pthread_mutex_unlock(&node->lock);
-    if (__builtin_expect(news == 0, 1)) {
-        return;
-    }
-    if (news & SPC_INBOX_STORED) {
+    if (__builtin_expect(news, 0)) {
         rouse_followers(node);
-    }
-    if (news & SPC_INBOX_REOPENED) {
-        /* The leader may sleep for what lies in a row that was refused. Pairs, through the lock, with its test. */
-        spc_event_notify(node->event, node->config->features);
     }
 }
 

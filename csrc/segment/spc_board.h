@@ -26,18 +26,18 @@ enum {
 typedef enum spc_board_kind {
     SPC_BOARD_NOTHING,
     SPC_BOARD_RECEIVE, /* a message from one of those it needs */
-    SPC_BOARD_SEND,    /* room in a queue at its limit, or for the rest of one at the end */
-    SPC_BOARD_PHASE,   /* all those it needs have to arrive */
-    SPC_BOARD_CYCLE,   /* the same, or a coordinated message from one who has not arrived */
+    SPC_BOARD_SEND, /* others have to receive, for its limit is reached; or room for the rest of a queue at the end */
+    SPC_BOARD_PHASE, /* all those it needs have to arrive */
+    SPC_BOARD_CYCLE, /* the same, or a coordinated message from one who has not arrived */
     SPC_BOARD_RECEIPT, /* the one it needs has to receive */
     SPC_BOARD_GATHERING, /* a message of the one it needs, within a collective that all have entered */
 } spc_board_kind_t;
 
 /* Why its wait may end without anything that a node does. */
 enum {
-    SPC_BOARD_TIMED = 1,   /* the call has a time limit */
+    SPC_BOARD_TIMED = 1, /* the call has a time limit */
     SPC_BOARD_THREADS = 2, /* other threads run, which may call spcomm */
-    SPC_BOARD_TIMER = 4,   /* a timer is armed */
+    SPC_BOARD_TIMER = 4, /* a timer is armed */
     SPC_BOARD_HANDLER = 8, /* a signal has a handler of the program's own */
     SPC_BOARD_UNKNOWN = 16, /* the wait cannot say what it needs */
 };
@@ -67,7 +67,7 @@ typedef struct spc_board_entry {
     uint32_t near_count;
     uint32_t line; /* 0: not known */
     uint64_t since_ns;
-    uint64_t phase; /* of RECEIPT: its number */
+    uint64_t phase; /* of RECEIPT: its number; of SEND: the limit in bytes that would be enough, or 0 */
     uint64_t lines_offset; /* of the reducer's lines for that phase, in the segment; of RECEIPT: the row */
     unsigned char
         call[SPC_BOARD_CALL_BYTES]; /* a spc_signature_t, of PHASE and GATHERING; zeros: no collective */
@@ -78,9 +78,9 @@ typedef struct spc_board_entry {
 /* This node and another one, by its rank in the run. */
 typedef struct spc_board_pair {
     uint32_t received; /* slots of its row that have been read */
-    uint32_t queued;   /* messages to it that wait for room */
-    uint32_t needed;   /* 0: no; else one more than its rank in the communicator */
-    uint32_t refused;  /* 1: its row is not read further, the queue is at its limit */
+    uint32_t queued; /* messages to it that wait for room */
+    uint32_t needed; /* 0: no; else one more than its rank in the communicator */
+    uint32_t lent; /* 1: it keeps messages of this node, which take of its limit, and has not received them */
 } spc_board_pair_t;
 
 #define SPC_BOARD_ENTRY_WORDS (sizeof(spc_board_entry_t) / 4)
@@ -88,7 +88,7 @@ typedef struct spc_board_pair {
 
 typedef struct spc_board_shared {
     _Atomic uint32_t stuck; /* odd while published */
-    _Atomic uint32_t vain;  /* polls that found nothing */
+    _Atomic uint32_t vain; /* polls that found nothing */
     _Atomic uint32_t entry[SPC_BOARD_ENTRY_WORDS];
     _Atomic uint32_t pair[]; /* SPC_BOARD_PAIR_WORDS for each node and for the agent */
 } spc_board_shared_t;

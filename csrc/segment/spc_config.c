@@ -10,6 +10,7 @@ enum {
     SPC_PAGE = 4096,
     SPC_NODE_BYTES = 8192, /* status, event, reducer of one node: a generous guess */
     SPC_ROW_BYTES = 192,   /* a mailbox row beside its slots, likewise */
+    SPC_SHARE_BYTES_MIN = 65536,
 };
 
 /* A node's part of it travels in one frame. */
@@ -57,7 +58,7 @@ static uint64_t estimate_bytes(const spc_config_t *config) {
     return (nodes + 1) * (buffers + SPC_NODE_BYTES + (nodes + 1) * row); /* one more: the agent's */
 }
 
-/* What the private queues of all nodes may take together: an outbox and an inbox each. */
+/* What the private queues of all nodes may take together: each node's limit, and all the shares of its inbox. */
 static uint64_t queues_bytes(const spc_config_t *config) {
     return 2 * (uint64_t)config->nodes * config->queue_limit_bytes;
 }
@@ -155,4 +156,11 @@ int spc_config_complete(spc_config_t *config) {
     config->scratch_bytes = spc_round_up(config->scratch_bytes, SPC_CACHE_LINE);
     config->arena_bytes -= config->arena_bytes % SPC_PAGE;
     return SPC_OK;
+}
+
+uint64_t spc_config_share_bytes(const spc_config_t *config) {
+    const uint64_t limit_bytes = config->queue_limit_bytes;
+    const uint64_t share_bytes = limit_bytes / config->nodes;
+    const uint64_t least_bytes = limit_bytes < SPC_SHARE_BYTES_MIN ? limit_bytes : SPC_SHARE_BYTES_MIN;
+    return share_bytes > least_bytes ? share_bytes : least_bytes;
 }

@@ -53,7 +53,7 @@ cdef object make_wait(const spc_segment_t *segment, uint32_t nodes, const spc_bo
     lines = <const spc_reduce_line_shared_t *>spc_segment_address(segment, entry.lines_offset)
     for rank in range(nodes):
         pair = spc_board_read_pair(board, rank)
-        if pair.queued != 0:
+        if pair.lent != 0:
             full.append(rank)
         if pair.needed == 0 or (is_phase and spc_reduce_line_arrived(&lines[pair.needed - 1], entry.phase)):
             continue

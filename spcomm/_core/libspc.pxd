@@ -283,7 +283,7 @@ cdef extern from "segment/spc_board.h" nogil:
     ctypedef struct spc_board_pair_t:
         uint32_t queued
         uint32_t needed
-        uint32_t refused
+        uint32_t lent
 
     ctypedef struct spc_board_shared_t:
         pass

@@ -145,8 +145,10 @@ def _nobody_sends(waits: "dict[int, Wait]") -> "tuple[str, str]":
 
 
 def _full(waits: "dict[int, Wait]") -> "tuple[str, str]":
-    moves = "--queue-limit only moves the point where it stops."
     senders = _of_kind(waits, SEND)
+    enough = -(-max(waits[node].number for node in senders) // 1024)
+    higher = f"--queue-limit {enough}K lets these sends go on, and" if enough else "--queue-limit"
+    moves = f"{higher} only moves the point where it stops."
     if len(senders) == len(waits):
         return (
             "The queues are full: every node sends more than anybody receives.",

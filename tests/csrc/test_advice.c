@@ -118,6 +118,12 @@ static void full_queues(void) {
     message(&all, 1, SPC_BOARD_SEND, 0, 0);
     says(&all, "The queues are full: every node sends more than anybody receives.",
          "receive between the sends; a higher limit only moves the point where it stops.");
+    all.entry[0].phase = 70000; /* bytes */
+    all.entry[1].phase = 100;
+    says(
+        &all, "The queues are full: every node sends more than anybody receives.",
+        "receive between the sends; a limit of 69K lets these sends go on, and only moves the point where it "
+        "stops.");
     message(&some, 0, SPC_BOARD_SEND, 1, 0);
     operation(&some, 1, SPC_OPERATION_BARRIER, 0, 0);
     says(&some, "Node 0 sends more to node 1 than the queues hold, and nobody receives it.",

@@ -117,25 +117,23 @@ static void put_back_wakes(void) {
     party_close(&sleeper.party);
 }
 
-/* What it waits for lies behind a message that its full inbox refuses; another thread makes room. */
-static void a_take_from_a_full_inbox_wakes(void) {
+/* It sleeps at its limit, for what it has sent was taken in by its receiver, and not received. */
+static void a_take_wakes_the_sender(void) {
     sleeper_t sleeper = {.party = party_open(2, sleepy)};
     pthread_t thread;
     spc_message_t message;
-    uint64_t sent = 0, waiting = 0;
-    while (waiting == sent) {
-        send_content(sleeper.party.comm[1], 0, 2, 1, 8);
-        sent++;
-        CHECK_OK(spc_comm_poll(sleeper.party.comm[0], SPC_CONTEXT_USER, &waiting));
+    uint64_t waiting;
+    const int32_t to = 1;
+    while (send_until(sleeper.party.comm[0], &to, 1, 2, 1, 8, AT_ONCE) == SPC_OK) {
+        CHECK_OK(spc_comm_poll(sleeper.party.comm[1], SPC_CONTEXT_USER, &waiting));
     }
-    send_content(sleeper.party.comm[1], 0, 1, 1, 8);
-    CHECK_EQ(pthread_create(&thread, NULL, sleep_receiving, &sleeper), 0);
+    CHECK_EQ(pthread_create(&thread, NULL, sleep_sending, &sleeper), 0);
     wait_until_asleep(&sleeper);
-    for (int i = 0; i < 2; i++) {
-        CHECK_OK(spc_comm_take(sleeper.party.comm[0], SPC_CONTEXT_USER, 1, 2, &message));
+    while (spc_comm_take(sleeper.party.comm[1], SPC_CONTEXT_USER, 0, 2, &message) == SPC_OK) {
+        spc_message_release(sleeper.party.comm[1], &message);
     }
     CHECK_EQ(pthread_join(thread, NULL), 0);
-    message_check(&sleeper.message, 1, 1, 1, 8);
+    recv_content(sleeper.party.comm[1], 0, 1, 1, 200);
     party_close(&sleeper.party);
 }
 
@@ -312,7 +310,7 @@ static void a_check_may_wait_itself(void) {
 int main(void) {
     RUN(threads_hand_over_the_lead);
     RUN(put_back_wakes);
-    RUN(a_take_from_a_full_inbox_wakes);
+    RUN(a_take_wakes_the_sender);
     RUN(a_release_wakes_the_sender);
     RUN(a_stored_part_wakes_the_sender);
     RUN(putting_back_while_others_wait);

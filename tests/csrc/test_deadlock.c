@@ -261,8 +261,7 @@ static void anybody_may_give_back_room(void) {
     table_t *table = open_table();
     for (uint32_t rank = 0; rank < 2; rank++) {
         plan_wait(table, rank, SPC_BOARD_SEND, NOBODY);
-        table->pair[rank][1 - rank].queued = 3;
-        table->pair[rank][1 - rank].refused = 1;
+        table->pair[rank][1 - rank].lent = 1;
         publish(table, rank);
     }
     CHECK_NOTHING(table); /* node 2 computes, and may hold what they need */
@@ -334,19 +333,20 @@ static void a_message_on_its_way(void) {
     CHECK_PROVEN(table, 7u);
     announce(table, 0, 2);
     CHECK_NOTHING(table);
-    table->pair[2][0].refused = 1; /* it will not be looked at */
+    table->pair[2][0].received = 1;
     change(table, 2);
     CHECK_PROVEN(table, 7u);
     close_table(table);
 }
 
-static void a_queue_for_one_who_does_not_refuse(void) {
+/* Whoever waits reads what comes: there will be room. */
+static void what_is_queued_will_be_sent(void) {
     table_t *table = open_circle();
     table->pair[2][1].queued = 1;
     change(table, 2);
     CHECK_NOTHING(table);
-    table->pair[1][2].refused = 1;
-    change(table, 1);
+    table->pair[2][1].queued = 0;
+    change(table, 2);
     CHECK_PROVEN(table, 7u);
     close_table(table);
 }
@@ -475,7 +475,7 @@ int main(void) {
     RUN(an_unknown_wait_is_no_proof);
     RUN(who_was_told_of_something_will_look);
     RUN(a_message_on_its_way);
-    RUN(a_queue_for_one_who_does_not_refuse);
+    RUN(what_is_queued_will_be_sent);
     RUN(an_end_counts_when_it_was_considered);
     RUN(an_end_that_was_not_told);
     RUN(who_has_ended_does_not_wait);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Inbox and its queue: matching, order, fairness, parts, put_back, refusal, rows that nobody rang for. */
+/* Inbox and its queue: matching, order, fairness, parts, put_back, limits, rows that nobody rang for. */
 #include "inbox_box.h"
 
 static void expect(office_t *office, int32_t source, int32_t tag, int32_t found_source, int32_t found_tag,
@@ -211,81 +211,125 @@ static void what_is_put_back_has_its_old_place(void) {
     close_office(&office);
 }
 
-/* ---- refusing */
+/* ---- what is kept of a sender that nobody listens to */
 
-static void a_sender_at_its_limit_is_refused(void) {
+#define LIMIT 2000
+
+static int try_to_post(office_t *office, int source, uint16_t context, int32_t tag, uint64_t bytes) {
+    const int32_t to = 0;
+    const spc_payload_t payload = {.data = content, .data_bytes = bytes};
+    memset(content, tag, bytes);
+    return spc_outbox_send(office->outbox[source], &to, 1, context, tag, &payload);
+}
+
+/* Whatever a sender has sent before, and however much: what is asked for is found behind it. */
+static void nothing_hides_what_comes_behind_it(void) {
     office_t office;
     int32_t source, tag;
     uint64_t bytes;
-    open_office(&office, (spc_config_t){.nodes = 3, .slots = 64, .queue_limit_bytes = 2000});
-    for (int i = 0; i < 50; i++) {
+    spc_message_t message;
+    const spc_match_t last = {SPC_ANY_SOURCE, 4, 0, NULL};
+    open_office(&office, (spc_config_t){.nodes = 2, .slots = 64, .queue_limit_bytes = 1024});
+    CHECK_OK(spc_inbox_divert(office.inbox, 0, 5, SPC_CONTEXT_HANDLED));
+    for (int i = 0; i < 40; i++) {
         post(&office, 1, 0, i % 2, i % 3 == 0 ? 100 : 0); /* empty ones count, too */
     }
-    post(&office, 2, 0, 9, 8);
-    spc_inbox_drain(office.inbox);
-    CHECK(spc_inbox_is_refusing(office.inbox, 1));
-    CHECK(!spc_inbox_is_refusing(office.inbox, 2));
-    uint64_t count = spc_inbox_count(office.inbox, 0);
-    CHECK(count > 2 && count < 20);
-    spc_inbox_drain(office.inbox);
-    CHECK_EQ_U(spc_inbox_count(office.inbox, 0), count); /* nothing more comes in */
-    expect(&office, SPC_ANY_SOURCE, 9, 2, 9, 8);         /* others are not concerned */
-    CHECK_EQ(spc_inbox_news(office.inbox), SPC_INBOX_STORED);
-    for (int i = 0; i < 50; i++) {
-        expect(&office, 1, SPC_ANY_TAG, 1, i % 2, i % 3 == 0 ? 100 : 0);
-        CHECK(i != 0 || spc_inbox_news(office.inbox) == SPC_INBOX_REOPENED);
-        spc_inbox_drain(office.inbox);
-    }
-    CHECK(!spc_inbox_is_refusing(office.inbox, 1));
-
-    /* What is next in a refused row can be seen and taken. */
-    for (int i = 0; i < 50 && !spc_inbox_is_refusing(office.inbox, 1); i++) {
-        post(&office, 1, 0, 3, 8);
-        spc_inbox_drain(office.inbox);
-    }
-    expect_nothing(&office, 1, 4);
-    const spc_match_t next = {1, 3, 0, NULL}, other = {1, 4, 0, NULL};
-    CHECK_EQ(spc_inbox_peek(office.inbox, &other, &source, &tag, &bytes), SPC_EAGAIN);
-    CHECK_OK(spc_inbox_peek(office.inbox, &next, &source, &tag, &bytes));
-    CHECK_EQ_U(bytes, 8);
-    close_office(&office);
-}
-
-static void the_next_of_a_refused_row_is_seen_and_taken(void) {
-    office_t office;
-    int32_t source, tag;
-    uint64_t bytes;
-    const spc_match_t match = {SPC_ANY_SOURCE, 4, 0, NULL};
-    open_office(&office, (spc_config_t){.nodes = 2, .slots = 64, .queue_limit_bytes = 1024});
-    while (!spc_inbox_is_refusing(office.inbox, 1)) {
-        post(&office, 1, 0, 3, 100);
-        spc_inbox_drain(office.inbox);
-    }
-    spc_message_t message;
-    CHECK_OK(take(&office, 0, 1, 3, &message)); /* from the queue */
-    post(&office, 1, 0, 4, 50);
-    spc_inbox_drain(office.inbox); /* the refused one goes in, the new one is refused */
-    CHECK(spc_inbox_is_refusing(office.inbox, 1));
-    CHECK_OK(spc_inbox_peek(office.inbox, &match, &source, &tag, &bytes));
-    CHECK_EQ(source, 1);
-    CHECK_EQ(tag, 4);
-    CHECK_EQ_U(bytes, 50);
-    expect(&office, 1, 4, 1, 4, 50);
+    post(&office, 1, SPC_CONTEXT_INTERNAL, 3, 50);
+    post(&office, 1, 0, 5, 60);
+    post(&office, 1, 0, 4, 70);
+    CHECK_OK(take(&office, SPC_CONTEXT_INTERNAL, 1, 3, &message));
     spc_inbox_release(office.inbox, &message);
+    CHECK_OK(take(&office, SPC_CONTEXT_HANDLED, SPC_ANY_SOURCE, SPC_ANY_TAG, &message));
+    spc_inbox_release(office.inbox, &message);
+    CHECK_OK(spc_inbox_peek(office.inbox, &last, &source, &tag, &bytes));
+    CHECK_EQ_U(bytes, 70);
+    expect(&office, 1, 4, 1, 4, 70);
+    for (int i = 0; i < 40; i++) {
+        expect(&office, 1, SPC_ANY_TAG, 1, i % 2, i % 3 == 0 ? 100 : 0); /* in the order sent */
+    }
     close_office(&office);
 }
 
-static void an_ended_sender_is_not_refused(void) {
-    office_t office;
-    open_office(&office, (spc_config_t){.nodes = 2, .slots = 64, .queue_limit_bytes = 1024});
-    for (int i = 0; i < 40; i++) {
-        post(&office, 1, 0, 1, 8);
+/* Sends while it may, and while somebody waits for something else. How many messages that were. */
+static int flood(office_t *office, int source, uint64_t bytes) {
+    int accepted = 0;
+    while (try_to_post(office, source, 0, 1, bytes) == SPC_OK) {
+        CHECK(++accepted < 1000); /* something bounds it */
+        do {
+            expect_nothing(office, SPC_ANY_SOURCE, 9);
+        } while (spc_outbox_flush(office->outbox[source]));
     }
-    post(&office, 1, 0, 2, 8);
-    expect_nothing(&office, 1, 2); /* behind what is refused */
-    spc_comm_mark_ended(&office.segment, 1, SPC_NODE_FINISHED, 0);
-    expect(&office, 1, 2, 1, 2, 8); /* nothing more can come: all of it is let in */
-    CHECK_EQ_U(spc_inbox_count(office.inbox, 0), 40);
+    CHECK(spc_outbox_is_empty(office->outbox[source])); /* all of it has come */
+    return accepted;
+}
+
+static void the_limit_is_the_senders(uint64_t bytes) {
+    office_t office;
+    open_office(&office,
+                (spc_config_t){.nodes = 3, .slots = 64, .queue_limit_bytes = LIMIT, .arena_bytes = 1});
+    const uint64_t each = bytes + sizeof(spc_entry_t); /* at most */
+    const int accepted = flood(&office, 1, bytes);
+    CHECK((uint64_t)accepted * each >= LIMIT);
+    CHECK((uint64_t)accepted * sizeof(spc_entry_t) <= 2 * LIMIT + 2 * each);
+    CHECK(spc_outbox_is_lent(office.outbox[1], 0));
+    CHECK(spc_outbox_limit_for(office.outbox[1], bytes) > LIMIT);
+    CHECK_OK(try_to_post(&office, 1, SPC_CONTEXT_INTERNAL, 7, bytes)); /* collectives go on */
+    CHECK(!spc_outbox_is_lent(office.outbox[2], 0)); /* others are not concerned */
+    post(&office, 2, 0, 9, 8);
+    expect(&office, SPC_ANY_SOURCE, 9, 2, 9, 8);
+    for (int i = 0; i < accepted; i++) {
+        expect(&office, 1, SPC_ANY_TAG, 1, 1, bytes);
+    }
+    CHECK(!spc_outbox_is_lent(office.outbox[1], 0));
+    const int again = flood(&office, 1, bytes);
+    CHECK(again >= accepted - 1 && again <= accepted + 1);
+    close_office(&office);
+}
+
+static void a_flood_of_small_messages(void) {
+    the_limit_is_the_senders(0);
+    the_limit_is_the_senders(8);
+}
+
+static void a_flood_of_longer_messages(void) {
+    the_limit_is_the_senders(100);
+    the_limit_is_the_senders(900);
+}
+
+/* In parts: each longer than the limit, so one may be on its way, and one be kept. */
+static void a_flood_in_parts(void) {
+    office_t office;
+    open_office(&office,
+                (spc_config_t){.nodes = 3, .slots = 8, .queue_limit_bytes = LIMIT, .arena_bytes = 1});
+    const int accepted = flood(&office, 1, 10000);
+    CHECK(accepted >= 1 && accepted <= 2);
+    for (int i = 0; i < accepted; i++) {
+        expect(&office, 1, 1, 1, 1, 10000);
+    }
+    CHECK_OK(try_to_post(&office, 1, 0, 1, 10000));
+    close_office(&office);
+}
+
+/* Who sleeps until its messages are received is told when one is. */
+static void a_sender_at_its_limit_is_told_of_room(void) {
+    office_t office;
+    open_office(&office, (spc_config_t){.nodes = 2, .slots = 64, .queue_limit_bytes = LIMIT});
+    (void)flood(&office, 1, 0);
+    atomic_store(&office.events[1].sleeping, 1);
+    const uint32_t word = atomic_load(&office.events[1].word);
+    expect(&office, 1, 1, 1, 1, 0);
+    CHECK(atomic_load(&office.events[1].word) != word);
+    close_office(&office);
+}
+
+/* What those keep that have ended counts no more. */
+static void a_receiver_that_ends_lends_nothing(void) {
+    office_t office;
+    open_office(&office, (spc_config_t){.nodes = 2, .slots = 64, .queue_limit_bytes = LIMIT});
+    (void)flood(&office, 1, 0);
+    spc_comm_mark_ended(&office.segment, 0, SPC_NODE_DIED, -9);
+    CHECK(!spc_outbox_is_lent(office.outbox[1], 0));
+    CHECK(spc_outbox_limit_for(office.outbox[1], 0) < LIMIT);
     close_office(&office);
 }
 
@@ -368,9 +412,12 @@ int main(void) {
     RUN(parts_make_one_message);
     RUN(unfinished_parts_are_never_seen);
     RUN(what_is_put_back_has_its_old_place);
-    RUN(a_sender_at_its_limit_is_refused);
-    RUN(the_next_of_a_refused_row_is_seen_and_taken);
-    RUN(an_ended_sender_is_not_refused);
+    RUN(nothing_hides_what_comes_behind_it);
+    RUN(a_flood_of_small_messages);
+    RUN(a_flood_of_longer_messages);
+    RUN(a_flood_in_parts);
+    RUN(a_sender_at_its_limit_is_told_of_room);
+    RUN(a_receiver_that_ends_lends_nothing);
     RUN(a_bell_that_nobody_rang);
     RUN(discarding_gives_all_room_back);
     return check_done();

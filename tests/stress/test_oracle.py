@@ -7,13 +7,14 @@ seed and the length that it was found with: `REPLAY=seed,length python -m pytest
 """
 
 import os
+import random
 
 import pytest
 from hypothesis import Phase, given
 from hypothesis import strategies as st
 
 from drawn import examples, run_on_nodes
-from nodepool import Config
+from nodepool import OPTIONS, Config, Options
 
 CONFIGS = [
     # options and nodes, bytes under way at once, schedules
@@ -85,6 +86,36 @@ def test_barriers_are_open_between_boxes(pool, bound):
 )
 def test_five_hundred_with_barriers_open_between_boxes(pool, bound):
     over_boxes(pool, bound, 500)
+
+
+LIMITS = [f"limits-{number}" for number in range(40)]
+QUICK = 3  # of them run always
+
+
+def draw(name):
+    """Sizes of buffers, most of them tiny, and the nodes and the limit of queues that they are for."""
+    chance = random.Random(name)
+    limit = chance.choice([16, 64, 200, 700, 1500]) << 10
+    arguments = ["--slots", chance.choice([1, 2, 5, 32]), "--ring", chance.choice(["1K", "4K", "64K"])]
+    arguments += ["--arena", chance.choice(["0", "0", "64K", "1M"]), "--queue-limit", limit]
+    nodes = chance.choice([2, 3, 4, 8])
+    arguments += ["--boxes", 2] if chance.random() < 0.3 else []
+    OPTIONS[name] = Options(name, tuple(map(str, arguments)))
+    return nodes, limit
+
+
+@pytest.mark.parametrize(
+    ("pool", "bound"),
+    [
+        pytest.param(Config(name, nodes), limit // 3, id=name, marks=[pytest.mark.stress] if late else [])
+        for late, name, (nodes, limit) in [(at >= QUICK, name, draw(name)) for at, name in enumerate(LIMITS)]
+    ],
+    indirect=["pool"],
+)
+def test_what_is_within_the_limit_is_received(pool, bound):
+    """All that is under way at once is less than one node's limit, and may be all from one node to another."""
+    for seed in range(3):
+        check(pool, seed, 150, bound)
 
 
 if "REPLAY" in os.environ:

@@ -2,7 +2,7 @@
 # run: -n 2 --queue-limit 64K --arena 0
 # says: SP101 both nodes wait, and no message is on its way
 # circle: 0 → 1 → 0
-# hint: receive between the sends; --queue-limit only moves the point where it stops
+# hint: lets these sends go on, and only moves the point where it stops
 """Both send more than the queues hold, and nobody receives."""
 
 import spcomm
