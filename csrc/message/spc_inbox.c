@@ -40,7 +40,7 @@ int spc_inbox_create(const spc_inbox_options_t *options, spc_inbox_t **inbox) {
 void spc_inbox_destroy(spc_inbox_t *inbox) {
     if (inbox != NULL) {
         spc_inbox_queue_fini(&inbox->queue);
-        free(inbox->counts);
+        free(inbox->filed);
         free(inbox->closed);
         free(inbox->diversions);
         free(inbox);
@@ -61,7 +61,7 @@ void spc_inbox_take_entry(spc_inbox_t *inbox, spc_entry_t *entry, spc_message_t 
         entry->asks = 0;
     }
     spc_inbox_queue_remove(&inbox->queue, entry, message);
-    inbox->counts[message->context]--;
+    spc_inbox_count_complete(inbox, message->context, -1);
     inbox->row[message->sender].held_bytes -= spc_inbox_held_bytes(message);
     inbox->news |= inbox->row[message->sender].refused ? SPC_INBOX_REOPENED : 0;
 }
@@ -326,7 +326,7 @@ uint32_t spc_inbox_near(const spc_inbox_t *inbox, const spc_match_t *match, int3
 }
 
 uint64_t spc_inbox_count(const spc_inbox_t *inbox, uint16_t context) {
-    return context < inbox->contexts ? inbox->counts[context] : 0;
+    return context < inbox->contexts ? inbox->filed[context].complete : 0;
 }
 
 /* ---- ending and giving back ---- */

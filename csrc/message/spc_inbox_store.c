@@ -12,19 +12,19 @@
 /* Before a message of `context` is begun, so that nothing can fail once it is complete. */
 int spc_inbox_make_count(spc_inbox_t *inbox, uint16_t context) {
     if (context >= inbox->contexts) {
-        uint64_t *grown = realloc(inbox->counts, (context + 1u) * sizeof(*grown));
+        spc_inbox_filed_t *grown = realloc(inbox->filed, (context + 1u) * sizeof(*grown));
         if (grown == NULL) {
             return SPC_ENOMEM;
         }
         memset(grown + inbox->contexts, 0, (context + 1u - inbox->contexts) * sizeof(*grown));
-        inbox->counts = grown;
+        inbox->filed = grown;
         inbox->contexts = context + 1u;
     }
     return SPC_OK;
 }
 
 static void count_complete(spc_inbox_t *inbox, uint16_t context) {
-    inbox->counts[context]++;
+    spc_inbox_count_complete(inbox, context, 1);
     inbox->news |= SPC_INBOX_STORED;
 }
 
@@ -71,7 +71,7 @@ void spc_inbox_open_slot(spc_inbox_t *inbox, uint32_t sender, const spc_slot_sha
 
 void spc_inbox_note_left(const spc_inbox_t *inbox, const spc_message_t *message) {
     spc_note_add_left(inbox->options.notes, (uint32_t)message->source, inbox->options.rank, message->tag,
-                      spc_inbox_diverted_from(inbox, message->context, message->tag));
+                      spc_inbox_diverted_from(inbox, message->context));
 }
 
 void spc_inbox_notify_sender(const spc_inbox_t *inbox, uint32_t sender) {
