@@ -370,7 +370,9 @@ static void discard_row(spc_inbox_t *inbox, uint32_t sender, uint64_t missing) {
             missing = spc_slot_has_parts(slot) ? message.length_bytes : 0;
         }
         if (spc_slot_has_parts(slot)) {
-            missing -= ((const spc_ring_header_shared_t *)message.handle)->payload_bytes;
+            missing -= message.storage == SPC_STORED_ARENA
+                           ? missing
+                           : ((const spc_ring_header_shared_t *)message.handle)->payload_bytes;
         }
         spc_inbox_release(inbox, &message);
         spc_inbox_consume_slot(inbox, sender);

@@ -162,19 +162,28 @@ static void drop_if_closed(spc_inbox_t *inbox, spc_entry_t *entry) {
 
 static int store_part(spc_inbox_t *inbox, uint32_t sender, const spc_slot_shared_t *slot) {
     spc_inbox_row_t *row = &inbox->row[sender];
-    spc_ring_header_shared_t *header = spc_segment_address(inbox->options.segment, slot->payload.offset);
+    void *part = spc_segment_address(inbox->options.segment, slot->payload.offset);
     if (row->assembling == NULL) {
         int status = begin_assembly(inbox, sender, slot);
         if (status != SPC_OK) {
             return status;
         }
-        spc_inbox_find_posted(inbox, row->assembling, spc_ring_payload(header), header->payload_bytes);
+        const spc_ring_header_shared_t *header = part; /* the first part is never in a block */
+        spc_inbox_find_posted(inbox, row->assembling, spc_ring_payload(part), header->payload_bytes);
     }
     spc_entry_t *entry = row->assembling;
-    spc_inbox_assemble(entry, spc_ring_payload(header), header->payload_bytes);
-    spc_ring_mark_read(header);
+    if ((slot->flags & SPC_SLOT_PLACE) == SPC_SLOT_ARENA) {
+        spc_inbox_assemble(entry, spc_block_payload(part),
+                           entry->message.length_bytes - entry->assembled_bytes);
+        spc_inbox_release_block(inbox, part);
+    } else {
+        const spc_ring_header_shared_t *header = part;
+        spc_inbox_assemble(entry, spc_ring_payload(part), header->payload_bytes);
+        spc_ring_mark_read(part);
+    }
     spc_inbox_consume_slot(inbox, sender);
     spc_inbox_notify_sender(inbox, sender);
+    inbox->news |= SPC_INBOX_MOVED;
     if (spc_entry_is_complete(entry)) {
         row->assembling = NULL;
         count_complete(inbox, entry->message.context);

@@ -304,12 +304,30 @@ int spc_outbox_send(spc_outbox_t *outbox, const int32_t *destinations, uint32_t 
 
 /* ---- flushing ---- */
 
+/* The parts of a stream that have room, out of its sender's memory. */
+static bool flush_stream(spc_outbox_t *outbox, uint32_t rank, const spc_waiting_t *item) {
+    spc_stream_t *stream = item->stream;
+    const uint64_t before = stream->sent;
+    if (stream->held) {
+        return false;
+    }
+    stream->sent = send_parts(outbox, rank, &item->envelope, stream->payload, 0, before);
+    if (stream->sent == item->envelope.length_bytes) {
+        spc_outbox_queue_pop(&outbox->destination[rank].queue, &outbox->total);
+        return true;
+    }
+    return stream->sent != before;
+}
+
 /* Sends the head of a queue if there is room; true if it left the queue or got on. */
 static bool flush_head(spc_outbox_t *outbox, uint32_t rank) {
     destination_t *destination = &outbox->destination[rank];
     spc_waiting_t *item = destination->queue.head;
     if (!spc_mailbox_has_room(&destination->writer)) {
         return false;
+    }
+    if (item->stream != NULL) {
+        return flush_stream(outbox, rank, item);
     }
     if (item->copy == NULL) {
         spc_outbox_announce_offset(outbox, rank, &item->envelope, item->offset);

@@ -68,6 +68,7 @@ typedef struct spc_node {
     _Atomic uint32_t followers; /* threads that wait on `handover` */
     _Atomic uint32_t handover;  /* bumped when followers should look again; private to the process */
     spc_waiter_t waiter;        /* of the leader */
+    _Atomic bool moved;         /* a part of a message has come; relaxed: the leader polls for the next one */
 
     /* What the leader tells others: spc_node_board.c. */
     spc_board_shared_t *board; /* NULL: there is none */

@@ -8,7 +8,6 @@ for the values that the core does not combine: numbers and tuples in scans, othe
 import math
 from collections.abc import Callable
 from functools import update_wrapper
-from hashlib import blake2b
 from operator import index
 from typing import Any, overload
 
@@ -74,6 +73,8 @@ class Op:
 
 def hashed(text: str) -> int:
     """The same number in every process."""
+    from hashlib import blake2b  # loads OpenSSL, which takes a third of a millisecond of each node's end to clean up
+
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
