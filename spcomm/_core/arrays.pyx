@@ -37,6 +37,9 @@ import numpy as np
 
 from spcomm._core import errors, net_scalars
 
+cdef extern from "base/spc_copy.h" nogil:
+    void *spc_copy_past(void *target, const void *source, size_t length_bytes)
+
 cnp.import_array()
 
 cdef extern from "numpy/arrayobject.h":
@@ -300,7 +303,7 @@ cdef int copy_data(void *target, const spc_message_t *message) noexcept:
         memcpy(target, source, length)
     else:
         with nogil:
-            memcpy(target, source, length)
+            spc_copy_past(target, source, length)
     return 0
 
 
