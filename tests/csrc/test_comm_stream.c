@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Long messages to receivers that wait with a place for them: nodes with cores of their own, and slow or absent ones. */
 #include "comm_box.h"
+#include "spc_comm_private.h"
 
-enum { DATA = 3 << 19, META = 45 }; /* long enough for a stream */
+enum { DATA = 5 << 17, META = 45 }; /* long enough for a stream */
 
-static const spc_config_t small_ring = {.slots = 16, .ring_bytes = 65536, .arena_bytes = 16 << 20};
+static const spc_config_t small_ring = {.slots = 16, .ring_bytes = 1 << 18, .arena_bytes = 16 << 20};
 static const unsigned char meta[META] = "what both sides know";
 
 /* As comm_box_open, but nodes have a core each. */
@@ -55,7 +56,7 @@ static void there_and_back_body(int rank, int size, void *box) {
     spc_comm_t *comm = comm_box_join(box, rank);
     int partner = size - 1 - rank;
     bool filled;
-    for (int i = 0; i < check_scale(48); i++) {
+    for (int i = 0; i < check_scale(16); i++) {
         if (rank == i % 2) {
             send_uniform(comm, partner, i % 200);
             continue;
@@ -72,8 +73,8 @@ static void there_and_back_body(int rank, int size, void *box) {
 
 static void there_and_back(void) {
     run_pair(small_ring, false, there_and_back_body);
-    run_pair((spc_config_t){.slots = 3, .ring_bytes = 4096, .arena_bytes = 16 << 20}, false, there_and_back_body);
-    run_pair((spc_config_t){.slots = 3, .ring_bytes = 4096, .arena_bytes = 1}, false, there_and_back_body);
+    run_pair((spc_config_t){.slots = 3, .ring_bytes = 1 << 16, .arena_bytes = 16 << 20}, false, there_and_back_body);
+    run_pair((spc_config_t){.slots = 8, .ring_bytes = 1 << 18, .arena_bytes = 1}, false, there_and_back_body);
 }
 
 /* The receiver is seen to wait before the sender begins: node 0 looks at the word in its row. */
@@ -129,10 +130,35 @@ static void a_receiver_that_never_comes(void) {
     comm_box_close(&box);
 }
 
+/* It dies in its send: the parts that have come are dropped, and the receive is told. */
+static void a_sender_that_dies_between_parts(void) {
+    comm_box_t box = open_box(small_ring, false);
+    spc_comm_t *sender = comm_box_join(&box, 0), *receiver = comm_box_join(&box, 1);
+    spc_mailbox_shared_t *mailbox = spc_segment_part(&box.segment, SPC_REGION_MAILBOX, 1);
+    spc_row_shared_t *row = spc_mailbox_row(mailbox, 0, box.segment.config->slots);
+    unsigned char *data = calloc(1, DATA);
+    const spc_payload_t payload = {meta, data, DATA, META, SPC_FORMAT_ARRAY, NULL};
+    spc_stream_t stream;
+    bool filled;
+    atomic_store(&row->wanted, spc_mailbox_want(0, 0, 1, META + DATA));
+    CHECK_OK(spc_outbox_begin_stream(sender->node->outbox, 1, 0, 1, &payload, &stream));
+    CHECK(spc_outbox_flush(sender->node->outbox));
+    CHECK_EQ(recv_uniform(receiver, 0, AT_ONCE, 0, &filled), SPC_ETIMEDOUT);
+    spc_comm_mark_ended(&box.segment, 0, SPC_NODE_DIED, 9);
+    CHECK_EQ(recv_uniform(receiver, 0, SPC_NO_DEADLINE, 0, &filled), SPC_ELOST);
+    stream.held = true;
+    spc_outbox_end_stream(sender->node->outbox, &stream);
+    spc_comm_destroy(sender);
+    spc_comm_destroy(receiver);
+    comm_box_close(&box);
+    free(data);
+}
+
 int main(void) {
     RUN(who_waits_gets_it_in_place);
     RUN(not_on_shared_cores);
     RUN(a_receiver_that_never_comes);
+    RUN(a_sender_that_dies_between_parts);
     RUN(there_and_back);
     return check_done();
 }
