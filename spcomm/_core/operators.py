@@ -18,6 +18,11 @@ from spcomm._core.net_scalars import plain_numbers
 from spcomm._core.simtime import SimTime
 from spcomm._core.stepwise import combined_times, is_simtimes
 
+try:  # where hashlib has it from; hashlib also loads OpenSSL, which each node would then take apart at its end
+    from _blake2 import blake2b
+except ImportError:
+    from hashlib import blake2b
+
 OWN = 255  # the number of all operators that programs define
 
 
@@ -73,8 +78,6 @@ class Op:
 
 def hashed(text: str) -> int:
     """The same number in every process."""
-    from hashlib import blake2b  # loads OpenSSL, which takes a third of a millisecond of each node's end to clean up
-
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
