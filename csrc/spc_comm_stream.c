@@ -41,8 +41,7 @@ static void send_parts(spc_node_t *node, spc_stream_t *stream) {
         const uint64_t before = stream->sent;
         spc_outbox_flush(node->outbox);
         idle = stream->sent != before ? 0 : idle + 1;
-        const bool is_slow =
-            idle >= IDLE_POLLS && spc_clock_now_ns() - start_ns > PATIENCE_NS + stream->sent;
+        const bool is_slow = idle >= IDLE_POLLS && spc_clock_now_ns() - start_ns > PATIENCE_NS + stream->sent;
         stream->held = !stream->done && is_slow;
         is_over = stream->done || stream->held;
         pthread_mutex_unlock(&node->lock);

@@ -31,7 +31,8 @@ enum {
     SPC_SLOT_RING = 1,    /* `offset`: of this receiver's header in the sender's ring, in the segment */
     SPC_SLOT_ARENA = 2,   /* `offset`: of the block, in the segment */
     SPC_SLOT_PLACE = 3,   /* mask of the above */
-    SPC_SLOT_PART = 4,    /* RING: one part; ARENA: all that remains. `length_bytes` is of the whole, in every part */
+    SPC_SLOT_PART =
+        4,    /* RING: one part; ARENA: all that remains. `length_bytes` is of the whole, in every part */
     SPC_SLOT_SOLE = 8,    /* ARENA: the only receiver */
     SPC_SLOT_ASKS = 16,   /* the sender wants a receipt (spc_receipt.h); in every part of a message */
 };

@@ -61,7 +61,9 @@ static void there_and_back_body(int rank, int size, void *box) {
             send_uniform(comm, partner, i % 200);
             continue;
         }
-        uint64_t deadline_ns = i % 3 == 0 ? AT_ONCE : i % 3 == 1 ? spc_clock_deadline_ns(50000) : SPC_NO_DEADLINE;
+        uint64_t deadline_ns = i % 3 == 0   ? AT_ONCE
+                               : i % 3 == 1 ? spc_clock_deadline_ns(50000)
+                                            : SPC_NO_DEADLINE;
         int status;
         do {
             status = recv_uniform(comm, partner, deadline_ns, i % 200, &filled);
@@ -73,7 +75,8 @@ static void there_and_back_body(int rank, int size, void *box) {
 
 static void there_and_back(void) {
     run_pair(small_ring, false, there_and_back_body);
-    run_pair((spc_config_t){.slots = 3, .ring_bytes = 1 << 16, .arena_bytes = 16 << 20}, false, there_and_back_body);
+    run_pair((spc_config_t){.slots = 3, .ring_bytes = 1 << 16, .arena_bytes = 16 << 20}, false,
+             there_and_back_body);
     run_pair((spc_config_t){.slots = 8, .ring_bytes = 1 << 18, .arena_bytes = 1}, false, there_and_back_body);
 }
 

@@ -199,7 +199,8 @@ static void the_receiver_ends(void) {
 /* At the receiver's end all parts are given back, the block too. */
 static void nobody_takes_it(void) {
     for (int stored = 0; stored < 2; stored++) {
-        pair_t *pair = open_pair((spc_config_t){.nodes = 2, .slots = 64, .ring_bytes = 4096, .arena_bytes = 1 << 17});
+        pair_t *pair =
+            open_pair((spc_config_t){.nodes = 2, .slots = 64, .ring_bytes = 4096, .arena_bytes = 1 << 17});
         begin_wanted(pair);
         if (stored) {
             spc_inbox_drain(pair->office.inbox);
