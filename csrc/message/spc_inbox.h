@@ -67,8 +67,9 @@ void spc_inbox_destroy(spc_inbox_t *inbox);
  * SPC_ENOMEM. The caller ends it with spc_inbox_release, or gives it back with spc_inbox_put_back. */
 int spc_inbox_take(spc_inbox_t *inbox, const spc_match_t *match, spc_message_t *message);
 
-/* From now on `sink` is there for what `match` asks for, and `match` refers to it, until it is withdrawn; a named source
- * can see that (spc_mailbox_want). Then its memory is the caller's again. `sink->filled`: a take with this match has got the message whose data are there. */
+/* From now on `sink` is there for what `match` asks for, and `match` refers to it, until it is withdrawn; a named
+ * source can see that (spc_mailbox_want). Then its memory is the caller's again. `sink->filled`: a take with this match
+ * has got the message whose data are there. */
 void spc_inbox_post(spc_inbox_t *inbox, spc_match_t *match, spc_sink_t *sink, spc_posted_t *posted);
 void spc_inbox_withdraw(spc_inbox_t *inbox, spc_posted_t *posted);
 

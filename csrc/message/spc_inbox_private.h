@@ -70,8 +70,8 @@ static inline bool spc_inbox_is_closed(const spc_inbox_t *inbox, uint16_t contex
     return __builtin_expect(inbox->closed != NULL, 0) && (inbox->closed[context / 8] >> context % 8 & 1) != 0;
 }
 
-/* The context under which a message of this context and tag is filed: another one if spc_inbox_divert has said so. Takes
- * the same time however many diversions there are, and is for inboxes that have some. */
+/* The context under which a message of this context and tag is filed: another one if spc_inbox_divert has said so.
+ * Takes the same time however many diversions there are, and is for inboxes that have some. */
 uint16_t spc_inbox_diverted_to(const spc_inbox_t *inbox, uint16_t context, int32_t tag);
 
 /* The context in the slots of messages that are filed under this one. */

@@ -4,8 +4,8 @@
  *
  * Private to the outbox, and used under the same lock. A waiting message is either written already (in ring or arena:
  * `offset`), or a private copy, which the queues of several destinations may share, or lies where the program has it,
- * while its sender is in a call (`stream`). What they take is counted in bytes: that is the memory which the queue limit
- * is about.
+ * while its sender is in a call (`stream`). What they take is counted in bytes: that is the memory which the queue
+ * limit is about.
  */
 #ifndef SPC_OUTBOX_QUEUE_H
 #define SPC_OUTBOX_QUEUE_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Long messages to receivers that wait with a place for them: nodes with cores of their own, and slow or absent ones. */
+/* Long messages to receivers that wait with a place for them: nodes with a core each, and slow or absent ones. */
 #include "comm_box.h"
 #include "spc_comm_private.h"
 
