@@ -15,6 +15,7 @@ from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t, uintptr_t
 from libc.string cimport memcpy, memset
 
 from spcomm._core.libblock cimport spc_block_payload, spc_block_shared_t, spc_comm_take_kept
+from spcomm._core.libblock cimport spc_copy_past
 from spcomm._core.libspc cimport (
     SPC_FORMAT_ARRAY,
     SPC_META_MAX,
@@ -36,9 +37,6 @@ from pickle import dumps, loads
 import numpy as np
 
 from spcomm._core import errors, net_scalars
-
-cdef extern from "base/spc_copy.h" nogil:
-    void *spc_copy_past(void *target, const void *source, size_t length_bytes)
 
 cnp.import_array()
 
