@@ -12,9 +12,10 @@ void spc_outbox_queue_init(spc_outbox_queue_t *queue) {
     *queue = (spc_outbox_queue_t){.tail = &queue->head};
 }
 
-/* What it takes of the limit: its place, and what its receiver will have to keep. A block stays in its arena. */
+/* What it takes of the limit: its place, and what its receiver will have to keep. A block stays in its arena, and the
+ * receiver of a stream has a place for it. */
 static uint64_t cost_of(const spc_waiting_t *item) {
-    const bool stays = (item->envelope.flags & SPC_SLOT_PLACE) == SPC_SLOT_ARENA;
+    const bool stays = item->stream != NULL || (item->envelope.flags & SPC_SLOT_PLACE) == SPC_SLOT_ARENA;
     return sizeof(*item) + (stays ? 0 : item->envelope.length_bytes);
 }
 
@@ -25,8 +26,8 @@ static void append(spc_outbox_queue_t *queue, spc_waiting_t *item, spc_queue_tot
     queue->length++;
     total->waiting++;
     total->bytes += cost_of(item);
+    queue->copies += spc_waiting_is_unwritten(item);
     if (item->copy != NULL) {
-        queue->copies++;
         item->copy->users++;
     }
 }
@@ -50,7 +51,10 @@ void spc_outbox_queue_pop(spc_outbox_queue_t *queue, spc_queue_total_t *total) {
     queue->length--;
     total->waiting--;
     total->bytes -= cost_of(item);
-    queue->copies -= item->copy != NULL;
+    queue->copies -= spc_waiting_is_unwritten(item);
+    if (item->stream != NULL) {
+        item->stream->done = true;
+    }
     spc_copy_release(item->copy);
     free(item);
 }
@@ -59,7 +63,8 @@ void spc_outbox_queue_drop(spc_outbox_queue_t *queue, const spc_outbox_options_t
                            spc_queue_total_t *total) {
     while (queue->head != NULL) {
         const spc_waiting_t *item = queue->head;
-        void *written = item->copy == NULL ? spc_segment_address(options->segment, item->offset) : NULL;
+        void *written =
+            spc_waiting_is_unwritten(item) ? NULL : spc_segment_address(options->segment, item->offset);
         if (written != NULL && (item->envelope.flags & SPC_SLOT_PLACE) == SPC_SLOT_ARENA) {
             uint32_t owner =
                 ((const spc_block_shared_t *)written)->owner; /* it may be of another node's arena */

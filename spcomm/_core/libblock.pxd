@@ -27,3 +27,6 @@ cdef extern from "message/spc_format.h" nogil:
         uint64_t pickle_bytes
         uint32_t count
         uint32_t reserved
+
+cdef extern from "base/spc_copy.h" nogil:
+    void *spc_copy_past(void *target, const void *source, size_t length_bytes)

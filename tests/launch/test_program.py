@@ -72,6 +72,12 @@ def test_a_folder_with_main_runs(launch):
     assert launch("-n", 2, "tool").lines == ["found", "found"]
 
 
+def test_nodes_load_no_openssl(launch):
+    """Each node would take it apart at its end."""
+    program = "import sys, spcomm; spcomm.startup(); print('_hashlib' in sys.modules)"
+    assert launch("-n", 2, launch.script(program).name).lines == ["False", "False"]
+
+
 def test_an_executable_gets_its_arguments_and_its_place(launch):
     result = launch("-n", 2, "sh", "-c", 'echo "$0 $1 ${SPCOMM_NODE#*:}"', "zero", "one two")
     assert result.code == 0, result

@@ -104,6 +104,7 @@ def draw(name):
     return nodes, limit
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("pool", "bound"),
     [
