@@ -64,7 +64,7 @@ int spc_comm_plan(const spc_config_t *config, spc_segment_plan_t *plan);
 int spc_comm_count_collectives(const spc_segment_t *segment, uint64_t *counts);
 
 /* The agent's hand in it. Ending: a node will do nothing more for the others, but its process may still run and read
- * what it has received. Ended: the process is gone, too, and what it held is free, as everybody sees who sees the end.
+ * what it has received. Ended: the process is gone, too; a node that sees the end also sees that the memory is free.
  * A process that waits at its exit is not gone: another thread of it may still read. */
 void spc_comm_mark_ending(const spc_segment_t *segment, uint32_t rank, spc_node_state_t state,
                           int32_t reason);

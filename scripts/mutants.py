@@ -30,11 +30,11 @@ SOURCES = {".c", ".h", ".hpp", ".pyx", ".pxd", ".py"}
 
 
 class Unusable(Exception):
-    """An entry of the table that says nothing about the tests; the text says why."""
+    """An entry of the table from which nothing follows about the tests; the text says why."""
 
 
 def environment():
-    """The copy is imported in place of the checkout, and what hangs is noticed early."""
+    """Python imports the copy in place of the checkout, and a hang is noticed early."""
     flags = Path(sys.prefix, "stamps", "cppflags")
     cppflags = f"{flags.read_text().strip() if flags.exists() else ''} {os.environ.get('CPPFLAGS', '')}"
     return {
@@ -92,12 +92,12 @@ def place(pattern):
 
 
 def unsound(mutants):
-    """Which of the tests fail without any mutant: {arguments}."""
+    """The tests that fail without any mutant: {arguments}."""
     return {arguments for arguments in {a for m in mutants for a in m["tests"]} if tests_fail([arguments])}
 
 
 def verdict(mutant, broken):
-    """What is said of a mutant. The next one is compiled together with what this one leaves, the text as it was."""
+    """The word printed for a mutant. Its text is restored; the next mutant's build compiles that file again, too."""
     try:
         for arguments in broken.intersection(mutant["tests"]):
             raise Unusable(f"pytest {arguments} fails without it")

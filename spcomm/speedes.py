@@ -275,8 +275,8 @@ def SpComm_Send(*arguments: Any) -> None:
 
     Notes
     -----
-    Does not wait for the receiver; waits only while what this node has sent and nobody has received is at the limit
-    (``--queue-limit``). SpeedesComm 2.3.
+    Does not wait for the receiver; waits only while the messages that this node has sent and nobody has received are at
+    the limit (``--queue-limit``). SpeedesComm 2.3.
 
     Examples
     --------

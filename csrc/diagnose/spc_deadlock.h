@@ -8,7 +8,7 @@
  *   - its event has been raised since its last test: it has been told of something that it has not looked at
  *   - its wait may end by itself (spc_board doubts), or it has not considered all ends of nodes yet
  *   - something has come to it that it has not read
- *   - it has something queued: whoever waits reads what comes, and so makes room
+ *   - it has something queued: nodes that wait read what comes, and so make room
  *   - it has message handlers, and any node is able: that one may send, and the handler do anything
  *   - RECEIVE     one of those it needs is able
  *   - PHASE       all have arrived, or one who has not is able: it may arrive, or end, which ends the wait

@@ -10,8 +10,9 @@
  * Order: per sender as sent (the row is in order, the inbox keeps it, the inbox comes first). ANY is fair: rows are
  * served from the one after the last served, one row-length each at most.
  *
- * Whoever waits takes everything in: no message of a row ever hides those behind it. What is kept of a sender's messages
- * beyond its share (spc_config_share_bytes) is told to that sender, whose limit it counts against.
+ * A node that waits reads all rows to their ends: no message of a row ever hides those behind it. Memory that a
+ * sender's messages take here beyond its share (spc_config_share_bytes) is published to that sender, and counts
+ * against its limit.
  *
  * Used under the communicator's lock, by one thread at a time. It never waits.
  */
@@ -98,7 +99,7 @@ uint32_t spc_inbox_drain_row(spc_inbox_t *inbox, uint32_t source);
 
 /* What has happened since the last call; a mask. */
 enum {
-    SPC_INBOX_STORED = 1, /* a message became complete in the queues: whoever waits may find it there */
+    SPC_INBOX_STORED = 1, /* a message became complete in the queues: threads that wait may find it there */
     SPC_INBOX_MOVED = 2,  /* a part of a message was stored: the next one may come at once */
 };
 uint32_t spc_inbox_news(spc_inbox_t *inbox);

@@ -8,10 +8,10 @@
  * it got it publishes in `consumed` now and then (a quarter of the row), so the sender's view of free slots is a
  * cached one.
  *
- * Single writers: a slot, its sender (while free); `consumed`, `receipt` and `lent_bytes`, the receiver. The doorbell has a bit per
- * sender (rank mod 64), set by senders and cleared by the receiver before it scans those rows. The bit is always set
- * after a slot is written, even if it seems set: tests/models/mailbox_doorbell.pml shows the lost wake-up otherwise.
- * A dead sender leaves complete slots or none: the sequence is stored last.
+ * Single writers: a slot, its sender (while free); `consumed`, `wanted`, `receipt` and `lent_bytes`, the receiver. The
+ * doorbell has a bit per sender (rank mod 64), set by senders and cleared by the receiver before it scans those rows.
+ * The bit is always set after a slot is written, even if it seems set: tests/models/mailbox_doorbell.pml shows the
+ * lost wake-up otherwise. A dead sender leaves complete slots or none: the sequence is stored last.
  *
  * The writer and reader halves are private to one node each, and used under its communicator's lock.
  */
@@ -141,9 +141,10 @@ static inline void spc_mailbox_count_long(spc_mailbox_reader_t *reader, uint64_t
 
 spc_mailbox_count_t spc_mailbox_count(spc_mailbox_shared_t *mailbox, uint32_t sender, uint32_t slots);
 
-/* A receiver that waits for a long message, and has a place for its data, says so in the sender's row: the context, the
- * tag (or SPC_ANY_TAG) and the length of the message, and the number of slots that it has read. So a sender with unread
- * slots in the row, or with another message, takes no notice. Never 0, which says that nothing is wanted. */
+/* The word by which a receiver that waits for a long message, and has a place for its data, says so in the sender's
+ * row: a hash of the context, the tag (or SPC_ANY_TAG) and the length of the message, and of the number of slots that
+ * it has read. So it does not match for a sender with unread slots in the row, or with another message. Never 0, which
+ * says that nothing is wanted. */
 static inline uint32_t spc_mailbox_want(uint32_t received, uint16_t context, int32_t tag,
                                         uint64_t length_bytes) {
     uint64_t mixed = received + ((uint64_t)(uint32_t)tag << 32);
@@ -151,7 +152,7 @@ static inline uint32_t spc_mailbox_want(uint32_t received, uint16_t context, int
     return (uint32_t)(mixed >> 32) | 1;
 }
 
-/* Both relaxed: a hint. Whoever sees an old one, or a mixture that is equal by chance, sends in a slower way. */
+/* Both relaxed: a hint. A sender that sees an old word, or one that is equal by chance, sends in a slower way. */
 static inline void spc_mailbox_set_wanted(spc_mailbox_reader_t *reader, uint32_t want) {
     atomic_store_explicit(&reader->row->wanted, want, memory_order_relaxed);
 }
@@ -240,8 +241,9 @@ static inline void spc_mailbox_publish(spc_mailbox_reader_t *reader) {
     }
 }
 
-/* By the receiver: it keeps so much for this sender, beyond its share. The caller notifies the sender if that is less
- * than before. seq_cst, both: the sender may be about to sleep until it is less. They pair with each other. */
+/* By the receiver: it keeps so many bytes of this sender's messages beyond its share. The caller notifies the sender if
+ * that is less than before. seq_cst, both: the sender may be about to sleep until it is less. They pair with each
+ * other. */
 static inline void spc_mailbox_lend(spc_row_shared_t *row, uint64_t bytes) {
     atomic_store_explicit(&row->lent_bytes, bytes, memory_order_seq_cst);
 }

@@ -62,7 +62,7 @@ bool spc_outbox_is_lent(const spc_outbox_t *outbox, uint32_t destination) {
            && !has_ended(outbox, destination);
 }
 
-/* What of the limit is taken: by what waits here, and by what others keep beyond their shares. */
+/* How much of the limit is taken: by messages that wait here, and by those that others keep beyond their shares. */
 static uint64_t count_taken(const spc_outbox_t *outbox) {
     uint64_t bytes = outbox->total.bytes;
     for (uint32_t rank = 0; rank < outbox->nodes; rank++) {
@@ -72,7 +72,7 @@ static uint64_t count_taken(const spc_outbox_t *outbox) {
     return bytes;
 }
 
-/* Whoever is in a collective takes its messages at once: they need no limit, and must not wait for one. */
+/* The members of a collective take its messages at once: these need no limit, and must not wait for one. */
 static bool is_limited(const spc_outbox_t *outbox, uint16_t context) {
     return outbox->limit_bytes != UINT64_MAX && context % SPC_CONTEXT_KINDS != SPC_CONTEXT_INTERNAL;
 }
@@ -390,7 +390,7 @@ static bool flush_head(spc_outbox_t *outbox, uint32_t rank) {
     if (!spc_mailbox_has_room(&destination->writer)) {
         return false;
     }
-    /* What is new is looked at again, however many are announced from here: leave is compared modulo 2^32. */
+    /* The next new message looks again, however many are announced from here: `leave` is compared modulo 2^32. */
     destination->leave = destination->writer.announced;
     if (item->stream != NULL) {
         return flush_stream(outbox, rank, item);

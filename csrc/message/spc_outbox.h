@@ -6,16 +6,16 @@
  *   up to SPC_EAGER_BYTES         in the ring, once for all destinations
  *   longer                        in the arena, once for all destinations; its receivers read it there
  *   longer, and the arena is full in the ring, in parts if it is longer than a chunk
- *   long, its receiver waits for it in the ring, in parts, while the receiver copies them to where it wants them
+ *   long, and awaited             in the ring, in parts, while the receiver copies them to where it wants them
  *
  * Order. One FIFO per destination: while it is not empty, everything to that destination goes behind it, so
  * messages to one receiver are announced in the order they were sent, whichever way they go. What waits is one of: an
  * announcement whose payload lies in ring or arena already (a multicast is written once, for all), a private copy that
  * is yet to be written, or the rest of a message that goes in parts.
  *
- * The limit (--queue-limit) is of what this node has sent and nobody has received: what waits here, and what receivers
- * keep of it beyond the share that each has for each sender (spc_config_share_bytes). What has been accepted is always
- * announced as soon as there is room: only what is new waits.
+ * The limit (--queue-limit) is for messages that this node has sent and nobody has received: those that wait here, and
+ * those that receivers keep beyond the share that each has for each sender (spc_config_share_bytes). It never holds
+ * back a message that has been accepted: that is announced as soon as there is room.
  *
  * Used under the communicator's lock, by one thread at a time. It never waits.
  */
@@ -60,9 +60,9 @@ typedef struct spc_outbox_options {
 int spc_outbox_create(const spc_outbox_options_t *options, spc_outbox_t **outbox);
 void spc_outbox_destroy(spc_outbox_t *outbox);
 
-/* Announces or queues; payloads that no chunk of the ring can hold go in parts. SPC_EAGAIN: the limit is reached, by what
- * waits here and what receivers keep, and it would have to be queued or kept, too: nothing was done. SPC_ENOMEM. `destinations` are distinct. What goes to nodes that
- * have ended is dropped in silence: the sender cannot know in time, and asynchronous sends promise no receipt. */
+/* Announces or queues; payloads that no chunk of the ring can hold go in parts. SPC_EAGAIN: the message would exceed
+ * the limit, and nothing was done. SPC_ENOMEM. `destinations` are distinct. Messages to nodes that have ended are
+ * dropped in silence: the sender cannot know in time, and asynchronous sends promise no receipt. */
 int spc_outbox_send(spc_outbox_t *outbox, const int32_t *destinations, uint32_t destination_count,
                     uint16_t context, int32_t tag, const spc_payload_t *payload);
 
@@ -115,10 +115,10 @@ bool spc_outbox_is_empty(const spc_outbox_t *outbox);
 /* Messages waiting for `destination`. */
 uint32_t spc_outbox_waiting(const spc_outbox_t *outbox, uint32_t destination);
 
-/* What of the limit is taken by what waits. */
+/* How much of the limit the messages that wait here take. */
 uint64_t spc_outbox_queued_bytes(const spc_outbox_t *outbox);
 
-/* Does `destination` keep messages of this node beyond its share, so that they take of this node's limit? */
+/* Does `destination` keep messages of this node beyond its share, so that they count against this node's limit? */
 bool spc_outbox_is_lent(const spc_outbox_t *outbox, uint32_t destination);
 
 /* The limit with which a message of this length could be queued now. */

@@ -4,7 +4,7 @@
  *
  *   spc_outbox.c        choosing, announcing, flushing
  *   spc_outbox_block.c  what lies in a block of an arena
- *   spc_outbox_stream.c what is copied while its receiver copies
+ *   spc_outbox_stream.c messages that both sides copy at the same time
  *   spc_outbox_queue.c  what waits: spc_outbox_queue.h
  */
 #ifndef SPC_OUTBOX_PRIVATE_H
@@ -16,7 +16,7 @@
 typedef struct destination {
     spc_mailbox_writer_t writer;
     spc_outbox_queue_t queue;
-    uint32_t leave; /* what is new may be announced until so many have been: spc_outbox_look */
+    uint32_t leave; /* new messages may be announced until so many have been: spc_outbox_look */
     uint64_t taken; /* the last send that has announced or queued something for it */
     uint64_t sent;  /* messages that were; counted only where there is a trace */
 } destination_t;
@@ -25,7 +25,7 @@ struct spc_outbox {
     spc_outbox_options_t options;
     uint32_t features;
     uint32_t nodes;
-    uint64_t limit_bytes; /* of what waits here and what is lent to it; UINT64_MAX: none */
+    uint64_t limit_bytes; /* for messages that wait here or that receivers keep; UINT64_MAX: none */
     uint32_t stride; /* so many may be announced between two looks at what is lent */
     bool is_wide; /* the run has several boxes */
     uint64_t sends; /* running number of those that may fail */
@@ -75,11 +75,11 @@ void spc_outbox_give_back(const spc_outbox_t *outbox, spc_block_shared_t *block)
 
 /* ---- announcing what lies in ring or arena */
 
-/* Gives leave for more, if the row has room, and if what the receiver keeps already leaves some of the limit. What is
- * queued needs none, for it has been counted; nor do messages of collectives. */
+/* Raises `leave`, if the row has room, and if the messages that receivers keep leave some of the limit. Queued messages
+ * do not need it, for they have been counted; nor do messages of collectives. */
 bool spc_outbox_look(spc_outbox_t *outbox, uint32_t rank, uint16_t context);
 
-/* What is new may be announced: nothing is queued for it, and its row has room. */
+/* A new message may be announced: nothing is queued for this destination, and its row has room. */
 static inline bool spc_outbox_is_open(spc_outbox_t *outbox, uint32_t rank, uint16_t context) {
     destination_t *destination = &outbox->destination[rank];
     return destination->queue.head == NULL

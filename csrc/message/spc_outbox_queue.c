@@ -12,8 +12,8 @@ void spc_outbox_queue_init(spc_outbox_queue_t *queue) {
     *queue = (spc_outbox_queue_t){.tail = &queue->head};
 }
 
-/* What it takes of the limit: its place, and what its receiver will have to keep. A block stays in its arena, and the
- * receiver of a stream has a place for it. */
+/* A message counts with its entry here and with the bytes that its receiver will have to keep. A block stays in its
+ * arena, and the receiver of a stream has a place for it. */
 static uint64_t cost_of(const spc_waiting_t *item) {
     const bool stays = item->stream != NULL || (item->envelope.flags & SPC_SLOT_PLACE) == SPC_SLOT_ARENA;
     return sizeof(*item) + (stays ? 0 : item->envelope.length_bytes);
@@ -73,7 +73,7 @@ static void free_written(const spc_waiting_t *item, const spc_outbox_options_t *
 
 void spc_outbox_queue_drop(spc_outbox_queue_t *queue, const spc_outbox_options_t *options, uint32_t rank,
                            spc_queue_total_t *total) {
-    /* Then it counted as free before, and other messages may lie there now. */
+    /* If so, the memory has been free since then, and may hold other messages now. */
     const bool is_gone = spc_status_is_gone(options->status, rank);
     while (queue->head != NULL) {
         const spc_waiting_t *item = queue->head;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Streams: long messages that are copied by both sides at once, through the few chunks of the ring that stay in the
- * cache. A block of the arena would be filled, and read, out of memory.
+ * cache. Both copies of a block of the arena would go through main memory.
  *
- * A stream is the head of its destination's queue: the order is kept, and whichever thread flushes sends parts of it.
- * The block for what may remain is taken before the first part is sent, and a slot of the row is kept for it: a message
- * that has begun always reaches its receiver without its sender's further help, as one that lies in a block does.
+ * A stream is the head of its destination's queue: the order is kept, and any thread that flushes sends parts of it.
+ * The block for the rest is taken before the first part is sent, and a slot of the row is kept for it: a message that
+ * has begun always reaches its receiver without its sender's further help, as one that lies in a block does.
  */
 #include "base/spc_error.h"
 #include "message/spc_outbox_private.h"

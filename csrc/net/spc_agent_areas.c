@@ -2,9 +2,9 @@
 /*
  * Communicators that have members in several boxes: how this agent comes to know them, and how they end.
  *
- * None is unknown here because it is new: whoever is back from spc_comm_split has heard that every box has its memory,
- * and a box says so after its agent has got it. So what comes for a communicator that is not known here concerns one
- * that all members here have left, or that has none here, and nobody needs it.
+ * No communicator is unknown here because it is new: spc_comm_split returns only after every box has said that it has
+ * its memory, and a box says so after its agent has got that memory. So frames for an unknown communicator concern one
+ * that all members here have left, or that has none here. They are dropped.
  */
 #include <stdlib.h>
 

@@ -6,9 +6,9 @@
  * When that of the other boxes has come, it arrives for their members: so it is the last, combines, and releases the
  * phase, with the same values along the same tree as the agents of the other boxes.
  *
- * A node that ends, or closes the communicator, may have arrived where others have not: then what it has contributed is
- * sent by itself, and the server is to keep none of it back (SPC_FRAME_URGENT), so that the node is known to have
- * arrived when its end becomes known (spc_agent_area_flush).
+ * A node that ends, or closes the communicator, may have arrived where others have not: then its contribution is sent
+ * by itself, and the server forwards it at once (SPC_FRAME_URGENT), so that the node is known to have arrived when its
+ * end becomes known (spc_agent_area_flush).
  *
  * On the wire: the boxes that take part, a bit each, then a contribution after the other, in the byte order of the
  * machines, which is the same for all of a run (spc_handshake).

@@ -78,7 +78,7 @@ typedef struct spc_agent_source {
     spc_outbox_t *outbox;
     spc_agent_assembly_t *assemblies;
     uint32_t *asked;       /* by destination: messages that ask for a receipt, so far */
-    uint64_t *lent;        /* by destination: what it was told that this one keeps */
+    uint64_t *lent;        /* by destination: lent_bytes as sent to the source's box */
     uint32_t lenders;      /* of these, how many are not 0 */
     uint32_t state;        /* spc_node_state_t that was told of it, */
     int32_t reason;
@@ -234,9 +234,9 @@ void spc_agent_sources_destroy(spc_agent_t *agent);
 int spc_agent_take_message(spc_agent_t *agent, const spc_frame_t *frame, const unsigned char *body);
 int spc_agent_take_receipt(spc_agent_t *agent, const spc_frame_t *frame);
 int spc_agent_take_lent(spc_agent_t *agent, const spc_frame_t *frame);
-/* Announces what has waited, tells receipts and what is lent, gives credit back. */
+/* Announces messages that have waited, sends receipts and what is lent, gives credit back. */
 bool spc_agent_sources_pump(spc_agent_t *agent);
-/* All that came from this node is in the rows of its receivers, and in its lines. */
+/* All messages of this node are in the rows of their receivers, and all its arrivals in its lines. */
 bool spc_agent_source_is_empty(const spc_agent_t *agent, uint32_t rank);
 /* Something of it waits for room in the row of that node here, or for its other parts. */
 bool spc_agent_source_holds(const spc_agent_t *agent, uint32_t rank, uint32_t destination);
@@ -259,7 +259,7 @@ bool spc_agent_is_leaving(const spc_agent_t *agent, uint32_t rank);
 /* Phases at which all members here have arrived are noted, then sent: in between the rows are pumped. */
 void spc_agent_phases_note(spc_agent_t *agent);
 bool spc_agent_phases_pump(spc_agent_t *agent);
-/* What this node has contributed is sent, though others have not arrived, and the server keeps none of it back. */
+/* Sends what this node has contributed, though others have not arrived; the server forwards it at once. */
 void spc_agent_phases_flush(spc_agent_t *agent, uint32_t rank);
 /* The same, of one communicator. */
 void spc_agent_area_note(const spc_agent_t *agent, spc_agent_area_t *area);

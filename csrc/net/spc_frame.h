@@ -53,7 +53,7 @@ enum { /* flags, a mask */
        SPC_FRAME_ASKS = 2,  /* MESSAGE: the sender wants a receipt */
        SPC_FRAME_LAST = 4,  /* ARRIVE: all members of the box have arrived now; without it more comes */
        SPC_FRAME_OTHERS = 8, /* for all other boxes of the job, not only for box `destination` */
-       SPC_FRAME_URGENT = 16, /* ARRIVE: what there is of this phase and of those before it goes on at once */
+       SPC_FRAME_URGENT = 16, /* ARRIVE: this phase and those before it are forwarded at once */
 };
 
 /* A header as a program sees it. What a kind does not use is 0. On the wire: 64 bytes, in this order, little-endian:

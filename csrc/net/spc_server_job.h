@@ -10,9 +10,9 @@
  *             Once all have said that, each box of the mask gets a frame with SPC_FRAME_LAST: the mask, and the
  *             contributions of all others that it has not got yet, in the order in which they came; in several frames
  *             if they are too long for one, the last has the flag.
- *             SPC_FRAME_URGENT: what there is of this phase and of the phases before it goes to all boxes of the mask
- *             at once, phase by phase, and so does what comes to these phases later. Without a contribution it concerns
- *             what the box has sent before; the phase may be complete by then.
+ *             SPC_FRAME_URGENT: the contributions to this phase and to the phases before it go to all boxes of the
+ *             mask at once, phase by phase, and so do those that come later. An urgent frame without a contribution
+ *             concerns what the box has sent before; the phase may be complete by then.
  *   others    to box `destination`, or with SPC_FRAME_OTHERS to all other boxes, as they are.
  *
  * Frames leave in the order in which they came. A box that has ended gets nothing, and is nobody's mistake.

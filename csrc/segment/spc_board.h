@@ -26,7 +26,7 @@ enum {
 typedef enum spc_board_kind {
     SPC_BOARD_NOTHING,
     SPC_BOARD_RECEIVE, /* a message from one of those it needs */
-    SPC_BOARD_SEND, /* others have to receive, for its limit is reached; or room for the rest of a queue at the end */
+    SPC_BOARD_SEND, /* others have to receive, for its limit is reached; or at the end: room for queued messages */
     SPC_BOARD_PHASE, /* all those it needs have to arrive */
     SPC_BOARD_CYCLE, /* the same, or a coordinated message from one who has not arrived */
     SPC_BOARD_RECEIPT, /* the one it needs has to receive */
@@ -80,7 +80,7 @@ typedef struct spc_board_pair {
     uint32_t received; /* slots of its row that have been read */
     uint32_t queued; /* messages to it that wait for room */
     uint32_t needed; /* 0: no; else one more than its rank in the communicator */
-    uint32_t lent; /* 1: it keeps messages of this node, which take of its limit, and has not received them */
+    uint32_t lent; /* 1: it keeps messages of this node beyond its share: they count against the limit */
 } spc_board_pair_t;
 
 #define SPC_BOARD_ENTRY_WORDS (sizeof(spc_board_entry_t) / 4)

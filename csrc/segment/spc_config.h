@@ -35,7 +35,7 @@ typedef struct spc_config {
     uint64_t ring_bytes;        /* per sender; divided into 4 to 32 chunks */
     uint64_t arena_bytes;       /* per sender; 0: no arena */
     uint64_t scratch_bytes;     /* per node and half, for long reductions */
-    uint64_t queue_limit_bytes; /* of what a node has sent and nobody has received: spc_config_share_bytes */
+    uint64_t queue_limit_bytes; /* for what a node has sent and nobody has received: spc_config_share_bytes */
     uint32_t shared_cores; /* 1: more users of cores than cores */
     uint32_t sleep_at_once; /* 1: waiting never polls (for comparison) */
     uint64_t made_ns; /* where the run's time begins, the same in all boxes; 0: when the segment is made */
@@ -57,9 +57,10 @@ _Static_assert(sizeof(spc_config_t) == 104, "spc_config_t lies in shared memory"
  * nothing. SPC_EINVAL if a number is outside its limits. */
 int spc_config_complete(spc_config_t *config);
 
-/* What each node keeps for each sender without counting it against that sender's limit: a part of its own limit, but
- * never less than a few ordinary messages. What it keeps beyond that is lent: the sender's limit is for that, and
- * for what waits at the sender. So all nodes together keep at most twice as many limits as there are nodes. */
+/* The bytes that each node keeps for each sender without counting them against that sender's limit: a part of its own
+ * limit, but never less than a few ordinary messages. Bytes beyond that are lent: they count against the sender's
+ * limit, together with the messages that wait at the sender. So all nodes together keep at most twice the limit for
+ * each node. */
 uint64_t spc_config_share_bytes(const spc_config_t *config);
 
 #endif

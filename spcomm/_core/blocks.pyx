@@ -284,7 +284,7 @@ cdef uint64_t room_for(Py_ssize_t dimensions, object dtype) except 0:
 
 
 def bytes_given_out(Handle handle):
-    """How many bytes of this node's arena are in use, by whomever: for tests. Waits until dead nodes are gone."""
+    """The bytes of this node's arena that any node uses: for tests. Waits until dead nodes are gone."""
     cdef int status
     with nogil:
         status = spc_comm_await_gone(handle.core, SPC_NO_DEADLINE)

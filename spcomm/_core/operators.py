@@ -18,7 +18,7 @@ from spcomm._core.net_scalars import plain_numbers
 from spcomm._core.simtime import SimTime
 from spcomm._core.stepwise import combined_times, is_simtimes
 
-try:  # where hashlib has it from; hashlib also loads OpenSSL, which each node would then take apart at its end
+try:  # hashlib gets it from there, but also loads OpenSSL, which each node would have to clean up at its end
     from _blake2 import blake2b
 except ImportError:
     from hashlib import blake2b

@@ -32,7 +32,7 @@ class Wait(NamedTuple):
     number: int  # of the collective operation; of SEND: the limit in bytes that would be enough, or 0
     call: "tuple[int, ...]"  # its signature; the operation is 0: none
     needs: "dict[int, int]"  # whom it waits for: rank of the run -> rank
-    full: "tuple[int, ...]"  # who keeps messages of it unreceived, beyond their shares
+    full: "tuple[int, ...]"  # nodes that keep messages of it beyond their shares
     by_rendezvous: bool  # of RECEIPT: a send that --rendezvous makes wait
     in_c: bool  # of a program in C or C++
 

@@ -90,8 +90,8 @@ Options of the whole run, given with any of its programs. RANKS are numbers and 
   --rendezvous SIZE    sends of this size or more wait until they have been received (0: every send)
   --slots N  --ring SIZE  --arena SIZE  --queue-limit SIZE  --fanin N
                        buffers and tree; sizes are in bytes or end in K, M or G. A send waits
-                       while this node has sent --queue-limit that nobody has received, beyond
-                       the share (--queue-limit / nodes) that each node keeps for each sender
+                       while --queue-limit is reached by what its node has sent and nobody has
+                       received, beyond the share (limit / nodes) that receivers keep for it
   --prefault           have all rings and arenas in memory before the program begins: a slower
                        start, and no slow first messages
   --oversubscribe, --allow-run-as-root, --use-hwthread-cpus, --tag-output

@@ -13,7 +13,7 @@ from spcomm.launch.wire import FORBIDDEN
 
 
 def _epoll() -> "select.epoll | None":
-    """None where there is none, or where a sandbox refuses it: poll does as well."""
+    """None if the system has no epoll or a sandbox refuses it; poll is used instead."""
     try:
         return select.epoll() if hasattr(select, "epoll") else None
     except OSError as error:

@@ -51,8 +51,8 @@ def children() -> "list[int]":
 def end_children(spared: "set[int]", group: "int | None" = None) -> None:
     """Kill and reap all children but these, and whoever becomes a child by that; with `group` only those in it.
 
-    Trackers of multiprocessing come last: they end by themselves once those whom they serve are gone, and remove the
-    semaphores and shared memory that these have left. They are waited for, but those of a `group` are not.
+    Resource trackers of multiprocessing come last: they end by themselves once the processes that they serve are gone,
+    and remove the semaphores and shared memory that these have left. Without `group`, this waits for them.
     """
     trackers: set[int] = set()
     while found := {pid for pid in children() if pid not in spared and _is_in(pid, group)} - trackers:
@@ -91,7 +91,7 @@ def _is_in(pid: int, group: "int | None") -> bool:
 
 
 def _is_tracker(pid: int) -> bool:
-    """Of multiprocessing, or of joblib."""
+    """A resource tracker of multiprocessing, or of joblib."""
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             return b"resource_tracker import main" in file.read()

@@ -88,7 +88,7 @@ def watch(fd: int, rank: int) -> None:
 
 
 class Undisturbed:
-    """While a node says what ends it, Ctrl-C does not end that: the node ends anyway."""
+    """Context in which Ctrl-C is ignored, while a node reports why it ends: it ends anyway."""
 
     def __enter__(self) -> None:
         self._handler = _signal.getsignal(_signal.SIGINT)

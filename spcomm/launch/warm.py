@@ -228,7 +228,7 @@ class Server:
                 self._send(("exited", rank, status) if times is None else ("exited", rank, *times))
 
     def _end_group(self, pid: int) -> None:
-        """A node has ended: so does what it has left running, whose parent is this process now."""
+        """End the processes that a node has left running; this process is their parent now."""
         spared = {*self._ranks, pid}
         if set(process.children()) - spared:
             process.end_children(spared, pid)

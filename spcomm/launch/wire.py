@@ -35,7 +35,7 @@ def encoded_descriptor(descriptor: int) -> bytes:
 
 
 def opened(call: "Callable", *arguments: object) -> "tuple | _socket.socket":
-    """What a system call without which there is no run gives. UsageError: a sandbox refuses it."""
+    """The result of a system call that every run needs. UsageError: a sandbox refuses it."""
     try:
         return call(*arguments)
     except OSError as error:
@@ -44,8 +44,8 @@ def opened(call: "Callable", *arguments: object) -> "tuple | _socket.socket":
         from spcomm.launch.values import UsageError
 
         raise UsageError(
-            f"spcomm run: this system refuses {call.__name__}() ({error.strerror}), by which the processes of a run "
-            "reach each other; in a container, allow it in the seccomp profile"
+            f"spcomm run: this system refuses {call.__name__}() ({error.strerror}), which the processes of a run "
+            "need to reach each other; in a container, allow it in the seccomp profile"
         ) from None
 
 

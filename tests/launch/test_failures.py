@@ -371,6 +371,6 @@ def test_a_system_call_that_a_sandbox_refuses(launch, module, name, options):
         return
     assert result.code == 125, result
     assert result.err == (
-        f"spcomm run: this system refuses {name}() (Operation not permitted), by which the processes of a run "
-        "reach each other; in a container, allow it in the seccomp profile\n"
+        f"spcomm run: this system refuses {name}() (Operation not permitted), which the processes of a run "
+        "need to reach each other; in a container, allow it in the seccomp profile\n"
     ), result

@@ -12,8 +12,8 @@
  * Memory. What a receive returns was made by new char[n]: delete[] it, as a char *. One without bytes is not NULL.
  *
  * Waiting. The reductions, the barrier, SpComm_CoordinatedReceive and SpComm_ShutDown may wait, without limit (the last
- * one ten seconds); sends only while the node's private queue is at its limit. Any thread may call; synchronising calls
- * one after another.
+ * one ten seconds); sends only while --queue-limit is reached by what the node has sent and nobody has received. Any
+ * thread may call; synchronising calls one after another.
  */
 #ifndef SPCOMM_SPEEDESCOMM_HPP
 #define SPCOMM_SPEEDESCOMM_HPP
