@@ -54,7 +54,9 @@ static void give_back(spc_agent_t *agent, spc_agent_row_t *row) {
     const spc_slot_shared_t *slot = spc_mailbox_peek(&row->reader);
     const spc_agent_piece_t piece = spc_agent_find_piece(agent, row, slot);
     const uint32_t features = agent->config->features;
-    if (piece.header != NULL) {
+    if (spc_status_is_gone(agent->status, row->destination)) {
+        row->part_offset = 0; /* its owners have taken the memory back already, and may use it again */
+    } else if (piece.header != NULL) {
         row->part_offset += piece.length_bytes;
         row->part_offset = row->part_offset >= slot->length_bytes ? 0 : row->part_offset;
         spc_ring_mark_read(piece.header);

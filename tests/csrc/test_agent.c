@@ -310,6 +310,23 @@ static void ends(void) {
     wide_run(2, (spc_config_t){0}, NULL, ends_body);
 }
 
+/* What node 0 has sent to a node that is gone lies in its arena, where it can write new messages at once. */
+enum { TAKEN = 16 << 10, TAKEN_MAX = 4096 };
+
+static struct {
+    spc_comm_t *comm; /* NULL: nobody takes anything */
+    const spc_status_shared_t *elsewhere; /* of the other box, where the end is known first */
+    spc_block_shared_t *block[TAKEN_MAX];
+    int count;
+} taker;
+
+static void take_all(void) {
+    while (taker.count < TAKEN_MAX
+           && spc_comm_take_block(taker.comm, TAKEN, &taker.block[taker.count]) == SPC_OK) {
+        memset(spc_block_payload(taker.block[taker.count++]), 1, TAKEN);
+    }
+}
+
 /* csrc.mk: in the place of spc_status_end, which the linker calls __real_... In the other box, too, the memory of a
  * process that was killed is free before its end is known. */
 void __real_spc_status_end(spc_status_shared_t *status, uint32_t rank, spc_node_state_t state, int32_t reason,
@@ -320,6 +337,9 @@ void __wrap_spc_status_end(spc_status_shared_t *status, uint32_t rank, spc_node_
 void __wrap_spc_status_end(spc_status_shared_t *status, uint32_t rank, spc_node_state_t state, int32_t reason,
                            spc_event_shared_t *events, uint32_t event_count, uint32_t features) {
     CHECK(state != SPC_NODE_DIED || spc_status_is_gone(status, rank));
+    if (taker.comm != NULL && state == SPC_NODE_DIED && status != taker.elsewhere) {
+        take_all();
+    }
     __real_spc_status_end(status, rank, state, reason, events, event_count, features);
 }
 
@@ -338,6 +358,46 @@ static void killed_body(int rank, int size, void *argument) {
 
 static void a_node_is_killed(void) {
     wide_run(2, (spc_config_t){0}, NULL, killed_body);
+}
+
+static _Atomic bool has_sent;
+
+static void unread_body(int rank, int size, void *argument) {
+    wide_box_t *wide = argument;
+    spc_comm_t *comm = wide_join(wide, rank);
+    spc_message_t message;
+    (void)size;
+    if (rank == 1) {
+        while (!has_sent) {
+            sched_yield();
+        }
+        spc_comm_mark_ended(&wide->box[1].segment, 1, SPC_NODE_DIED, -9);
+        comm_box_leave(comm);
+        return;
+    }
+    for (int i = 0; i < 80; i++) {
+        send_content(comm, 1, 3, 1, 300000);
+    }
+    taker.comm = comm;
+    taker.elsewhere = spc_segment_part(&wide->box[1].segment, SPC_REGION_STATUS, 0);
+    has_sent = true;
+    CHECK_EQ(recv_until(comm, 1, 3, SPC_NO_DEADLINE, &message), SPC_ELOST);
+    CHECK_EQ(recv_until(comm, 1, 3, 1000000, &message), SPC_ELOST);
+    taker.comm = NULL;
+    CHECK(taker.count > 80);
+    for (int i = 0; i < taker.count; i++) {
+        const unsigned char *bytes = spc_block_payload(taker.block[i]);
+        for (int at = 0; at < TAKEN; at++) {
+            CHECK_EQ(bytes[at], 1);
+        }
+        spc_comm_release_block(comm, taker.block[i]);
+    }
+    comm_box_leave(comm);
+}
+
+/* An agent touches nothing that was on its way to a node that is gone. */
+static void unread_messages_of_the_gone(void) {
+    wide_run(2, (spc_config_t){.slots = 2, .arena_bytes = 32 << 20}, NULL, unread_body);
 }
 
 /* Nodes 0, 1 and 3 are a part. Node 0 has entered its barrier and is gone, while what it sent before that still waits for
@@ -406,6 +466,7 @@ int main(void) {
     RUN(splits);
     RUN(ends);
     RUN(a_node_is_killed);
+    RUN(unread_messages_of_the_gone);
     RUN(who_is_gone_had_entered_a_barrier);
     return check_done();
 }
