@@ -39,7 +39,7 @@
 #include "net/spc_frame.h"
 
 #define SPC_HANDSHAKE_VERSION \
-    SPC_FRAME_VERSION /* of the whole protocol of a connection: frames, their content, this */
+    SPC_FRAME_VERSION /* of all that is said on a connection: frames, what is in them, this */
 #define SPC_HANDSHAKE_MESSAGE_BYTES 64
 #define SPC_HANDSHAKE_NONCE_BYTES 32
 #define SPC_HANDSHAKE_MAC_BYTES 32
