@@ -3,8 +3,8 @@
  * spc_outbox_queue: what one sender could not announce yet, a FIFO per destination.
  *
  * Private to the outbox, and used under the same lock. A waiting message is either written already (in ring or arena:
- * `offset`), or a private copy, which the queues of several destinations may share. Each counts with the bytes that its
- * receiver will have to keep: the queue limit is about those, wherever they lie.
+ * `offset`), or a private copy, which the queues of several destinations may share. A copy counts in each with the bytes
+ * that its receiver will have to keep: the queue limit is about those, wherever they lie.
  */
 #ifndef SPC_OUTBOX_QUEUE_H
 #define SPC_OUTBOX_QUEUE_H
