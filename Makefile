@@ -10,6 +10,8 @@ STAMPS := $(VENV)/stamps
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest
 CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
+# Tests mostly wait for processes. Another number of workers: make test ARGS="-n 8"; -n 0 is none.
+IN_PARALLEL := -n $(shell expr $(CORES) \* 2) --dist worksteal
 export PYTHON
 
 C_FILES := $(shell find csrc spcomm tests examples -name '*.[ch]' 2>/dev/null)
@@ -18,7 +20,7 @@ CXX_STYLE := $(STAMPS)/clang-format-cxx
 COMPILED := $(shell find csrc spcomm -name '*.[ch]' -o -name '*.pyx' -o -name '*.pxd' 2>/dev/null)
 COMPILE := CPPFLAGS="$$(cat $(STAMPS)/cppflags) $$CPPFLAGS" $(BIN)/python setup.py --quiet build_ext --inplace
 
-.PHONY: help demo test test-all build csrc sanitize fuzz stress models smoke bench docs lint format wheel sdist versions clean force
+.PHONY: help demo test test-all build csrc sanitize mutants fuzz stress models smoke bench docs lint format wheel sdist versions clean force
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -29,8 +31,8 @@ help: ## this list
 demo: build ## set everything up and run three example programs on 8 nodes
 	$(BIN)/spcomm demo $(ARGS)
 
-test: build $(STAMPS)/test ## set everything up and run the tests, a sample of the large matrices
-	$(PYTEST) $(ARGS)
+test: csrc-plain ## set everything up and run the tests
+	$(PYTEST) $(IN_PARALLEL) $(ARGS)
 
 # ---- building
 
@@ -78,23 +80,31 @@ $(CXX_STYLE): .clang-format $(STAMPS)/venv
 
 # ---- testing
 
-test-all: build $(STAMPS)/test csrc-build ## run every test, nothing sampled out, stress tests too
-	$(PYTEST) --everything $(ARGS)
+test-all: csrc-build ## run every test: whole products, all builds of the C tests, stress tests
+	$(PYTEST) $(IN_PARALLEL) --everything $(ARGS)
 
-.PHONY: csrc-build
-csrc-build: ## compile the C tests: plain, ASan + UBSan, TSan, endless wait slices, no Linux
-	$(MAKE) --no-print-directory -j$(CORES) -f tests/csrc/csrc.mk all
+.PHONY: csrc-plain csrc-build csrc-sanitize
+csrc-plain: build $(STAMPS)/test
+	@$(MAKE) --no-print-directory -j$(CORES) -f tests/csrc/csrc.mk plain
+	@$(MAKE) --no-print-directory -j$(CORES) -f tests/fuzz/fuzz.mk corpus
 
-csrc: $(STAMPS)/test csrc-build ## the C tests, all five builds
-	$(PYTEST) tests/csrc --everything $(ARGS)
+csrc-build: build $(STAMPS)/test ## compile the C tests: plain, ASan + UBSan, TSan, endless wait slices, no Linux
+	@$(MAKE) --no-print-directory -j$(CORES) -f tests/csrc/csrc.mk all
 
-sanitize: $(STAMPS)/test ## the C tests under AddressSanitizer + UBSan and under ThreadSanitizer
-	$(MAKE) --no-print-directory -j$(CORES) -f tests/csrc/csrc.mk asan tsan
-	$(PYTEST) tests/csrc --everything -k "asan or tsan" $(ARGS)
+csrc-sanitize: build $(STAMPS)/test
+	@$(MAKE) --no-print-directory -j$(CORES) -f tests/csrc/csrc.mk asan tsan
 
-stress: build $(STAMPS)/test ## many rounds of random work, C and Python (CHECK_SCALE=20 for longer)
-	$(MAKE) --no-print-directory -j$(CORES) -f tests/csrc/csrc.mk all
-	CHECK_SCALE=$${CHECK_SCALE:-10} $(PYTEST) tests/csrc tests/stress --everything $(ARGS)
+csrc: csrc-build ## the C tests, all five builds
+	$(PYTEST) $(IN_PARALLEL) tests/csrc --everything $(ARGS)
+
+sanitize: csrc-sanitize ## the C tests under AddressSanitizer + UBSan and under ThreadSanitizer
+	$(PYTEST) $(IN_PARALLEL) tests/csrc --everything -k "asan or tsan" $(ARGS)
+
+stress: csrc-build ## many rounds of random work, C and Python (CHECK_SCALE=20 for longer)
+	CHECK_SCALE=$${CHECK_SCALE:-10} $(PYTEST) $(IN_PARALLEL) tests/csrc tests/stress --everything $(ARGS)
+
+mutants: csrc-plain ## break the product in many places: the tests must see each (ARGS="NAME ..." chooses)
+	$(BIN)/python scripts/mutants.py $(ARGS)
 
 fuzz: ## feed the parser and the handshake with anything (FUZZ_SECONDS=20 for each; needs clang)
 	$(MAKE) --no-print-directory -f tests/fuzz/fuzz.mk fuzz

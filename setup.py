@@ -102,6 +102,25 @@ class BuildExtensions(build_ext):
         super().run()
         self.copy_library()
 
+    def build_extensions(self):
+        """After a change of the core's .c files only link: no object of an extension depends on them."""
+        compile_all = self.compiler.compile
+
+        def compile_newer(sources, output_dir=None, depends=None, **options):
+            objects = self.compiler.object_filenames(sources, output_dir=output_dir)
+            inputs = [*sources, *HEADERS, *found("spcomm/_core", "*.h"), "setup.py"]
+            newest = max(os.stat(path).st_mtime_ns for path in inputs)
+            if not self.force and all(
+                os.path.exists(made) and os.stat(made).st_mtime_ns > newest for made in objects
+            ):
+                for made in objects:
+                    os.utime(made)  # the linker looks only at the times of objects, not at that of the core
+                return objects
+            return compile_all(sources, output_dir=output_dir, depends=depends, **options)
+
+        self.compiler.compile = compile_newer
+        super().build_extensions()
+
     def library(self):
         """Where programs in C and C++ find the core; in the checkout if the extensions are there, too."""
         return Path("." if self.inplace else self.build_lib, "spcomm", "lib", "libspcomm.a")

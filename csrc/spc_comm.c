@@ -48,10 +48,11 @@ void spc_comm_mark_disconnected(const spc_segment_t *segment, int32_t culprit) {
 
 void spc_comm_mark_ended(const spc_segment_t *segment, uint32_t rank, spc_node_state_t state,
                          int32_t reason) {
-    spc_comm_mark_ending(segment, rank, state, reason);
+    /* First: a survivor that the end wakes may count what the dead one held at once. */
     spc_status_set_gone(spc_segment_part(segment, SPC_REGION_STATUS, 0), rank,
                         spc_segment_part(segment, SPC_REGION_EVENT, 0), segment->config->nodes + 1,
                         segment->config->features);
+    spc_comm_mark_ending(segment, rank, state, reason);
 }
 
 /* ---- life ---- */

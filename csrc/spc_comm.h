@@ -64,7 +64,8 @@ int spc_comm_plan(const spc_config_t *config, spc_segment_plan_t *plan);
 int spc_comm_count_collectives(const spc_segment_t *segment, uint64_t *counts);
 
 /* The agent's hand in it. Ending: a node will do nothing more for the others, but its process may still run and read
- * what it has received. Ended: the process is gone, too, and what it held is free. */
+ * what it has received. Ended: the process is gone, too, and what it held is free, as everybody sees who sees the end.
+ * A process that waits at its exit is not gone: another thread of it may still read. */
 void spc_comm_mark_ending(const spc_segment_t *segment, uint32_t rank, spc_node_state_t state,
                           int32_t reason);
 void spc_comm_mark_ended(const spc_segment_t *segment, uint32_t rank, spc_node_state_t state, int32_t reason);
@@ -250,6 +251,10 @@ void spc_comm_release_block(spc_comm_t *comm, spc_block_shared_t *block);
  * node that has ended: the block is free. */
 int spc_comm_move_block(spc_comm_t *comm, int32_t destination, uint16_t context, int32_t tag,
                         const spc_payload_t *payload, uint64_t deadline_ns, spc_block_shared_t **block);
+
+/* Waits until the process of each node that has died is gone, and no longer holds what it received. Before that,
+ * spc_comm_block_bytes counts it. SPC_ETIMEDOUT, SPC_EINTERRUPTED, SPC_EDISCONNECTED. */
+int spc_comm_await_gone(spc_comm_t *comm, uint64_t deadline_ns);
 
 /* Bytes of this node's arena that are given out, to whomever; for tests and statistics. Looks at every block. */
 uint64_t spc_comm_block_bytes(spc_comm_t *comm);

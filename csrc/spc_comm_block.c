@@ -33,6 +33,20 @@ void spc_comm_release_block(spc_comm_t *comm, spc_block_shared_t *block) {
     spc_comm_release_stored(comm, SPC_STORED_ARENA, block);
 }
 
+static bool are_dead_gone(spc_node_wait_t *wait) {
+    const spc_status_shared_t *status = wait->node->status;
+    bool gone = true;
+    for (uint32_t rank = 0; rank < wait->node->size && gone; rank++) {
+        gone = spc_status_state(status, rank) != SPC_NODE_DIED || spc_status_is_gone(status, rank);
+    }
+    return gone;
+}
+
+int spc_comm_await_gone(spc_comm_t *comm, uint64_t deadline_ns) {
+    spc_node_wait_t wait = {.node = comm->node, .test = are_dead_gone};
+    return spc_node_wait_for(&wait, deadline_ns);
+}
+
 uint64_t spc_comm_block_bytes(spc_comm_t *comm) {
     spc_node_t *node = comm->node;
     pthread_mutex_lock(&node->lock);

@@ -116,6 +116,9 @@ static int try_to_send(spc_node_t *node, spc_send_call_t *call) {
 static int send_and_wait(spc_comm_t *comm, spc_send_call_t *call, uint64_t deadline_ns) {
     spc_node_wait_t wait = {
         .node = comm->node, .test = test_send, .describe = describe_send, .owner = comm, .argument = call};
+    if (spc_comm_stream(comm->node, call) == SPC_OK) {
+        return SPC_OK;
+    }
     if (test_send(&wait)) {
         return wait.status;
     }

@@ -170,6 +170,10 @@ int spc_comm_send_call(spc_comm_t *comm, spc_send_call_t *call, uint64_t deadlin
 /* Sends it if there is room, also what takes a while to copy. SPC_EAGAIN: not yet. Without the node's lock. */
 int spc_comm_attempt_send(spc_node_t *node, spc_send_call_t *call);
 
+/* Sends a long message to a receiver that waits for it with a place for the data, as fast as that takes it. SPC_EAGAIN:
+ * there is none; nothing was sent. Without the node's lock. */
+int spc_comm_stream(spc_node_t *node, const spc_send_call_t *call);
+
 /* With the lock: of a call that has a block. */
 int spc_comm_move_locked(spc_node_t *node, const spc_send_call_t *call);
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""For all tests: the sample of their cases (sampling.py), and the leak check (leaks.py)."""
+"""For all tests: the tables of their cases (pairwise.py), the leak check (leaks.py), and tests that run alone."""
 
+import contextlib
+import fcntl
 import os
 import signal
 import sys
@@ -9,22 +11,19 @@ import hypothesis
 import pytest
 
 import leaks
-import sampling
+import pairwise
 
-NUMBERS = pytest.StashKey()
+LOCKS = pytest.StashKey()
 
-# No test asserts on time, and a failing example is printed in a form that repeats it.
-hypothesis.settings.register_profile("spcomm", deadline=None, print_blob=True)
-hypothesis.settings.load_profile("spcomm")
+# Thousands of interpreters start in a test run. Each of them would compile every module that it imports.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 
 def pytest_addoption(parser):
     group = parser.getgroup("spcomm")
     group.addoption(
         "--everything", action="store_true", help="run every case of every test, and the stress tests"
-    )
-    group.addoption(
-        "--sample-seed", default=None, help="which sample of the cases to run (default: by commit)"
     )
     group.addoption(
         "--boxes", default=None, help="in how many boxes nodes run, where there are so many (api/nodepool.py)"
@@ -34,6 +33,16 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     leaks.adopt_orphans()
+    # No test asserts on time. Random examples are new in each run of everything, and else always the same.
+    hypothesis.settings.register_profile(
+        "spcomm", deadline=None, print_blob=True, derandomize=not config.option.everything, database=None
+    )
+    hypothesis.settings.load_profile("spcomm")
+    if config.option.everything:
+        os.environ.setdefault("CHECK_SCALE", "1")  # stress/drawn.py
+    folder = config.rootpath / "build"
+    folder.mkdir(exist_ok=True)
+    config.stash[LOCKS] = [open(folder / f"tests-{name}.lock", "w") for name in ("gate", "machine")]
     # In a shell's background, and under nohup, they are ignored, and all runs would inherit that.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -42,56 +51,59 @@ def pytest_configure(config):
     for name, value in (("SPCOMM_TEST_BOXES", config.option.boxes), ("SPCOMM_TEST_MAP", config.option.map)):
         if value is not None:
             os.environ[name] = value  # api/nodepool.py
-    if config.option.sample_seed is None:
-        config.option.sample_seed = sampling.default_seed()
 
 
 def pytest_report_header(config):
-    if config.option.everything:
-        return "spcomm: every case of every test"
-    return f"spcomm: a sample of the cases, --sample-seed={config.option.sample_seed}"
+    return (
+        "spcomm: every case of every test"
+        if config.option.everything
+        else "spcomm: pairwise tables of the cases"
+    )
 
 
-def leave_out_near(config, items):
-    near = [item for item in items if item.get_closest_marker("near")]
-    if near and (config.option.boxes or config.option.map):
-        config.hook.pytest_deselected(items=near)
-        items[:] = [item for item in items if item not in set(near)]
+def pytest_unconfigure(config):
+    for lock in config.stash.get(LOCKS, ()):
+        lock.close()
+
+
+@contextlib.contextmanager
+def machine(config, alone):
+    """Hold the machine together with the tests of other workers, or alone; in order of arrival."""
+    gate, lock = config.stash[LOCKS]
+    fcntl.flock(gate, fcntl.LOCK_EX)
+    fcntl.flock(lock, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+    fcntl.flock(gate, fcntl.LOCK_UN)
+    try:
+        yield
+    finally:
+        fcntl.flock(lock, fcntl.LOCK_UN)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # the time limit of a test begins after this
+def pytest_runtest_protocol(item):
+    with machine(item.config, item.get_closest_marker("machine") is not None):
+        return (yield)
+
+
+def leave_out(config, items, marker, wanted):
+    found = [item for item in items if wanted and item.get_closest_marker(marker)]
+    if found:
+        config.hook.pytest_deselected(items=found)
+        items[:] = [item for item in items if item not in set(found)]
 
 
 @pytest.hookimpl(trylast=True)  # after -k and -m
 def pytest_collection_modifyitems(config, items):
-    leave_out_near(config, items)
-    if sampling.takes_all(config):
+    leave_out(config, items, "near", config.option.boxes or config.option.map)
+    if config.option.everything or config.getoption("lf", False):
         return
-    stress = (
-        [] if "stress" in config.option.markexpr else [i for i in items if i.get_closest_marker("stress")]
-    )
-    rest = [item for item in items if item not in set(stress)]
-    kept, dropped, numbers = sampling.sample(
-        rest, config.option.sample_seed, not sampling.names_files(config)
-    )
-    for item in stress:
-        function = sampling.function_of(item)
-        numbers[function] = (0, numbers.get(function, (0, 0))[1] + 1)
-    config.stash[NUMBERS] = numbers
-    if dropped or stress:
-        config.hook.pytest_deselected(items=dropped + stress)
-        items[:] = kept
-
-
-def pytest_terminal_summary(terminalreporter, config):
-    numbers = config.stash.get(NUMBERS, {})
-    if not numbers:
-        return
-    out = sum(total - kept for kept, total in numbers.values())
-    terminalreporter.section("sampled out")
-    for file, (kept, total) in sampling.by_file(numbers).items():
-        terminalreporter.write_line(f"{file}: {kept} of {total} cases run")
-    seed = config.option.sample_seed
-    terminalreporter.write_line(
-        f"{out} cases were sampled out (--sample-seed={seed}); --everything runs them all."
-    )
+    named = [argument for argument in config.args if "::" in argument]
+    leave_out(config, items, "stress", not named and "stress" not in config.option.markexpr)
+    if any("[" in argument for argument in named):
+        return  # this case was asked for
+    kept = pairwise.table(items)
+    config.hook.pytest_deselected(items=list(set(items).difference(kept)))
+    items[:] = kept
 
 
 @pytest.fixture(autouse=True)

@@ -218,6 +218,26 @@ static bool was_stopped(const spc_failures_t *failures, uint32_t rank, const voi
                && (WTERMSIG(failure->status) == SIGTERM || WTERMSIG(failure->status) == SIGKILL));
 }
 
+static bool is_victim_by(const spc_failures_t *failures, uint32_t rank, const void *name) {
+    return is_victim(failures, rank, NULL) && strcmp(failures->node[rank].detail, name) == 0;
+}
+
+/* "; nodes 1, 3 raised NodeLostError because of it", for each name of an exception. */
+static void write_victims(const spc_failures_t *failures, FILE *out) {
+    for (uint32_t rank = 0; rank < failures->nodes; rank++) {
+        const char *name = failures->node[rank].detail;
+        bool is_new = is_victim(failures, rank, NULL);
+        for (uint32_t before = 0; before < rank && is_new; before++) {
+            is_new = !is_victim_by(failures, before, name);
+        }
+        if (is_new) {
+            fprintf(out, "; ");
+            write_ranks(failures, is_victim_by, name, out);
+            fprintf(out, " raised %s because of it", name);
+        }
+    }
+}
+
 void spc_failures_write_sentence(const spc_failures_t *failures, FILE *out) {
     write_failure(failures, out);
     if (how_many(failures, is_same, NULL) > 0) {
@@ -225,11 +245,7 @@ void spc_failures_write_sentence(const spc_failures_t *failures, FILE *out) {
         write_ranks(failures, is_same, NULL, out);
         fprintf(out, " failed in the same way");
     }
-    if (how_many(failures, is_victim, NULL) > 0) {
-        fprintf(out, "; ");
-        write_ranks(failures, is_victim, NULL, out);
-        fprintf(out, " raised NodeLostError because of it");
-    }
+    write_victims(failures, out);
     uint32_t stopped = how_many(failures, was_stopped, NULL);
     if (stopped > 0 && stopped == failures->nodes - 1) {
         fprintf(out, stopped > 1 ? "; the other nodes were stopped" : "; the other node was stopped");

@@ -90,15 +90,17 @@ void spc_fork_obey_deadlines(spc_fork_agent_t *agent) {
 
 /* ---- what is heard */
 
-static void mark(const spc_fork_agent_t *agent, uint32_t rank, int status) {
+/* `is_gone`: node 0 may have said how it will end while its process, which waits for the agent, still runs. */
+static void mark(const spc_fork_agent_t *agent, uint32_t rank, int status, bool is_gone) {
     int32_t reason = WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
     bool well = status == 0 && !agent->failures.node[rank].known;
-    spc_comm_mark_ended(&agent->fork->segment, rank, well ? SPC_NODE_FINISHED : SPC_NODE_DIED, reason);
+    (is_gone ? spc_comm_mark_ended : spc_comm_mark_ending)(&agent->fork->segment, rank,
+                                                           well ? SPC_NODE_FINISHED : SPC_NODE_DIED, reason);
 }
 
 static void zero_ended(spc_fork_agent_t *agent, int status) {
     agent->zero_is_over = true;
-    mark(agent, 0, status);
+    mark(agent, 0, status, false);
     spc_failures_ended(&agent->failures, 0, status);
     consider(agent);
 }
@@ -113,7 +115,7 @@ static void obey_report(spc_fork_agent_t *agent, uint32_t rank, spc_report_kind_
     }
     if (kind == SPC_REPORT_STOPPED) {
         agent->zero_is_over = true;
-        spc_comm_mark_ended(&agent->fork->segment, 0, SPC_NODE_DIED, -SIGTERM);
+        spc_comm_mark_ending(&agent->fork->segment, 0, SPC_NODE_DIED, -SIGTERM);
         if (agent->failures.node[0].known) {
             return; /* it had failed before, and that counts more */
         }
@@ -194,7 +196,7 @@ void spc_fork_reap(spc_fork_agent_t *agent) {
             if (agent->processes[rank] == process) {
                 agent->processes[rank] = 0;
                 spc_fork_hear_reports(agent); /* what it had to say comes before its end */
-                mark(agent, rank, status);
+                mark(agent, rank, status, true);
                 spc_failures_ended(&agent->failures, rank, status);
                 consider(agent);
             }

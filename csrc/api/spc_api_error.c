@@ -73,12 +73,13 @@ static void add_culprit(writer_t *writer, const spcomm_t *comm) {
     spc_node_state_t state;
     int32_t reason;
     int32_t rank = spc_comm_culprit(comm->core, &state, &reason);
+    const uint32_t told = spc_comm_rank_in_run(comm->core, (uint32_t)rank);
     if (state == SPC_NODE_DIED) {
-        add(writer, "node %d has died (%s %d", rank, reason < 0 ? "signal" : "exit code", abs(reason));
+        add(writer, "node %u has died (%s %d", told, reason < 0 ? "signal" : "exit code", abs(reason));
         add_end(writer, comm, rank);
         add(writer, "); this call cannot complete without it");
     } else {
-        add(writer, "node %d has finished", rank);
+        add(writer, "node %u has finished", told);
         add_end(writer, comm, rank);
         add(writer, ", and takes part in nothing more");
     }
@@ -150,14 +151,15 @@ static void add_mismatch(writer_t *writer, const spcomm_t *comm) {
         if (spc_comm_mismatch(comm->core, rank, &other, &phase) && memcmp(&other, &mine, sizeof(mine)) != 0) {
             spc_note_t unknown = {.line = 0};
             spc_comm_note_call(comm->core, phase, &unknown); /* nodes of Python need not wait for a line */
-            add(writer, "the nodes called different operations: node %u ", comm->rank);
+            add(writer, "the nodes called different operations: node %u ",
+                spc_comm_rank_in_run(comm->core, comm->rank));
             add_signature(writer, &mine);
-            add(writer, ", node %u ", rank);
+            add(writer, ", node %u ", spc_comm_rank_in_run(comm->core, rank));
             add_signature(writer, &other);
             return;
         }
     }
-    add(writer, "node %u has left ", comm->rank);
+    add(writer, "node %u has left ", spc_comm_rank_in_run(comm->core, comm->rank));
     add_signature(writer, &mine);
     add(writer, " before its end; finish that first, by the same call again");
 }
@@ -217,6 +219,10 @@ int spc_api_fail(spcomm_t *comm, int status, const char *call, ...) {
     va_start(arguments, call);
     add_arguments(&writer, call, arguments);
     va_end(arguments);
+    if (comm != NULL
+        && comm->root != comm) { /* its arguments are ranks of the part, those that follow of the run */
+        add(&writer, ", as node %u of a part of %u", comm->rank, comm->size);
+    }
     add(&writer, ": ");
     add_reason(&writer, comm, status);
     return status;

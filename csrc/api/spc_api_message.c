@@ -10,8 +10,8 @@
 
 int spc_api_targets_one(const spcomm_t *comm, const char *call, int32_t dest, spc_api_targets_t *targets) {
     if (dest < 0 || (uint32_t)dest >= comm->size) {
-        return spc_api_refuse(SPC_ERANK, "%s: there is no node %d; this run has nodes 0 to %u", call, dest,
-                              comm->size - 1);
+        return spc_api_refuse(SPC_ERANK, "%s: there is no node %d; this %s has nodes 0 to %u", call, dest,
+                              spc_api_kind(comm), comm->size - 1);
     }
     targets->count = 1;
     targets->ranks[0] = dest;
@@ -26,8 +26,8 @@ int spc_api_targets_set(const spcomm_t *comm, const char *call, const spcomm_des
     targets->count = (uint32_t)spcomm_destination_to_ranks(dest, targets->ranks, SPCOMM_DESTINATION_RANKS);
     if (targets->count != 0 && (uint32_t)targets->ranks[targets->count - 1] >= comm->size) {
         return spc_api_refuse(SPC_ERANK,
-                              "%s: node %d is in the set, and this run has nodes 0 to %u; nothing was sent",
-                              call, targets->ranks[targets->count - 1], comm->size - 1);
+                              "%s: node %d is in the set, and this %s has nodes 0 to %u; nothing was sent",
+                              call, targets->ranks[targets->count - 1], spc_api_kind(comm), comm->size - 1);
     }
     return SPC_OK;
 }
@@ -180,9 +180,8 @@ static int prepare(spcomm_t *comm, query_t *query, const void *result) {
                               describe(query, call));
     }
     if (query->source != SPCOMM_ANY && (query->source < 0 || (uint32_t)query->source >= comm->size)) {
-        return spc_api_refuse(SPC_ERANK,
-                              "%s: there is no node %d; this run has nodes 0 to %u, and SPCOMM_ANY",
-                              describe(query, call), query->source, comm->size - 1);
+        return spc_api_refuse(SPC_ERANK, "%s: there is no node %d; this %s has nodes 0 to %u, and SPCOMM_ANY",
+                              describe(query, call), query->source, spc_api_kind(comm), comm->size - 1);
     }
     if (query->tag != SPCOMM_ANY && query->tag < 0) {
         return spc_api_refuse(SPC_ETAG, "%s: there is no tag %d; tags are 0 to %d, and SPCOMM_ANY",

@@ -42,6 +42,11 @@ struct spcomm {
     bool in_fuzzy;
 };
 
+/* "run", or "part" of what a split has made. */
+static inline const char *spc_api_kind(const spcomm_t *comm) {
+    return comm->root == comm ? "run" : "part";
+}
+
 /* ---- registry: the only static state. A process is one node, so there can be one of each. ---- */
 
 #define SPC_API_SENTENCE_BYTES 1024

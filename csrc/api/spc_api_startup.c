@@ -183,7 +183,7 @@ static uint64_t inode_of(int descriptor) {
 /* Somebody else's end is why this node fails: its exit code is not the first failure of the run. The frame is that of
  * spc_fork.h: rank, kind, length, text. */
 static void report_loss(const spcomm_t *comm) {
-    static const char text[] = "spcomm";
+    static const char text[] = "NodeLostError"; /* as Python calls it */
     unsigned char frame[SPC_REPORT_HEADER + sizeof(text) - 1] = {
         comm->rank & 0xff, comm->rank >> 8 & 0xff, 0, 0, SPC_REPORT_LOST, sizeof(text) - 1, 0};
     memcpy(frame + SPC_REPORT_HEADER, text, sizeof(text) - 1);

@@ -92,6 +92,10 @@ static int check(const spc_wait_call_t *call) {
     return call->callbacks->check != NULL ? call->callbacks->check(call->argument) : SPC_OK;
 }
 
+static bool has_moved(const spc_wait_call_t *call) {
+    return call->callbacks->moved != NULL && call->callbacks->moved(call->argument);
+}
+
 /* A wait without deadline does not read the clock for it. */
 static bool is_late(const spc_wait_call_t *call) {
     return call->deadline_ns != SPC_NO_DEADLINE && call->waiter->now_ns() >= call->deadline_ns;
@@ -153,6 +157,13 @@ static int poll_phase(const spc_wait_call_t *call) {
             if (is_late(call)) {
                 return end_unless_true(call, SPC_ETIMEDOUT);
             }
+        }
+        if (i == call->waiter->polls && has_moved(call)) {
+            int status = check(call);
+            if (status != SPC_OK) {
+                return status;
+            }
+            i = 0;
         }
     }
     return SPC_EAGAIN;
@@ -241,6 +252,7 @@ static bool sleep_slice(const spc_wait_call_t *call) {
     return done;
 }
 
+/* SPC_EAGAIN: something has moved. */
 static int sleep_phase(const spc_wait_call_t *call) {
     for (;;) {
         /* With the announcement withdrawn: the check may run anything, even another wait. */
@@ -254,6 +266,9 @@ static int sleep_phase(const spc_wait_call_t *call) {
         if (is_late(call)) {
             return end_unless_true(call, SPC_ETIMEDOUT);
         }
+        if (has_moved(call)) {
+            return SPC_EAGAIN;
+        }
     }
 }
 
@@ -263,19 +278,24 @@ static __attribute__((noinline)) int wait_slowly(const spc_wait_call_t *call) {
         progress(call); /* who only ever asks in passing still moves things along */
         return end_unless_true(call, SPC_ETIMEDOUT);
     }
-    int status = poll_phase(call);
-    if (status != SPC_EAGAIN) {
-        return status;
-    }
-    if (call->waiter->sleep_at_once > 0) {
-        call->waiter->sleep_at_once--;
-    } else if (!try_to_part(call->waiter)) {
-        status = yield_phase(call);
+    for (;;) {
+        int status = poll_phase(call);
+        if (status != SPC_EAGAIN) {
+            return status;
+        }
+        if (call->waiter->sleep_at_once > 0) {
+            call->waiter->sleep_at_once--;
+        } else if (!try_to_part(call->waiter)) {
+            status = yield_phase(call);
+            if (status != SPC_EAGAIN) {
+                return status;
+            }
+        }
+        status = has_moved(call) ? SPC_EAGAIN : sleep_phase(call);
         if (status != SPC_EAGAIN) {
             return status;
         }
     }
-    return sleep_phase(call);
 }
 
 int spc_wait(spc_waiter_t *waiter, _Atomic uint32_t *word, _Atomic uint32_t *sleeping,

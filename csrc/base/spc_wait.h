@@ -42,6 +42,9 @@ typedef struct spc_wait_callbacks {
      * SPC_WAIT_NO_SLEEP: `check` has work to do. Both may be NULL. */
     uint64_t (*settle)(void *argument, uint32_t seen);
     void (*wake)(void *argument);
+    /* Has something moved since the last call, so that more may come at once? Then, after a check, the wait polls again
+     * instead of going on to yield or sleep. May be NULL. */
+    bool (*moved)(void *argument);
 } spc_wait_callbacks_t;
 
 /* How to wait, and what experience says. Chosen by spc_waiter_init; the fields are open for tests. */

@@ -30,7 +30,7 @@ int spc_inbox_create(const spc_inbox_options_t *options, spc_inbox_t **inbox) {
 void spc_inbox_destroy(spc_inbox_t *inbox) {
     if (inbox != NULL) {
         spc_inbox_queue_fini(&inbox->queue);
-        free(inbox->counts);
+        free(inbox->filed);
         free(inbox->closed);
         free(inbox->diversions);
         free(inbox);
@@ -51,14 +51,14 @@ void spc_inbox_take_entry(spc_inbox_t *inbox, spc_entry_t *entry, spc_message_t 
         entry->asks = 0;
     }
     spc_inbox_queue_remove(&inbox->queue, entry, message);
-    inbox->counts[message->context]--;
+    spc_inbox_count_complete(inbox, message->context, -1);
     spc_inbox_hold(inbox, message->sender,
                    inbox->row[message->sender].held_bytes - spc_inbox_held_bytes(message));
 }
 
-bool spc_inbox_has_news(spc_inbox_t *inbox) {
-    const bool news = inbox->news;
-    inbox->news = false;
+uint32_t spc_inbox_news(spc_inbox_t *inbox) {
+    const uint32_t news = inbox->news;
+    inbox->news = 0;
     return news;
 }
 
@@ -292,7 +292,7 @@ uint32_t spc_inbox_near(const spc_inbox_t *inbox, const spc_match_t *match, int3
 }
 
 uint64_t spc_inbox_count(const spc_inbox_t *inbox, uint16_t context) {
-    return context < inbox->contexts ? inbox->counts[context] : 0;
+    return context < inbox->contexts ? inbox->filed[context].complete : 0;
 }
 
 /* ---- ending and giving back ---- */
@@ -336,7 +336,9 @@ static void discard_row(spc_inbox_t *inbox, uint32_t sender, uint64_t missing) {
             missing = spc_slot_has_parts(slot) ? message.length_bytes : 0;
         }
         if (spc_slot_has_parts(slot)) {
-            missing -= ((const spc_ring_header_shared_t *)message.handle)->payload_bytes;
+            missing -= message.storage == SPC_STORED_ARENA
+                           ? missing
+                           : ((const spc_ring_header_shared_t *)message.handle)->payload_bytes;
         }
         spc_inbox_release(inbox, &message);
         spc_inbox_consume_slot(inbox, sender);

@@ -67,8 +67,9 @@ void spc_inbox_destroy(spc_inbox_t *inbox);
  * SPC_ENOMEM. The caller ends it with spc_inbox_release, or gives it back with spc_inbox_put_back. */
 int spc_inbox_take(spc_inbox_t *inbox, const spc_match_t *match, spc_message_t *message);
 
-/* From now on `sink` is there for what `match` asks for, and `match` refers to it, until it is withdrawn. Then its
- * memory is the caller's again. `sink->filled`: a take with this match has got the message whose data are there. */
+/* From now on `sink` is there for what `match` asks for, and `match` refers to it, until it is withdrawn; a named
+ * source can see that (spc_mailbox_want). Then its memory is the caller's again. `sink->filled`: a take with this match
+ * has got the message whose data are there. */
 void spc_inbox_post(spc_inbox_t *inbox, spc_match_t *match, spc_sink_t *sink, spc_posted_t *posted);
 void spc_inbox_withdraw(spc_inbox_t *inbox, spc_posted_t *posted);
 
@@ -95,8 +96,12 @@ uint32_t spc_inbox_drain(spc_inbox_t *inbox);
 /* Drains one sender's row even if no bell rang: after its death or finish. */
 uint32_t spc_inbox_drain_row(spc_inbox_t *inbox, uint32_t source);
 
-/* Has a message become complete in the queues since the last call? Whoever waits may find it there. */
-bool spc_inbox_has_news(spc_inbox_t *inbox);
+/* What has happened since the last call; a mask. */
+enum {
+    SPC_INBOX_STORED = 1, /* a message became complete in the queues: whoever waits may find it there */
+    SPC_INBOX_MOVED = 2,  /* a part of a message was stored: the next one may come at once */
+};
+uint32_t spc_inbox_news(spc_inbox_t *inbox);
 
 /* Releases and counts whatever has arrived, for a node that will take nothing any more. Rows are published as
  * read: what comes from now on is told by their slots, and by the doorbell. */

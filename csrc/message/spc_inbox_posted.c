@@ -14,6 +14,11 @@ void spc_inbox_post(spc_inbox_t *inbox, spc_match_t *match, spc_sink_t *sink, sp
     match->posted = posted;
     *posted = (spc_posted_t){.sink = sink, .match = *match};
     *end = posted;
+    if (match->source != SPC_ANY_SOURCE) {
+        spc_mailbox_reader_t *reader = &inbox->row[match->source].reader;
+        spc_mailbox_set_wanted(reader, spc_mailbox_want(reader->received, match->context, match->tag,
+                                                        sink->meta_bytes + sink->data_bytes));
+    }
 }
 
 /* What has arrived of the data so far. There has been memory for it from the first part on. */
@@ -30,6 +35,9 @@ void spc_inbox_withdraw(spc_inbox_t *inbox, spc_posted_t *posted) {
         link = &(*link)->next;
     }
     *link = posted->next;
+    if (posted->match.source != SPC_ANY_SOURCE) {
+        spc_mailbox_set_wanted(&inbox->row[posted->match.source].reader, 0);
+    }
     if (!posted->used || posted->sink->filled) {
         return;
     }

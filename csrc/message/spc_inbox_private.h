@@ -16,8 +16,14 @@
 typedef struct spc_diversion { /* messages with this context and tag are filed under another context */
     int32_t tag;
     uint16_t from;
-    uint16_t to;
+    uint16_t to; /* equal to `from`: a free place of the table */
 } spc_diversion_t;
+
+typedef struct spc_inbox_filed { /* the messages of one context in the queue */
+    uint64_t complete;
+    uint16_t diverted_from; /* the context in their slots, if is_diverted */
+    bool is_diverted;       /* they are for handlers */
+} spc_inbox_filed_t;
 
 typedef struct spc_inbox_row {
     spc_mailbox_reader_t reader;
@@ -36,13 +42,15 @@ struct spc_inbox {
     uint64_t rung;        /* doorbell bits taken, whose rows are not known to be empty */
     uint32_t epoch;       /* ends after which all rows have been looked at */
     uint64_t arrivals;    /* running number of messages */
-    bool news;            /* a message became complete in the queues */
-    uint64_t share_bytes; /* of each sender */
-    uint64_t *counts;     /* complete messages in the queue, by context */
+    uint32_t news;            /* SPC_INBOX_STORED, SPC_INBOX_MOVED */
+    uint64_t share_bytes;     /* of each sender */
+    spc_inbox_filed_t *filed; /* by context */
     uint32_t contexts;
+    uint64_t diverted;     /* complete messages for handlers in the queue */
     unsigned char *closed; /* a bit a context: its messages are dropped. NULL as long as there is none */
-    spc_diversion_t *diversions; /* few */
+    spc_diversion_t *diversions; /* a hash table of 2^diversion_bits places, at most half of them in use */
     uint32_t diversion_count;
+    uint32_t diversion_bits;
     spc_mailbox_shared_t *mailbox;
     spc_posted_t *posted; /* in order */
     spc_inbox_queue_t queue;
@@ -62,13 +70,24 @@ static inline bool spc_inbox_is_closed(const spc_inbox_t *inbox, uint16_t contex
     return __builtin_expect(inbox->closed != NULL, 0) && (inbox->closed[context / 8] >> context % 8 & 1) != 0;
 }
 
-/* Where a message of this context and tag is filed: spc_inbox_divert. Where one that is filed there came from. And the
- * end of that, for `count` contexts from `first` on. */
-void spc_inbox_forget_diversions(spc_inbox_t *inbox, uint16_t first, uint16_t count);
-uint16_t spc_inbox_diverted_from(const spc_inbox_t *inbox, uint16_t context, int32_t tag);
+/* The context under which a message of this context and tag is filed: another one if spc_inbox_divert has said so.
+ * Takes the same time however many diversions there are, and is for inboxes that have some. */
 uint16_t spc_inbox_diverted_to(const spc_inbox_t *inbox, uint16_t context, int32_t tag);
 
-/* The context under which a slot's message is matched and filed. */
+/* The context in the slots of messages that are filed under this one. */
+uint16_t spc_inbox_diverted_from(const spc_inbox_t *inbox, uint16_t context);
+
+/* Ends the diversions of `count` contexts from `first` on. */
+void spc_inbox_forget_diversions(spc_inbox_t *inbox, uint16_t first, uint16_t count);
+
+/* One complete message more (1) or fewer (-1) of this context is in the queue. */
+static inline void spc_inbox_count_complete(spc_inbox_t *inbox, uint16_t context, int change) {
+    spc_inbox_filed_t *filed = &inbox->filed[context];
+    filed->complete += (uint64_t)change;
+    inbox->diverted += filed->is_diverted ? (uint64_t)change : 0;
+}
+
+/* The context under which a slot's message is matched and filed; not its own if the message is for a handler. */
 static inline uint16_t spc_inbox_context(const spc_inbox_t *inbox, const spc_slot_shared_t *slot) {
     const bool plain = __builtin_expect(inbox->diversion_count == 0, 1);
     return plain ? slot->context : spc_inbox_diverted_to(inbox, slot->context, slot->tag);

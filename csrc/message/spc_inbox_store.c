@@ -12,20 +12,20 @@
 /* Before a message of `context` is begun, so that nothing can fail once it is complete. */
 int spc_inbox_make_count(spc_inbox_t *inbox, uint16_t context) {
     if (context >= inbox->contexts) {
-        uint64_t *grown = realloc(inbox->counts, (context + 1u) * sizeof(*grown));
+        spc_inbox_filed_t *grown = realloc(inbox->filed, (context + 1u) * sizeof(*grown));
         if (grown == NULL) {
             return SPC_ENOMEM;
         }
         memset(grown + inbox->contexts, 0, (context + 1u - inbox->contexts) * sizeof(*grown));
-        inbox->counts = grown;
+        inbox->filed = grown;
         inbox->contexts = context + 1u;
     }
     return SPC_OK;
 }
 
 static void count_complete(spc_inbox_t *inbox, uint16_t context) {
-    inbox->counts[context]++;
-    inbox->news = true;
+    spc_inbox_count_complete(inbox, context, 1);
+    inbox->news |= SPC_INBOX_STORED;
 }
 
 /* Small and empty messages take memory, too: without their entries the limit would not limit them. */
@@ -84,7 +84,7 @@ void spc_inbox_open_slot(spc_inbox_t *inbox, uint32_t sender, const spc_slot_sha
 
 void spc_inbox_note_left(const spc_inbox_t *inbox, const spc_message_t *message) {
     spc_note_add_left(inbox->options.notes, (uint32_t)message->source, inbox->options.rank, message->tag,
-                      spc_inbox_diverted_from(inbox, message->context, message->tag));
+                      spc_inbox_diverted_from(inbox, message->context));
 }
 
 void spc_inbox_notify_sender(const spc_inbox_t *inbox, uint32_t sender) {
@@ -176,19 +176,28 @@ static void drop_if_closed(spc_inbox_t *inbox, spc_entry_t *entry) {
 
 static int store_part(spc_inbox_t *inbox, uint32_t sender, const spc_slot_shared_t *slot) {
     spc_inbox_row_t *row = &inbox->row[sender];
-    spc_ring_header_shared_t *header = spc_segment_address(inbox->options.segment, slot->payload.offset);
+    void *part = spc_segment_address(inbox->options.segment, slot->payload.offset);
     if (row->assembling == NULL) {
         int status = begin_assembly(inbox, sender, slot);
         if (status != SPC_OK) {
             return status;
         }
-        spc_inbox_find_posted(inbox, row->assembling, spc_ring_payload(header), header->payload_bytes);
+        const spc_ring_header_shared_t *header = part; /* the first part is never in a block */
+        spc_inbox_find_posted(inbox, row->assembling, spc_ring_payload(part), header->payload_bytes);
     }
     spc_entry_t *entry = row->assembling;
-    spc_inbox_assemble(entry, spc_ring_payload(header), header->payload_bytes);
-    spc_ring_mark_read(header);
+    if ((slot->flags & SPC_SLOT_PLACE) == SPC_SLOT_ARENA) {
+        spc_inbox_assemble(entry, spc_block_payload(part),
+                           entry->message.length_bytes - entry->assembled_bytes);
+        spc_inbox_release_block(inbox, part);
+    } else {
+        const spc_ring_header_shared_t *header = part;
+        spc_inbox_assemble(entry, spc_ring_payload(part), header->payload_bytes);
+        spc_ring_mark_read(part);
+    }
     spc_inbox_consume_slot(inbox, sender);
     spc_inbox_notify_sender(inbox, sender);
+    inbox->news |= SPC_INBOX_MOVED;
     if (spc_entry_is_complete(entry)) {
         row->assembling = NULL;
         count_complete(inbox, entry->message.context);

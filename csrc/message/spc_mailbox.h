@@ -31,7 +31,8 @@ enum {
     SPC_SLOT_RING = 1,    /* `offset`: of this receiver's header in the sender's ring, in the segment */
     SPC_SLOT_ARENA = 2,   /* `offset`: of the block, in the segment */
     SPC_SLOT_PLACE = 3,   /* mask of the above */
-    SPC_SLOT_PART = 4,    /* the ring holds one part; `length_bytes` is of the whole, in every part */
+    /* RING: one part; ARENA: all that remains. `length_bytes` is of the whole, in every part. */
+    SPC_SLOT_PART = 4,
     SPC_SLOT_SOLE = 8,    /* ARENA: the only receiver */
     SPC_SLOT_ASKS = 16,   /* the sender wants a receipt (spc_receipt.h); in every part of a message */
 };
@@ -67,7 +68,7 @@ _Static_assert(sizeof(spc_slot_shared_t) == SPC_CACHE_LINE, "a slot is one cache
 
 typedef struct spc_row_shared { /* what the receiver writes, then the slots */
     _Atomic uint32_t consumed; /* slots read so far, published lazily */
-    uint32_t unused;
+    _Atomic uint32_t wanted; /* a hint: spc_mailbox_want */
     _Atomic uint64_t long_bytes; /* what the receiver has taken; see spc_mailbox_count */
     _Atomic uint32_t receipt[SPC_RECEIPT_WORDS]; /* a bit a receipt: spc_receipt.h */
     _Atomic uint64_t lent_bytes; /* what the receiver keeps of this sender's messages beyond its share */
@@ -139,6 +140,28 @@ static inline void spc_mailbox_count_long(spc_mailbox_reader_t *reader, uint64_t
 }
 
 spc_mailbox_count_t spc_mailbox_count(spc_mailbox_shared_t *mailbox, uint32_t sender, uint32_t slots);
+
+/* A receiver that waits for a long message, and has a place for its data, says so in the sender's row: the context, the
+ * tag (or SPC_ANY_TAG) and the length of the message, and the number of slots that it has read. So a sender with unread
+ * slots in the row, or with another message, takes no notice. Never 0, which says that nothing is wanted. */
+static inline uint32_t spc_mailbox_want(uint32_t received, uint16_t context, int32_t tag,
+                                        uint64_t length_bytes) {
+    uint64_t mixed = received + ((uint64_t)(uint32_t)tag << 32);
+    mixed = (mixed ^ length_bytes ^ (uint64_t)context << 48) * UINT64_C(0x9e3779b97f4a7c15);
+    return (uint32_t)(mixed >> 32) | 1;
+}
+
+/* Both relaxed: a hint. Whoever sees an old one, or a mixture that is equal by chance, sends in a slower way. */
+static inline void spc_mailbox_set_wanted(spc_mailbox_reader_t *reader, uint32_t want) {
+    atomic_store_explicit(&reader->row->wanted, want, memory_order_relaxed);
+}
+
+static inline bool spc_mailbox_is_wanted(const spc_mailbox_writer_t *writer, uint16_t context, int32_t tag,
+                                         uint64_t length_bytes) {
+    uint32_t wanted = atomic_load_explicit(&writer->row->wanted, memory_order_relaxed);
+    return wanted == spc_mailbox_want(writer->announced, context, tag, length_bytes)
+           || wanted == spc_mailbox_want(writer->announced, context, SPC_ANY_TAG, length_bytes);
+}
 
 /* Free slots as far as is known; looks at the receiver's line only if it seems full. */
 bool spc_mailbox_refresh(spc_mailbox_writer_t *writer);

@@ -144,13 +144,21 @@ bool spc_outbox_is_lost(const spc_outbox_t *outbox, uint32_t rank, const spc_env
     return lost;
 }
 
-/* Sends parts from `sent` on while there is room; returns how far it got. */
+/* A slot, and so many more. */
+static bool has_slots(spc_mailbox_writer_t *writer, uint32_t more) {
+    if (writer->announced - writer->consumed + more >= writer->slots) {
+        (void)spc_mailbox_refresh(writer);
+    }
+    return writer->announced - writer->consumed + more < writer->slots;
+}
+
+/* Sends parts from `sent` on while there is room, with `kept` slots left over; returns how far it got. */
 static uint64_t send_parts(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope,
-                           const spc_payload_t *payload, uint64_t skipped, uint64_t sent) {
+                           const spc_payload_t *payload, uint64_t skipped, uint64_t sent, uint32_t kept) {
     spc_envelope_t part = *envelope;
     part.flags |= SPC_SLOT_RING | SPC_SLOT_PART;
     uint64_t longest = spc_ring_payload_max(outbox->ring, 1);
-    while (sent < envelope->length_bytes && spc_mailbox_has_room(&outbox->destination[rank].writer)) {
+    while (sent < envelope->length_bytes && has_slots(&outbox->destination[rank].writer, kept)) {
         uint64_t left = envelope->length_bytes - sent, bytes = left < longest ? left : longest;
         spc_ring_header_shared_t *header;
         void *room;
@@ -242,7 +250,7 @@ static int begin_parts(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t
     if (spc_rest_reserve(envelope->length_bytes, &rest) != SPC_OK) {
         return SPC_ENOMEM;
     }
-    uint64_t sent = send_parts(outbox, rank, envelope, payload, 0, 0);
+    uint64_t sent = send_parts(outbox, rank, envelope, payload, 0, 0, 0);
     if (sent != 0 && sent != envelope->length_bytes) {
         spc_rest_queue(&rest, envelope, payload, sent, &outbox->destination[rank].queue, &outbox->total);
         return spc_outbox_note_taken(outbox, rank, envelope, SPC_OK);
@@ -359,12 +367,31 @@ int spc_outbox_send(spc_outbox_t *outbox, const int32_t *destinations, uint32_t 
 
 /* ---- flushing ---- */
 
+/* The parts of a stream that have room, out of its sender's memory. */
+static bool flush_stream(spc_outbox_t *outbox, uint32_t rank, const spc_waiting_t *item) {
+    spc_stream_t *stream = item->stream;
+    const uint64_t before = stream->sent;
+    if (stream->held) {
+        return false;
+    }
+    /* The last part may be a block, which must not wait for a slot. */
+    stream->sent = send_parts(outbox, rank, &item->envelope, stream->payload, 0, before, 1);
+    if (stream->sent == item->envelope.length_bytes) {
+        spc_outbox_queue_pop(&outbox->destination[rank].queue, &outbox->total);
+        return true;
+    }
+    return stream->sent != before;
+}
+
 /* Sends the head of a queue if there is room; true if it left the queue or got on. */
 static bool flush_head(spc_outbox_t *outbox, uint32_t rank) {
     destination_t *destination = &outbox->destination[rank];
     spc_waiting_t *item = destination->queue.head;
     if (!spc_mailbox_has_room(&destination->writer)) {
         return false;
+    }
+    if (item->stream != NULL) {
+        return flush_stream(outbox, rank, item);
     }
     if (item->copy == NULL) {
         spc_outbox_announce_offset(outbox, rank, &item->envelope, item->offset);
@@ -388,7 +415,7 @@ static bool flush_head(spc_outbox_t *outbox, uint32_t rank) {
                                    spc_segment_offset(outbox->options.segment, header));
     } else {
         uint64_t before = item->sent;
-        item->sent = send_parts(outbox, rank, &item->envelope, &rest, item->copy->from, before);
+        item->sent = send_parts(outbox, rank, &item->envelope, &rest, item->copy->from, before, 0);
         if (item->sent != item->envelope.length_bytes) {
             return item->sent != before;
         }

@@ -6,6 +6,7 @@
  *   up to SPC_EAGER_BYTES         in the ring, once for all destinations
  *   longer                        in the arena, once for all destinations; its receivers read it there
  *   longer, and the arena is full in the ring, in parts if it is longer than a chunk
+ *   long, its receiver waits for it in the ring, in parts, while the receiver copies them to where it wants them
  *
  * Order. One FIFO per destination: while it is not empty, everything to that destination goes behind it, so
  * messages to one receiver are announced in the order they were sent, whichever way they go. What waits is one of: an
@@ -35,6 +36,16 @@
 #define SPC_EAGER_BYTES 8192
 
 typedef struct spc_outbox spc_outbox_t;
+
+/* A long message that its receiver copies into place while its sender copies it into the ring: spc_outbox_stream.c. */
+typedef struct spc_stream {
+    const spc_payload_t *payload; /* the caller's, until it has ended the stream */
+    spc_block_shared_t *block;    /* for what remains if the receiver does not keep up */
+    uint32_t destination;
+    uint64_t sent; /* bytes that have gone in parts */
+    bool held;     /* no more parts are sent */
+    bool done;     /* the payload is not needed any more */
+} spc_stream_t;
 
 typedef struct spc_outbox_options {
     const spc_segment_t *segment;
@@ -72,6 +83,17 @@ int spc_outbox_send_block(spc_outbox_t *outbox, const int32_t *destinations, uin
  * done. */
 int spc_outbox_move_block(spc_outbox_t *outbox, int32_t destination, uint16_t context, int32_t tag,
                           const spc_payload_t *payload, spc_block_shared_t *block);
+
+/* Begins to send a message in parts out of the caller's memory, if its one receiver waits for it with a place for the
+ * data (spc_mailbox_want), and can have it next. Each spc_outbox_flush sends what has room; what is sent to the same
+ * destination meanwhile waits behind it. SPC_EAGAIN: it is to be sent in another way; nothing was done. */
+int spc_outbox_begin_stream(spc_outbox_t *outbox, int32_t destination, uint16_t context, int32_t tag,
+                            const spc_payload_t *payload, spc_stream_t *stream);
+
+/* A stream is ended in any case: when it is done, or when the caller has held it (stream->held, with the lock) and has
+ * copied what comes after byte `sent` into its block, without the lock. Then the block is the last part. The payload is
+ * the caller's again. */
+void spc_outbox_end_stream(spc_outbox_t *outbox, spc_stream_t *stream);
 
 /* Bytes of this node's arena that are given out. */
 uint64_t spc_outbox_block_bytes(spc_outbox_t *outbox);

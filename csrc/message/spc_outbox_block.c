@@ -43,8 +43,7 @@ int spc_outbox_send_block(spc_outbox_t *outbox, const int32_t *destinations, uin
     return status;
 }
 
-/* Nobody gets it. The owner may wait for room. */
-static void give_back(const spc_outbox_t *outbox, spc_block_shared_t *block) {
+void spc_outbox_give_back(const spc_outbox_t *outbox, spc_block_shared_t *block) {
     uint32_t owner = block->owner; /* without its pin, the block may be another one at once */
     spc_block_unpin(block, outbox->options.rank);
     spc_event_notify(&outbox->options.events[owner], outbox->features);
@@ -62,7 +61,7 @@ int spc_outbox_move_block(spc_outbox_t *outbox, int32_t destination, uint16_t co
     uint64_t offset = spc_segment_offset(outbox->options.segment, block);
     spc_outbox_begin(outbox);
     if (spc_outbox_is_lost(outbox, to, &envelope)) {
-        give_back(outbox, block);
+        spc_outbox_give_back(outbox, block);
         return SPC_OK;
     }
     bool open = spc_outbox_is_open(outbox, to, context);

@@ -4,6 +4,7 @@
  *
  *   spc_outbox.c        choosing, announcing, flushing
  *   spc_outbox_block.c  what lies in a block of an arena
+ *   spc_outbox_stream.c what is copied while its receiver copies
  *   spc_outbox_queue.c  what waits: spc_outbox_queue.h
  */
 #ifndef SPC_OUTBOX_PRIVATE_H
@@ -68,6 +69,9 @@ void spc_outbox_record(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t
 
 /* True: nobody will receive it, and it has been counted. The caller drops it. */
 bool spc_outbox_is_lost(const spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope);
+
+/* A block that nobody gets. Its owner may wait for room. */
+void spc_outbox_give_back(const spc_outbox_t *outbox, spc_block_shared_t *block);
 
 /* ---- announcing what lies in ring or arena */
 

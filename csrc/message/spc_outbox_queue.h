@@ -3,12 +3,14 @@
  * spc_outbox_queue: what one sender could not announce yet, a FIFO per destination.
  *
  * Private to the outbox, and used under the same lock. A waiting message is either written already (in ring or arena:
- * `offset`), or a private copy, which the queues of several destinations may share. A copy counts in each with the bytes
- * that its receiver will have to keep: the queue limit is about those, wherever they lie.
+ * `offset`), or a private copy, which the queues of several destinations may share, or lies where the program has it,
+ * while its sender is in a call (`stream`). A copy counts in each queue with the bytes that its receiver will have to
+ * keep: the queue limit is about those, wherever they lie.
  */
 #ifndef SPC_OUTBOX_QUEUE_H
 #define SPC_OUTBOX_QUEUE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "message/spc_format.h"
@@ -25,8 +27,9 @@ typedef struct spc_copy {
 typedef struct spc_waiting {
     struct spc_waiting *next;
     spc_envelope_t envelope;
-    uint64_t offset;  /* in the segment, if copy is NULL */
+    uint64_t offset;  /* in the segment, if copy and stream are NULL */
     spc_copy_t *copy;
+    spc_stream_t *stream; /* its payload is still its sender's */
     uint64_t sent;    /* bytes of the payload that went in parts */
 } spc_waiting_t;
 
@@ -48,7 +51,12 @@ void spc_outbox_queue_init(spc_outbox_queue_t *queue);
 /* At the end; the message uses `copy` from now on. SPC_ENOMEM: nothing was done. */
 int spc_outbox_queue_push(spc_outbox_queue_t *queue, const spc_waiting_t *waiting, spc_queue_total_t *total);
 
-/* Forgets the head, and its copy if nobody else uses it. */
+/* Is it yet to be written? */
+static inline bool spc_waiting_is_unwritten(const spc_waiting_t *waiting) {
+    return waiting->copy != NULL || waiting->stream != NULL;
+}
+
+/* Forgets the head, and its copy if nobody else uses it; its stream is done. */
 void spc_outbox_queue_pop(spc_outbox_queue_t *queue, spc_queue_total_t *total);
 
 /* For a destination that has ended: what was written for it is marked as read, the rest forgotten; all is counted. */

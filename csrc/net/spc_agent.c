@@ -132,7 +132,7 @@ static bool test_peers_flushed(void *argument) {
 }
 
 static int wait_for(spc_agent_t *agent, bool (*test)(void *argument), uint64_t deadline_ns) {
-    const spc_wait_callbacks_t callbacks = {test, NULL, NULL, NULL, NULL};
+    const spc_wait_callbacks_t callbacks = {.test = test};
     return spc_wait(&agent->waiter, &agent->event->word, &agent->event->sleeping, &callbacks, agent,
                     deadline_ns);
 }

@@ -55,8 +55,9 @@ static void tell_note(spc_agent_t *agent, uint32_t rank, spc_note_kind_t kind, b
 }
 
 static void pump_node(spc_agent_t *agent, uint32_t rank, bool *moved) {
-    const bool is_gone = spc_status_is_gone(agent->status, rank); /* before the state, which comes first */
     const uint32_t state = spc_status_state(agent->status, rank);
+    /* After the state, since `gone` comes first: one frame says both. The state alone says that there is news. */
+    const bool is_gone = state >= SPC_NODE_FINISHED && spc_status_is_gone(agent->status, rank);
     tell_note(agent, rank, SPC_NOTE_CALL, moved);
     tell_note(agent, rank, SPC_NOTE_END, moved); /* written before its end is */
     if (state == agent->told[rank] && is_gone == agent->told_gone[rank]) {
@@ -119,11 +120,11 @@ static bool make_known(spc_agent_t *agent, uint32_t rank) {
     if (!spc_agent_source_is_empty(agent, rank)) {
         return false;
     }
-    spc_status_end(agent->status, rank, (spc_node_state_t)source->state, source->reason, agent->events,
-                   agent->nodes + 1, features);
-    if (source->is_gone) {
+    if (source->is_gone) { /* first, as in the node's own box */
         spc_status_set_gone(agent->status, rank, agent->events, agent->nodes + 1, features);
     }
+    spc_status_end(agent->status, rank, (spc_node_state_t)source->state, source->reason, agent->events,
+                   agent->nodes + 1, features);
     source->is_known = true;
     return true;
 }

@@ -7,7 +7,8 @@
  *   spc_agent_rows.c     from the mailboxes of absent nodes onto the link
  *   spc_agent_cast.c     messages to several of them
  *   spc_agent_standin.c  from the link into the mailboxes of the nodes here; receipts
- *   spc_agent_phases.c   communicators and arrivals at their phases
+ *   spc_agent_areas.c    communicators
+ *   spc_agent_phases.c   arrivals at their phases
  *   spc_agent_ends.c     nodes that are there, have ended, are gone
  *   spc_agent_peers.c    links to other agents (spc_agent_peers.h)
  *   spc_agent_routes.c   the way that such a link takes
@@ -85,6 +86,13 @@ typedef struct spc_agent_source {
     bool is_known;         /* it has been made known here */
 } spc_agent_source_t;
 
+/* Arrivals at a phase whose bank is still in use here. */
+typedef struct spc_agent_ahead {
+    struct spc_agent_ahead *next;
+    spc_frame_t frame;
+    _Alignas(8) unsigned char body[];
+} spc_agent_ahead_t;
+
 /* A communicator that has members here and elsewhere. */
 typedef struct spc_agent_area {
     struct spc_agent_area *next;
@@ -102,14 +110,9 @@ typedef struct spc_agent_area {
     bool *
         has_left; /* by member: has closed it; of those here: and that has been told; elsewhere: is known here */
     bool *leaves; /* by member elsewhere: has closed it, and what came before may be queued here still */
+    spc_agent_ahead_t *ahead; /* in the order in which they came */
+    uint64_t ahead_bytes;
 } spc_agent_area_t;
-
-/* Arrivals for a communicator that is not known here yet. */
-typedef struct spc_agent_early {
-    struct spc_agent_early *next;
-    spc_frame_t frame;
-    unsigned char *body;
-} spc_agent_early_t;
 
 typedef struct spc_agent_peer spc_agent_peer_t;
 typedef struct spc_agent_boards spc_agent_boards_t; /* net/spc_agent_boards_private.h */
@@ -154,7 +157,6 @@ struct spc_agent {
     spc_agent_source_t *sources; /* by rank */
     spc_agent_watch_t *watched;
     spc_agent_area_t *areas; /* the run's is the first */
-    spc_agent_early_t *early;
 
     uint32_t *told; /* by rank here: spc_node_state_t that was told */
     uint32_t *told_notes; /* by rank and kind: the version that was */
@@ -234,28 +236,38 @@ int spc_agent_take_receipt(spc_agent_t *agent, const spc_frame_t *frame);
 int spc_agent_take_lent(spc_agent_t *agent, const spc_frame_t *frame);
 /* Announces what has waited, tells receipts and what is lent, gives credit back. */
 bool spc_agent_sources_pump(spc_agent_t *agent);
-/* All that came from this node is in the rows of its receivers. */
+/* All that came from this node is in the rows of its receivers, and in its lines. */
 bool spc_agent_source_is_empty(const spc_agent_t *agent, uint32_t rank);
 /* Something of it waits for room in the row of that node here, or for its other parts. */
 bool spc_agent_source_holds(const spc_agent_t *agent, uint32_t rank, uint32_t destination);
 void spc_agent_drop_assemblies(spc_agent_t *agent, uint32_t rank);
 
-/* ---- phases */
+/* ---- communicators */
 int spc_agent_areas_create(spc_agent_t *agent);
 void spc_agent_areas_destroy(spc_agent_t *agent);
 /* The first member here has sent the agent a communicator's memory. SPC_ENOMEM. */
 int spc_agent_add_area(spc_agent_t *agent, uint32_t number, spc_block_shared_t *block);
-/* Phases at which all members here have arrived are noted, then sent: in between the rows are pumped. */
-void spc_agent_phases_note(spc_agent_t *agent);
-bool spc_agent_phases_pump(spc_agent_t *agent);
-/* What this node has contributed is sent, though others have not arrived. */
-void spc_agent_phases_flush(spc_agent_t *agent, uint32_t rank);
-int spc_agent_take_arrivals(spc_agent_t *agent, const spc_frame_t *frame, const unsigned char *body);
+/* By number and first member: parts of a communicator that was split have the same number. NULL: nobody here has it. */
+spc_agent_area_t *spc_agent_find_area(const spc_agent_t *agent, uint32_t number, uint32_t first);
 int spc_agent_take_left(spc_agent_t *agent, const spc_frame_t *frame);
 /* Members here that have closed their communicators are told; areas that nobody here uses any more are given up. */
 bool spc_agent_areas_pump(spc_agent_t *agent);
 /* It has closed a communicator, and that is not told yet; of one elsewhere: not made known here. */
 bool spc_agent_is_leaving(const spc_agent_t *agent, uint32_t rank);
+
+/* ---- phases */
+/* Phases at which all members here have arrived are noted, then sent: in between the rows are pumped. */
+void spc_agent_phases_note(spc_agent_t *agent);
+bool spc_agent_phases_pump(spc_agent_t *agent);
+/* What this node has contributed is sent, though others have not arrived, and the server keeps none of it back. */
+void spc_agent_phases_flush(spc_agent_t *agent, uint32_t rank);
+/* The same, of one communicator. */
+void spc_agent_area_note(const spc_agent_t *agent, spc_agent_area_t *area);
+bool spc_agent_area_pump(spc_agent_t *agent, spc_agent_area_t *area);
+void spc_agent_area_flush(spc_agent_t *agent, spc_agent_area_t *area, uint32_t member);
+int spc_agent_take_arrivals(spc_agent_t *agent, const spc_frame_t *frame, const unsigned char *body);
+/* All arrivals that have come are in the lines of their nodes: none is ahead. */
+bool spc_agent_arrivals_are_taken(const spc_agent_t *agent);
 
 /* ---- ends */
 int spc_agent_ends_create(spc_agent_t *agent);

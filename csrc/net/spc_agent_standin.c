@@ -106,9 +106,11 @@ static bool pump_receipts(spc_agent_t *agent) {
     spc_agent_watch_t **at = &agent->watched;
     while (*at != NULL) {
         spc_agent_watch_t *watch = *at;
+        /* Before the receipt, which the node may have given just before it died. */
+        const bool is_gone = spc_status_is_gone(agent->status, watch->destination);
         const bool given =
             spc_receipt_is_given(row_of(agent, watch->source, watch->destination), watch->number);
-        if (given || spc_status_is_gone(agent->status, watch->destination)) {
+        if (given || is_gone) {
             if (given) {
                 tell_receipt(agent, watch);
             }
@@ -392,7 +394,7 @@ bool spc_agent_source_holds(const spc_agent_t *agent, uint32_t rank, uint32_t de
 }
 
 bool spc_agent_source_is_empty(const spc_agent_t *agent, uint32_t rank) {
-    return spc_outbox_is_empty(agent->sources[rank].outbox);
+    return spc_outbox_is_empty(agent->sources[rank].outbox) && spc_agent_arrivals_are_taken(agent);
 }
 
 bool spc_agent_sources_pump(spc_agent_t *agent) {

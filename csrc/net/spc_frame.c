@@ -40,7 +40,7 @@ enum {
     AT_HEADER_SUM = 60, /* of all before it */
 };
 
-enum { KNOWN_FLAGS = SPC_FRAME_PART | SPC_FRAME_ASKS | SPC_FRAME_LAST | SPC_FRAME_OTHERS };
+enum { KNOWN_FLAGS = SPC_FRAME_PART | SPC_FRAME_ASKS | SPC_FRAME_LAST | SPC_FRAME_OTHERS | SPC_FRAME_URGENT };
 
 /* ---- little-endian on every machine */
 

@@ -51,8 +51,9 @@ enum { /* flags, a mask */
        SPC_FRAME_PART =
            1,  /* MESSAGE: one of several parts; `offset` says where it begins, `total_bytes` ends it */
        SPC_FRAME_ASKS = 2,  /* MESSAGE: the sender wants a receipt */
-       SPC_FRAME_LAST = 4,  /* ARRIVE: all members of the box have arrived now */
+       SPC_FRAME_LAST = 4,  /* ARRIVE: all members of the box have arrived now; without it more comes */
        SPC_FRAME_OTHERS = 8, /* for all other boxes of the job, not only for box `destination` */
+       SPC_FRAME_URGENT = 16, /* ARRIVE: what there is of this phase and of those before it goes on at once */
 };
 
 /* A header as a program sees it. What a kind does not use is 0. On the wire: 64 bytes, in this order, little-endian:
@@ -60,7 +61,7 @@ enum { /* flags, a mask */
  * u16, sequence u64, total_bytes u64, offset u64, length_bytes u32, format u8, zero u8, count u16, body sum u32, header
  * sum u32. */
 typedef struct spc_frame {
-    uint8_t kind;   /* spc_frame_kind_t */
+    uint8_t kind; /* spc_frame_kind_t */
     uint8_t format; /* MESSAGE: spc_format_t */
     uint16_t flags;
     uint32_t job;

@@ -36,7 +36,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SPC_HANDSHAKE_VERSION 1 /* of all that is said on a connection: frames, what is in them, this */
+#include "net/spc_frame.h"
+
+#define SPC_HANDSHAKE_VERSION \
+    SPC_FRAME_VERSION /* of all that is said on a connection: frames, what is in them, this */
 #define SPC_HANDSHAKE_MESSAGE_BYTES 64
 #define SPC_HANDSHAKE_NONCE_BYTES 32
 #define SPC_HANDSHAKE_MAC_BYTES 32

@@ -5,15 +5,14 @@
  *
  *   MESSAGE   body: `count` ranks (u16, padded to 8 bytes), payload. Each box that has some of the ranks gets one
  *             frame, with its ranks only; the payload is one piece of memory for all of them.
- *   ARRIVE    context, tag and offset (the phase) say to what. Body: the mask of the boxes that take part (u64), then
- * what
- *             this box contributes. SPC_FRAME_LAST: the box contributes nothing more. Once all have said that, each box
- *             of the mask gets a frame with SPC_FRAME_LAST: the mask, and the contributions of all others that it has
- * not got
- *             yet, in the order in which they came; in several frames if they are too long for one, the last has the
- * flag.
- *             A frame without it is urgent: what there is goes to all other boxes of the mask at once, and so does
- *             what comes to this phase later.
+ *   ARRIVE    context, tag and offset (the phase) say to what; a box sends phases in order. Body: the mask of the boxes
+ *             that take part (u64), then what this box contributes. SPC_FRAME_LAST: the box contributes nothing more.
+ *             Once all have said that, each box of the mask gets a frame with SPC_FRAME_LAST: the mask, and the
+ *             contributions of all others that it has not got yet, in the order in which they came; in several frames
+ *             if they are too long for one, the last has the flag.
+ *             SPC_FRAME_URGENT: what there is of this phase and of the phases before it goes to all boxes of the mask
+ *             at once, phase by phase, and so does what comes to these phases later. Without a contribution it concerns
+ *             what the box has sent before; the phase may be complete by then.
  *   others    to box `destination`, or with SPC_FRAME_OTHERS to all other boxes, as they are.
  *
  * Frames leave in the order in which they came. A box that has ended gets nothing, and is nobody's mistake.

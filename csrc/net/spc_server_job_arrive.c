@@ -181,14 +181,29 @@ static int send_missing(spc_server_job_t *job, spc_server_phase_t *phase, uint16
     return is_complete || bundle.count > 1 ? end_frame(&bundle, is_complete) : SPC_OK;
 }
 
-/* To all boxes of the phase but those of `without`. */
-static int send_all_missing(spc_server_job_t *job, spc_server_phase_t *phase, uint64_t without,
-                            const spc_frame_t *frame, bool is_complete) {
+static int send_all_missing(spc_server_job_t *job, spc_server_phase_t *phase, const spc_frame_t *frame,
+                            bool is_complete) {
     int status = SPC_OK;
     for (uint16_t box = 0; box < job->options.boxes && status == SPC_OK; box++) {
-        if ((phase->boxes & ~without) >> box & 1) {
+        if (phase->boxes >> box & 1) {
             status = send_missing(job, phase, box, frame, is_complete);
         }
+    }
+    return status;
+}
+
+/* An urgent phase makes those before it urgent, which go out first: a box that hears of a member at one phase has heard
+ * of it at all phases before. A box sends its phases in order, so the open ones follow each other. */
+static int hurry(spc_server_job_t *job, const spc_frame_t *frame) {
+    spc_frame_t at = *frame;
+    spc_server_phase_t *phase;
+    while ((phase = *place_of(job, &at)) != NULL && !phase->is_urgent) {
+        phase->is_urgent = true;
+        at.offset--;
+    }
+    int status = SPC_OK;
+    for (at.offset++; at.offset < frame->offset && status == SPC_OK; at.offset++) {
+        status = send_all_missing(job, *place_of(job, &at), &at, false);
     }
     return status;
 }
@@ -204,31 +219,35 @@ int spc_server_job_arrive(spc_server_job_t *job, uint16_t box, const spc_frame_t
     if (!is_sound(job, box, boxes)) {
         return SPC_EINVAL;
     }
+    const bool is_urgent = (frame->flags & SPC_FRAME_URGENT) != 0;
+    const bool is_reminder = is_urgent && frame->length_bytes == SPC_SERVER_JOB_MASK_BYTES;
     spc_server_phase_t **place = place_of(job, frame);
+    if (*place == NULL && is_reminder) {
+        return SPC_OK; /* it is complete: all have got everything */
+    }
     int status = *place == NULL ? begin_phase(job, place, frame, boxes) : SPC_OK;
     if (status != SPC_OK) {
         return status;
     }
     spc_server_phase_t *phase = *place;
-    if (phase->boxes != boxes || (phase->last >> box & 1) != 0) {
+    const uint64_t bit = UINT64_C(1) << box;
+    if (phase->boxes != boxes || ((phase->last & bit) != 0 && !is_reminder)) {
         return SPC_EINVAL; /* they do not agree who takes part, or this box has said that it has nothing more */
     }
     status = add_contribution(job, phase, box, body + SPC_SERVER_JOB_MASK_BYTES,
                               frame->length_bytes - SPC_SERVER_JOB_MASK_BYTES);
+    if (status == SPC_OK && is_urgent) {
+        status = hurry(job, frame);
+    }
     if (status != SPC_OK) {
         return status;
     }
-    const uint64_t bit = UINT64_C(1) << box;
-    if ((frame->flags & SPC_FRAME_LAST) != 0) {
-        phase->last |= bit;
-    } else {
-        phase->is_urgent = true;
-    }
+    phase->last |= (frame->flags & SPC_FRAME_LAST) != 0 ? bit : 0;
     if (phase->last == phase->boxes) {
-        status = send_all_missing(job, phase, 0, frame, true);
+        status = send_all_missing(job, phase, frame, true);
         free_phase(job, place);
     } else if (phase->is_urgent) {
-        status = send_all_missing(job, phase, bit, frame, false);
+        status = send_all_missing(job, phase, frame, false);
     }
     return status;
 }

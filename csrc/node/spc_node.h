@@ -68,6 +68,7 @@ typedef struct spc_node {
     _Atomic uint32_t followers; /* threads that wait on `handover` */
     _Atomic uint32_t handover;  /* bumped when followers should look again; private to the process */
     spc_waiter_t waiter;        /* of the leader */
+    _Atomic bool moved; /* a part of a message has come; relaxed: the leader polls for the next one */
 
     /* What the leader tells others: spc_node_board.c. */
     spc_board_shared_t *board; /* NULL: there is none */
@@ -115,13 +116,13 @@ typedef struct spc_node_wait {
     int (*doomed)(struct spc_node_wait *wait);
     /* With the lock: the call, and in pairs[].needed whom it needs. NULL: nothing is known of it. */
     void (*describe)(const struct spc_node_wait *wait, spc_board_entry_t *entry, spc_board_pair_t *pairs);
-    void *owner;    /* the communicator */
+    void *owner; /* the communicator */
     void *argument; /* the call */
-    int status;     /* what test found */
+    int status; /* what test found */
     uint32_t epoch; /* ends that have been considered */
-    int ended;      /* SPC_OK, or why it cannot be satisfied any more */
-    bool done;      /* test has said so: it is not asked again, for it may have taken a message */
-    bool leads;     /* this thread drains for the others */
+    int ended; /* SPC_OK, or why it cannot be satisfied any more */
+    bool done; /* test has said so: it is not asked again, for it may have taken a message */
+    bool leads; /* this thread drains for the others */
     uint64_t deadline_ns;
     uint32_t slices; /* of sleep, so far */
     bool is_located;

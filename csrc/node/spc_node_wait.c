@@ -43,9 +43,15 @@ static void stop_leading(spc_node_t *node) {
 }
 
 void spc_node_unlock(spc_node_t *node) {
-    const bool news = spc_inbox_has_news(node->inbox);
+    const uint32_t news = spc_inbox_news(node->inbox);
     pthread_mutex_unlock(&node->lock);
-    if (__builtin_expect(news, 0)) {
+    if (__builtin_expect(news == 0, 1)) {
+        return;
+    }
+    if (news & SPC_INBOX_MOVED) {
+        atomic_store_explicit(&node->moved, true, memory_order_relaxed);
+    }
+    if (news & SPC_INBOX_STORED) {
         rouse_followers(node);
     }
 }
@@ -163,6 +169,11 @@ static void leader_wake(void *argument) {
     spc_node_wake(argument);
 }
 
+static bool leader_moved(void *argument) {
+    spc_node_t *node = ((spc_node_wait_t *)argument)->node;
+    return atomic_exchange_explicit(&node->moved, false, memory_order_relaxed);
+}
+
 static bool follower_test(void *argument) {
     spc_node_wait_t *wait = argument;
     if (is_over(wait)) {
@@ -179,8 +190,8 @@ void spc_node_choose_polls(spc_node_t *node) {
 }
 
 static int lead(spc_node_wait_t *wait, uint64_t deadline_ns) {
-    static const spc_wait_callbacks_t callbacks = {leader_test, leader_progress, leader_check, leader_settle,
-                                                   leader_wake};
+    static const spc_wait_callbacks_t callbacks = {leader_test,   leader_progress, leader_check,
+                                                   leader_settle, leader_wake,     leader_moved};
     spc_node_t *node = wait->node;
     int status =
         spc_wait(&node->waiter, &node->event->word, &node->event->sleeping, &callbacks, wait, deadline_ns);
@@ -189,7 +200,7 @@ static int lead(spc_node_wait_t *wait, uint64_t deadline_ns) {
 }
 
 static int follow(spc_node_wait_t *wait, uint64_t deadline_ns) {
-    static const spc_wait_callbacks_t callbacks = {follower_test, NULL, check_signals, NULL, NULL};
+    static const spc_wait_callbacks_t callbacks = {.test = follower_test, .check = check_signals};
     spc_node_t *node = wait->node;
     spc_waiter_t waiter;
     _Atomic uint32_t sleeping = 0; /* nobody asks: the leader looks at `followers` */

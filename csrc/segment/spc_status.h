@@ -10,7 +10,10 @@
  * There is one more line, after the nodes': that of the box's connection to the others. It is DIED once nothing comes
  * from them any more, and its reason is the box whose connection broke. Then no wait is worth it.
  *
- * A node that has finished may still hold what it received; only when it is gone may its memory be taken from it.
+ * A node that has finished, or has reported its failure, may still hold what it received; only when it is gone may its
+ * memory be taken from it. Of a process that ended without a word the agent publishes that it is gone before it publishes
+ * the end, so survivors whom the end wakes find that memory free (tests/models/arena_moves.pml). Where the failure was
+ * reported first, a node that counts what is in use waits until the dead one is gone.
  */
 #ifndef SPC_STATUS_H
 #define SPC_STATUS_H
@@ -65,7 +68,8 @@ void spc_status_end(spc_status_shared_t *status, uint32_t rank, spc_node_state_t
 void spc_status_news(spc_status_shared_t *status, spc_event_shared_t *events, uint32_t event_count,
                      uint32_t features);
 
-/* By the agent, after spc_status_end: the process is no more, so nothing is in use by it. Wakes those who need room. */
+/* By the agent: the process is no more, so nothing is in use by it. Before spc_status_end, unless the failure was
+ * reported first. Wakes those who need room. */
 void spc_status_set_gone(spc_status_shared_t *status, uint32_t rank, spc_event_shared_t *events,
                          uint32_t event_count, uint32_t features);
 

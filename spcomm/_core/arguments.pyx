@@ -89,6 +89,11 @@ cdef int32_t root_from(Handle handle, object root, str call) except -1:
     return rank
 
 
+cdef object bad_rank(Handle handle, str call, str argument, object number):
+    members = () if handle.parent is None else (<object>handle).members
+    return errors.bad_rank(call, argument, number, handle.node_count, members)
+
+
 cdef int32_t rank_or_constant(Handle handle, object number, str call, str argument) except -1:
     """A rank, or NOBODY for what was PROC_NULL before it became a plain number."""
     cdef int overflow = 0
@@ -101,7 +106,7 @@ cdef int32_t rank_or_constant(Handle handle, object number, str call, str argume
         return NOBODY
     if constant is not None:
         raise errors.bad_constant(call, argument, constant)
-    raise errors.bad_rank(call, argument, number, handle.node_count)
+    raise bad_rank(handle, call, argument, number)
 
 
 cdef object find_set(Handle handle, RankSet dest, Targets *targets, str call):
@@ -109,7 +114,7 @@ cdef object find_set(Handle handle, RankSet dest, Targets *targets, str call):
     cdef int beyond = spcomm_destination_from(&dest.bits, handle.node_count)
     cdef bytes kept
     if beyond >= 0:
-        raise errors.bad_rank(call, "dest", beyond, handle.node_count)
+        raise bad_rank(handle, call, "dest", beyond)
     targets.count = <uint32_t>spcomm_destination_count(&dest.bits)
     kept = PyBytes_FromStringAndSize(NULL, targets.count * sizeof(int32_t))
     targets.ranks = <int32_t *>PyBytes_AS_STRING(kept)

@@ -15,6 +15,7 @@ from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t, uintptr_t
 from libc.string cimport memcpy, memset
 
 from spcomm._core.libblock cimport spc_block_payload, spc_block_shared_t, spc_comm_take_kept
+from spcomm._core.libblock cimport spc_copy_past
 from spcomm._core.libspc cimport (
     SPC_FORMAT_ARRAY,
     SPC_META_MAX,
@@ -300,7 +301,7 @@ cdef int copy_data(void *target, const spc_message_t *message) noexcept:
         memcpy(target, source, length)
     else:
         with nogil:
-            memcpy(target, source, length)
+            spc_copy_past(target, source, length)
     return 0
 
 

@@ -20,6 +20,7 @@ from spcomm._core.handle cimport Handle, deadline_of, fail, timeout_to_ns
 from spcomm._core.libblock cimport (
     spc_block_payload,
     spc_block_shared_t,
+    spc_comm_await_gone,
     spc_comm_block_bytes,
     spc_comm_move_block,
     spc_comm_take_block,
@@ -27,6 +28,7 @@ from spcomm._core.libblock cimport (
 from spcomm._core.libspc cimport (
     SPC_CONTEXT_USER,
     SPC_EAGAIN,
+    SPC_NO_DEADLINE,
     SPC_OK,
     SPC_STORED_ARENA,
     SPC_STORED_HEAP,
@@ -282,7 +284,12 @@ cdef uint64_t room_for(Py_ssize_t dimensions, object dtype) except 0:
 
 
 def bytes_given_out(Handle handle):
-    """How many bytes of this node's arena are in use, by whomever: for tests."""
+    """How many bytes of this node's arena are in use, by whomever: for tests. Waits until dead nodes are gone."""
+    cdef int status
+    with nogil:
+        status = spc_comm_await_gone(handle.core, SPC_NO_DEADLINE)
+    if status != SPC_OK:
+        fail(handle, status, "bytes_given_out()")
     return spc_comm_block_bytes(handle.core)
 
 

@@ -45,12 +45,16 @@ def text(note: Note) -> str:
     return f"{note.words} at {where}" if where else note.words
 
 
-def near(found: "tuple[int, int, int]", source: int) -> str:
-    """A sentence. `found`: source, tag and number of messages that nearly match; `source`: asked for, negative: any."""
+def near(found: "tuple[int, int, int]", source: int, members: "tuple[int, ...]") -> str:
+    """A sentence. `found`: source, tag and number of messages that nearly match; `source`: asked for, negative: any.
+
+    `members`: by rank, the ranks in the run.
+    """
     sender, tag, count = found
     those = "is, though, a message" if count == 1 else f"are, though, {count} messages, the first"
     differs = "tag" if source < 0 or source == sender else "sender"
-    return f"Here {those} from node {sender} with tag {tag}: another {differs} than asked for (spcomm explain SP108)"
+    found_there = f"from node {members[sender]} with tag {tag}"
+    return f"Here {those} {found_there}: another {differs} than asked for (spcomm explain SP108)"
 
 
 # ---- by the node that ends

@@ -19,6 +19,8 @@ class SpcommError(Exception):
     spcomm.SpcommError: barrier(): node 0 has closed this communicator, after which nothing can be sent or received ...
     """
 
+    is_consequence = False  # of another node's error, which is to blame
+
 
 class ConfigError(SpcommError, ValueError):
     """Numbers given to `startup` or to the command are wrong or contradict each other.
@@ -152,6 +154,7 @@ class NodeLostError(SpcommError):
     """
 
     rank = -1
+    is_consequence = True
 
 
 class DeadlockError(SpcommError):

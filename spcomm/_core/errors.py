@@ -25,6 +25,9 @@ from spcomm._core.error_types import WaitTimeoutError as WaitTimeoutError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from spcomm._core.comm import Comm
     from spcomm._core.endings import Note
 
 
@@ -55,6 +58,11 @@ def recv_call(name: str, source: object, tag: object, timeout_ns: int = -1) -> s
     return f"{name}(source={shown(source)}, tag={shown(tag)}{limit})"
 
 
+def in_a_part(call: str, rank: int, size: int) -> str:
+    """A call's arguments are ranks of its communicator. All other ranks that an error names are those of the run."""
+    return f"{call}, as node {rank} of a part of {size}"
+
+
 # ---- arguments
 
 
@@ -63,19 +71,24 @@ def _program() -> str:
     return name if name.endswith(".py") else "prog.py"
 
 
-def _nodes(size: int) -> str:
+def _nodes(size: int, members: "tuple[int, ...]" = ()) -> str:
+    if members:
+        which = "node 0" if size == 1 else f"nodes 0 to {size - 1}"
+        are = "is" if size == 1 else "are"
+        return f"this part has {which}, which {are} {ranks_text(members)} of the run"
     if size == 1:
         return f"this is a run of one node: {config.how_to_have_more(_program())}"
     return f"this run has nodes 0 to {size - 1}"
 
 
-def bad_rank(call: str, argument: str, value: int, size: int) -> RankError:
+def bad_rank(call: str, argument: str, value: int, size: int, members: "tuple[int, ...]" = ()) -> RankError:
+    """`members`: of a part, the ranks of its nodes in the run."""
     hint = ""
     if value < 0 and argument != "root":
         names = "spcomm.ANY" if argument == "source" else "spcomm.ALL, spcomm.OTHERS"
         hint = f" (ranks are not negative; there are {names}, spcomm.PROC_NULL)"
     return RankError(
-        f"{call}({argument}={shown(value)}): there is no node {shown(value)}{hint}; {_nodes(size)}"
+        f"{call}({argument}={shown(value)}): there is no node {shown(value)}{hint}; {_nodes(size, members)}"
     )
 
 
@@ -243,13 +256,13 @@ def disconnected(call: str, box: int) -> ConnectionLostError:
     return ConnectionLostError(f"{call}: {what} is lost, and no node can wait for anything any more")
 
 
-def add_near(error: SpcommError, node: object, source: int, tag: int) -> None:
+def add_near(error: SpcommError, node: "Comm", source: int, tag: int) -> None:
     """`error`: a receive (negative: of any source or tag) has failed; say so if a message nearly matches."""
     from spcomm._core import endings, notes
 
-    found = notes.near(node, source, tag)  # type: ignore[arg-type]
+    found = notes.near(node, source, tag)
     if found is not None:
-        error.args = (f"{error}. {endings.near(found, source)}.",)
+        error.args = (f"{error}. {endings.near(found, source, node.members)}.",)
 
 
 def failure(
@@ -323,7 +336,7 @@ def failure(
 # ---- mismatches
 
 
-def ranks_text(ranks: "list[int]") -> str:
+def ranks_text(ranks: "Sequence[int]") -> str:
     """`node 3`, `nodes 0-2, 5`."""
     runs: list[list[int]] = []
     for rank in sorted(ranks):
@@ -342,7 +355,10 @@ def mismatch(
     called: "dict[int, tuple[int, ...]]",
     notes: "dict[int, Note] | None" = None,
 ) -> MismatchError:
-    """`called`: what each node called, as (operation, operator, type, fields, length, layout, char)."""
+    """`called`: what each node called, as (operation, operator, type, fields, length, layout, char).
+
+    Ranks are those of the run.
+    """
     from spcomm._core.mismatch import text  # late: it needs the compiled modules, the launcher does not
 
     return MismatchError(text(call, rank, number, called, notes or {}))

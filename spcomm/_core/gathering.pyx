@@ -35,6 +35,7 @@ from spcomm._core.libspc cimport (
     SPC_OPERATION_DATA_ALLTOALL,
     SPC_OPERATION_DATA_BCAST,
     SPC_OPERATION_DATA_SCATTER,
+    spc_comm_rank_in_run,
     spc_comm_t,
     spc_message_t,
     spc_payload_t,
@@ -44,7 +45,7 @@ from spcomm._core.pickles cimport copy_pickle
 
 import numpy as np
 
-from spcomm._core import gathering_errors
+from spcomm._core import errors, gathering_errors
 
 cnp.import_array()
 
@@ -150,7 +151,11 @@ cdef class Gathering:
             raise self.error
         if self.call.failed >= 0:
             reason = message_from(&self.call, self.call.failed)
-            raise gathering_errors.gave_nothing(words_of(self), self.call.failed, decode(handle, reason, True))
+            call = words_of(self)
+            if handle.parent is not None:
+                call = errors.in_a_part(call, handle.rank_number, handle.node_count)
+            raise gathering_errors.gave_nothing(call, <int>spc_comm_rank_in_run(core, self.call.failed),
+                                                decode(handle, reason, True))
         return 0
 
     cdef object own_copy(self):

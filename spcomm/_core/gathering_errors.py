@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The words for collectives that move data: what cannot be given, and who has given nothing."""
+"""The words for collectives that move data: what cannot be given, and the error of nodes to whom nothing was given."""
 
 from spcomm._core.errors import SpcommError, a_kind, shown
 
@@ -21,8 +21,10 @@ def no_items(call: str, value: object) -> TypeError:
 
 
 def gave_nothing(call: str, rank: int, reason: str) -> SpcommError:
-    """On the other nodes."""
-    return SpcommError(f"{call}: node {rank} has given nothing, for there it raised {reason or 'an error'}")
+    """On the other nodes: a consequence of the error there, which the launcher reports in the first place."""
+    error = SpcommError(f"{call}: node {rank} gave nothing, because it raised {reason or 'an error'}")
+    error.is_consequence = True
+    return error
 
 
 def reason(error: BaseException) -> str:

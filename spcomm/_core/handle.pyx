@@ -26,6 +26,7 @@ from spcomm._core.libspc cimport (
     spc_comm_lost_box,
     spc_comm_options_t,
     spc_comm_rank,
+    spc_comm_rank_in_run,
     spc_comm_size,
     spc_error_message,
     spc_error_name,
@@ -212,24 +213,30 @@ cdef int raise_status(Handle handle, int status, object call, int32_t culprit, i
         call = call[0](*call[1:])
     if status == SPC_ESYSTEM:
         raise OSError(number, f"{call}: {os.strerror(number)}")
+    if handle.parent is not None:
+        call = errors.in_a_part(call, handle.rank_number, handle.node_count)
+    rank = <int>spc_comm_rank_in_run(handle.core, handle.rank_number)
     if status == SPC_EMISMATCH:
         words, handle.doing = handle.doing, None
-        raise errors.mismatch(call, handle.rank_number, *late().mismatch(handle, words or ""))
+        raise errors.mismatch(call, rank, *late().mismatch(handle, words or ""))
     if status == SPC_EDISCONNECTED:
         raise errors.disconnected(call, spc_comm_lost_box(handle.core))
     if status == SPC_ECYCLE:
-        raise errors.in_cycle(call, handle.rank_number, handle.cycle_begun, handle.cycle_receiving)
-    raise errors.failure(
+        raise errors.in_cycle(call, rank, handle.cycle_begun, handle.cycle_receiving)
+    error = errors.failure(
         spc_error_name(status).decode(),
         spc_error_message(status).decode(),
         call,
-        handle.rank_number,
+        rank,
         handle.node_count,
-        culprit,
+        <int>spc_comm_rank_in_run(handle.core, culprit) if culprit >= 0 else culprit,
         state,
         reason,
         late().end_of(handle, culprit) if culprit >= 0 else None,
     )
+    if isinstance(error, errors.NodeLostError):
+        error.rank = culprit
+    raise error
 
 
 cdef object late():

@@ -27,17 +27,23 @@ def forget(Handle handle):
 cdef int register(Handle self, int32_t tag, object function) except -1:
     cdef Handle first = first_of(self)
     cdef int status
-    cdef dict before = self.handlers
+    cdef object before
     if not callable(function):
         raise value_errors.bad_handler(tag, function)
-    self.handlers = {**(before or {}), tag: function}  # before any message of it is filed as one for handlers
-    first.run_handlers = call_handlers
-    if before is None:
+    if self.handlers is None:
+        self.handlers = {}
+        first.run_handlers = call_handlers
         first.handling.append(self)
+    before = self.handlers.get(tag)
+    self.handlers[tag] = function  # before any message of it is filed as one for handlers
     status = spc_comm_handle(self.core, tag)
     if status != SPC_OK:
-        self.handlers = before
         if before is None:
+            del self.handlers[tag]
+        else:
+            self.handlers[tag] = before
+        if not self.handlers:
+            self.handlers = None
             first.handling.remove(self)
         fail(self, status, f"handler(tag={tag})")
     return 0

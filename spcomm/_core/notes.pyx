@@ -129,7 +129,7 @@ def mismatch(Handle handle, str words):
             called[rank] = (found.operation, found.op, found.type, found.field_count, found.length_bytes,
                             found.layout, found.root)
     if len(set(called.values())) < 2:
-        return phase, called, notes
+        return phase, by_rank_in_run(handle, called), notes
     file, line, function = places.of_caller()
     fill(&note, words, file, line, function)
     spc_comm_note_call(handle.core, phase, &note)
@@ -139,7 +139,11 @@ def mismatch(Handle handle, str words):
             known = spc_comm_call_of(handle.core, rank, phase, spc_clock_deadline_ns(limit), &note)
         if known:
             notes[rank] = as_note(&note)
-    return phase, called, notes
+    return phase, by_rank_in_run(handle, called), by_rank_in_run(handle, notes)
+
+
+cdef dict by_rank_in_run(Handle handle, dict found):
+    return {<int>spc_comm_rank_in_run(handle.core, rank): what for rank, what in found.items()}
 
 
 def near(Handle handle, source, tag):

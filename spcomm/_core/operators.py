@@ -8,7 +8,6 @@ for the values that the core does not combine: numbers and tuples in scans, othe
 import math
 from collections.abc import Callable
 from functools import update_wrapper
-from hashlib import blake2b
 from operator import index
 from typing import Any, overload
 
@@ -18,6 +17,11 @@ from spcomm._core import fold_errors
 from spcomm._core.net_scalars import plain_numbers
 from spcomm._core.simtime import SimTime
 from spcomm._core.stepwise import combined_times, is_simtimes
+
+try:  # where hashlib has it from; hashlib also loads OpenSSL, which each node would then take apart at its end
+    from _blake2 import blake2b
+except ImportError:
+    from hashlib import blake2b
 
 OWN = 255  # the number of all operators that programs define
 

@@ -14,7 +14,7 @@ import select
 from spcomm.launch import carrying
 from spcomm.launch.process import signal_name
 from spcomm.launch.values import UsageError
-from spcomm.launch.wire import Wire
+from spcomm.launch.wire import Wire, opened
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -220,7 +220,7 @@ class Carriers:
 
 def _listen(address: str) -> "_socket.socket":
     """Others may connect to it, and get no further than the handshake."""
-    listener = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
+    listener = opened(_socket.socket, _socket.AF_INET, _socket.SOCK_STREAM)
     os.set_inheritable(listener.fileno(), False)
     try:
         listener.bind((address, 0))

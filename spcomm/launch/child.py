@@ -188,8 +188,9 @@ def _run_as_main(program: Program, held: "set[int]", debug: bool) -> None:
             ending.expect(code)
         raise
     except BaseException as error:
-        error.__traceback__ = report.users_part(error.__traceback__)
-        _failed(error)
+        with report.Undisturbed():
+            error.__traceback__ = report.users_part(error.__traceback__)
+            _failed(error)
 
 
 def _debug(program: Program, main: dict) -> None:

@@ -101,9 +101,9 @@ class Failures:
     def tracebacks(self, label: "Callable[[int, int], bytes]", interrupted: bool) -> "tuple[bytes, str]":
         """All tracebacks worth showing, the first failure's last, and a sentence on those that are not shown.
 
-        Not shown: a `NodeLostError` that followed from the first failure, a `MismatchError` after another (all
-        nodes get it, and each one names all), a KeyboardInterrupt that followed from Ctrl-C, and those which say
-        the same as one that is shown. `label(index, 2)` is what stands before a line.
+        Not shown: a `NodeLostError` and the like that followed from the first failure, a `MismatchError` after
+        another (all nodes get it, and each one names all), a KeyboardInterrupt that followed from Ctrl-C, and those
+        which say the same as one that is shown. `label(index, 2)` is what stands before a line.
         """
         first = self.first.index if self.first is not None else None
         mine = bytes(self._texts.get(first, b"")) if first is not None else b""
@@ -135,11 +135,12 @@ class Failures:
             if len(alike) > 1
         ]
         notes += [f"{self._names.nodes(too)} raised MismatchError, too"] if too else []
-        notes += (
-            [f"{self._names.nodes(lost)} raised NodeLostError because of it"]
-            if lost and first is not None
-            else []
-        )
+        victims: dict[str, list[int]] = {}
+        for index in lost if first is not None else ():
+            victims.setdefault(self._known[index].detail, []).append(index)
+        notes += [
+            f"{self._names.nodes(nodes)} raised {name} because of it" for name, nodes in victims.items()
+        ]
         return b"".join(shown), "; ".join(notes)
 
     def _mismatched(self, index: int) -> bool:

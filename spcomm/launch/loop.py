@@ -9,12 +9,24 @@ import select
 import time
 from collections.abc import Callable
 
+from spcomm.launch.wire import FORBIDDEN
+
+
+def _epoll() -> "select.epoll | None":
+    """None where there is none, or where a sandbox refuses it: poll does as well."""
+    try:
+        return select.epoll() if hasattr(select, "epoll") else None
+    except OSError as error:
+        if error.errno not in FORBIDDEN:
+            raise
+        return None
+
 
 class Loop:
     """Calls back when descriptors are ready and when deadlines pass; one thread."""
 
     def __init__(self) -> None:
-        self._epoll = select.epoll() if hasattr(select, "epoll") else None
+        self._epoll = _epoll()
         self._poll = self._epoll or select.poll()
         self._in = select.EPOLLIN if self._epoll else select.POLLIN
         self._out = select.EPOLLOUT if self._epoll else select.POLLOUT

@@ -4,10 +4,13 @@
 import _signal
 import os
 import sys
+import time
 
 # A forked node answers it with the line at which it is (see launch.where); 0 where there is no signal to spare, or the
 # system does not say whose answer it is.
 WHERE_SIGNAL = _signal.SIGRTMIN + 5 if sys.platform.startswith("linux") else 0
+
+_TRACKER_S = 2.0  # seconds for trackers of multiprocessing to remove what is left
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -45,15 +48,55 @@ def children() -> "list[int]":
         return []
 
 
-def end_children(spared: "set[int]") -> None:
-    """Kill and reap all children but these, and whoever becomes a child by that."""
-    while found := set(children()) - spared:
-        for pid in found:
-            try:
-                os.kill(pid, _signal.SIGKILL)
-                os.waitpid(pid, 0)
-            except (ProcessLookupError, ChildProcessError):
-                spared = spared | {pid}
+def end_children(spared: "set[int]", group: "int | None" = None) -> None:
+    """Kill and reap all children but these, and whoever becomes a child by that; with `group` only those in it.
+
+    Trackers of multiprocessing come last: they end by themselves once those whom they serve are gone, and remove the
+    semaphores and shared memory that these have left. They are waited for, but those of a `group` are not.
+    """
+    trackers: set[int] = set()
+    while found := {pid for pid in children() if pid not in spared and _is_in(pid, group)} - trackers:
+        trackers |= {pid for pid in found if _is_tracker(pid)}
+        for pid in found - trackers:
+            spared = spared | {pid} if not _end(pid) else spared
+    deadline = time.monotonic() + _TRACKER_S
+    for pid in trackers if group is None else ():
+        while not _has_ended(pid) and time.monotonic() < deadline:
+            time.sleep(0.002)
+        _end(pid)
+
+
+def _end(pid: int) -> bool:
+    """Kill and reap a child. False: it is none of ours."""
+    try:
+        os.kill(pid, _signal.SIGKILL)
+        os.waitpid(pid, 0)
+    except (ProcessLookupError, ChildProcessError):
+        return False
+    return True
+
+
+def _has_ended(pid: int) -> bool:
+    try:
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:
+        return True
+
+
+def _is_in(pid: int, group: "int | None") -> bool:
+    try:
+        return group is None or os.getpgid(pid) == group
+    except OSError:
+        return False
+
+
+def _is_tracker(pid: int) -> bool:
+    """Of multiprocessing, or of joblib."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return b"resource_tracker import main" in file.read()
+    except OSError:
+        return False
 
 
 def signal_name(number: int) -> str:

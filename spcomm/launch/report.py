@@ -11,6 +11,7 @@ A report is a number of frames of at most PIPE_BUF bytes, which the kernel never
 frames: 4 bytes rank, 1 byte kind, 2 bytes length, then the payload. The kind comes first, TEXT frames follow.
 """
 
+import _signal
 import errno
 import os
 import sys
@@ -24,12 +25,10 @@ _ROOM = 4096 - HEADER
 
 TEXT = b"T"  # a piece of a traceback
 RAISED = b"E"  # an uncaught exception; payload: its type's name
-LOST = b"L"  # an uncaught NodeLostError, or one that was raised because of it
-CUT = b"C"  # the same of ConnectionLostError
+LOST = b"L"  # an uncaught consequence of another node's failure (NodeLostError), or what was raised because of it
+CUT = b"C"  # the same of a lost connection (ConnectionLostError)
 INTERRUPTED = b"K"  # KeyboardInterrupt; payload: where it was raised
 EXITING = b"X"  # sys.exit() with a code that is not 0; payload: the code
-
-_CONSEQUENCES = {"NodeLostError": LOST, "ConnectionLostError": CUT}
 
 _target: "tuple[int, int] | None" = None  # descriptor and rank
 _pipe = (0, 0)  # device and inode of the descriptor: a program may close what is not its own, and open files
@@ -82,9 +81,26 @@ def watch(fd: int, rank: int) -> None:
     previous = sys.excepthook
 
     def hook(kind: type, error: BaseException, trace: object) -> None:
-        uncaught(error, previous)
+        with Undisturbed():
+            uncaught(error, previous)
 
     sys.excepthook = hook
+
+
+class Undisturbed:
+    """While a node says what ends it, Ctrl-C does not end that: the node ends anyway."""
+
+    def __enter__(self) -> None:
+        self._handler = _signal.getsignal(_signal.SIGINT)
+        if self._handler is _signal.default_int_handler:
+            _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
+
+    def __exit__(self, *_error: object) -> None:
+        if (
+            self._handler is _signal.default_int_handler
+            and _signal.getsignal(_signal.SIGINT) == _signal.SIG_IGN
+        ):
+            _signal.signal(_signal.SIGINT, self._handler)
 
 
 def leaving(error: SystemExit, code: int) -> None:
@@ -148,10 +164,11 @@ def kind_of(error: BaseException) -> "tuple[bytes, str]":
     seen: set[int] = set()
     while cause is not None and id(cause) not in seen:
         seen.add(id(cause))
-        for base in type(cause).__mro__:
-            kind = _CONSEQUENCES.get(base.__name__)
-            if kind is not None and base.__module__.startswith("spcomm"):
-                return kind, type(error).__name__
+        bases = [base.__name__ for base in type(cause).__mro__ if base.__module__.startswith("spcomm")]
+        if "ConnectionLostError" in bases:
+            return CUT, type(error).__name__
+        if "SpcommError" in bases and cause.is_consequence:  # type: ignore[attr-defined]
+            return LOST, type(error).__name__
         cause = cause.__cause__ or cause.__context__
     return RAISED, type(error).__name__
 

@@ -220,12 +220,20 @@ class Server:
                 return
             rank = self._ranks.pop(found.si_pid, None)
             if rank is not None:
-                _kill_group(found.si_pid, _signal.SIGKILL)  # what the node has left running
+                self._end_group(found.si_pid)
             times = self._times(found.si_pid)
             status = os.waitpid(found.si_pid, 0)[1] if times is None else times[0]
             if rank is not None:
                 self._left -= 1
                 self._send(("exited", rank, status) if times is None else ("exited", rank, *times))
+
+    def _end_group(self, pid: int) -> None:
+        """A node has ended: so does what it has left running, whose parent is this process now."""
+        spared = {*self._ranks, pid}
+        if set(process.children()) - spared:
+            process.end_children(spared, pid)
+        else:  # or the system does not list children
+            _kill_group(pid, _signal.SIGKILL)
 
     def _times(self, pid: int) -> "tuple[int, tuple] | None":
         """Reap a node with what the kernel knows of its time, if that was asked for: its status, and times."""
@@ -240,7 +248,9 @@ class Server:
 
     def _signal(self, number: int, spared: "int | None" = None) -> None:
         for pid, rank in self._ranks.items():
-            if rank != spared:
+            if rank != spared and number == _signal.SIGKILL:
+                _kill(pid, number)  # the rest follows when it is reaped
+            elif rank != spared:
                 _kill_group(pid, number)
 
     def _poke(self, rank: int, number: int) -> None:
@@ -258,13 +268,7 @@ class Server:
     def _end(self) -> None:
         """End every node and everything that nodes started, say so, and end."""
         self._signal(_signal.SIGKILL)
-        for pid in self._ranks:
-            os.waitpid(pid, 0)
-        while pids := process.children():
-            for pid in pids:
-                _kill(pid, _signal.SIGKILL)
-            for pid in pids:
-                os.waitpid(pid, 0)
+        process.end_children(set())
         self._send(_GONE)
         os._exit(0)
 

@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable
 
+from spcomm.launch import wire
 from spcomm.launch.groups import ALONE, Names
 from spcomm.launch.process import WHERE_SIGNAL
 
@@ -32,7 +33,7 @@ class Answers:
     """Where nodes write, and what has come from there."""
 
     def __init__(self) -> None:
-        self._read, self._write = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
+        self._read, self._write = wire.opened(_socket.socketpair, _socket.AF_UNIX, _socket.SOCK_STREAM)
         if hasattr(_socket, "SO_PASSCRED"):  # else nobody is asked
             self._read.setsockopt(_socket.SOL_SOCKET, _socket.SO_PASSCRED, 1)
         for end in (self._read, self._write):

@@ -7,10 +7,16 @@ to. `_socket` is used directly: importing `socket` would cost the launcher sever
 """
 
 import _socket
+import errno
 import marshal
 import os
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FORBIDDEN = (errno.EPERM, errno.EACCES, errno.ENOSYS)  # where a sandbox refuses a system call
 MOST_DESCRIPTORS = 48  # with one message
 _INT = 4  # sizeof(int): a descriptor in an SCM_RIGHTS message
 LENGTH_BYTES = 4
@@ -28,6 +34,21 @@ def encoded_descriptor(descriptor: int) -> bytes:
     return descriptor.to_bytes(_INT, sys.byteorder)
 
 
+def opened(call: "Callable", *arguments: object) -> "tuple | _socket.socket":
+    """What a system call without which there is no run gives. UsageError: a sandbox refuses it."""
+    try:
+        return call(*arguments)
+    except OSError as error:
+        if error.errno not in FORBIDDEN:
+            raise
+        from spcomm.launch.values import UsageError
+
+        raise UsageError(
+            f"spcomm run: this system refuses {call.__name__}() ({error.strerror}), by which the processes of a run "
+            "reach each other; in a container, allow it in the seccomp profile"
+        ) from None
+
+
 class Wire:
     """One end of the socket pair; `receive` returns None when the other end is gone."""
 
@@ -38,7 +59,7 @@ class Wire:
     @classmethod
     def pair(cls) -> "tuple[Wire, Wire]":
         """Two connected ends, both close-on-exec."""
-        ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
+        ours, theirs = opened(_socket.socketpair, _socket.AF_UNIX, _socket.SOCK_STREAM)
         for sock in (ours, theirs):
             os.set_inheritable(sock.fileno(), False)
         return cls(ours), cls(theirs)

@@ -71,6 +71,13 @@ OPTIONS = {
         Options("no-eventfd", (), "eventfd"),
         Options("no-wipe_on_fork", (), "wipe_on_fork"),
         Options("nothing", ("--arena", "4194304"), "memfd,futex,pidfd,eventfd,wipe_on_fork"),
+        *(
+            Options(f"{boxes}-boxes-{place}{suffix}", (*buffers, "--boxes", str(boxes), "--map", place))
+            for boxes in (2, 3)
+            for place in ("block", "cyclic")
+            for suffix, buffers in (("", ()), ("-tiny", (*TINY[:-1], "1M")))  # room for the parts of a split
+        ),
+        Options("3-boxes-direct", ("--boxes", "3", "--map", "cyclic", "--route", "direct")),
     ]
 }
 # What else than the default options a test runs with, and at which sizes.
@@ -101,7 +108,7 @@ class Config:
 def command(*arguments):
     """The launcher, run by this interpreter, and in several boxes if the tests are to run so."""
     words = list(map(str, arguments))
-    if words[:2] == ["run", "-n"]:
+    if words[:2] == ["run", "-n"] and "--map" not in words:
         nodes = sum(
             int(words[at + 1])
             for at, word in enumerate(words[:-1])

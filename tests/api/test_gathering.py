@@ -247,7 +247,7 @@ def others_hear(comm, call, culprit):
         with refused(TypeError, "cannot be pickled", "no way"):
             call()
     else:
-        with refused(spcomm.SpcommError, f"node {culprit} has given nothing", "TypeError", "no way"):
+        with refused(spcomm.SpcommError, f"node {culprit} gave nothing", "TypeError", "no way"):
             call()
     assert comm.allgather(comm.rank) == list(range(comm.size))
 
@@ -295,14 +295,14 @@ def test_a_wrong_number_of_items(comm, name):
             with refused(ValueError, f"{name}(objs)", f"{len(items)} item", f"{comm.size} node"):
                 call(items)
         else:
-            with refused(spcomm.SpcommError, "node 0 has given nothing", f"{len(items)} item"):
+            with refused(spcomm.SpcommError, "node 0 gave nothing", f"{len(items)} item"):
                 call([None] * comm.size)
     for items in (None, 3, "ab", b"ab", {"a": 1}, {1, 2}, np.array(3)):
         if comm.rank == 0:
             with refused(TypeError, f"{name}(objs=", "sequence"):
                 call(items)
         else:
-            with refused(spcomm.SpcommError, "node 0 has given nothing", "TypeError"):
+            with refused(spcomm.SpcommError, "node 0 gave nothing", "TypeError"):
                 call([None] * comm.size)
     assert comm.alltoall([comm.rank] * comm.size) == list(range(comm.size))
 

@@ -106,3 +106,31 @@ def test_a_fuzzy_barrier_against_a_barrier_while_waiting_later(comm):
                 pass
             fuzzy.wait()
     comm.barrier()
+
+
+@pytest.mark.sizes(4)
+def test_in_a_part_errors_name_ranks_of_the_run(comm):
+    first, second = comm.rank % 2, comm.rank % 2 + 2
+    part = comm.split(comm.rank % 2)
+    me = f"as node {part.rank} of a part of 2"
+    call = CALLS["barrier" if part.rank == 0 else "sum-int"]
+    with refused(
+        spcomm.MismatchError, me, f"node {first}: barrier()", f"node {second}: global_sum() of an int"
+    ):
+        call(part)
+    with refused(
+        spcomm.RankError,
+        "no node 5",
+        f"this part has nodes 0 to 1, which are nodes {first}, {second} of the run",
+    ):
+        part.send(1, 5)
+    if part.rank == 0:
+        with refused(ValueError, "3 items for 2 nodes"):
+            part.scatter([1, 2, 3])
+    else:
+        with refused(spcomm.SpcommError, me, f"node {first} gave nothing, because it raised ValueError"):
+            part.scatter(None)
+    with refused(spcomm.WaitTimeoutError, f"node {comm.rank} in that time"):
+        part.recv(timeout=0)
+    part.barrier()
+    part.close()

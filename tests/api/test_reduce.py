@@ -330,7 +330,7 @@ def test_one_part_raises(comm, algorithm):
                 comm.allreduce(array, failing_for_some, algorithm)
         else:
             call = f'allreduce(op=failing_for_some, algorithm="{algorithm}")'
-            with refused(spcomm.SpcommError, call, "node 0 has given nothing", "for zeros"):
+            with refused(spcomm.SpcommError, call, "node 0 gave nothing", "for zeros"):
                 comm.allreduce(array, failing_for_some, algorithm)
     with refused((ValueError, spcomm.SpcommError), "shortening gave an array of shape (1,)"):
         comm.allreduce(array, shortening, algorithm)

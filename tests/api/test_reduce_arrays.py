@@ -89,14 +89,12 @@ CASES = (
 )
 
 
-@pytest.mark.matrix(keep=60)
 @pytest.mark.parametrize(("name", "dtype"), CASES, ids=lambda value: value)
 def test_operators_and_dtypes(comm, name, dtype):
     for shape in ((), (0,), (1,), (3,), (8,), (33,), (6, 7), (2, 0, 3), (500,)):
         check_all(comm, name, shape, dtype)
 
 
-@pytest.mark.matrix(keep=50)
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i1", "c16"])
 @pytest.mark.parametrize(
     "length", [0, 1, 2, 7, 511, 512, 2047, 2049, 4095, 4097, 8191, 8192, 8193, 32_767, 40_001]

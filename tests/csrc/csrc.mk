@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# The C core and its tests, without Python, in five builds. From the top of the checkout:
+# The C core and its tests in five builds. From the top of the checkout:
 #
 #   make -f tests/csrc/csrc.mk              compile all five builds into build/csrc
 #   make -f tests/csrc/csrc.mk tsan         compile one: plain, asan, tsan, endless or posix
@@ -11,7 +11,9 @@
 OUT ?= build/csrc
 VARIANTS := plain asan tsan endless posix
 
-plain_FLAGS := -O2
+# The library of the package, as `make build` made it: only the tests themselves are compiled.
+plain_FLAGS := -O1
+plain_CORE := spcomm/lib/libspcomm.a
 # AddressSanitizer with UndefinedBehaviorSanitizer; the first finding ends the program.
 asan_FLAGS := -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 tsan_FLAGS := -O1 -fno-omit-frame-pointer -fsanitize=thread
@@ -25,6 +27,8 @@ LIBS := -pthread -lm $(if $(filter Linux,$(shell uname -s)),-lrt)
 
 # A test that puts itself between two files of the core: its __wrap_NAME is called instead of NAME.
 LINK_test_comm_hand_back := -Wl,--wrap=spc_outbox_announce_or_enqueue
+LINK_test_comm_block := -Wl,--wrap=spc_status_end
+LINK_test_agent := -Wl,--wrap=spc_status_end
 
 CORE := $(shell find csrc -name '*.c')
 # What several tests share stands in other files than test_*.c and is linked to every program.
@@ -53,7 +57,7 @@ $(OUT)/$(1)/%.o: %.c tests/csrc/csrc.mk
 	@echo "  cc    $$@"
 	@$$(CC) $(FLAGS) $($(1)_FLAGS) $$(CFLAGS) -MMD -MP -c -o $$@ $$<
 
-$(OUT)/$(1)/tests/csrc/test_%: $(OUT)/$(1)/tests/csrc/test_%.o $(CORE:%.c=$(OUT)/$(1)/%.o) $(SHARED:%.c=$(OUT)/$(1)/%.o)
+$(OUT)/$(1)/tests/csrc/test_%: $(OUT)/$(1)/tests/csrc/test_%.o $(SHARED:%.c=$(OUT)/$(1)/%.o) $(or $($(1)_CORE),$(CORE:%.c=$(OUT)/$(1)/%.o))
 	@echo "  link  $$@"
 	@$$(CC) $($(1)_FLAGS) -o $$@ $$^ $(LIBS) $$(LINK_$$(@F))
 
@@ -68,5 +72,8 @@ check-$(1): $(1)
 endef
 
 $(foreach v,$(VARIANTS),$(eval $(call variant,$(v))))
+
+$(plain_CORE):
+	@echo "$@ is missing: run make build first" >&2; exit 1
 
 -include $(shell find $(OUT) -name '*.d' 2>/dev/null)

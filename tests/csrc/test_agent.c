@@ -310,6 +310,90 @@ static void ends(void) {
     wide_run(2, (spc_config_t){0}, NULL, ends_body);
 }
 
+/* csrc.mk: in the place of spc_status_end, which the linker calls __real_... In the other box, too, the memory of a
+ * process that was killed is free before its end is known. */
+void __real_spc_status_end(spc_status_shared_t *status, uint32_t rank, spc_node_state_t state, int32_t reason,
+                           spc_event_shared_t *events, uint32_t event_count, uint32_t features);
+void __wrap_spc_status_end(spc_status_shared_t *status, uint32_t rank, spc_node_state_t state, int32_t reason,
+                           spc_event_shared_t *events, uint32_t event_count, uint32_t features);
+
+void __wrap_spc_status_end(spc_status_shared_t *status, uint32_t rank, spc_node_state_t state, int32_t reason,
+                           spc_event_shared_t *events, uint32_t event_count, uint32_t features) {
+    CHECK(state != SPC_NODE_DIED || spc_status_is_gone(status, rank));
+    __real_spc_status_end(status, rank, state, reason, events, event_count, features);
+}
+
+static void killed_body(int rank, int size, void *argument) {
+    wide_box_t *wide = argument;
+    spc_comm_t *comm = wide_join(wide, rank);
+    spc_message_t message;
+    (void)size;
+    if (rank == 0) {
+        spc_comm_mark_ended(&wide->box[0].segment, 0, SPC_NODE_DIED, -9);
+    } else {
+        CHECK_EQ(recv_until(comm, 0, 3, SPC_NO_DEADLINE, &message), SPC_ELOST);
+    }
+    comm_box_leave(comm);
+}
+
+static void a_node_is_killed(void) {
+    wide_run(2, (spc_config_t){0}, NULL, killed_body);
+}
+
+/* Nodes 0, 1 and 3 are a part. Node 0 has entered its barrier and is gone, while what it sent before that still waits for
+ * its receiver; node 1 has left without entering. Node 1 is missing, not node 0. Nodes 2 and 4 keep the agents at work. */
+static _Atomic int gone_nodes;
+
+static void gone_body(int rank, int size, void *argument) {
+    wide_box_t *wide = argument;
+    spc_comm_t *comm = wide_join(wide, rank), *part;
+    spc_message_t message;
+    spc_node_state_t state;
+    int32_t reason;
+    uint64_t phase;
+    CHECK_OK(spc_comm_split(comm, rank == 2 || rank == 4, 0, SPC_NO_DEADLINE, &part));
+    (void)size;
+    if (rank < 2) {
+        if (rank == 0) {
+            send_content(comm, 3, 1, 1, 5000000);
+            CHECK_OK(spc_comm_fuzzy_enter(part, &phase));
+        }
+        const int closed = spc_comm_close(comm, 1);
+        CHECK_EQ(closed, rank == 0 ? SPC_ETIMEDOUT : SPC_OK); /* far from all of that was sent */
+        spc_comm_destroy(part);
+        spc_comm_destroy(comm);
+        wide_mark_gone(wide, (uint32_t)rank);
+        atomic_fetch_add(&gone_nodes, 1);
+        return;
+    }
+    if (rank == 3) {
+        recv_content(comm, 4, 2, 2, 8);
+        CHECK_EQ(recv_until(comm, 0, 1, SPC_NO_DEADLINE, &message), SPC_EFINISHED);
+        CHECK_OK(spc_comm_fuzzy_enter(part, &phase));
+        CHECK_EQ(spc_comm_fuzzy_wait(part, phase, SPC_NO_DEADLINE), SPC_EFINISHED);
+        CHECK_EQ(spc_comm_culprit(part, &state, &reason), 1);
+    } else {
+        while (rank == 2 && atomic_load(&gone_nodes) < 2) {
+            spc_platform_yield();
+        }
+        for (int i = 0; i < 3; i++) {
+            send_content(comm, 6 - rank, i, 1, 8);
+            recv_content(comm, 6 - rank, i, 1, 8);
+        }
+        if (rank == 4) {
+            send_content(comm, 3, 2, 2, 8);
+        }
+    }
+    spc_comm_destroy(part);
+    comm_box_leave(comm);
+}
+
+static void who_is_gone_had_entered_a_barrier(void) {
+    static const uint16_t place[] = {0, 0, 0, 1, 1};
+    atomic_store(&gone_nodes, 0);
+    wide_run(5, (spc_config_t){.arena_bytes = 65536, .ring_bytes = 16384, .slots = 3}, place, gone_body);
+}
+
 int main(void) {
     RUN(every_length);
     RUN(all_with_all);
@@ -321,5 +405,7 @@ int main(void) {
     RUN(cycles);
     RUN(splits);
     RUN(ends);
+    RUN(a_node_is_killed);
+    RUN(who_is_gone_had_entered_a_barrier);
     return check_done();
 }

@@ -28,6 +28,22 @@ static spc_message_t receive(spc_comm_t *comm, int32_t source, int32_t tag) {
     return message;
 }
 
+/* csrc.mk: in the place of spc_status_end, which the linker calls __real_... */
+static spc_comm_t *survivor; /* counts as soon as it can hear of an end; NULL: nobody does */
+
+void __real_spc_status_end(spc_status_shared_t *status, uint32_t rank, spc_node_state_t state, int32_t reason,
+                           spc_event_shared_t *events, uint32_t event_count, uint32_t features);
+void __wrap_spc_status_end(spc_status_shared_t *status, uint32_t rank, spc_node_state_t state, int32_t reason,
+                           spc_event_shared_t *events, uint32_t event_count, uint32_t features);
+
+void __wrap_spc_status_end(spc_status_shared_t *status, uint32_t rank, spc_node_state_t state, int32_t reason,
+                           spc_event_shared_t *events, uint32_t event_count, uint32_t features) {
+    __real_spc_status_end(status, rank, state, reason, events, event_count, features);
+    if (survivor != NULL) {
+        CHECK_EQ_U(spc_comm_block_bytes(survivor), 0);
+    }
+}
+
 /* ---- taking and giving back */
 
 static void give_back_body(int rank, int size, void *argument) {
@@ -294,7 +310,38 @@ static void random_moves_lose_nothing(void) {
     run_ranks(6, (spc_config_t){.arena_bytes = 1 << 20, .slots = 4}, random_body);
 }
 
+/* Of a process that ended without a word, the end and what it leaves are one piece of news. */
+static void an_end_finds_the_memory_free(void) {
+    party_t party = party_open(2, (spc_config_t){.arena_bytes = 1 << 20});
+    move(party.comm[0], 1, 1, 1000, take(party.comm[0], 1000));
+    spc_message_t message = receive(party.comm[1], 0, 1);
+    CHECK(spc_comm_block_bytes(party.comm[0]) != 0);
+    survivor = party.comm[0];
+    spc_comm_mark_ended(&party.box.segment, 1, SPC_NODE_DIED, -9);
+    survivor = NULL;
+    spc_message_release(party.comm[1], &message);
+    party_close(&party);
+}
+
+/* A node that has reported its failure may still read what it received. */
+static void a_reported_failure_frees_nothing(void) {
+    party_t party = party_open(2, (spc_config_t){.arena_bytes = 1 << 20});
+    move(party.comm[0], 1, 1, 1000, take(party.comm[0], 1000));
+    spc_message_t message = receive(party.comm[1], 0, 1);
+    CHECK_OK(spc_comm_await_gone(party.comm[0], SPC_NO_DEADLINE));
+    spc_comm_mark_ending(&party.box.segment, 1, SPC_NODE_DIED, 1);
+    CHECK(spc_comm_block_bytes(party.comm[0]) != 0);
+    CHECK_EQ(spc_comm_await_gone(party.comm[0], 1), SPC_ETIMEDOUT); /* which counts it, if asked now */
+    spc_comm_mark_ended(&party.box.segment, 1, SPC_NODE_DIED, 1);
+    CHECK_OK(spc_comm_await_gone(party.comm[0], SPC_NO_DEADLINE));
+    CHECK_EQ_U(spc_comm_block_bytes(party.comm[0]), 0);
+    spc_message_release(party.comm[1], &message);
+    party_close(&party);
+}
+
 int main(void) {
+    RUN(an_end_finds_the_memory_free);
+    RUN(a_reported_failure_frees_nothing);
     RUN(what_is_taken_comes_back);
     RUN(one_block_goes_around);
     RUN(moved_blocks_overtake_nothing);

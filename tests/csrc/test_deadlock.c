@@ -5,6 +5,7 @@
 
 #include "diagnose/spc_deadlock.h"
 #include "message/spc_mailbox.h"
+#include "message/spc_receipt.h"
 #include "reduce/spc_reduce.h"
 
 #define NODES 3
@@ -162,6 +163,21 @@ static void a_closed_subset(void) {
     publish_wait(table, 0, SPC_BOARD_RECEIPT, 1);
     publish_wait(table, 1, SPC_BOARD_RECEIVE, 0);
     CHECK_PROVEN(table, 3u);
+    close_table(table);
+}
+
+/* The receiver sleeps again, and the sender has not been woken yet. */
+static void a_receipt_that_was_given(void) {
+    table_t *table = open_table();
+    const spc_segment_t *segment = &table->box.segment;
+    spc_row_shared_t *row = spc_mailbox_row(spc_segment_part(segment, SPC_REGION_MAILBOX, 1), 0, 4);
+    plan_wait(table, 0, SPC_BOARD_RECEIPT, 1);
+    table->entry[0].lines_offset = spc_segment_offset(segment, row);
+    publish(table, 0);
+    publish_wait(table, 1, SPC_BOARD_RECEIVE, 0);
+    CHECK_PROVEN(table, 3u);
+    spc_receipt_give(row, 1);
+    CHECK_NOTHING(table);
     close_table(table);
 }
 
@@ -447,6 +463,7 @@ int main(void) {
     RUN(who_needs_an_able_one_is_able);
     RUN(the_part_of_one_in_a_collective);
     RUN(a_closed_subset);
+    RUN(a_receipt_that_was_given);
     RUN(any_of_several_is_enough);
     RUN(a_phase_waits_for_the_absent);
     RUN(a_phase_that_one_in_vain_never_reaches);

@@ -3,7 +3,9 @@
  * Forked runs: for each case a child of the test is what a shell would start. Its stderr is a pipe that the agent and
  * all nodes hold, so the end of the text is the end of everybody: what is left behind hangs the test.
  */
+#include "agent/spc_fork_private.h"
 #include "fork_box.h"
+#include "spc_comm_private.h"
 
 static void all_nodes_talk(void) {
     for (uint32_t nodes = 1; nodes <= 8; nodes *= 2) {
@@ -174,6 +176,52 @@ static void waiting_is_the_last_thing(void) {
     expect_code(first_part(outcome_of(2, ignored_children)), 6, "spcomm: node 1 ended with exit code 6");
 }
 
+/* ---- node 0 waits for the agent, so it lives: a thread of it may still read what was received */
+
+static void note_that_node_0_lives(const node_t *node) {
+    atomic_fetch_add(&node->run->nodes_seen, !spc_status_is_gone(node->comm->node->status, 0));
+}
+
+/* Node 1 is told to end after the agent has marked the end of node 0. */
+static int node_0_is_over(const node_t *node) {
+    sigset_t terminate;
+    int number;
+    sigemptyset(&terminate);
+    sigaddset(&terminate, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &terminate, NULL);
+    meet(node);
+    if (node->rank == 1) {
+        CHECK_EQ(sigwait(&terminate, &number), 0);
+        note_that_node_0_lives(node);
+    }
+    return node->rank == 0 ? 8 : 0;
+}
+
+static int node_0_is_stopped(const node_t *node) {
+    if (node->rank == 2) {
+        signal(SIGTERM, SIG_IGN);
+    }
+    meet(node);
+    if (node->rank == 2) {
+        while (!spc_status_is_told(node->comm->node->status, 0)) {
+            spc_platform_yield();
+        }
+        note_that_node_0_lives(node);
+    }
+    return node->rank == 0 ? compute() : node->rank == 1 ? 7 : 0;
+}
+
+static void who_waits_at_its_end_is_not_gone(void) {
+    outcome_t outcome = outcome_of(2, node_0_is_over);
+    expect_code(first_part(outcome), 8, "spcomm: node 0 ended with exit code 8");
+    CHECK_EQ(outcome.nodes_seen, 1);
+#if SPC_HAS_SIGQUEUE
+    outcome = outcome_of(3, node_0_is_stopped);
+    expect_code(first_part(outcome), 7, "spcomm: node 1 ended with exit code 7");
+    CHECK_EQ(outcome.nodes_seen, 1);
+#endif
+}
+
 /* ---- what is refused */
 
 static void refused(spc_fork_options_t options, int expected) {
@@ -247,6 +295,7 @@ int main(void) {
     RUN(the_agent_holds_nothing_of_the_program);
     RUN(no_process_stays);
     RUN(waiting_is_the_last_thing);
+    RUN(who_waits_at_its_end_is_not_gone);
     RUN(wrong_options);
     RUN(no_descriptors_left);
     RUN(threads_are_counted);

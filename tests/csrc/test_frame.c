@@ -127,10 +127,10 @@ static void wrong_on_purpose(void) {
     static const change_t CHANGES[] = {
         {0, 'x', SPC_EINVAL},   {3, 'h', SPC_EINVAL}, {4, 0, SPC_EVERSION},  {4, 1, SPC_EVERSION},
         {4, 255, SPC_EVERSION}, {5, 0, SPC_EINVAL},   {5, 15, SPC_EINVAL},   {5, 255, SPC_EINVAL},
-        {6, 16, SPC_EINVAL},    {6, 128, SPC_EINVAL}, {7, 1, SPC_EINVAL},    {7, 128, SPC_EINVAL},
+        {6, 32, SPC_EINVAL},    {6, 128, SPC_EINVAL}, {7, 1, SPC_EINVAL},    {7, 128, SPC_EINVAL},
         {50, 5, SPC_EINVAL},    {51, 1, SPC_EINVAL},  {51, 128, SPC_EINVAL}, {53, 1, SPC_EINVAL},
         {54, 9, SPC_EINVAL},    {55, 1, SPC_EINVAL},  {48, 7, SPC_EINVAL},   {5, 1, SPC_OK},
-        {5, 10, SPC_OK},        {6, 15, SPC_OK},      {50, 4, SPC_EINVAL},   {54, 8, SPC_OK},
+        {5, 10, SPC_OK},        {6, 31, SPC_OK},      {50, 4, SPC_EINVAL},   {54, 8, SPC_OK},
         {54, 5, SPC_OK},        {48, 8, SPC_OK},      {48, 17, SPC_OK},
     };
     for (size_t i = 0; i < sizeof CHANGES / sizeof *CHANGES; i++) {

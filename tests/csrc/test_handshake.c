@@ -161,7 +161,7 @@ static void the_bytes(void) {
     pair_t pair = pair_make(NULL, NULL);
     const unsigned char *hello, *to_sign;
     CHECK_EQ_U(spc_handshake_output(pair.side[CLIENT].machine, &hello), MESSAGE);
-    unsigned char expected[MESSAGE] = {'s', 'p', 'c', 'h', 1, 0, 1, 0, 1, 0, 0, 0, 1, 2, 3, 4, 5, 6};
+    unsigned char expected[MESSAGE] = {'s', 'p', 'c', 'h', 1, 0, 1, 0, 2, 0, 0, 0, 1, 2, 3, 4, 5, 6};
     const uint16_t one = 1;
     expected[AT_BYTE_ORDER] = *(const unsigned char *)&one == 1 ? 1 : 2;
     memset(expected + AT_RANDOM, 0xc1, 32);
@@ -428,7 +428,10 @@ static void two_of_one_role(void) {
 /* ---- versions, byte orders, a server that is full: both ends know it, and say the same */
 
 static void versions(void) {
-    static const uint32_t VERSIONS[][2] = {{1, 2}, {2, 1}, {1, 0x01000001}, {UINT32_MAX, 3}};
+    static const uint32_t VERSIONS[][2] = {{SPC_FRAME_VERSION - 1, SPC_FRAME_VERSION},
+                                           {SPC_FRAME_VERSION, SPC_FRAME_VERSION - 1},
+                                           {1, 0x01000001},
+                                           {UINT32_MAX, 3}};
     for (size_t i = 0; i < sizeof VERSIONS / sizeof *VERSIONS; i++) {
         spc_handshake_options_t options[2] = {options_of(CLIENT), options_of(SERVER)};
         options[CLIENT].version = VERSIONS[i][CLIENT];
@@ -505,7 +508,7 @@ static void verdicts(void) {
     exchange(&pair, MESSAGE);
     for (int said = 0; said < 256; said++) {
         unsigned char bytes[2 * MESSAGE] = {'s', 'p', 'c', 'h', KIND_VERDICT, (unsigned char)said};
-        bytes[AT_VERSION] = 1;
+        bytes[AT_VERSION] = SPC_HANDSHAKE_VERSION;
         client.byte_order = bytes[AT_BYTE_ORDER] = SPC_HANDSHAKE_LITTLE_ENDIAN;
         bool fits = said == SPC_HANDSHAKE_REFUSED || said == SPC_HANDSHAKE_FULL;
         CHECK_EQ(answer_by(&client, bytes, MESSAGE), fits ? said : SPC_HANDSHAKE_STRANGER);
@@ -517,7 +520,7 @@ static void verdicts(void) {
         both[MESSAGE + AT_BYTE_ORDER] = server.byte_order;
         CHECK_EQ(answer_by(&server, both, 2 * MESSAGE),
                  said == SPC_HANDSHAKE_REFUSED ? said : SPC_HANDSHAKE_STRANGER);
-        bytes[AT_VERSION] = 2;
+        bytes[AT_VERSION] = SPC_HANDSHAKE_VERSION - 1;
         fits |= said == SPC_HANDSHAKE_OTHER_VERSION;
         CHECK_EQ(answer_by(&client, bytes, MESSAGE), fits ? said : SPC_HANDSHAKE_STRANGER);
     }
@@ -622,7 +625,7 @@ static void late(void) {
 static void late_with_a_verdict(void) {
     for (int closed = 0; closed <= 1; closed++) {
         spc_handshake_options_t client = options_of(CLIENT);
-        client.version = 2;
+        client.version = SPC_HANDSHAKE_VERSION + 1;
         pair_t pair = pair_make(&client, NULL);
         spc_handshake_t *server = pair.side[SERVER].machine;
         move(&pair, CLIENT, MESSAGE);

@@ -402,8 +402,39 @@ static void messages_for_handlers(void) {
     close_office(&office);
 }
 
+/* As many tags as would take minutes if each were compared with all others. */
+static void any_number_of_handlers(void) {
+    enum { HANDLERS = 500000, FIRST = 7, APART = 64 };
+    office_t office;
+    spc_message_t message;
+    open_office(&office, (spc_config_t){.nodes = 2, .slots = 8});
+    for (int32_t i = 0; i < HANDLERS; i++) {
+        CHECK_OK(spc_inbox_divert(office.inbox, 0, FIRST + APART * i, 3));
+        CHECK_OK(spc_inbox_divert(office.inbox, 4, FIRST + i, 7)); /* of another communicator */
+    }
+    for (int32_t i = 0; i < HANDLERS; i += 1000) {
+        post(&office, 1, 0, FIRST + APART * i, 8);
+        expect_nothing(&office, 1, FIRST + APART * i);
+        CHECK_OK(take(&office, 3, 1, FIRST + APART * i, &message));
+        check_message(&message, 1, FIRST + APART * i, 8);
+        post(&office, 1, 0, FIRST + APART * i + 1, 8);
+        expect(&office, 1, FIRST + APART * i + 1, 1, FIRST + APART * i + 1, 8);
+    }
+    spc_inbox_close_contexts(office.inbox, 0, 4); /* those of the other one stay */
+    CHECK(spc_inbox_diverts(office.inbox));
+    for (int32_t i = 0; i < HANDLERS; i += 1000) {
+        post(&office, 1, 4, FIRST + i, 8);
+        CHECK_OK(take(&office, 7, 1, FIRST + i, &message));
+        check_message(&message, 1, FIRST + i, 8);
+    }
+    spc_inbox_close_contexts(office.inbox, 4, 4);
+    CHECK(!spc_inbox_diverts(office.inbox));
+    close_office(&office);
+}
+
 int main(void) {
     RUN(messages_for_handlers);
+    RUN(any_number_of_handlers);
     RUN(the_queue_keeps_arrivals_in_order);
     RUN(matching_by_source_tag_and_context);
     RUN(what_matches_in_its_row_is_not_copied);

@@ -174,6 +174,7 @@ static void one_fifo_for_each_destination(void) {
         for (uint64_t got = 0; got < bytes[i] || bytes[i] == 0;) {
             got += take(&office, 1, 10 + i, bytes[i]);
             CHECK_OK(send_one(&office, 1, 30, 0)); /* does not overtake */
+            CHECK_OK(send_one(&office, 1, 31, 200)); /* nor does this, through the ring */
             spc_outbox_flush(office.outbox);
             if (bytes[i] == 0) {
                 break;

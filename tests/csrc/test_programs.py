@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Run every C test program in five builds; csrc.mk compiles them, check.h says what a program is.
 
-A sample (tests/sampling.py) has two of the builds, one with a sanitizer and one of the other three, by the seed, and
-programs that repeat something do so a quarter as often.
+Without --everything there is only the plain build, and programs that repeat something do so a quarter as often.
 """
 
-import hashlib
 import os
 import shutil
 import subprocess
@@ -13,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-import sampling
+from making import make
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = sorted(path.stem for path in Path(__file__).parent.glob("test_*.c"))
@@ -27,39 +25,35 @@ OPTIONS = {
 }
 
 
-def make(*targets):
-    command = ["make", "-s", f"-j{os.cpu_count()}", "-f", "tests/csrc/csrc.mk", *targets]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-
-
 @pytest.fixture(scope="session")
-def supported(compiled):
+def supported():
     """The builds that this machine's compiler can make."""
     if not shutil.which("make") or not (shutil.which("cc") or os.environ.get("CC")):
         pytest.skip("the C tests need make and a C compiler")
-    return make("supported").stdout.split()
-
-
-def sample(seed):
-    digest = hashlib.sha256(f"{seed} builds".encode()).digest()
-    return [("asan", "tsan")[digest[0] % 2], ("plain", "endless", "posix")[digest[1] % 3]]
+    return make("tests/csrc/csrc.mk", "supported").stdout.split()
 
 
 def pytest_generate_tests(metafunc):
     metafunc.parametrize(
         "variant",
-        VARIANTS if sampling.takes_all(metafunc.config) else sample(metafunc.config.option.sample_seed),
+        VARIANTS if metafunc.config.option.everything else VARIANTS[:1],
         indirect=True,
         scope="session",
     )
 
 
+def is_of(item, variant):
+    return item.path == Path(__file__) and item.callspec.params["variant"] == variant
+
+
 @pytest.fixture(scope="session")
 def variant(request, supported):
-    """Compile one build; a test program then is build/csrc/<variant>/tests/csrc/<name>."""
+    """Compile the programs that run of one build; each then is build/csrc/<variant>/tests/csrc/<name>."""
     if request.param not in supported:
         pytest.skip(f"this compiler cannot make the build {request.param!r}")
-    made = make(request.param)
+    wanted = {item.callspec.params["program"] for item in request.session.items if is_of(item, request.param)}
+    programs = [f"build/csrc/{request.param}/tests/csrc/{name}" for name in sorted(wanted)]
+    made = make("tests/csrc/csrc.mk", *programs)
     if made.returncode != 0:
         pytest.fail(
             f"the build {request.param!r} does not compile:\n{made.stdout}{made.stderr}", pytrace=False
@@ -77,7 +71,7 @@ def run(command, part):
 @pytest.mark.timeout(0)  # the program has a watchdog of its own
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_program(variant, program, pytestconfig):
-    part = "1" if sampling.takes_all(pytestconfig) else "4"
+    part = "1" if pytestconfig.option.everything else "4"
     command = [ROOT / "build" / "csrc" / variant / "tests" / "csrc" / program]
     result = run(command, part)
     if (

@@ -7,7 +7,7 @@
 #include "little_endian.h"
 #include "net/spc_channel_fake.h"
 
-enum { BOXES = 3, RANKS = 6, LOG_MAX = 4096, MASK = 8 };
+enum { BOXES = 3, RANKS = 6, LOG_MAX = 4096, MASK = 8, LAST = SPC_FRAME_LAST, URGENT = SPC_FRAME_URGENT };
 
 #define MS UINT64_C(1000000)
 
@@ -91,12 +91,12 @@ static int message(record_t *record, uint16_t box, const uint16_t *ranks, uint16
 }
 
 static int arrive(record_t *record, uint16_t box, uint16_t context, uint64_t phase, uint64_t mask,
-                  const char *text, bool last) {
+                  const char *text, uint16_t flags) {
     unsigned char body[256];
     put_u64(body, mask);
     memcpy(body + MASK, text, strlen(text));
     const spc_frame_t frame = {.kind = SPC_FRAME_ARRIVE,
-                               .flags = last ? SPC_FRAME_LAST : 0,
+                               .flags = flags,
                                .source = box,
                                .context = context,
                                .offset = phase,
@@ -169,11 +169,11 @@ static void nonsense_is_refused(void) {
     CHECK_EQ(message(record, 0, (uint16_t[]){1, 1, 1, 1, 1, 1, 1}, 7, "more than there are"), SPC_EINVAL);
     spc_frame_t frame = {.kind = SPC_FRAME_CREDIT, .destination = BOXES};
     CHECK_EQ(spc_server_job_take(record->job, 0, &frame, NULL), SPC_EINVAL);
-    CHECK_EQ(arrive(record, 0, 1, 1, 8, "", true), SPC_EINVAL); /* no such box */
-    CHECK_EQ(arrive(record, 0, 1, 1, 6, "", true), SPC_EINVAL); /* it takes no part */
-    CHECK_OK(arrive(record, 0, 1, 1, 7, "", true));
-    CHECK_EQ(arrive(record, 0, 1, 1, 7, "", true), SPC_EINVAL); /* twice */
-    CHECK_EQ(arrive(record, 1, 1, 1, 3, "", true), SPC_EINVAL); /* who takes part? */
+    CHECK_EQ(arrive(record, 0, 1, 1, 8, "", LAST), SPC_EINVAL); /* no such box */
+    CHECK_EQ(arrive(record, 0, 1, 1, 6, "", LAST), SPC_EINVAL); /* it takes no part */
+    CHECK_OK(arrive(record, 0, 1, 1, 7, "", LAST));
+    CHECK_EQ(arrive(record, 0, 1, 1, 7, "", LAST), SPC_EINVAL); /* twice */
+    CHECK_EQ(arrive(record, 1, 1, 1, 3, "", LAST), SPC_EINVAL); /* who takes part? */
     frame = (spc_frame_t){.kind = SPC_FRAME_ARRIVE, .length_bytes = 7};
     CHECK_EQ(spc_server_job_take(record->job, 0, &frame, (const unsigned char *)"1234567"), SPC_EINVAL);
     CHECK_EQ(record->count, 0);
@@ -193,10 +193,10 @@ static void nonsense_is_refused(void) {
 
 static void a_phase_costs_one_frame_each_way(void) {
     record_t *record = begin(BOXES, box_of_rank, RANKS, 1000);
-    CHECK_OK(arrive(record, 1, 7, 5, 7, "one ", true));
-    CHECK_OK(arrive(record, 0, 7, 5, 7, "zero ", true));
+    CHECK_OK(arrive(record, 1, 7, 5, 7, "one ", LAST));
+    CHECK_OK(arrive(record, 0, 7, 5, 7, "zero ", LAST));
     CHECK_EQ(record->count, 0);
-    CHECK_OK(arrive(record, 2, 7, 5, 7, "two ", true));
+    CHECK_OK(arrive(record, 2, 7, 5, 7, "two ", LAST));
     CHECK_EQ(record->count, 3);
     check_line(record, 0, 0, MASK, "one two ", SPC_FRAME_LAST);
     check_line(record, 1, 1, MASK, "zero two ", SPC_FRAME_LAST);
@@ -207,9 +207,9 @@ static void a_phase_costs_one_frame_each_way(void) {
     CHECK_EQ_U(spc_server_job_collected(record->job), 0);
     forget(record);
     /* A phase of some of the boxes concerns nobody else; one of a single box is complete at once. */
-    CHECK_OK(arrive(record, 0, 8, 5, 5, "a", true));
-    CHECK_OK(arrive(record, 2, 8, 5, 5, "b", true));
-    CHECK_OK(arrive(record, 1, 9, 5, 2, "alone", true));
+    CHECK_OK(arrive(record, 0, 8, 5, 5, "a", LAST));
+    CHECK_OK(arrive(record, 2, 8, 5, 5, "b", LAST));
+    CHECK_OK(arrive(record, 1, 9, 5, 2, "alone", LAST));
     CHECK_EQ(record->count, 3);
     check_line(record, 0, 0, MASK, "b", SPC_FRAME_LAST);
     check_line(record, 1, 2, MASK, "a", SPC_FRAME_LAST);
@@ -219,21 +219,83 @@ static void a_phase_costs_one_frame_each_way(void) {
 
 static void an_urgent_arrival_is_handed_on(void) {
     record_t *record = begin(BOXES, box_of_rank, RANKS, 1000);
-    CHECK_OK(arrive(record, 0, 1, 1, 7, "zero ", true));
-    CHECK_OK(arrive(record, 1, 1, 1, 7, "one ", false));
-    CHECK_EQ(record->count, 2); /* box 1, which has sent it, waits for the others */
+    CHECK_OK(arrive(record, 0, 1, 1, 7, "zero ", LAST));
+    CHECK_OK(arrive(record, 1, 1, 1, 7, "one ", URGENT));
+    CHECK_EQ(record->count, 3);
     check_line(record, 0, 0, MASK, "one ", 0);
-    check_line(record, 1, 2, MASK, "zero one ", 0);
+    check_line(record, 1, 1, MASK, "zero ", 0);
+    check_line(record, 2, 2, MASK, "zero one ", 0);
     CHECK_OK(
-        arrive(record, 1, 1, 1, 7, "more ", true)); /* from now on all of it at once, and nothing twice */
+        arrive(record, 1, 1, 1, 7, "more ", LAST)); /* from now on all of it at once, and nothing twice */
+    CHECK_EQ(record->count, 5);
+    check_line(record, 3, 0, MASK, "more ", 0);
+    check_line(record, 4, 2, MASK, "more ", 0);
+    CHECK_OK(arrive(record, 2, 1, 1, 7, "two ", LAST));
+    CHECK_EQ(record->count, 8);
+    check_line(record, 5, 0, MASK, "two ", SPC_FRAME_LAST);
+    check_line(record, 6, 1, MASK, "two ", SPC_FRAME_LAST);
+    check_line(record, 7, 2, MASK, "", SPC_FRAME_LAST);
+    CHECK_EQ_U(spc_server_job_collected(record->job), 0);
+    end(record);
+}
+
+/* A phase that takes several frames is no reason to hurry: those before it may be open. */
+static void more_that_comes_is_not_urgent(void) {
+    record_t *record = begin(BOXES, box_of_rank, RANKS, 1000);
+    CHECK_OK(arrive(record, 0, 1, 1, 3, "first", LAST));
+    CHECK_OK(arrive(record, 0, 1, 2, 3, "one ", 0));
+    CHECK_OK(arrive(record, 0, 1, 2, 3, "another ", LAST));
+    CHECK_EQ(record->count, 0);
+    CHECK_OK(arrive(record, 1, 1, 1, 3, "", LAST));
+    CHECK_OK(arrive(record, 1, 1, 2, 3, "third", LAST));
     CHECK_EQ(record->count, 4);
-    check_line(record, 2, 0, MASK, "more ", 0);
-    check_line(record, 3, 2, MASK, "more ", 0);
-    CHECK_OK(arrive(record, 2, 1, 1, 7, "two ", true));
+    check_line(record, 1, 1, MASK, "first", SPC_FRAME_LAST);
+    check_line(record, 2, 0, MASK, "third", SPC_FRAME_LAST);
+    check_line(record, 3, 1, MASK, "one another ", SPC_FRAME_LAST);
+    CHECK_EQ_U(spc_server_job_collected(record->job), 0);
+    end(record);
+}
+
+static void an_urgent_phase_takes_those_before_it_along(void) {
+    record_t *record = begin(BOXES, box_of_rank, RANKS, 2000);
+    CHECK_OK(arrive(record, 0, 1, 1, 7, "a1", LAST));
+    CHECK_OK(arrive(record, 1, 1, 1, 7, "b1", LAST));
+    CHECK_OK(arrive(record, 0, 1, 2, 7, "a2", LAST));
+    CHECK_OK(arrive(record, 0, 2, 2, 7, "of another communicator", LAST));
+    CHECK_EQ(record->count, 0);
+    CHECK_OK(arrive(record, 0, 1, 3, 7, "a3", URGENT));
     CHECK_EQ(record->count, 7);
-    check_line(record, 4, 0, MASK, "two ", SPC_FRAME_LAST);
-    check_line(record, 5, 1, MASK, "zero two ", SPC_FRAME_LAST);
-    check_line(record, 6, 2, MASK, "", SPC_FRAME_LAST);
+    static const struct {
+        uint16_t box;
+        uint64_t phase;
+        const char *text;
+    } EXPECTED[] = {{0, 1, "b1"}, {1, 1, "a1"}, {2, 1, "a1b1"}, {1, 2, "a2"},
+                    {2, 2, "a2"}, {1, 3, "a3"}, {2, 3, "a3"}};
+    for (int i = 0; i < 7; i++) {
+        check_line(record, i, EXPECTED[i].box, MASK, EXPECTED[i].text, 0);
+        CHECK_EQ_U(record->lines[i].frame.offset, EXPECTED[i].phase);
+    }
+    CHECK_OK(arrive(record, 1, 1, 2, 7, "b2", LAST)); /* urgent, as phase 3 is */
+    CHECK_EQ(record->count, 9);
+    CHECK_OK(arrive(record, 1, 1, 3, 7, "b3", LAST));
+    CHECK_EQ(record->count, 11);
+    CHECK_OK(arrive(record, 1, 1, 4, 7, "b4", LAST));
+    CHECK_EQ(record->count, 11);
+    end(record);
+}
+
+/* Without a contribution an urgent arrival is about what the box has sent before. */
+static void a_reminder(void) {
+    record_t *record = begin(BOXES, box_of_rank, RANKS, 1000);
+    CHECK_OK(arrive(record, 0, 1, 1, 3, "zero", LAST));
+    CHECK_OK(arrive(record, 0, 1, 1, 3, "", URGENT));
+    CHECK_EQ(record->count, 1);
+    check_line(record, 0, 1, MASK, "zero", 0);
+    CHECK_EQ(arrive(record, 0, 1, 1, 3, "too late", URGENT), SPC_EINVAL);
+    CHECK_OK(arrive(record, 1, 1, 1, 3, "one", LAST));
+    CHECK_EQ(record->count, 3);
+    CHECK_OK(arrive(record, 0, 1, 1, 3, "", URGENT)); /* of a phase that is complete by now */
+    CHECK_EQ(record->count, 3);
     CHECK_EQ_U(spc_server_job_collected(record->job), 0);
     end(record);
 }
@@ -264,7 +326,7 @@ static void what_is_collected_is_bounded(void) {
     record_t *record = begin(BOXES, box_of_rank, RANKS, 10000);
     uint64_t phases = 0;
     int status;
-    while ((status = arrive(record, 0, 1, ++phases, 7, "something", true)) == SPC_OK) {
+    while ((status = arrive(record, 0, 1, ++phases, 7, "something", LAST)) == SPC_OK) {
         CHECK(spc_server_job_collected(record->job) <= 10000 && phases < 10000);
     }
     CHECK_EQ(status, SPC_ELIMIT);
@@ -291,7 +353,8 @@ static void many_communicators(void) {
             }
             bool last = next[box][phase] == 3 || check_below(&state, 4) != 0;
             char text[2] = {(char)('a' + box), 0}; /* each frame contributes one letter, its box's */
-            CHECK_OK(arrive(record, box, (uint16_t)context, (uint64_t)phase, mask, text, last));
+            CHECK_OK(
+                arrive(record, box, (uint16_t)context, (uint64_t)phase, mask, text, last ? LAST : URGENT));
             wanted[phase] += UINT64_C(1) << 8 * box;
             next[box][phase] = last ? -1 : next[box][phase] + 1;
             left -= last;
@@ -322,6 +385,105 @@ static void many_communicators(void) {
     }
     CHECK_EQ_U(spc_server_job_collected(record->job), 0);
     end(record);
+}
+
+/* ---- boxes whose nodes arrive, run ahead and end, as agents tell of them */
+
+enum { CREW_BOXES = 4, EACH = 2, CREW = CREW_BOXES * EACH, AHEAD = 9, CREW_MASK = 15 };
+
+typedef struct crew {
+    record_t *record;
+    uint64_t random;
+    uint64_t arrived[CREW], told[CREW]; /* the last phase of each, and the last that was sent */
+    bool has_ended[CREW];
+    uint64_t sent[CREW_BOXES]; /* the last phase that was sent as a whole */
+    uint64_t heard[CREW_BOXES][CREW];
+} crew_t;
+
+/* Whatever has come: of each node one phase after the other. */
+static void crew_hear(crew_t *crew) {
+    for (int i = 0; i < crew->record->count; i++) {
+        const line_t *line = &crew->record->lines[i];
+        for (uint32_t k = MASK; k < line->frame.length_bytes; k++) {
+            const int member = line->body[k] - 'a';
+            CHECK_NE(member / EACH, line->box);
+            CHECK_EQ_U(line->frame.offset, ++crew->heard[line->box][member]);
+        }
+    }
+    forget(crew->record);
+}
+
+static void crew_tell(crew_t *crew, int box, uint64_t phase, const char *text, uint16_t flags) {
+    CHECK_OK(arrive(crew->record, (uint16_t)box, 1, phase, CREW_MASK, text, flags));
+    crew_hear(crew);
+}
+
+static uint64_t crew_completed(const crew_t *crew, int box) {
+    uint64_t completed = crew->sent[box];
+    for (int i = 0; i < CREW; i++) {
+        completed = i / EACH != box && crew->heard[box][i] < completed ? crew->heard[box][i] : completed;
+    }
+    return completed;
+}
+
+/* In one frame or in several. */
+static void crew_send(crew_t *crew, int box) {
+    const int first = box * EACH;
+    while (crew->arrived[first] > crew->sent[box] && crew->arrived[first + 1] > crew->sent[box]) {
+        const uint64_t phase = ++crew->sent[box];
+        char text[EACH + 1] = "";
+        for (int i = first; i < first + EACH; i++) {
+            if (crew->told[i] < phase) {
+                crew->told[i] = phase;
+                const size_t length = strlen(text);
+                text[length] = (char)('a' + i);
+                text[length + 1] = 0;
+            }
+            if (check_below(&crew->random, 3) == 0) {
+                crew_tell(crew, box, phase, text, 0);
+                text[0] = 0;
+            }
+        }
+        crew_tell(crew, box, phase, text, LAST);
+    }
+}
+
+/* All have to have heard of all that it has arrived at. */
+static void crew_end(crew_t *crew, int member) {
+    const int box = member / EACH;
+    crew->has_ended[member] = true;
+    if (crew->arrived[member] <= crew_completed(crew, box)) {
+        return;
+    }
+    if (crew->told[member] == crew->arrived[member]) {
+        crew_tell(crew, box, crew->told[member], "", URGENT);
+    }
+    while (crew->told[member] < crew->arrived[member]) {
+        crew_tell(crew, box, ++crew->told[member], (char[2]){(char)('a' + member), 0}, URGENT);
+    }
+    for (int to = 0; to < CREW_BOXES; to++) {
+        CHECK(to == box || crew->heard[to][member] == crew->arrived[member]);
+    }
+}
+
+static void nodes_that_run_ahead_and_end(void) {
+    const uint16_t map[CREW] = {0, 0, 1, 1, 2, 2, 3, 3};
+    uint64_t state = check_seed();
+    for (long run = 0; run < check_scale(300); run++) {
+        crew_t crew = {.record = begin(CREW_BOXES, map, CREW, 1 << 20), .random = check_random(&state)};
+        for (int step = 0; step < 400; step++) {
+            const int member = (int)check_below(&crew.random, CREW), box = member / EACH;
+            if (crew.has_ended[member] || crew.arrived[member] >= crew_completed(&crew, box) + AHEAD) {
+                continue;
+            }
+            crew.arrived[member]++;
+            crew_send(&crew, box);
+            if (step > 200 && check_below(&crew.random, 20) == 0) {
+                crew_end(&crew, member);
+            }
+        }
+        end(crew.record);
+    }
 }
 
 /* ---- a star of links over channels with faults */
@@ -509,9 +671,13 @@ int main(void) {
     RUN(nonsense_is_refused);
     RUN(a_phase_costs_one_frame_each_way);
     RUN(an_urgent_arrival_is_handed_on);
+    RUN(more_that_comes_is_not_urgent);
+    RUN(an_urgent_phase_takes_those_before_it_along);
+    RUN(a_reminder);
     RUN(contributions_too_long_for_one_frame);
     RUN(what_is_collected_is_bounded);
     RUN(many_communicators);
+    RUN(nodes_that_run_ahead_and_end);
     RUN(a_star_with_faults);
     return check_done();
 }

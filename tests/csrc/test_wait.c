@@ -107,6 +107,32 @@ static void past_deadline_makes_progress_once(void) {
     CHECK_OK(run_script(&waiter, &script, 0));
 }
 
+static int moves_left;
+
+static bool script_moved(void *argument) {
+    (void)argument;
+    return moves_left-- > 0;
+}
+
+/* Where parts of a message come one after another, the wait polls on; signals are looked at in between. */
+static void what_moves_is_polled_for(void) {
+    static const spc_wait_callbacks_t callbacks = {
+        .test = script_test, .check = script_check, .moved = script_moved};
+    spc_waiter_t waiter = fake_waiter(10, 10);
+    spc_event_shared_t event = {0};
+    script_t script = {.event = &event, .true_from_test = 46, .check_fails_from = 1000};
+    moves_left = 4;
+    CHECK_OK(spc_wait(&waiter, &event.word, &event.sleeping, &callbacks, &script, SPC_NO_DEADLINE));
+    CHECK_EQ(script.tests, 46); /* one, and five times ten polls, all but the last few */
+    CHECK_EQ(script.checks, 4);
+    CHECK_EQ_U(waiter.yield_count + waiter.sleep_count, 0);
+    script = (script_t){.event = &event, .check_status = SPC_EINTERRUPTED, .check_fails_from = 2};
+    moves_left = 4;
+    CHECK_EQ(spc_wait(&waiter, &event.word, &event.sleeping, &callbacks, &script, SPC_NO_DEADLINE),
+             SPC_EINTERRUPTED);
+    CHECK_EQ(script.tests, 21);
+}
+
 static void polls_then_yields_then_sleeps(void) {
     spc_waiter_t waiter = fake_waiter(3, 2);
     /* 1 at once, 3 polls, 2 yields; then check, announced test: the 7th. */
@@ -437,6 +463,7 @@ int main(void) {
     RUN(over_at_once_costs_one_test);
     RUN(past_deadline_makes_progress_once);
     RUN(polls_then_yields_then_sleeps);
+    RUN(what_moves_is_polled_for);
     RUN(long_polling_moves_things_along);
     RUN(tests_again_after_each_slice);
     RUN(sleeps_at_once_when_told);

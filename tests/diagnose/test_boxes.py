@@ -6,6 +6,7 @@ import re
 import pytest
 
 import cases
+from pairwise import each
 
 PLACINGS = {"two": "0,0,0,0,1,1,1,1", "three": "0,1,2,0,1,2,0,1", "mixed": "0,0,1,0,1,1,0,0"}
 PROGRAMS = [
@@ -23,9 +24,9 @@ def placed(case, name):
     return ["--map", ",".join(boxes)] if len(set(boxes)) > 1 else ["--boxes", "2"]
 
 
-@pytest.mark.rota(12)
+@pytest.mark.spread("placing")
 @pytest.mark.parametrize("placing", PLACINGS)
-@pytest.mark.parametrize("case", PROGRAMS, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", each(3, PROGRAMS), ids=lambda case: case.name)
 def test_is_told_over_boxes(at_programs, compiled, case, placing):
     result = at_programs(*placed(case, placing), *case.command(compiled(case)))
     assert result.code == DEADLOCK, result

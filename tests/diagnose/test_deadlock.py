@@ -16,7 +16,6 @@ def test_there_are_enough():
     assert len(PROGRAMS) >= 40
 
 
-@pytest.mark.rota(4)
 @pytest.mark.parametrize("case", PROGRAMS, ids=lambda case: case.name)
 def test_is_told(at_programs, compiled, case):
     result = at_programs(*case.command(compiled(case)))

@@ -73,7 +73,6 @@ def matches(line, text):
     return re.search("^" + ".*".join(map(re.escape, line.split("…"))) + "$", text, re.MULTILINE)
 
 
-@pytest.mark.rota(3)
 @pytest.mark.parametrize("code", CODES)
 def test_the_wrong_program_says_what_the_page_says(launch, code):
     *options, name = command(code)
@@ -85,7 +84,6 @@ def test_the_wrong_program_says_what_the_page_says(launch, code):
     assert code in output and code in result.err
 
 
-@pytest.mark.rota(3)
 @pytest.mark.parametrize("code", CODES)
 def test_the_mended_program_ends_well(launch, code):
     *options, name = command(code)

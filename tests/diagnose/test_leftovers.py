@@ -3,8 +3,6 @@
 
 import pytest
 
-pytestmark = pytest.mark.rota(3)
-
 START = """\
 import sys, spcomm
 comm = spcomm.startup()

@@ -9,8 +9,6 @@ import pytest
 
 from launching import read_lines
 
-pytestmark = pytest.mark.rota(2)
-
 # Node 0 prints what it is told of node 1; the lines are those of the script, which starts with this.
 START = """\
 import os, signal, sys, time, spcomm

@@ -3,8 +3,6 @@
 
 import pytest
 
-pytestmark = pytest.mark.rota(3)
-
 START = """\
 import spcomm
 comm = spcomm.startup()

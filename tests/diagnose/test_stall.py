@@ -46,7 +46,6 @@ def last_report(case, text):
     return "\n".join(lines[heads[-1] :]) if heads else ""
 
 
-@pytest.mark.rota(3)
 @pytest.mark.parametrize("case", cases.found("SP102") + cases.found("SP103"), ids=lambda case: case.name)
 def test_is_told(at_programs, case):
     process = at_programs.start(*LIMIT, *case.command(case.path.name))

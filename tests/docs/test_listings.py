@@ -90,7 +90,6 @@ def test_there_are_listings():
     assert RECORDS and PROGRAMS
 
 
-@pytest.mark.rota(4)
 @pytest.mark.parametrize(
     ("copies", "record"), [(path, path) for path in RECORDS], indirect=["copies"], ids=lambda path: path.stem
 )

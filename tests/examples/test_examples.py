@@ -43,7 +43,6 @@ def test_it_is_short_and_says_what_it_shows(path):
     assert re.search(r"^Look: ", said, re.MULTILINE) and re.search(r"^Try: ", said, re.MULTILINE)
 
 
-@pytest.mark.rota(4)
 @pytest.mark.parametrize("nodes", [1, 4])
 @pytest.mark.parametrize("name", NAMES)
 def test_runs(tmp_path, name, nodes):
@@ -52,21 +51,20 @@ def test_runs(tmp_path, name, nodes):
     assert not list(tmp_path.iterdir())  # pictures are drawn only when asked for
 
 
-@pytest.mark.rota(9)
 @pytest.mark.parametrize("nodes", [2, 3, 5, 8, 13])
 @pytest.mark.parametrize("name", NAMES)
 def test_runs_on_any_number_of_nodes(tmp_path, name, nodes):
     assert is_checked(run(tmp_path, nodes, "", program=EXAMPLES / name))
 
 
-@pytest.mark.rota(6)
+@pytest.mark.stress
 @pytest.mark.parametrize("nodes", [1, 3, 8])
 @pytest.mark.parametrize(("name", "arguments"), [(name, rest) for name, *rest in SMALL], ids=str)
 def test_more_nodes_than_data(tmp_path, name, arguments, nodes):
     assert is_checked(run(tmp_path, nodes, "", program=EXAMPLES / name, arguments=arguments))
 
 
-@pytest.mark.rota(3)
+@pytest.mark.stress
 @pytest.mark.parametrize("name", NAMES)
 def test_runs_without_a_launcher(tmp_path, name):
     assert is_checked(finish(start([sys.executable, EXAMPLES / name], cwd=tmp_path)))
@@ -115,7 +113,7 @@ def test_each_check_is_tested():
     assert [name for name, *_ in SPOILT] == NAMES
 
 
-@pytest.mark.rota(4)
+@pytest.mark.stress
 @pytest.mark.parametrize(("name", "line", "other"), SPOILT, ids=NAMES)
 def test_the_check_sees_a_mistake(tmp_path, name, line, other):
     text = (EXAMPLES / name).read_text()

@@ -32,7 +32,7 @@ def test_the_page_says_what_the_examples_say():
     assert gallery.page(SHOWN, outputs) == gallery.PAGE.read_text(), REMEDY
 
 
-@pytest.mark.rota(3)
+@pytest.mark.stress
 @pytest.mark.parametrize("example", SHOWN, ids=lambda example: example.name)
 def test_the_page_shows_what_the_example_prints_and_draws(tmp_path, example):
     assert gallery.masked(gallery.run(example, tmp_path)) == gallery.masked(printed(example)), REMEDY

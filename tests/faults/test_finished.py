@@ -7,8 +7,6 @@ import pytest
 
 from programs import ok, run
 
-pytestmark = pytest.mark.rota(3)
-
 NEEDS = """
 def needs_finished(call, node):
     try:

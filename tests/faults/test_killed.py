@@ -9,8 +9,6 @@ import pytest
 
 from programs import HEAD, run, write
 
-pytestmark = pytest.mark.rota(3)
-
 # `needs_lost(call)`: the call must raise because of a lost node; prints one line about it.
 SURVIVE = """
 signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -9,8 +9,6 @@ import test_killed
 from programs import HEAD, run, write
 from test_killed import PARTS, SURVIVE
 
-pytestmark = pytest.mark.rota(3)
-
 # What node 1 does in its last cycle, and what the others are handed of it, by themselves, before they are told.
 STATES = {
     "before-sending": ("", []),

@@ -6,8 +6,6 @@ import pytest
 from programs import HEAD, ok, run, write
 from test_killed import PARTS, SURVIVE, survivors
 
-pytestmark = pytest.mark.rota(3)
-
 CALLS = {
     "bcast": ("comm.bcast(big, 1)", "bcast(root=1)"),
     "gather": ("comm.gather(big)", "gather(root=0)"),

@@ -6,8 +6,6 @@ import pytest
 from programs import HEAD, run, write
 from test_killed import PARTS, SURVIVE
 
-pytestmark = pytest.mark.rota(4)
-
 # Survivors keep together until all have said what they saw. What was sent for a call that failed may lie with others
 # until they close the communicator; then nothing of anybody's arena is in use.
 TOOLS = """

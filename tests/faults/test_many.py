@@ -10,8 +10,6 @@ import pytest
 from nodepool import command
 from programs import finish, ok, run, start, write
 
-pytestmark = pytest.mark.rota(3)
-
 RING = """
     for _ in range(20):
         comm.barrier()

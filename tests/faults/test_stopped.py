@@ -7,8 +7,6 @@ import pytest
 
 from programs import ok, run
 
-pytestmark = pytest.mark.rota(2)
-
 STATE = """
 def state(process):
     return open(f"/proc/{process}/stat").read().rpartition(")")[2].split()[0]

@@ -69,8 +69,8 @@ typedef struct talk {
 /* The byte that the stranger should say at this place, if it knew the secret. */
 static unsigned char honest_byte(const talk_t *talk, size_t at) {
     static const unsigned char START[2][MESSAGE] = {
-        [CLIENT] = {'s', 'p', 'c', 'h', 1, 0, 1, 0, 1, 0, 0, 0, 7, 0, 0, 0, 3},
-        [SERVER] = {'s', 'p', 'c', 'h', 2, 0, 1, 0, 1, 0, 0, 0, 7, 0, 0, 0, 3},
+        [CLIENT] = {'s', 'p', 'c', 'h', 1, 0, 1, 0, SPC_HANDSHAKE_VERSION, 0, 0, 0, 7, 0, 0, 0, 3},
+        [SERVER] = {'s', 'p', 'c', 'h', 2, 0, 1, 0, SPC_HANDSHAKE_VERSION, 0, 0, 0, 7, 0, 0, 0, 3},
     };
     const int stranger = !talk->role;
     if (at < MESSAGE) {

@@ -11,14 +11,14 @@ TWO_ENDS, SERVER, FULL, HONEST_PROOF, HONEST_START, NO_SECRET, LATE = 1, 2, 4, 8
 HONEST = HONEST_PROOF | HONEST_START
 
 
-def frame(kind=2, body=b"", *, version=1, flags=0, count=0, length=None, zero=0, rest=b"\0" * 16):
+def frame(kind=2, body=b"", *, version=2, flags=0, count=0, length=None, zero=0, rest=b"\0" * 16):
     """A frame without its sums; `rest` is total_bytes and offset."""
     length = len(body) if length is None else length
     start = struct.pack("<4sBBHIHHiHHQ", b"spcf", version, kind, flags, 9, 1, 2, -3, 4, 5, 6)
     return start + rest + struct.pack("<IBBHII", length, 0, zero, count, 0, 0) + body
 
 
-def message(kind, *, verdict=0, order=1, version=1, job=7, box=3, random=b"\x33" * 32):
+def message(kind, *, verdict=0, order=1, version=2, job=7, box=3, random=b"\x33" * 32):
     return struct.pack("<4sBBBBIIH14x", b"spch", kind, verdict, order, 0, version, job, box) + random
 
 
@@ -39,9 +39,9 @@ def frames():
     yield "bodies_too_long", bytes([sums | SMALL_BODIES, 9]) + frame(body=b"z" * 100) + frame(body=b"z" * 101)
     yield "length_too_long", bytes([sums, 10]) + frame(length=(1 << 18) + 1)
     yield "longest_length", bytes([sums, 11]) + frame(length=1 << 18, body=b"z" * 30)
-    yield "other_version", bytes([sums, 12]) + frame() + frame(version=2)
+    yield "other_version", bytes([sums, 12]) + frame() + frame(version=1)
     yield "no_kind", bytes([sums, 13]) + frame() + frame(kind=0)
-    yield "no_flag", bytes([sums, 14]) + frame(flags=15) + frame(flags=16)
+    yield "no_flag", bytes([sums, 14]) + frame(flags=31) + frame(flags=32)
     yield "not_zero", bytes([sums, 15]) + frame(zero=1)
     yield "ranks", bytes([sums, 16]) + frame(3, b"\1\0\2\0\3\0\4\0", count=4) + frame(3, b"\1\0\2\0", count=3)
     yield "parts", bytes([sums, 17]) + frame(3, b"p" * 20, flags=1, rest=b"\xff" * 16) * 3
@@ -57,9 +57,9 @@ def handshakes():
     yield "server_wrong_proof", bytes([SERVER | HONEST_START, 0, 0, 64]) + message(3)
     yield "server_own_hello", bytes([SERVER | HONEST_PROOF, 64]) + message(1, job=99, box=65535)
     yield "server_own_nonce", bytes([SERVER, 64]) + message(1, random=b"\x5e" * 32)
-    yield "server_other_version", bytes([SERVER, 64]) + message(1, version=2)
+    yield "server_other_version", bytes([SERVER, 64]) + message(1, version=1)
     yield "server_other_order", bytes([SERVER, 64]) + message(1, order=2)
-    yield "server_verdict", bytes([SERVER | HONEST_START, 0, 0, 64]) + message(5, verdict=3, version=2)
+    yield "server_verdict", bytes([SERVER | HONEST_START, 0, 0, 64]) + message(5, verdict=3, version=1)
     yield "server_http", bytes([SERVER, 18]) + b"GET / HTTP/1.1\r\n\r\n"
     yield "server_too_long", bytes([SERVER, 65]) + message(1) + b"x"
     yield "server_cut_short", bytes([SERVER, 64]) + message(1)[:40]
@@ -71,7 +71,7 @@ def handshakes():
     yield "client_other_job", bytes([0, 64, 64]) + message(2, job=8)
     yield "client_own_nonce", bytes([0, 64, 64]) + message(2, random=b"\xc1" * 32)
     for name, number in (("refused", 2), ("version", 3), ("order", 4), ("full", 5), ("accepted", 1)):
-        verdict = message(5, verdict=number, version=2, order=2, job=0, box=0, random=bytes(32))
+        verdict = message(5, verdict=number, version=1, order=2, job=0, box=0, random=bytes(32))
         yield f"client_{name}", bytes([0, 64, 64]) + verdict
     yield "both", bytes([TWO_ENDS, 63])
     yield "both_in_pieces", bytes([TWO_ENDS, 4])

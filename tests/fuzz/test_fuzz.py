@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from making import make
+
 ROOT = Path(__file__).resolve().parents[2]
 TARGETS = sorted(path.stem.removeprefix("fuzz_") for path in Path(__file__).parent.glob("fuzz_*.c"))
 MADE = ROOT / "build" / "fuzz"
@@ -26,10 +28,6 @@ def run(*command, **variables):
     )
 
 
-def make(goal):
-    return run("make", "-s", "-f", "tests/fuzz/fuzz.mk", goal)
-
-
 def check(result, what):
     if result.returncode != 0:
         pytest.fail(
@@ -41,7 +39,7 @@ def check(result, what):
 def compiled():
     if not shutil.which("make") or not (shutil.which("cc") or os.environ.get("CC")):
         pytest.skip("the fuzz targets need make and a C compiler")
-    check(make("corpus"), "compiling the targets")
+    check(make("tests/fuzz/fuzz.mk", "corpus"), "compiling the targets")
 
 
 @pytest.fixture(scope="session")
@@ -57,7 +55,7 @@ def fuzzers():
     )
     if linked.returncode != 0:
         pytest.skip("this clang has no libFuzzer (Debian: apt-get install libclang-rt-14-dev)")
-    check(make("fuzzers"), "compiling the fuzzers")
+    check(make("tests/fuzz/fuzz.mk", "fuzzers"), "compiling the fuzzers")
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -28,7 +28,6 @@ def test_it_says_how_to_compile_it(path):
     assert len(text.splitlines()) < 60
 
 
-@pytest.mark.rota(3)
 @pytest.mark.parametrize("nodes", [1, 4])
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_runs(path, nodes, compiler, launch):
@@ -37,7 +36,6 @@ def test_runs(path, nodes, compiler, launch):
     assert result.out.count("\n") == 1, result
 
 
-@pytest.mark.rota(3)
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_runs_without_a_launcher(path, compiler, alone):
     code, out, err = alone(compiler(path, "-O2"))

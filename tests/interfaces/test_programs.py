@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.rota(2)
-
 HERE = Path(__file__).parent
 PROGRAMS = HERE / "programs"
 CSRC = HERE.parent / "csrc"
@@ -52,6 +50,7 @@ def test_cxx_alone(name, says, compiler, alone):
     assert alone(compiler(PROGRAMS / f"{name}.cpp")) == (0, says, "")
 
 
+@pytest.mark.stress
 @pytest.mark.parametrize("name", API_TESTS)
 def test_memory_is_clean(name, compiler, alone):
     """The C tests run under sanitizers, too (tests/csrc); this one sees reads of what nobody has written."""

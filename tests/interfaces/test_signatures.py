@@ -26,7 +26,6 @@ def test_the_table_is_the_papers():
     assert (send.types, send.inputs) == (("int", "int", "int", "void *"), ("dest", "type", "nbytes", "buff"))
 
 
-@pytest.mark.rota(5)
 @pytest.mark.parametrize("signature", signatures.ALL, ids=str)
 def test_cxx_has(signature, compiler, tmp_path):
     source = tmp_path / "one.cpp"
@@ -59,7 +58,6 @@ def test_another_type_does_not_compile(name, change, compiler, tmp_path):
     assert compiler.run(source).returncode != 0
 
 
-@pytest.mark.rota(3)
 @pytest.mark.parametrize(
     ("suffix", "standard"),
     [(".c", "c11"), (".c", "c17"), (".cpp", "c++11"), (".cpp", "c++17"), (".cpp", "c++20")],

@@ -7,8 +7,6 @@ import pytest
 
 from spcomm.launch import binding
 
-pytestmark = pytest.mark.rota(3)
-
 if not hasattr(os, "sched_getaffinity"):
     pytest.skip("this system cannot bind", allow_module_level=True)
 

@@ -6,6 +6,7 @@ import queue
 import re
 import signal
 import socket
+import textwrap
 import threading
 from pathlib import Path
 
@@ -16,8 +17,6 @@ from spcomm.launch import boxes
 from spcomm.launch.groups import Group
 from spcomm.launch.options import parse
 from spcomm.launch.values import UsageError
-
-pytestmark = pytest.mark.rota(3)
 
 TABLE_1 = "0,0,1,0,1"  # of the SpeedesComm paper: global id, local id, local node 0, box
 
@@ -279,6 +278,77 @@ def test_messages_reach_other_boxes(launch, start):
         options=("-n", 5, "--map", TABLE_1, *start),
     )
     assert result.code == 0 and sorted(result.lines) == list("01234"), result
+
+
+# ---- phases at which one box is ahead of the other
+
+# A node of box 0 enters barriers and ends. The node of box 1 enters none before it knows of that end.
+OUTLIVE = """
+    import spcomm
+    comm = spcomm.startup()
+
+    def outlive(rank):
+        try:
+            comm.recv(rank)
+        except spcomm.NodeLostError:
+            pass
+"""
+ENDS = {
+    "all of box 0 have entered, and end": (
+        "0,0,1,1",
+        """
+        if comm.box == 0:
+            comm.fuzzy_barrier()
+            comm.send("entered", 2)
+            comm.recv(2)
+        elif comm.rank == 2:
+            for node in (0, 1):
+                comm.recv(node)
+            for node in (0, 1):
+                comm.send("end", node)
+            for node in (0, 1):
+                outlive(node)
+            barrier = comm.fuzzy_barrier()
+            assert not barrier.done()
+            comm.send("enter", 3)
+            barrier.wait()
+        else:
+            comm.recv(2)
+            comm.fuzzy_barrier().wait()
+        """,
+    ),
+    "one has entered another, and ends": (
+        "0,0,1",
+        """
+        first = comm.fuzzy_barrier() if comm.box == 0 else None
+        second = comm.fuzzy_barrier() if comm.rank == 0 else None
+        if comm.box == 0:
+            comm.send("entered", 2)
+            comm.recv(2)
+        else:
+            for node in (0, 1):
+                comm.recv(node)
+            comm.send("end", 0)
+            outlive(0)
+            first = comm.fuzzy_barrier()
+            comm.send("enter", 1)
+        if comm.rank != 0:
+            second = comm.fuzzy_barrier()
+            first.wait()
+            second.wait()
+        """,
+    ),
+}
+
+
+@pytest.mark.parametrize("route", ["relay", "direct"])
+@pytest.mark.parametrize("case", ENDS)
+def test_who_entered_a_barrier_and_ended_is_not_missed(launch, case, route):
+    places, text = ENDS[case]
+    program = textwrap.dedent(OUTLIVE) + textwrap.dedent(text) + "print('over')\n"
+    size = places.count(",") + 1
+    result = launch.program(program, options=("-n", size, "--map", places, "--route", route))
+    assert result.code == 0 and result.lines == ["over"] * size, result
 
 
 def test_what_is_left_is_told_of_all_boxes(launch):

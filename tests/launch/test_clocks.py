@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 
 from spcomm.launch.clocks import Clock
 
-pytestmark = pytest.mark.rota(3)
-
 SECOND = 1_000_000_000
 
 

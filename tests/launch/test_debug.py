@@ -13,8 +13,6 @@ import pytest
 from launching import read_lines
 from test_output import read_all, terminals
 
-pytestmark = pytest.mark.rota(3)
-
 PROGRAM = """
 import spcomm
 comm = spcomm.startup()

@@ -7,8 +7,6 @@ import pytest
 
 from test_output import read_all, terminals
 
-pytestmark = pytest.mark.rota(3)
-
 BOTH = "import sys, spcomm; r = spcomm.startup().rank; print('out', r); print('err', r, file=sys.stderr)"
 
 

@@ -8,8 +8,6 @@ import sys
 
 import pytest
 
-pytestmark = pytest.mark.rota(3)
-
 
 def test_success_says_nothing(launch, start):
     result = launch.program("pass", options=("-n", 3, *start))
@@ -219,6 +217,7 @@ def test_a_program_that_is_in_time_is_not_told(launch):
     assert launch.program("print('done')", options=("-n", 2, "--timeout", "60")).code == 0
 
 
+@pytest.mark.machine  # the node has to stop before the time limit
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="needs job control")
 def test_a_stopped_node_is_killed_too(launch):
     result = launch.program(
@@ -327,3 +326,51 @@ def test_a_launcher_without_descriptors_says_so(launch):
     )
     assert result.returncode == 125
     assert "ulimit -n" in result.stderr and "Traceback" not in result.stderr
+
+
+def test_ctrl_c_does_not_disturb_a_report(launch, start):
+    """It comes while the node shows its exception, which is all that is shown."""
+    result = launch.program(
+        """
+        import os, signal, sys, spcomm
+        def show(*error):
+            os.kill(os.getpid(), signal.SIGINT)
+            sys.__excepthook__(*error)
+        sys.excepthook = show
+        spcomm.startup()
+        raise ValueError("mine")
+        """,
+        options=("-n", 1, *start),
+    )
+    assert result.code == 1, result
+    assert result.last == "spcomm: node 0 ended with an uncaught ValueError (exit code 1)", result
+    assert "ValueError: mine" in result.err and result.err.count("Traceback") == 1, result
+    assert "KeyboardInterrupt" not in result.err and "launch" not in result.err, result
+
+
+# As in a container whose seccomp profile refuses a system call.
+REFUSING = """
+import {module}, os
+def {name}(*_arguments, **_options):
+    raise PermissionError(1, os.strerror(1))
+{module}.{name} = {name}
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "options"),
+    [("_socket", "socketpair", ()), ("_socket", "socket", ("--boxes", 2)), ("select", "epoll", ())],
+)
+def test_a_system_call_that_a_sandbox_refuses(launch, module, name, options):
+    launch.script(REFUSING.format(module=module, name=name), "sandbox/sitecustomize.py")
+    paths = os.pathsep.join([str(launch.folder / "sandbox"), launch.environment()["PYTHONPATH"]])
+    script = launch.script("import spcomm; print(spcomm.startup().size)")
+    result = launch("-n", 2, "--no-label", *options, script, env={"PYTHONPATH": paths})
+    if name == "epoll":
+        assert (result.code, result.out, result.err) == (0, "2\n2\n", ""), result
+        return
+    assert result.code == 125, result
+    assert result.err == (
+        f"spcomm run: this system refuses {name}() (Operation not permitted), by which the processes of a run "
+        "reach each other; in a container, allow it in the seccomp profile\n"
+    ), result

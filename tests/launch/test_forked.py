@@ -11,8 +11,6 @@ import pytest
 from forking import HEAD, refusal, well
 from launching import read_lines
 
-pytestmark = pytest.mark.rota(3)
-
 AGENT = "the process that watches over the nodes"
 
 

@@ -12,8 +12,6 @@ import pytest
 from forking import well
 from launching import read_lines
 
-pytestmark = pytest.mark.rota(3)
-
 CODE = 99
 CIRCLE = "comm.recv((comm.rank + 1) % comm.size, tag=7)\n"
 

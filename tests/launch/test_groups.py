@@ -8,8 +8,6 @@ import pytest
 
 from launching import read_lines
 
-pytestmark = pytest.mark.rota(3)
-
 # Much traffic with the same tags in both groups, of all sizes; what it carries names the group.
 TALKS = """
     import sys, numpy as np, spcomm

@@ -12,8 +12,6 @@ import spcomm
 from forking import well
 from spcomm._core.forking import read_infile
 
-pytestmark = pytest.mark.rota(3)
-
 HEAD = "import spcomm\ncomm = spcomm.startup(infile='run.toml'{})\n"
 NOTHING = {"local_nodes": 0, "total_nodes": 0, "group_id": 0, "server": ""}
 

@@ -11,8 +11,6 @@ import pytest
 from spcomm import info
 from spcomm._core import agent
 
-pytestmark = pytest.mark.rota(3)
-
 
 def run(launch, *words, env=None):
     return subprocess.run(

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Nodes that others wait for: who is blamed when one of them is lost."""
 
+import os
+
 import pytest
 
-pytestmark = pytest.mark.rota(3)
+from launching import read_lines
 
 # All nodes meet once, so that every node is known to be running before anything happens to one.
 MEET = """
@@ -114,3 +116,61 @@ def test_a_loop_of_runs_leaves_nothing(launch):
     script = launch.script("import spcomm; comm = spcomm.startup(); print(comm.global_sum(comm.rank))")
     for _ in range(3):
         assert launch("-n", 8, script).lines == ["28"] * 8
+
+
+def test_the_root_that_gave_nothing_is_first_however_late_it_says_so(launch, start):
+    """The others fail because of it, and are heard of before."""
+    result = program(
+        launch,
+        """
+try:
+    comm.scatter([1, 2, 3])
+except ValueError:
+    try:
+        comm.recv(1)
+    except spcomm.NodeLostError:
+        pass
+    raise
+""",
+        2,
+        start,
+    )
+    assert result.code == 1, result
+    assert result.last == (
+        "spcomm: node 0 ended with an uncaught ValueError (exit code 1); node 1 raised SpcommError because of it"
+    ), result
+    assert result.err.count("Traceback") == 1 and "ValueError: scatter(objs)" in result.err, result
+
+
+# What the node's tracker of multiprocessing removes: a semaphore that has a name, as spawn needs it.
+TRACKED = """
+    import multiprocessing, os, signal, spcomm
+    lock = multiprocessing.get_context("spawn").Lock()
+    comm = spcomm.startup()
+    print(lock._semlock.name)
+    comm.barrier()
+"""
+ENDS = {
+    "raised": ("if comm.rank == 1: raise ValueError", 1),
+    "killed": ("if comm.rank == 1: os.kill(os.getpid(), signal.SIGKILL)", 137),
+    "deaf": ("signal.signal(signal.SIGTERM, signal.SIG_IGN)\nif comm.rank == 1: os._exit(3)", 3),
+    "starter": ("if comm.rank == 1: os.kill(os.getppid(), signal.SIGKILL)", 125),
+    "launcher": ("", -9),
+}
+
+
+@pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="semaphores are files in /dev/shm on Linux only")
+@pytest.mark.parametrize("end", ENDS)
+def test_no_semaphore_outlives_a_run(launch, start, end):
+    """Whoever is killed, and by whom: the tracker of multiprocessing gets the time to remove what nodes leave."""
+    text, code = ENDS[end]
+    lines = "\n".join("    " + line for line in (text + "\nsignal.pause()").strip().splitlines())
+    process = launch.start("-n", 2, "--no-label", "--grace", "0.1", *start, launch.script(TRACKED + lines))
+    names = read_lines(process, 2)
+    if end == "launcher":
+        process.kill()
+    result = launch.finish(process)
+    assert result.code == code, result
+    launch.wait_until_nothing_is_left()
+    assert names[0].startswith("/mp-"), result
+    assert not [name for name in names if os.path.exists(f"/dev/shm/sem.{name[1:]}")], result

@@ -13,8 +13,6 @@ from spcomm.launch.memory import sizes
 from spcomm.launch.options import parse
 from spcomm.launch.values import UsageError, about
 
-pytestmark = pytest.mark.rota(3)
-
 PROGRAM = "import spcomm; c = spcomm.startup(); c.barrier(); print(c.size)"
 
 

@@ -11,8 +11,6 @@ import pytest
 
 from launching import read_lines
 
-pytestmark = pytest.mark.rota(3)
-
 
 def terminals():
     """The module pty; a sandbox may have none to give."""

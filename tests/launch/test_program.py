@@ -7,8 +7,6 @@ import sys
 
 import pytest
 
-pytestmark = pytest.mark.rota(3)
-
 
 def plain(launch, *arguments, python=(), **more):
     """The same program under plain Python."""
@@ -72,6 +70,12 @@ def test_a_folder_with_main_runs(launch):
     launch.script("import helper; print(helper.value)", "tool/__main__.py")
     launch.script("value = 'found'", "tool/helper.py")
     assert launch("-n", 2, "tool").lines == ["found", "found"]
+
+
+def test_nodes_load_no_openssl(launch):
+    """Each node would take it apart at its end."""
+    program = "import sys, spcomm; spcomm.startup(); print('_hashlib' in sys.modules)"
+    assert launch("-n", 2, launch.script(program).name).lines == ["False", "False"]
 
 
 def test_an_executable_gets_its_arguments_and_its_place(launch):

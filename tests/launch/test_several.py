@@ -8,8 +8,6 @@ import pytest
 
 from launching import read_lines
 
-pytestmark = pytest.mark.rota(3)
-
 # Each node tells its place, and adds up what all have: every program takes part in the same operations.
 MEETS = """
     import os, sys, spcomm

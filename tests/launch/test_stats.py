@@ -5,8 +5,6 @@ import os
 
 import pytest
 
-pytestmark = pytest.mark.rota(3)
-
 PROGRAM = """
 import os, signal, spcomm
 comm = spcomm.startup()

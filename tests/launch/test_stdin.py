@@ -6,8 +6,6 @@ import subprocess
 
 import pytest
 
-pytestmark = pytest.mark.rota(3)
-
 ECHO = """
 import sys, spcomm
 comm = spcomm.startup()

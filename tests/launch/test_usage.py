@@ -18,8 +18,6 @@ from spcomm.launch.ranks import ranks
 from spcomm.launch.table import TABLE
 from spcomm.launch.values import UsageError
 
-pytestmark = pytest.mark.rota(3)
-
 LIMITS = {"slots": (1, 64, 16), "ring": (1024, 1 << 30, 1 << 20), "arena": (0, 1 << 40, 1 << 26),
           "queue_limit": (4096, 1 << 40, 0), "fanin": (2, 64, 8)}  # fmt: skip
 

@@ -11,8 +11,6 @@ from spcomm.launch import screen as screens
 from terminal import Terminal, resize
 from test_output import read_all, terminals
 
-pytestmark = pytest.mark.rota(3)
-
 # Node 0 goes on when something was typed; all others wait for it.
 WAITING = """
 import sys, spcomm

@@ -11,8 +11,6 @@ import pytest
 
 from launching import read_lines
 
-pytestmark = pytest.mark.rota(3)
-
 TMUX = shutil.which("tmux")
 needs_tmux = pytest.mark.skipif(TMUX is None, reason="no tmux here")
 

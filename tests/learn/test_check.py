@@ -2,6 +2,7 @@
 """`spcomm check` and grade(): what is printed, exit codes, whose fault it is."""
 
 import json
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -12,8 +13,6 @@ from programs import finish, start
 from spcomm.learn import LearnError, grade, grading, teacher
 from spcomm.learn.case import Case, Wrong
 from spcomm.learn.running import Run
-
-pytestmark = pytest.mark.rota(4)
 
 EXERCISE = Path(__file__).parent / "room" / "01_sum"
 RIGHT = Path(__file__).parent / "attacks" / "right.py"
@@ -114,9 +113,9 @@ def test_usage(tmp_path):
     assert "cannot use nnn" in long and "File name too long" in long and len(long) < 400
     assert "a name of 5000 letters" in spcomm("check", "--exercise", "9" * 5000, STUB, code=125).err
     assert "name too long" in spcomm("check", "--exercise", "./" + "n" * 300, STUB, code=125).err
-    (tmp_path / "folder.py").mkdir()
-    text = spcomm("check", "--exercise", EXERCISE, tmp_path / "folder.py", code=125).err
-    assert "folder.py is a folder, a pipe or a device, not a file" in text
+    os.mkfifo(tmp_path / "pipe.py")
+    text = spcomm("check", "--exercise", EXERCISE, tmp_path / "pipe.py", code=125).err
+    assert "pipe.py is a folder, a pipe or a device, not a file" in text
     shutil.copy(STUB, tmp_path / "mine.py")
     assert "--exercise" in spcomm("check", tmp_path / "mine.py", code=125).err
 

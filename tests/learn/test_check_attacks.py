@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from pairwise import each
 from spcomm.learn import grade, running, walls
-
-pytestmark = pytest.mark.rota(3)
 
 FOLDER = Path(__file__).parent
 ATTACKS = sorted((FOLDER / "attacks").glob("*.py"), key=lambda path: path.name)
@@ -48,7 +47,7 @@ def test_each_says_what_it_must_get():
 
 
 @walled
-@pytest.mark.parametrize("path", ATTACKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", each(3, ATTACKS), ids=lambda path: path.stem)
 def test_behind_walls(path):
     verdict = grade(path, str(EXERCISE))
     check(path, verdict)

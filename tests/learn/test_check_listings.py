@@ -13,8 +13,6 @@ import pytest
 
 from checkout import ROOT
 
-pytestmark = pytest.mark.rota(4)
-
 FOLDER = ROOT / "docs" / "howto" / "grading"
 EXERCISE = Path(__file__).parent / "room" / "01_sum"
 RIGHT = Path(__file__).parent / "attacks" / "right.py"
@@ -84,6 +82,7 @@ def test_gradescope_of_a_wrong_solution(autograde):
     assert "node 0 returned None; expected" in found["tests"][0]["output"]
 
 
+@pytest.mark.stress
 def test_gradescope_of_an_endless_solution(autograde, tmp_path):
     """Cases that were not run count as lost."""
     with open(tmp_path / "source" / "01_sum" / "check.py", "a") as file:

@@ -18,8 +18,6 @@ from spcomm.learn.catalogue import Limits, exercises
 from spcomm.learn.running import Run
 from spcomm.learn.words import values_of
 
-pytestmark = pytest.mark.rota(4)
-
 EXERCISE = Path(__file__).parent / "room" / "01_sum"
 RIGHT = Path(__file__).parent / "attacks" / "right.py"
 CHECK = [sys.executable, "-m", "spcomm", "check", "--exercise", str(EXERCISE)]

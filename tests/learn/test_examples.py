@@ -10,8 +10,6 @@ import pytest
 from made import WATCHDOG_S, environment
 from spcomm.demo import examples_dir
 
-pytestmark = pytest.mark.rota(3)
-
 
 def examples(*words, cwd=None):
     return subprocess.run(

@@ -11,8 +11,6 @@ from made import NAMES, STUB, run
 from spcomm.learn import terminal
 from spcomm.learn.progress import FILE
 
-pytestmark = pytest.mark.rota(4)
-
 
 def complaint(answer, code=1):
     """The one sentence."""

@@ -14,7 +14,6 @@ pytest.importorskip("jupyter_client", reason="jupyter_client is not installed: p
 
 pytestmark = [
     pytest.mark.leaves("the client of the kernel keeps sockets and threads until it is collected"),
-    pytest.mark.rota(3),
 ]
 
 # The exercises and the judge of the tests, in the kernel.

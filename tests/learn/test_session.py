@@ -12,8 +12,6 @@ import made
 from spcomm.learn.keys import Interrupts
 from terminal import Terminal
 
-pytestmark = pytest.mark.rota(4)
-
 pytest.importorskip("rich", reason="rich is not installed: pip install 'spcomm[learn]'")
 KEYS = "h hint   r run again   n next"
 ENDED = "the check was ended by Ctrl-C"

@@ -13,8 +13,6 @@ import pytest
 from launching import read_lines
 from netting import carriers
 
-pytestmark = pytest.mark.rota(3)
-
 # Nodes 0 and 1 are in box 0, nodes 2 and 3 in box 1. Node 0 sends what ends all waits, once it is told to.
 WAITS = """
     import os, sys, spcomm

@@ -13,8 +13,6 @@ import pytest
 from launching import read_lines
 from netting import carriers
 
-pytestmark = pytest.mark.rota(3)
-
 PLACES = (0, 0, 1, 0, 1, 2)  # nodes 0, 1, 3 | 2, 4 | 5
 COUNTED = ("message", "arrive", "receipt")
 

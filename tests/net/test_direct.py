@@ -11,8 +11,6 @@ from netting import HERE, carriers
 from spcomm.launch.options import parse
 from spcomm.launch.values import UsageError
 
-pytestmark = pytest.mark.rota(3)
-
 PROGRAM = HERE / "all_operations.py"
 PLACES = {2: "0,0,1,0,1", 3: "0,1,2,0,1"}
 
@@ -49,6 +47,7 @@ def test_everything_goes_from_box_to_box(net, boxes):
         assert int(row["message"]) > 0 and int(row["arrive"]) > 0
 
 
+@pytest.mark.stress
 def test_a_hundred_changes_of_the_route(net):
     found = run(net, 2, SPCOMM_TEST_CHANGES="100")
     assert int(found["0-1", "out"]["changes"]) >= 100

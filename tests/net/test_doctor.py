@@ -10,8 +10,6 @@ from pretending import CHALLENGE, ORDER, VERDICT, Pretender, message
 from rooming import OTHER_CODE
 from spcomm.launch.room import doctor, entering
 
-pytestmark = pytest.mark.rota(3)
-
 
 @pytest.fixture
 def pretend():

@@ -10,8 +10,6 @@ import pytest
 
 from launching import read_lines
 
-pytestmark = pytest.mark.rota(3)
-
 HOSTS = ("--host", "a:2,b:2")
 PLACES = """
     import os, spcomm

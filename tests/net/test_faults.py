@@ -7,8 +7,6 @@ import pytest
 from netting import HERE
 from proxy import KINDS, Proxy
 
-pytestmark = pytest.mark.rota(3)
-
 PROGRAM = HERE / "all_operations.py"
 
 
@@ -37,6 +35,7 @@ def test_each_kind_of_fault(net, kind):
     run(net, 3, 5, kinds=[kind], every=20_000)
 
 
+@pytest.mark.stress
 def test_ten_faults(net):
     run(net, 10, 1)
 

@@ -17,8 +17,6 @@ from spcomm.launch.frames import GREETING, FrameError, Frames
 from spcomm.launch.options import parse
 from spcomm.launch.values import UsageError
 
-pytestmark = pytest.mark.rota(3)
-
 SUMS = """
     import sys, spcomm
     comm = spcomm.startup()

@@ -10,8 +10,6 @@ import pytest
 from launching import read_lines
 from netting import carriers
 
-pytestmark = pytest.mark.rota(3)
-
 # Each node waits in its own way for one that is elsewhere, and sends nothing until all have said so.
 WAITS = """
     import os, sys, threading, spcomm

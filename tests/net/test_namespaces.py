@@ -7,8 +7,6 @@ import subprocess
 
 import pytest
 
-pytestmark = pytest.mark.rota(3)
-
 RUNS = """
     import numpy as np, spcomm
     comm = spcomm.startup()

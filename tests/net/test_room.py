@@ -13,8 +13,6 @@ import pytest
 from launching import ended, read_lines
 from rooming import CODE, OTHER_CODE, finished, read_until
 
-pytestmark = pytest.mark.rota(3)
-
 SUMS = """
     import os, sys, spcomm
     from pathlib import Path

@@ -17,8 +17,6 @@ from spcomm.launch.room.running import _spread
 from spcomm.launch.room.sealed import Sealed
 from spcomm.launch.values import UsageError
 
-pytestmark = pytest.mark.rota(3)
-
 # ---- codes
 
 

@@ -10,12 +10,12 @@ import threading
 
 import pytest
 
-from pretending import HELLO, ORDER, message
+from pretending import CHALLENGE, HELLO, ORDER, Pretender, message
 from rooming import CODE, OTHER_CODE, read_until
+from spcomm import VersionError
+from spcomm._core import net
 from spcomm.launch import handshake, versions
 from spcomm.launch.room import codes, entering
-
-pytestmark = pytest.mark.rota(3)
 
 KEY = codes.key(CODE)
 RUNS = """
@@ -83,6 +83,7 @@ def rest(sock):
 # ---- who does not know the code
 
 
+@pytest.mark.stress
 def test_a_thousand_connections(busy):
     with connections(busy, 1000) as strangers:
         assert len(strangers) > 500
@@ -91,6 +92,7 @@ def test_a_thousand_connections(busy):
         assert {rest(stranger) for stranger in strangers} == {b""}  # each is sent away, and hears nothing
 
 
+@pytest.mark.stress
 def test_a_thousand_that_have_begun_to_speak(busy):
     with connections(busy, 1000) as strangers:
         for number, stranger in enumerate(strangers):
@@ -152,6 +154,7 @@ def test_a_handshake_that_is_played_again(busy):
             assert len(answer) == 128 and answer[64 + 4 : 64 + 6] == bytes([5, 2]), answer  # VERDICT: REFUSED
 
 
+@pytest.mark.stress
 def test_wrong_codes_over_and_over(busy):
     other = codes.key(OTHER_CODE)
     for _time in range(5):
@@ -164,11 +167,24 @@ def test_wrong_codes_over_and_over(busy):
 
 
 def test_another_version_is_told_so(busy):
-    for head, verdict in (({"version": 99}, 3), ({"order": 3 - ORDER}, 4)):
+    for head, verdict in (({"version": net.VERSION - 1}, 3), ({"version": 99}, 3), ({"order": 3 - ORDER}, 4)):
         with connections(busy, 1) as [stranger]:
             stranger.sendall(message(HELLO, random=os.urandom(32), **head))
             answer = rest(stranger)
             assert len(answer) == 64 and answer[4:6] == bytes([5, verdict]), answer
+
+
+def test_an_older_server_is_refused_in_one_sentence():
+    """The frames that boxes send each other have another version, and nobody takes an old one for a new one."""
+    server = Pretender(message(CHALLENGE, version=net.VERSION - 1, random=os.urandom(32)))
+    try:
+        with pytest.raises(VersionError) as caught:
+            handshake.enter(("127.0.0.1", server.port), KEY, 5, 0)
+    finally:
+        server.close()
+    assert str(caught.value) == (
+        f"the server at {server.place} is of another version of spcomm; install the same one on all machines"
+    )
 
 
 # ---- who knows it

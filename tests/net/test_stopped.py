@@ -9,8 +9,6 @@ import pytest
 from launching import read_lines
 from netting import carriers
 
-pytestmark = pytest.mark.rota(3)
-
 # Nodes 0 and 1 are in box 0, nodes 2 and 3 in box 1. A line that the test writes says when to go on.
 EXCHANGES = """
     import os, sys, spcomm

@@ -9,8 +9,6 @@ import pytest
 from spcomm.launch.loop import Loop
 from spcomm.notebook.bell import Bell
 
-pytestmark = pytest.mark.rota(3)
-
 
 @pytest.fixture
 def loop():

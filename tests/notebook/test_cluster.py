@@ -11,8 +11,6 @@ import pytest
 import spcomm
 from spcomm.notebook import nodes, objects
 
-pytestmark = pytest.mark.rota(3)
-
 SIZES = (1, 2, 4, 8)
 
 

@@ -13,8 +13,6 @@ from spcomm.notebook import calls
 from spcomm.notebook.nodes import Nodes
 from spcomm.notebook.screen import Screen
 
-pytestmark = pytest.mark.rota(3)
-
 KEPT = "The nodes were interrupted, and keep their variables."
 
 

@@ -10,8 +10,6 @@ import spcomm
 from owners import Owner, have_ended
 from spcomm.notebook import calls
 
-pytestmark = pytest.mark.rota(3)
-
 KEPT = "The nodes were interrupted, and keep their variables."
 NEW = "the nodes are new, and their variables are gone"
 

@@ -11,8 +11,6 @@ import spcomm
 from spcomm.launch.loop import Loop
 from spcomm.notebook.screen import Screen
 
-pytestmark = pytest.mark.rota(3)
-
 
 def lines(text):
     return sorted(text.splitlines())

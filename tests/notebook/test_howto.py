@@ -10,8 +10,6 @@ import pytest
 
 from kernel import Kernel
 
-pytestmark = pytest.mark.rota(3)
-
 pytest.importorskip("ipykernel", reason="ipykernel is not installed: pip install ipykernel")
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "notebook.md"

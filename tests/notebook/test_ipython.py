@@ -7,8 +7,6 @@ import pytest
 
 from owners import Owner, have_ended
 
-pytestmark = pytest.mark.rota(3)
-
 pytest.importorskip("IPython", reason="IPython is not installed: pip install ipykernel")
 
 SHELL = """

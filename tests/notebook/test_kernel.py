@@ -14,7 +14,6 @@ pytest.importorskip("jupyter_client", reason="jupyter_client is not installed: p
 
 pytestmark = [
     pytest.mark.leaves("the client of the kernel keeps sockets and threads until it is collected"),
-    pytest.mark.rota(3),
 ]
 KEPT = "The nodes were interrupted, and keep their variables."
 NEW = "the nodes are new, and their variables are gone"

@@ -25,7 +25,6 @@ NEEDED = ("jupyterlab", "ipykernel", "matplotlib", "cloudpickle")
 MISSING = [name for name in NEEDED if importlib.util.find_spec(name) is None]
 
 pytestmark = [
-    pytest.mark.rota(2),
     browser.needed,
     pytest.mark.skipif(
         bool(MISSING), reason=f"not installed: {', '.join(MISSING)}; pip install --group notebooks"

@@ -67,7 +67,6 @@ def test_it_lets_the_reader_predict_and_go_on(name):
     assert text.startswith("# ") and "## Try it yourself" in text
 
 
-@pytest.mark.rota(6)
 @needs_jupyter
 @pytest.mark.parametrize("name", NAMES)
 def test_it_runs(name, tmp_path):
@@ -85,7 +84,6 @@ def test_it_runs(name, tmp_path):
         assert len(list(tmp_path.glob(f"{Path(name).stem}_files/*"))) > number
 
 
-@pytest.mark.rota(3)
 @needs_jupyter
 @pytest.mark.parametrize("name", ["01_first_steps.ipynb", "04_deadlock.ipynb", "06_net_types.ipynb"])
 def test_it_runs_on_eight_nodes(name, tmp_path):

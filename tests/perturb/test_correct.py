@@ -1,32 +1,23 @@
 # SPDX-License-Identifier: MIT
 """Programs that rely on nothing pass with every seed: the examples, and what is promised even then."""
 
-import random
 from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.rota(4)
-
 EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("[0-9]*.py"))
 
 
-def seeds(config, name, count=2):
-    """A hundred, or a sample of them that changes with each commit, as tests/sampling.py does with cases."""
-    if config.option.everything:
-        return range(100)
-    return random.Random(f"{config.option.sample_seed} {name}").sample(range(100), count)
-
-
+@pytest.mark.stress
 @pytest.mark.timeout(1500)
 @pytest.mark.parametrize("program", EXAMPLES, ids=lambda program: program.stem)
-def test_examples(launch, program, request):
-    for seed in seeds(request.config, program.stem, 1):
+def test_examples(launch, program):
+    for seed in range(100):
         result = launch("-n", 4, "--perturb", "--seed", seed, "--timeout", 50, program)
         assert result.code == 0, f"seed {seed}: {result!r}"
 
 
-@pytest.mark.rota(6)
+@pytest.mark.stress
 @pytest.mark.parametrize("limit", ["0", "1K"])
 @pytest.mark.parametrize("program", EXAMPLES, ids=lambda program: program.stem)
 def test_examples_by_rendezvous(launch, program, limit):
@@ -89,6 +80,6 @@ PROMISES = """
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("n", [2, 3, 4])
 def test_what_is_promised(launch, n, request):
-    for seed in seeds(request.config, n):
+    for seed in range(100 if request.config.option.everything else 2):
         result = launch.program(PROMISES, options=("-n", n, "--perturb", "--seed", seed, "--timeout", 50))
         assert (result.code, result.out, result.err) == (0, "", ""), f"seed {seed}: {result!r}"

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.rota(3)
-
 PROGRAMS = sorted(Path(__file__).parent.glob("wrong/*.py"))
 SEEDS = 10
 TIMEOUT, DEADLOCK = 124, 99

@@ -3,6 +3,7 @@
 
 import operator
 import random
+import time
 
 import numpy as np
 
@@ -29,7 +30,8 @@ class Worker:
                 except BaseException as error:
                     seed, length = self.schedule.seed, self.schedule.length
                     error.add_note(
-                        f"seed {seed}, length {length}, bound {self.schedule.bound}, step {step}: {event}"
+                        f"seed {seed}, length {length}, bound {self.schedule.bound}, across {self.schedule.across}, "
+                        f"step {step}: {event}"
                     )
                     raise
         for array, copy in self.kept:
@@ -123,6 +125,58 @@ class Worker:
         expected = tree(given, combiner(kind))
         assert same(result, expected), f"{result!r:.200} is not {expected!r:.200}"
 
+    def collect(self, kind, root, size):
+        """Any other collective; values are whole numbers, so that the order of additions does not matter."""
+        rank, nodes = self.comm.rank, self.comm.size
+        given = [np.arange(size) * (node + 1) for node in range(nodes)]
+        mine = given[rank]
+        match kind:
+            case "allreduce":
+                result, expected = self.comm.allreduce(mine), sum(given)
+            case "reduce":
+                result, expected = self.comm.reduce(mine, root=root), sum(given) if rank == root else None
+            case "scan":
+                result, expected = self.comm.scan(mine), sum(given[: rank + 1])
+            case "bcast":
+                result, expected = self.comm.bcast(mine if rank == root else None, root), given[root]
+            case "gather":
+                result, expected = self.comm.gather(mine, root), given if rank == root else None
+            case "allgather":
+                result, expected = self.comm.allgather(mine), given
+            case "scatter":
+                result, expected = self.comm.scatter(given if rank == root else None, root), mine
+            case "alltoall":
+                result = self.comm.alltoall([mine + node for node in range(nodes)])
+                expected = [array + rank for array in given]
+            case _:
+                with self.comm.split(rank % 2, -rank) as part:
+                    barriers = [part.fuzzy_barrier() for _ in range(root % 3)]
+                    result, expected = part.allreduce(mine), sum(given[rank % 2 :: 2])
+                    last = part.fuzzy_barrier()
+                    for barrier in barriers:
+                        barrier.wait()
+                    if root % 2:
+                        last.wait()
+        pairs = zip(result, expected, strict=True) if isinstance(expected, list) else [(result, expected)]
+        for found, wanted in pairs:
+            assert same(found, wanted), f"{kind}: {found!r:.200} is not {wanted!r:.200}"
+
+    def leave_early(self, entered, waits):
+        """Each node enters so many barriers of a part; some close it at once, and nobody misses them at these."""
+        common = min(entered)
+        with self.comm.split() as part:
+            barriers = [part.fuzzy_barrier() for _ in range(entered[part.rank])]
+            for number, barrier in enumerate(barriers if waits[part.rank] else []):
+                try:
+                    barrier.wait()
+                    assert number < common, f"barrier {number} of {entered} is over"
+                except spcomm.NodeLostError:
+                    assert number >= common, f"somebody is missed at barrier {number} of {entered}"
+
+    @staticmethod
+    def be_late(seconds):
+        time.sleep(seconds)
+
     def barrier(self, timeout):
         self.insist(self.comm.barrier, timeout)
 
@@ -185,5 +239,5 @@ def combiner(kind):
     return combine
 
 
-def carry_out(comm, seed, length, bound):
-    Worker(comm, Schedule(seed, comm.size, length, bound)).run()
+def carry_out(comm, seed, length, bound, across=0):
+    Worker(comm, Schedule(seed, comm.size, length, bound, across)).run()

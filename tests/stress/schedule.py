@@ -13,6 +13,9 @@ What a receive finds is defined by the order of each sender alone:
 * tags from SHARED on are received from any source: the first one left of whichever source it is, as many in
   all as were sent;
 * now and then nodes take all that is left, whatever it is.
+
+With `across`, so many fuzzy barriers are open across every collective, there are more kinds of those, and nodes are
+late now and then: what one box is told of another may be ahead of what it knows.
 """
 
 import random
@@ -73,12 +76,16 @@ def contents(source, sent):
 
 @dataclass
 class Schedule:
-    """Draws events; `events` is the result. `bound`: bytes under way at once, all pairs of nodes together."""
+    """Draws events; `events` is the result.
+
+    `bound`: bytes under way at once, all pairs of nodes together. `across`: fuzzy barriers open across collectives.
+    """
 
     seed: int
     nodes: int
     length: int
     bound: int
+    across: int = 0
     events: list = field(default_factory=list)
 
     def __post_init__(self):
@@ -94,6 +101,8 @@ class Schedule:
             self.send: 10, self.receive: 8, self.receive_shared: 4, self.take_all: 1, self.time_out: 1, self.poll: 1,
             self.reduce: 2, self.barrier: 1, self.enter: 2, self.leave: 1, self.exchange: 1,
         }  # fmt: skip
+        if self.across:
+            kinds[self.collect] = 6
         weights = [max(0.0, weight * self.chance.choice([0.2, 1, 1, 2])) for weight in kinds.values()]
         while len(self.events) < self.length:
             self.chance.choices(list(kinds), weights)[0]()
@@ -195,12 +204,31 @@ class Schedule:
 
     # ---- collectives
 
+    def hold(self):
+        """Enters barriers; whoever is late here makes its box late for all of them."""
+        if self.across and self.chance.random() < 0.5:
+            self.add("be_late", self.any_node(), self.chance.choice([0.001, 0.01, 0.03]))
+        while len(self.open) < self.across:
+            self.enter()
+
+    def collect(self):
+        self.hold()
+        names = ["allreduce", "reduce", "scan", "bcast", "gather", "allgather", "scatter", "alltoall", "part"]
+        size = self.chance.choice([1, 100, 3000, 20_000])
+        if self.chance.random() < 0.1:
+            entered = [self.chance.randrange(9) for _ in range(self.nodes)]
+            self.add("leave_early", None, entered, [self.chance.random() < 0.5 for _ in entered])
+        else:
+            self.add("collect", None, self.chance.choice(names), self.any_node(), size)
+
     def reduce(self):
+        self.hold()
         kind = self.chance.choice(["global_sum", "global_min", "global_max"])
         shape = self.chance.choice(["int", "float", "wide", "tuple", "array", "long"])
         self.add("reduce", None, kind, shape, self.chance.getrandbits(30))
 
     def barrier(self):
+        self.hold()
         self.add("barrier", None, self.chance.choice([None, None, 0, 0.0002]))
 
     def enter(self):

@@ -100,11 +100,11 @@ def check(launch, pattern, boxes, seconds, seed):
     assert "DEADLOCK" not in result.err
 
 
-@pytest.mark.matrix
+@pytest.mark.spread("boxes")
 @pytest.mark.parametrize("boxes", BOXES)
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_for_a_moment(launch, pattern, boxes):
-    check(launch, pattern, boxes, SHORT, int.from_bytes(os.urandom(4), "little"))
+    check(launch, pattern, boxes, SHORT, f"{pattern} {boxes}")
 
 
 @pytest.mark.stress

@@ -2,8 +2,8 @@
 """Random schedules of everything at once, against a plain Python oracle (schedule.py, carry_out.py).
 
 Rings, slots and arenas are tiny, so queues, parts and full buffers are what usually happens. A failure prints the
-seed and the length that it was found with: `REPLAY=seed,length python -m pytest tests/stress -k replay` runs it again.
-CHECK_SCALE multiplies the number of schedules.
+seed and the length that it was found with: `REPLAY=seed,length python -m pytest tests/stress -k replay` runs it again
+(`REPLAY=seed,length,across` those over boxes). CHECK_SCALE multiplies the number of schedules.
 """
 
 import os
@@ -31,8 +31,21 @@ CONFIGS = [
 ]
 
 
-def check(pool, seed, length, bound):
-    run_on_nodes(pool, "carry_out", {"seed": seed, "length": length, "bound": bound})
+# Over boxes, with fuzzy barriers open across every collective.
+BOXES = [
+    *(
+        (Config(f"{boxes}-boxes-{place}{suffix}", 4 * boxes), bound)  # four that contribute need two frames
+        for boxes in (2, 3)
+        for place in ("block", "cyclic")
+        for suffix, bound in (("", 2_000_000), ("-tiny", 400_000))
+    ),
+    (Config("3-boxes-direct", 6), 1_000_000),
+]
+
+
+def check(pool, seed, length, bound, across=0):
+    arguments = {"seed": seed, "length": length, "bound": bound, "across": across}
+    run_on_nodes(pool, "carry_out", arguments)
 
 
 @pytest.mark.parametrize(
@@ -45,6 +58,34 @@ def test_random_schedules(pool, bound, count):
         check(pool, seed, length, bound)
 
     schedules()
+
+
+def over_boxes(pool, bound, count):
+    @examples(count, phases=[Phase.generate])
+    @given(seed=st.integers(0, 2**32), length=st.sampled_from([20, 60, 120]), across=st.integers(1, 7))
+    def schedules(seed, length, across):
+        check(pool, seed, length, bound, across)
+
+    schedules()
+
+
+A_FEW = [BOXES[0], BOXES[7], BOXES[8]]
+
+
+@pytest.mark.parametrize(
+    ("pool", "bound"), A_FEW, indirect=["pool"], ids=[str(config) for config, _ in A_FEW]
+)
+def test_barriers_are_open_between_boxes(pool, bound):
+    over_boxes(pool, bound, 3)
+
+
+@pytest.mark.stress
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize(
+    ("pool", "bound"), BOXES, indirect=["pool"], ids=[str(config) for config, _ in BOXES]
+)
+def test_five_hundred_with_barriers_open_between_boxes(pool, bound):
+    over_boxes(pool, bound, 500)
 
 
 LIMITS = [f"limits-{number}" for number in range(40)]
@@ -81,8 +122,12 @@ def test_what_is_within_the_limit_is_received(pool, bound):
 if "REPLAY" in os.environ:
 
     @pytest.mark.parametrize(
-        ("pool", "bound"), [c[:2] for c in CONFIGS], indirect=["pool"], ids=lambda c: str(c)
+        ("pool", "bound"), [c[:2] for c in CONFIGS + BOXES], indirect=["pool"], ids=lambda c: str(c)
     )
     def test_replay(pool, bound):
-        seed, length = map(int, os.environ["REPLAY"].split(","))
-        check(pool, seed, length, bound)
+        check(
+            pool,
+            *map(int, os.environ["REPLAY"].split(",")[:2]),
+            bound,
+            *map(int, os.environ["REPLAY"].split(",")[2:]),
+        )

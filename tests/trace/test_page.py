@@ -13,8 +13,6 @@ from builder import Builder, two_nodes
 from spcomm.trace.page import content, embedded, page
 from spcomm.trace.reader import parse
 
-pytestmark = pytest.mark.rota(3)
-
 NASTY = [
     "</script><script>document.title='bad'</script>",
     "<!--<script>",
@@ -132,6 +130,7 @@ def many(nodes, calls):
     return built
 
 
+@pytest.mark.stress
 @browser.needed
 def test_many_events_become_few_bars(tmp_path):
     """140,000 spans; what is thinner than a pixel is merged, and arrows wait until there are few."""
@@ -206,6 +205,7 @@ def test_keys_and_buttons(tmp_path):
     assert seen[6][1] - seen[6][0] == pytest.approx(0.2, abs=0.001), "200 ns are the least"
 
 
+@pytest.mark.stress
 @browser.needed
 def test_more_nodes_than_fit(tmp_path):
     script = """

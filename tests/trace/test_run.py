@@ -16,8 +16,6 @@ from spcomm._core.traces import NAMES_MAX, NO_ROOM
 from spcomm.trace.reader import read
 from spcomm.trace.summary import gaps, summarize
 
-pytestmark = pytest.mark.rota(3)
-
 STEPS = 5
 PROGRAM = f"""
     import numpy as np, spcomm

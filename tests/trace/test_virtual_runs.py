@@ -11,8 +11,6 @@ import pytest
 from spcomm.trace.reader import read
 from spcomm.trace.virtual import replay
 
-pytestmark = pytest.mark.rota(3)
-
 UNEQUAL = """
     import spcomm
     comm = spcomm.startup()

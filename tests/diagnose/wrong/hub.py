@@ -9,4 +9,5 @@ import spcomm
 
 SOURCES = [6, 3, 5, 1, 0, 4, 0]
 comm = spcomm.startup()
+comm.barrier()  # else two nodes that wait for each other can be found before the others come
 comm.recv(SOURCES[comm.rank])  # <- nodes 0-6: recv(source=…, tag=ANY)

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: MIT
+"""Mutation testing: breaks the product in one place at a time, and demands that the tests named for it fail.
+
+    make mutants                      all of them
+    make mutants ARGS="NAME ..."      those whose names contain one of these words
+
+tests/mutants.toml is the table. The pattern of a mutant stands literally in exactly one place below csrc/ and spcomm/;
+if it stands in none or in several, that is a failure, as is a mutant that survives. Mutants are made in a copy of the
+checkout and of what is built there (build/mutants), never in the checkout itself.
+"""
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+COPY = ROOT / "build" / "mutants"
+TABLE = ROOT / "tests" / "mutants.toml"
+LIMIT_S = 300  # for the tests of one mutant; a hang counts as a failure of the tests
+NOT_COPIED = shutil.ignore_patterns(
+    ".git", ".venv*", "mutants", "html", "doctrees", "dist", "__pycache__", "*.lock"
+)
+SOURCES = {".c", ".h", ".hpp", ".pyx", ".pxd", ".py"}
+
+
+class Unusable(Exception):
+    """An entry of the table that says nothing about the tests; the text says why."""
+
+
+def environment():
+    """The copy is imported in place of the checkout, and what hangs is noticed early."""
+    flags = Path(sys.prefix, "stamps", "cppflags")
+    cppflags = f"{flags.read_text().strip() if flags.exists() else ''} {os.environ.get('CPPFLAGS', '')}"
+    return {
+        **os.environ, "PYTHONPATH": str(COPY), "CPPFLAGS": cppflags.strip(),
+        "CHECK_TIMEOUT": "30", "SPCOMM_TEST_WATCHDOG": "20",
+    }  # fmt: skip
+
+
+def run(command, seconds):
+    """(exit status, output); the status is None if it was stopped because its time was over."""
+    process = subprocess.Popen(
+        command, cwd=COPY, env=environment(), start_new_session=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    status = None
+    for number, patience in [(None, seconds), (signal.SIGINT, 20), (signal.SIGKILL, None)]:
+        if number:
+            os.killpg(process.pid, number)
+        try:
+            output, _ = process.communicate(timeout=patience)
+            return (None if number else process.returncode), output
+        except subprocess.TimeoutExpired:
+            pass
+    return status, output
+
+
+def build():
+    status, output = run([sys.executable, "setup.py", "--quiet", "build_ext", "--inplace"], 600)
+    if status != 0:
+        raise Unusable(f"it does not compile:\n{output[-3000:]}")
+
+
+def tests_fail(tests):
+    """Whether one of these tests fails; each is what pytest gets on its command line."""
+    for arguments in tests:
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--timeout=90"]
+        status, output = run([*command, *shlex.split(arguments)], LIMIT_S)
+        if status in (2, 3, 4, 5):
+            raise Unusable(f"pytest {arguments}: status {status}, so nothing was tested\n{output[-2000:]}")
+        if status != 0:
+            return True
+    return False
+
+
+def place(pattern):
+    """The only file of the copy in which the pattern stands, once."""
+    found = []
+    for path in sorted(path for folder in ("csrc", "spcomm") for path in (COPY / folder).rglob("*")):
+        if path.suffix in SOURCES and path.is_file():
+            found += [path] * path.read_text().count(pattern)
+    if len(found) != 1:
+        names = ", ".join(str(path.relative_to(COPY)) for path in found)
+        raise Unusable(f"its pattern stands in {len(found)} places{': ' if names else ''}{names}")
+    return found[0]
+
+
+def unsound(mutants):
+    """Which of the tests fail without any mutant: {arguments}."""
+    return {arguments for arguments in {a for m in mutants for a in m["tests"]} if tests_fail([arguments])}
+
+
+def verdict(mutant, broken):
+    """What is said of a mutant. The next one is compiled together with what this one leaves, the text as it was."""
+    try:
+        for arguments in broken.intersection(mutant["tests"]):
+            raise Unusable(f"pytest {arguments} fails without it")
+        path = place(mutant["pattern"])
+        text = path.read_text()
+        try:
+            path.write_text(text.replace(mutant["pattern"], mutant["replacement"]))
+            build()
+            return "caught" if tests_fail(mutant["tests"]) else "SURVIVED"
+        finally:
+            path.write_text(text)
+    except Unusable as problem:
+        return f"UNUSABLE: {problem}"
+
+
+def main(words):
+    mutants = tomllib.loads(TABLE.read_text())["mutant"]
+    chosen = [mutant for mutant in mutants if not words or any(word in mutant["name"] for word in words)]
+    if not chosen:
+        sys.exit(f"no mutant is named so: {' '.join(words)}; {TABLE.relative_to(ROOT)} has {len(mutants)}")
+    shutil.rmtree(COPY, ignore_errors=True)
+    shutil.copytree(ROOT, COPY, symlinks=True, ignore=NOT_COPIED)
+    build()
+    broken, wrong = unsound(chosen), 0
+    for mutant in chosen:
+        start = time.monotonic()
+        answer = verdict(mutant, broken)
+        wrong += answer != "caught"
+        print(f"{mutant['name']:44} {time.monotonic() - start:5.0f} s  {answer}", flush=True)
+    print(f"{len(chosen) - wrong} of {len(chosen)} mutants are caught")
+    return wrong != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

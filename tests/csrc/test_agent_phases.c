@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/* One box by itself: its agent, its nodes, and the test in place of the server and of the other boxes. */
+#include "wide_box.h"
+
+#include <poll.h>
+
+#include "little_endian.h"
+#include "net/spc_channel.h"
+#include "reduce/spc_reduce.h"
+
+enum { SEEN_MAX = 64, OPEN = SPC_FUZZY_MAX + 1 };
+
+typedef struct lone_box {
+    comm_box_t box;
+    spc_agent_t *agent;
+    pthread_t thread;
+    _Atomic int outcome; /* SPC_EAGAIN: it runs */
+    spc_link_t *link;
+    int descriptor;
+    int count;
+    spc_frame_t seen[SEEN_MAX]; /* arrivals and ends, in order */
+} lone_box_t;
+
+static int see(void *argument, const spc_frame_t *frame, const unsigned char *body) {
+    lone_box_t *lone = argument;
+    (void)body;
+    if (frame->kind == SPC_FRAME_ARRIVE
+        || (frame->kind == SPC_FRAME_STATUS && frame->total_bytes != SPC_NODE_LIVE)) {
+        CHECK(lone->count < SEEN_MAX);
+        lone->seen[lone->count++] = *frame;
+    }
+    return SPC_OK;
+}
+
+static void *run_lone(void *argument) {
+    lone_box_t *lone = argument;
+    atomic_store(&lone->outcome, spc_agent_run(lone->agent));
+    return NULL;
+}
+
+/* One node in each box; node 0 is here. */
+static void lone_open(lone_box_t *lone, uint32_t boxes) {
+    const uint16_t place[] = {0, 1, 2};
+    int ends[2];
+    *lone = (lone_box_t){.box = comm_box_open((spc_config_t){.nodes = boxes, .boxes = boxes}),
+                         .outcome = SPC_EAGAIN};
+    wide_divide(&lone->box, place);
+    const spc_agent_options_t options = {
+        .segment = lone->box.descriptor, .within = ONE_MAPPING ? &lone->box.segment : NULL, .job = 7};
+    CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    CHECK_OK(spc_agent_create(&options, &lone->agent));
+    CHECK_OK(spc_agent_attach(lone->agent, ends[0]));
+    CHECK_EQ(pthread_create(&lone->thread, NULL, run_lone, lone), 0);
+    spc_channel_t *channel;
+    lone->descriptor = ends[1];
+    CHECK_OK(spc_channel_tcp_create(ends[1], &channel));
+    CHECK_OK(spc_link_create(&(spc_link_options_t){.job = 7, .deliver = see, .argument = lone}, &lone->link));
+    CHECK_OK(spc_link_attach(lone->link, channel));
+}
+
+static void exchange(lone_box_t *lone) {
+    struct pollfd polled = {.fd = lone->descriptor, .events = POLLIN};
+    (void)poll(&polled, 1, 10);
+    CHECK_OK(spc_link_read(lone->link));
+    spc_link_write(lone->link);
+}
+
+static void see_until(lone_box_t *lone, int count) {
+    while (lone->count < count) {
+        exchange(lone);
+    }
+}
+
+static void lone_close(lone_box_t *lone, int outcome) {
+    if (outcome == SPC_EINTERRUPTED) {
+        spc_agent_stop(lone->agent);
+    }
+    while (atomic_load(&lone->outcome) == SPC_EAGAIN) {
+        exchange(lone);
+    }
+    pthread_join(lone->thread, NULL);
+    CHECK_EQ(lone->outcome, outcome);
+    spc_agent_destroy(lone->agent);
+    spc_link_destroy(lone->link);
+    comm_box_close(&lone->box);
+}
+
+/* What a box says of its only node. */
+static void arrive(lone_box_t *lone, uint16_t context, uint32_t member, uint64_t phase, uint8_t operation) {
+    unsigned char body[48] = {0};
+    const spc_signature_t signature = {.operation = operation};
+    put_u64(body, UINT64_C(7));
+    memcpy(body + 8, &signature, sizeof signature);
+    memcpy(body + 32, &member, sizeof member);
+    const spc_frame_t frame = {
+        .kind = SPC_FRAME_ARRIVE, .source = (uint16_t)member, .context = context, .offset = phase};
+    const spc_frame_piece_t piece = {body, sizeof body};
+    CHECK_OK(spc_link_send(lone->link, &frame, &piece, 1));
+}
+
+/* As many fuzzy barriers as can be open, and a barrier across them. */
+static void arrive_at_all(lone_box_t *lone, uint32_t member, uint64_t first) {
+    for (uint64_t phase = first; phase < first + OPEN; phase++) {
+        arrive(lone, 0, member, phase,
+               phase < first + OPEN - 1 ? SPC_OPERATION_FUZZY : SPC_OPERATION_BARRIER);
+    }
+}
+
+/* Node 1 is told of at phases whose banks node 0 still uses, because node 2 has not come to them here. */
+static void arrivals_that_are_ahead_wait(void) {
+    const spc_signature_t signature = {.operation = SPC_OPERATION_BARRIER};
+    lone_box_t lone;
+    uint64_t fuzzy[SPC_FUZZY_MAX];
+    lone_open(&lone, 3);
+    spc_comm_t *comm = comm_box_join(&lone.box, 0);
+    arrive(&lone, 77, 1, 1, SPC_OPERATION_FUZZY); /* of a communicator that nobody here has */
+    arrive_at_all(&lone, 1, 1);
+    arrive_at_all(&lone, 1, 1 + OPEN);
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < SPC_FUZZY_MAX; i++) {
+            CHECK_OK(spc_comm_fuzzy_enter(comm, &fuzzy[i]));
+        }
+        CHECK_EQ(spc_comm_collective_poll(comm, &signature, NULL, NULL, 0, NULL), SPC_EAGAIN);
+        see_until(&lone, OPEN * (round + 1));
+        for (int i = 0; i < SPC_FUZZY_MAX; i++) {
+            CHECK_EQ(spc_comm_fuzzy_done(comm, fuzzy[i]), SPC_EAGAIN);
+        }
+        arrive_at_all(&lone, 2, 1 + (uint64_t)round * OPEN);
+        CHECK_OK(spc_comm_collective(comm, &signature, NULL, NULL, 0, NULL, in_seconds(60)));
+        for (int i = 0; i < SPC_FUZZY_MAX; i++) {
+            CHECK_OK(spc_comm_fuzzy_done(comm, fuzzy[i]));
+        }
+    }
+    comm_box_leave(comm);
+    lone_close(&lone, SPC_EINTERRUPTED);
+}
+
+static void what_is_ahead_is_bounded(void) {
+    lone_box_t lone;
+    lone_open(&lone, 3);
+    spc_comm_t *comm = comm_box_join(&lone.box, 0);
+    unsigned char *body = calloc(1, SPC_FRAME_BODY_MAX);
+    const spc_frame_t frame = {.kind = SPC_FRAME_ARRIVE, .source = 1, .offset = 1 + OPEN};
+    const spc_frame_piece_t piece = {body, SPC_FRAME_BODY_MAX / 4};
+    for (int i = 0; i < 16; i++) { /* 1 MiB, of three nodes that contribute 64 KiB each at most */
+        CHECK_OK(spc_link_send(lone.link, &frame, &piece, 1));
+    }
+    const spc_frame_t over = {.kind = SPC_FRAME_FAIL, .flags = SPC_FRAME_OTHERS};
+    CHECK_OK(spc_link_send(lone.link, &over, NULL, 0)); /* that is not what ends it */
+    free(body);
+    comm_box_leave(comm);
+    lone_close(&lone, SPC_ELIMIT);
+}
+
+/* All here have arrived, so the server has it all, and keeps it until all others have, too. */
+static void an_end_is_told_after_a_reminder(void) {
+    lone_box_t lone;
+    uint64_t fuzzy[2];
+    lone_open(&lone, 2);
+    spc_comm_t *comm = comm_box_join(&lone.box, 0);
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(spc_comm_fuzzy_enter(comm, &fuzzy[i]));
+    }
+    see_until(&lone, 2);
+    comm_box_leave(comm);
+    spc_comm_mark_ended(&lone.box.segment, 0, SPC_NODE_FINISHED, 0);
+    while (lone.seen[lone.count - 1].kind != SPC_FRAME_STATUS) {
+        exchange(&lone);
+    }
+    CHECK(lone.count >= 4); /* and again, when its process is gone */
+    CHECK_EQ(lone.seen[3].kind, SPC_FRAME_STATUS);
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(lone.seen[i].kind, SPC_FRAME_ARRIVE);
+        CHECK_EQ_U(lone.seen[i].offset, i < 2 ? i + 1 : 2);
+        CHECK_EQ(lone.seen[i].flags, i < 2 ? SPC_FRAME_LAST : SPC_FRAME_URGENT);
+        CHECK_EQ_U(lone.seen[i].length_bytes, i < 2 ? 48 : 8);
+    }
+    lone_close(&lone, SPC_EINTERRUPTED);
+}
+
+int main(void) {
+    RUN(arrivals_that_are_ahead_wait);
+    RUN(what_is_ahead_is_bounded);
+    RUN(an_end_is_told_after_a_reminder);
+    return check_done();
+}
