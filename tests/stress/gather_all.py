@@ -57,7 +57,7 @@ class Giver:
             with refused(TypeError, "broken on purpose"):
                 call()
         elif self.culprit in givers:
-            with refused(spcomm.SpcommError, f"node {self.culprit} gave nothing", "broken on purpose"):
+            with refused(spcomm.SpcommError, f"node {self.comm.members[self.culprit]} gave nothing", "broken on purpose"):
                 call()
         else:
             got = call()
