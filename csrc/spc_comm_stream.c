@@ -55,7 +55,7 @@ int spc_comm_stream(spc_node_t *node, const spc_send_call_t *call) {
         return SPC_EAGAIN;
     }
     send_parts(node, &stream);
-    if (!stream.done) {
+    if (stream.held) { /* only this thread writes that; another one may end the stream meanwhile */
         const uint64_t length = call->payload->meta_bytes + call->payload->data_bytes;
         spc_payload_copy(call->payload, stream.sent, length - stream.sent, spc_block_payload(stream.block));
     }

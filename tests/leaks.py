@@ -87,7 +87,7 @@ def shared_files():
 
 
 def stays(name, deadline):
-    """Whether shared memory is there for good. Other tests on this machine have semaphores, too, which end by themselves."""
+    """Whether shared memory is there for good: other tests have semaphores, too, which end by themselves."""
     if not name.startswith("sem."):
         return True
     while os.path.exists(f"/dev/shm/{name}") and not is_mapped(name):

@@ -260,14 +260,14 @@ static int sleep_phase(const spc_wait_call_t *call) {
         if (status != SPC_OK) {
             return status;
         }
+        if (has_moved(call)) {
+            return SPC_EAGAIN;
+        }
         if (sleep_slice(call) || test(call)) {
             return SPC_OK;
         }
         if (is_late(call)) {
             return end_unless_true(call, SPC_ETIMEDOUT);
-        }
-        if (has_moved(call)) {
-            return SPC_EAGAIN;
         }
     }
 }
@@ -291,7 +291,7 @@ static __attribute__((noinline)) int wait_slowly(const spc_wait_call_t *call) {
                 return status;
             }
         }
-        status = has_moved(call) ? SPC_EAGAIN : sleep_phase(call);
+        status = sleep_phase(call);
         if (status != SPC_EAGAIN) {
             return status;
         }

@@ -10,8 +10,8 @@
  * Order: per sender as sent (the row is in order, the inbox keeps it, the inbox comes first). ANY is fair: rows are
  * served from the one after the last served, one row-length each at most.
  *
- * Whoever waits takes everything in: no message of a row ever hides those behind it. What is kept of a sender's messages
- * beyond its share (spc_config_share_bytes) is told to that sender, whose limit it counts against.
+ * A node that waits takes everything in: no message of a row ever hides those behind it. The bytes that it keeps of a
+ * sender beyond that sender's share (spc_config_share_bytes) are published to the sender, whose limit they count against.
  *
  * Used under the communicator's lock, by one thread at a time. It never waits.
  */

@@ -8,9 +8,10 @@
  * it got it publishes in `consumed` now and then (a quarter of the row), so the sender's view of free slots is a
  * cached one.
  *
- * Single writers: a slot, its sender (while free); `consumed`, `receipt` and `lent_bytes`, the receiver. The doorbell has a bit per
- * sender (rank mod 64), set by senders and cleared by the receiver before it scans those rows. The bit is always set
- * after a slot is written, even if it seems set: tests/models/mailbox_doorbell.pml shows the lost wake-up otherwise.
+ * Single writers: a slot, its sender (while free); `consumed`, `wanted`, `receipt` and `lent_bytes`, the receiver.
+ * The doorbell has a bit per sender (rank mod 64), set by senders and cleared by the receiver before it scans those
+ * rows. The bit is always set after a slot is written, even if it seems set: tests/models/mailbox_doorbell.pml shows
+ * the lost wake-up otherwise.
  * A dead sender leaves complete slots or none: the sequence is stored last.
  *
  * The writer and reader halves are private to one node each, and used under its communicator's lock.

@@ -390,6 +390,8 @@ static bool flush_head(spc_outbox_t *outbox, uint32_t rank) {
     if (!spc_mailbox_has_room(&destination->writer)) {
         return false;
     }
+    /* What is new is looked at again, however many are announced from here: leave is compared modulo 2^32. */
+    destination->leave = destination->writer.announced;
     if (item->stream != NULL) {
         return flush_stream(outbox, rank, item);
     }

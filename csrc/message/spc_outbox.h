@@ -60,9 +60,10 @@ typedef struct spc_outbox_options {
 int spc_outbox_create(const spc_outbox_options_t *options, spc_outbox_t **outbox);
 void spc_outbox_destroy(spc_outbox_t *outbox);
 
-/* Announces or queues; payloads that no chunk of the ring can hold go in parts. SPC_EAGAIN: the limit is reached, by what
- * waits here and what receivers keep, and it would have to be queued or kept, too: nothing was done. SPC_ENOMEM. `destinations` are distinct. What goes to nodes that
- * have ended is dropped in silence: the sender cannot know in time, and asynchronous sends promise no receipt. */
+/* Announces or queues; payloads that no chunk of the ring can hold go in parts. SPC_EAGAIN: what waits here
+ * and what receivers keep has reached the limit, and this message would be queued or kept, too: nothing was done.
+ * SPC_ENOMEM. `destinations` are distinct. A message to a node that has ended is dropped in silence: the sender cannot
+ * know in time, and asynchronous sends promise no receipt. */
 int spc_outbox_send(spc_outbox_t *outbox, const int32_t *destinations, uint32_t destination_count,
                     uint16_t context, int32_t tag, const spc_payload_t *payload);
 

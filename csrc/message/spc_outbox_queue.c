@@ -11,8 +11,8 @@ void spc_outbox_queue_init(spc_outbox_queue_t *queue) {
     *queue = (spc_outbox_queue_t){.tail = &queue->head};
 }
 
-/* What it takes of the limit: its place, and, of a copy, what its receiver will have to keep. What lies in ring or arena
- * is bounded by them, and the receiver of a stream has a place for it. */
+/* A message takes its place of the limit, and a copy also the bytes that its receiver will have to keep. Ring and arena
+ * bound what lies in them, and the receiver of a stream has a place for it. */
 static uint64_t cost_of(const spc_waiting_t *item) {
     return sizeof(*item) + (item->copy != NULL ? item->envelope.length_bytes : 0);
 }
@@ -57,19 +57,26 @@ void spc_outbox_queue_pop(spc_outbox_queue_t *queue, spc_queue_total_t *total) {
     free(item);
 }
 
+/* What lies in ring or arena for a destination that has ended is free. */
+static void free_written(const spc_waiting_t *item, const spc_outbox_options_t *options, uint32_t rank) {
+    void *written = spc_segment_address(options->segment, item->offset);
+    if ((item->envelope.flags & SPC_SLOT_PLACE) == SPC_SLOT_ARENA) {
+        uint32_t owner = ((const spc_block_shared_t *)written)->owner; /* it may be of another node's arena */
+        spc_block_unpin(written, rank);
+        spc_event_notify(&options->events[owner], options->segment->config->features);
+    } else {
+        spc_ring_mark_read(written);
+    }
+}
+
 void spc_outbox_queue_drop(spc_outbox_queue_t *queue, const spc_outbox_options_t *options, uint32_t rank,
                            spc_queue_total_t *total) {
+    /* Then it counted as free before, and other messages may lie there now. */
+    const bool is_gone = spc_status_is_gone(options->status, rank);
     while (queue->head != NULL) {
         const spc_waiting_t *item = queue->head;
-        void *written =
-            spc_waiting_is_unwritten(item) ? NULL : spc_segment_address(options->segment, item->offset);
-        if (written != NULL && (item->envelope.flags & SPC_SLOT_PLACE) == SPC_SLOT_ARENA) {
-            uint32_t owner =
-                ((const spc_block_shared_t *)written)->owner; /* it may be of another node's arena */
-            spc_block_unpin(written, rank);
-            spc_event_notify(&options->events[owner], options->segment->config->features);
-        } else if (written != NULL) {
-            spc_ring_mark_read(written);
+        if (!is_gone && !spc_waiting_is_unwritten(item)) {
+            free_written(item, options, rank);
         }
         spc_note_add_left(options->notes, item->envelope.source, rank, item->envelope.tag,
                           item->envelope.context);

@@ -59,7 +59,8 @@ static inline bool spc_waiting_is_unwritten(const spc_waiting_t *waiting) {
 /* Forgets the head, and its copy if nobody else uses it; its stream is done. */
 void spc_outbox_queue_pop(spc_outbox_queue_t *queue, spc_queue_total_t *total);
 
-/* For a destination that has ended: what was written for it is marked as read, the rest forgotten; all is counted. */
+/* For a destination that has ended: what was written for it is marked as read unless its process is gone, for then the
+ * memory is free already and may be in use again. The rest is forgotten; all is counted. */
 void spc_outbox_queue_drop(spc_outbox_queue_t *queue, const spc_outbox_options_t *options, uint32_t rank,
                            spc_queue_total_t *total);
 

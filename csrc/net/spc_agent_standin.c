@@ -4,9 +4,9 @@
  *
  * Each node elsewhere has an outbox here: its rows, ring and arena in this segment. A message goes through it as if
  * the node had sent it here: inline, in the ring or in a block of the arena, one block for all of its receivers here,
- * queued if there is no room. Credit goes back once nothing of it is queued. What its receivers here keep of it beyond
- * their shares (spc_inbox.h) is told to its box with the credit that brought it, and then whenever that changes: there it
- * counts against the sender's limit.
+ * queued if there is no room. Credit goes back once nothing of it is queued. The bytes that its receivers here keep
+ * beyond their shares (spc_inbox.h) are sent to its box with the credit that brought them, and then whenever they
+ * change: there they count against the sender's limit.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -11,9 +11,9 @@
  * from them any more, and its reason is the box whose connection broke. Then no wait is worth it.
  *
  * A node that has finished, or has reported its failure, may still hold what it received; only when it is gone may its
- * memory be taken from it. Of a process that ended without a word the agent publishes that it is gone before it publishes
- * the end, so survivors whom the end wakes find that memory free (tests/models/arena_moves.pml). Where the failure was
- * reported first, a node that counts what is in use waits until the dead one is gone.
+ * memory be taken from it. Of a process that ended without a word the agent publishes that it is gone before it
+ * publishes the end, so survivors whom the end wakes find that memory free (tests/models/arena_moves.pml). Where the
+ * failure was reported first, a node that counts what is in use waits until the dead one is gone.
  */
 #ifndef SPC_STATUS_H
 #define SPC_STATUS_H

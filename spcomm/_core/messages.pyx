@@ -72,8 +72,8 @@ cdef class Messages(Collectives):
         -----
         Does not wait for the receiver. A message without room in shared memory is queued in private memory
         and sent by later calls; only when what this node has sent and nobody has received is at the limit
-        (``--queue-limit``) does send wait. Messages from one node to another arrive in the order sent. What is sent to a node that has
-        ended is dropped.
+        (``--queue-limit``) does send wait. Messages from one node to another arrive in the order sent.
+        A message to a node that has ended is dropped.
 
         Cost: one copy of the payload, however many receivers; about 0.1 µs for 40 bytes or less. Arrays that
         are not contiguous, and objects that are pickled, are copied once more.

@@ -340,8 +340,9 @@ static void a_node_is_killed(void) {
     wide_run(2, (spc_config_t){0}, NULL, killed_body);
 }
 
-/* Nodes 0, 1 and 3 are a part. Node 0 has entered its barrier and is gone, while what it sent before that still waits for
- * its receiver; node 1 has left without entering. Node 1 is missing, not node 0. Nodes 2 and 4 keep the agents at work. */
+/* Nodes 0, 1 and 3 are a part. Node 0 has entered its barrier and is gone, while a message that it sent before still
+ * waits for its receiver; node 1 has left without entering. Node 1 is missing, not node 0. Nodes 2 and 4 keep the
+ * agents at work. */
 static _Atomic int gone_nodes;
 
 static void gone_body(int rank, int size, void *argument) {

@@ -6,7 +6,7 @@
 #include <sys/resource.h>
 
 #include "base/spc_error.h"
-#include "message/spc_outbox.h"
+#include "message/spc_outbox_private.h"
 #include "spc_comm.h"
 
 #define NODES 4
@@ -376,6 +376,62 @@ static void what_waits_for_a_finished_node_is_dropped(void) {
     close_office(&office);
 }
 
+/* Once a process is gone its marks are void, and what was written for it is used for other messages before its end is
+ * known. What waited for it is then forgotten without a touch. */
+static void what_waits_for_a_gone_node_is_not_touched(void) {
+    office_t office;
+    open_office(&office, (spc_config_t){.slots = 1, .ring_bytes = 1024, .arena_bytes = 8192});
+    spc_block_shared_t *block;
+    CHECK_OK(send_one(&office, 1, 1, 8));
+    CHECK_OK(send_many(&office, (const int32_t[]){1, 2}, 2, 2, 200));
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(spc_outbox_take_block(office.outbox, 3000, &block));
+        CHECK_OK(spc_outbox_send_block(office.outbox, &(int32_t){1}, 1, 0, 3,
+                                       &(spc_payload_t){.data_bytes = 3000}, block));
+    }
+    CHECK_EQ_U(spc_outbox_waiting(office.outbox, 1), 3);
+    spc_status_set_gone(office.status, 1, office.events, NODES + 1, 0);
+    CHECK_OK(spc_outbox_take_block(office.outbox, 6000, &block));
+    memset(spc_block_payload(block), 1, 6000);
+    for (int i = 0; i < 8; i++) { /* more than the ring has chunks: each is looked at */
+        CHECK_OK(send_one(&office, 3, i, 200));
+        take(&office, 3, i, 200);
+    }
+    spc_status_end(office.status, 1, SPC_NODE_DIED, -9, office.events, NODES + 1, 0);
+    CHECK(spc_outbox_flush(office.outbox));
+    for (int i = 0; i < 6000; i++) {
+        CHECK_EQ(((const unsigned char *)spc_block_payload(block))[i], 1);
+    }
+    for (int i = 0; i < 8; i++) {
+        CHECK_OK(send_one(&office, 3, i, 200));
+        take(&office, 3, i, 200);
+    }
+    take(&office, 2, 2, 200); /* nothing was written over it */
+    close_office(&office);
+}
+
+/* However many announcements have come out of the queue, a full row is seen to be full. */
+static void leave_does_not_wrap(void) {
+    const uint32_t many = UINT32_C(1) << 31;
+    office_t office;
+    open_office(&office, (spc_config_t){.slots = 1});
+    spc_mailbox_writer_t *writer = &office.outbox->destination[1].writer;
+    CHECK_OK(send_one(&office, 1, 1, 8));
+    CHECK_OK(send_one(&office, 1, 2, 8));
+    take(&office, 1, 1, 8);
+    office.row[1].received += many; /* as if so many had been queued and read in between */
+    atomic_fetch_add(&office.row[1].row->consumed, many);
+    writer->announced += many;
+    writer->consumed += many;
+    CHECK(spc_outbox_flush(office.outbox));
+    CHECK_OK(send_one(&office, 1, 3, 8));
+    CHECK_EQ_U(spc_outbox_waiting(office.outbox, 1), 1);
+    take(&office, 1, 2, 8);
+    CHECK(spc_outbox_flush(office.outbox));
+    take(&office, 1, 3, 8);
+    close_office(&office);
+}
+
 /* The rest of a message in parts needs memory. Without it nothing may have begun: the receiver would wait for ever. */
 static void no_memory_body(int rank, int size, void *argument) {
     (void)rank, (void)size, (void)argument;
@@ -430,6 +486,8 @@ int main(void) {
     RUN(a_stopped_receiver_holds_up_nobody);
     RUN(who_has_ended_gets_nothing_more);
     RUN(what_waits_for_a_finished_node_is_dropped);
+    RUN(what_waits_for_a_gone_node_is_not_touched);
+    RUN(leave_does_not_wrap);
     RUN(no_memory_no_parts);
     return check_done();
 }

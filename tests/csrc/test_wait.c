@@ -131,6 +131,13 @@ static void what_moves_is_polled_for(void) {
     CHECK_EQ(spc_wait(&waiter, &event.word, &event.sleeping, &callbacks, &script, SPC_NO_DEADLINE),
              SPC_EINTERRUPTED);
     CHECK_EQ(script.tests, 21);
+    waiter = fake_waiter(0, 2);
+    script = (script_t){.event = &event, .check_status = SPC_EINTERRUPTED, .check_fails_from = 2};
+    moves_left = 1000; /* always while it yields */
+    CHECK_EQ(spc_wait(&waiter, &event.word, &event.sleeping, &callbacks, &script, SPC_NO_DEADLINE),
+             SPC_EINTERRUPTED);
+    CHECK_EQ(script.checks, 2);
+    CHECK_EQ(moves_left, 999);
 }
 
 static void polls_then_yields_then_sleeps(void) {
