@@ -11,7 +11,7 @@
  * served from the one after the last served, one row-length each at most.
  *
  * A node that waits takes everything in: no message of a row ever hides those behind it. The bytes that it keeps of a
- * sender beyond that sender's share (spc_config_share_bytes) are published to the sender, whose limit they count against.
+ * sender beyond that sender's share (spc_config_share_bytes) are published to the sender, and count against its limit.
  *
  * Used under the communicator's lock, by one thread at a time. It never waits.
  */
