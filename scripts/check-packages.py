@@ -40,7 +40,7 @@ def check_wheel(path):
     )
     complaints += require(
         names,
-        "spcomm/bench/programs/relay.c",
+        *[f"spcomm/bench/programs/{name}" for name in ("relay.c", "loop.c", "batches.h")],
         *[f"spcomm/trace/page/{name}" for name in PAGE],
         "spcomm/lib/libspcomm.a",
         *[f"spcomm/include/{name}" for name in HEADERS],

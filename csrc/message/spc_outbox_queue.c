@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "message/spc_outbox_queue.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 
 #include "base/spc_error.h"
@@ -15,8 +14,7 @@ void spc_outbox_queue_init(spc_outbox_queue_t *queue) {
 /* A message counts with its entry here and with the bytes that its receiver will have to keep. A block stays in its
  * arena, and the receiver of a stream has a place for it. */
 static uint64_t cost_of(const spc_waiting_t *item) {
-    const bool stays = item->stream != NULL || (item->envelope.flags & SPC_SLOT_PLACE) == SPC_SLOT_ARENA;
-    return sizeof(*item) + (stays ? 0 : item->envelope.length_bytes);
+    return sizeof(*item) + (item->copy != NULL ? item->envelope.length_bytes : 0);
 }
 
 static void append(spc_outbox_queue_t *queue, spc_waiting_t *item, spc_queue_total_t *total) {

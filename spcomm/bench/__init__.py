@@ -7,6 +7,7 @@
 `programs/`             what runs in the nodes: one file for each library, with the same structure
 `peers`                 how each contender is found and started
 `measure`               the rounds: every contender in turn, A B C, B C A, …
+`plain_c`, `clusters`   what is run beside them: programs in plain C, and nodes that a notebook would have
 `neighbours`            how much of the machine others used meanwhile
 `statistics`, `table`   numbers out of measurements, and text out of numbers
 `report`                the table and the JSON

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 
 from spcomm.bench.peers import PROGRAMS
-from spcomm.bench.relay import NotHere
+from spcomm.bench.plain_c import NotHere
 
 INSTALL = {"ipyparallel": "python -m pip install ipyparallel"}
 

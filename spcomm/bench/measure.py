@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic, monotonic_ns, perf_counter
 
-from spcomm.bench import clusters, relay
+from spcomm.bench import clusters, plain_c
 from spcomm.bench.neighbours import Neighbours
 from spcomm.bench.peers import PROGRAMS, Contender
 from spcomm.bench.rows import Row
@@ -26,7 +26,7 @@ from spcomm.bench.rows import Row
 TIMEOUT = 60.0  # seconds for one start of the programs; none needs a tenth of it
 LAUNCH = "launch"
 DIAGNOSE = "diagnose"
-RELAY = "relay"
+PLAIN_C = "plain_c"
 CLUSTER = "cluster"
 
 
@@ -126,7 +126,7 @@ def one_group(
             try:
                 for key, batches in one_start(group, contender.suited(group[0]), seconds).items():
                     results.add(key, contender.name, batches)
-            except relay.NotHere as error:
+            except plain_c.NotHere as error:
                 results.skipped |= {row.key: str(error) for row in group}
             except ProgramFailed as error:
                 results.failures |= {(row.key, contender.name): str(error) for row in group}
@@ -140,11 +140,12 @@ def one_start(group: Sequence[Row], contender: Contender, seconds: float) -> dic
         if output.split() != [str(nodes)]:
             raise ProgramFailed(f"{nodes} nodes should have met, it said {output.strip()!r}")
         return {group[0].key: [spent]}
-    if group[0].work == RELAY:
+    if group[0].work == PLAIN_C:
+        name, orders = group[0].program, {row.key: row.parameters for row in group}
         try:
-            return relay.measure({row.key: row.parameters for row in group}, seconds, TIMEOUT)
+            return plain_c.measure(name, orders, seconds, TIMEOUT)
         except subprocess.SubprocessError as error:
-            raise ProgramFailed(f"the relay: {error}") from error
+            raise ProgramFailed(f"the {name}: {error}") from error
     if group[0].work == CLUSTER:
         try:
             return clusters.measure({row.key: row.parameters for row in group}, nodes, seconds, TIMEOUT)

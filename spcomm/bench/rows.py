@@ -62,7 +62,7 @@ class Row:
     key : unique name, also in the JSON.
     title : what the reader sees.
     work : a function of `programs/<program>_*.py`, timed inside the nodes; or "launch": the whole program is timed;
-        or "diagnose": from a deadlock to its report; or "relay": see `spcomm.bench.relay`;
+        or "diagnose": from a deadlock to its report; or "plain_c": see `spcomm.bench.plain_c`;
         or "cluster": see `spcomm.bench.clusters`.
     nodes : number of nodes.
     parameters : keyword arguments of that function.

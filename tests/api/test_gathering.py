@@ -247,7 +247,7 @@ def others_hear(comm, call, culprit):
         with refused(TypeError, "cannot be pickled", "no way"):
             call()
     else:
-        with refused(spcomm.SpcommError, f"node {culprit} gave nothing", "TypeError", "no way"):
+        with refused(spcomm.SpcommError, f"node {comm.members[culprit]} gave nothing", "TypeError", "no way"):
             call()
     assert comm.allgather(comm.rank) == list(range(comm.size))
 
@@ -277,7 +277,7 @@ def test_what_cannot_be_pickled(comm, long):
 def test_what_cannot_be_unpickled(comm):
     """Who gets it raises, after it has got all the rest; nothing stays behind."""
     thing = Unreadable() if comm.rank == 1 else np.zeros(20_000)
-    with refused(spcomm.SpcommError, "node 1", "unpickling failed"):
+    with refused(spcomm.SpcommError, f"node {comm.members[1]}", "unpickling failed"):
         comm.allgather(thing)
     if comm.rank == 0:
         with refused(spcomm.SpcommError, "unpickling failed"):
@@ -295,14 +295,14 @@ def test_a_wrong_number_of_items(comm, name):
             with refused(ValueError, f"{name}(objs)", f"{len(items)} item", f"{comm.size} node"):
                 call(items)
         else:
-            with refused(spcomm.SpcommError, "node 0 gave nothing", f"{len(items)} item"):
+            with refused(spcomm.SpcommError, f"node {comm.members[0]} gave nothing", f"{len(items)} item"):
                 call([None] * comm.size)
     for items in (None, 3, "ab", b"ab", {"a": 1}, {1, 2}, np.array(3)):
         if comm.rank == 0:
             with refused(TypeError, f"{name}(objs=", "sequence"):
                 call(items)
         else:
-            with refused(spcomm.SpcommError, "node 0 gave nothing", "TypeError"):
+            with refused(spcomm.SpcommError, f"node {comm.members[0]} gave nothing", "TypeError"):
                 call([None] * comm.size)
     assert comm.alltoall([comm.rank] * comm.size) == list(range(comm.size))
 
@@ -330,7 +330,7 @@ def test_different_operations_and_roots(comm, first, second):
     """All nodes hear who called what; nothing of it is received by a later operation."""
     if first == second:
         return
-    with refused(spcomm.MismatchError, f"node 0: {first}", f": {second}"):
+    with refused(spcomm.MismatchError, f"node {comm.members[0]}: {first}", f": {second}"):
         CALLS[first if comm.rank == 0 else second](comm)
     if second == "coordinated_recv()":  # the cycle of the others is open
         assert comm.coordinated_recv() is None

@@ -330,7 +330,7 @@ def test_one_part_raises(comm, algorithm):
                 comm.allreduce(array, failing_for_some, algorithm)
         else:
             call = f'allreduce(op=failing_for_some, algorithm="{algorithm}")'
-            with refused(spcomm.SpcommError, call, "node 0 gave nothing", "for zeros"):
+            with refused(spcomm.SpcommError, call, f"node {comm.members[0]} gave nothing", "for zeros"):
                 comm.allreduce(array, failing_for_some, algorithm)
     with refused((ValueError, spcomm.SpcommError), "shortening gave an array of shape (1,)"):
         comm.allreduce(array, shortening, algorithm)
@@ -458,7 +458,8 @@ def test_different_calls(comm, first):
     """All nodes hear who called what, at which line, and go on."""
     for second in MISMATCHES:
         if first != second:
-            with refused(spcomm.MismatchError, f"node 0: {first}", f": {second}", "test_reduce.py:"):
+            caller = f"node {comm.members[0]}"
+            with refused(spcomm.MismatchError, f"{caller}: {first}", f": {second}", "test_reduce.py:"):
                 MISMATCHES[first if comm.rank == 0 else second](comm)
     with refused(spcomm.MismatchError, "reduce_scatter(op=SUM)"):
         counts = [2 * comm.size] + [0] * (comm.size - 1)

@@ -61,18 +61,18 @@ def test_a_failure_is_told_once_and_the_others_go_on():
     assert len(results.times["a"]["spcomm"]) == 2
 
 
-def test_without_a_compiler_the_relay_is_skipped(monkeypatch):
-    monkeypatch.setattr(module.relay.shutil, "which", lambda name: None)
-    row = Row("floor", "floor", "relay", 2, {"spins": False, "way": "pingpong", "size": 8}, peers=False)
+def test_without_a_compiler_plain_c_is_skipped(monkeypatch):
+    monkeypatch.setattr(module.plain_c.shutil, "which", lambda name: None)
+    row = Row("floor", "floor", "plain_c", 2, {"work": "ring", "processes": 2}, peers=False, program="loop")
     results = measure(plan([row, ROW], answering("spcomm", 1.0, "spcomm")), quiet)
     assert results.skipped == {"floor": "there is no C compiler (cc, gcc, clang) on the path"}
     assert not results.failures and list(results.times) == ["a"]
 
 
 def test_a_compiler_that_cannot(monkeypatch, tmp_path):
-    monkeypatch.setattr(module.relay.shutil, "which", lambda name: "/bin/false")
-    with pytest.raises(module.relay.NotHere, match="/bin/false cannot compile it: "):
-        module.relay.build(tmp_path)
+    monkeypatch.setattr(module.plain_c.shutil, "which", lambda name: "/bin/false")
+    with pytest.raises(module.plain_c.NotHere, match="/bin/false cannot compile it: "):
+        module.plain_c.build("loop", tmp_path)
 
 
 def test_a_launcher_that_is_not_there():

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from spcomm.bench.command import rows_at
-from spcomm.bench.measure import CLUSTER, DIAGNOSE, LAUNCH, RELAY, grouped
+from spcomm.bench.measure import CLUSTER, DIAGNOSE, LAUNCH, PLAIN_C, grouped
 from spcomm.bench.peers import PROGRAMS
 from spcomm.bench.rows import PEERS, Goal, benchmarks, summary
 
@@ -45,7 +45,7 @@ def test_goals_compare_with_something_that_is_there(row):
 @pytest.mark.parametrize("library", ["spcomm", "mpi4py"])
 def test_every_work_has_its_function(library):
     for row in ROWS:
-        if row.work not in (LAUNCH, DIAGNOSE, RELAY, CLUSTER) and (library == "spcomm" or row.peers):
+        if row.work not in (LAUNCH, DIAGNOSE, PLAIN_C, CLUSTER) and (library == "spcomm" or row.peers):
             known = functions(f"{row.program}_{library}.py")
             assert known[row.work] == ["comm", "count", *row.parameters]
     assert (PROGRAMS / f"meet_{library}.py").is_file()

@@ -7,7 +7,7 @@ import pytest
 
 from spcomm.bench import peers
 from spcomm.bench.measure import one_start
-from spcomm.bench.relay import NotHere
+from spcomm.bench.plain_c import NotHere
 from spcomm.bench.rows import Row
 
 WORKS = [
@@ -31,9 +31,14 @@ MANY = [
 ]
 EVENTS = [Row(kind, "", f"{kind}_events", 2, program="events", traced=True) for kind in ("call", "region")]
 RELAY = [
-    Row(f"{way}-{spins}", "", "relay", 2, {"spins": spins, "way": way, "size": size}, program="relay")
+    Row(f"{way}-{waits}", "", "plain_c", 2, {"waits": waits, "way": way, "size": size}, program="relay")
     for way, size in (("pingpong", 8), ("stream", 1 << 20))
-    for spins in (False, True)
+    for waits in ("sleep", "spin")
+]
+LOOP = [
+    Row(f"{work}-{n}", "", "plain_c", n, {"work": work, "processes": n}, program="loop")
+    for work in ("barrier", "ring")
+    for n in (2, 8)
 ]
 
 CLUSTERS = [
@@ -98,9 +103,10 @@ def test_nodes_for_a_notebook(whose):
     assert all(times and all(time > 0 for time in times) for times in results.values())
 
 
-def test_the_relay():
+@pytest.mark.parametrize("rows", [RELAY, LOOP], ids=["relay", "loop"])
+def test_plain_c(rows):
     if not shutil.which("cc"):
         pytest.skip("there is no C compiler")
-    results = one_start(RELAY, peers.spcomm(), 0.001)
-    assert sorted(results) == sorted(row.key for row in RELAY)
+    results = one_start(rows, peers.spcomm(), 0.001)
+    assert sorted(results) == sorted(row.key for row in rows)
     assert all(time > 0 for times in results.values() for time in times)

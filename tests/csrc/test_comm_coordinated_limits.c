@@ -35,7 +35,7 @@ static uint64_t send_until_refused(spc_comm_t *comm, uint32_t count) {
 
 /* A send that finds no room within its time was not sent, and is not waited for. */
 static void what_was_not_sent_is_not_waited_for(void) {
-    party_t party = party_open(3, (spc_config_t){.slots = 1, .ring_bytes = 1024, .queue_limit_bytes = 4096});
+    party_t party = party_open(3, (spc_config_t){.slots = 1, .ring_bytes = 1024, .queue_limit_bytes = 8192});
     for (int cycle = 0; cycle < 10; cycle++) {
         spc_message_t message;
         uint32_t receivers = 1 + cycle % 2;
@@ -63,7 +63,7 @@ static void what_was_not_sent_is_not_waited_for(void) {
 
 /* If the first message of a cycle finds no room, no cycle has begun. */
 static void a_refused_first_message_begins_no_cycle(void) {
-    party_t party = party_open(2, (spc_config_t){.slots = 1, .ring_bytes = 1024, .queue_limit_bytes = 4096});
+    party_t party = party_open(2, (spc_config_t){.slots = 1, .ring_bytes = 1024, .queue_limit_bytes = 8192});
     const int32_t to = 1;
     int32_t tag = 0;
     while (send_until(party.comm[0], &to, 1, tag, 1, 600, AT_ONCE) == SPC_OK) {

@@ -160,7 +160,7 @@ told(part.barrier if comm.rank < 2 else lambda: part.global_sum(1))
     )
     result = launch.program(text, options=("-n", 4))
     assert (
-        "node 0: barrier(), at program.py:5 in told\n  node 1: global_sum() of an int, at program.py:11"
+        "node 0: barrier(), at program.py:5 in told\n  node 2: global_sum() of an int, at program.py:11"
         in (result.out)
     ), result
 

@@ -76,7 +76,7 @@ else:
     assert second.startswith("NodeLostError ") and "SP104" in second and "SP108" not in second
 
 
-def test_in_a_part_ranks_are_its_own(launch):
+def test_in_a_part_ranks_are_those_of_the_run(launch):
     text = """
 part = comm.split(comm.rank % 2)
 if part.rank == 1:
@@ -86,7 +86,7 @@ elif comm.rank == 1:
     told(lambda: part.recv(1, tag=6, timeout=0.05))
 """
     result = launch.program(START + text, options=("-n", 4))
-    assert "a message from node 1 with tag 5" in result.out, result
+    assert "a message from node 3 with tag 5" in result.out, result
 
 
 def test_in_a_deadlock(launch):

@@ -25,7 +25,11 @@ SCENES = {
     """,
     "barrier": "comm.recv(0) if comm.rank == 1 else comm.barrier()\n",
     "reduction": "comm.recv(0) if comm.rank == 1 else comm.global_max((1.5, comm.rank))\n",
-    "array": "import numpy\ncomm.recv(0) if comm.rank == 1 else comm.global_sum(numpy.zeros(5, 'c8'))\n",
+    "array": """
+        import numpy
+        comm.barrier()
+        comm.recv(0) if comm.rank == 1 else comm.global_sum(numpy.zeros(5, 'c8'))
+    """,
     "fuzzy": """
         if comm.rank == 1:
             comm.recv(0)

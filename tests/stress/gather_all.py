@@ -57,7 +57,8 @@ class Giver:
             with refused(TypeError, "broken on purpose"):
                 call()
         elif self.culprit in givers:
-            with refused(spcomm.SpcommError, f"node {self.culprit} gave nothing", "broken on purpose"):
+            culprit = self.comm.members[self.culprit]
+            with refused(spcomm.SpcommError, f"node {culprit} gave nothing", "broken on purpose"):
                 call()
         else:
             got = call()

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Barriers: nodes alone, and beside two processes that compute all the time.
+"""Barriers: nodes alone, beside a loop in plain C, and beside two processes that compute all the time.
 
 Beside computing processes the sleeping variant of spcomm (SPCOMM_WAIT=sleep: it never polls and never yields)
 is measured too: waiting politely must not cost more than sleeping at once.
 """
+
+from dataclasses import replace
 
 from spcomm.bench.rows import Goal, Row
 
@@ -11,6 +13,7 @@ ORDER = 3
 NODES = (2, 8, 32)
 RATIOS = {2: 0.65, 8: 0.4, 32: 0.2}
 CROWDED = 8
+LOOP = 1.5  # at most so many times what plain C takes, where nodes share cores
 
 
 def rows(nodes: tuple[int, ...]) -> list[Row]:
@@ -20,7 +23,20 @@ def rows(nodes: tuple[int, ...]) -> list[Row]:
         )
         for n in nodes
     ]
-    return alone + (crowded() if CROWDED in nodes else [])
+    beside = [row for row in alone if row.nodes == CROWDED]
+    return alone + [found for row in beside for found in [*with_loop(row), *crowded()]]
+
+
+def with_loop(row: Row) -> list[Row]:
+    """The row again, and the same done by processes in plain C that share memory and do nothing else."""
+    parameters = {"work": row.work, "processes": row.nodes}
+    title = f"… plain C, {row.nodes} processes"
+    loop = Row(
+        f"loop-{row.work}-{row.nodes}", title, "plain_c", row.nodes, parameters, peers=False, program="loop"
+    )
+    goal = Goal(LOOP, against=loop.key)
+    title = f"{row.title}, beside plain C"
+    return [replace(row, key=f"{row.key}-beside-loop", title=title, goal=goal, peers=False), loop]
 
 
 def crowded() -> list[Row]:

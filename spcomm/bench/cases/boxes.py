@@ -39,9 +39,9 @@ def relays(n: int, way: str, size: int) -> list[Row]:
         Row(
             f"relay-{way}-{'spins' if spins else 'sleeps'}-{n}",
             f"… plain C, ends and relay {'spin' if spins else 'sleep'}",
-            "relay",
+            "plain_c",
             n,
-            {"spins": spins, "way": way, "size": size},
+            {"waits": "spin" if spins else "sleep", "way": way, "size": size},
             peers=False,
             program="relay",
         )

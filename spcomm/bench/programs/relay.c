@@ -24,8 +24,9 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "batches.h"
 
 enum { STREAM = 64, CHUNK = 1 << 16, CORES = 3 };
 
@@ -162,40 +163,25 @@ static void answer(int end, bool streams, char *bytes, size_t size) {
     _exit(0);
 }
 
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
+struct exchange {
+    int end;
+    bool streams;
+    char *bytes;
+    size_t size;
+};
 
-/* Seconds per message. */
-static double batch(int end, bool streams, char *bytes, size_t size, long count) {
-    double begin = now();
+static void batch(void *argument, long count) {
+    const struct exchange *what = argument;
     bool works = true;
     for (long number = 0; works && number < count; number++) {
-        bytes[0] = (char)number;
-        for (int i = 0; works && i < (streams ? STREAM : 1); i++) {
-            works = write_all(end, bytes, size);
+        what->bytes[0] = (char)number;
+        for (int i = 0; works && i < (what->streams ? STREAM : 1); i++) {
+            works = write_all(what->end, what->bytes, what->size);
         }
-        works = works && read_all(end, bytes, streams ? 1 : size);
+        works = works && read_all(what->end, what->bytes, what->streams ? 1 : what->size);
     }
     if (!works) {
         fail("the other end");
-    }
-    return (now() - begin) / (double)count / (streams ? STREAM : 2);
-}
-
-/* As the driver of the other programs: a batch takes its part of the time, and what finds its size does not count. */
-static void measure(int end, bool streams, char *bytes, size_t size, double seconds, int batches) {
-    long count = 1;
-    double begin = now(), spent;
-    do {
-        spent = batch(end, streams, bytes, size, count) * (double)count * (streams ? STREAM : 2);
-        double wanted = (double)count * (seconds / batches) / (spent > 1e-9 ? spent : 1e-9);
-        count = wanted < 1 ? 1 : wanted > 16.0 * (double)count ? 16 * count : (long)wanted;
-    } while (now() - begin < 0.2);
-    for (int i = 0; i < batches; i++) {
-        printf("%.9g\n", batch(end, streams, bytes, size, count));
     }
 }
 
@@ -223,7 +209,8 @@ int main(int argc, char **argv) {
         close(end);
         answer(connect_to(&address), streams, bytes, size);
     }
-    measure(end, streams, bytes, size, atof(argv[4]), atoi(argv[5]));
+    struct exchange what = {end, streams, bytes, size};
+    measure(batch, &what, streams ? STREAM : 2, atof(argv[4]), atoi(argv[5]));
     shutdown(end, SHUT_RDWR);
     while (wait(NULL) > 0) {
     }

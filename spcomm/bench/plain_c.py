@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What a relay in plain C costs on this machine: the least that going through a server can take.
+"""What plain C takes on this machine: the least that going through a server, a barrier or a hop can take.
 
-Its source, `programs/relay.c`, is compiled when it is to be measured.
+The sources, `programs/relay.c` and `programs/loop.c`, are compiled when they are to be measured.
 """
 
 import shutil
@@ -22,23 +22,20 @@ class NotHere(Exception):
 
 
 def measure(
-    orders: Mapping[str, Mapping[str, Any]], seconds: float, timeout: float
+    name: str, orders: Mapping[str, Mapping[str, Any]], seconds: float, timeout: float
 ) -> dict[str, list[float]]:
-    """Seconds per message, by batch, for each key. An order: whether it `spins`, the `way`, the `size`.
-
-    `way` is "pingpong", half a round trip, or "stream", 64 one way before the receiver answers.
-    """
+    """Seconds per operation, by batch, for each key. The values of an order are the program's first arguments."""
     with tempfile.TemporaryDirectory(prefix="spcomm-bench-") as folder:
-        program = build(Path(folder))
-        return {key: one(program, seconds, timeout, **order) for key, order in orders.items()}
+        program = build(name, Path(folder))
+        return {key: one(program, [*order.values(), seconds], timeout) for key, order in orders.items()}
 
 
-def build(folder: Path) -> Path:
+def build(name: str, folder: Path) -> Path:
     compiler = next((found for found in map(shutil.which, COMPILERS) if found), None)
     if compiler is None:
         raise NotHere(f"there is no C compiler ({', '.join(COMPILERS)}) on the path")
-    program = folder / "relay"
-    command = [compiler, "-O2", "-pthread", "-o", str(program), str(PROGRAMS / "relay.c")]
+    program = folder / name
+    command = [compiler, "-O2", "-pthread", "-o", str(program), str(PROGRAMS / f"{name}.c")]
     try:
         subprocess.run(command, check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     except (OSError, subprocess.CalledProcessError) as error:
@@ -47,10 +44,9 @@ def build(folder: Path) -> Path:
     return program
 
 
-def one(program: Path, seconds: float, timeout: float, *, spins: bool, way: str, size: int) -> list[float]:
-    words = ["spin" if spins else "sleep", way, str(size), str(seconds), str(BATCHES)]
+def one(program: Path, arguments: list[Any], timeout: float) -> list[float]:
     found = subprocess.run(
-        [str(program), *words],
+        [str(program), *map(str, arguments), str(BATCHES)],
         check=True,
         capture_output=True,
         text=True,

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* How the programs here measure: as `driver.py` does, in batches whose size is found first. */
+#ifndef BATCHES_H
+#define BATCHES_H
+
+#include <stdio.h>
+#include <time.h>
+
+#define WARM_UP 0.2 /* seconds; finding the size takes at least that long, and does not count */
+
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+/* Prints seconds per operation, a line for each batch. `run(what, count)` repeats `operations` operations `count`
+ * times. */
+static void measure(void (*run)(void *what, long count), void *what, int operations, double seconds,
+                    int batches) {
+    long count = 1;
+    double begin = now(), spent;
+    do {
+        double start = now();
+        run(what, count);
+        spent = now() - start;
+        double wanted = (double)count * (seconds / batches) / (spent > 1e-9 ? spent : 1e-9);
+        count = wanted < 1 ? 1 : wanted > 16.0 * (double)count ? 16 * count : (long)wanted;
+    } while (now() - begin < WARM_UP);
+    for (int i = 0; i < batches; i++) {
+        double start = now();
+        run(what, count);
+        printf("%.9g\n", (now() - start) / (double)count / operations);
+    }
+}
+
+#endif
