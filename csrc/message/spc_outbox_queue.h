@@ -4,8 +4,8 @@
  *
  * Private to the outbox, and used under the same lock. A waiting message is either written already (in ring or arena:
  * `offset`), or a private copy, which the queues of several destinations may share, or lies where the program has it,
- * while its sender is in a call (`stream`). Each counts against the queue limit with the bytes that its receiver will
- * have to keep, wherever they lie now.
+ * while its sender is in a call (`stream`). In each queue a copy counts against the queue limit with the bytes that its
+ * receiver will have to keep.
  */
 #ifndef SPC_OUTBOX_QUEUE_H
 #define SPC_OUTBOX_QUEUE_H

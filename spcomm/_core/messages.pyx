@@ -73,7 +73,7 @@ cdef class Messages(Collectives):
         Does not wait for the receiver. A message without room in shared memory is queued in private memory
         and sent by later calls. send waits only while the messages that this node has sent and nobody has
         received are at the limit (``--queue-limit``). Messages from one node to another arrive in the order
-        sent. What is sent to a node that has ended is dropped.
+        sent. A message to a node that has ended is dropped.
 
         Cost: one copy of the payload, however many receivers; about 0.1 µs for 40 bytes or less. Arrays that
         are not contiguous, and objects that are pickled, are copied once more.

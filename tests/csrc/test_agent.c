@@ -400,8 +400,9 @@ static void unread_messages_of_the_gone(void) {
     wide_run(2, (spc_config_t){.slots = 2, .arena_bytes = 32 << 20}, NULL, unread_body);
 }
 
-/* Nodes 0, 1 and 3 are a part. Node 0 has entered its barrier and is gone, while what it sent before that still waits for
- * its receiver; node 1 has left without entering. Node 1 is missing, not node 0. Nodes 2 and 4 keep the agents at work. */
+/* Nodes 0, 1 and 3 are a part. Node 0 has entered its barrier and is gone, while a message that it sent before still
+ * waits for its receiver; node 1 has left without entering. Node 1 is missing, not node 0. Nodes 2 and 4 keep the
+ * agents at work. */
 static _Atomic int gone_nodes;
 
 static void gone_body(int rank, int size, void *argument) {

@@ -266,8 +266,9 @@ static inline spcomm_data_t spcomm_array(const void *data, char kind, size_t ite
 }
 
 /* ---- sending (2.3) ----
- * They wait only while --queue-limit is reached by what this node has sent and nobody has received. Messages of one node
- * to another arrive in the order in which they were sent. SPCOMM_ERANK, SPCOMM_ETAG, SPCOMM_EINVAL: nothing was sent. */
+ * They wait only while --queue-limit is reached by what this node has sent and nobody has received. Messages of one
+ * node to another arrive in the order in which they were sent. SPCOMM_ERANK, SPCOMM_ETAG, SPCOMM_EINVAL: nothing was
+ * sent. */
 int spcomm_send(spcomm_t *comm, int32_t dest, int32_t tag, spcomm_data_t data, int64_t timeout_ns);
 int spcomm_send_set(spcomm_t *comm, const spcomm_destination_t *dest, int32_t tag, spcomm_data_t data,
                     int64_t timeout_ns);
