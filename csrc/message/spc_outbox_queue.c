@@ -11,8 +11,8 @@ void spc_outbox_queue_init(spc_outbox_queue_t *queue) {
     *queue = (spc_outbox_queue_t){.tail = &queue->head};
 }
 
-/* Each message counts with its entry here, and a copy also with the bytes that its receiver will have to keep. The sizes
- * of ring and arena bound the others, and the receiver of a stream has a place for it. */
+/* Each message counts with its entry here, and a copy also with the bytes that its receiver will have to keep. The
+ * sizes of ring and arena bound the others, and the receiver of a stream has a place for it. */
 static uint64_t cost_of(const spc_waiting_t *item) {
     return sizeof(*item) + (item->copy != NULL ? item->envelope.length_bytes : 0);
 }
