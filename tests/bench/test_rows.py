@@ -25,6 +25,17 @@ def test_order_and_names():
     assert list(benchmarks())[:5] == ["pingpong", "ring", "barrier", "reduce", "launch"]
 
 
+@pytest.mark.parametrize("name", ["barrier", "ring"])
+def test_eight_nodes_are_compared_with_plain_c(name):
+    """The loop does the same work, with as many processes."""
+    module = benchmarks()[name]
+    rows = {row.key: row for row in module.rows((2, 8))}
+    row = rows[f"{name}-8-beside-loop"]
+    loop = rows[row.goal.against]
+    assert (row.work, row.nodes, row.goal.ratio) == (name, 8, 1.5) and not row.peers
+    assert (loop.program, loop.parameters) == ("loop", {"work": name, "processes": 8})
+
+
 @pytest.mark.parametrize("name", benchmarks())
 def test_each_says_what_it_is(name):
     assert summary(benchmarks()[name]).endswith(".")

@@ -14,8 +14,7 @@ static double now(void) {
     return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-/* Prints seconds per operation, a line for each batch. `run(what, count)` repeats `operations` operations `count`
- * times. */
+/* Prints seconds per operation, a line for each batch. `run(what, count)` does `operations` operations count times. */
 static void measure(void (*run)(void *what, long count), void *what, int operations, double seconds,
                     int batches) {
     long count = 1;
