@@ -340,7 +340,7 @@ for dtype in (spcomm.NET_INT, spcomm.NET_DOUBLE):
     gc.collect(); after, later = pages(), [sys.getrefcount(o) for o in objects]
     grown = [(o, a, b) for o, a, b in zip(objects, counts, later) if abs(a - b) > 20]
     assert not grown, grown
-    assert sys.getallocatedblocks() - blocks < {times} // 4, sys.getallocatedblocks() - blocks
+    assert sys.getallocatedblocks() - blocks < {times} // 2, sys.getallocatedblocks() - blocks
     assert (after - before) * 4096 < 2 << 20, (before, after)
 """
 
