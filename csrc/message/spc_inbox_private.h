@@ -131,7 +131,7 @@ int spc_inbox_make_count(spc_inbox_t *inbox, uint16_t context);
 /* Moves the row's next message, or part of one, into the queue. SPC_ENOMEM. */
 int spc_inbox_store_slot(spc_inbox_t *inbox, uint32_t sender, const spc_slot_shared_t *slot);
 
-/* What a message in the queue takes of its sender's share. */
+/* The bytes of its sender's share that a message in the queue takes. */
 uint64_t spc_inbox_held_bytes(const spc_message_t *message);
 
 /* The sender's messages in the queue take so much from now on; tells it what of that is lent. */

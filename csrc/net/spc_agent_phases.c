@@ -165,8 +165,8 @@ static bool has_bank(const spc_agent_area_t *area, uint64_t phase) {
     return phase <= SPC_FUZZY_MAX + 1 || spc_reduce_test(area->reduce[0], phase - SPC_FUZZY_MAX - 1);
 }
 
-/* Of the phases that have no bank yet, a member contributes a value to one at most: to the others of its open phases
- * it has entered fuzzy barriers. */
+/* A member contributes a value to at most one of the phases that have no bank yet: its other open phases are fuzzy
+ * barriers. */
 static uint64_t ahead_max_bytes(const spc_agent_area_t *area) {
     const uint64_t value_bytes =
         area->area.scratch_bytes + SPC_REDUCE_FIELDS_BYTES + area->size * sizeof(uint64_t);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What plain C takes on this machine: the least that going through a server, a barrier or a hop can take.
+"""Plain C programs as a floor on this machine: the least that going through a server, a barrier or a hop can take.
 
 The sources, `programs/relay.c` and `programs/loop.c`, are compiled when they are to be measured.
 """

@@ -85,7 +85,7 @@ static void lone_close(lone_box_t *lone, int outcome) {
     comm_box_close(&lone->box);
 }
 
-/* What a box says of its only node. */
+/* The frames that a box sends of its only node. */
 static void arrive(lone_box_t *lone, uint16_t context, uint32_t member, uint64_t phase, uint8_t operation) {
     unsigned char body[48] = {0};
     const spc_signature_t signature = {.operation = operation};

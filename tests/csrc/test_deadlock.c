@@ -339,7 +339,7 @@ static void a_message_on_its_way(void) {
     close_table(table);
 }
 
-/* Whoever waits reads what comes: there will be room. */
+/* A node that waits reads what comes: there will be room. */
 static void what_is_queued_will_be_sent(void) {
     table_t *table = open_circle();
     table->pair[2][1].queued = 1;

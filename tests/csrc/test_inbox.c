@@ -310,7 +310,7 @@ static void a_flood_in_parts(void) {
     close_office(&office);
 }
 
-/* Who sleeps until its messages are received is told when one is. */
+/* A sender that sleeps until its messages are received is notified when one is. */
 static void a_sender_at_its_limit_is_told_of_room(void) {
     office_t office;
     open_office(&office, (spc_config_t){.nodes = 2, .slots = 64, .queue_limit_bytes = LIMIT});
@@ -322,7 +322,7 @@ static void a_sender_at_its_limit_is_told_of_room(void) {
     close_office(&office);
 }
 
-/* What those keep that have ended counts no more. */
+/* Bytes that ended receivers keep no longer count. */
 static void a_receiver_that_ends_lends_nothing(void) {
     office_t office;
     open_office(&office, (spc_config_t){.nodes = 2, .slots = 64, .queue_limit_bytes = LIMIT});

@@ -142,7 +142,7 @@ except ValueError:
     assert result.err.count("Traceback") == 1 and "ValueError: scatter(objs)" in result.err, result
 
 
-# What the node's tracker of multiprocessing removes: a semaphore that has a name, as spawn needs it.
+# A semaphore that has a name, as spawn needs it: the node's tracker of multiprocessing removes it.
 TRACKED = """
     import multiprocessing, os, signal, spcomm
     lock = multiprocessing.get_context("spawn").Lock()
@@ -162,7 +162,7 @@ ENDS = {
 @pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="semaphores are files in /dev/shm on Linux only")
 @pytest.mark.parametrize("end", ENDS)
 def test_no_semaphore_outlives_a_run(launch, start, end):
-    """Whoever is killed, and by whom: the tracker of multiprocessing gets the time to remove what nodes leave."""
+    """The tracker of multiprocessing, whichever process is killed, gets the time to remove what nodes leave."""
     text, code = ENDS[end]
     lines = "\n".join("    " + line for line in (text + "\nsignal.pause()").strip().splitlines())
     process = launch.start("-n", 2, "--no-label", "--grace", "0.1", *start, launch.script(TRACKED + lines))
