@@ -98,7 +98,8 @@ def pytest_collection_modifyitems(config, items):
     if config.option.everything or config.getoption("lf", False):
         return
     named = [argument for argument in config.args if "::" in argument]
-    leave_out(config, items, "stress", not named and "stress" not in config.option.markexpr)
+    for marker in ("slow", "stress"):
+        leave_out(config, items, marker, not named and marker not in config.option.markexpr)
     if any("[" in argument for argument in named):
         return  # this case was asked for
     kept = pairwise.table(items)

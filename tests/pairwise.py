@@ -2,10 +2,10 @@
 """Pairwise tables: `make test` runs a covering table of a test's cases in place of the product of its parameters.
 
 The table of a function is the same in every run and on every commit. Any two values of any two parameters meet in a
-case of it. Parameters that say where a test runs (`SPREAD`: the number of nodes, the options of the run, the way in
-which nodes start; and those that the marker `spread` names) are spread over these cases instead: each of their values
-occurs at least once for every function, and as evenly as possible. Only the options that any test runs with are spread
-over all functions. `make test-all` (pytest's option --everything) runs the products.
+case of it. Parameters that say where a test runs are spread over these cases instead, as evenly as possible. Every
+function meets half of the numbers of nodes and of the ways in which nodes start (`HALVED`), each function another half;
+it meets all options of its own, and all values of the parameters that the marker `spread` names. The options that any
+test runs with are spread over all functions. `make test-all` (pytest's option --everything) runs the products.
 """
 
 import itertools
@@ -14,7 +14,7 @@ from collections import Counter, defaultdict
 
 import pytest
 
-SPREAD = {"n", "nodes", "start"}
+HALVED = {"n", "nodes", "start"}
 USUAL = "usual options"
 
 
@@ -43,7 +43,7 @@ def values(item):
             usual = name == "comm" and item.get_closest_marker("options") is None
             spread += [("nodes", value.nodes), (USUAL if usual else "options", value.options)]
         else:
-            (spread if name in SPREAD | also else own).append((name, identity(value)))
+            (spread if name in HALVED | also else own).append((name, identity(value)))
     return tuple(own), tuple(spread)
 
 
@@ -66,6 +66,19 @@ def cover_pairs(rows):
     return [row for row in rows if row in set(chosen)]
 
 
+def must_occur(rows, turn):
+    """The spread values that each function meets; of what is halved, a half that depends on `turn`."""
+    found = defaultdict(dict)  # {name: {value: None}}, in the order of the cases
+    for name, value in itertools.chain.from_iterable(rows):
+        found[name][value] = None
+    wanted = {(name, value) for name in found for value in found[name] if name not in HALVED | {USUAL}}
+    for name in HALVED & set(found):
+        everything = list(found[name])
+        half = (len(everything) + 1) // 2
+        wanted |= {(name, everything[(turn + 2 * step) % len(everything)]) for step in range(half)}
+    return wanted
+
+
 def choose(function, items):
     """The cases of a function that are in its table."""
     places = defaultdict(dict)  # {values of its own: {values that are spread: case}}
@@ -73,9 +86,9 @@ def choose(function, items):
         own, spread = values(item)
         places[own][spread] = item
     everywhere = [(row, spread) for row in places for spread in places[row]]
-    missing = {value for _, spread in everywhere for value in spread if value[0] != USUAL}
-    used, chosen = Counter(), set()
     turn = zlib.crc32(function.encode())  # functions with few cases differ in the values that meet
+    missing = must_occur([spread for _, spread in everywhere], turn)
+    used, chosen = Counter(), set()
 
     def take(candidates):
         at = (turn + len(chosen)) % len(candidates)
@@ -97,13 +110,12 @@ def choose(function, items):
 
 
 def table(items):
-    """The items of all tables, in their order; functions with fewer than three cases, or marked `whole`, are whole."""
+    """The items of all tables, in their order; functions marked `whole` are whole."""
     groups = defaultdict(list)
     for item in items:
         if hasattr(item, "callspec") and not item.get_closest_marker("whole"):
             groups[function_of(item)].append(item)
     dropped = set()
     for function, cases in groups.items():
-        if len(cases) > 2:
-            dropped |= set(cases).difference(choose(function, cases))
+        dropped |= set(cases).difference(choose(function, cases))
     return [item for item in items if item not in dropped]

@@ -47,7 +47,11 @@ def test_sizes_and_options_are_spread():
     assert sorted(dtype for _, dtype in found) == [*range(30)]
     for options in ("default", "tiny"):
         assert {pool.nodes for pool, _ in found if pool.options == options} == {1, 2, 3, 4, 8}
-    assert sorted(pool.nodes for (pool,) in rows(product(comm=pools), "comm")) == [1, 2, 3, 4, 8]
+    halves = [
+        {pool.nodes for (pool,) in rows(product(f"{name}[]", comm=pools), "comm")} for name in "abcdefghij"
+    ]
+    assert {len(half) for half in halves} == {3} and set().union(*halves) == {1, 2, 3, 4, 8}
+    assert len(set(map(frozenset, halves))) > 3, "functions have different halves"
     chosen = product("g[]", {"options": ()}.items(), comm=[pool for pool in pools if pool.nodes < 3])
     assert {pool.options for (pool,) in rows(chosen, "comm")} == {"default", "tiny"}
 

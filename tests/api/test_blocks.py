@@ -530,7 +530,7 @@ def test_arrays_in_objects(comm):
 
 
 @pytest.mark.sizes(1, 3)
-@pytest.mark.options("default", "tiny", "small")
+@pytest.mark.options("default")
 def test_many_arrays_in_an_object(comm):
     values = [np.full(600 + index % 9, index) for index in range(4100)]  # more than lie beside the pickle
     for one, other in zip(pass_on(comm, values), values, strict=True):

@@ -80,7 +80,7 @@ def test_an_open_fuzzy_barrier_in_the_child(comm):
 
 def test_views_that_die_in_the_child_live_on_in_the_node(comm):
     following, previous = neighbours(comm)
-    comm.send(np.arange(200_000), following)
+    comm.send(np.arange(50_000), following)
     array = comm.recv(previous)
 
     def child():
@@ -89,11 +89,11 @@ def test_views_that_die_in_the_child_live_on_in_the_node(comm):
         array = None
         return str(total)
 
-    assert in_a_child(child) == str(sum(range(200_000)))
+    assert in_a_child(child) == str(sum(range(50_000)))
     for _ in range(5):  # were the block free, one of these would be written there
-        comm.send(np.zeros(200_000), following)
+        comm.send(np.zeros(50_000), following)
         comm.recv(previous)
-    assert np.array_equal(array, np.arange(200_000))
+    assert np.array_equal(array, np.arange(50_000))
 
 
 def test_a_child_that_ends_normally_does_not_end_the_node(comm):

@@ -427,6 +427,7 @@ def test_docstrings_name_the_section(thing):
         assert section in text
 
 
+@pytest.mark.slow
 def test_examples_in_docstrings_run():
     """Each in a fresh interpreter."""
     for thing in documented():

@@ -74,6 +74,7 @@ def test_slowness_is_no_failure(invented, monkeypatch, capsys):
     assert "missed" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_failing_program_is_a_failure(invented, monkeypatch, capsys):
     monkeypatch.setattr(peers, "spcomm", lambda: with_code("spcomm", "raise SystemExit('broken')", "spcomm"))
     assert main(["ring", "--rounds", "1", "--peers", "none"]) == 1

@@ -39,6 +39,7 @@ def test_the_command_it_shows_can_be_typed(monkeypatch, tmp_path):
     assert demo.command() == "spcomm"
 
 
+@pytest.mark.slow
 def test_files_to_count(monkeypatch, tmp_path, capfd):
     (tmp_path / "some words.txt").write_text("one two two\nthree three three\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
@@ -48,6 +49,7 @@ def test_files_to_count(monkeypatch, tmp_path, capfd):
     assert "three 3, two 2, one 1" in shown
 
 
+@pytest.mark.slow
 def test_a_failure_is_the_exit_code(monkeypatch, tmp_path, capfd):
     monkeypatch.chdir(tmp_path)
     assert demo.main(["-n", "2", "no-such-file.txt"]) == 1

@@ -103,6 +103,7 @@ def test_nodes_for_a_notebook(whose):
     assert all(times and all(time > 0 for time in times) for times in results.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [RELAY, LOOP], ids=["relay", "loop"])
 def test_plain_c(rows):
     if not shutil.which("cc"):

@@ -345,6 +345,7 @@ for dtype in (spcomm.NET_INT, spcomm.NET_DOUBLE):
 """
 
 
+@pytest.mark.slow
 def test_nothing_grows():
     """In an interpreter of its own; CHECK_SCALE=10 makes it 20,000 rounds of all that is above."""
     path = [entry for entry in sys.path if entry.endswith(("tests", "core", "api"))]

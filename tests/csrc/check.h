@@ -14,7 +14,7 @@
  *     check_threads(n, body, argument)     ranks as threads: what AddressSanitizer and ThreadSanitizer can see
  *     check_processes(n, body, argument)   ranks as processes: what users run; each inherits the parent's memory maps
  *
- * check_scale(rounds) is rounds, an eighth of them under a sanitizer, else a quarter with CHECK_PART=4; more with
+ * check_scale(rounds) is rounds, an eighth of them under a sanitizer, else a twelfth with CHECK_PART=12; more with
  * CHECK_SCALE=20. check_random() is a small generator for random tests; check_seed() prints the seed it starts from,
  * and CHECK_SEED=number repeats a run.
  */

@@ -8,7 +8,7 @@ static const uint16_t interleaved[] = {0, 0, 1, 0, 1}; /* the paper's Table 1 */
 
 /* ---- messages */
 
-static const uint64_t lengths[] = {0, 8, 40, 41, 1000, 8192, 8193, 100000, 3000000};
+static const uint64_t lengths[] = {0, 8, 40, 41, 1000, 8192, 8193, 100000, 600000};
 
 enum { LENGTHS = sizeof lengths / sizeof lengths[0] };
 
@@ -166,7 +166,8 @@ static void sum(spc_comm_t *comm, int rank, int size, uint32_t count) {
 static void collectives_body(int rank, int size, void *argument) {
     spc_comm_t *comm = wide_join(argument, rank);
     uint64_t fuzzy[SPC_FUZZY_MAX];
-    for (int round = 0; round < 30; round++) {
+    const int rounds = (int)check_scale(60);
+    for (int round = 0; round < rounds; round++) {
         sum(comm, rank, size, 1);
         barrier(comm);
         for (int i = 0; i < SPC_FUZZY_MAX; i++) {

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from pairwise import each
 from spcomm.diagnose import explain
 
 CODES = [f"SP{number}" for number in range(101, 109)]
@@ -73,7 +74,7 @@ def matches(line, text):
     return re.search("^" + ".*".join(map(re.escape, line.split("…"))) + "$", text, re.MULTILINE)
 
 
-@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize("code", each(3, CODES))
 def test_the_wrong_program_says_what_the_page_says(launch, code):
     *options, name = command(code)
     launch.script(blocks(code, "python")[0], name)
@@ -84,7 +85,7 @@ def test_the_wrong_program_says_what_the_page_says(launch, code):
     assert code in output and code in result.err
 
 
-@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize("code", each(3, CODES))
 def test_the_mended_program_ends_well(launch, code):
     *options, name = command(code)
     launch.script(blocks(code, "python")[1], name)

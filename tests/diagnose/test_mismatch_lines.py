@@ -3,6 +3,8 @@
 
 import pytest
 
+from pairwise import each
+
 START = """\
 import numpy as np, sys, spcomm
 comm = spcomm.startup()
@@ -100,7 +102,7 @@ def functions(calls):
     return "".join(f"def {name}():\n    {call}\n" for name, call in zip("abc", calls, strict=False))
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", each(3, CASES))
 def test_each_group_with_its_line(launch, case):
     calls, words = CASES[case]
     text = START + functions(calls) + f"told({', '.join('abc'[: len(calls)])})\n"

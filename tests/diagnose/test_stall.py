@@ -9,6 +9,7 @@ import signal
 import pytest
 
 import cases
+from pairwise import each
 
 LIMIT = ("--timeout", 40, "--grace", 0.2)  # runs that never say what they must end, too
 START_OF_PLACES = "spcomm: where the nodes were:"
@@ -46,7 +47,9 @@ def last_report(case, text):
     return "\n".join(lines[heads[-1] :]) if heads else ""
 
 
-@pytest.mark.parametrize("case", cases.found("SP102") + cases.found("SP103"), ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    "case", each(4, cases.found("SP102") + cases.found("SP103")), ids=lambda case: case.name
+)
 def test_is_told(at_programs, case):
     process = at_programs.start(*LIMIT, *case.command(case.path.name))
     text = read_until(process, lambda text: cases.differences(case, last_report(case, text)) == "")

@@ -116,6 +116,7 @@ def interpreter():
         yield process
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in public.objects() if ">>>" in public.docstring(name)])
 def test_examples_run(name, interpreter, tmp_path):
     """In an interpreter of its own, alone, as a reader would try it."""

@@ -90,6 +90,7 @@ def test_there_are_listings():
     assert RECORDS and PROGRAMS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("copies", "record"), [(path, path) for path in RECORDS], indirect=["copies"], ids=lambda path: path.stem
 )

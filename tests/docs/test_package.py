@@ -98,6 +98,7 @@ def stubs_alone(package, folder):
     return without
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_stubs_match_the_module(tmp_path):
     pytest.importorskip("mypy.stubtest")

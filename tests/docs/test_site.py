@@ -47,6 +47,7 @@ def site(tmp_path_factory):
     return folder / "html"
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_links_lead_somewhere(site):
     found, count = loaded(ROOT / "scripts" / "check-site.py").complaints(site)

@@ -55,6 +55,7 @@ def test_there_are_four_of_each(program):
     assert names == [f"with_{name}.py" for name in ("ipyparallel", "mpi4py", "multiprocessing", "spcomm")]
 
 
+@pytest.mark.spread("library")
 @pytest.mark.parametrize("nodes", [1, 4])
 @pytest.mark.parametrize("library", ["mpi4py", "multiprocessing"])
 @pytest.mark.parametrize("program", PROGRAMS)

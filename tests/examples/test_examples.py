@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pairwise import each
 from programs import finish, ok, run, start
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -43,18 +44,12 @@ def test_it_is_short_and_says_what_it_shows(path):
     assert re.search(r"^Look: ", said, re.MULTILINE) and re.search(r"^Try: ", said, re.MULTILINE)
 
 
-@pytest.mark.parametrize("nodes", [1, 4])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("nodes", [1, 2, 3, 4, 5, 8, 13])
+@pytest.mark.parametrize("name", each(2, NAMES))
 def test_runs(tmp_path, name, nodes):
     result = run(tmp_path, nodes, "", program=EXAMPLES / name)
     assert is_checked(result) and result.err == ""
     assert not list(tmp_path.iterdir())  # pictures are drawn only when asked for
-
-
-@pytest.mark.parametrize("nodes", [2, 3, 5, 8, 13])
-@pytest.mark.parametrize("name", NAMES)
-def test_runs_on_any_number_of_nodes(tmp_path, name, nodes):
-    assert is_checked(run(tmp_path, nodes, "", program=EXAMPLES / name))
 
 
 @pytest.mark.stress

@@ -46,12 +46,14 @@ def test_a_picture_is_what_was_given(tmp_path, monkeypatch, name):
         assert shown[0, 0].tolist() == [8, 10, 40] and shown[2, 3].tolist() == [255, 255, 230]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nodes", [1, 2, 3, 5, 6, 8])
 def test_matrices_on_any_grid(tmp_path, nodes):
     result = ok(run(tmp_path, nodes, "", program=EXAMPLES / "14_matrices.py", arguments=[61]))
     assert result.out.endswith("checked: one node finds the same\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nodes", [1, 3, 8])
 @pytest.mark.parametrize("name", RENDERERS)
 def test_the_picture_is_that_of_the_documents(tmp_path, name, nodes):

@@ -29,6 +29,7 @@ def digest(result):
     return re.search(r"^\d+ jobs .*\ndigest of all stations: \w+$", result.out, re.MULTILINE).group()
 
 
+@pytest.mark.slow
 def test_the_same_on_any_number_of_nodes(tmp_path):
     results = [ok(run(tmp_path, nodes, "", program=PROGRAM)) for nodes in SIZES]
     assert all(result.out.endswith("checked: one node finds the same\n") for result in results)

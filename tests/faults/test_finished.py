@@ -39,6 +39,7 @@ CALLS = {
 }
 
 
+@pytest.mark.spread("early")
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("early", [True, False], ids=["before", "while-waiting"])
 def test_waiters_are_told(tmp_path, call, early):

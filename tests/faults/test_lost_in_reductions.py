@@ -3,6 +3,7 @@
 
 import pytest
 
+from pairwise import each
 from programs import HEAD, run, write
 from test_killed import PARTS, SURVIVE
 
@@ -58,6 +59,7 @@ CALLS = {
 }
 
 
+@pytest.mark.spread("options")
 @pytest.mark.parametrize("options", [[], ["--fanin", "2"], PARTS], ids=["default", "tree", "parts"])
 @pytest.mark.parametrize("name", CALLS)
 def test_while_it_waits(tmp_path, name, options):
@@ -86,6 +88,7 @@ def test_while_it_waits(tmp_path, name, options):
     )
 
 
+@pytest.mark.spread("victim")
 @pytest.mark.parametrize("victim", [0, 1, 2, 4])
 @pytest.mark.parametrize("name", ["tree", "flat", "slices", "binary-swap"])
 def test_in_its_operator(tmp_path, name, victim):
@@ -111,7 +114,7 @@ def test_in_its_operator(tmp_path, name, victim):
     assert result.lines() == [f"{rank}: {word}" for rank in others for word in ("clean", "lost")], str(result)
 
 
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("name", each(3, CALLS))
 def test_before_it_enters(tmp_path, name):
     text = f"""
         if rank == 1:

@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TARGETS = sorted(path.stem.removeprefix("fuzz_") for path in Path(__file__).parent.glob("fuzz_*.c"))
 MADE = ROOT / "build" / "fuzz"
 CHANGES = 200 * int(os.environ.get("CHECK_SCALE", 1))  # copies of each file
-RUNS = 20_000 * int(os.environ.get("CHECK_SCALE", 1))  # of a fuzzer
+RUNS = 5_000 * int(os.environ.get("CHECK_SCALE", 1))  # of a fuzzer
 
 
 def corpus(target):

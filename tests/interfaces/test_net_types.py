@@ -75,6 +75,7 @@ def big_endian(tmp_path_factory):
     return lambda *arguments: run(CROSS[1], made, *arguments)
 
 
+@pytest.mark.spread("standard")
 @pytest.mark.parametrize("heterogeneous", [1, 0])
 @pytest.mark.parametrize("standard", ["-std=c++11", "-std=c++20"])
 def test_operators_and_conversion(compiler, heterogeneous, standard):
@@ -102,6 +103,7 @@ def test_the_headers_promise_the_bytes(program, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_operators_and_conversion_on_a_big_endian_machine(big_endian):
     answer = big_endian("check")
     assert (answer.returncode, answer.stdout) == (0, "")

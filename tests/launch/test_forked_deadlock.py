@@ -11,6 +11,7 @@ import pytest
 
 from forking import well
 from launching import read_lines
+from pairwise import each
 
 CODE = 99
 CIRCLE = "comm.recv((comm.rank + 1) % comm.size, tag=7)\n"
@@ -61,7 +62,7 @@ SCENES = {
 }
 
 
-@pytest.mark.parametrize("scene", SCENES)
+@pytest.mark.parametrize("scene", each(3, SCENES))
 def test_the_same_words_as_the_launcher(forked, launch, scene):
     ours = forked.nodes(3, SCENES[scene], "import spcomm\ncomm = spcomm.startup({nodes})\n")
     program = forked.folder / "program.py"

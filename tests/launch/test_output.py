@@ -136,6 +136,7 @@ def test_very_long_lines_stay_whole_and_cost_no_memory(launch, labels):
     assert {line[:5] for line in lines if line} == {(prefix[0] + b"aaaaa")[:5], (prefix[1] + b"bbbbb")[:5]}
 
 
+@pytest.mark.slow
 def test_the_launcher_holds_little_for_a_slow_reader(launch):
     process = launch.start(
         "-n", 4, launch.script("print('x' * 100, flush=True) or [print('y' * 99) for _ in range(300000)]")

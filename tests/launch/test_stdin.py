@@ -61,6 +61,7 @@ def test_lines_arrive_while_the_source_is_open(launch):
     assert launch.finish(process).code == 0
 
 
+@pytest.mark.slow
 def test_who_has_ended_or_does_not_read_keeps_nobody_waiting(launch):
     """Node 0 ends at once, node 1 closes its input, node 2 reads only when node 3 has read everything."""
     data = bytes(5_000_000)

@@ -228,6 +228,7 @@ def test_a_trace_that_is_none(data):
         assert outcome.calls
 
 
+@pytest.mark.slow
 def test_lost_events(room):
     (room / "exercise.py").write_text(
         "def solve(comm, a, b):\n    for _ in range(70_000):\n        comm.barrier()\n    return a + b\n"

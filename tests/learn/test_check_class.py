@@ -59,6 +59,7 @@ def passed(number):
     return number == 0 if number < len(KINDS) else number % 2 == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [7, pytest.param(40, marks=pytest.mark.stress)])
 def test_a_class(tmp_path, count):
     a_class(tmp_path / "in", count)
@@ -88,6 +89,7 @@ def test_lines_for_people(tmp_path):
     assert summary == "2 handed in: 1 passed, 1 failed, 0 not judged"
 
 
+@pytest.mark.slow
 def test_what_has_not_changed_is_not_graded_again(tmp_path):
     exercise = own_exercise(tmp_path, COUNTING)
     count = exercise / "check.py.count"
@@ -123,6 +125,7 @@ def test_a_file_that_keep_has_not_written(tmp_path):
     assert (tmp_path / "notes").read_text() == "mine\n"
 
 
+@pytest.mark.slow
 def test_a_judge_that_ends_keeps_no_other_from_its_grade(tmp_path):
     exercise = own_exercise(tmp_path, ENDS)
     for name, program in (("ada", STUB), ("bob", RIGHT)):
@@ -132,6 +135,7 @@ def test_a_judge_that_ends_keeps_no_other_from_its_grade(tmp_path):
     assert found["bob"]["passed"] is True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_what_is_known_is_kept_when_it_is_ended(tmp_path, number, code):
     exercise = own_exercise(tmp_path, WAITS)

@@ -9,6 +9,7 @@ import subprocess
 import pytest
 
 import made
+from pairwise import each
 from spcomm.learn.keys import Interrupts
 from terminal import Terminal
 
@@ -193,8 +194,9 @@ def piece_by_piece(file, text):
 SAVES = [in_place, renamed_over, with_a_backup, piece_by_piece]
 
 
+@pytest.mark.spread("env")
 @pytest.mark.parametrize("env", [{}, {"WITHOUT": "watchfiles"}], ids=["watchfiles", "polling"])
-@pytest.mark.parametrize("save", SAVES)
+@pytest.mark.parametrize("save", each(2, SAVES))
 def test_one_check_for_each_save(learn, save, env):
     learner = learn(env=env)
     learner.after(1)
@@ -211,6 +213,7 @@ def test_one_check_for_each_save(learn, save, env):
     learner.ends()
 
 
+@pytest.mark.slow
 def test_a_program_that_is_gone_and_comes_back(learn):
     learner = learn()
     learner.after(1)
@@ -226,6 +229,7 @@ def test_a_program_that_is_gone_and_comes_back(learn):
     learner.ends()
 
 
+@pytest.mark.slow
 def test_a_reset_is_no_save(learn):
     learner = learn()
     learner.after(1)
@@ -259,6 +263,7 @@ def test_ctrl_c_ends_the_check_and_no_more(learn):
     learner.ends()
 
 
+@pytest.mark.slow
 def test_a_second_ctrl_c_ends_it(learn):
     learner = learn()
     hanging(learner)
@@ -279,6 +284,7 @@ def test_a_second_ctrl_c_lets_the_check_end_first_and_a_third_does_not():
     assert interrupts.count == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("checking", [False, True], ids=["waiting", "checking"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=str)
 def test_signals(learn, number, checking):

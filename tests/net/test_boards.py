@@ -55,6 +55,7 @@ def read_until(process, words):
 WHO = ["spcomm agent 0", "spcomm agent 1", "spcomm server"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("who", WHO)
 def test_what_is_stopped_between_boxes(net, who):
     process, _nodes, found = start(net)
@@ -78,6 +79,7 @@ def test_a_stopped_node(net, who):
     assert result.code == 0 and "DEADLOCK" not in result.err, result
 
 
+@pytest.mark.slow
 def test_a_connection_that_breaks(net):
     """Again and again, while everybody waits."""
     proxy = net.through(faults=30, seed=1, every=200)
@@ -98,6 +100,7 @@ def test_a_deadlock_is_told_once_all_boxes_answer(net, who):
     assert result.code == DEADLOCK and "circle: 0 → 1 → 2 → 3 → 0" in result.err, result
 
 
+@pytest.mark.slow
 def test_a_deadlock_through_connections_that_break(net):
     net.through(faults=10, seed=2, every=500)
     process, _nodes, _found = start(net, "for ever")
@@ -109,6 +112,7 @@ def test_a_deadlock_through_connections_that_break(net):
 # ---- hosts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["a:2,b:2", "localhost:1,b:3", "a:3,localhost:1"])
 def test_a_deadlock_of_hosts(launch, ssh, where):
     program = """

@@ -12,6 +12,7 @@ import pytest
 
 from launching import read_lines
 from netting import carriers
+from pairwise import each
 
 PLACES = (0, 0, 1, 0, 1, 2)  # nodes 0, 1, 3 | 2, 4 | 5
 COUNTED = ("message", "arrive", "receipt")
@@ -151,7 +152,7 @@ COSTS = {
 SPLIT = {"arrive": [[2, 2, 2], [2, 2, 2]]}  # it takes two collective steps
 
 
-@pytest.mark.parametrize("name", COSTS)
+@pytest.mark.parametrize("name", each(3, COSTS))
 def test_frames_of_an_operation(net, name):
     """Credit may be short in a second long multicast, and then not all receivers get it together."""
     times = 1 if name == "a long multicast" else 3

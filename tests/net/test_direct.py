@@ -53,11 +53,13 @@ def test_a_hundred_changes_of_the_route(net):
     assert int(found["0-1", "out"]["changes"]) >= 100
 
 
+@pytest.mark.slow
 def test_the_relay_where_no_connection_can_be_made(net):
     found = run(net, 3, 3, SPCOMM_TEST_NOWHERE="1")
     assert {(row["route"], row["changes"]) for row in found.values()} == {("relay", "0")}
 
 
+@pytest.mark.slow
 @pytest.mark.whole
 def test_connections_that_break(net):
     done = net.folder / "done"

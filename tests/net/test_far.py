@@ -72,6 +72,7 @@ def places(result):
     return "".join(f"{row}\n" for row in rows(text))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", [(), HOSTS, ("--host", "localhost:2,b:2"), ("--host", "a:4")], ids=" ".join)
 def test_a_stall_and_where_the_nodes_were(launch, ssh, where):
     process = launch.start(*run_of(launch, ssh, where), "--stall", 0.3, "--grace", 0.2, launch.script(PLACES))
@@ -84,6 +85,7 @@ def test_a_stall_and_where_the_nodes_were(launch, ssh, where):
     assert result.code == 130 and places(result) == TABLE, result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", [(), HOSTS], ids=" ".join)
 def test_polling_in_vain(launch, ssh, where):
     process = launch.start(*run_of(launch, ssh, where), "--stall", 0.3, "--grace", 0.2, launch.script(POLLS))
@@ -123,6 +125,7 @@ def parent(pid):
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
+@pytest.mark.slow
 def test_a_box_that_does_not_answer(launch, ssh):
     """It is shown, and nobody waits for it."""
     process = launch.start(*HOSTS, "--ssh", ssh, "--stall", 0.3, "--grace", 0.2, launch.script(PLACES))

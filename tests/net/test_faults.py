@@ -5,6 +5,7 @@ doubled or reordered, which the program compares with its oracles (all_operation
 import pytest
 
 from netting import HERE
+from pairwise import each
 from proxy import KINDS, Proxy
 
 PROGRAM = HERE / "all_operations.py"
@@ -30,7 +31,7 @@ def test_without_faults(net):
 
 
 @pytest.mark.whole
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", each(4, KINDS))
 def test_each_kind_of_fault(net, kind):
     run(net, 3, 5, kinds=[kind], every=20_000)
 

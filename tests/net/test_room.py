@@ -127,6 +127,7 @@ def test_a_failure_and_exit_codes(two):
     two.close_room()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=lambda number: number.name)
 def test_a_run_that_is_ended_leaves_the_room_as_it_was(two, number):
     run = two.start("run", "--room", two.place, "-n", 2, two.script(WAITS))
@@ -241,6 +242,7 @@ def test_a_folder_that_is_too_large_is_not_sent(two):
     two.close_room()
 
 
+@pytest.mark.slow
 def test_a_folder_of_some_size_arrives(two):
     (two.folder / "noise.bin").write_bytes(os.urandom(5_000_000))
     program = two.script(
@@ -324,6 +326,7 @@ def test_an_expired_code(room):
     room.close_room()
 
 
+@pytest.mark.slow
 def test_who_is_in_stays_when_the_code_expires(room):
     room.serve("--room", "--expires", "6s")
     room.join("ann")
@@ -352,6 +355,7 @@ def test_a_full_room(room):
     room.close_room()
 
 
+@pytest.mark.slow
 def test_two_runs_of_one_group(two):
     run = two.start("run", "--room", two.place, "-n", 2, two.script(WAITS, "waits.py"))
     read_lines(run, 2)
@@ -406,6 +410,7 @@ def test_a_code_that_is_none(room):
 # ---- a server without a room
 
 
+@pytest.mark.slow
 @pytest.mark.smoke
 def test_runs_of_several_boxes_at_one_server(room):
     room.serve()

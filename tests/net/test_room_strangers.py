@@ -208,6 +208,7 @@ def ended_with(frames):
             return found[1]
 
 
+@pytest.mark.slow
 def test_another_spcomm_is_told_so(busy):
     about = {"name": "x", "slots": 1, "group": 7, "program": "x", "room": True}
     for purpose in ("join", "run"):
@@ -242,6 +243,7 @@ def test_who_makes_no_sense_is_sent_away(busy):
         assert ended_with(frames) == "", said
 
 
+@pytest.mark.slow
 def test_a_way_to_a_box_that_is_nobodys(busy):
     for purpose in ("reach", "box"):
         frames = guest(busy)
@@ -261,6 +263,7 @@ IMPOSSIBLE = [
 ]
 
 
+@pytest.mark.slow
 def test_a_run_that_asks_for_what_cannot_be(busy):
     about = {"name": "x", "group": 7, "program": "x", "room": True, "members": 1}
     for wish in IMPOSSIBLE:
@@ -277,6 +280,7 @@ def test_a_run_that_asks_for_what_cannot_be(busy):
     frames.close()
 
 
+@pytest.mark.slow
 def test_a_member_that_comes_while_a_run_decides(busy):
     frames = guest(busy)
     entering.hello(frames, "run", {"name": "x", "group": 7, "program": "x", "room": True})
@@ -288,6 +292,7 @@ def test_a_member_that_comes_while_a_run_decides(busy):
     assert member.poll() is None
 
 
+@pytest.mark.slow
 def test_a_name_that_would_write_on_a_terminal(busy):
     frames = guest(busy)
     entering.hello(frames, "join", {"name": "x\x1b[2J\n" + "y" * 999, "slots": 1})

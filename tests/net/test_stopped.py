@@ -8,6 +8,7 @@ import pytest
 
 from launching import read_lines
 from netting import carriers
+from pairwise import each
 
 # Nodes 0 and 1 are in box 0, nodes 2 and 3 in box 1. A line that the test writes says when to go on.
 EXCHANGES = """
@@ -65,7 +66,8 @@ def test_the_others_of_a_box_go_on(net, who):
     finish(net, process)
 
 
-@pytest.mark.parametrize("who", ["spcomm agent 0", "spcomm agent 1", "spcomm server"])
+@pytest.mark.slow
+@pytest.mark.parametrize("who", each(3, ["spcomm agent 0", "spcomm agent 1", "spcomm server"]))
 def test_until_the_connection_is_given_up_and_made_again(net, who):
     """After a third of the timeout the other end closes it, which the proxy sees."""
     proxy = net.through()

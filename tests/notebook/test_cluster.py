@@ -82,6 +82,7 @@ def test_startup_gives_the_same_communicator(cluster):
     assert cluster.execute("import spcomm; spcomm.startup() is comm") == [True] * 3
 
 
+@pytest.mark.slow
 def test_large_objects_both_ways(cluster):
     data = np.arange(3 << 20)
     results = cluster.run(lambda comm, x: x[comm.rank :], data)

@@ -98,6 +98,7 @@ def test_a_cell_that_changes_its_streams(cluster, capsys):
     assert lines(capsys.readouterr().out) == ["[0] seen", "[1] seen", "[2] seen"]
 
 
+@pytest.mark.slow
 def test_figures_of_a_cell(cluster):
     pytest.importorskip("matplotlib", reason="matplotlib is not installed: pip install matplotlib")
     found = []
@@ -196,6 +197,7 @@ def test_a_stream_that_knows_ascii_only(cluster, monkeypatch):
     assert file.getvalue() == b"[1] gr\\xfcn\n"
 
 
+@pytest.mark.slow
 def test_who_shows_figures_fails(cluster):
     pytest.importorskip("matplotlib", reason="matplotlib is not installed: pip install matplotlib")
     before = cluster.processes

@@ -43,6 +43,7 @@ def test_cells():
         kernel.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("code", "shown"), [listing for listing in listings() if not is_cell(listing[0])])
 def test_programs(tmp_path, code, shown):
     path = tmp_path / "program.py"

@@ -20,6 +20,7 @@ SHELL = """
 """
 
 
+@pytest.mark.slow
 def test_cells_and_results():
     owner = Owner(f"""{SHELL}
     print(run("%%spcomm -n 2\\nx = comm.rank\\nprint('in', x)\\nx + 1"))
@@ -38,6 +39,7 @@ def test_cells_and_results():
     assert out.endswith("[0, 1]\n")
 
 
+@pytest.mark.slow
 def test_ctrl_c():
     owner = Owner(f"""{SHELL}
     run("%%spcomm -n 2\\nx = comm.rank")

@@ -329,6 +329,7 @@ def test_before_there_are_nodes(kernel):
 # ---- the end
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["kill", "shutdown", "unload"])
 def test_the_end_of_the_kernel_ends_the_nodes(how):
     kernel = Kernel()

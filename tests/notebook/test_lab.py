@@ -125,6 +125,7 @@ async def run_all(address, folder):
         return cells, shown, dialogs, page.exceptions, picture
 
 
+@pytest.mark.slow
 def test_all_of_the_fuzzy_barrier_runs_in_jupyterlab(tmp_path):
     (tmp_path / "notebooks").mkdir()
     shutil.copy(ROOT / "examples" / "notebooks" / NAME, tmp_path / "notebooks")
@@ -139,6 +140,7 @@ def test_all_of_the_fuzzy_barrier_runs_in_jupyterlab(tmp_path):
     assert data.startswith(b"\x89PNG") and len(data) > 50_000, "there is something on it"
 
 
+@pytest.mark.slow
 def test_an_exercise_is_judged_in_jupyterlab(tmp_path):
     exercise = catalogue.find("1")
     lessons.init(tmp_path / "notebooks", [exercise], notebooks=True)

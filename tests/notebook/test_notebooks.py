@@ -67,6 +67,7 @@ def test_it_lets_the_reader_predict_and_go_on(name):
     assert text.startswith("# ") and "## Try it yourself" in text
 
 
+@pytest.mark.slow
 @needs_jupyter
 @pytest.mark.parametrize("name", NAMES)
 def test_it_runs(name, tmp_path):
@@ -84,6 +85,7 @@ def test_it_runs(name, tmp_path):
         assert len(list(tmp_path.glob(f"{Path(name).stem}_files/*"))) > number
 
 
+@pytest.mark.slow
 @needs_jupyter
 @pytest.mark.parametrize("name", ["01_first_steps.ipynb", "04_deadlock.ipynb", "06_net_types.ipynb"])
 def test_it_runs_on_eight_nodes(name, tmp_path):
@@ -97,6 +99,7 @@ def test_it_runs_on_eight_nodes(name, tmp_path):
     assert result.returncode == 0, result.stderr
 
 
+@pytest.mark.slow
 @needs_jupyter
 def test_an_error_that_nobody_wants_fails(tmp_path):
     for number, (tags, text) in enumerate([([], "1 / 0"), (["raises-exception"], "1 / 1")]):

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from pairwise import each
+
 PROGRAMS = sorted(Path(__file__).parent.glob("wrong/*.py"))
 SEEDS = 10
 TIMEOUT, DEADLOCK = 124, 99
@@ -26,7 +28,7 @@ def test_there_are_enough():
 
 
 @pytest.mark.whole
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.stem)
+@pytest.mark.parametrize("program", each(3, PROGRAMS), ids=lambda program: program.stem)
 def test_is_found(launch, program):
     options = options_of(program)
     found = []

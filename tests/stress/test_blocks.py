@@ -15,7 +15,7 @@ from spcomm._core.blocks import bytes_given_out
 from test_heavy import SLACK, resident
 
 SEEDS = max(1, round(float(os.environ.get("CHECK_SCALE", "1"))))
-LAPS = 5
+LAPS = 3
 ROUNDS = 150  # of a lap, after which everybody has dropped everything
 KEPT_MAX = 20
 
@@ -114,7 +114,6 @@ class Traffic:
         self.keeper.drop_all()
 
 
-@pytest.mark.whole
 @pytest.mark.sizes(2, 5)
 @pytest.mark.options("default", "small")
 @pytest.mark.parametrize("seed", range(SEEDS))

@@ -160,7 +160,6 @@ def test_a_million_messages_among_all(comm):
 @pytest.mark.parametrize("length", LENGTHS)
 @pytest.mark.sizes(2, 4)
 @pytest.mark.options("narrow", "bounded", "bounded-arena")
-@pytest.mark.whole
 def test_a_stopped_receiver(comm, length, tmp_path):
     """Everything to it fills up; the sender is told so, its memory stays bounded, and others are served as ever."""
     last, path = comm.size - 1, tmp_path / "resume"
@@ -188,7 +187,6 @@ def test_a_stopped_receiver(comm, length, tmp_path):
 @pytest.mark.parametrize("length", LENGTHS)
 @pytest.mark.sizes(3, 4)
 @pytest.mark.options("narrow", "bounded", "bounded-arena")
-@pytest.mark.whole
 def test_a_receiver_that_waits_for_something_else(comm, length):
     """Its own queues fill up, too, until it takes no more from this sender; from others it does."""
     last = comm.size - 1

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from launching import WATCHDOG_S, Launch, leaving_nothing, read_lines
+from pairwise import each
 
 NODES = 4
 BOXES = {"one box": [], "two": ["--boxes", 2], "mixed": ["--map", "0,1,2,0"]}
@@ -102,7 +103,7 @@ def check(launch, pattern, boxes, seconds, seed):
 
 @pytest.mark.spread("boxes")
 @pytest.mark.parametrize("boxes", BOXES)
-@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("pattern", each(3, PATTERNS))
 def test_for_a_moment(launch, pattern, boxes):
     check(launch, pattern, boxes, SHORT, f"{pattern} {boxes}")
 

@@ -46,6 +46,7 @@ TEXT = """
 """
 
 
+@pytest.mark.spread("options")
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("seed", range(COUNT))
 def test_a_death_at_a_random_step(tmp_path, seed, options):

@@ -10,6 +10,7 @@ import pytest
 
 import browser
 from builder import Builder, two_nodes
+from pairwise import each
 from spcomm.trace.page import content, embedded, page
 from spcomm.trace.reader import parse
 
@@ -85,6 +86,7 @@ def test_a_browser_draws_it(tmp_path):
         assert words in found.document
 
 
+@pytest.mark.slow
 @browser.needed
 def test_handlers_are_drawn_as_computing(tmp_path):
     """Without one there are a call's bar and that behind it."""
@@ -97,6 +99,7 @@ def test_handlers_are_drawn_as_computing(tmp_path):
         assert found.complaints() == [] and (found.number("bars") > 2) == bool(handling)
 
 
+@pytest.mark.slow
 @browser.needed
 def test_names_do_not_break_it(tmp_path):
     found = browser.opened(made(nasty(), tmp_path), tmp_path)
@@ -105,7 +108,9 @@ def test_names_do_not_break_it(tmp_path):
 
 
 @browser.needed
-@pytest.mark.parametrize("built", [Builder(1), Builder(3).call(1, 5, 5), Builder(2).message(0, 1, None, 7)])
+@pytest.mark.parametrize(
+    "built", each(3, [Builder(1), Builder(3).call(1, 5, 5), Builder(2).message(0, 1, None, 7)])
+)
 def test_little_is_enough(tmp_path, built):
     found = browser.opened(made(built, tmp_path), tmp_path)
     assert found.complaints() == [] and found.number("rows") == built.nodes
@@ -184,6 +189,7 @@ def seen_by(path, folder):
     return found, json.loads(seen.replace("&quot;", '"'))
 
 
+@pytest.mark.slow
 @browser.needed
 def test_keys_and_buttons(tmp_path):
     script = """
@@ -225,6 +231,7 @@ def test_more_nodes_than_fit(tmp_path):
     assert seen == [[3, 0, 0], 300, False], "at the end the page may scroll"
 
 
+@pytest.mark.slow
 @browser.needed
 def test_wheel_and_drag(tmp_path):
     script = """
@@ -247,6 +254,7 @@ def test_wheel_and_drag(tmp_path):
     assert 10 < marked[1] - marked[0] < 25
 
 
+@pytest.mark.slow
 @browser.needed
 def test_hover_names_the_call_its_line_and_its_partner(tmp_path):
     script = """
@@ -282,7 +290,7 @@ def pixels(path):
 
 
 @browser.needed
-@pytest.mark.parametrize("scheme", [0, 1], ids=["dark", "light"])
+@pytest.mark.parametrize("scheme", each(2, [0, 1]), ids=["dark", "light"])
 def test_it_can_be_seen(tmp_path, scheme):
     more = f"--blink-settings=preferredColorScheme={scheme}"
     picture = browser.pictured(made(two_nodes(), tmp_path), tmp_path, "", more)

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from builder import Builder, two_nodes
+from pairwise import each
 from spcomm.trace import raster
 from spcomm.trace.command import main
 from spcomm.trace.reader import parse
@@ -38,7 +39,7 @@ def test_columns_show_what_takes_most_of_them():
 
 
 @needed
-@pytest.mark.parametrize("ending", [".png", ".svg", ".pdf"])
+@pytest.mark.parametrize("ending", each(3, [".png", ".svg", ".pdf"]))
 def test_pictures(folder, ending, capsys):
     assert main(["t.json", "--matrix", "--png", f"o{ending}"]) == 0
     assert capsys.readouterr().err == f"spcomm trace: wrote o{ending}\nspcomm trace: wrote o-matrix{ending}\n"
@@ -64,6 +65,7 @@ def test_a_picture_that_fails_leaves_the_one_before(folder, monkeypatch, capsys)
     assert (folder / "o.png").read_bytes() == b"the one before"
 
 
+@pytest.mark.slow
 @needed
 def test_nothing_is_drawn_as_well(folder, capsys):
     for built in (Builder(1), Builder(2).call(0, 5, 5), Builder(2).message(0, 1, None, 4)):
@@ -72,6 +74,7 @@ def test_nothing_is_drawn_as_well(folder, capsys):
         assert capsys.readouterr().err.count("wrote") == 2
 
 
+@pytest.mark.slow
 @needed
 def test_many_nodes_and_messages(folder, capsys):
     built = Builder(200)

@@ -308,6 +308,7 @@ def test_names_that_have_no_room(launch):
     assert trace.unnamed >= 2 * (2 * left + 50)
 
 
+@pytest.mark.spread("where")
 @pytest.mark.parametrize("garbage", GARBAGE)
 @pytest.mark.parametrize("where", [(), ("--boxes", 2)], ids=["one box", "two boxes"])
 def test_a_program_that_writes_over_its_trace(launch, garbage, where):
