@@ -26,7 +26,7 @@ def test_without_faults(net):
     done = net.folder / "done"
     done.touch()
     net.through()
-    result = net("-n", 5, "--map", "0,0,1,0,1", PROGRAM, 1, done, 6)
+    result = net("-n", 5, "--stall", 0, "--map", "0,0,1,0,1", PROGRAM, 1, done, 6)
     assert result.code == 0 and result.err == "", result
 
 
