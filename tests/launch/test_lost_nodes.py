@@ -2,6 +2,7 @@
 """Nodes that others wait for: who is blamed when one of them is lost."""
 
 import os
+import signal
 
 import pytest
 
@@ -156,6 +157,7 @@ ENDS = {
     "deaf": ("signal.signal(signal.SIGTERM, signal.SIG_IGN)\nif comm.rank == 1: os._exit(3)", 3),
     "starter": ("if comm.rank == 1: os.kill(os.getppid(), signal.SIGKILL)", 125),
     "launcher": ("", -9),
+    "hung up": ("", 129),
 }
 
 
@@ -167,8 +169,8 @@ def test_no_semaphore_outlives_a_run(launch, start, end):
     lines = "\n".join("    " + line for line in (text + "\nsignal.pause()").strip().splitlines())
     process = launch.start("-n", 2, "--no-label", "--grace", "0.1", *start, launch.script(TRACKED + lines))
     names = read_lines(process, 2)
-    if end == "launcher":
-        process.kill()
+    if end in ("launcher", "hung up"):
+        process.send_signal(signal.SIGKILL if end == "launcher" else signal.SIGHUP)
     result = launch.finish(process)
     assert result.code == code, result
     launch.wait_until_nothing_is_left()
