@@ -24,8 +24,7 @@
 #define SPC_PARENT_NS 50000000 /* between two looks at node 0, without a pidfd */
 #define SPC_REST_MS 50         /* when poll cannot wait */
 #define SPC_SPEAK_MS 10000     /* for a reader of stderr that is slow */
-#define SPC_TRACKER \
-    "resource_tracker import main" /* in the arguments of those of multiprocessing and of joblib */
+#define SPC_TRACKER "resource_tracker import main" /* in its arguments: multiprocessing's, or joblib's */
 #define SPC_TRACKER_NS 2000000000 /* for them to remove what is left */
 #define SPC_TRACKER_LOOK_MS 2
 

@@ -433,3 +433,21 @@ def test_no_semaphore_outlives_a_run(forked, end, code):
     assert result.code == code and len(result.lines) == 3, result
     forked.wait_until_nothing_is_left()
     assert not [name for name in result.lines if os.path.exists(f"/dev/shm/sem.{name[1:]}")], result
+
+
+def test_the_root_that_gave_nothing_is_first_however_long_it_cleans_up(forked):
+    """The agent waits for the report of an error of which others were told, as long as the error is alive."""
+    text = """
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    try:
+        comm.scatter([1, 2], comm.size - 1)
+    finally:
+        if comm.rank == comm.size - 1:
+            signal.sigtimedwait({signal.SIGTERM}, 2)  # with which the run is ended, if others are blamed
+    """
+    result = forked.nodes(3, text)
+    assert result.code == 1, result
+    assert result.last == (
+        "spcomm: node 2 ended with an uncaught ValueError (exit code 1); "
+        "nodes 0-1 raised SpcommError because of it"
+    ), result
