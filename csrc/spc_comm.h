@@ -137,6 +137,9 @@ bool spc_comm_has_note(const spc_comm_t *comm, spc_note_kind_t kind);
 /* This node's process will end with that exit code, which is not 0: for the others it dies when it closes. */
 void spc_comm_note_failure(spc_comm_t *comm, int32_t exit_code);
 
+/* One more error, or one less (-1), that is alive in this node and of which it tells others; see spc_status.h. */
+void spc_comm_note_raised(spc_comm_t *comm, int32_t change);
+
 void spc_comm_note_sent(spc_comm_t *comm, const spc_note_sent_t *sent);
 
 /* How and where `rank` ended, or was waiting when it was killed. False: that is not known. */

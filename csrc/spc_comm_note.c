@@ -36,6 +36,12 @@ void spc_comm_note_failure(spc_comm_t *comm, int32_t exit_code) {
     atomic_store_explicit(&comm->node->failure, exit_code, memory_order_relaxed); /* read in spc_node_close */
 }
 
+void spc_comm_note_raised(spc_comm_t *comm, int32_t change) {
+    if (spc_comm_usable(comm) == SPC_OK) {
+        spc_status_count_raised(comm->node->status, comm->node->rank, change);
+    }
+}
+
 void spc_comm_note_sent(spc_comm_t *comm, const spc_note_sent_t *sent) {
     pthread_mutex_lock(&comm->node->lock);
     spc_note_add_sent(comm->node->notes, sent);

@@ -4,9 +4,10 @@
     make mutants                      all of them
     make mutants ARGS="NAME ..."      those whose names contain one of these words
 
-tests/mutants.toml is the table. The pattern of a mutant stands literally in exactly one place below csrc/ and spcomm/;
-if it stands in none or in several, that is a failure, as is a mutant that survives. Mutants are made in a copy of the
-checkout and of what is built there (build/mutants), never in the checkout itself.
+tests/mutants.toml is the table. The pattern of a mutant stands literally in exactly one place below csrc/, spcomm/
+and scripts/; if it stands in none or in several, that is a failure, as is a mutant that survives, or one whose tests
+are not there. Mutants are made in a copy of the checkout and of what is built there (build/mutants), never in the
+checkout itself.
 """
 
 import os
@@ -26,6 +27,7 @@ LIMIT_S = 300  # for the tests of one mutant; a hang counts as a failure of the 
 NOT_COPIED = shutil.ignore_patterns(
     ".git", ".venv*", "mutants", "html", "doctrees", "dist", "__pycache__", "*.lock"
 )
+FOLDERS = ("csrc", "spcomm", "scripts")
 SOURCES = {".c", ".h", ".hpp", ".pyx", ".pxd", ".py"}
 
 
@@ -72,7 +74,9 @@ def tests_fail(tests):
     for arguments in tests:
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--timeout=90"]
         status, output = run([*command, *shlex.split(arguments)], LIMIT_S)
-        if status in (2, 3, 4, 5):
+        if status in (4, 5):
+            raise Unusable(f"pytest {arguments} finds no test (status {status})")
+        if status in (2, 3):
             raise Unusable(f"pytest {arguments}: status {status}, so nothing was tested\n{output[-2000:]}")
         if status != 0:
             return True
@@ -82,7 +86,7 @@ def tests_fail(tests):
 def place(pattern):
     """The only file of the copy in which the pattern stands, once."""
     found = []
-    for path in sorted(path for folder in ("csrc", "spcomm") for path in (COPY / folder).rglob("*")):
+    for path in sorted(path for folder in FOLDERS for path in (COPY / folder).rglob("*")):
         if path.suffix in SOURCES and path.is_file():
             found += [path] * path.read_text().count(pattern)
     if len(found) != 1:
@@ -92,15 +96,23 @@ def place(pattern):
 
 
 def unsound(mutants):
-    """The tests that fail without any mutant: {arguments}."""
-    return {arguments for arguments in {a for m in mutants for a in m["tests"]} if tests_fail([arguments])}
+    """The tests that prove nothing, for they fail without any mutant or name no test: {arguments: why}."""
+    found = {}
+    for arguments in {arguments for mutant in mutants for arguments in mutant["tests"]}:
+        try:
+            if tests_fail([arguments]):
+                found[arguments] = f"pytest {arguments} fails without it"
+        except Unusable as problem:
+            found[arguments] = str(problem)
+    return found
 
 
 def verdict(mutant, broken):
     """The word printed for a mutant. Its text is restored; the next mutant's build compiles that file again, too."""
     try:
-        for arguments in broken.intersection(mutant["tests"]):
-            raise Unusable(f"pytest {arguments} fails without it")
+        for arguments in mutant["tests"]:
+            if arguments in broken:
+                raise Unusable(broken[arguments])
         path = place(mutant["pattern"])
         text = path.read_text()
         try:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The table of mutants (mutants.toml) fits the tree. `make mutants` runs them."""
+"""The table of mutants (mutants.toml) fits the tree, and their script survives an entry that does not."""
 
+import importlib.util
 import tomllib
 from pathlib import Path
 
@@ -17,7 +18,7 @@ def test_names_are_unique_and_entries_complete():
 
 def test_each_pattern_stands_in_one_place():
     suffixes = {".c", ".h", ".hpp", ".pyx", ".pxd", ".py"}
-    paths = [path for folder in ("csrc", "spcomm") for path in (ROOT / folder).rglob("*")]
+    paths = [path for folder in ("csrc", "spcomm", "scripts") for path in (ROOT / folder).rglob("*")]
     texts = [path.read_text() for path in paths if path.suffix in suffixes]
     counts = {mutant["name"]: sum(text.count(mutant["pattern"]) for text in texts) for mutant in MUTANTS}
     assert {name: count for name, count in counts.items() if count != 1} == {}
@@ -27,3 +28,48 @@ def test_their_tests_are_there():
     for mutant in MUTANTS:
         for arguments in mutant["tests"]:
             assert (ROOT / arguments.split()[0].partition("::")[0]).is_file(), mutant["name"]
+
+
+SMALL_TREE = {
+    "setup.py": "",
+    "spcomm/__init__.py": "",
+    "spcomm/one.py": "ONE = 1\n",
+    "test_one.py": "from spcomm.one import ONE\n\n\ndef test_one():\n    assert ONE == 1\n",
+    "test_none.py": "",
+    "mutants.toml": "\n".join(
+        f"""[[mutant]]
+name = "{name}"
+pattern = "ONE = 1"
+replacement = "ONE = 1 + 1"
+tests = ["{tests}"]
+"""
+        for name, tests in [
+            ("absent", "test_absent.py"),
+            ("empty", "test_none.py"),
+            ("no-such-case", "test_one.py::test_two"),
+            ("good", "test_one.py"),
+        ]
+    ),
+}
+
+
+def test_an_entry_that_names_no_test_is_told_and_the_next_one_runs(tmp_path, monkeypatch, capsys):
+    for name, text in SMALL_TREE.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    spec = importlib.util.spec_from_file_location("mutants_script", ROOT / "scripts" / "mutants.py")
+    assert spec is not None and spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    monkeypatch.setattr(script, "ROOT", tmp_path)
+    monkeypatch.setattr(script, "COPY", tmp_path / "build" / "mutants")
+    monkeypatch.setattr(script, "TABLE", tmp_path / "mutants.toml")
+    assert script.main([])
+    *lines, last = capsys.readouterr().out.splitlines()
+    assert [line.partition(" s  ")[2] for line in lines] == [
+        "UNUSABLE: pytest test_absent.py finds no test (status 4)",
+        "UNUSABLE: pytest test_none.py finds no test (status 5)",
+        "UNUSABLE: pytest test_one.py::test_two finds no test (status 4)",
+        "caught",
+    ]
+    assert last == "1 of 4 mutants are caught"

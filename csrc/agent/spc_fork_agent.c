@@ -24,6 +24,9 @@
 #define SPC_PARENT_NS 50000000 /* between two looks at node 0, without a pidfd */
 #define SPC_REST_MS 50         /* when poll cannot wait */
 #define SPC_SPEAK_MS 10000     /* for a reader of stderr that is slow */
+#define SPC_TRACKER "resource_tracker import main" /* in its arguments: multiprocessing's, or joblib's */
+#define SPC_TRACKER_NS 2000000000 /* for them to remove what is left */
+#define SPC_TRACKER_LOOK_MS 2
 
 /* ---- start */
 
@@ -188,12 +191,12 @@ static void turn(spc_fork_agent_t *agent) {
 
 /* What nodes have started and left running. Not for ever: some cannot be killed (of another user), and a process that
  * goes on by forking may always be one step ahead. */
-static void kill_orphans(uint64_t patience_ns) {
+static void kill_orphans(uint64_t patience_ns, const char *spared) {
     uint64_t until_ns = spc_clock_now_ns() + patience_ns;
     bool again = true;
     while (again && spc_clock_now_ns() < until_ns) {
         int32_t processes[64];
-        uint32_t found = spc_process_children(processes, 64);
+        uint32_t found = spc_process_children(processes, 64, spared);
         again = false;
         for (uint32_t i = 0; i < found; i++) {
             if (kill(processes[i], SIGKILL) == 0) {
@@ -201,6 +204,19 @@ static void kill_orphans(uint64_t patience_ns) {
             }
         }
     }
+}
+
+/* Resource trackers come last: each ends by itself once the processes that it serves are gone, and removes the
+ * semaphores and shared memory that these have left. */
+static void end_orphans(uint64_t patience_ns) {
+    int32_t processes[64];
+    kill_orphans(patience_ns, SPC_TRACKER);
+    uint64_t until_ns = spc_clock_now_ns() + SPC_TRACKER_NS;
+    while (spc_process_children(processes, 64, NULL) > spc_process_children(processes, 64, SPC_TRACKER)
+           && spc_clock_now_ns() < until_ns) {
+        (void)poll(NULL, 0, SPC_TRACKER_LOOK_MS);
+    }
+    kill_orphans(patience_ns, NULL);
 }
 
 /* On stderr, also where a node has made it non-blocking; not for ever. */
@@ -269,7 +285,7 @@ _Noreturn void spc_fork_agent_run(spc_fork_t *fork, pid_t *processes) {
         turn(&agent);
     }
     spc_fork_hear_reports(&agent);
-    kill_orphans(fork->grace_ns);
+    end_orphans(fork->grace_ns);
     int32_t code = conclude(&agent);
     if (write(fork->life, &code, sizeof code) < 0) {
         /* node 0 is gone */

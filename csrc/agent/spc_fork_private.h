@@ -52,6 +52,7 @@ typedef struct spc_fork_agent {
     int heard; /* the last signal that the nodes may have got, too */
     bool is_ending; /* nodes have been told to */
     int signal; /* the run ends because of it */
+    uint64_t due_ns; /* until then a victim is not blamed if a failure to blame may yet come */
     uint64_t settle_ns, told_ns, kill_ns, look_ns; /* when to do what; SPC_NO_DEADLINE: not */
     spc_deadlock_t *deadlock; /* NULL: there was no memory for it */
     char *verdict; /* the report of a deadlock, for which the run ends; else NULL */

@@ -14,6 +14,7 @@
 
 #define SPC_SETTLE_NS \
     500000000 /* in which a lost node may turn out to be the consequence of another failure */
+#define SPC_DUE_NS UINT64_C(10000000000) /* the same where it can be seen that one may come */
 
 /* ---- ending the run */
 
@@ -68,15 +69,41 @@ static void consider(spc_fork_agent_t *agent) {
         spc_fork_end_run(agent, answer ? 0 : SIGTERM, agent->failures.first);
     } else if (agent->failures.first_lost >= 0 && agent->settle_ns == SPC_NO_DEADLINE) {
         agent->settle_ns = spc_clock_now_ns() + SPC_SETTLE_NS;
+        agent->due_ns = spc_clock_now_ns() + SPC_DUE_NS;
+    }
+}
+
+/* May a node yet be to blame for what others have reported? It has told them that it is finished, and its process has
+ * not ended; or it has told them of an error, which is still alive and not reported. */
+static bool is_failure_due(const spc_fork_agent_t *agent) {
+    const spc_status_shared_t *status = spc_segment_part(&agent->fork->segment, SPC_REGION_STATUS, 0);
+    for (uint32_t rank = 0; rank < agent->fork->nodes; rank++) {
+        bool is_over = agent->processes[rank] == 0 || (rank == 0 && agent->zero_is_over);
+        if (!is_over && !agent->failures.node[rank].known
+            && (spc_status_state(status, rank) == SPC_NODE_FINISHED || spc_status_has_raised(status, rank))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void settle(spc_fork_agent_t *agent, uint64_t now_ns) {
+    if (now_ns < agent->due_ns && is_failure_due(agent)) {
+        agent->settle_ns = now_ns + SPC_SETTLE_NS;
+        return;
+    }
+    agent->settle_ns = SPC_NO_DEADLINE;
+    spc_fork_hear_reports(agent); /* one may have come just before its error was dead */
+    if (!agent->is_ending) {
+        spc_failures_settle(&agent->failures);
+        consider(agent);
     }
 }
 
 void spc_fork_obey_deadlines(spc_fork_agent_t *agent) {
     uint64_t now_ns = spc_clock_now_ns();
     if (now_ns >= agent->settle_ns) {
-        agent->settle_ns = SPC_NO_DEADLINE;
-        spc_failures_settle(&agent->failures);
-        consider(agent);
+        settle(agent, now_ns);
     }
     if (now_ns >= agent->told_ns) {
         agent->signal = SIGTERM;

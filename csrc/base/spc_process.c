@@ -80,14 +80,32 @@ static bool is_child(long process) {
     return process > 0 && waitid(P_PID, (id_t)process, &unused, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
-uint32_t spc_process_children(int32_t *processes, uint32_t room) {
+/* Does an argument of the process, whose number in /proc this is, contain `text`? An ended one has no arguments. */
+static bool has_argument(long number_there, const char *text) {
+    char path[48], *argument = NULL;
+    size_t room = 0;
+    bool found = false;
+    snprintf(path, sizeof path, "/proc/%ld/cmdline", number_there);
+    FILE *file = fopen(path, "re");
+    while (file != NULL && !found && getdelim(&argument, &room, '\0', file) > 0) {
+        found = strstr(argument, text) != NULL;
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    free(argument);
+    return found;
+}
+
+uint32_t spc_process_children(int32_t *processes, uint32_t room, const char *spared) {
     FILE *list = fopen("/proc/thread-self/children", "re");
     bool foreign = list != NULL && proc_is_of_others();
     uint32_t count = 0;
     long found;
     while (list != NULL && count < room && fscanf(list, "%ld", &found) == 1) {
+        bool is_spared = spared != NULL && has_argument(found, spared);
         found = foreign ? number_here(found) : found;
-        if (is_child(found)) {
+        if (!is_spared && is_child(found)) {
             processes[count++] = (int32_t)found;
         }
     }
@@ -198,9 +216,10 @@ int spc_process_die_with_parent(int number) {
 void spc_process_adopt_orphans(void) {
 }
 
-uint32_t spc_process_children(int32_t *processes, uint32_t room) {
+uint32_t spc_process_children(int32_t *processes, uint32_t room, const char *spared) {
     (void)processes;
     (void)room;
+    (void)spared;
     return 0;
 }
 

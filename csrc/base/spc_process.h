@@ -23,8 +23,9 @@ int spc_process_die_with_parent(int number);
 void spc_process_adopt_orphans(void);
 
 /* Children of the calling thread, ended or not; at most `room`. 0 also where unknown. Each one was its child when it
- * was looked at, also where /proc belongs to another process-id namespace. */
-uint32_t spc_process_children(int32_t *processes, uint32_t room);
+ * was looked at, also where /proc belongs to another process-id namespace. Running ones with an argument that contains
+ * `spared` (NULL: none) are left out. */
+uint32_t spc_process_children(int32_t *processes, uint32_t room, const char *spared);
 
 /* Threads of this process, the caller too, but none that was joined; 0 where unknown. */
 uint32_t spc_process_threads(void);

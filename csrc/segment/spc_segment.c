@@ -18,7 +18,7 @@
 
 enum {
     SPC_SEGMENT_PAGE = 4096,  /* a multiple of cache lines; larger real pages do no harm */
-    SPC_SEGMENT_VERSION = 8,  /* raise it with every change of anything in shared memory */
+    SPC_SEGMENT_VERSION = 9,  /* raise it with every change of anything in shared memory */
 };
 
 #define SPC_SEGMENT_MAGIC UINT64_C(0x006d6d6f63707301) /* also tells the byte order */

@@ -37,7 +37,8 @@ typedef struct spc_status_line_shared {
     _Atomic int32_t process; /* its process id, once LIVE */
     _Atomic uint32_t gone; /* 1: its process no longer reads or writes the segment */
     _Atomic uint32_t told; /* 1: the epoch has been raised for its end, and everybody's event */
-    unsigned char padding[SPC_CACHE_LINE - 20];
+    _Atomic uint32_t raised; /* errors that are alive in this node, and of which it has told others */
+    unsigned char padding[SPC_CACHE_LINE - 24];
 } spc_status_line_shared_t;
 
 typedef struct spc_status_shared {
@@ -72,6 +73,18 @@ void spc_status_news(spc_status_shared_t *status, spc_event_shared_t *events, ui
  * reported first. Wakes nodes that need room. */
 void spc_status_set_gone(spc_status_shared_t *status, uint32_t rank, spc_event_shared_t *events,
                          uint32_t event_count, uint32_t features);
+
+/* By the node: one more error (1), or one less (-1), of which it tells others. As long as one is alive, it may yet end
+ * the node, and is to blame then for what followed from it elsewhere. */
+static inline void spc_status_count_raised(spc_status_shared_t *status, uint32_t rank, int32_t change) {
+    /* Pairs with spc_status_has_raised: before others are told, and after the node has reported that it fails. */
+    atomic_fetch_add_explicit(&status->line[rank].raised, (uint32_t)change, memory_order_seq_cst);
+}
+
+static inline bool spc_status_has_raised(const spc_status_shared_t *status, uint32_t rank) {
+    /* Pairs with spc_status_count_raised: whoever reads 0 of an error that was reported finds the report. */
+    return atomic_load_explicit(&status->line[rank].raised, memory_order_seq_cst) != 0;
+}
 
 static inline bool spc_status_is_gone(const spc_status_shared_t *status, uint32_t rank) {
     /* seq_cst: part of the second test of a sender who waits for room. Pairs with spc_status_set_gone. */

@@ -58,6 +58,7 @@ from spcomm._core.libspc cimport (
     spc_segment_stride,
     spc_segment_t,
     spc_status_shared_t,
+    spc_status_has_raised,
     spc_status_process,
     spc_status_state,
     spc_traffic_seen,
@@ -294,6 +295,12 @@ cdef class Segment:
         check_rank(self, rank)
         status = <spc_status_shared_t *>spc_segment_part(&self.segment, SPC_REGION_STATUS, 0)
         return <int>spc_status_state(status, rank)
+
+    def has_raised(self, rank):
+        """Has a node told others of an error of its own that may still end it?"""
+        check_rank(self, rank)
+        status = <spc_status_shared_t *>spc_segment_part(&self.segment, SPC_REGION_STATUS, 0)
+        return spc_status_has_raised(status, rank)
 
     def look(self, in_vain=False):
         """Prove that nodes wait for ever: a list of their ranks, once this and the last call have found the same ones.

@@ -57,6 +57,31 @@ def near(found: "tuple[int, int, int]", source: int, members: "tuple[int, ...]")
     return f"Here {those} {found_there}: another {differs} than asked for (spcomm explain SP108)"
 
 
+# ---- by a node that may end
+
+
+class Raised:
+    """Held by an error of which this node tells others: as long as it is alive, the node may yet end by it."""
+
+    def __init__(self, node: "Handle") -> None:
+        import _weakref
+
+        from spcomm._core import notes
+
+        self._node = _weakref.ref(node)
+        self._count = notes.raised  # imports fail when the interpreter ends
+        self._count(node, 1)
+
+    def __del__(self) -> None:
+        node = self._node()
+        if node is not None:
+            self._count(node, -1)
+
+    def __reduce__(self) -> "tuple[type, tuple[()]]":
+        """An error that is copied to another process does not end this one: None."""
+        return type(None), ()
+
+
 # ---- by the node that ends
 
 

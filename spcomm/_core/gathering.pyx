@@ -14,7 +14,7 @@ from libc.string cimport memcmp, memset
 
 from spcomm._core.arrays cimport NOGIL_BYTES, Encoded
 from spcomm._core.codec cimport decode, encode
-from spcomm._core.handle cimport Handle, fail
+from spcomm._core.handle cimport Handle, fail, first_of
 from spcomm._core.libgathering cimport (
     spc_comm_gathering,
     spc_comm_gathering_end,
@@ -45,7 +45,7 @@ from spcomm._core.pickles cimport copy_pickle
 
 import numpy as np
 
-from spcomm._core import errors, gathering_errors
+from spcomm._core import endings, errors, gathering_errors
 
 cnp.import_array()
 
@@ -123,6 +123,10 @@ cdef class Gathering:
 
     cdef int fail_with(self, object error) except -1:
         self.error = error
+        try:
+            error._spcomm_raised = endings.Raised(first_of(self.handle))
+        except AttributeError:
+            pass  # its class refuses attributes; then the launcher waits for its report as for that of any other
         self.failure = gathering_errors.reason(error).encode("utf-8", "replace")
         self.call.failure = self.failure
         self.call.failure_bytes = <uint32_t>len(self.failure)

@@ -50,6 +50,7 @@ cdef extern from "spc_comm.h" nogil:
     void spc_comm_note(spc_comm_t *comm, int kind, const spc_note_t *note)
     void spc_comm_note_sent(spc_comm_t *comm, const spc_note_sent_t *sent)
     void spc_comm_note_failure(spc_comm_t *comm, int32_t exit_code)
+    void spc_comm_note_raised(spc_comm_t *comm, int32_t change)
     bint spc_comm_has_note(const spc_comm_t *comm, int kind)
     bint spc_comm_end_of(const spc_comm_t *comm, uint32_t rank, spc_note_t *note)
     void spc_comm_note_call(spc_comm_t *comm, uint64_t phase, spc_note_t *note)

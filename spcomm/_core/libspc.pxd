@@ -113,6 +113,7 @@ cdef extern from "segment/spc_status.h" nogil:
     ctypedef struct spc_status_shared_t:
         uint32_t nodes
     int32_t spc_status_process(const spc_status_shared_t *status, uint32_t rank)
+    bint spc_status_has_raised(const spc_status_shared_t *status, uint32_t rank)
     spc_node_state_t spc_status_state(const spc_status_shared_t *status, uint32_t rank)
 
 

@@ -25,6 +25,7 @@ from spcomm._core.libnotes cimport (
     spc_comm_note,
     spc_comm_note_call,
     spc_comm_note_failure,
+    spc_comm_note_raised,
     spc_comm_note_sent,
     spc_note_sent_t,
     spc_note_t,
@@ -82,6 +83,11 @@ def end(Handle handle, str words, str file, int line, str function, int code):
         spc_comm_note(handle.core, SPC_NOTE_END, &note)
         if code != 0:
             spc_comm_note_failure(handle.core, code)
+
+
+def raised(Handle handle, int change):
+    """One more error, or one less (-1), is alive in this node of which it tells others."""
+    spc_comm_note_raised(handle.core, change)
 
 
 def end_of(Handle handle, int32_t rank):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _LOOK_S = 0.06  # between two looks for a deadlock; two of them make a proof
 _STALL_LOOK_S = 1.0  # between two looks for a stall
 _VAIN_POLLS = 1000  # in one of these: it polls
-_LEAVING_S = 10.0  # for nodes that are finished to end
+_DUE_S = 10.0  # for nodes that are finished to end, and for those that have raised an error to report it
 ENDED, UNSTARTED, SILENT, RUNNING = "finished", "not started", "no answer", "running"
 
 
@@ -50,7 +50,7 @@ class Lookout:
         self._watched: dict[int, _Watched] = {}  # of each group, by its first node
         self._vain: set[tuple[int, int]] = set()  # who waits in vain, and since when: that was told
         self._stopped = False
-        self._leaving_until = 0.0
+        self._due_until = 0.0
 
     def start(self, answers: where.Answers, ended: "dict[int, int]", is_traced: bool = False) -> None:
         """From now on. `ended` has the nodes that have ended, and stays the caller's.
@@ -183,22 +183,25 @@ class Lookout:
 
     # Ends
 
-    def is_somebody_leaving(self) -> bool:
-        """Whether a node has told the others that it is finished, and its process has not ended.
+    def is_failure_due(self, is_known: "Callable[[int], bool]") -> bool:
+        """Whether a node may yet be to blame for what others have reported.
 
-        No longer after some seconds: a program may do anything at its exit.
+        It has told them that it is finished, and its process has not ended; or it has told them of an error, which is
+        still alive and not reported. No longer after some seconds: a program may do anything meanwhile.
         """
+        now = time.monotonic()
+        self._due_until = self._due_until or now + _DUE_S
+        left = [index for index in self._crew.started if index not in self._ended and not is_known(index)]
+        return now < self._due_until and any(map(self._may_fail, left))
+
+    def _may_fail(self, index: int) -> bool:
+        """As far as it can be seen: into the memory of other machines nobody here can look."""
         from spcomm._core.agent import FINISHED
 
-        now = time.monotonic()
-        self._leaving_until = self._leaving_until or now + _LEAVING_S
-        here = [index for index in self._crew.started if self._far.box(index) is None]
-        states = {index: self._state_in_run(index) for index in here if index not in self._ended}
-        return now < self._leaving_until and FINISHED in states.values()
-
-    def _state_in_run(self, index: int) -> int:
         group = self._crew.group(index)
-        return group.segment(group.rank(index)).state(group.rank(index))
+        rank = group.rank(index)
+        segment = group.segment(rank)
+        return self._far.box(index) is None and (segment.state(rank) == FINISHED or segment.has_raised(rank))
 
     # Where nodes are
 

@@ -288,9 +288,10 @@ class Supervisor:
             self._loop.at("settle", _SETTLE, self._settle)
 
     def _settle(self) -> None:
-        if self._lookout.is_somebody_leaving():  # with what exit code, is not known yet
+        if self._lookout.is_failure_due(self._failures.known):
             self._loop.at("settle", _SETTLE, self._settle)
             return
+        self._read_reports()  # one may have come just before its error was dead
         self._failures.settle()
         self._consider()
 

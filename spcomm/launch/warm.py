@@ -35,6 +35,8 @@ DEFAULT_PRELOAD = ("numpy",)
 
 _GONE = ("gone",)
 _ALL_SIGNALS = _signal.valid_signals()
+# Trackers of multiprocessing ignore the others, and are to end by themselves (see process.end_children).
+_DEADLY_TO_TRACKERS = (_signal.SIGKILL, _signal.SIGHUP, _signal.SIGQUIT)
 
 
 def main() -> None:
@@ -248,7 +250,7 @@ class Server:
 
     def _signal(self, number: int, spared: "int | None" = None) -> None:
         for pid, rank in self._ranks.items():
-            if rank != spared and number == _signal.SIGKILL:
+            if rank != spared and number in _DEADLY_TO_TRACKERS:
                 _kill(pid, number)  # the rest follows when it is reaped
             elif rank != spared:
                 _kill_group(pid, number)

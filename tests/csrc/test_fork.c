@@ -150,6 +150,22 @@ static void no_process_stays(void) {
     }
 }
 
+/* It waits for somebody who never goes: itself. */
+static int leave_a_stuck_tracker(const node_t *node) {
+    int served;
+    if (node->rank == 1) {
+        start_tracker(TRACKER("exec 3<>/dev/fd/0; read unused"), &served);
+    }
+    return 0;
+}
+
+static void trackers_come_last(void) {
+    if (ORPHANS_ARE_KILLED) {
+        expect_code(outcome_of(2, leave_a_tracker), 0, "removed\n");
+        expect_code(outcome_of(2, leave_a_stuck_tracker), 0, "");
+    }
+}
+
 static int wait_twice(const node_t *node) {
     int code = 0;
     signal(SIGTERM, SIG_IGN); /* node 0 is to come to its wait, whenever node 1 ends */
@@ -294,6 +310,7 @@ int main(void) {
     RUN(a_killed_agent_is_noticed);
     RUN(the_agent_holds_nothing_of_the_program);
     RUN(no_process_stays);
+    RUN(trackers_come_last);
     RUN(waiting_is_the_last_thing);
     RUN(who_waits_at_its_end_is_not_gone);
     RUN(wrong_options);

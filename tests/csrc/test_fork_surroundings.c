@@ -24,6 +24,7 @@ static void another_namespace(void) {
 static void no_process_stays_in_a_namespace(void) {
     surroundings = another_namespace;
     expect_code(outcome_of(3, leave_a_process), 0, "");
+    expect_code(outcome_of(2, leave_a_tracker), 0, "removed\n");
     surroundings = NULL;
 }
 #endif

@@ -189,6 +189,37 @@ static void one_fifo_for_each_destination(void) {
     close_office(&office);
 }
 
+/* The row has room, and the ring has for all but the first that waits: whole, or in parts. */
+static void a_head_without_room_in_the_ring_is_not_overtaken(void) {
+    const uint64_t longer[2] = {600, 1500};
+    for (int i = 0; i < 2; i++) {
+        office_t office;
+        open_office(&office, (spc_config_t){.slots = 16, .ring_bytes = 4096});
+        for (int tag = 0; tag < 4; tag++) {
+            CHECK_OK(send_one(&office, tag < 2 ? 2 : 1, tag, 600)); /* a chunk each, and there are no more */
+        }
+        CHECK_OK(send_one(&office, 1, 4, 100)); /* has gone, into what is left of the last chunk */
+        CHECK_EQ_U(spc_outbox_waiting(office.outbox, 1), 0);
+        CHECK_OK(send_one(&office, 1, 5, longer[i]));
+        CHECK_OK(send_one(&office, 1, 6, 100));
+        CHECK_OK(send_one(&office, 1, 7, 8));
+        CHECK(!spc_outbox_flush(office.outbox));
+        CHECK_EQ_U(spc_outbox_waiting(office.outbox, 1), 3);
+        take(&office, 1, 2, 600);
+        take(&office, 1, 3, 600);
+        take(&office, 1, 4, 100);
+        is_idle(&office, 1);
+        CHECK(spc_outbox_flush(office.outbox));
+        for (uint64_t got = 0; got < longer[i]; (void)spc_outbox_flush(office.outbox)) {
+            got += take(&office, 1, 5, longer[i]);
+        }
+        take(&office, 1, 6, 100);
+        take(&office, 1, 7, 8);
+        CHECK(spc_outbox_is_empty(office.outbox));
+        close_office(&office);
+    }
+}
+
 /* Data in pieces, empty ones too, with meta before them: inline, in the ring, in parts and out of the queue. */
 static void pieces_are_put_together(void) {
     office_t office;
@@ -478,6 +509,7 @@ int main(void) {
     RUN(figure_3);
     RUN(the_way_follows_from_the_length);
     RUN(one_fifo_for_each_destination);
+    RUN(a_head_without_room_in_the_ring_is_not_overtaken);
     RUN(pieces_are_put_together);
     RUN(moved_blocks_keep_the_order);
     RUN(the_limit_leaves_nothing_half_done);

@@ -51,11 +51,11 @@ static void a_watch_tells_the_end(void) {
 static void children_are_listed(void) {
     int gate[2];
     int32_t found[4];
-    CHECK_EQ(spc_process_children(found, 4), 0);
+    CHECK_EQ(spc_process_children(found, 4, NULL), 0);
     pid_t child = child_until(gate);
-    uint32_t count = spc_process_children(found, 4);
+    uint32_t count = spc_process_children(found, 4, NULL);
     CHECK(count == 0 || (count == 1 && found[0] == child));
-    CHECK_EQ(spc_process_children(found, 0), 0);
+    CHECK_EQ(spc_process_children(found, 0, NULL), 0);
     close(gate[1]);
     CHECK_EQ(check_wait(child), 0);
 }

@@ -44,6 +44,18 @@ static void zero_means_starting(void) {
     free_box(box);
 }
 
+static void errors_that_are_alive_are_counted(void) {
+    box_t *box = make_box();
+    spc_status_count_raised(box->status, 2, 1);
+    spc_status_count_raised(box->status, 2, 1);
+    spc_status_count_raised(box->status, 2, -1);
+    CHECK(spc_status_has_raised(box->status, 2));
+    CHECK(!spc_status_has_raised(box->status, 1));
+    spc_status_count_raised(box->status, 2, -1);
+    CHECK(!spc_status_has_raised(box->status, 2));
+    free_box(box);
+}
+
 static void nodes_come_and_go(void) {
     box_t *box = make_box();
     spc_status_set_live(box->status, 2, 4711);
@@ -137,6 +149,7 @@ static void an_end_wakes_everybody(void) {
 int main(void) {
     RUN(zero_means_starting);
     RUN(nodes_come_and_go);
+    RUN(errors_that_are_alive_are_counted);
     RUN(first_end_counts);
     RUN(an_end_bumps_every_event);
     RUN(gone_is_more_than_ended);

@@ -413,3 +413,41 @@ def test_no_room_for_so_many_processes(forked):
     """
     result = well(forked.nodes(0, text, head))
     assert "startup(local_nodes=4): 4 nodes cannot be started (Too many open files); try fewer" in result.out
+
+
+@pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="semaphores are files in /dev/shm on Linux only")
+@pytest.mark.parametrize(
+    ("end", "code"), [("raise ValueError", 1), ("os.kill(os.getpid(), signal.SIGKILL)", 137)]
+)
+def test_no_semaphore_outlives_a_run(forked, end, code):
+    """The agent gives the trackers of multiprocessing the time to remove what its nodes leave."""
+    text = f"""
+    import multiprocessing
+    lock = multiprocessing.get_context("spawn").Lock()
+    print(lock._semlock.name, flush=True)
+    comm.barrier()
+    if comm.rank == 1: {end}
+    signal.pause()
+    """
+    result = forked.nodes(3, text)
+    assert result.code == code and len(result.lines) == 3, result
+    forked.wait_until_nothing_is_left()
+    assert not [name for name in result.lines if os.path.exists(f"/dev/shm/sem.{name[1:]}")], result
+
+
+def test_the_root_that_gave_nothing_is_first_however_long_it_cleans_up(forked):
+    """The agent waits for the report of an error of which others were told, as long as the error is alive."""
+    text = """
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    try:
+        comm.scatter([1, 2], comm.size - 1)
+    finally:
+        if comm.rank == comm.size - 1:
+            signal.sigtimedwait({signal.SIGTERM}, 2)  # with which the run is ended, if others are blamed
+    """
+    result = forked.nodes(3, text)
+    assert result.code == 1, result
+    assert result.last == (
+        "spcomm: node 2 ended with an uncaught ValueError (exit code 1); "
+        "nodes 0-1 raised SpcommError because of it"
+    ), result

@@ -2,10 +2,13 @@
 """Nodes that others wait for: who is blamed when one of them is lost."""
 
 import os
+import pickle
+import signal
 
 import pytest
 
 from launching import read_lines
+from spcomm._core import endings, notes
 
 # All nodes meet once, so that every node is known to be running before anything happens to one.
 MEET = """
@@ -142,6 +145,44 @@ except ValueError:
     assert result.err.count("Traceback") == 1 and "ValueError: scatter(objs)" in result.err, result
 
 
+# The others have long failed because of it when the root ends by its error.
+CLEANS_UP = """
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+try:
+    comm.scatter([1, 2])
+finally:
+    if comm.rank == 0:
+        signal.sigtimedwait({signal.SIGTERM}, 2)  # with which the run is ended, if others are blamed
+"""
+
+
+def test_the_root_that_gave_nothing_is_first_however_long_it_cleans_up(launch, start):
+    """The launcher waits for the report of an error of which others were told, as long as the error is alive."""
+    result = program(launch, CLEANS_UP, 3, start, "--grace", 60)
+    assert result.code == 1, result
+    assert result.last == (
+        "spcomm: node 0 ended with an uncaught ValueError (exit code 1); "
+        "nodes 1-2 raised SpcommError because of it"
+    ), result
+
+
+def test_an_error_counts_as_long_as_it_is_alive(monkeypatch):
+    """A copy in another process, or of another process, does not count."""
+    counted = []
+    monkeypatch.setattr(notes, "raised", lambda node, change: counted.append((node, change)))
+    node = type("Node", (), {})()
+    error = ValueError("wrong")
+    error.raised = endings.Raised(node)
+    copied = pickle.loads(pickle.dumps(error))
+    assert counted == [(node, 1)] and copied.raised is None
+    try:
+        raise error
+    except ValueError:
+        pass
+    del error
+    assert counted == [(node, 1), (node, -1)]
+
+
 # A semaphore that has a name, as spawn needs it: the node's tracker of multiprocessing removes it.
 TRACKED = """
     import multiprocessing, os, signal, spcomm
@@ -156,6 +197,7 @@ ENDS = {
     "deaf": ("signal.signal(signal.SIGTERM, signal.SIG_IGN)\nif comm.rank == 1: os._exit(3)", 3),
     "starter": ("if comm.rank == 1: os.kill(os.getppid(), signal.SIGKILL)", 125),
     "launcher": ("", -9),
+    "hung up": ("", 129),
 }
 
 
@@ -167,8 +209,8 @@ def test_no_semaphore_outlives_a_run(launch, start, end):
     lines = "\n".join("    " + line for line in (text + "\nsignal.pause()").strip().splitlines())
     process = launch.start("-n", 2, "--no-label", "--grace", "0.1", *start, launch.script(TRACKED + lines))
     names = read_lines(process, 2)
-    if end == "launcher":
-        process.kill()
+    if end in ("launcher", "hung up"):
+        process.send_signal(signal.SIGKILL if end == "launcher" else signal.SIGHUP)
     result = launch.finish(process)
     assert result.code == code, result
     launch.wait_until_nothing_is_left()
