@@ -23,7 +23,9 @@ from spcomm._core.libgathering cimport (
 )
 from spcomm._core.libspc cimport (
     SPC_EAGAIN,
+    SPC_EFINISHED,
     SPC_EINTERRUPTED,
+    SPC_ELOST,
     SPC_EMISMATCH,
     SPC_FORMAT_ARRAY,
     SPC_FORMAT_DICT,
@@ -149,10 +151,10 @@ cdef class Gathering:
             handle.gathering = None
         if status == SPC_EMISMATCH:
             handle.doing = self.doing
+        if self.error is not None and (status == SPC_OK or status == SPC_ELOST or status == SPC_EFINISHED):
+            raise self.error  # lost nodes may have ended because of it
         if status != SPC_OK:
             fail(handle, status, (words_of, self))
-        if self.error is not None:
-            raise self.error
         if self.call.failed >= 0:
             reason = message_from(&self.call, self.call.failed)
             call = words_of(self)

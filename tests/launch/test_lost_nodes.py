@@ -183,6 +183,33 @@ def test_an_error_counts_as_long_as_it_is_alive(monkeypatch):
     assert counted == [(node, 1), (node, -1)]
 
 
+def test_a_node_that_gives_nothing_raises_its_own_error_though_the_other_has_ended(launch, start):
+    """The other node ends when it is told, and most of its item is still there."""
+    result = program(
+        launch,
+        """
+pid = comm.allgather(os.getpid())[1]
+if comm.rank == 0:
+    @comm.handler(5)
+    def wait_until_it_has_ended(message):
+        while os.path.exists(f"/proc/{pid}"):
+            pass
+    comm.alltoall([None])
+else:
+    comm.send(None, 0, 5)
+    comm.alltoall([bytes(1_000_000)] * 2)
+""",
+        2,
+        start,
+        *("--arena", 0, "--ring", "4K"),
+    )
+    assert result.code == 1, result
+    assert result.last == (
+        "spcomm: node 0 ended with an uncaught ValueError (exit code 1); node 1 raised SpcommError because of it"
+    ), result
+    assert result.err.count("Traceback") == 1 and "ValueError: alltoall(objs)" in result.err, result
+
+
 # A semaphore that has a name, as spawn needs it: the node's tracker of multiprocessing removes it.
 TRACKED = """
     import multiprocessing, os, signal, spcomm
