@@ -11,7 +11,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest
 CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 # Tests mostly wait for processes. Another number of workers: make test ARGS="-n 8"; -n 0 is none.
-IN_PARALLEL := -n $(shell expr $(CORES) \* 2) --dist worksteal
+IN_PARALLEL := -n $(shell expr $(CORES) + 1) --dist worksteal
 export PYTHON
 
 C_FILES := $(shell find csrc spcomm tests examples -name '*.[ch]' 2>/dev/null)
@@ -100,8 +100,26 @@ csrc-sanitize: build $(STAMPS)/test
 csrc: csrc-build ## the C tests, all five builds
 	$(PYTEST) $(IN_PARALLEL) tests/csrc --everything $(ARGS)
 
-sanitize: csrc-sanitize ## the C tests under AddressSanitizer + UBSan and under ThreadSanitizer
+sanitize: csrc-sanitize ## the C tests under ASan + UBSan and under TSan; tests of Python with extensions under ASan + UBSan
 	$(PYTEST) $(IN_PARALLEL) tests/csrc --everything -k "asan or tsan" $(ARGS)
+	@$(MAKE) --no-print-directory sanitize-extensions ARGS=
+
+# A second build of the package, in build/extensions, whose extensions have the sanitizers; the core has the C tests for
+# that. Python itself has none, so the compiler's libasan must be loaded before it.
+SANITIZED := $(abspath build/extensions)
+SANITIZERS := -O1 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
+SANITIZED_TESTS := tests/core $(patsubst %,tests/api/test_%.py,arrays blocks net_types objects)
+
+.PHONY: sanitize-extensions
+sanitize-extensions: build $(STAMPS)/test
+	@mkdir -p $(SANITIZED); echo 'int main(void) { return 0; }' | $(CC) $(SANITIZERS) -x c - -o $(SANITIZED)/probe && \
+	library=$$(ldd $(SANITIZED)/probe | awk '/libasan/ { print $$3 }') && [ -n "$$library" ] && \
+	ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD=$$library $(BIN)/python -c "" || \
+	{ echo "skipped, the extensions under ASan + UBSan: $(CC) has no libasan that can be loaded before Python"; exit; }; \
+	CC="$(CC)" CPPFLAGS="$$(cat $(STAMPS)/cppflags) $$CPPFLAGS" SPCOMM_EXTENSION_FLAGS="$(SANITIZERS)" $(BIN)/python setup.py \
+	--quiet build_py --build-lib $(SANITIZED)/lib build_ext --build-lib $(SANITIZED)/lib --build-temp $(SANITIZED)/temp && \
+	LD_PRELOAD=$$library ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 PYTHONMALLOC=malloc PYTHONSAFEPATH=1 \
+	PYTHONPATH=$(SANITIZED)/lib $(PYTEST) $(IN_PARALLEL) $(SANITIZED_TESTS) $(ARGS)
 
 stress: csrc-build ## many rounds of random work, C and Python (CHECK_SCALE=20 for longer)
 	CHECK_SCALE=$${CHECK_SCALE:-10} $(PYTEST) $(IN_PARALLEL) tests/csrc tests/stress --everything $(ARGS)
@@ -109,8 +127,10 @@ stress: csrc-build ## many rounds of random work, C and Python (CHECK_SCALE=20 f
 mutants: csrc-plain ## break the product in many places: the tests must see each (ARGS="NAME ..." chooses)
 	$(BIN)/python scripts/mutants.py $(ARGS)
 
-fuzz: ## feed the parser and the handshake with anything (FUZZ_SECONDS=20 for each; needs clang)
-	$(MAKE) --no-print-directory -f tests/fuzz/fuzz.mk fuzz
+FUZZ_SECONDS ?= 20
+fuzz: build $(STAMPS)/test ## feed parser, handshake, rooms and relays with anything (FUZZ_SECONDS=20 for each; needs clang)
+	FUZZ_SECONDS=$(FUZZ_SECONDS) $(PYTEST) -n 2 --timeout 0 -o faulthandler_timeout=0 --everything tests/net/test_fuzz.py
+	$(MAKE) --no-print-directory -f tests/fuzz/fuzz.mk fuzz FUZZ_SECONDS=$(FUZZ_SECONDS)
 
 models: ## check the Promela models with SPIN
 	tests/models/run || [ $$? = 77 ]

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """The compiled part of spcomm; everything else about the package stands in pyproject.toml.
 
-The C core (csrc/) is compiled once, into a static library that every extension links, and that programs in C and C++
-link, too: it is spcomm/lib/libspcomm.a then, beside spcomm/include in wheels (`spcomm config` knows where). The
-extensions are the .pyx files of spcomm/_core, and net_types, which is plain C. All are found by looking, so a new file
-needs no change here.
+The C core (csrc/) is compiled once. spcomm/_core/libspc.so is the one copy of it in a Python process: every extension
+finds it beside itself. Programs in C and C++ link the same objects from spcomm/lib/libspcomm.a, beside spcomm/include
+in wheels (`spcomm config` knows where). The extensions are the .pyx files of spcomm/_core, and
+spcomm/net_types, which is plain C. All are found by looking, so that a new file needs no change here.
 """
 
 import os
@@ -28,8 +28,23 @@ if sys.platform == "win32":
 
 os.chdir(Path(__file__).resolve().parent)
 
-FLAGS = ["-O3", "-std=c11", "-D_GNU_SOURCE", "-fvisibility=hidden", "-pthread"]
+MACOS = sys.platform == "darwin"
+FLAGS = ["-O3", "-std=c11", "-D_GNU_SOURCE", "-pthread"]
 LINK = ["-pthread"] + (["-lrt"] if sys.platform.startswith("linux") else [])  # shm_open, before glibc 2.34
+# Nothing may come between two functions of the core, so calls within it are direct. On macOS they always are.
+CORE_FLAGS = FLAGS if MACOS else [*FLAGS, "-fno-semantic-interposition"]
+CORE_NAME = "libspc.dylib" if MACOS else "libspc.so"
+NAMES = (
+    ["-install_name", f"@rpath/{CORE_NAME}"]
+    if MACOS
+    else [f"-Wl,-soname,{CORE_NAME}", "-Wl,-Bsymbolic-functions"]
+)
+CORE_LINK = [*LINK, *NAMES]
+# More flags for the extensions, not for the core: `make sanitize` compiles them with the sanitizers.
+EXTRA_FLAGS = os.environ.get("SPCOMM_EXTENSION_FLAGS", "").split()
+EXTENSION_FLAGS = [*FLAGS, "-fvisibility=hidden", *EXTRA_FLAGS]
+BESIDE = "@loader_path" if MACOS else "$ORIGIN"
+EXTENSION_LINK = [*LINK, f"-Wl,-rpath,{BESIDE}", *EXTRA_FLAGS]
 
 
 def found(folder, *patterns):
@@ -70,8 +85,14 @@ class BuildCore(build_clib):
                     pool.map(lambda source, info=info: self.compile(source, info), info["sources"])
                 )
             archive = Path(self.compiler.library_filename(name, output_dir=self.build_clib))
-            archive.unlink(missing_ok=True)  # ar would keep objects whose sources are gone
+            library = Path(self.build_clib, CORE_NAME)
+            for made in (archive, library):
+                made.unlink(missing_ok=True)  # neither may keep objects whose sources are gone
             self.compiler.create_static_lib(objects, name, output_dir=self.build_clib)
+            if MACOS:  # Python's own command makes bundles, which cannot be linked
+                words = self.compiler.linker_so
+                self.compiler.linker_so = ["-dynamiclib" if word == "-bundle" else word for word in words]
+            self.compiler.link_shared_object(objects, str(library), extra_postargs=CORE_LINK)
 
     def compile(self, source, info):
         [object_file] = self.compiler.object_filenames([source], output_dir=self.build_temp)
@@ -100,41 +121,24 @@ class BuildExtensions(build_ext):
             self.run_command("build_clib")
         self.translate()
         super().run()
-        self.copy_library()
+        self.copy_core()
 
-    def build_extensions(self):
-        """After a change of the core's .c files only link: no object of an extension depends on them."""
-        compile_all = self.compiler.compile
-
-        def compile_newer(sources, output_dir=None, depends=None, **options):
-            objects = self.compiler.object_filenames(sources, output_dir=output_dir)
-            inputs = [*sources, *HEADERS, *found("spcomm/_core", "*.h"), "setup.py"]
-            newest = max(os.stat(path).st_mtime_ns for path in inputs)
-            if not self.force and all(
-                os.path.exists(made) and os.stat(made).st_mtime_ns > newest for made in objects
-            ):
-                for made in objects:
-                    os.utime(made)  # the linker looks only at the times of objects, not at that of the core
-                return objects
-            return compile_all(sources, output_dir=output_dir, depends=depends, **options)
-
-        self.compiler.compile = compile_newer
-        super().build_extensions()
-
-    def library(self):
-        """Where programs in C and C++ find the core; in the checkout if the extensions are there, too."""
-        return Path("." if self.inplace else self.build_lib, "spcomm", "lib", "libspcomm.a")
-
-    def copy_library(self):
+    def copies(self):
+        """(built file, its copy) of the core: in the checkout if the extensions are there, too."""
         core = self.get_finalized_command("build_clib")
-        built = Path(core.compiler.library_filename("spc", output_dir=core.build_clib))
-        self.library().parent.mkdir(parents=True, exist_ok=True)
-        unfinished = self.library().with_suffix(".new")  # somebody may link it at this moment
-        shutil.copyfile(built, unfinished)
-        unfinished.replace(self.library())
+        package = Path("." if self.inplace else self.build_lib, "spcomm")
+        yield Path(core.build_clib, CORE_NAME), package / "_core" / CORE_NAME
+        yield Path(core.build_clib, "libspc.a"), package / "lib" / "libspcomm.a"
+
+    def copy_core(self):
+        for built, copy in self.copies():
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            unfinished = copy.with_suffix(".new")  # somebody may load or link it at this moment
+            shutil.copyfile(built, unfinished)
+            unfinished.replace(copy)
 
     def get_outputs(self):
-        return [*super().get_outputs(), str(self.library())]
+        return [*super().get_outputs(), *(str(copy) for _, copy in self.copies())]
 
     def translate(self):
         """Let Cython make C of the .pyx files, in build/cython-*; here, so that other commands need not wait for it."""
@@ -166,7 +170,7 @@ class BuildModules(build_py):
     def forget_old_files(self):
         """Remove what an earlier build left in build/lib: a wheel must not carry files that are gone."""
         for path in Path(self.build_lib, "spcomm").rglob("*"):
-            if path.is_file() and path.suffix != ".so":
+            if path.is_file() and path.suffix not in (".so", ".dylib"):
                 path.unlink()
 
     def data_copies(self):
@@ -190,7 +194,7 @@ class InstallModules(install_lib):
 
     def install(self):
         copies = super().install()
-        compiled = [path for path in copies or [] if path.endswith((".so", ".a"))]
+        compiled = [path for path in copies or [] if path.endswith((".so", ".dylib", ".a"))]
         if compiled and (strip := shutil.which("strip")):
             subprocess.run([strip, "-S", *compiled], check=True)
         return copies
@@ -200,23 +204,24 @@ EXTENSIONS = [
     Extension(
         name=source.removesuffix(".pyx").replace("/", "."),
         sources=[source],
-        depends=[*HEADERS, *SOURCES, "setup.py"],
+        depends=[*HEADERS, "setup.py"],
         include_dirs=["csrc", "csrc/include"],
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")],
-        extra_compile_args=FLAGS,
-        extra_link_args=LINK,
+        extra_compile_args=EXTENSION_FLAGS,
+        extra_link_args=EXTENSION_LINK,
     )
     for source in found("spcomm/_core", "*.pyx")
 ]
 # Plain C, and nothing of the core: NumPy's interface for dtypes is one for C (docs/internals/net_types.md).
 EXTENSIONS.append(
     Extension(
-        name="spcomm._core.net_types",
-        sources=found("spcomm/_core", "net_types*.c"),
-        depends=[*found("spcomm/_core", "net_types*.h"), *HEADERS, "setup.py"],
+        name="spcomm.net_types.net_types",
+        sources=found("spcomm/net_types", "*.c"),
+        depends=[*found("spcomm/net_types", "*.h"), *HEADERS, "setup.py"],
         include_dirs=["csrc/include"],
-        extra_compile_args=FLAGS,
-        extra_link_args=LINK,
+        extra_compile_args=EXTENSION_FLAGS,
+        # It needs nothing of the core, but setuptools links that to all extensions, and not every linker drops it.
+        extra_link_args=[*LINK, f"-Wl,-rpath,{BESIDE}/../_core", *EXTRA_FLAGS],
     )
 )
 
@@ -224,7 +229,7 @@ CORE = {
     "sources": SOURCES,
     "depends": [*HEADERS, "setup.py"],
     "include_dirs": ["csrc", "csrc/include"],
-    "cflags": FLAGS,
+    "cflags": CORE_FLAGS,
 }
 
 setup(

@@ -27,6 +27,7 @@ def refuse(names, *endings):
 def check_wheel(path):
     names = zipfile.ZipFile(path).namelist()
     complaints = require(names, *[f"spcomm/_core/{name}." for name in EXTENSIONS], "py.typed", "__init__.pyi")
+    complaints += require(names, "spcomm/net_types/net_types.cpython-", "spcomm/net_types/net_types.pyi")
     complaints += require(
         names,
         "spcomm/data/examples/01_",
@@ -42,6 +43,7 @@ def check_wheel(path):
         names,
         *[f"spcomm/bench/programs/{name}" for name in ("relay.c", "loop.c", "batches.h")],
         *[f"spcomm/trace/page/{name}" for name in PAGE],
+        "spcomm/_core/libspc.",
         "spcomm/lib/libspcomm.a",
         *[f"spcomm/include/{name}" for name in HEADERS],
     )

@@ -10,6 +10,7 @@ are not there. Mutants are made in a copy of the checkout and of what is built t
 checkout itself.
 """
 
+import fcntl
 import os
 import shlex
 import shutil
@@ -25,7 +26,7 @@ COPY = ROOT / "build" / "mutants"
 TABLE = ROOT / "tests" / "mutants.toml"
 LIMIT_S = 300  # for the tests of one mutant; a hang counts as a failure of the tests
 NOT_COPIED = shutil.ignore_patterns(
-    ".git", ".venv*", "mutants", "html", "doctrees", "dist", "__pycache__", "*.lock"
+    ".git", ".venv*", "mutants", "extensions", "html", "doctrees", "dist", "__pycache__", "*.lock"
 )
 FOLDERS = ("csrc", "spcomm", "scripts")
 SOURCES = {".c", ".h", ".hpp", ".pyx", ".pxd", ".py"}
@@ -130,9 +131,23 @@ def main(words):
     chosen = [mutant for mutant in mutants if not words or any(word in mutant["name"] for word in words)]
     if not chosen:
         sys.exit(f"no mutant is named so: {' '.join(words)}; {TABLE.relative_to(ROOT)} has {len(mutants)}")
+    COPY.parent.mkdir(exist_ok=True)
+    with open(COPY.parent / "mutants.lock", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            sys.exit("another run of this script uses build/mutants; wait until it has ended")
+        return judge(chosen)
+
+
+def judge(chosen):
+    """Print a verdict on each of these mutants; returns whether one is not caught."""
     shutil.rmtree(COPY, ignore_errors=True)
     shutil.copytree(ROOT, COPY, symlinks=True, ignore=NOT_COPIED)
-    build()
+    try:
+        build()
+    except Unusable as problem:
+        sys.exit(f"without any mutant, {problem}")
     broken, wrong = unsound(chosen), 0
     for mutant in chosen:
         start = time.monotonic()

@@ -18,7 +18,14 @@ _HOMES = {
     "spcomm._core.collectives": ("FuzzyBarrier",),
     "spcomm._core.destination": ("Destination",),
     "spcomm._core.simtime": ("SimTime",),
-    "spcomm._core.net_types": ("NET_DOUBLE", "NET_INT", "NetDouble", "NetInt", "foreign_count", "localize"),
+    "spcomm.net_types.net_types": (
+        "NET_DOUBLE",
+        "NET_INT",
+        "NetDouble",
+        "NetInt",
+        "foreign_count",
+        "localize",
+    ),
     "spcomm._core.names": ("ALL", "ANY", "OTHERS", "PROC_NULL", "Message", "NodeLayout"),
     "spcomm._core.operators": (
         *("SUM", "PROD", "MIN", "MAX", "MINLOC", "MAXLOC"),

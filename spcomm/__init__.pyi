@@ -22,12 +22,6 @@ from spcomm._core.names import OTHERS as OTHERS
 from spcomm._core.names import PROC_NULL as PROC_NULL
 from spcomm._core.names import Message as Message
 from spcomm._core.names import NodeLayout as NodeLayout
-from spcomm._core.net_types import NET_DOUBLE as NET_DOUBLE
-from spcomm._core.net_types import NET_INT as NET_INT
-from spcomm._core.net_types import NetDouble as NetDouble
-from spcomm._core.net_types import NetInt as NetInt
-from spcomm._core.net_types import foreign_count as foreign_count
-from spcomm._core.net_types import localize as localize
 from spcomm._core.operators import BAND as BAND
 from spcomm._core.operators import BOR as BOR
 from spcomm._core.operators import BXOR as BXOR
@@ -44,6 +38,12 @@ from spcomm._core.operators import Op as Op
 from spcomm._core.operators import op as op
 from spcomm._core.simtime import SimTime as SimTime
 from spcomm.joining import startup as startup
+from spcomm.net_types.net_types import NET_DOUBLE as NET_DOUBLE
+from spcomm.net_types.net_types import NET_INT as NET_INT
+from spcomm.net_types.net_types import NetDouble as NetDouble
+from spcomm.net_types.net_types import NetInt as NetInt
+from spcomm.net_types.net_types import foreign_count as foreign_count
+from spcomm.net_types.net_types import localize as localize
 from spcomm.notebook.cluster import Cluster as Cluster
 from spcomm.notebook.errors import ClusterError as ClusterError
 

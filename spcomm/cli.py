@@ -49,7 +49,7 @@ def _run(words: "list[str]") -> int:
 
 
 def _box(words: "list[str]") -> int:
-    from spcomm.launch.box import main as box
+    from spcomm.launch.remote.box import main as box
 
     return box(words)
 

@@ -128,10 +128,10 @@ def is_segment(member: Membership) -> bool:
 
 
 def _watch(text: str, rank: int) -> None:
-    """Let the launcher know of an uncaught exception (see `launch.report`)."""
+    """Let the launcher know of an uncaught exception (see `launch.base.report`)."""
     if not text.isdecimal():
         return
-    from spcomm.launch import report
+    from spcomm.launch.base import report
 
     try:
         report.watch(int(text), rank)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """`startup(local_nodes=4)` outside the launcher: this process becomes node 0, and three copies of it the others.
 
-The forking itself, and the agent that watches over the run, are C (csrc/agent/spc_fork.h). Here is what a Python
+The forking itself, and the agent that watches over the run, are C (csrc/fork/spc_fork.h). Here is what a Python
 process needs around it: when it is refused, streams, random numbers, the report of an exception, the end.
 """
 
@@ -21,7 +21,7 @@ _ends_by_itself = False  # C's exit() waits for the other nodes
 def start(nodes: int, group_id: int, call: str) -> comm.Comm:
     """Fork so many nodes, and return each one's `Comm`. `call` is the text of the call, for errors."""
     global _fork, _ends_by_itself
-    from spcomm.launch import report
+    from spcomm.launch.base import report
 
     _refuse(call)
     segment = agent.Segment(nodes, disable=agent.disable_mask(os.environ.get("SPCOMM_DISABLE", "")))

@@ -153,7 +153,9 @@ class _Start:
         for name, right in zip(_NODES, (here, size), strict=True):
             if self.numbers[name] not in (0, right):
                 where = "" if right == size else f" of its {size} in this box"
-                found = f"this run has {right} node{'s' if right > 1 else ''}{where}{how}"
+                from spcomm.text import counted
+
+                found = f"this run has {counted(right, 'node')}{where}{how}"
                 other = "" if where else f", or {_other_start(self.numbers[name])}"
                 raise self.wrong(name, f"{found}; give {right} or 0{other}")
         if self.numbers["group_id"] not in (0, group):
@@ -266,4 +268,7 @@ def _close(node: comm.Comm) -> None:
     if getattr(sys, "last_exc", getattr(sys, "last_value", None)) is not None and node.size > 1:
         comm.abandon(node)
         return
-    release(node, config.close_timeout())
+    try:
+        release(node, config.close_timeout())
+    except KeyboardInterrupt:  # Python would print it as an ignored exception, with spcomm's frames
+        comm.abandon(node)

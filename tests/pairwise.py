@@ -3,9 +3,10 @@
 
 The table of a function is the same in every run and on every commit. Any two values of any two parameters meet in a
 case of it. Parameters that say where a test runs are spread over these cases instead, as evenly as possible. Every
-function meets half of the numbers of nodes and of the ways in which nodes start (`HALVED`), each function another half;
-it meets all options of its own, and all values of the parameters that the marker `spread` names. The options that any
-test runs with are spread over all functions. `make test-all` (pytest's option --everything) runs the products.
+function meets half of the numbers of nodes and of the ways in which nodes start (`HALVED`), each function another
+half; it meets all options of its own, and all values of the parameters that the marker `spread` names. The options
+that any test runs with are spread over all functions. Of equally good cases it takes those whose run other tests
+need, too. `make test-all` (pytest's option --everything) runs the products.
 """
 
 import itertools
@@ -21,7 +22,9 @@ USUAL = "usual options"
 def each(step, cases):
     """The cases for `parametrize`: the first of each `step` of them; the others are left to `make test-all`."""
     return [
-        pytest.param(case, marks=pytest.mark.stress if number % step else ())
+        pytest.param(
+            *(case if type(case) is tuple else (case,)), marks=pytest.mark.stress if number % step else ()
+        )
         for number, case in enumerate(cases)
     ]
 
@@ -66,6 +69,11 @@ def cover_pairs(rows):
     return [row for row in rows if row in set(chosen)]
 
 
+def is_rare(item):
+    """Whether it needs a run that few others use: to start one takes longer than most tests."""
+    return any(getattr(value, "is_rare", False) for value in item.callspec.params.values())
+
+
 def must_occur(rows, turn):
     """The spread values that each function meets; of what is halved, a half that depends on `turn`."""
     found = defaultdict(dict)  # {name: {value: None}}, in the order of the cases
@@ -95,7 +103,8 @@ def choose(function, items):
         row, spread = min(
             candidates[at:] + candidates[:at],
             key=lambda pair: (
-                -len(missing.intersection(pair[1])), used[pair[1]], sum(used[value] for value in pair[1]),
+                -len(missing.intersection(pair[1])), is_rare(places[pair[0]][pair[1]]), used[pair[1]],
+                sum(used[value] for value in pair[1]),
             ),
         )  # fmt: skip
         chosen.add(places[row][spread])

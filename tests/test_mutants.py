@@ -5,6 +5,8 @@ import importlib.util
 import tomllib
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[1]
 MUTANTS = tomllib.loads((ROOT / "tests" / "mutants.toml").read_text())["mutant"]
 
@@ -73,3 +75,6 @@ def test_an_entry_that_names_no_test_is_told_and_the_next_one_runs(tmp_path, mon
         "caught",
     ]
     assert last == "1 of 4 mutants are caught"
+    (tmp_path / "setup.py").write_text("raise SystemExit('no compiler')")
+    with pytest.raises(SystemExit, match="without any mutant, it does not compile:\nno compiler"):
+        script.main([])

@@ -28,7 +28,8 @@ SAME_FORMAT(DICT, DICT)
 _Static_assert(SPCOMM_DESTINATION_RANKS >= SPC_NODES_MAX, "every node can be in a destination");
 _Static_assert(SPCOMM_FUZZY_MAX == SPC_FUZZY_MAX, "one limit");
 
-const char *spc_api_format_name(int format) {
+/* "a pickled object", for sentences. */
+static const char *format_name(int format) {
     static const char *const names[] = {"raw bytes",
                                         "bytes",
                                         "None",
@@ -302,7 +303,7 @@ void spcomm_message_free(spcomm_message_t *message) {
 int spc_api_hand_over(spcomm_t *comm, const char *call, spc_message_t *found, bool any,
                       spcomm_message_t *message) {
     int32_t source = found->source;
-    const char *name = spc_api_format_name(found->format);
+    const char *name = format_name(found->format);
     char tag[24] = "";
     if (found->context % SPC_CONTEXT_KINDS == SPC_CONTEXT_USER) {
         snprintf(tag, sizeof(tag), " (tag %d)", found->tag);

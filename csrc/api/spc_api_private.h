@@ -21,8 +21,8 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#include "agent/spc_fork.h"
-#include "spc_comm.h"
+#include "comm/spc_comm.h"
+#include "fork/spc_fork.h"
 #include "spcomm/spcomm.h"
 
 /* It is never freed: a call after shutdown finds it closed. There are as many as communicators were made. */
@@ -116,9 +116,6 @@ int spc_api_decode(spcomm_t *comm, spc_message_t *found, bool any, spcomm_messag
 /* spc_api_decode, and what follows when it fails: the message goes back to its place, with a sentence. */
 int spc_api_hand_over(spcomm_t *comm, const char *call, spc_message_t *found, bool any,
                       spcomm_message_t *message);
-
-/* "a pickled object", for sentences. */
-const char *spc_api_format_name(int format);
 
 /* ---- destinations ---- */
 

@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/spc_failures.h"
-#include "agent/spc_infile.h"
 #include "api/spc_api_private.h"
+#include "fork/spc_failures.h"
+#include "fork/spc_infile.h"
 
 #define CLOSE_AT_EXIT_NS INT64_C(10000000000)
 #define SPC_API_SOURCE_BYTES 256

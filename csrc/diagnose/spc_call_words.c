@@ -41,7 +41,7 @@ void spc_call_words_write_ranks(const char *word, const bool *chosen, uint32_t n
 
 /* ---- reductions ---- */
 
-static const char *type_word(uint32_t type) {
+const char *spc_call_words_type(uint32_t type) {
     static const char *const words[SPC_TYPE_COUNT] = {
         [SPC_TYPE_INT8] = "int8",           [SPC_TYPE_INT16] = "int16",
         [SPC_TYPE_INT32] = "int32",         [SPC_TYPE_INT64] = "int64",
@@ -58,11 +58,15 @@ static const char *type_word(uint32_t type) {
 static const char *element_word(const spc_signature_t *call) {
     switch (call->root) {
     case 0:
-        return type_word(call->type);
+        return spc_call_words_type(call->type);
     case '?':
         return "bool";
     case 'e':
         return "float16";
+    case 'g':
+        return "longdouble";
+    case 'G':
+        return "clongdouble";
     case 'F':
         return "complex64";
     case 'D':
@@ -186,7 +190,7 @@ static void write_array_call(const spc_signature_t *call, FILE *out) {
     }
     fputc(')', out);
     if (kind_of(call) != 0) {
-        write_value(call, type_word(call->type), out);
+        write_value(call, spc_call_words_type(call->type), out);
     }
 }
 
@@ -201,24 +205,28 @@ static bool has_root(const spc_signature_t *call) {
            || call->operation == SPC_OPERATION_DATA_SCATTER;
 }
 
-static void write_collective(const spc_board_entry_t *entry, FILE *out) {
-    const spc_signature_t call = call_of(entry);
-    const char *name = operation_word(&call);
-    if (array_word(call.operation) != NULL) {
-        write_array_call(&call, out);
+void spc_call_words_write_collective(const spc_signature_t *call, FILE *out) {
+    const char *name = operation_word(call);
+    if (array_word(call->operation) != NULL) {
+        write_array_call(call, out);
         return;
     }
     if (name != NULL) {
         fputs(name, out);
-        if (has_root(&call)) {
-            fprintf(out, "(root=%u)", call.root);
+        if (has_root(call)) {
+            fprintf(out, "(root=%u)", call->root);
         } else {
             fputs("()", out);
         }
         return;
     }
-    fprintf(out, "%s()", reduction_word(&call));
-    write_value(&call, element_word(&call), out);
+    fprintf(out, "%s()", reduction_word(call));
+    write_value(call, element_word(call), out);
+}
+
+static void write_collective(const spc_board_entry_t *entry, FILE *out) {
+    const spc_signature_t call = call_of(entry);
+    spc_call_words_write_collective(&call, out);
 }
 
 /* ---- functions ---- */
@@ -332,13 +340,29 @@ bool spc_call_words_same_place(const spc_board_entry_t *one, const spc_board_ent
                || (one->line == other->line && strcmp(one->function, other->function) == 0));
 }
 
+/* A name from a program may hold anything: nothing that a terminal would obey is written, of ASCII or of C1, which is
+ * two bytes of UTF-8, or one where no character of UTF-8 goes on. */
+static void write_name(const char *name, FILE *out) {
+    uint32_t more = 0; /* bytes of the character */
+    for (const unsigned char *at = (const unsigned char *)name; *at != '\0'; at++) {
+        const bool goes_on = (*at & 0xc0) == 0x80;
+        const bool is_c1 = at[0] == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0;
+        const bool is_alone = goes_on && more == 0 && *at < 0xa0;
+        fputc(*at < ' ' || *at == 0x7f || is_c1 || is_alone ? '?' : *at, out);
+        more = is_c1 ? 0 : goes_on ? more - (more != 0) : *at >= 0xf0 ? 3 : *at >= 0xe0 ? 2 : *at >= 0xc0;
+        at += is_c1;
+    }
+}
+
 void spc_call_words_write_place(const spc_board_entry_t *entry, FILE *out) {
     if (entry->file[0] == '\0') {
         return;
     }
     const char *slash = strrchr(entry->file, '/');
-    fprintf(out, "%s:%u", slash != NULL ? slash + 1 : entry->file, entry->line);
+    write_name(slash != NULL ? slash + 1 : entry->file, out);
+    fprintf(out, ":%u", entry->line);
     if (entry->function[0] != '\0' && entry->function[0] != '<') {
-        fprintf(out, " in %s", entry->function);
+        fputs(" in ", out);
+        write_name(entry->function, out);
     }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_call_words: the words for a wait, as its status board tells it; those of spcomm/diagnose/words.py.
+ * spc_call_words: the words for a wait, as its status board tells it, and for collective operations.
  *
  * Pure functions on the caller's copy of an entry; each writes UTF-8 and no line break.
  */
@@ -11,10 +11,17 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "reduce/spc_reduce.h"
 #include "segment/spc_board.h"
 
 /* "recv(source=1, tag=7)", "barrier()". `peer`: what to say instead of the rank; NULL: the rank. */
 void spc_call_words_write(const spc_board_entry_t *entry, const char *peer, FILE *out);
+
+/* "barrier()", "global_sum() of an array of float64, 80 bytes". Shapes are not in a signature. */
+void spc_call_words_write_collective(const spc_signature_t *call, FILE *out);
+
+/* "float64"; "numbers" where the core has no name for it. */
+const char *spc_call_words_type(uint32_t type);
 
 /* "ring.py:12 in step"; nothing where it is not known. */
 void spc_call_words_write_place(const spc_board_entry_t *entry, FILE *out);

@@ -12,29 +12,29 @@ enum {
     REST_NS = 100000,
 };
 
-/* False: the board was not published all the time. */
-static bool read_once(const spc_segment_t *segment, uint32_t rank, spc_waits_t *waits) {
+bool spc_waits_read_board(const spc_segment_t *segment, uint32_t rank, spc_board_entry_t *entry,
+                          bool needed[]) {
     const spc_board_shared_t *board = spc_segment_part(segment, SPC_REGION_BOARD, rank);
-    spc_board_entry_t *entry = &waits->entry[rank];
-    bool *needed = &waits->needed[(uint64_t)rank * waits->nodes];
+    const uint32_t nodes = segment->config->nodes;
     uint32_t stuck = spc_board_stuck(board);
     if (!spc_board_is_stuck(stuck) || !spc_board_read(board, stuck, entry)) {
         return false;
     }
     const spc_reduce_line_shared_t *lines = spc_segment_address(segment, entry->lines_offset);
-    for (uint32_t other = 0; other < waits->nodes; other++) {
+    for (uint32_t other = 0; other < nodes; other++) {
         spc_board_pair_t pair = spc_board_read_pair(board, other);
         needed[other] = entry->kind == SPC_BOARD_SEND ? pair.lent != 0 : pair.needed != 0;
-        if (spc_board_is_phase(entry) && pair.needed != 0 && pair.needed <= waits->nodes) {
+        if (spc_board_is_phase(entry) && pair.needed != 0 && pair.needed <= nodes) {
             needed[other] = !spc_reduce_line_arrived(&lines[pair.needed - 1], entry->phase);
         }
     }
     return spc_board_stuck(board) == stuck;
 }
 
-static bool read_board(const spc_segment_t *segment, uint32_t rank, spc_waits_t *waits) {
+static bool read_patiently(const spc_segment_t *segment, uint32_t rank, spc_waits_t *waits) {
+    bool *needed = &waits->needed[(uint64_t)rank * waits->nodes];
     for (int i = 0; i < TRIES; i++) {
-        if (read_once(segment, rank, waits)) {
+        if (spc_waits_read_board(segment, rank, &waits->entry[rank], needed)) {
             return true;
         }
         spc_clock_sleep_ns(REST_NS);
@@ -42,8 +42,7 @@ static bool read_board(const spc_segment_t *segment, uint32_t rank, spc_waits_t 
     return false;
 }
 
-int spc_waits_read(const spc_segment_t *segment, const spc_deadlock_t *deadlock, spc_waits_t *waits) {
-    uint32_t nodes = segment->config->nodes;
+int spc_waits_create(uint32_t nodes, spc_waits_t *waits) {
     *waits = (spc_waits_t){.nodes = nodes,
                            .known = calloc(nodes, sizeof *waits->known),
                            .entry = calloc(nodes, sizeof *waits->entry),
@@ -52,8 +51,17 @@ int spc_waits_read(const spc_segment_t *segment, const spc_deadlock_t *deadlock,
         spc_waits_free(waits);
         return SPC_ENOMEM;
     }
+    return SPC_OK;
+}
+
+int spc_waits_read(const spc_segment_t *segment, const spc_deadlock_t *deadlock, spc_waits_t *waits) {
+    uint32_t nodes = segment->config->nodes;
+    int status = spc_waits_create(nodes, waits);
+    if (status != SPC_OK) {
+        return status;
+    }
     for (uint32_t rank = 0; rank < nodes; rank++) {
-        waits->known[rank] = spc_deadlock_has(deadlock, rank) && read_board(segment, rank, waits);
+        waits->known[rank] = spc_deadlock_has(deadlock, rank) && read_patiently(segment, rank, waits);
         waits->known_count += waits->known[rank];
     }
     if (waits->known_count == 0) {

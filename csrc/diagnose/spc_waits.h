@@ -2,8 +2,8 @@
 /*
  * spc_waits: what the nodes wait for that are proven to wait for ever, copied from their status boards.
  *
- * For who words a report (spc_verdict, spc_advice). A board may change while it is read, for its node wakes now and
- * then and sleeps again: then it is read again. Private to the caller; 425 bytes a node, and a byte for each pair.
+ * For reports (spc_deadlock_report). A board may change while it is read, for its node wakes now and then and sleeps
+ * again: then it is read again. Private to the caller; 425 bytes a node, and a byte for each pair.
  */
 #ifndef SPC_WAITS_H
 #define SPC_WAITS_H
@@ -23,6 +23,13 @@ typedef struct spc_waits {
     spc_board_entry_t *entry; /* of those that are known */
     bool *needed; /* nodes of them for each node: see spc_waits_needs */
 } spc_waits_t;
+
+/* Nothing is known yet: the caller fills it in. SPC_ENOMEM. */
+int spc_waits_create(uint32_t nodes, spc_waits_t *waits);
+
+/* What one node waits for, and by rank whom it needs. False: its board was not published all the time. */
+bool spc_waits_read_board(const spc_segment_t *segment, uint32_t rank, spc_board_entry_t *entry,
+                          bool needed[]);
 
 /* After a look that has proven something. SPC_OK; SPC_EAGAIN: no board could be read; SPC_ENOMEM. */
 int spc_waits_read(const spc_segment_t *segment, const spc_deadlock_t *deadlock, spc_waits_t *waits);

@@ -2,10 +2,92 @@
 #include "message/spc_inbox.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/spc_error.h"
-#include "message/spc_inbox_private.h"
+#include "message/spc_inbox_queue.h"
+#include "message/spc_receipt.h"
 #include "message/spc_ring.h"
+
+typedef struct spc_inbox_filed { /* the messages of one context in the queue */
+    uint64_t complete;
+    uint16_t diverted_from; /* the context in their slots, if is_diverted */
+    bool is_diverted;       /* they are for handlers */
+} spc_inbox_filed_t;
+
+typedef struct spc_inbox_row {
+    spc_mailbox_reader_t reader;
+    spc_entry_t *assembling; /* the message whose parts are arriving: they come without gaps */
+    uint64_t held_bytes;     /* memory that its messages in the queue take */
+    uint64_t lent_bytes;     /* of these, as published: what exceeds the share */
+    uint32_t opened; /* messages so far, modulo 2³² */
+    uint32_t asked; /* messages that want a receipt, so far: the number of the next one */
+} spc_inbox_row_t;
+
+struct spc_inbox {
+    spc_inbox_options_t options;
+    uint32_t features;
+    uint32_t senders;
+    uint32_t last_served;
+    uint64_t rung;        /* doorbell bits taken, whose rows are not known to be empty */
+    uint32_t epoch;       /* ends after which all rows have been looked at */
+    uint64_t arrivals;    /* running number of messages */
+    uint32_t news;            /* SPC_INBOX_STORED, SPC_INBOX_MOVED */
+    uint64_t share_bytes;     /* of each sender */
+    spc_inbox_filed_t *filed; /* by context */
+    uint32_t contexts;
+    uint64_t diverted;     /* complete messages for handlers in the queue */
+    unsigned char *closed; /* a bit a context: its messages are dropped. NULL as long as there is none */
+    spc_diversions_t diversions;
+    spc_mailbox_shared_t *mailbox;
+    spc_posted_t *posted; /* in order */
+    spc_inbox_queue_t queue;
+    spc_inbox_row_t row[];
+};
+
+static inline bool spc_slot_has_parts(const spc_slot_shared_t *slot) {
+    return (slot->flags & SPC_SLOT_PART) != 0;
+}
+
+/* Not all is in the slot: it is one part of several, or has to be answered. */
+static inline bool spc_slot_is_special(const spc_slot_shared_t *slot) {
+    return (slot->flags & (SPC_SLOT_PART | SPC_SLOT_ASKS)) != 0;
+}
+
+static inline bool spc_inbox_is_closed(const spc_inbox_t *inbox, uint16_t context) {
+    return __builtin_expect(inbox->closed != NULL, 0) && (inbox->closed[context / 8] >> context % 8 & 1) != 0;
+}
+
+/* ---- what is counted, and filed elsewhere */
+
+/* The context in the slots of messages that are filed under this one. */
+static uint16_t spc_inbox_diverted_from(const spc_inbox_t *inbox, uint16_t context) {
+    const bool is_diverted = context < inbox->contexts && inbox->filed[context].is_diverted;
+    return is_diverted ? inbox->filed[context].diverted_from : context;
+}
+
+bool spc_inbox_diverts(const spc_inbox_t *inbox) {
+    return inbox->diversions.count != 0;
+}
+
+bool spc_inbox_has_diverted(const spc_inbox_t *inbox) {
+    return inbox->diverted != 0;
+}
+
+/* One complete message more (1) or fewer (-1) of this context is in the queue. */
+static inline void spc_inbox_count_complete(spc_inbox_t *inbox, uint16_t context, int change) {
+    spc_inbox_filed_t *filed = &inbox->filed[context];
+    filed->complete += (uint64_t)change;
+    inbox->diverted += filed->is_diverted ? (uint64_t)change : 0;
+}
+
+/* The context under which a slot's message is matched and filed; not its own if the message is for a handler. */
+static inline uint16_t spc_inbox_context(const spc_inbox_t *inbox, const spc_slot_shared_t *slot) {
+    const bool plain = __builtin_expect(inbox->diversions.count == 0, 1);
+    return plain ? slot->context : spc_diversions_find(&inbox->diversions, slot->context, slot->tag);
+}
+
+/* ---- life */
 
 int spc_inbox_create(const spc_inbox_options_t *options, spc_inbox_t **inbox) {
     const spc_config_t *config = options->segment->config;
@@ -32,20 +114,118 @@ void spc_inbox_destroy(spc_inbox_t *inbox) {
         spc_inbox_queue_fini(&inbox->queue);
         free(inbox->filed);
         free(inbox->closed);
-        free(inbox->diversions);
+        free(inbox->diversions.places);
         free(inbox);
     }
 }
 
-/* ---- taking ---- */
+/* ---- counting */
 
-static bool slot_matches(const spc_inbox_t *inbox, const spc_slot_shared_t *slot, const spc_match_t *match) {
-    return spc_inbox_context(inbox, slot) == match->context
-           && (match->source == SPC_ANY_SOURCE || slot->source == match->source)
-           && (match->tag == SPC_ANY_TAG || slot->tag == match->tag);
+/* Whose ring or arena has room now, or whose row. */
+static void spc_inbox_notify_sender(const spc_inbox_t *inbox, uint32_t sender) {
+    spc_event_notify(&inbox->options.events[sender], inbox->features);
 }
 
-void spc_inbox_take_entry(spc_inbox_t *inbox, spc_entry_t *entry, spc_message_t *message) {
+/* Makes sure that messages of this context can be counted: before one is begun, so that nothing can fail once it is
+ * complete. SPC_ENOMEM. */
+static int spc_inbox_make_count(spc_inbox_t *inbox, uint16_t context) {
+    if (context >= inbox->contexts) {
+        spc_inbox_filed_t *grown = realloc(inbox->filed, (context + 1u) * sizeof(*grown));
+        if (grown == NULL) {
+            return SPC_ENOMEM;
+        }
+        memset(grown + inbox->contexts, 0, (context + 1u - inbox->contexts) * sizeof(*grown));
+        inbox->filed = grown;
+        inbox->contexts = context + 1u;
+    }
+    return SPC_OK;
+}
+
+static void count_complete(spc_inbox_t *inbox, uint16_t context) {
+    spc_inbox_count_complete(inbox, context, 1);
+    inbox->news |= SPC_INBOX_STORED;
+}
+
+/* The bytes of its sender's share that a message in the queue takes. Small and empty messages take memory, too: without
+ * their entries the limit would not limit them. */
+static uint64_t spc_inbox_held_bytes(const spc_message_t *message) {
+    return sizeof(spc_entry_t) + (message->storage == SPC_STORED_HEAP ? message->length_bytes : 0);
+}
+
+/* The sender's messages in the queue take so much from now on; tells it what of that is lent. */
+static void spc_inbox_hold(spc_inbox_t *inbox, uint32_t sender, uint64_t held_bytes) {
+    spc_inbox_row_t *row = &inbox->row[sender];
+    const uint64_t before = row->lent_bytes;
+    row->held_bytes = held_bytes;
+    row->lent_bytes = held_bytes > inbox->share_bytes ? held_bytes - inbox->share_bytes : 0;
+    if (__builtin_expect(row->lent_bytes != before, 0)) { /* mostly nothing is lent */
+        spc_mailbox_lend(row->reader.row, row->lent_bytes);
+        if (row->lent_bytes < before) {
+            spc_inbox_notify_sender(inbox, sender);
+        }
+    }
+}
+
+/* ---- out of slots */
+
+/* The slot's message, where it lies; the slot can be consumed afterwards. */
+static void spc_inbox_open_slot(spc_inbox_t *inbox, uint32_t sender, const spc_slot_shared_t *slot,
+                                spc_message_t *message) {
+    message->length_bytes = slot->length_bytes;
+    message->arrival = ++inbox->arrivals;
+    message->source = slot->source;
+    message->tag = slot->tag;
+    message->context = spc_inbox_context(inbox, slot);
+    message->meta_bytes = slot->meta_bytes;
+    message->format = slot->format;
+    message->sole = slot->flags & SPC_SLOT_SOLE;
+    message->sender = sender;
+    message->number = ++inbox->row[sender].opened;
+    switch (slot->flags & SPC_SLOT_PLACE) {
+    case SPC_SLOT_INLINE:
+        message->storage = SPC_STORED_INLINE;
+        message->handle = NULL;
+        message->bytes = message->inlined;
+        memcpy(message->inlined, slot->payload.inlined, SPC_INLINE_BYTES);
+        break;
+    case SPC_SLOT_RING:
+        message->storage = SPC_STORED_RING;
+        message->handle = spc_segment_address(inbox->options.segment, slot->payload.offset);
+        message->bytes = spc_ring_payload(message->handle);
+        spc_mailbox_count_long(&inbox->row[sender].reader, slot->length_bytes);
+        break;
+    default:
+        message->storage = SPC_STORED_ARENA;
+        message->handle = spc_segment_address(inbox->options.segment, slot->payload.offset);
+        message->bytes = spc_block_payload(message->handle);
+        spc_mailbox_count_long(&inbox->row[sender].reader, slot->length_bytes);
+        break;
+    }
+}
+
+/* Nobody will ask for it any more. */
+static void spc_inbox_note_left(const spc_inbox_t *inbox, const spc_message_t *message) {
+    spc_note_add_left(inbox->options.notes, (uint32_t)message->source, inbox->options.rank, message->tag,
+                      spc_inbox_diverted_from(inbox, message->context));
+}
+
+/* Counts the row's next slot as read. */
+static void spc_inbox_consume_slot(spc_inbox_t *inbox, uint32_t sender) {
+    if (spc_mailbox_consume(&inbox->row[sender].reader)) {
+        spc_inbox_notify_sender(inbox, sender);
+    }
+}
+
+/* Tells the sender that its message of this number has been taken. */
+static void spc_inbox_give_receipt(spc_inbox_t *inbox, uint32_t sender, uint32_t number) {
+    spc_receipt_give(inbox->row[sender].reader.row, number);
+    spc_inbox_notify_sender(inbox, sender);
+}
+
+/* ---- out of the queue */
+
+/* Out of the queue, and of the accounts of its sender. */
+static void spc_inbox_take_entry(spc_inbox_t *inbox, spc_entry_t *entry, spc_message_t *message) {
     if (__builtin_expect(entry->asks != 0, 0)) {
         spc_inbox_give_receipt(inbox, entry->message.sender, (uint32_t)(entry->asks - 1));
         entry->asks = 0;
@@ -54,6 +234,186 @@ void spc_inbox_take_entry(spc_inbox_t *inbox, spc_entry_t *entry, spc_message_t 
     spc_inbox_count_complete(inbox, message->context, -1);
     spc_inbox_hold(inbox, message->sender,
                    inbox->row[message->sender].held_bytes - spc_inbox_held_bytes(message));
+}
+
+/* ---- receives that have said where they want the data */
+
+void spc_inbox_post(spc_inbox_t *inbox, spc_match_t *match, spc_sink_t *sink, spc_posted_t *posted) {
+    spc_posted_t **end = &inbox->posted;
+    while (*end != NULL) {
+        end = &(*end)->next;
+    }
+    sink->filled = false;
+    match->posted = posted;
+    *posted = (spc_posted_t){.sink = sink, .match = *match};
+    *end = posted;
+    if (match->source != SPC_ANY_SOURCE) {
+        spc_mailbox_reader_t *reader = &inbox->row[match->source].reader;
+        spc_mailbox_set_wanted(reader, spc_mailbox_want(reader->received, match->context, match->tag,
+                                                        sink->meta_bytes + sink->data_bytes));
+    }
+}
+
+void spc_inbox_withdraw(spc_inbox_t *inbox, spc_posted_t *posted) {
+    spc_posted_t **link = &inbox->posted;
+    while (*link != posted) {
+        link = &(*link)->next;
+    }
+    *link = posted->next;
+    if (posted->match.source != SPC_ANY_SOURCE) {
+        spc_mailbox_set_wanted(&inbox->row[posted->match.source].reader, 0);
+    }
+    if (!posted->used || posted->sink->filled) {
+        return;
+    }
+    for (spc_entry_t *entry = inbox->queue.arrivals.first; entry != NULL; entry = entry->next) {
+        if (entry->posted == posted) {
+            spc_inbox_move_posted(entry);
+        }
+    }
+}
+
+/* ---- into the queue */
+
+/* Moves a ring message to the heap, which frees the ring. */
+static int move_to_heap(spc_inbox_t *inbox, spc_message_t *message) {
+    unsigned char *memory = malloc(message->length_bytes);
+    if (memory == NULL) {
+        return SPC_ENOMEM;
+    }
+    memcpy(memory, message->bytes, message->length_bytes);
+    spc_inbox_release(inbox, message);
+    message->storage = SPC_STORED_HEAP;
+    message->handle = memory;
+    message->bytes = memory;
+    return SPC_OK;
+}
+
+/* Puts a message at its place in the queue; what lies in a ring moves to the heap. SPC_ENOMEM. */
+static int enqueue(spc_inbox_t *inbox, const spc_message_t *message, uint64_t asks) {
+    int status = spc_inbox_make_count(inbox, message->context);
+    spc_entry_t *entry = status == SPC_OK ? spc_inbox_queue_make(&inbox->queue) : NULL;
+    if (entry == NULL) {
+        return SPC_ENOMEM;
+    }
+    spc_message_move(&entry->message, message);
+    if (message->storage == SPC_STORED_RING && move_to_heap(inbox, &entry->message) != SPC_OK) {
+        free(entry);
+        return SPC_ENOMEM;
+    }
+    count_complete(inbox, message->context);
+    entry->assembled_bytes = message->length_bytes;
+    entry->asks = asks;
+    spc_inbox_queue_insert(&inbox->queue, entry);
+    spc_inbox_hold(inbox, message->sender,
+                   inbox->row[message->sender].held_bytes + spc_inbox_held_bytes(&entry->message));
+    return SPC_OK;
+}
+
+/* The first part of a message: its place in the queue, and memory for all of it. */
+static int begin_assembly(spc_inbox_t *inbox, uint32_t sender, const spc_slot_shared_t *slot) {
+    int status = spc_inbox_make_count(inbox, spc_inbox_context(inbox, slot));
+    spc_entry_t *entry = status == SPC_OK ? spc_inbox_queue_make(&inbox->queue) : NULL;
+    unsigned char *memory = entry != NULL ? malloc(slot->length_bytes) : NULL;
+    if (memory == NULL) {
+        free(entry);
+        return SPC_ENOMEM;
+    }
+    spc_inbox_open_slot(inbox, sender, slot, &entry->message);
+    entry->message.storage = SPC_STORED_HEAP;
+    entry->message.handle = memory;
+    entry->message.bytes = memory;
+    entry->assembled_bytes = 0;
+    entry->asks = (slot->flags & SPC_SLOT_ASKS) != 0 ? (uint64_t)inbox->row[sender].asked++ + 1 : 0;
+    spc_inbox_queue_insert(&inbox->queue, entry);
+    inbox->row[sender].assembling = entry;
+    spc_inbox_hold(inbox, sender, inbox->row[sender].held_bytes + spc_inbox_held_bytes(&entry->message));
+    return SPC_OK;
+}
+
+/* A message in parts whose context was closed while they came. */
+static void drop_if_closed(spc_inbox_t *inbox, spc_entry_t *entry) {
+    if (spc_inbox_is_closed(inbox, entry->message.context)) {
+        spc_message_t message;
+        entry->asks = 0; /* nobody has taken it */
+        spc_inbox_take_entry(inbox, entry, &message);
+        spc_inbox_note_left(inbox, &message);
+        spc_inbox_release(inbox, &message);
+    }
+}
+
+static int store_part(spc_inbox_t *inbox, uint32_t sender, const spc_slot_shared_t *slot) {
+    spc_inbox_row_t *row = &inbox->row[sender];
+    void *part = spc_segment_address(inbox->options.segment, slot->payload.offset);
+    if (row->assembling == NULL) {
+        int status = begin_assembly(inbox, sender, slot);
+        if (status != SPC_OK) {
+            return status;
+        }
+        const spc_ring_header_shared_t *header = part; /* the first part is never in a block */
+        spc_inbox_find_posted(inbox->posted, row->assembling, spc_ring_payload(part), header->payload_bytes);
+    }
+    spc_entry_t *entry = row->assembling;
+    if ((slot->flags & SPC_SLOT_PLACE) == SPC_SLOT_ARENA) {
+        spc_inbox_assemble(entry, spc_block_payload(part),
+                           entry->message.length_bytes - entry->assembled_bytes);
+        spc_inbox_release_block(inbox, part);
+    } else {
+        const spc_ring_header_shared_t *header = part;
+        spc_inbox_assemble(entry, spc_ring_payload(part), header->payload_bytes);
+        spc_ring_mark_read(part);
+    }
+    spc_inbox_consume_slot(inbox, sender);
+    spc_inbox_notify_sender(inbox, sender);
+    inbox->news |= SPC_INBOX_MOVED;
+    if (spc_entry_is_complete(entry)) {
+        row->assembling = NULL;
+        count_complete(inbox, entry->message.context);
+        drop_if_closed(inbox, entry);
+    }
+    return SPC_OK;
+}
+
+/* A message that is complete in its slot. */
+static int store_whole(spc_inbox_t *inbox, uint32_t sender, const spc_slot_shared_t *slot, uint64_t asks) {
+    spc_message_t message;
+    spc_inbox_open_slot(inbox, sender, slot, &message);
+    int status = SPC_OK;
+    if (spc_inbox_is_closed(inbox, message.context)) {
+        spc_inbox_note_left(inbox, &message);
+        spc_inbox_release(inbox, &message);
+    } else {
+        status = enqueue(inbox, &message, asks);
+    }
+    if (status == SPC_OK) {
+        spc_inbox_consume_slot(inbox, sender);
+    } else {
+        inbox->row[sender].opened--; /* it will be opened again */
+    }
+    return status;
+}
+
+static int store_special(spc_inbox_t *inbox, uint32_t sender, const spc_slot_shared_t *slot) {
+    if (spc_slot_has_parts(slot)) {
+        return store_part(inbox, sender, slot);
+    }
+    int status = store_whole(inbox, sender, slot, (uint64_t)inbox->row[sender].asked + 1);
+    inbox->row[sender].asked += status == SPC_OK;
+    return status;
+}
+
+/* Moves the row's next message, or part of one, into the queue. SPC_ENOMEM. */
+static int spc_inbox_store_slot(spc_inbox_t *inbox, uint32_t sender, const spc_slot_shared_t *slot) {
+    return spc_slot_is_special(slot) ? store_special(inbox, sender, slot)
+                                     : store_whole(inbox, sender, slot, 0);
+}
+
+/* ---- taking */
+
+static bool slot_matches(const spc_inbox_t *inbox, const spc_slot_shared_t *slot, const spc_match_t *match) {
+    return spc_inbox_context(inbox, slot) == match->context
+           && (match->source == SPC_ANY_SOURCE || slot->source == match->source)
+           && (match->tag == SPC_ANY_TAG || slot->tag == match->tag);
 }
 
 uint32_t spc_inbox_news(spc_inbox_t *inbox) {
@@ -233,7 +593,7 @@ int spc_inbox_peek(spc_inbox_t *inbox, const spc_match_t *match, int32_t *source
     return SPC_OK;
 }
 
-/* ---- draining ---- */
+/* ---- draining */
 
 static uint32_t drain_row(spc_inbox_t *inbox, uint32_t sender, bool *emptied) {
     spc_inbox_row_t *row = &inbox->row[sender];
@@ -295,7 +655,7 @@ uint64_t spc_inbox_count(const spc_inbox_t *inbox, uint16_t context) {
     return context < inbox->contexts ? inbox->filed[context].complete : 0;
 }
 
-/* ---- ending and giving back ---- */
+/* ---- ending and giving back */
 
 void spc_inbox_release_block(const spc_inbox_t *inbox, spc_block_shared_t *block) {
     uint32_t owner = block->owner; /* without its pin, the block may be another one at once */
@@ -393,14 +753,45 @@ void spc_inbox_close_contexts(spc_inbox_t *inbox, uint16_t first, uint16_t count
         mark_closed(inbox, first + i);
         discard_context(inbox, first + i);
     }
-    spc_inbox_forget_diversions(inbox, first, count);
+    spc_diversions_forget(&inbox->diversions, first, count);
 }
 
 int spc_inbox_put_back(spc_inbox_t *inbox, spc_message_t *message) {
-    int status = spc_inbox_enqueue(inbox, message);
+    int status = enqueue(inbox, message, 0);
     if (status == SPC_OK) {
         message->handle = NULL;
         message->bytes = NULL;
     }
     return status;
+}
+
+/* ---- handlers: diversions begin and end */
+
+/* What was queued before there was a handler. An entry keeps its place and its receipt; only lists by tag hang on the
+ * context. */
+static void divert_queued(spc_inbox_t *inbox, uint16_t context, int32_t tag, uint16_t to) {
+    spc_entry_t *next;
+    for (spc_entry_t *entry = inbox->queue.arrivals.first; entry != NULL; entry = next) {
+        next = entry->next;
+        if (entry->message.context == context && entry->message.tag == tag) {
+            if (spc_entry_is_complete(entry)) {
+                spc_inbox_count_complete(inbox, context, -1);
+                spc_inbox_count_complete(inbox, to, 1);
+            }
+            spc_inbox_queue_move(&inbox->queue, entry, to);
+        }
+    }
+}
+
+int spc_inbox_divert(spc_inbox_t *inbox, uint16_t context, int32_t tag, uint16_t to) {
+    /* An incomplete message counts only when it is complete, and then it must not fail. */
+    if (spc_diversions_reserve(&inbox->diversions) != SPC_OK || spc_inbox_make_count(inbox, to) != SPC_OK) {
+        return SPC_ENOMEM;
+    }
+    if (spc_diversions_add(&inbox->diversions, context, tag, to)) {
+        inbox->filed[to].diverted_from = context;
+        inbox->filed[to].is_diverted = true;
+        divert_queued(inbox, context, tag, to);
+    }
+    return SPC_OK;
 }

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/spc_error.h"
+
 void spc_inbox_queue_init(spc_inbox_queue_t *queue) {
     memset(queue, 0, sizeof(*queue));
 }
@@ -110,4 +112,148 @@ void spc_inbox_queue_remove(spc_inbox_queue_t *queue, spc_entry_t *entry, spc_me
     spc_message_move(message, &entry->message);
     entry->next = queue->spare;
     queue->spare = entry;
+}
+
+/* ---- entries whose data go where a receive wants them */
+
+void spc_inbox_move_posted(spc_entry_t *entry) {
+    spc_message_t *message = &entry->message;
+    memcpy(spc_message_data(message), entry->posted->sink->data,
+           entry->assembled_bytes - message->meta_bytes);
+    entry->posted = NULL;
+}
+
+/* With the meta whole in the first part. */
+static bool is_as_expected(const spc_message_t *message, const unsigned char *payload, uint64_t bytes,
+                           const spc_sink_t *sink) {
+    return message->format == sink->format && message->meta_bytes == sink->meta_bytes
+           && spc_message_data_bytes(message) == sink->data_bytes && bytes >= sink->meta_bytes
+           && memcmp(payload, sink->meta, sink->meta_bytes) == 0;
+}
+
+void spc_inbox_find_posted(spc_posted_t *first, spc_entry_t *entry, const unsigned char *payload,
+                           uint64_t bytes) {
+    for (spc_posted_t *posted = first; posted != NULL; posted = posted->next) {
+        const spc_match_t *match = &posted->match;
+        if (!posted->used && spc_message_matches(&entry->message, match->context, match->source, match->tag)
+            && is_as_expected(&entry->message, payload, bytes, posted->sink)) {
+            posted->used = true;
+            entry->posted = posted;
+            return;
+        }
+    }
+}
+
+void spc_inbox_assemble(spc_entry_t *entry, const unsigned char *payload, uint64_t bytes) {
+    uint64_t done = entry->assembled_bytes;
+    uint64_t meta = entry->posted != NULL && done == 0 ? entry->message.meta_bytes : 0;
+    unsigned char *to = entry->message.bytes + done + meta;
+    memcpy(entry->message.bytes, payload, meta); /* in case the data have to move */
+    if (entry->posted != NULL) {
+        to = (unsigned char *)entry->posted->sink->data + (done + meta - entry->message.meta_bytes);
+    }
+    memcpy(to, payload + meta, bytes - meta);
+    entry->assembled_bytes = done + bytes;
+}
+
+void spc_inbox_settle_posted(spc_entry_t *entry, spc_posted_t *posted) {
+    if (entry->posted == posted) {
+        posted->sink->filled = true;
+        entry->posted = NULL;
+    } else {
+        spc_inbox_move_posted(entry); /* whoever posted it still waits: it has not been withdrawn */
+    }
+}
+
+/* ---- diversions, in a table with open addressing and linear probing */
+
+#define BITS_MIN 4
+
+/* The place where the search for a context and tag begins. */
+static uint32_t home_of(const spc_diversions_t *diversions, uint16_t context, int32_t tag) {
+    uint32_t key = (uint32_t)tag + context * UINT32_C(0x85ebca6b);
+    return key * UINT32_C(0x9e3779b9) >> (32 - diversions->bits); /* neighboring tags lie far apart */
+}
+
+static uint32_t mask_of(const spc_diversions_t *diversions) {
+    return (UINT32_C(1) << diversions->bits) - 1;
+}
+
+static bool is_free(const spc_diversion_t *diversion) {
+    return diversion->from == diversion->to;
+}
+
+/* The diversion of this context and tag, or the free place where it would be. */
+static spc_diversion_t *find(const spc_diversions_t *diversions, uint16_t context, int32_t tag) {
+    uint32_t at = home_of(diversions, context, tag);
+    spc_diversion_t *found = &diversions->places[at];
+    while (!is_free(found) && (found->tag != tag || found->from != context)) {
+        at = (at + 1) & mask_of(diversions);
+        found = &diversions->places[at];
+    }
+    return found;
+}
+
+int spc_diversions_reserve(spc_diversions_t *diversions) {
+    spc_diversion_t *before = diversions->places;
+    const uint32_t places = before != NULL ? mask_of(diversions) + 1 : 0;
+    if (diversions->count < places / 2) {
+        return SPC_OK;
+    }
+    const uint32_t bits = before != NULL ? diversions->bits + 1 : BITS_MIN;
+    spc_diversion_t *grown = calloc((size_t)1 << bits, sizeof(*grown));
+    if (grown == NULL) {
+        return SPC_ENOMEM;
+    }
+    diversions->places = grown;
+    diversions->bits = bits;
+    for (uint32_t i = 0; i < places; i++) {
+        if (!is_free(&before[i])) {
+            *find(diversions, before[i].from, before[i].tag) = before[i];
+        }
+    }
+    free(before);
+    return SPC_OK;
+}
+
+bool spc_diversions_add(spc_diversions_t *diversions, uint16_t context, int32_t tag, uint16_t to) {
+    spc_diversion_t *place = find(diversions, context, tag);
+    if (!is_free(place)) {
+        return false;
+    }
+    *place = (spc_diversion_t){.tag = tag, .from = context, .to = to};
+    diversions->count++;
+    return true;
+}
+
+/* Takes one out, and moves up those behind it that the free place would hide. */
+static void take_out(spc_diversions_t *diversions, uint32_t place) {
+    const uint32_t mask = mask_of(diversions);
+    spc_diversion_t *table = diversions->places;
+    for (uint32_t at = (place + 1) & mask; !is_free(&table[at]); at = (at + 1) & mask) {
+        const uint32_t home = home_of(diversions, table[at].from, table[at].tag);
+        if (((at - home) & mask) >= ((at - place) & mask)) {
+            table[place] = table[at];
+            place = at;
+        }
+    }
+    table[place] = (spc_diversion_t){.tag = 0};
+    diversions->count--;
+}
+
+uint16_t spc_diversions_find(const spc_diversions_t *diversions, uint16_t context, int32_t tag) {
+    const spc_diversion_t *found = find(diversions, context, tag);
+    return is_free(found) ? context : found->to;
+}
+
+void spc_diversions_forget(spc_diversions_t *diversions, uint16_t first, uint16_t count) {
+    const uint32_t places = diversions->count != 0 ? mask_of(diversions) + 1 : 0;
+    for (uint32_t place = 0; place < places;) {
+        const spc_diversion_t *diversion = &diversions->places[place];
+        if (!is_free(diversion) && diversion->from >= first && diversion->from - first < count) {
+            take_out(diversions, place); /* another one may be there now */
+        } else {
+            place++;
+        }
+    }
 }

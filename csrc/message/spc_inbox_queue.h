@@ -4,6 +4,10 @@
  *
  * Private to the inbox, and used under the same lock. It owns its entries; their memory is reused. An entry may be
  * incomplete (its parts are still coming): it has its place, but is not found.
+ *
+ * And diversions, the table of messages for handlers. A handler is asked for by its receiver, so the slot says nothing
+ * of it: what has its context and tag is filed under another context, where no receive looks. Order is as ever: by
+ * arrival, and so by sender.
  */
 #ifndef SPC_INBOX_QUEUE_H
 #define SPC_INBOX_QUEUE_H
@@ -11,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "message/spc_format.h"
+#include "message/spc_inbox.h"
 
 #define SPC_TAG_BUCKETS 64
 
@@ -20,7 +24,7 @@ typedef struct spc_entry {
     struct spc_entry *tag_next, *tag_previous; /* by arrival, of one bucket of tags */
     uint64_t assembled_bytes;                  /* how much of it is here */
     uint64_t asks; /* its sender wants a receipt: that message's number + 1; else 0 */
-    struct spc_posted *posted; /* NULL, or where its data are instead of in the message's memory */
+    spc_posted_t *posted; /* NULL, or where its data are instead of in the message's memory */
     spc_message_t message;
 } spc_entry_t;
 
@@ -66,5 +70,49 @@ static inline bool spc_message_matches(const spc_message_t *message, uint16_t co
 static inline bool spc_entry_is_complete(const spc_entry_t *entry) {
     return entry->assembled_bytes == entry->message.length_bytes;
 }
+
+/* ---- entries whose data go where a receive wants them */
+
+/* The first part of a message, `bytes` of it at `payload`, is about to be stored: does one of these receives, `first`
+ * before the others, want its data? */
+void spc_inbox_find_posted(spc_posted_t *first, spc_entry_t *entry, const unsigned char *payload,
+                           uint64_t bytes);
+
+/* The next bytes of a message that arrives in parts. */
+void spc_inbox_assemble(spc_entry_t *entry, const unsigned char *payload, uint64_t bytes);
+
+/* The message, whose data are where a receive wants them, is taken: by that receive, which has `posted`, or another. */
+void spc_inbox_settle_posted(spc_entry_t *entry, spc_posted_t *posted);
+
+/* What has arrived of the data so far. There has been memory for it from the first part on. */
+void spc_inbox_move_posted(spc_entry_t *entry);
+
+/* ---- diversions */
+
+typedef struct spc_diversion { /* messages with this context and tag are filed under another context */
+    int32_t tag;
+    uint16_t from;
+    uint16_t to; /* equal to `from`: a free place of the table */
+} spc_diversion_t;
+
+typedef struct spc_diversions { /* all zeros: there is none */
+    /* A hash table of 2^bits places, at most half of them in use; its owner frees it. */
+    spc_diversion_t *places;
+    uint32_t count;
+    uint32_t bits;
+} spc_diversions_t;
+
+/* Makes room for one more. SPC_ENOMEM. */
+int spc_diversions_reserve(spc_diversions_t *diversions);
+
+/* There is room. False: messages of this context and tag are diverted already. */
+bool spc_diversions_add(spc_diversions_t *diversions, uint16_t context, int32_t tag, uint16_t to);
+
+/* The context under which a message of this context and tag is filed: another one if there is a diversion.
+ * Takes the same time however many diversions there are, and needs at least one. */
+uint16_t spc_diversions_find(const spc_diversions_t *diversions, uint16_t context, int32_t tag);
+
+/* Ends the diversions of `count` contexts from `first` on. */
+void spc_diversions_forget(spc_diversions_t *diversions, uint16_t first, uint16_t count);
 
 #endif

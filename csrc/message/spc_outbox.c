@@ -5,7 +5,56 @@
 #include <string.h>
 
 #include "base/spc_error.h"
-#include "message/spc_outbox_private.h"
+#include "message/spc_outbox_queue.h"
+
+typedef struct destination {
+    spc_mailbox_writer_t writer;
+    spc_outbox_queue_t queue;
+    uint32_t leave; /* new messages may be announced until so many have been: spc_outbox_look */
+    uint64_t taken; /* the last send that has announced or queued something for it */
+    uint64_t sent;  /* messages that were; counted only where there is a trace */
+    bool streams;   /* the last long message to it was a stream: spc_outbox_expect_stream */
+} destination_t;
+
+struct spc_outbox {
+    spc_outbox_options_t options;
+    uint32_t features;
+    uint32_t nodes;
+    uint64_t limit_bytes; /* for messages that wait here or that receivers keep; UINT64_MAX: none */
+    uint32_t stride; /* so many may be announced between two looks at what is lent */
+    bool is_wide; /* the run has several boxes */
+    uint64_t sends; /* running number of those that may fail */
+    uint64_t began; /* ticks: when the last of them did; only where there is a trace */
+    uint8_t asks; /* SPC_SLOT_ASKS or 0: of what is sent now */
+    spc_queue_total_t total;
+    spc_ring_t *ring;
+    spc_arena_t *arena; /* NULL if this run has none */
+    int32_t *batch;     /* destinations that share one message in the ring */
+    destination_t destination[];
+};
+
+static inline spc_envelope_t spc_outbox_envelope(const spc_outbox_t *outbox, uint16_t context, int32_t tag,
+                                                 const spc_payload_t *payload, uint8_t flags) {
+    return (spc_envelope_t){
+        .tag = tag,
+        .source = (uint16_t)outbox->options.rank,
+        .context = context,
+        .meta_bytes = payload->meta_bytes,
+        .format = payload->format,
+        .flags = (uint8_t)(flags | outbox->asks),
+        .length_bytes = payload->meta_bytes + payload->data_bytes,
+    };
+}
+
+/* A send that may fail begins. For the trace it is sent now: its receiver may have it before this call returns. */
+static inline void spc_outbox_begin(spc_outbox_t *outbox) {
+    outbox->sends++;
+    if (__builtin_expect(outbox->options.trace != NULL, 0)) {
+        outbox->began = spc_trace_now(outbox->options.trace);
+    }
+}
+
+/* ---- life */
 
 static uint64_t clamp(uint64_t count, uint64_t most) {
     return count == 0 ? 1 : count < most ? count : most;
@@ -51,7 +100,7 @@ int spc_outbox_create(const spc_outbox_options_t *options, spc_outbox_t **outbox
     return SPC_OK;
 }
 
-/* ---- the limit ---- */
+/* ---- the limit */
 
 static bool has_ended(const spc_outbox_t *outbox, uint32_t rank) {
     return spc_status_state(outbox->options.status, rank) >= SPC_NODE_FINISHED;
@@ -77,7 +126,9 @@ static bool is_limited(const spc_outbox_t *outbox, uint16_t context) {
     return outbox->limit_bytes != UINT64_MAX && context % SPC_CONTEXT_KINDS != SPC_CONTEXT_INTERNAL;
 }
 
-bool spc_outbox_look(spc_outbox_t *outbox, uint32_t rank, uint16_t context) {
+/* Raises `leave`, if the row has room, and if the messages that receivers keep leave some of the limit. Queued messages
+ * do not need it, for they have been counted; nor do messages of collectives. */
+static bool spc_outbox_look(spc_outbox_t *outbox, uint32_t rank, uint16_t context) {
     destination_t *destination = &outbox->destination[rank];
     const spc_mailbox_writer_t *writer = &destination->writer;
     if (!spc_mailbox_refresh(&destination->writer)) {
@@ -107,7 +158,14 @@ static bool is_over_limit(const spc_outbox_t *outbox, const spc_envelope_t *enve
            && count_taken(outbox) != 0;
 }
 
-/* ---- announcing ---- */
+static inline bool spc_outbox_is_open(spc_outbox_t *outbox, uint32_t rank, uint16_t context) {
+    destination_t *destination = &outbox->destination[rank];
+    return destination->queue.head == NULL
+           && ((int32_t)(destination->leave - destination->writer.announced) > 0
+               || spc_outbox_look(outbox, rank, context));
+}
+
+/* ---- announcing */
 
 static void publish(spc_outbox_t *outbox, uint32_t rank) {
     spc_mailbox_announce(&outbox->destination[rank].writer);
@@ -128,15 +186,17 @@ static inline void announce_inline(spc_outbox_t *outbox, uint32_t rank, const sp
     publish(outbox, rank);
 }
 
-void spc_outbox_announce_offset(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope,
-                                uint64_t offset) {
+/* It is open. */
+static void spc_outbox_announce_offset(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope,
+                                       uint64_t offset) {
     spc_slot_shared_t *slot = spc_mailbox_next(&outbox->destination[rank].writer);
     spc_slot_write_envelope(slot, envelope);
     slot->payload.offset = offset;
     publish(outbox, rank);
 }
 
-bool spc_outbox_is_lost(const spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope) {
+/* True: nobody will receive it, and it has been counted. The caller drops it. */
+static bool spc_outbox_is_lost(const spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope) {
     bool lost = has_ended(outbox, rank);
     if (lost) {
         spc_note_add_left(outbox->options.notes, envelope->source, rank, envelope->tag, envelope->context);
@@ -172,9 +232,10 @@ static uint64_t send_parts(spc_outbox_t *outbox, uint32_t rank, const spc_envelo
     return sent;
 }
 
-/* ---- sending ---- */
+/* ---- sending */
 
-void spc_outbox_record(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope, uint64_t ticks) {
+/* It was sent when `ticks` were counted. */
+static void record(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope, uint64_t ticks) {
     spc_trace_record(outbox->options.trace,
                      &(spc_trace_event_t){.ticks = ticks,
                                           .kind = SPC_TRACE_SEND,
@@ -185,10 +246,12 @@ void spc_outbox_record(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t
                                           .number = (uint32_t)++outbox->destination[rank].sent});
 }
 
-int spc_outbox_note_taken(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope, int status) {
+/* Announced or queued for this destination, if the status is SPC_OK; gives it back. */
+static int spc_outbox_note_taken(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope,
+                                 int status) {
     outbox->destination[rank].taken = status == SPC_OK ? outbox->sends : 0;
     if (__builtin_expect(outbox->options.trace != NULL, 0) && status == SPC_OK) {
-        spc_outbox_record(outbox, rank, envelope, outbox->began);
+        record(outbox, rank, envelope, outbox->began);
     }
     return status;
 }
@@ -205,8 +268,9 @@ static bool fits_ring(const spc_outbox_t *outbox, uint64_t bytes, uint32_t count
     return bytes <= spc_ring_payload_max(outbox->ring, count);
 }
 
-int spc_outbox_announce_or_enqueue(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope,
-                                   uint64_t offset) {
+/* Queues the announcement if it is not. SPC_ENOMEM. */
+static int spc_outbox_announce_or_enqueue(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope,
+                                          uint64_t offset) {
     if (spc_outbox_is_open(outbox, rank, envelope->context)) {
         spc_outbox_announce_offset(outbox, rank, envelope, offset);
         return spc_outbox_note_taken(outbox, rank, envelope, SPC_OK);
@@ -357,7 +421,7 @@ int spc_outbox_send(spc_outbox_t *outbox, const int32_t *destinations, uint32_t 
     if (destination_count == 1 && envelope.length_bytes <= SPC_INLINE_BYTES
         && spc_outbox_is_open(outbox, (uint32_t)destinations[0], context)) {
         if (__builtin_expect(outbox->options.trace != NULL, 0)) {
-            spc_outbox_record(outbox, (uint32_t)destinations[0], &envelope, 0);
+            record(outbox, (uint32_t)destinations[0], &envelope, 0);
         }
         announce_inline(outbox, (uint32_t)destinations[0], &envelope, payload);
         return SPC_OK;
@@ -365,7 +429,144 @@ int spc_outbox_send(spc_outbox_t *outbox, const int32_t *destinations, uint32_t 
     return send_widely(outbox, destinations, destination_count, &envelope, payload);
 }
 
-/* ---- flushing ---- */
+/* ---- blocks of an arena */
+
+int spc_outbox_take_block(spc_outbox_t *outbox, uint64_t length_bytes, spc_block_shared_t **block) {
+    return outbox->arena != NULL ? spc_arena_take(outbox->arena, length_bytes, block) : SPC_EAGAIN;
+}
+
+int spc_outbox_take_kept(spc_outbox_t *outbox, uint64_t length_bytes, spc_block_shared_t **block) {
+    return outbox->arena != NULL ? spc_arena_take_kept(outbox->arena, length_bytes, block) : SPC_EAGAIN;
+}
+
+int spc_outbox_send_block(spc_outbox_t *outbox, const int32_t *destinations, uint32_t destination_count,
+                          uint16_t context, int32_t tag, const spc_payload_t *payload,
+                          spc_block_shared_t *block) {
+    uint8_t flags = (uint8_t)(SPC_SLOT_ARENA | (destination_count == 1 ? SPC_SLOT_SOLE : 0));
+    spc_envelope_t envelope = spc_outbox_envelope(outbox, context, tag, payload, flags);
+    uint64_t offset = spc_segment_offset(outbox->options.segment, block);
+    spc_outbox_begin(outbox);
+    bool to_self = false;
+    int status = SPC_OK;
+    uint32_t count = 0;
+    /* All pins before the first announcement: a fast receiver must not be the last for a moment. */
+    for (uint32_t i = 0; i < destination_count; i++) {
+        if (!spc_outbox_is_lost(outbox, (uint32_t)destinations[i], &envelope)) {
+            spc_block_pin(block, (uint32_t)destinations[i]);
+            to_self = to_self || (uint32_t)destinations[i] == outbox->options.rank;
+            outbox->batch[count++] = destinations[i];
+        }
+    }
+    if (!to_self) {
+        /* Before them, too: whoever alone gets the block may pass it back at once, and then this pin is its new one. */
+        spc_block_unpin(block, outbox->options.rank);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t rank = (uint32_t)outbox->batch[i];
+        int queued = spc_outbox_announce_or_enqueue(outbox, rank, &envelope, offset);
+        if (queued != SPC_OK) {
+            spc_block_unpin(block, rank);
+            status = queued;
+        }
+    }
+    return status;
+}
+
+/* A block that nobody gets. Its owner may wait for room. */
+static void spc_outbox_give_back(const spc_outbox_t *outbox, spc_block_shared_t *block) {
+    uint32_t owner = block->owner; /* without its pin, the block may be another one at once */
+    spc_block_unpin(block, outbox->options.rank);
+    spc_event_notify(&outbox->options.events[owner], outbox->features);
+}
+
+uint64_t spc_outbox_block_bytes(spc_outbox_t *outbox) {
+    return outbox->arena != NULL ? spc_arena_used(outbox->arena) : 0;
+}
+
+int spc_outbox_move_block(spc_outbox_t *outbox, int32_t destination, uint16_t context, int32_t tag,
+                          const spc_payload_t *payload, spc_block_shared_t *block) {
+    spc_envelope_t envelope =
+        spc_outbox_envelope(outbox, context, tag, payload, SPC_SLOT_ARENA | SPC_SLOT_SOLE);
+    uint32_t to = (uint32_t)destination, from = outbox->options.rank;
+    uint64_t offset = spc_segment_offset(outbox->options.segment, block);
+    spc_outbox_begin(outbox);
+    if (spc_outbox_is_lost(outbox, to, &envelope)) {
+        spc_outbox_give_back(outbox, block);
+        return SPC_OK;
+    }
+    bool open = spc_outbox_is_open(outbox, to, context);
+    spc_waiting_t waiting = {.envelope = envelope, .offset = offset};
+    int status =
+        open ? SPC_OK : spc_outbox_queue_push(&outbox->destination[to].queue, &waiting, &outbox->total);
+    if (status == SPC_OK && to != from) {
+        /* Before it is announced: who has received it may pass it back at once, and sets this node's pin. */
+        spc_block_pass(block, from, to);
+    }
+    if (status == SPC_OK && open) {
+        spc_outbox_announce_offset(outbox, to, &envelope, offset);
+    }
+    return spc_outbox_note_taken(outbox, to, &envelope, status);
+}
+
+/* ---- streams */
+
+/*
+ * Long messages that are copied by both sides at once, through the few chunks of the ring that stay in the
+ * cache. Both copies of a block of the arena would go through main memory.
+ *
+ * A stream is the head of its destination's queue: the order is kept, and any thread that flushes sends parts of it.
+ * The block for the rest is taken before the first part is sent, and a slot of the row is kept for it: a message that
+ * has begun always reaches its receiver without its sender's further help, as one that lies in a block does.
+ */
+
+int spc_outbox_begin_stream(spc_outbox_t *outbox, int32_t destination, uint16_t context, int32_t tag,
+                            const spc_payload_t *payload, spc_stream_t *stream) {
+    const uint32_t rank = (uint32_t)destination;
+    const spc_envelope_t envelope = spc_outbox_envelope(outbox, context, tag, payload, 0);
+    const spc_waiting_t waiting = {.envelope = envelope, .stream = stream};
+    *stream = (spc_stream_t){.payload = payload, .destination = rank};
+    if (!spc_mailbox_is_wanted(&outbox->destination[rank].writer, context, tag, envelope.length_bytes)
+        || !spc_outbox_is_open(outbox, rank, context)
+        || spc_outbox_take_block(outbox, envelope.length_bytes, &stream->block) != SPC_OK) {
+        return SPC_EAGAIN;
+    }
+    if (spc_outbox_queue_push(&outbox->destination[rank].queue, &waiting, &outbox->total) != SPC_OK) {
+        spc_outbox_give_back(outbox, stream->block);
+        return SPC_EAGAIN;
+    }
+    outbox->destination[rank].streams = true;
+    spc_outbox_begin(outbox);
+    return spc_outbox_note_taken(outbox, rank, &envelope, SPC_OK);
+}
+
+bool spc_outbox_expect_stream(spc_outbox_t *outbox, int32_t destination, bool expected) {
+    const bool before = outbox->destination[destination].streams;
+    outbox->destination[destination].streams = expected;
+    return before;
+}
+
+/* The block is all that remains of the message: its last part, or the whole message if no part found room. */
+static void queue_block(spc_outbox_t *outbox, const spc_stream_t *stream) {
+    spc_outbox_queue_t *queue = &outbox->destination[stream->destination].queue;
+    spc_waiting_t *item = queue->head;
+    spc_block_pin(stream->block, stream->destination);
+    spc_block_unpin(stream->block, outbox->options.rank);
+    item->envelope.flags |= SPC_SLOT_ARENA | (stream->sent != 0 ? SPC_SLOT_PART : SPC_SLOT_SOLE);
+    item->offset = spc_segment_offset(outbox->options.segment, stream->block);
+    item->stream = NULL;
+    queue->copies--;
+}
+
+void spc_outbox_end_stream(spc_outbox_t *outbox, spc_stream_t *stream) {
+    if (stream->done) { /* all of it was sent, or its receiver has ended */
+        spc_outbox_give_back(outbox, stream->block);
+    } else {
+        queue_block(outbox, stream);
+        (void)spc_outbox_flush(outbox);
+    }
+}
+
+/* ---- flushing */
 
 /* The parts of a stream that have room, out of its sender's memory. */
 static bool flush_stream(spc_outbox_t *outbox, uint32_t rank, const spc_waiting_t *item) {

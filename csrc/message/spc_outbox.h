@@ -37,7 +37,7 @@
 
 typedef struct spc_outbox spc_outbox_t;
 
-/* A long message that its receiver copies into place while its sender copies it into the ring: spc_outbox_stream.c. */
+/* A long message that its receiver copies into place while its sender copies it into the ring. */
 typedef struct spc_stream {
     const spc_payload_t *payload; /* the caller's, until it has ended the stream */
     spc_block_shared_t *block;    /* for what remains if the receiver does not keep up */
@@ -89,6 +89,10 @@ int spc_outbox_move_block(spc_outbox_t *outbox, int32_t destination, uint16_t co
  * destination meanwhile waits behind it. SPC_EAGAIN: it is to be sent in another way; nothing was done. */
 int spc_outbox_begin_stream(spc_outbox_t *outbox, int32_t destination, uint16_t context, int32_t tag,
                             const spc_payload_t *payload, spc_stream_t *stream);
+
+/* Whether the next long message to a node is expected to be a stream, as each one is after a stream, until this
+ * function is told otherwise. Returns what was expected. */
+bool spc_outbox_expect_stream(spc_outbox_t *outbox, int32_t destination, bool expected);
 
 /* A stream is ended in any case: when it is done, or when the caller has held it (stream->held, with the lock) and has
  * copied what comes after byte `sent` into its block, without the lock. Then the block is the last part. The payload is

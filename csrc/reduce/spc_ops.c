@@ -2,14 +2,55 @@
 #include "reduce/spc_ops.h"
 
 #include <stddef.h>
+#include <string.h>
 
 #include "base/spc_atomic.h"
-#include "reduce/spc_ops_private.h"
+#include "base/spc_error.h"
 #include "spcomm/simtime.h"
+
+/* ---- kernels */
+
+/* to[i] = left[i] operator right[i]; `to` is one of the two, or apart from them. */
+typedef int (*spc_kernel_fn)(void *to, const void *left, const void *right, uint32_t count);
+
+/* An operator's kernels by type; NULL: it does not know the type. */
+typedef struct spc_kernels {
+    spc_kernel_fn of[SPC_TYPE_COUNT];
+} spc_kernels_t;
+
+/* to[i] = EXPRESSION of l and r. The inner loop has a fixed length and its own target, so that compilers turn it into
+ * vector instructions even at -O2, and whether or not `to` is an operand: the block stays in registers. */
+#define SPC_KERNEL_BLOCK 16
+
+#define SPC_DEFINE_KERNEL(name, ctype, EXPRESSION)                                                     \
+    static int name(void *to_bytes, const void *left_bytes, const void *right_bytes, uint32_t count) { \
+        ctype *to = to_bytes;                                                                          \
+        const ctype *left = left_bytes;                                                                \
+        const ctype *right = right_bytes;                                                              \
+        for (; count >= SPC_KERNEL_BLOCK; count -= SPC_KERNEL_BLOCK) {                                 \
+            ctype block[SPC_KERNEL_BLOCK];                                                             \
+            for (uint32_t i = 0; i < SPC_KERNEL_BLOCK; i++) {                                          \
+                const ctype l = left[i];                                                               \
+                const ctype r = right[i];                                                              \
+                block[i] = (ctype)(EXPRESSION);                                                        \
+            }                                                                                          \
+            memcpy(to, block, sizeof block);                                                           \
+            to += SPC_KERNEL_BLOCK;                                                                    \
+            left += SPC_KERNEL_BLOCK;                                                                  \
+            right += SPC_KERNEL_BLOCK;                                                                 \
+        }                                                                                              \
+        for (uint32_t i = 0; i < count; i++) {                                                         \
+            const ctype l = left[i];                                                                   \
+            const ctype r = right[i];                                                                  \
+            to[i] = (ctype)(EXPRESSION);                                                               \
+        }                                                                                              \
+        return SPC_OK;                                                                                 \
+    }
 
 /* ---- kernels of what is no plain number ---- */
 
-int spc_kernel_sum_simtime(void *to_bytes, const void *left_bytes, const void *right_bytes, uint32_t count) {
+static int spc_kernel_sum_simtime(void *to_bytes, const void *left_bytes, const void *right_bytes,
+                                  uint32_t count) {
     spcomm_simtime_t *to = to_bytes;
     const spcomm_simtime_t *left = left_bytes;
     const spcomm_simtime_t *right = right_bytes;
@@ -28,34 +69,34 @@ static int choose_simtime(spcomm_simtime_t *to, const spcomm_simtime_t *left, co
     return SPC_OK;
 }
 
-int spc_kernel_min_simtime(void *to, const void *left, const void *right, uint32_t count) {
+static int spc_kernel_min_simtime(void *to, const void *left, const void *right, uint32_t count) {
     return choose_simtime(to, left, right, count, -1);
 }
 
-int spc_kernel_max_simtime(void *to, const void *left, const void *right, uint32_t count) {
+static int spc_kernel_max_simtime(void *to, const void *left, const void *right, uint32_t count) {
     return choose_simtime(to, left, right, count, 1);
 }
 
 /* int64 of one operator; SPC_EWIDE if a result is out of range. */
-#define EXACT(operator_name, overflows)                                                                     \
-    int spc_kernel_##operator_name##_exact(void *to_bytes, const void *left_bytes, const void *right_bytes, \
-                                           uint32_t count) {                                                \
-        int64_t *to = to_bytes;                                                                             \
-        const int64_t *left = left_bytes;                                                                   \
-        const int64_t *right = right_bytes;                                                                 \
-        int overflow = 0;                                                                                   \
-        for (uint32_t i = 0; i < count; i++) {                                                              \
-            int64_t made; /* not to[i]: gcc 12 reads left[i] again after writing there */                   \
-            overflow |= overflows(left[i], right[i], &made);                                                \
-            to[i] = made;                                                                                   \
-        }                                                                                                   \
-        return overflow ? SPC_EWIDE : SPC_OK;                                                               \
+#define EXACT(operator_name, overflows)                                                      \
+    static int spc_kernel_##operator_name##_exact(void *to_bytes, const void *left_bytes,    \
+                                                  const void *right_bytes, uint32_t count) { \
+        int64_t *to = to_bytes;                                                              \
+        const int64_t *left = left_bytes;                                                    \
+        const int64_t *right = right_bytes;                                                  \
+        int overflow = 0;                                                                    \
+        for (uint32_t i = 0; i < count; i++) {                                               \
+            int64_t made; /* not to[i]: gcc 12 reads left[i] again after writing there */    \
+            overflow |= overflows(left[i], right[i], &made);                                 \
+            to[i] = made;                                                                    \
+        }                                                                                    \
+        return overflow ? SPC_EWIDE : SPC_OK;                                                \
     }
 
 EXACT(sum, __builtin_add_overflow)
 EXACT(prod, __builtin_mul_overflow)
 
-int spc_kernel_wide(void *to, const void *left, const void *right, uint32_t count) {
+static int spc_kernel_wide(void *to, const void *left, const void *right, uint32_t count) {
     (void)to;
     (void)left;
     (void)right;
@@ -63,13 +104,209 @@ int spc_kernel_wide(void *to, const void *left, const void *right, uint32_t coun
     return SPC_EWIDE;
 }
 
-int spc_kernel_nothing(void *to, const void *left, const void *right, uint32_t count) {
+static int spc_kernel_nothing(void *to, const void *left, const void *right, uint32_t count) {
     (void)to;
     (void)left;
     (void)right;
     (void)count;
     return SPC_OK;
 }
+
+/* ---- sums, products, the lesser and the greater */
+
+/* Integers are added and multiplied unsigned, where wrapping is defined. */
+#define DEFINE_INTEGER_KERNELS(name, ctype)                         \
+    SPC_DEFINE_KERNEL(sum_##name, ctype, (uint64_t)l + (uint64_t)r) \
+    SPC_DEFINE_KERNEL(prod_##name, ctype, (uint64_t)l *(uint64_t)r) \
+    SPC_DEFINE_KERNEL(min_##name, ctype, l < r ? l : r)             \
+    SPC_DEFINE_KERNEL(max_##name, ctype, l > r ? l : r)
+SPC_INTEGER_TYPES(DEFINE_INTEGER_KERNELS)
+
+/* A NaN stays: the left one because it differs from itself, the right one because all comparisons with it
+ * are false. Equal values differ at most in the sign of zero, and the zero with a sign is the lesser. No
+ * branches: | and &. */
+#define HAS_SIGN(x) (__builtin_copysign(1.0, (x)) < 0.0)
+#define DEFINE_FLOAT_KERNELS(name, ctype)                                                        \
+    SPC_DEFINE_KERNEL(sum_##name, ctype, l + r)                                                  \
+    SPC_DEFINE_KERNEL(prod_##name, ctype, l *r)                                                  \
+    SPC_DEFINE_KERNEL(min_##name, ctype, (l < r) | (l != l) | ((l == r) & !HAS_SIGN(r)) ? l : r) \
+    SPC_DEFINE_KERNEL(max_##name, ctype, (l > r) | (l != l) | ((l == r) & !HAS_SIGN(l)) ? l : r)
+SPC_FLOAT_TYPES(DEFINE_FLOAT_KERNELS)
+
+SPC_DEFINE_KERNEL(or_BOOL, uint8_t, (l | r) != 0)
+SPC_DEFINE_KERNEL(and_BOOL, uint8_t, (l != 0) & (r != 0))
+
+/* Real and imaginary parts in turn. A product as NumPy's: four multiplications, and no second look at infinities. */
+#define DEFINE_COMPLEX_KERNELS(name, ctype)                                                             \
+    static int sum_##name(void *to, const void *left, const void *right, uint32_t count) {              \
+        /* In two halves: twice `count` may not fit its type. */                                        \
+        const int status = sum_of_parts_##name(to, left, right, count);                                 \
+        return status != SPC_OK ? status                                                                \
+                                : sum_of_parts_##name((ctype *)to + count, (const ctype *)left + count, \
+                                                      (const ctype *)right + count, count);             \
+    }                                                                                                   \
+    static int prod_##name(void *to_bytes, const void *left_bytes, const void *right_bytes,             \
+                           uint32_t count) {                                                            \
+        ctype *to = to_bytes;                                                                           \
+        const ctype *left = left_bytes;                                                                 \
+        const ctype *right = right_bytes;                                                               \
+        for (uint64_t i = 0; i < 2 * (uint64_t)count; i += 2) {                                         \
+            const ctype real = left[i] * right[i] - left[i + 1] * right[i + 1];                         \
+            const ctype imaginary = left[i] * right[i + 1] + left[i + 1] * right[i];                    \
+            to[i] = real;                                                                               \
+            to[i + 1] = imaginary;                                                                      \
+        }                                                                                               \
+        return SPC_OK;                                                                                  \
+    }
+#define sum_of_parts_COMPLEX64 sum_FLOAT32
+#define sum_of_parts_COMPLEX128 sum_FLOAT64
+DEFINE_COMPLEX_KERNELS(COMPLEX64, float)
+DEFINE_COMPLEX_KERNELS(COMPLEX128, double)
+
+/* clang-format off */
+static const spc_kernels_t spc_kernels_sum = {{
+    [SPC_TYPE_NONE] = spc_kernel_nothing,
+    [SPC_TYPE_INT] = spc_kernel_sum_exact,
+    [SPC_TYPE_WIDE] = spc_kernel_wide,
+    [SPC_TYPE_SIMTIME] = spc_kernel_sum_simtime,
+    [SPC_TYPE_BOOL] = or_BOOL,
+    [SPC_TYPE_COMPLEX64] = sum_COMPLEX64,
+    [SPC_TYPE_COMPLEX128] = sum_COMPLEX128,
+#define SUM_ENTRY(name, ctype) [SPC_TYPE_##name] = sum_##name,
+    SPC_NUMBER_TYPES(SUM_ENTRY)
+}};
+
+static const spc_kernels_t spc_kernels_prod = {{
+    [SPC_TYPE_NONE] = spc_kernel_nothing,
+    [SPC_TYPE_INT] = spc_kernel_prod_exact,
+    [SPC_TYPE_WIDE] = spc_kernel_wide,
+    [SPC_TYPE_BOOL] = and_BOOL,
+    [SPC_TYPE_COMPLEX64] = prod_COMPLEX64,
+    [SPC_TYPE_COMPLEX128] = prod_COMPLEX128,
+#define PROD_ENTRY(name, ctype) [SPC_TYPE_##name] = prod_##name,
+    SPC_NUMBER_TYPES(PROD_ENTRY)
+}};
+
+static const spc_kernels_t spc_kernels_min = {{
+    [SPC_TYPE_NONE] = spc_kernel_nothing,
+    [SPC_TYPE_INT] = min_INT64,
+    [SPC_TYPE_WIDE] = spc_kernel_wide,
+    [SPC_TYPE_SIMTIME] = spc_kernel_min_simtime,
+    [SPC_TYPE_BOOL] = and_BOOL,
+#define MIN_ENTRY(name, ctype) [SPC_TYPE_##name] = min_##name,
+    SPC_NUMBER_TYPES(MIN_ENTRY)
+}};
+
+static const spc_kernels_t spc_kernels_max = {{
+    [SPC_TYPE_NONE] = spc_kernel_nothing,
+    [SPC_TYPE_INT] = max_INT64,
+    [SPC_TYPE_WIDE] = spc_kernel_wide,
+    [SPC_TYPE_SIMTIME] = spc_kernel_max_simtime,
+    [SPC_TYPE_BOOL] = or_BOOL,
+#define MAX_ENTRY(name, ctype) [SPC_TYPE_##name] = max_##name,
+    SPC_NUMBER_TYPES(MAX_ENTRY)
+}};
+/* clang-format on */
+
+/* ---- logical and bitwise operators */
+
+/* Whatever is not zero is true, NaN too. */
+#define DEFINE_LOGICAL_KERNELS(name, ctype)                           \
+    SPC_DEFINE_KERNEL(logical_and_##name, ctype, (l != 0) & (r != 0)) \
+    SPC_DEFINE_KERNEL(logical_or_##name, ctype, (l != 0) | (r != 0))  \
+    SPC_DEFINE_KERNEL(logical_xor_##name, ctype, (l != 0) ^ (r != 0))
+SPC_NUMBER_TYPES(DEFINE_LOGICAL_KERNELS)
+DEFINE_LOGICAL_KERNELS(BOOL, uint8_t)
+
+#define DEFINE_BITWISE_KERNELS(name, ctype)            \
+    SPC_DEFINE_KERNEL(bitwise_and_##name, ctype, l &r) \
+    SPC_DEFINE_KERNEL(bitwise_or_##name, ctype, l | r) \
+    SPC_DEFINE_KERNEL(bitwise_xor_##name, ctype, l ^ r)
+SPC_INTEGER_TYPES(DEFINE_BITWISE_KERNELS)
+
+/* clang-format off */
+#define DEFINE_LOGICAL_TABLE(operator)                             \
+    static const spc_kernels_t spc_kernels_##operator = {{         \
+        [SPC_TYPE_NONE] = spc_kernel_nothing,                      \
+        [SPC_TYPE_INT] = operator##_INT64,                         \
+        [SPC_TYPE_WIDE] = spc_kernel_wide,                         \
+        [SPC_TYPE_BOOL] = operator##_BOOL,                         \
+        [SPC_TYPE_FLOAT32] = operator##_FLOAT32,                   \
+        [SPC_TYPE_FLOAT64] = operator##_FLOAT64,                   \
+        INTEGER_ENTRIES(operator)                                  \
+    }}
+#define DEFINE_BITWISE_TABLE(operator)                             \
+    static const spc_kernels_t spc_kernels_##operator = {{         \
+        [SPC_TYPE_NONE] = spc_kernel_nothing,                      \
+        [SPC_TYPE_INT] = operator##_INT64,                         \
+        [SPC_TYPE_WIDE] = spc_kernel_wide,                         \
+        [SPC_TYPE_BOOL] = logical_##operator,                      \
+        INTEGER_ENTRIES(operator)                                  \
+    }}
+#define INTEGER_ENTRIES(operator)                                                                  \
+    [SPC_TYPE_INT8] = operator##_INT8, [SPC_TYPE_INT16] = operator##_INT16,                        \
+    [SPC_TYPE_INT32] = operator##_INT32, [SPC_TYPE_INT64] = operator##_INT64,                      \
+    [SPC_TYPE_UINT8] = operator##_UINT8, [SPC_TYPE_UINT16] = operator##_UINT16,                    \
+    [SPC_TYPE_UINT32] = operator##_UINT32, [SPC_TYPE_UINT64] = operator##_UINT64
+#define logical_bitwise_and logical_and_BOOL
+#define logical_bitwise_or logical_or_BOOL
+#define logical_bitwise_xor logical_xor_BOOL
+
+DEFINE_LOGICAL_TABLE(logical_and);
+DEFINE_LOGICAL_TABLE(logical_or);
+DEFINE_LOGICAL_TABLE(logical_xor);
+DEFINE_BITWISE_TABLE(bitwise_and);
+DEFINE_BITWISE_TABLE(bitwise_or);
+DEFINE_BITWISE_TABLE(bitwise_xor);
+/* clang-format on */
+
+/* ---- the place of the least and of the greatest */
+
+/* Which comes first: of integers the lesser (or greater), of floating point a NaN before all numbers. */
+#define LESS(l, r) ((l) < (r))
+#define GREATER(l, r) ((l) > (r))
+#define LESS_OR_NAN(l, r) (((l) < (r)) | (((l) != (l)) & ((r) == (r))))
+#define GREATER_OR_NAN(l, r) (((l) > (r)) | (((l) != (l)) & ((r) == (r))))
+
+/* Of two of which neither comes first, the one of the lower index: so the order of the nodes does not matter. */
+#define DEFINE_PAIR_KERNEL(prefix, name, FIRST)                                                 \
+    static int prefix##_##name(void *to_bytes, const void *left_bytes, const void *right_bytes, \
+                               uint32_t count) {                                                \
+        spc_pair_t *to = to_bytes;                                                              \
+        const spc_pair_t *left = left_bytes;                                                    \
+        const spc_pair_t *right = right_bytes;                                                  \
+        for (uint32_t i = 0; i < count; i++) {                                                  \
+            const spc_pair_t l = left[i];                                                       \
+            const spc_pair_t r = right[i];                                                      \
+            const bool stays = FIRST(l.value.name, r.value.name)                                \
+                               | (!FIRST(r.value.name, l.value.name) & (l.index <= r.index));   \
+            to[i].value.bytes = stays ? l.value.bytes : r.value.bytes;                          \
+            to[i].index = stays ? l.index : r.index;                                            \
+        }                                                                                       \
+        return SPC_OK;                                                                          \
+    }
+#define DEFINE_INTEGER_PAIR_KERNELS(name, ctype) \
+    DEFINE_PAIR_KERNEL(minloc, name, LESS)       \
+    DEFINE_PAIR_KERNEL(maxloc, name, GREATER)
+#define DEFINE_FLOAT_PAIR_KERNELS(name, ctype)    \
+    DEFINE_PAIR_KERNEL(minloc, name, LESS_OR_NAN) \
+    DEFINE_PAIR_KERNEL(maxloc, name, GREATER_OR_NAN)
+SPC_INTEGER_TYPES(DEFINE_INTEGER_PAIR_KERNELS)
+SPC_FLOAT_TYPES(DEFINE_FLOAT_PAIR_KERNELS)
+
+/* clang-format off */
+static const spc_kernels_t spc_kernels_minloc = {{
+    [SPC_TYPE_NONE] = spc_kernel_nothing,
+#define MINLOC_ENTRY(name, ctype) [SPC_TYPE_PAIR_##name] = minloc_##name,
+    SPC_NUMBER_TYPES(MINLOC_ENTRY)
+}};
+
+static const spc_kernels_t spc_kernels_maxloc = {{
+    [SPC_TYPE_NONE] = spc_kernel_nothing,
+#define MAXLOC_ENTRY(name, ctype) [SPC_TYPE_PAIR_##name] = maxloc_##name,
+    SPC_NUMBER_TYPES(MAXLOC_ENTRY)
+}};
+/* clang-format on */
 
 /* ---- types and operators ---- */
 

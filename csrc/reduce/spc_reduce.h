@@ -71,7 +71,7 @@ typedef enum spc_operation {
     SPC_OPERATION_DATA_ALLGATHER,
     SPC_OPERATION_DATA_SCATTER,
     SPC_OPERATION_DATA_ALLTOALL, /* and the last */
-    /* Steps of the reductions of arrays (collect/spc_collect.h): as REDUCE where there are fields, else as GATHER. */
+    /* Steps of the reductions of arrays (comm/spc_collect.h): as REDUCE where there are fields, else as GATHER. */
     SPC_OPERATION_ARRAY_ALLREDUCE,
     SPC_OPERATION_ARRAY_REDUCE, /* at one root */
     SPC_OPERATION_ARRAY_REDUCE_SCATTER,

@@ -24,7 +24,7 @@
 /* X(name, number, what has happened; what its fields say). Numbers are in files: none is ever used again. */
 #define SPC_TRACE_KINDS(X)                                                                         \
     X(CALL, 1, "an operation begins: `what` is its name, `place` the line; spc_comm_trace_call")   \
-    X(RETURN, 2, "the thread's last operation that began has ended; `tag` says how: recorded.pyx") \
+    X(RETURN, 2, "the thread's last operation that began has ended; `tag` says how (regions.pyx)") \
     X(SEND, 3, "a message was handed over: peer, tag, context, bytes; its number on this way")     \
     X(RECEIVE, 4, "a message was taken: the same, and the number that its sender has given it")    \
     X(WAIT, 5, "the thread waits")                                                                 \

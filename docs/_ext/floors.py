@@ -31,7 +31,7 @@ def floor(path):
 
 
 def modules():
-    """{header's stem: its floor}; spc_inbox_store.c belongs to spc_inbox."""
+    """{header's stem: its floor}; spc_inbox_queue.c belongs to spc_inbox."""
     found = (ROOT / "csrc").rglob("spc_*.h")
     return {
         path.stem: floor(path) for path in found if not path.stem.endswith(("_private", "_queue", "_native"))
@@ -101,7 +101,7 @@ def walk(node):
 
 
 def part(module):
-    """spcomm.launch.box -> launch; "" for the package itself and for what is no part."""
+    """spcomm.launch.remote.box -> launch; "" for the package itself and for what is no part."""
     name = module.split(".")[1] if "." in module else ""
     below = ROOT / "spcomm" / name
     exists = below.is_dir() or any((ROOT / "spcomm").glob(f"{name}.py*"))

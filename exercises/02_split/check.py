@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Exercise 2: the blocks are a partition of the list, in order, and as equal as can be."""
 
-from spcomm.learn.case import Case, Wrong, counted
+from spcomm.learn.case import Case, Wrong, counted, same, short
 
 NODES_AND_ITEMS = [(1, 10), (2, 10), (3, 10), (4, 12), (4, 11), (7, 20), (4, 3), (7, 2), (3, 0)]
 
@@ -16,7 +16,7 @@ def judge(case, outcome):
     items = case.arguments["items"]
     for rank, block in enumerate(outcome.values):
         if not isinstance(block, list):
-            raise Wrong(f"node {rank} returned {block!r}; expected a list, the items of this node")
+            raise Wrong(f"node {rank} returned {short(block)}; expected a list, the items of this node")
     where = f"({case.name})"
     exactly_once(items, outcome.values, where)
     if [item for block in outcome.values for item in block] != items:
@@ -35,7 +35,7 @@ def judge(case, outcome):
 
 def exactly_once(items, blocks, where):
     for index, item in enumerate(items):
-        owners = [rank for rank, block in enumerate(blocks) for other in block if other == item]
+        owners = [rank for rank, block in enumerate(blocks) for other in block if same(other, item)]
         if not owners:
             raise Wrong(
                 f"items[{index}] is on no node {where}: what becomes of the rest if the number of items "
@@ -46,8 +46,8 @@ def exactly_once(items, blocks, where):
                 f"items[{index}] is on nodes {' and '.join(map(str, owners))} {where}; each item must be on "
                 "exactly one: where one block ends, the next begins"
             )
-    extra = [item for block in blocks for item in block if item not in items]
+    extra = [item for block in blocks for item in block if not any(same(item, one) for one in items)]
     if extra:
         raise Wrong(
-            f"{extra[0]!r} was returned and is not in the list {where}; return items, not their numbers"
+            f"{short(extra[0])} was returned and is not in the list {where}; return items, not their numbers"
         )

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Exercise 3: the right triple on all nodes, by reductions alone."""
 
-from spcomm.learn.case import Case, Wrong, counted, same
+from spcomm.learn.case import Case, Wrong, counted, same, short
 
 REDUCTIONS = {"global_sum", "global_min", "global_max", "allreduce", "reduce", "scan", "exscan"}
 ALLOWED = REDUCTIONS | {"barrier", "bcast", "close"}
@@ -37,7 +37,7 @@ def judge(case, outcome):
     for rank, value in enumerate(outcome.values):
         if not same(value, expected):
             advice = what_is_wrong(value, expected, lists, rank)
-            raise Wrong(f"node {rank} returned {value!r}; expected {expected} ({case.name}). {advice}")
+            raise Wrong(f"node {rank} returned {short(value)}; expected {expected} ({case.name}). {advice}")
     for rank, calls in enumerate(outcome.calls):
         other = sorted(set(calls) - ALLOWED)
         if other:
@@ -57,16 +57,17 @@ def what_is_wrong(value, expected, lists, rank):
         return "All nodes have to return the result: is something within an if, or meant for the root only?"
     if not isinstance(value, tuple) or len(value) != 3:
         return "It has to be a tuple of three: return total, least, where."
-    if value[0] != expected[0]:
-        if value[0] == sum(lists[rank]):
+    if not same(value[0], expected[0]):
+        if same(value[0], sum(lists[rank])):
             return f"The first: that is the sum of node {rank}'s own values; what of the others?"
         return "The first, the sum, is wrong."
-    if value[1] != expected[1]:
-        if value[1] == min(lists[rank]):
+    if not same(value[1], expected[1]):
+        if same(value[1], min(lists[rank])):
             return f"The second: that is the least of node {rank}'s own values; what of the others?"
         return (
             "The second, the least value, is wrong: do you compare with a number that no node has, such as 0?"
         )
-    if value[2] in range(len(lists)) and expected[1] in lists[int(value[2])]:  # a reduction may make it 2.0
+    tied = [node for node, values in enumerate(lists) if expected[1] in values]
+    if any(same(value[2], node) for node in tied):  # a reduction may make it 2.0
         return f"The third: node {value[2]:g} has it too, but the lowest rank is asked for."
     return f"The third, the place of the least value, is wrong: node {expected[2]} has it."

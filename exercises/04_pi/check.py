@@ -3,7 +3,7 @@
 
 import math
 
-from spcomm.learn.case import Case, Wrong, close, counted
+from spcomm.learn.case import Case, Wrong, close, counted, short
 
 REDUCTIONS = {"global_sum", "allreduce"}
 ALLOWED = REDUCTIONS | {"work", "barrier", "close"}
@@ -35,7 +35,7 @@ def judge(case, outcome):
     for rank, value in enumerate(outcome.values):
         if not close(value, pi, 1e-9):
             raise Wrong(
-                f"node {rank} returned {value!r}; with {strips} strips π is {pi:.12f} {where}. {advice(value)}"
+                f"node {rank} returned {short(value)}; with {strips} strips π is {pi:.12f} {where}. {advice(value)}"
             )
 
 

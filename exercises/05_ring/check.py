@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Exercise 5: all values in the order of the ring, by messages to the right neighbour alone."""
 
-from spcomm.learn.case import Case, Wrong, short
+from spcomm.learn.case import Case, Wrong, same, short
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
@@ -17,7 +17,7 @@ def judge(case, outcome):
     values = [arguments["value"] for arguments in case.each]
     for rank, seen in enumerate(outcome.values):
         expected = [values[(rank - step) % n] for step in range(n)]
-        if seen != expected:
+        if not same(seen, expected):
             raise Wrong(
                 f"node {rank} returned {short(seen)}; expected {expected} ({case.name}). "
                 + what_is_wrong(seen, expected, n)
@@ -30,9 +30,9 @@ def what_is_wrong(seen, expected, n):
         return "It has to be a list of values."
     if len(seen) != n:
         return f"It has seen {len(seen)} of {n} values: how many steps does it take until all have come by?"
-    if n > 2 and seen[1:].count(seen[1]) == n - 1:
+    if n > 2 and all(same(one, seen[1]) for one in seen[1:]):
         return "The same value came again and again: pass on what came last, not always your own."
-    if seen == [expected[0], *expected[:0:-1]]:
+    if same(seen, [expected[0], *expected[:0:-1]]):
         return "The values came the other way round: send to the right, receive from the left."
     return "Its own value comes first, then that of its left neighbour, and so on to the left."
 

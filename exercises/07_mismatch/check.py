@@ -3,7 +3,7 @@
 
 import math
 
-from spcomm.learn.case import Case, Wrong, close, counted
+from spcomm.learn.case import Case, Wrong, close, counted, same, short
 
 
 def cases(rng):
@@ -33,7 +33,7 @@ def judge(case, outcome):
     for rank, found in enumerate(outcome.values):
         if not close(found, expected):
             raise Wrong(
-                f"node {rank} returned {found!r}; expected {expected} ({case.name}). "
+                f"node {rank} returned {short(found)}; expected {expected} ({case.name}). "
                 + what_is_wrong(found, expected, lists[rank])
             )
 
@@ -41,12 +41,12 @@ def judge(case, outcome):
 def what_is_wrong(found, expected, mine):
     if not isinstance(found, tuple) or len(found) != 3:
         return "All nodes have to return a tuple of three, also those without values."
-    if mine and found[0] == len(mine) != expected[0]:
+    if mine and len(mine) != expected[0] and same(found[0], len(mine)):
         return "These are the values of this node only: all nodes have to combine theirs."
     if found[2] is None:
         return "The largest value is missing on a node that has no values; it has to take part in global_max."
     if not close(found[2], expected[2]):
-        if found[2] == 0:
+        if same(found[2], 0):
             return "Nobody has 0: what does a node without values give to global_max? It must be less than all others."
         return "The third, the largest of all values, is wrong."
     return "The first two are how many values there are in all, and their mean."

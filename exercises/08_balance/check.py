@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Exercise 8: each task once, and the virtual clock says that the nodes were busy; the best of three runs counts."""
 
-from spcomm.learn.case import Case, Wrong
+from spcomm.learn.case import Case, Wrong, same, short
 
 ROOM = 1.4  # over what size - 1 nodes take that are all equally busy
 RUNS = 3  # who pulls first is chance
@@ -40,11 +40,11 @@ def judge(case, outcome):
     for rank, tasks in enumerate(outcome.values):
         if not isinstance(tasks, list):
             raise Wrong(
-                f"node {rank} returned {tasks!r}; expected the list of the tasks it has done ({case.name})"
+                f"node {rank} returned {short(tasks)}; expected the list of the tasks it has done ({case.name})"
             )
     once(case, outcome, len(costs))
     for rank, tasks in enumerate(outcome.values):
-        told = sum(costs[int(task)] for task in tasks)  # 2.0 is task 2, too
+        told = sum(costs[int(task.real)] for task in tasks)  # 2.0 is task 2, too
         if abs(outcome.work[rank] - told) > 1e-6 * (1 + told):
             raise Wrong(
                 f"node {rank} has done {outcome.work[rank]:g} units of work; the tasks {tasks} that it returned take "
@@ -57,14 +57,16 @@ def judge(case, outcome):
 def once(case, outcome, count):
     done = [task for tasks in outcome.values for task in tasks]
     for task in range(count):
-        if task not in done:
+        nodes = [
+            str(rank) for rank, tasks in enumerate(outcome.values) for other in tasks if same(other, task)
+        ]
+        if not nodes:
             raise Wrong(f"nobody has done task {task} of {count} ({case.name}), or has not returned it")
-        nodes = [str(rank) for rank, tasks in enumerate(outcome.values) for other in tasks if other == task]
         if len(nodes) > 1:
             raise Wrong(f"nodes {' and '.join(nodes)} have done task {task}; expected it once ({case.name})")
     if len(done) > count:
-        other = next(task for task in done if task not in range(count))
-        raise Wrong(f"{other!r} was returned, and is none of the tasks 0 to {count - 1} ({case.name})")
+        other = next(task for task in done if not any(same(task, one) for one in range(count)))
+        raise Wrong(f"{short(other)} was returned, and is none of the tasks 0 to {count - 1} ({case.name})")
 
 
 def quick(case, outcome, total):

@@ -57,7 +57,7 @@ def alone(rod, steps):
 def checked_block(rank, value):
     try:
         block = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         block = None
     if value is None or block is None or block.ndim != 1:
         raise Wrong(

@@ -71,7 +71,7 @@ def check_all_there(case, numbers, shares):
     if extra := after - before:
         number, count = next(iter(extra.items()))
         raise Wrong(
-            f"{sum(extra.values())} numbers are too many, {number} {count} times among them ({case.name})"
+            f"{sum(extra.values())} numbers are too many, {short(number)} {count} times among them ({case.name})"
         )
 
 

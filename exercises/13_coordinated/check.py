@@ -55,4 +55,6 @@ def check_cycle(case, plans, rank, cycle, came):
         )
     for (source, value), _ in (found - right).items():
         what = "twice" if right[source, value] else "which was not sent to it in this cycle"
-        raise Wrong(f"cycle {cycle}: node {rank} saw {value} of node {source}, {what} ({case.name})")
+        raise Wrong(
+            f"cycle {cycle}: node {rank} saw {short(value)} of node {short(source)}, {what} ({case.name})"
+        )

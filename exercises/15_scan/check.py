@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Judges exercise 15: every value, and that the maps stay where they are."""
 
-from spcomm.learn.case import Case, Wrong, short
+from spcomm.learn.case import Case, Wrong, same, short
 
 P = 1_000_003
 WHOLE_LISTS = "allgather gather bcast alltoall send ssend sendrecv".split()
@@ -29,7 +29,7 @@ def judge(case, outcome):
             raise Wrong(
                 f"node {rank} returned {short(found)}; expected a list of {len(maps)} values ({case.name})"
             )
-        if found != right:
+        if not same(found, right):
             raise Wrong(
                 f"node {rank} returned {short(found)}; expected {short(right)}: {why(case, rank, found, before)}"
             )
@@ -48,9 +48,9 @@ def why(case, rank, found, before):
     """What the first wrong value tells."""
     maps, x = case.each[rank]["maps"], case.arguments["x"]
     a, b = maps[0]
-    if found[0] == (a * before + b) % P:
+    if same(found[0], (a * before + b) % P):
         return f"it begins well, and goes on with something else ({case.name})"
-    if found[0] == (a * x + b) % P:
+    if same(found[0], (a * x + b) % P):
         return (
             f"its first value is that of x = {x}, with which node 0 begins ({case.name}): what have the nodes before "
             "it made of x?"
@@ -58,7 +58,7 @@ def why(case, rank, found, before):
     after = before
     for c, d in maps:
         after = (c * after + d) % P
-    if found[0] == (a * after + b) % P:
+    if same(found[0], (a * after + b) % P):
         return (
             f"it begins with {after}, which is x after its own maps, and not before ({case.name}): scan includes the "
             "node itself, exscan does not"

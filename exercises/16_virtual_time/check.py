@@ -7,6 +7,7 @@ from numbers import Real
 from spcomm.learn.case import Case, Wrong, counted, short
 
 STATIONS = 12
+LARGE = 1e15  # above all times
 
 
 def cases(rng):
@@ -51,7 +52,9 @@ def judge(case, outcome):
 
 def checked_log(rank, value):
     good = isinstance(value, list) and all(
-        isinstance(item, (list, tuple)) and len(item) == 4 and all(isinstance(part, Real) for part in item)
+        isinstance(item, (list, tuple))
+        and len(item) == 4
+        and all(isinstance(part, Real) and abs(part) < LARGE for part in item)  # nor NaN
         for item in value
     )
     if not good:

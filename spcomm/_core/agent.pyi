@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
 from collections.abc import Iterable, Sequence
-from typing import Self
+from typing import Any, Self
 
 from typing_extensions import disjoint_base
 
 from spcomm._core.waits import Wait
+
+__pyx_capi__: dict[str, Any]
 
 STARTING: int
 LIVE: int

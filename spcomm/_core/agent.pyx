@@ -6,28 +6,27 @@ from libc.errno cimport errno
 from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memset
 
-from spcomm._core.libnotes cimport spc_leftovers_any
-from spcomm._core.boards cimport read_wait
 from spcomm._core.boxes cimport check_places, count_here, divide
+from spcomm._core.libnotes cimport spc_leftovers_any
 from spcomm._core.libspc cimport (
     SPC_ENOMEM,
     SPC_ESYSTEM,
-    SPC_FEATURE_eventfd,
-    SPC_FEATURE_futex,
-    SPC_FEATURE_memfd,
-    SPC_FEATURE_pidfd,
-    SPC_FEATURE_wipe_on_fork,
     SPC_NODE_DIED,
     SPC_NODE_FINISHED,
     SPC_NODE_LIVE,
     SPC_NODE_STARTING,
     SPC_NODES_MAX,
+    SPC_OK,
     SPC_PERTURB_RENDEZVOUS,
     SPC_PERTURB_SCHEDULE,
-    SPC_OK,
     SPC_REGION_BOARD,
     SPC_REGION_MAILBOX,
     SPC_REGION_STATUS,
+    SPC_FEATURE_eventfd,
+    SPC_FEATURE_futex,
+    SPC_FEATURE_memfd,
+    SPC_FEATURE_pidfd,
+    SPC_FEATURE_wipe_on_fork,
     spc_board_shared_t,
     spc_board_vain,
     spc_comm_count_collectives,
@@ -57,12 +56,13 @@ from spcomm._core.libspc cimport (
     spc_segment_plan_t,
     spc_segment_stride,
     spc_segment_t,
-    spc_status_shared_t,
     spc_status_has_raised,
     spc_status_process,
+    spc_status_shared_t,
     spc_status_state,
     spc_traffic_seen,
 )
+from spcomm._core.waits cimport read_wait
 
 import os
 
@@ -319,7 +319,7 @@ cdef class Segment:
     def wait(self, rank):
         """What a node has been waiting for, for some milliseconds at least: a `Wait`, or None."""
         check_rank(self, rank)
-        return read_wait(&self.segment, self.nodes, rank)
+        return read_wait(&self.segment, rank)
 
     def process(self, rank):
         """The process id of a node; 0: it has not joined the run."""

@@ -3,6 +3,7 @@ from spcomm._core.handle cimport Handle
 from spcomm._core.libspc cimport spc_message_t, spc_payload_t
 
 cdef enum:
+    ROOM_MAX = 65472         # what a message can have before the data in a block
     META_ROOM = 16 + 64 * 8  # an array's meta without description: header and at most 64 lengths
     DATA_ROOM = 1024         # numbers and small containers are put together here
     NOGIL_BYTES = 32768      # copies of at least this much are made without the interpreter's lock
@@ -15,9 +16,22 @@ cdef struct Encoded:
     unsigned char data[DATA_ROOM]
 
 
+cdef class Memory:
+    # Owns what arrays lie in.
+    cdef Handle handle
+    cdef void *stored    # a block or heap memory; NULL: nothing (any more)
+    cdef int storage
+    cdef bint is_sole    # no other node sees it
+
+
+cdef Memory take_over(Handle handle, spc_message_t *message)
+cdef object owned_bytes(Handle handle, int storage, void *stored, void *data, Py_ssize_t length)
+cdef object hidden_array(Memory memory, void *data, Py_ssize_t length, bint writable)
 cdef bint is_adoptable(Handle handle, spc_message_t *message, bint copy) noexcept
 cdef bint is_array(object value) noexcept
 cdef object encode_array(object array, Encoded *encoded)
 cdef object decode_array(Handle handle, spc_message_t *message, bint copy)
 cdef int check_out(object out) except -1
 cdef object receive_into(Handle handle, spc_message_t *message, object out)
+cdef object make_array(Handle self, object shape, object dtype, object order)
+cdef int move_array(Handle self, object a, Py_ssize_t references, object dest, object tag, object timeout) except -1

@@ -1,44 +1,144 @@
 # SPDX-License-Identifier: MIT
 # cython: boundscheck=False, wraparound=False, cdivision=True, autotestdict=False, auto_pickle=False
-"""NumPy arrays as messages: describing them, and giving received memory an array's shape.
+"""Arrays: the memory they lie in, their way as messages, and those that live in shared memory and may be handed on.
 
-An array that is contiguous and of a plain dtype costs no call of NumPy on its way out and one on its way in.
-Where a message lies in memory that this node may keep (a block of an arena, or the heap), the array *is* that
-memory (memory.pyx).
+The base of an array that lies in a block of an arena, or of the heap, is a hidden array of bytes, whose base is a
+`Memory`. NumPy gives views the first base that is not an array of their own type: so slices and reshapes refer to the
+hidden array, not to the one the user has, and its reference count tells `move` whether there are any.
+
+As a message, an array that is contiguous and of a plain dtype costs no call of NumPy on its way out and one on its way
+in. Where a message lies in memory that this node may keep, the array *is* that memory.
+
+An array may go without a copy (`move`) if nothing else sees its memory. The hidden array's reference count tells of
+NumPy arrays for certain. Who refers to the array itself, a memoryview or only another name, is found out in holders.py;
+where that stays unknown, the array is copied, and whoever it was keeps the old memory.
 """
 
+cimport cython
 cimport numpy as cnp
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_DECREF, Py_INCREF
-from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t, uintptr_t
+from cpython.ref cimport Py_DECREF, Py_INCREF, Py_REFCNT
+from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uintptr_t
 from libc.string cimport memcpy, memset
+from posix.stdlib cimport posix_memalign
 
-from spcomm._core.libblock cimport spc_block_payload, spc_block_shared_t, spc_comm_take_kept
-from spcomm._core.libblock cimport spc_copy_past
+from spcomm._core.arguments cimport NOBODY, one_target, send_tag
+from spcomm._core.handle cimport Handle, deadline_of, fail, limit_of
+from spcomm._core.libblock cimport (
+    spc_block_payload,
+    spc_block_shared_t,
+    spc_comm_await_gone,
+    spc_comm_block_bytes,
+    spc_comm_move_block,
+    spc_comm_take_block,
+    spc_comm_take_kept,
+    spc_copy_past,
+)
 from spcomm._core.libspc cimport (
+    SPC_CONTEXT_USER,
+    SPC_EAGAIN,
     SPC_FORMAT_ARRAY,
     SPC_META_MAX,
+    SPC_NO_DEADLINE,
     SPC_OK,
     SPC_STORED_ARENA,
     SPC_STORED_HEAP,
     spc_array_meta_t,
     spc_comm_put_back,
+    spc_comm_release_stored,
+    spc_comm_send,
+    spc_comm_usable,
     spc_message_claim,
     spc_message_data,
     spc_message_data_bytes,
     spc_message_release,
+    spc_message_t,
 )
-from spcomm._core.memory cimport hidden_array, owned_bytes, room_for_meta, set_base, take_over
 
 import sys
+from math import prod
+from operator import index
 from pickle import dumps, loads
 
 import numpy as np
 
-from spcomm._core import errors, net_scalars
+from spcomm._core import block_errors, errors, holders, places
+from spcomm.net_types import net_scalars
 
 cnp.import_array()
+
+cdef extern from "numpy/arrayobject.h":
+    int PyArray_SetBaseObject(cnp.ndarray array, PyObject *base) except -1
+
+cdef extern from *:
+    """
+    #define spcpy_new_bytes(dims, data, flags) \
+        PyArray_New(&PyArray_Type, 1, dims, NPY_UINT8, NULL, data, 0, flags, NULL)
+    """
+    cnp.ndarray spcpy_new_bytes(const cnp.npy_intp *dims, void *data, int flags)
+
+cdef enum:
+    ALIGNMENT = 64
+    ROOM_MIN = 128       # for the description of an array with 14 dimensions
+
+
+@cython.final
+@cython.freelist(64)
+@cython.no_gc  # it refers to the handle only, and the handle to nothing that leads back here
+cdef class Memory:
+    """Owns what an array lies in; the base of that array's base."""
+
+    def __dealloc__(self):
+        if self.stored != NULL:
+            spc_comm_release_stored(self.handle.core, self.storage, self.stored)
+
+
+cdef Memory take_over(Handle handle, spc_message_t *message):
+    """What the message lies in, block or heap: the message loses it."""
+    cdef Memory memory = Memory.__new__(Memory)
+    memory.handle = handle
+    memory.storage = message.storage
+    memory.is_sole = message.storage == SPC_STORED_HEAP or message.sole
+    memory.stored = message.handle
+    message.handle = NULL
+    return memory
+
+
+cdef object owned_bytes(Handle handle, int storage, void *stored, void *data, Py_ssize_t length):
+    """A hidden array of bytes in memory that this node alone uses, and that goes with it."""
+    cdef Memory memory = Memory.__new__(Memory)
+    memory.handle = handle
+    memory.storage = storage
+    memory.is_sole = True
+    memory.stored = stored
+    return hidden_array(memory, data, length, True)
+
+
+cdef object hidden_array(Memory memory, void *data, Py_ssize_t length, bint writable):
+    """An array of bytes that refers to `memory`, for users' arrays to refer to."""
+    cdef cnp.npy_intp dims = length
+    cdef int flags = cnp.NPY_ARRAY_C_CONTIGUOUS | cnp.NPY_ARRAY_F_CONTIGUOUS | cnp.NPY_ARRAY_ALIGNED
+    if writable:
+        flags |= cnp.NPY_ARRAY_WRITEABLE
+    cdef cnp.ndarray hidden = spcpy_new_bytes(&dims, data, flags)
+    set_base(hidden, memory)
+    return hidden
+
+
+cdef int set_base(cnp.ndarray array, object base) except -1:
+    Py_INCREF(base)  # for the array
+    return PyArray_SetBaseObject(array, <PyObject *>base)
+
+
+cdef uint64_t room_for_meta(uint64_t meta_bytes) noexcept:
+    """How many bytes to leave in a block before the data of an array, so that it can be moved."""
+    cdef uint64_t room = (meta_bytes + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
+    return min(max(<uint64_t>ROOM_MIN, room), <uint64_t>ROOM_MAX)
+
+
+# ---- arrays as messages
+
 
 cdef extern from "numpy/arrayobject.h":
     int NPY_HALF
@@ -61,7 +161,6 @@ cdef enum:
     DESCRIBED = 0xffffffff
     LARGE_BYTES = 4096       # from here on data are aligned, and an array may take the memory over
     KEPT_BYTES = 262144      # longer copies lie in this node's arena, where pages have been touched before
-    ALIGNMENT = 64
     CACHED_MAX = 256
 
 cdef char NATIVE = c"<" if sys.byteorder == "little" else c">"
@@ -105,7 +204,8 @@ cdef object encode_array(object array, Encoded *encoded):
     meta.dtype_length = 0
     meta.reserved = 0
     meta.item_bytes = <uint32_t>cnp.PyArray_ITEMSIZE(source)
-    memcpy(encoded.meta + sizeof(spc_array_meta_t), cnp.PyArray_DIMS(source), nd * sizeof(int64_t))
+    if nd > 0:  # without dimensions NumPy's list may be a null pointer, which C forbids memcpy even then
+        memcpy(encoded.meta + sizeof(spc_array_meta_t), cnp.PyArray_DIMS(source), nd * sizeof(int64_t))
     encoded.payload.format = SPC_FORMAT_ARRAY
     encoded.payload.meta = encoded.meta
     encoded.payload.meta_bytes = <uint16_t>(sizeof(spc_array_meta_t) + nd * sizeof(int64_t))
@@ -205,6 +305,9 @@ cdef object dtype_from(spc_message_t *message, Header *header):
             found = loads(key) if meta.dtype_length != 0 else dtype_of_numbers(meta)
         except Exception as error:
             raise errors.unreadable(message.source, message.tag, "its dtype", error) from error
+        # Bytes of a message are never taken for references to objects, whatever their sender says that they are.
+        if not isinstance(found, np.dtype) or found.hasobject:
+            raise errors.unreadable(message.source, message.tag, "the description of its array is damaged")
         dtypes[key] = found
     return found
 
@@ -396,3 +499,256 @@ cdef object fill_any(spc_message_t *message, Header *header, object out):
     flat = out.reshape(-1)[:found.size]
     np.copyto(flat, found.reshape(-1))
     return out if found.size == out.size else flat
+
+
+# ---- arrays in shared memory
+
+
+cdef extern from *:
+    """
+    /* Memory that an array owns goes to another one, of bytes; the array keeps seeing it. */
+    static PyObject *spcpy_take_data(PyArrayObject *array) {
+        npy_intp length = PyArray_NBYTES(array);
+        PyArray_Descr *descr = PyArray_DescrFromType(NPY_UINT8);
+        PyObject *keeper = PyArray_NewFromDescr(&PyArray_Type, descr, 1, &length, NULL, PyArray_DATA(array),
+                                                NPY_ARRAY_CARRAY, NULL);
+        if (keeper != NULL) {
+            PyObject *handler = ((PyArrayObject_fields *)array)->mem_handler;
+            Py_XINCREF(handler);
+            ((PyArrayObject_fields *)keeper)->mem_handler = handler;
+            PyArray_ENABLEFLAGS((PyArrayObject *)keeper, NPY_ARRAY_OWNDATA);
+            PyArray_CLEARFLAGS(array, NPY_ARRAY_OWNDATA);
+        }
+        return keeper;
+    }
+
+    /* An array without bytes sees other memory instead of its own. */
+    static int spcpy_look_at(PyArrayObject *array, void *data, PyObject *keeper) {
+        PyObject *own = spcpy_take_data(array);
+        if (own == NULL) {
+            return -1;
+        }
+        ((PyArrayObject_fields *)array)->data = data;
+        Py_DECREF(own);
+        Py_INCREF(keeper);
+        return PyArray_SetBaseObject(array, keeper);
+    }
+    """
+    object spcpy_take_data(cnp.ndarray array)
+    int spcpy_look_at(cnp.ndarray array, void *data, object keeper) except -1
+
+cdef object send_call = errors.send_call
+
+
+cdef class Counter:
+    def references(self, a, dest, tag=0, timeout=None):
+        return Py_REFCNT(a)
+
+
+# What a compiled method has of an argument beside the caller's: the caller here has one.
+cdef Py_ssize_t own_references = eval("count(object(), 0)", {"count": Counter().references}) - 1
+
+
+# ---- making
+
+
+cdef object make_array(Handle self, object shape, object dtype, object order):
+    """An array in shared memory."""
+    cdef object kind = np.dtype(dtype)
+    cdef tuple lengths = as_shape(shape)
+    cdef object size
+    if kind.hasobject:
+        raise block_errors.bad_dtype("empty(dtype)", kind)
+    if order not in ("C", "F"):
+        raise block_errors.bad_order(order)
+    if kind.itemsize == 0:
+        kind = np.empty(0, kind).dtype  # NumPy's choice for a text of no length
+    size = prod(lengths) * kind.itemsize
+    if size > 1 << 62:
+        raise block_errors.too_large(shape, kind)
+    return np.ndarray(lengths, kind, take_bytes(self, size, len(lengths), kind), 0, None, order)
+
+
+cdef tuple as_shape(object shape):
+    cdef tuple lengths
+    try:
+        lengths = (index(shape),)
+    except TypeError:
+        try:
+            lengths = tuple([index(length) for length in shape])
+        except TypeError:
+            raise block_errors.bad_shape(shape) from None
+    for length in lengths:
+        if length < 0:
+            raise block_errors.negative_shape(shape)
+    return lengths
+
+
+cdef object take_bytes(Handle self, uint64_t length, Py_ssize_t dimensions, object dtype):
+    """A hidden array of so many bytes, in the arena or in private memory."""
+    cdef uint64_t room = room_for(dimensions, dtype)
+    cdef spc_block_shared_t *block = NULL
+    cdef void *private = NULL
+    cdef int status = SPC_EAGAIN
+    with nogil:
+        status = spc_comm_take_block(self.core, room + length, &block)
+    if status == SPC_OK:
+        return owned_bytes(self, SPC_STORED_ARENA, block, <char *>spc_block_payload(block) + room, length)
+    if status != SPC_EAGAIN:
+        fail(self, status, "empty()")
+    if posix_memalign(&private, ALIGNMENT, length if length > 0 else 1) != 0:
+        raise block_errors.too_large(length, "bytes")
+    return owned_bytes(self, SPC_STORED_HEAP, private, private, length)
+
+
+cdef uint64_t room_for(Py_ssize_t dimensions, object dtype) except 0:
+    """Before the data: for the meta of a message with such an array."""
+    cdef Encoded encoded
+    cdef uint64_t meta_bytes = 0
+    cdef object kept
+    if dimensions > 14 or not dtype.isbuiltin:
+        kept = encode_array(np.empty(0, dtype), &encoded)
+        meta_bytes = 0 if kept is None else encoded.payload.meta_bytes + 8 * dimensions
+    return room_for_meta(meta_bytes)
+
+
+def bytes_given_out(Handle handle):
+    """The bytes of this node's arena that any node uses: for tests. Waits until dead nodes are gone."""
+    cdef int status
+    with nogil:
+        status = spc_comm_await_gone(handle.core, SPC_NO_DEADLINE)
+    if status != SPC_OK:
+        fail(handle, status, "bytes_given_out()")
+    return spc_comm_block_bytes(handle.core)
+
+
+# ---- moving
+
+
+cdef int move_array(Handle self, object a, Py_ssize_t references, object dest, object tag, object timeout) except -1:
+    """Hand `a` over; `references`: as many as the method has seen."""
+    cdef int32_t number = send_tag(tag, "move", "tag")
+    cdef int32_t rank = one_target(self, dest, "move")
+    cdef int64_t limit = limit_of(timeout, "move")
+    cdef int status = spc_comm_usable(self.core)
+    cdef object holder = None
+    cdef Memory memory
+    if not is_array(a):
+        raise block_errors.not_an_array(a)
+    if a.dtype.hasobject:
+        raise block_errors.bad_dtype("move(a)", a.dtype)
+    if status != SPC_OK:
+        fail(self, status, (send_call, "move", dest, tag))
+    memory = memory_of(a)
+    references -= own_references
+    if references > 1:
+        holder = holders.find(a, references)
+        if holder:
+            raise block_errors.is_seen(holder)
+    if rank == NOBODY:
+        make_empty(a, holder is not None)
+        return 0
+    if self.strict:
+        remember(self, rank, number)
+    if memory is None or holder is not None or not move_memory(self, a, memory, rank, number, limit, dest, tag):
+        copy_array(self, a, rank, number, limit, dest, tag)
+        make_empty(a, holder is not None)
+    return 0
+
+
+cdef Memory memory_of(object a):
+    """What alone holds the memory of `a`; None: it has to be copied. BufferInUseError if others see it."""
+    cdef object base = a.base
+    cdef Memory memory
+    if base is None:
+        if not a.flags.owndata:
+            raise block_errors.is_a_view(base)
+        return None
+    if not is_array(base):
+        raise block_errors.is_a_view(base)
+    if Py_REFCNT(base) > 2:  # that of `a`, and of the variable
+        raise block_errors.is_seen("another array")
+    if base.nbytes != a.nbytes or not a.flags.forc or (
+            cnp.PyArray_DATA(<cnp.ndarray>a) != cnp.PyArray_DATA(<cnp.ndarray>base)):
+        raise block_errors.is_a_part(a.nbytes, base.nbytes)
+    if isinstance(base.base, memoryview):  # one of the arrays of an object
+        if is_hidden(base.base.obj) and not (<Memory>base.base.obj.base).is_sole:
+            raise block_errors.is_shared()
+        return None
+    if base.base is None and base.flags.owndata:
+        return None  # `a` is all that is left of it: np.zeros(6).reshape(2, 3)
+    if not is_hidden(base):
+        raise block_errors.is_a_view(base)
+    memory = base.base
+    if not memory.is_sole:
+        raise block_errors.is_shared()
+    return memory if memory.storage == SPC_STORED_ARENA and Py_REFCNT(memory) == 2 else None
+
+
+cdef bint is_hidden(object base):
+    return is_array(base) and isinstance(base.base, Memory)
+
+
+cdef bint move_memory(Handle self, object a, Memory memory, int32_t rank, int32_t number, int64_t limit,
+                      object dest, object tag) except -1:
+    """Without a copy. False if the description of the array has no room before its data."""
+    cdef Encoded encoded
+    cdef spc_block_shared_t *block = <spc_block_shared_t *>memory.stored
+    cdef char *payload = <char *>spc_block_payload(block)
+    cdef uint64_t room = <char *>cnp.PyArray_DATA(<cnp.ndarray>a) - payload
+    cdef object kept
+    cdef int status
+    encoded.payload.extents = NULL
+    kept = encode_array(a, &encoded)
+    if kept is None or encoded.payload.meta_bytes > room or room > ROOM_MAX:
+        return False
+    memcpy(payload, encoded.payload.meta, encoded.payload.meta_bytes)
+    encoded.payload.meta_bytes = <uint16_t>room
+    with nogil:
+        status = spc_comm_move_block(self.core, rank, SPC_CONTEXT_USER, number, &encoded.payload,
+                                     deadline_of(limit), &block)
+    if block == NULL:
+        memory.stored = NULL
+        make_empty(a, False)
+    if status != SPC_OK:
+        fail(self, status, (send_call, "move", dest, tag))
+    return True
+
+
+cdef int copy_array(Handle self, object a, int32_t rank, int32_t number, int64_t limit, object dest,
+                    object tag) except -1:
+    cdef Encoded encoded
+    cdef object kept
+    cdef int status
+    encoded.payload.extents = NULL
+    kept = encode_array(a, &encoded)
+    if kept is None:
+        raise block_errors.bad_dtype("move(a)", a.dtype)
+    with nogil:
+        status = spc_comm_send(self.core, &rank, 1, SPC_CONTEXT_USER, number, &encoded.payload,
+                               deadline_of(limit))
+    if status != SPC_OK:
+        fail(self, status, (send_call, "move", dest, tag))
+    return 0
+
+
+cdef int make_empty(object a, bint may_be_seen) except -1:
+    """As unpickling an empty array into it. Who might still see its memory keeps it alive by keeping `a`, and finds it
+    where it was: a `flat` takes the address from `a` each time, and the length never again."""
+    cdef object keeper = None
+    cdef void *data = cnp.PyArray_DATA(<cnp.ndarray>a)
+    if may_be_seen:
+        keeper = a.base if a.base is not None else spcpy_take_data(a)
+    a.__setstate__((1, (0, *a.shape[1:]), a.dtype, a.flags.fnc, b""))
+    if keeper is not None:
+        spcpy_look_at(a, data, keeper)
+    return 0
+
+
+cdef int remember(Handle self, int32_t rank, int32_t tag) except -1:
+    """As p2p.pyx does of what is sent."""
+    if self.sent is None:
+        self.sent = {}
+    self.sent.pop((rank, tag), None)
+    self.sent[(rank, tag)] = places.of_caller()
+    return 0

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
-# For the other compiled modules: nothing here is called from Python.
-from typing import Any
+from typing import Any, final
 
 __pyx_capi__: dict[str, Any]
+
+@final
+class Buffers:
+    def __call__(self, buffer: Any) -> bool: ...

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: MIT
 from types import TracebackType
-from typing import Any, SupportsFloat, TypeVar
+from typing import Any, SupportsFloat
 
 from typing_extensions import disjoint_base
 
-from spcomm._core.handle import Handle
-
-_T = TypeVar("_T")
+__pyx_capi__: dict[str, Any]
 
 @disjoint_base
 class FuzzyBarrier:
@@ -18,9 +16,6 @@ class FuzzyBarrier:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool: ...
 
-class Collectives(Handle):
-    def barrier(self, timeout: SupportsFloat | None = None) -> None: ...
-    def fuzzy_barrier(self) -> FuzzyBarrier: ...
-    def global_sum(self, x: _T) -> _T: ...
-    def global_min(self, x: _T) -> _T: ...
-    def global_max(self, x: _T) -> _T: ...
+@disjoint_base
+class Gathering:
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...

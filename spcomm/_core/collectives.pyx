@@ -1,31 +1,64 @@
 # SPDX-License-Identifier: MIT
-# cython: autotestdict=False, auto_pickle=False
-"""The half of `Comm` in which all nodes take part: barriers, fuzzy barriers and reductions."""
+# cython: boundscheck=False, wraparound=False, cdivision=True, autotestdict=False, auto_pickle=False
+"""Collectives underneath the methods of `Comm`: barriers, fuzzy barriers, and those that move data.
 
-from libc.stdint cimport int64_t, uint64_t
-from libc.string cimport memset
+Of a collective that moves data, what a node gives is encoded first; then the core does all the rest, in one call
+(spc_comm_gathering.c). A node that cannot give what it should takes part all the same and says so, since the others
+wait for it; then it raises.
+"""
 
-from spcomm._core.handle cimport Handle, deadline_of, fail, timeout_to_ns
+cimport cython
+cimport numpy as cnp
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcmp, memset
+
+from spcomm._core.arguments cimport root_from
+from spcomm._core.arrays cimport NOGIL_BYTES, Encoded
+from spcomm._core.codec cimport copy_pickle, decode, encode
+from spcomm._core.handle cimport Handle, deadline_of, fail, first_of, limit_of, timeout_to_ns
+from spcomm._core.libgathering cimport (
+    spc_comm_gathering,
+    spc_comm_gathering_end,
+    spc_comm_gathering_poll,
+    spc_gathering_t,
+)
 from spcomm._core.libspc cimport (
     SPC_EAGAIN,
+    SPC_EFINISHED,
+    SPC_EINTERRUPTED,
     SPC_EINVAL,
+    SPC_ELOST,
     SPC_EMISMATCH,
-    SPC_MAX,
-    SPC_MIN,
+    SPC_FORMAT_ARRAY,
+    SPC_FORMAT_DICT,
+    SPC_FORMAT_LIST,
+    SPC_FORMAT_PICKLE,
+    SPC_FORMAT_TUPLE,
     SPC_OK,
     SPC_OPERATION_BARRIER,
-    SPC_OPERATION_REDUCE,
-    SPC_SUM,
+    SPC_OPERATION_DATA_ALLGATHER,
+    SPC_OPERATION_DATA_ALLTOALL,
+    SPC_OPERATION_DATA_BCAST,
+    SPC_OPERATION_DATA_GATHER,
+    SPC_OPERATION_DATA_SCATTER,
     spc_comm_collective,
     spc_comm_collective_poll,
     spc_comm_fuzzy_done,
     spc_comm_fuzzy_enter,
     spc_comm_fuzzy_wait,
+    spc_comm_rank_in_run,
+    spc_comm_t,
+    spc_message_t,
+    spc_payload_t,
     spc_signature_t,
 )
-from spcomm._core.reductions cimport reduce_value
 
-from spcomm._core import errors, places
+import numpy as np
+
+from spcomm._core import endings, errors, gathering_errors, places
+
+cnp.import_array()
 
 cdef spc_signature_t BARRIER
 memset(&BARRIER, 0, sizeof(BARRIER))
@@ -168,212 +201,281 @@ cdef object conclude(FuzzyBarrier self, int status, str call):
         raise
 
 
-cdef class Collectives(Handle):
-    """Barriers and reductions. See `Comm`."""
+cdef int wait_at_barrier(Handle self, object timeout) except -1:
+    cdef int64_t limit = limit_of(timeout, "barrier")
+    cdef int status = spc_comm_collective_poll(self.core, &BARRIER, NULL, NULL, 0, NULL)
+    if status == SPC_EAGAIN:
+        with nogil:
+            status = spc_comm_collective(self.core, &BARRIER, NULL, NULL, 0, NULL, deadline_of(limit))
+    if status != SPC_OK:
+        fail(self, status, "barrier()" if timeout is None else f"barrier(timeout={timeout})")
+    return 0
 
-    def barrier(self, timeout=None):
-        """Wait until all nodes have called this.
 
-        Parameters
-        ----------
-        timeout : float, optional
-            Seconds. None: for ever.
+cdef FuzzyBarrier enter_fuzzy_barrier(Handle self):
+    cdef FuzzyBarrier barrier
+    cdef uint64_t phase = 0
+    cdef int status = spc_comm_fuzzy_enter(self.core, &phase)
+    if status != SPC_OK:
+        fail(self, status, "fuzzy_barrier()")
+    if self.strict:
+        self.entered = {**(self.entered or {}), phase: places.of_caller()}
+    barrier = FuzzyBarrier.__new__(FuzzyBarrier)
+    barrier.handle = self
+    barrier.phase = phase
+    return barrier
 
-        Raises
-        ------
-        WaitTimeoutError
-            Not all came in `timeout` seconds. The barrier stays entered: the next `barrier` goes on with it,
-            and another collective call raises `MismatchError`.
-        MismatchError
-            Another node called something else.
-        NodeLostError
-            A node has ended without coming.
-        SpcommError
-            The communicator is closed, or another thread of this node is inside a collective call.
 
-        Notes
-        -----
-        Waits, while other threads of this node run; sends and receives meanwhile. It never matches a fuzzy
-        barrier. Cost: one store and one addition in shared memory per node; a tree where nodes have cores of
-        their own.
+# ---- moving data
 
-        SpeedesComm 2.2, BarrierSync.
 
-        Examples
-        --------
-        >>> import spcomm
-        >>> comm = spcomm.startup()
-        >>> comm.barrier()
-        """
-        cdef int64_t limit = -1 if timeout is None else timeout_to_ns(timeout, "barrier")
-        cdef int status = spc_comm_collective_poll(self.core, &BARRIER, NULL, NULL, 0, NULL)
+cdef object words(str name, int operation, uint32_t root):
+    """The call, for messages."""
+    if operation == SPC_OPERATION_DATA_ALLGATHER or operation == SPC_OPERATION_DATA_ALLTOALL:
+        return f"{name}()"
+    return f"{name}(root={root})"
+
+
+cdef object words_of(Gathering self):
+    """The call, or that which it is a step of."""
+    return words(self.name, self.call.operation, self.call.root) if self.doing is None else self.name
+
+
+cdef bint is_constant(uint8_t format) noexcept:
+    """An object of this format never changes, nor does anything in it: it need not be copied."""
+    return (format != SPC_FORMAT_ARRAY and format != SPC_FORMAT_PICKLE and format != SPC_FORMAT_LIST
+            and format != SPC_FORMAT_DICT and format != SPC_FORMAT_TUPLE)
+
+
+@cython.no_gc_clear  # __dealloc__ needs the handle, which may hold this
+cdef class Gathering:
+    """One node's part of one call. Interrupted, it is kept in the handle and can go on."""
+
+    def __init__(self):
+        raise TypeError("Gathering(): it is made by comm.bcast(), comm.gather() and their like")
+
+    def __dealloc__(self):
+        if self.handle is not None:
+            spc_comm_gathering_end(self.handle.core, &self.call)
+        free(self.encoded)
+
+    cdef int make_room(self, Py_ssize_t count) except -1:
+        self.encoded = <Encoded *>malloc(count * (sizeof(Encoded) + sizeof(spc_payload_t)))
+        if self.encoded == NULL:
+            raise MemoryError
+        self.payloads = <spc_payload_t *>(self.encoded + count)
+        self.kept = []
+        return 0
+
+    cdef int give(self, object value) except -1:
+        """One object for all. What is wrong with it is kept for later."""
+        try:
+            self.encode_all([value])
+        except Exception as error:
+            return self.fail_with(error)
+        self.own, self.own_value = 0, value
+        return 0
+
+    cdef int give_each(self, object values) except -1:
+        """An object for each node."""
+        cdef int32_t rank = self.handle.rank_number
+        cdef list items
+        try:
+            items = as_items(self.name, values, self.handle.node_count)
+            self.encode_all(items)
+        except Exception as error:
+            return self.fail_with(error)
+        self.own, self.own_value = rank, items[rank]
+        return 0
+
+    cdef int encode_all(self, list values) except -1:
+        cdef Py_ssize_t i
+        self.make_room(len(values))
+        for i in range(len(values)):
+            self.kept.append((values[i], encode(values[i], &self.encoded[i], self.name)))
+            self.payloads[i] = self.encoded[i].payload
+            if self.payloads[i].data_bytes >= NOGIL_BYTES:
+                self.bulk = True
+        self.call.payloads = self.payloads
+        self.call.payload_count = <uint32_t>len(values)
+        return 0
+
+    cdef int fail_with(self, object error) except -1:
+        self.error = error
+        try:
+            error._spcomm_raised = endings.Raised(first_of(self.handle))
+        except AttributeError:
+            pass  # its class refuses attributes; then the launcher waits for its report as for that of any other
+        self.failure = gathering_errors.reason(error).encode("utf-8", "replace")
+        self.call.failure = self.failure
+        self.call.failure_bytes = <uint32_t>len(self.failure)
+        return 0
+
+    cdef int run(self) except -1:
+        """All of the call; afterwards the messages are here."""
+        cdef Handle handle = self.handle
+        cdef spc_comm_t *core = handle.core
+        cdef spc_message_t *reason
+        cdef int status = SPC_EAGAIN
+        if not self.bulk:
+            status = spc_comm_gathering_poll(core, &self.call)
         if status == SPC_EAGAIN:
             with nogil:
-                status = spc_comm_collective(self.core, &BARRIER, NULL, NULL, 0, NULL, deadline_of(limit))
+                status = spc_comm_gathering(core, &self.call)
+        if status == SPC_EINTERRUPTED:
+            handle.gathering = self
+        elif handle.gathering is self:
+            handle.gathering = None
+        if status == SPC_EMISMATCH:
+            handle.doing = self.doing
+        if self.error is not None and (status == SPC_OK or status == SPC_ELOST or status == SPC_EFINISHED):
+            raise self.error  # lost nodes may have ended because of it
         if status != SPC_OK:
-            fail(self, status, "barrier()" if timeout is None else f"barrier(timeout={timeout})")
+            fail(handle, status, (words_of, self))
+        if self.call.failed >= 0:
+            reason = message_from(&self.call, self.call.failed)
+            call = words_of(self)
+            if handle.parent is not None:
+                call = errors.in_a_part(call, handle.rank_number, handle.node_count)
+            raise gathering_errors.gave_nothing(call, <int>spc_comm_rank_in_run(core, self.call.failed),
+                                                decode(handle, reason, True))
+        return 0
 
-    def fuzzy_barrier(self):
-        """Enter a barrier without waiting for the others.
+    cdef object own_copy(self):
+        """What this node gives itself: the same, but as private as what comes from others."""
+        cdef Encoded *encoded = &self.encoded[self.own]
+        cdef spc_message_t message
+        if is_constant(encoded.payload.format):
+            return self.own_value
+        if encoded.payload.format == SPC_FORMAT_ARRAY:
+            return cnp.PyArray_NewCopy(<cnp.ndarray>self.own_value, cnp.NPY_KEEPORDER)
+        if encoded.payload.extents != NULL:  # a pickle, with arrays beside it
+            return copy_pickle(self.kept[self.own][1], self.handle.rank_number)
+        memset(&message, 0, sizeof(message))
+        message.bytes = <unsigned char *>encoded.payload.data  # no meta: that is done with above
+        message.length_bytes = encoded.payload.data_bytes
+        message.format = encoded.payload.format
+        message.source = self.handle.rank_number
+        return decode(self.handle, &message, True)
 
-        Returns
-        -------
-        FuzzyBarrier
-            With ``done()``, ``wait(timeout=None)``, and as a context manager that waits at the end of its
-            block.
+    cdef object part_of(self, int32_t rank, bint copy):
+        return decode(self.handle, message_from(&self.call, rank), copy)
 
-        Raises
-        ------
-        SpcommError
-            Eight are open already, the most that may be; or the communicator is closed.
-        MismatchError
-            Another collective call of this node was left by a timeout and is not over.
+    cdef list parts(self, bint copy):
+        """Return what all nodes gave, by rank."""
+        cdef int32_t rank
+        return [self.own_copy() if rank == self.handle.rank_number else self.part_of(rank, copy)
+                for rank in range(self.handle.node_count)]
 
-        Notes
-        -----
-        Never waits. All nodes enter the same barriers in the same order. Up to eight may be open, and other
-        collective calls may be made meanwhile. It completes while the nodes compute: the last to enter ends
-        it.
 
-        SpeedesComm 2.2, EnterFuzzyBarrier.
+cdef spc_message_t *message_from(spc_gathering_t *call, int32_t rank) noexcept:
+    """Where there is one root that gives, there is one message."""
+    if call.operation == SPC_OPERATION_DATA_BCAST or call.operation == SPC_OPERATION_DATA_SCATTER:
+        return call.messages
+    return &call.messages[rank]
 
-        Examples
-        --------
-        >>> import spcomm
-        >>> comm = spcomm.startup()
-        >>> fb = comm.fuzzy_barrier()
-        >>> fb.wait()
-        >>> fb.done()
-        True
-        """
-        cdef FuzzyBarrier barrier
-        cdef uint64_t phase = 0
-        cdef int status = spc_comm_fuzzy_enter(self.core, &phase)
-        if status != SPC_OK:
-            fail(self, status, "fuzzy_barrier()")
-        if self.strict:
-            self.entered = {**(self.entered or {}), phase: places.of_caller()}
-        barrier = FuzzyBarrier.__new__(FuzzyBarrier)
-        barrier.handle = self
-        barrier.phase = phase
-        return barrier
 
-    def global_sum(self, x):
-        """Return the sum of all nodes' values, on every node.
+cdef list as_items(str name, object values, int32_t size):
+    """A list with one item for each node."""
+    cdef list items
+    if isinstance(values, np.ndarray):
+        if values.ndim == 0:
+            raise gathering_errors.no_items(name, values)
+        items = [values[i] for i in range(len(values))] if len(values) == size else [None] * len(values)
+    elif isinstance(values, (str, bytes, bytearray, dict, set, frozenset)) or not hasattr(values, "__iter__"):
+        raise gathering_errors.no_items(name, values)
+    else:
+        items = list(values)
+    if len(items) != size:
+        raise gathering_errors.wrong_number(name, len(items), size)
+    return items
 
-        Parameters
-        ----------
-        x : int, float, complex, bool, SimTime, numpy.ndarray of numbers or times, or a tuple of these
-            Of the same type, and of arrays the same shape and dtype, on every node. A bool counts as int, a
-            NumPy integer as int and a numpy.float64 as float. Times in an array are of `SimTime.dtype`.
 
-        Returns
-        -------
-        int, float, complex, SimTime, numpy.ndarray or tuple
-            Of ints the exact sum, of any size. Of `SimTime` the sum of the times, with priorities 0. Of arrays
-            the sum element by element, a new array of the same shape and dtype (integers wrap as NumPy's do; of
-            bool arrays the counts, int64). Of a tuple the sums of its items.
+cdef Gathering begin(Handle handle, int operation, int32_t root, str name):
+    """A new call, or the same one if it was interrupted: then what was given before counts."""
+    cdef Gathering gathering
+    if handle.gathering is not None:
+        gathering = <Gathering>handle.gathering
+        if gathering.call.operation == <uint32_t>operation and gathering.call.root == <uint32_t>root and (
+                gathering.call.signature.operation == 0):
+            return gathering
+    gathering = Gathering.__new__(Gathering)
+    gathering.handle = handle
+    gathering.name = name
+    gathering.call.operation = operation
+    gathering.call.root = root
+    gathering.own = -1
+    return gathering
 
-        Raises
-        ------
-        MismatchError
-            Another node called something else, or gave another type, shape or dtype. Raised on all nodes.
-        NodeLostError
-            A node has ended without calling this.
-        TypeError
-            x is of a type that cannot be added up so; nothing was done.
-        ValueError
-            The sum of `SimTime` is NaN, since inf and -inf are among them. Raised on all nodes, which have all
-            taken part.
-        SpcommError
-            The communicator is closed, or another thread of this node is inside a collective call.
 
-        Notes
-        -----
-        Waits until all nodes have called it, while other threads of this node run. Values are added along one
-        fixed binary tree over the ranks, so floating-point sums are bitwise the same on all nodes and in all
-        runs of that many nodes. Interrupted by Ctrl-C it stays entered: the same call goes on with the values
-        given before.
+cdef Gathering begin_step(Handle handle, int operation, const spc_signature_t *signature, str name, str doing):
+    """As that, of what is a step of another call: `name` is that call, `doing` the same for mismatches, with values."""
+    cdef Gathering gathering
+    if handle.gathering is not None:
+        gathering = <Gathering>handle.gathering
+        if memcmp(&gathering.call.signature, signature, sizeof(spc_signature_t)) == 0:
+            return gathering
+    gathering = Gathering.__new__(Gathering)
+    gathering.handle = handle
+    gathering.name, gathering.doing = name, doing
+    gathering.call.operation = operation
+    gathering.call.root = signature.root
+    gathering.call.signature = signature[0]
+    gathering.own = -1
+    return gathering
 
-        Cost: numbers, a `SimTime` (24 bytes), and tuples up to 32 bytes, as a `barrier`; longer tuples and
-        arrays go through shared memory in tiles.
 
-        SpeedesComm 2.2, GlobalSum; one exchange for several values is the paper's Net_Sum.
+cdef bint is_new(Gathering gathering) noexcept:
+    return gathering.handle.gathering is not gathering
 
-        Examples
-        --------
-        >>> import numpy as np, spcomm
-        >>> comm = spcomm.startup()
-        >>> comm.global_sum(1) == comm.size
-        True
-        >>> count, total = comm.global_sum((1, np.ones(3)))
-        >>> bool((total == count).all())
-        True
-        """
-        return reduce_value(self, SPC_SUM, x, "global_sum", SPC_OPERATION_REDUCE, 0)
 
-    def global_min(self, x):
-        """Return the least of all nodes' values, on every node.
+# ---- the calls
 
-        Parameters
-        ----------
-        x : int, float, bool, SimTime, numpy.ndarray of real numbers or times, or a tuple of these
-            As for `global_sum`, but not complex.
 
-        Returns
-        -------
-        int, float, bool, SimTime, numpy.ndarray or tuple
-            Of `SimTime` the earliest, by time and then priorities; of equal ones that of the lowest rank. Of an
-            array the minimum element by element, a new array of the same shape and dtype; of a tuple the minima
-            of its items. NaN if any node gave NaN; but among the times of an array NaN is the latest.
+cdef object broadcast(Handle self, object value, object root, bint copy):
+    cdef int32_t rank = root_from(self, root, "bcast")
+    cdef Gathering gathering = begin(self, SPC_OPERATION_DATA_BCAST, rank, "bcast")
+    if rank == self.rank_number:
+        if is_new(gathering):
+            gathering.give(value)
+        gathering.run()
+        return gathering.own_value
+    gathering.run()
+    return gathering.part_of(rank, copy)
 
-        Raises
-        ------
-        MismatchError, NodeLostError, TypeError, SpcommError
-            As for `global_sum`.
 
-        Notes
-        -----
-        Waits, and costs, as `global_sum`. SpeedesComm 2.2, GlobalMin.
+cdef object gather_on_root(Handle self, object value, object root):
+    cdef int32_t rank = root_from(self, root, "gather")
+    cdef Gathering gathering = begin(self, SPC_OPERATION_DATA_GATHER, rank, "gather")
+    if is_new(gathering):
+        gathering.give(value)
+    gathering.run()
+    return gathering.parts(True) if rank == self.rank_number else None
 
-        Examples
-        --------
-        >>> import spcomm
-        >>> comm = spcomm.startup()
-        >>> comm.global_min(comm.rank)
-        0
-        >>> comm.global_min((comm.rank, 2.5, spcomm.SimTime(7, 1)))  # one exchange for all three
-        (0, 2.5, SimTime(7.0, 1))
-        """
-        return reduce_value(self, SPC_MIN, x, "global_min", SPC_OPERATION_REDUCE, 0)
 
-    def global_max(self, x):
-        """Return the greatest of all nodes' values, on every node.
+cdef list gather_on_all(Handle self, object value, bint copy):
+    cdef Gathering gathering = begin(self, SPC_OPERATION_DATA_ALLGATHER, 0, "allgather")
+    if is_new(gathering):
+        gathering.give(value)
+    gathering.run()
+    return gathering.parts(copy)
 
-        Parameters
-        ----------
-        x : int, float, bool, SimTime, numpy.ndarray of real numbers or times, or a tuple of these
-            As for `global_min`.
 
-        Returns
-        -------
-        int, float, bool, SimTime, numpy.ndarray or tuple
-            As `global_min`, with the maximum. NaN if any node gave NaN.
+cdef object scatter_items(Handle self, object values, object root):
+    cdef int32_t rank = root_from(self, root, "scatter")
+    cdef Gathering gathering = begin(self, SPC_OPERATION_DATA_SCATTER, rank, "scatter")
+    if rank == self.rank_number:
+        if is_new(gathering):
+            gathering.give_each(values)
+        gathering.run()
+        return gathering.own_copy()
+    gathering.run()
+    return gathering.part_of(rank, True)
 
-        Raises
-        ------
-        MismatchError, NodeLostError, TypeError, SpcommError
-            As for `global_sum`.
 
-        Notes
-        -----
-        Waits, and costs, as `global_sum`. SpeedesComm 2.2, GlobalMax.
-
-        Examples
-        --------
-        >>> import spcomm
-        >>> comm = spcomm.startup()
-        >>> comm.global_max(comm.rank) == comm.size - 1
-        True
-        """
-        return reduce_value(self, SPC_MAX, x, "global_max", SPC_OPERATION_REDUCE, 0)
+cdef list exchange_items(Handle self, object values):
+    cdef Gathering gathering = begin(self, SPC_OPERATION_DATA_ALLTOALL, 0, "alltoall")
+    if is_new(gathering):
+        gathering.give_each(values)
+    gathering.run()
+    return gathering.parts(True)

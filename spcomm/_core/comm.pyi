@@ -1,22 +1,27 @@
 # SPDX-License-Identifier: MIT
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
-from typing import Any, Self, SupportsFloat, SupportsIndex
+from typing import Any, Literal, Self, SupportsFloat, SupportsIndex, TypeVar
 
 import numpy as np
+from numpy.typing import DTypeLike
 from typing_extensions import disjoint_base
 
 from spcomm._core.collectives import FuzzyBarrier as FuzzyBarrier
-from spcomm._core.folds import Folds
-from spcomm._core.handle import Part
+from spcomm._core.handle import Handle, Part
 from spcomm._core.names import Message as Message
 from spcomm._core.names import NodeLayout as NodeLayout
+from spcomm._core.operators import Op
+from spcomm._core.p2p import CoordinatedMessages
 from spcomm._core.regions import Region
+
+_T = TypeVar("_T")
+_Function = TypeVar("_Function", bound=Callable[[Message], Any])
 
 current: Comm | None
 
 @disjoint_base
-class Comm(Folds):
+class Comm(Handle):
     def __new__(cls, descriptor: int | Part = ..., rank: int | None = ..., group_id: int = 0) -> Self: ...
     @property
     def rank(self) -> int: ...
@@ -36,6 +41,96 @@ class Comm(Folds):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None: ...
+    def send(
+        self,
+        obj: Any,
+        dest: SupportsIndex | Iterable[SupportsIndex],
+        tag: SupportsIndex = 0,
+        timeout: SupportsFloat | None = None,
+    ) -> None: ...
+    def ssend(
+        self,
+        obj: Any,
+        dest: SupportsIndex,
+        tag: SupportsIndex = 0,
+        timeout: SupportsFloat | None = None,
+    ) -> None: ...
+    def recv(
+        self,
+        source: SupportsIndex = ...,
+        tag: SupportsIndex = ...,
+        out: np.ndarray[Any, Any] | None = None,
+        timeout: SupportsFloat | None = None,
+        copy: bool = True,
+    ) -> Any: ...
+    def recv_message(
+        self,
+        source: SupportsIndex = ...,
+        tag: SupportsIndex = ...,
+        timeout: SupportsFloat | None = None,
+        copy: bool = True,
+    ) -> Message: ...
+    def try_recv_message(
+        self, source: SupportsIndex = ..., tag: SupportsIndex = ..., copy: bool = True
+    ) -> Message | None: ...
+    def take_message(self, tag: SupportsIndex = ...) -> Message | None: ...
+    def poll(self) -> int: ...
+    def probe(
+        self, source: SupportsIndex = ..., tag: SupportsIndex = ..., timeout: SupportsFloat | None = None
+    ) -> Message: ...
+    def sendrecv(
+        self,
+        obj: Any,
+        dest: SupportsIndex | Iterable[SupportsIndex],
+        source: SupportsIndex = ...,
+        tag: SupportsIndex = 0,
+        recv_tag: SupportsIndex | None = None,
+        out: np.ndarray[Any, Any] | None = None,
+        timeout: SupportsFloat | None = None,
+    ) -> Any: ...
+    def empty(
+        self,
+        shape: SupportsIndex | tuple[SupportsIndex, ...] | list[SupportsIndex],
+        dtype: DTypeLike = ...,
+        order: Literal["C", "F"] = "C",
+    ) -> np.ndarray[Any, Any]: ...
+    def move(
+        self,
+        a: np.ndarray[Any, Any],
+        dest: SupportsIndex,
+        tag: SupportsIndex = 0,
+        timeout: SupportsFloat | None = None,
+    ) -> None: ...
+    def handler(self, tag: SupportsIndex) -> Callable[[_Function], _Function]: ...
+    def coordinated_send(
+        self,
+        obj: Any,
+        dest: SupportsIndex | Iterable[SupportsIndex],
+        timeout: SupportsFloat | None = None,
+    ) -> None: ...
+    def coordinated_recv(self, timeout: SupportsFloat | None = None, copy: bool = True) -> Message | None: ...
+    def coordinated_messages(
+        self, timeout: SupportsFloat | None = None, copy: bool = True
+    ) -> CoordinatedMessages: ...
+    def barrier(self, timeout: SupportsFloat | None = None) -> None: ...
+    def fuzzy_barrier(self) -> FuzzyBarrier: ...
+    def global_sum(self, x: _T) -> _T: ...
+    def global_min(self, x: _T) -> _T: ...
+    def global_max(self, x: _T) -> _T: ...
+    def bcast(self, obj: _T, root: SupportsIndex = 0, copy: bool = True) -> _T: ...
+    def gather(self, obj: _T, root: SupportsIndex = 0) -> list[_T] | None: ...
+    def allgather(self, obj: _T, copy: bool = True) -> list[_T]: ...
+    def scatter(self, objs: Iterable[Any] | None, root: SupportsIndex = 0) -> Any: ...
+    def alltoall(self, objs: Iterable[Any]) -> list[Any]: ...
+    def reduce(
+        self, x: _T, op: Op = ..., root: SupportsIndex = 0, algorithm: str | None = None
+    ) -> _T | None: ...
+    def allreduce(self, x: _T, op: Op = ..., algorithm: str | None = None) -> _T: ...
+    def scan(self, x: _T, op: Op = ...) -> _T: ...
+    def exscan(self, x: _T, op: Op = ...) -> _T | None: ...
+    def reduce_scatter(
+        self, x: Iterable[Any], op: Op = ..., counts: Sequence[SupportsIndex] | None = None
+    ) -> Any: ...
     def split(self, color: SupportsIndex | None = 0, key: SupportsIndex = 0) -> Comm | None: ...
     def work(self, cost: SupportsFloat) -> None: ...
     def time(self) -> float: ...

@@ -1,18 +1,36 @@
 # SPDX-License-Identifier: MIT
 # cython: autotestdict=False, auto_pickle=False
-"""The class `Comm`: a node's view of its run. Its calls are in messages.pyx, coordinated.pyx, collectives.pyx,
-gatherings.pyx and folds.pyx."""
+"""The class `Comm`: a node's view of its run. Its methods say what they do; the functions they call do it, in p2p.pyx,
+arrays.pyx, collectives.pyx, reductions.pyx, generic_reduce.pyx and regions.pyx."""
 
+from cpython.ref cimport Py_REFCNT
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
-from spcomm._core.handle cimport Handle, Part, deadline_of, fail, first_of, timeout_to_ns
+from spcomm._core.arguments cimport send_tag
+from spcomm._core.arrays cimport make_array, move_array
+from spcomm._core.collectives cimport (
+    broadcast,
+    enter_fuzzy_barrier,
+    exchange_items,
+    gather_on_all,
+    gather_on_root,
+    scatter_items,
+    wait_at_barrier,
+)
+from spcomm._core.generic_reduce cimport reduce_along, reduce_and_divide, reduce_on_all, reduce_on_root
+from spcomm._core.handle cimport Handle, Part, deadline_of, fail, first_of, limit_of, timeout_to_ns
+from spcomm._core.libcollect cimport SPC_OPERATION_ARRAY_EXSCAN, SPC_OPERATION_ARRAY_SCAN
 from spcomm._core.libspc cimport (
     SPC_ECLOSED,
     SPC_EFORKED,
     SPC_ELIMIT,
     SPC_ENOMEM,
+    SPC_MAX,
+    SPC_MIN,
     SPC_NO_DEADLINE,
     SPC_OK,
+    SPC_OPERATION_REDUCE,
+    SPC_SUM,
     spc_clock_now_ns,
     spc_comm_box,
     spc_comm_close,
@@ -21,21 +39,41 @@ from spcomm._core.libspc cimport (
     spc_comm_split,
     spc_comm_usable,
 )
+from spcomm._core.p2p cimport (
+    coordinated_receive,
+    coordinated_send,
+    exchange,
+    forget_handlers,
+    iterate_cycle,
+    poll_messages,
+    probe_message,
+    receive_data,
+    receive_message,
+    register_handler,
+    take_received,
+    transmit,
+    transmit_and_wait,
+    try_receive,
+)
+from spcomm._core.reductions cimport reduce_value
 
 from operator import index
 
 import numpy as np
 
-from spcomm._core import collectives, endings, errors, handlers, names, notes, regions, work
+from spcomm._core import collectives, endings, errors, names, notes, operators, regions
 
 FuzzyBarrier = collectives.FuzzyBarrier
 Message = names.Message
 NodeLayout = names.NodeLayout
 
+cdef object ANY = names.ANY
+cdef object SUM = operators.SUM
+
 current = None  # what startup() returns; here, because this module cannot be reloaded
 
 
-cdef class Comm(Folds):
+cdef class Comm(Handle):
     """A node's view of its run: who it is, and all that it can do together with the other nodes.
 
     `spcomm.startup` makes that of the whole run, of which there is one per process; `split` makes those of some of
@@ -122,12 +160,7 @@ cdef class Comm(Folds):
         >>> spcomm.startup().layout[0]
         NodeLayout(rank=0, box=0, local_rank=0, local_zero=0)
         """
-        whole = first_of(self)
-        places = [box_of(whole, member) for member in range(whole.node_count)]
-        return tuple([
-            NodeLayout(rank, places[member], local_rank(whole, member), places.index(places[member]))
-            for rank, member in enumerate(self.members)
-        ])
+        return tuple(layout_of(self))
 
     @property
     def members(self):
@@ -141,6 +174,1288 @@ cdef class Comm(Folds):
         True
         """
         return tuple([spc_comm_rank_in_run(self.core, rank) for rank in range(self.node_count)])
+
+    def send(self, obj, dest, tag=0, timeout=None):
+        """Send an object to one node or several.
+
+        Parameters
+        ----------
+        obj : object
+            Anything that can be pickled. None, bool, int, float, `SimTime`, str, bytes, tuples of these and NumPy
+            arrays go without pickle. It is copied: it may be changed as soon as the call returns.
+        dest : int, iterable of ints, Destination, ALL, OTHERS or PROC_NULL
+            The receiver's rank, 0 to ``size - 1``. Of several, each node gets the message once, however often
+            it is named. `ALL` is every node, this one too; `OTHERS` every node but this one; `PROC_NULL`
+            nobody.
+        tag : int, optional
+            A number for the receiver to choose by, 0 to 2**31 - 1.
+        timeout : float, optional
+            Seconds to wait where the call has to wait. None: for ever.
+
+        Raises
+        ------
+        RankError, TagError
+            There is no such node or tag; nothing was sent.
+        TypeError
+            `obj` cannot be pickled, or an argument is of the wrong type; nothing was sent.
+        WaitTimeoutError
+            The queue stayed at its limit for `timeout` seconds; nothing was sent.
+        SpcommError
+            The communicator is closed.
+
+        Notes
+        -----
+        Does not wait for the receiver. A message without room in shared memory is queued in private memory
+        and sent by later calls. send waits only while the messages that this node has sent and nobody has
+        received are at the limit (``--queue-limit``). Messages from one node to another arrive in the order
+        sent. A message to a node that has ended is dropped.
+
+        Cost: one copy of the payload, however many receivers; about 0.1 µs for 40 bytes or less. Arrays that
+        are not contiguous, and objects that are pickled, are copied once more.
+
+        SpeedesComm 2.3 (asynchronous messages).
+
+        Examples
+        --------
+        >>> import spcomm
+        >>> comm = spcomm.startup()
+        >>> comm.send({"step": 1}, dest=comm.rank, tag=7)
+        >>> comm.recv(tag=7)
+        {'step': 1}
+        """
+        transmit(self, "send", obj, dest, tag, limit_of(timeout, "send"))
+
+    def ssend(self, obj, dest, tag=0, timeout=None):
+        """Send an object to one node, and wait until it has been received there.
+
+        Parameters
+        ----------
+        obj, tag
+            As for `send`.
+        dest : int or PROC_NULL
+            The receiver's rank.
+        timeout : float, optional
+            Seconds to wait. None: for ever.
+
+        Raises
+        ------
+        WaitTimeoutError
+            It was not received in `timeout` seconds. It stays sent, and may be received later.
+        NodeLostError
+            `dest` has ended without receiving it.
+        RankError, TagError, TypeError
+            As for `send`; nothing was sent. Also RankError: `dest` is this node, and it has no other thread.
+        SpcommError
+            The communicator is closed; or 256 messages to `dest` whose `ssend` timed out are still there.
+
+        Notes
+        -----
+        Waits until a receive of `dest` has taken this message, in whatever order, also one that then fails
+        because it does not fit into `out`. So two nodes that call it for each other first, and receive then,
+        wait for ever: `sendrecv` does not. Costs a `send`, and about the way back.
+
+        ACLMPL 4 (synchronous send).
+
+        Examples
+        --------
+        >>> import spcomm
+        >>> comm = spcomm.startup()
+        >>> if comm.rank == 0 and comm.size > 1:
+        ...     comm.ssend("received when this returns", dest=1)
+        ... elif comm.rank == 1:
+        ...     text = comm.recv(source=0)
+        """
+        transmit_and_wait(self, obj, dest, tag, limit_of(timeout, "ssend"))
+
+    def recv(self, source=ANY, tag=ANY, out=None, timeout=None, copy=True):
+        """Wait for a message and return what was sent.
+
+        Parameters
+        ----------
+        source : int, ANY or PROC_NULL, optional
+            The sender's rank; `ANY` (default): whoever. From `PROC_NULL` None comes at once.
+        tag : int or ANY, optional
+            The message's tag; `ANY` (default): whichever.
+        out : numpy.ndarray, optional
+            A writable array to put the elements into, of the same dtype as the array sent (byte order aside).
+            It may have another shape if it is C-contiguous and large enough: then it is filled from its
+            start.
+        timeout : float, optional
+            Seconds to wait. None: for ever.
+        copy : bool, optional
+            False: where a large array was sent to several nodes, give the memory that they share, read-only,
+            instead of a copy.
+
+        Returns
+        -------
+        object
+            The object, new, of the type that was sent, writable and seen by nobody else (unless
+            ``copy=False``). With `out`: `out` itself if it was filled, else a one-dimensional view of the
+            part that was.
+
+        Raises
+        ------
+        WaitTimeoutError
+            No such message came in `timeout` seconds.
+        NodeLostError
+            `source` (with `ANY`: every other node) has ended, and no such message of it is left.
+        TruncationError
+            The array has more elements than `out`. The message stays queued, in its place.
+        TypeError
+            The message is no array of `out`'s dtype (it stays queued), or an argument is of the wrong type.
+        RankError, TagError
+            There is no such node or tag.
+        SpcommError
+            The communicator is closed; or the message cannot be unpickled, then it is gone.
+
+        Notes
+        -----
+        Waits, while other threads of this node run. The first message that matches is taken, in order of
+        arrival; messages of one sender never overtake each other. A large array is not copied: it lies in
+        shared memory, which is freed when the last view of it dies; of several receivers all but the last copy it.
+        `out` costs one copy from there, and may have been written to when the call fails.
+
+        SpeedesComm 2.3.
+
+        Examples
+        --------
+        >>> import numpy as np, spcomm
+        >>> comm = spcomm.startup()
+        >>> comm.send(np.arange(3.0), dest=comm.rank)
+        >>> comm.recv()
+        array([0., 1., 2.])
+        """
+        return receive_data(self, "recv", source, tag, out, limit_of(timeout, "recv"), copy)
+
+    def recv_message(self, source=ANY, tag=ANY, timeout=None, copy=True):
+        """Wait for a message and return it with its sender and its tag.
+
+        Parameters
+        ----------
+        source, tag, timeout, copy
+            As for `recv`.
+
+        Returns
+        -------
+        Message
+            A tuple ``(data, source, tag)`` with these names. From `PROC_NULL`: ``(None, PROC_NULL, tag)``.
+
+        Raises
+        ------
+        WaitTimeoutError, NodeLostError, RankError, TagError, TypeError, SpcommError
+            As for `recv`.
+
+        Notes
+        -----
+        Waits, and costs, as `recv`. SpeedesComm 2.3.
+
+        Examples
+        --------
+        >>> import spcomm
+        >>> comm = spcomm.startup()
+        >>> comm.send("hello", dest=comm.rank, tag=3)
+        >>> comm.recv_message()
+        Message(data='hello', source=0, tag=3)
+        """
+        return receive_message(self, source, tag, limit_of(timeout, "recv_message"), copy)
+
+    def try_recv_message(self, source=ANY, tag=ANY, copy=True):
+        """Return the next message if there is one, without waiting.
+
+        Parameters
+        ----------
+        source, tag, copy
+            As for `recv`.
+
+        Returns
+        -------
+        Message or None
+            None: no such message has arrived yet.
+
+        Raises
+        ------
+        RankError, TagError, TypeError, SpcommError
+            As for `recv`.
+
+        Notes
+        -----
+        Never waits. Takes from what has been received, then from what has arrived. Sends what was queued.
+        SpeedesComm 2.3, Receive(type).
+
+        Examples
+        --------
+        >>> import spcomm
+        >>> comm = spcomm.startup()
+        >>> comm.try_recv_message(tag=99) is None
+        True
+        """
+        return try_receive(self, source, tag, copy)
+
+    def take_message(self, tag=ANY):
+        """Return a message that this node has received before, without looking for new ones.
+
+        Parameters
+        ----------
+        tag : int or ANY, optional
+            The message's tag.
+
+        Returns
+        -------
+        Message or None
+            None: there is none in the queues. `poll` moves what has arrived into them.
+
+        Raises
+        ------
+        TagError, TypeError, SpcommError
+            As for `recv`.
+
+        Notes
+        -----
+        Never waits. SpeedesComm 2.3, GetPendingMessage.
+
+        Examples
+        --------
+        >>> import spcomm
+        >>> comm = spcomm.startup()
+        >>> comm.send(1.5, dest=comm.rank, tag=4)
+        >>> comm.poll()
+        1
+        >>> comm.take_message(tag=4).data
+        1.5
+        """
+        return take_received(self, tag)
+
+    def poll(self):
+        """Move arrivals into this node's queues, and send what was queued.
+
+        Returns
+        -------
+        int
+            How many messages wait in the queues.
+
+        Raises
+        ------
+        SpcommError
+            The communicator is closed.
+
+        Notes
+        -----
+        Never waits. Worth calling now and then in a long computation that has much to send, or whose handlers are to
+        run (`handler`). SpeedesComm 2.3, Receive().
+
+        Examples
+        --------
+        >>> import spcomm
+        >>> comm = spcomm.startup()
+        >>> comm.poll()
+        0
+        """
+        return poll_messages(self)
+
+    def probe(self, source=ANY, tag=ANY, timeout=None):
+        """Wait for a message, say from whom and with which tag it is, and leave it where it is.
+
+        Parameters
+        ----------
+        source, tag, timeout
+            As for `recv`.
+
+        Returns
+        -------
+        Message
+            With data None. From `PROC_NULL`: ``(None, PROC_NULL, tag)`` at once.
+
+        Raises
+        ------
+        WaitTimeoutError, NodeLostError, RankError, TagError, TypeError, SpcommError
+            As for `recv`.
+
+        Notes
+        -----
+        Waits, while other threads of this node run; one of them may take the message afterwards.
+
+        Examples
+        --------
+        >>> import spcomm
+        >>> comm = spcomm.startup()
+        >>> comm.send(b"abc", dest=comm.rank, tag=5)
+        >>> comm.probe().tag
+        5
+        >>> comm.recv()
+        b'abc'
+        """
+        return probe_message(self, source, tag, limit_of(timeout, "probe"))
+
+    def sendrecv(self, obj, dest, source=ANY, tag=0, recv_tag=None, out=None, timeout=None):
+        """Send an object, and wait for one: an exchange in which nobody can wait in a circle.
+
+        Parameters
+        ----------
+        obj, dest, tag
+            As for `send`.
+        source, out
+            As for `recv`.
+        recv_tag : int or ANY, optional
+            The tag of the message to receive. None: `tag`.
+        timeout : float, optional
+            Seconds for each of the two halves. None: for ever.
+
+        Returns
+        -------
+        object
+            As `recv`.
+
+        Raises
+        ------
+        RankError, TagError, TypeError, WaitTimeoutError, NodeLostError, TruncationError, SpcommError
+            As `send` and `recv`. All arguments are checked before anything is sent; after a timeout of the
+            receiving half the message has been sent.
+
+        Notes
+        -----
+        Waits as `recv` does, and makes the same copies as `send` and `recv`. What has no room is queued, however
+        long it is, and not waited for: so exchanges in circles, of all nodes with all and with oneself come to
+        their end. ACLMPL 4 (send-and-receive).
+
+        Examples
+        --------
+        >>> import spcomm
+        >>> comm = spcomm.startup()
+        >>> right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+        >>> comm.sendrecv(comm.rank, dest=right, source=left) == left
+        True
+        """
+        return exchange(self, obj, dest, source, tag, recv_tag, out, limit_of(timeout, "sendrecv"))
+
+    def empty(self, shape, dtype=float, order="C"):
+        """Make an array that lives in shared memory, so that `move` can hand it to another node without a copy.
+
+        Parameters
+        ----------
+        shape : int or sequence of ints
+            Its lengths.
+        dtype : data-type, optional
+            Anything NumPy takes but dtypes that hold Python objects.
+        order : {'C', 'F'}, optional
+            Whether the last index runs fastest, or the first.
+
+        Returns
+        -------
+        numpy.ndarray
+            Its contents are undefined, its data start at a multiple of 64 bytes. It is this node's alone, and an
+            array like any other: it may be kept, changed, sliced, and sent with `send`, which copies it.
+
+        Raises
+        ------
+        TypeError, ValueError
+            `shape`, `dtype` or `order` is none, or the dtype holds Python objects.
+        MemoryError
+            There is no memory for it at all.
+        SpcommError
+            The communicator is closed.
+
+        Notes
+        -----
+        Never waits; costs 1 to 2 µs, and the first touch of fresh pages. The memory is a block of this node's arena
+        (``--arena``), which goes back when the last view of it dies, in this process or in the one it was moved to.
+        Where the arena has no room the array lies in private memory; then `move` copies it.
+
+        Examples
+        --------
+        >>> import spcomm
+        >>> comm = spcomm.startup()
+        >>> grid = comm.empty((100, 100))
+        >>> grid[:] = 1.5
+        >>> grid.shape, grid.dtype
+        ((100, 100), dtype('float64'))
+        """
+        return make_array(self, shape, dtype, order)
+
+    def move(self, a, dest, tag=0, timeout=None):
+        """Hand an array over to another node, without a copy.
+
+        Parameters
+        ----------
+        a : numpy.ndarray
+            An array from `empty`, or one that was received. It is empty afterwards: its first length is 0, of an
+            array without dimensions the shape becomes ``(0,)``.
+        dest : int or PROC_NULL
+            The receiver's rank; this node's own, too. With `PROC_NULL` nobody gets it, and it is empty all the same.
+        tag : int, optional
+            A number for the receiver to choose by, 0 to 2**31 - 1.
+        timeout : float, optional
+            Seconds to wait where the call has to wait. None: for ever.
+
+        Raises
+        ------
+        BufferInUseError
+            Another view of the memory exists in this process (a slice, a reshaped array, a memoryview); or `a` is a
+            view of a part, or of memory that is not its own; or other nodes see it (``copy=False``). Nothing has
+            happened.
+        TypeError
+            `a` is no array, of a subclass, or holds Python objects; or there is more than one receiver.
+        RankError, TagError
+            There is no such node or tag; nothing has happened.
+        WaitTimeoutError
+            An array that has to be copied found no room in `timeout` seconds; nothing has happened.
+        SpcommError
+            The communicator is closed.
+
+        Notes
+        -----
+        The receiver gets an ordinary message, in order with all others, and an array of the same shape, dtype and
+        order that it may write to: the very same memory, whoever's arena it is of. Costs a few microseconds at any
+        size. Does not wait for the receiver. What goes to a node that has ended is free again.
+
+        These are copied, once, as `send` does, and emptied all the same: arrays in ordinary memory; arrays that came
+        within an object (a dict, a list); and arrays of which it cannot be told whether a view exists, which happens
+        where something refers to them that is no variable, and not in a container that a variable leads to. Other
+        names for the array see it empty.
+
+        ACLMPL 4 (transfer without a copy).
+
+        Examples
+        --------
+        >>> import spcomm
+        >>> comm = spcomm.startup()
+        >>> a = comm.empty(1000)
+        >>> a[:] = 7
+        >>> comm.move(a, dest=comm.rank)
+        >>> a.shape
+        (0,)
+        >>> b = comm.recv()
+        >>> b.shape, b[0]
+        ((1000,), np.float64(7.0))
+        """
+        move_array(self, a, Py_REFCNT(a), dest, tag, timeout)
+
+    def handler(self, tag):
+        """Decorate a function that is to be called with each message of a tag (an active message).
+
+        Parameters
+        ----------
+        tag : int
+            0 to 2**31 - 1. A second function for the same tag replaces the first.
+
+        Returns
+        -------
+        callable
+            The decorator. It gives the function back.
+
+        Raises
+        ------
+        TagError, TypeError
+            There is no such tag, or what is decorated cannot be called.
+        SpcommError
+            The communicator is closed.
+
+        Notes
+        -----
+        The sender knows nothing of it: it calls `send`, or any other call that sends. The function is called with one
+        argument, a `Message`, whose data is this node's own, by `poll`, by receiving calls before they look for their
+        message, and while this node waits in any call; by one thread at a time of those that wait. Nothing else calls
+        it: while a node computes, messages wait. Receives never see messages of this tag, and asking for the tag raises
+        `TagError`. What came before there was a function is handed to it, too. Messages that have come when the node
+        ends, and were not handled, count as never received.
+
+        The function may send and receive; while it waits itself, other messages are handled within. It takes part in no
+        collective operation of the same communicator. What it raises comes out of the call that called it, which then
+        has done nothing: a receive has taken no message, a collective operation stays entered, as after Ctrl-C.
+
+        Cost: with no handler, nothing but a test for it. A handled message costs what its receive would have.
+
+        ACLMPL 4 (active messages).
+
+        Examples
+        --------
+        >>> import spcomm
+        >>> comm = spcomm.startup()
+        >>> found = []
+        >>> @comm.handler(tag=17)
+        ... def keep(message):
+        ...     found.append(message.data)
+        >>> comm.send("something", dest=comm.rank, tag=17)
+        >>> comm.poll()
+        0
+        >>> found
+        ['something']
+        """
+        cdef int32_t number = send_tag(tag, "handler", "tag")
+
+        def decorate(function):
+            register_handler(self, number, function)
+            return function
+
+        return decorate
+
+    def coordinated_send(self, obj, dest, timeout=None):
+        """Send an object to one node or several, within a cycle of coordinated messages.
+
+        A cycle: every node sends as many coordinated messages as it likes, to whom it likes, then every node
+        receives until it is told that there are no more. It begins with the first of these calls and ends
+        when `coordinated_recv` returns None; then the next may begin. All nodes take part in all cycles,
+        with or without messages.
+
+        Parameters
+        ----------
+        obj, dest
+            As for `send`.
+        timeout : float, optional
+            Seconds to wait where the call has to wait. None: for ever.
+
+        Raises
+        ------
+        CycleError
+            This node has called `coordinated_recv` in this cycle; nothing was sent, and the cycle goes on.
+        MismatchError
+            A timeout has left a collective call of this node, which must be ended first; nothing was sent.
+        RankError
+            There is no such node; nothing was sent.
+        TypeError
+            `obj` cannot be pickled, or an argument is of the wrong type; nothing was sent.
+        WaitTimeoutError
+            The queue stayed at its limit for `timeout` seconds; nothing was sent.
+        SpcommError
+            The communicator is closed, or another thread of this node is inside a collective call.
+
+        Notes
+        -----
+        Does not wait for the receiver; waits, copies and costs as `send`. Messages of one node to another
+        arrive in the order sent. Receives of ordinary messages never see them. A message to `PROC_NULL` is
+        sent to nobody, and begins a cycle, too.
+
+        SpeedesComm 2.3, CoordinatedSend.
+
+        Examples
+        --------
+        >>> import spcomm
+        >>> comm = spcomm.startup()
+        >>> comm.coordinated_send("hello", dest=spcomm.ALL)
+        >>> sorted(message.source for message in comm.coordinated_messages()) == list(range(comm.size))
+        True
+        """
+        coordinated_send(self, obj, dest, timeout)
+
+    def coordinated_recv(self, timeout=None, copy=True):
+        """Return the next message of this cycle, or None when this node has been given all of them.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            Seconds to wait. None: for ever.
+        copy : bool, optional
+            As for `recv`.
+
+        Returns
+        -------
+        Message or None
+            A tuple ``(data, source, tag)`` with these names; coordinated messages have no type, and the tag
+            is 0. None: the cycle is over for this node, and the next one may begin.
+
+        Raises
+        ------
+        WaitTimeoutError
+            In `timeout` seconds no message came, and the cycle did not end. It stays open: call it again.
+        MismatchError
+            Another node called something else. Nothing is lost: all that was sent in this cycle counts, and
+            the next call takes part again. Or a timeout has left a collective call of this node, which must
+            be ended first.
+        NodeLostError
+            A node has ended without receiving in this cycle, or before it could send what it had announced.
+            Messages that are here are handed over first.
+        TypeError, ValueError
+            An argument is of the wrong type, or `timeout` is negative.
+        SpcommError
+            The communicator is closed; another thread of this node is inside this or a collective call; or
+            the message cannot be unpickled, then it is gone.
+
+        Notes
+        -----
+        Waits, while other threads of this node run, as long as there is no message and another node has not
+        come here yet, or a message to this node is on its way. A message that is here is returned at once,
+        also while other nodes still send. The first call of a cycle ends sending: from then on
+        `coordinated_send` raises `CycleError`. So do, from the beginning of the cycle to its end, all calls
+        that synchronise (`barrier`, `fuzzy_barrier` and its ``wait()``, reductions, `split`); asking an
+        older fuzzy barrier whether it is ``done()`` is allowed.
+
+        Messages come in any order of senders, but from each in the order sent. Copies as `recv`. Cost: of a
+        cycle that of a `fuzzy_barrier`, and `size` numbers written and read per node.
+
+        SpeedesComm 2.3, CoordinatedReceive.
+
+        Examples
+        --------
+        >>> import spcomm
+        >>> comm = spcomm.startup()
+        >>> comm.coordinated_send(comm.rank * 10, dest=(comm.rank + 1) % comm.size)
+        >>> message = comm.coordinated_recv()
+        >>> message.data == message.source * 10
+        True
+        >>> comm.coordinated_recv() is None
+        True
+        """
+        return coordinated_receive(self, timeout_to_ns(timeout, "coordinated_recv"), copy)
+
+    def coordinated_messages(self, timeout=None, copy=True):
+        """Return an iterator over the messages of this cycle: `coordinated_recv` until None.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            Seconds to wait for each message. None: for ever.
+        copy : bool, optional
+            As for `recv`.
+
+        Returns
+        -------
+        iterator of Message
+
+        Raises
+        ------
+        WaitTimeoutError, MismatchError, NodeLostError, TypeError, ValueError, SpcommError
+            As for `coordinated_recv`, mostly in the loop. After a `WaitTimeoutError` or `MismatchError` it
+            may be used again.
+
+        Notes
+        -----
+        Waits as `coordinated_recv`. Leaving the loop early, by ``break`` or an exception, leaves the cycle
+        open: another loop, or `coordinated_recv`, goes on with it.
+
+        SpeedesComm 2.3, CoordinatedReceive.
+
+        Examples
+        --------
+        >>> import spcomm
+        >>> comm = spcomm.startup()
+        >>> for step in range(3):
+        ...     comm.coordinated_send(step, dest=spcomm.ALL)
+        ...     total = sum(message.data for message in comm.coordinated_messages())
+        >>> total == 2 * comm.size
+        True
+        """
+        return iterate_cycle(self, timeout_to_ns(timeout, "coordinated_messages"), copy)
+
+    def barrier(self, timeout=None):
+        """Wait until all nodes have called this.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            Seconds. None: for ever.
+
+        Raises
+        ------
+        WaitTimeoutError
+            Not all came in `timeout` seconds. The barrier stays entered: the next `barrier` goes on with it,
+            and another collective call raises `MismatchError`.
+        MismatchError
+            Another node called something else.
+        NodeLostError
+            A node has ended without coming.
+        SpcommError
+            The communicator is closed, or another thread of this node is inside a collective call.
+
+        Notes
+        -----
+        Waits, while other threads of this node run; sends and receives meanwhile. It never matches a fuzzy
+        barrier. Cost: one store and one addition in shared memory per node; a tree where nodes have cores of
+        their own.
+
+        SpeedesComm 2.2, BarrierSync.
+
+        Examples
+        --------
+        >>> import spcomm
+        >>> comm = spcomm.startup()
+        >>> comm.barrier()
+        """
+        wait_at_barrier(self, timeout)
+
+    def fuzzy_barrier(self):
+        """Enter a barrier without waiting for the others.
+
+        Returns
+        -------
+        FuzzyBarrier
+            With ``done()``, ``wait(timeout=None)``, and as a context manager that waits at the end of its
+            block.
+
+        Raises
+        ------
+        SpcommError
+            Eight are open already, the most that may be; or the communicator is closed.
+        MismatchError
+            Another collective call of this node was left by a timeout and is not over.
+
+        Notes
+        -----
+        Never waits. All nodes enter the same barriers in the same order. Up to eight may be open, and other
+        collective calls may be made meanwhile. It completes while the nodes compute: the last to enter ends
+        it.
+
+        SpeedesComm 2.2, EnterFuzzyBarrier.
+
+        Examples
+        --------
+        >>> import spcomm
+        >>> comm = spcomm.startup()
+        >>> fb = comm.fuzzy_barrier()
+        >>> fb.wait()
+        >>> fb.done()
+        True
+        """
+        return enter_fuzzy_barrier(self)
+
+    def global_sum(self, x):
+        """Return the sum of all nodes' values, on every node.
+
+        Parameters
+        ----------
+        x : int, float, complex, bool, SimTime, numpy.ndarray of numbers or times, or a tuple of these
+            Of the same type, and of arrays the same shape and dtype, on every node. A bool counts as int, a
+            NumPy integer as int and a numpy.float64 as float. Times in an array are of `SimTime.dtype`.
+
+        Returns
+        -------
+        int, float, complex, SimTime, numpy.ndarray or tuple
+            Of ints the exact sum, of any size. Of `SimTime` the sum of the times, with priorities 0. Of arrays
+            the sum element by element, a new array of the same shape and dtype (integers wrap as NumPy's do; of
+            bool arrays the counts, int64). Of a tuple the sums of its items.
+
+        Raises
+        ------
+        MismatchError
+            Another node called something else, or gave another type, shape or dtype. Raised on all nodes.
+        NodeLostError
+            A node has ended without calling this.
+        TypeError
+            x is of a type that cannot be added up so; nothing was done.
+        ValueError
+            The sum of `SimTime` is NaN, since inf and -inf are among them. Raised on all nodes, which have all
+            taken part.
+        SpcommError
+            The communicator is closed, or another thread of this node is inside a collective call.
+
+        Notes
+        -----
+        Waits until all nodes have called it, while other threads of this node run. Values are added along one
+        fixed binary tree over the ranks, so floating-point sums are bitwise the same on all nodes and in all
+        runs of that many nodes. Interrupted by Ctrl-C it stays entered: the same call goes on with the values
+        given before.
+
+        Cost: numbers, a `SimTime` (24 bytes), and tuples up to 32 bytes, as a `barrier`; longer tuples and
+        arrays go through shared memory in tiles.
+
+        SpeedesComm 2.2, GlobalSum; one exchange for several values is the paper's Net_Sum.
+
+        Examples
+        --------
+        >>> import numpy as np, spcomm
+        >>> comm = spcomm.startup()
+        >>> comm.global_sum(1) == comm.size
+        True
+        >>> count, total = comm.global_sum((1, np.ones(3)))
+        >>> bool((total == count).all())
+        True
+        """
+        return reduce_value(self, SPC_SUM, x, "global_sum", SPC_OPERATION_REDUCE, 0)
+
+    def global_min(self, x):
+        """Return the least of all nodes' values, on every node.
+
+        Parameters
+        ----------
+        x : int, float, bool, SimTime, numpy.ndarray of real numbers or times, or a tuple of these
+            As for `global_sum`, but not complex.
+
+        Returns
+        -------
+        int, float, bool, SimTime, numpy.ndarray or tuple
+            Of `SimTime` the earliest, by time and then priorities; of equal ones that of the lowest rank. Of an
+            array the minimum element by element, a new array of the same shape and dtype; of a tuple the minima
+            of its items. NaN if any node gave NaN; but among the times of an array NaN is the latest.
+
+        Raises
+        ------
+        MismatchError, NodeLostError, TypeError, SpcommError
+            As for `global_sum`.
+
+        Notes
+        -----
+        Waits, and costs, as `global_sum`. SpeedesComm 2.2, GlobalMin.
+
+        Examples
+        --------
+        >>> import spcomm
+        >>> comm = spcomm.startup()
+        >>> comm.global_min(comm.rank)
+        0
+        >>> comm.global_min((comm.rank, 2.5, spcomm.SimTime(7, 1)))  # one exchange for all three
+        (0, 2.5, SimTime(7.0, 1))
+        """
+        return reduce_value(self, SPC_MIN, x, "global_min", SPC_OPERATION_REDUCE, 0)
+
+    def global_max(self, x):
+        """Return the greatest of all nodes' values, on every node.
+
+        Parameters
+        ----------
+        x : int, float, bool, SimTime, numpy.ndarray of real numbers or times, or a tuple of these
+            As for `global_min`.
+
+        Returns
+        -------
+        int, float, bool, SimTime, numpy.ndarray or tuple
+            As `global_min`, with the maximum. NaN if any node gave NaN.
+
+        Raises
+        ------
+        MismatchError, NodeLostError, TypeError, SpcommError
+            As for `global_sum`.
+
+        Notes
+        -----
+        Waits, and costs, as `global_sum`. SpeedesComm 2.2, GlobalMax.
+
+        Examples
+        --------
+        >>> import spcomm
+        >>> comm = spcomm.startup()
+        >>> comm.global_max(comm.rank) == comm.size - 1
+        True
+        """
+        return reduce_value(self, SPC_MAX, x, "global_max", SPC_OPERATION_REDUCE, 0)
+
+    def bcast(self, obj, root=0, copy=True):
+        """Give an object of one node to all.
+
+        Parameters
+        ----------
+        obj : object
+            On the root, what all are to get: anything that can be sent. On the others it is not looked at; None, say.
+        root : int, optional
+            The rank of the node whose object it is; the same on all nodes.
+        copy : bool, optional
+            False: where several nodes get the same large array, this one gets a read-only view of it in shared
+            memory instead of a copy of its own, for as long as it likes. Each node decides for itself.
+
+        Returns
+        -------
+        object
+            On the root `obj` itself, elsewhere what it sent: of the same type, and private to the node.
+
+        Raises
+        ------
+        RankError
+            There is no such node; nothing was done.
+        MismatchError
+            Another node called something else, or gave another root. Raised on all nodes.
+        NodeLostError
+            A node has ended without calling this.
+        TypeError
+            On the root: `obj` cannot be pickled. The others raise `SpcommError`, which says so; all have taken part.
+        SpcommError
+            The communicator is closed, or another thread of this node is inside a collective call.
+
+        Notes
+        -----
+        Waits until all nodes have called it, while other threads of this node run. Interrupted by Ctrl-C it stays
+        entered: the same call goes on, with the object given before.
+
+        Cost: that of a `barrier`, and up to 4 KiB no more. Longer ones the root copies once, before it enters, and each
+        of the others once (not at all with ``copy=False``, or where there is only one).
+
+        ACLMPL 4 (broadcast).
+
+        Examples
+        --------
+        >>> import spcomm
+        >>> comm = spcomm.startup()
+        >>> settings = {"steps": 10} if comm.rank == 0 else None
+        >>> comm.bcast(settings)
+        {'steps': 10}
+        """
+        return broadcast(self, obj, root, copy)
+
+    def gather(self, obj, root=0):
+        """Collect an object of each node on one node.
+
+        Parameters
+        ----------
+        obj : object
+            Anything that can be sent. The nodes may give objects of different types and sizes.
+        root : int, optional
+            The rank of the node that gets them; the same on all nodes.
+
+        Returns
+        -------
+        list or None
+            On the root the objects of all nodes, by rank; its own is a copy, as the others are. Elsewhere None.
+
+        Raises
+        ------
+        RankError, MismatchError, NodeLostError
+            As for `bcast`.
+        TypeError
+            `obj` cannot be pickled. Then the root raises `SpcommError`, which says so; all have taken part.
+        SpcommError
+            As for `bcast`; or on the root, what a node sent cannot be unpickled.
+
+        Notes
+        -----
+        Waits until all nodes have called it, and on the root until all objects are there. Interrupted, it goes on as
+        `bcast` does. Cost: that of a `barrier`, and up to 4 KiB no more. A longer object is copied once, by who gives
+        it; a large array on the root is that memory.
+
+        Examples
+        --------
+        >>> import spcomm
+        >>> comm = spcomm.startup()
+        >>> ranks = comm.gather(comm.rank)
+        >>> ranks == (list(range(comm.size)) if comm.rank == 0 else None)
+        True
+        """
+        return gather_on_root(self, obj, root)
+
+    def allgather(self, obj, copy=True):
+        """Collect an object of each node on all nodes.
+
+        Parameters
+        ----------
+        obj : object
+            As for `gather`.
+        copy : bool, optional
+            As for `bcast`.
+
+        Returns
+        -------
+        list
+            The objects of all nodes, by rank. This node's own is a copy, as the others are.
+
+        Raises
+        ------
+        MismatchError, NodeLostError
+            As for `bcast`.
+        TypeError
+            `obj` cannot be pickled. The others raise `SpcommError`, which says so; all have taken part.
+        SpcommError
+            As for `gather`.
+
+        Notes
+        -----
+        Waits until all nodes have called it and all objects are here. Interrupted, it goes on as `bcast` does. Cost:
+        that of a `barrier`, and up to 4 KiB no more; longer ones are copied as in `bcast`.
+
+        Examples
+        --------
+        >>> import spcomm
+        >>> comm = spcomm.startup()
+        >>> comm.allgather(comm.rank * 10) == [rank * 10 for rank in range(comm.size)]
+        True
+        """
+        return gather_on_all(self, obj, copy)
+
+    def scatter(self, objs, root=0):
+        """Divide a sequence of one node among all nodes.
+
+        Parameters
+        ----------
+        objs : sequence, iterable or numpy.ndarray
+            On the root, one item for each node, in the order of their ranks; of an array, the first axis has that
+            length. The items may be of different types and sizes: ``numpy.array_split(a, comm.size)`` divides any
+            array. On the others it is not looked at; None, say.
+        root : int, optional
+            The rank of the node whose sequence it is; the same on all nodes.
+
+        Returns
+        -------
+        object
+            The item for this node. The root gets a copy of its own, as the others do.
+
+        Raises
+        ------
+        RankError, MismatchError, NodeLostError
+            As for `bcast`.
+        ValueError
+            On the root: there are not as many items as nodes.
+        TypeError
+            On the root: `objs` is no sequence, or an item cannot be pickled. Of both errors the others are told by
+            `SpcommError`; all have taken part.
+        SpcommError
+            As for `bcast`; or the item cannot be unpickled.
+
+        Notes
+        -----
+        Waits until all nodes have called it and the item is here. Interrupted, it goes on as `bcast` does. Cost: that
+        of a `barrier`, and up to 4 KiB an item and 16 KiB in all no more. Longer items are copied once, by the root.
+
+        Examples
+        --------
+        >>> import numpy as np, spcomm
+        >>> comm = spcomm.startup()
+        >>> whole = np.arange(10) if comm.rank == 0 else None
+        >>> mine = comm.scatter(None if whole is None else np.array_split(whole, comm.size))
+        >>> comm.global_sum(int(mine.sum()))
+        45
+        """
+        return scatter_items(self, objs, root)
+
+    def alltoall(self, objs):
+        """Give each node an object of its own, and get one of each.
+
+        Parameters
+        ----------
+        objs : sequence, iterable or numpy.ndarray
+            One item for each node, as for `scatter`.
+
+        Returns
+        -------
+        list
+            What the nodes gave to this one, by rank. This node's own item is a copy, as the others are.
+
+        Raises
+        ------
+        MismatchError, NodeLostError
+            As for `bcast`.
+        ValueError, TypeError
+            As for `scatter`. The others raise `SpcommError`, which says so; all have taken part.
+        SpcommError
+            As for `gather`.
+
+        Notes
+        -----
+        Waits until all nodes have called it and all items are here. Interrupted, it goes on as `bcast` does. Costs as
+        `scatter`, of every node.
+
+        Examples
+        --------
+        >>> import spcomm
+        >>> comm = spcomm.startup()
+        >>> got = comm.alltoall([f"from {comm.rank} to {rank}" for rank in range(comm.size)])
+        >>> got == [f"from {rank} to {comm.rank}" for rank in range(comm.size)]
+        True
+        """
+        return exchange_items(self, objs)
+
+    def reduce(self, x, op=SUM, root=0, algorithm=None):
+        """Combine the values of all nodes, for one of them.
+
+        Parameters
+        ----------
+        x, op, algorithm
+            As for `allreduce`.
+        root : int, optional
+            The rank of the node that gets the result; the same on all nodes.
+
+        Returns
+        -------
+        object or None
+            On the root what `allreduce` would give, elsewhere None.
+
+        Raises
+        ------
+        RankError
+            There is no such node; nothing was done.
+        MismatchError, NodeLostError, TypeError, ValueError, SpcommError
+            As for `allreduce`. What an operator of the program raises comes out on the root, which applies it.
+
+        Notes
+        -----
+        Waits, goes on after Ctrl-C and costs as `allreduce`, without the result where it is not wanted.
+
+        ACLMPL 4.
+
+        Examples
+        --------
+        >>> import spcomm
+        >>> comm = spcomm.startup()
+        >>> highest = comm.reduce(comm.rank, op=spcomm.MAX)
+        >>> highest == (comm.size - 1 if comm.rank == 0 else None)
+        True
+        """
+        return reduce_on_root(self, x, op, root, algorithm)
+
+    def allreduce(self, x, op=SUM, algorithm=None):
+        """Combine the values of all nodes, for every node.
+
+        Parameters
+        ----------
+        x : object
+            For the operators of spcomm: int, float, complex, bool, SimTime, numpy.ndarray of numbers, bools or times,
+            or a tuple of these; of the same type on every node, and of arrays the same shape and dtype. For `MINLOC`
+            and `MAXLOC`: a tuple (value, index), or an array of dtype ``[('value', T), ('index', 'i8')]``. For an
+            operator of the program: anything that can be sent.
+        op : Op, optional
+            `SUM`, `PROD`, `MIN`, `MAX`, `MINLOC`, `MAXLOC`; `LAND`, `LOR`, `LXOR`, also for floats, `BAND`, `BOR`,
+            `BXOR` for ints and bools; or one made by `op`. The same on all nodes.
+        algorithm : {None, 'tree', 'binary-swap', 'slices', 'flat'}, optional
+            How values are combined. 'tree': the core's in steps, by the last node to come; those of an operator of the
+            program by pairs of nodes, then by pairs of these. 'flat': by each node that wants the result. 'slices':
+            each node combines its slice of all arrays. 'binary-swap': two nodes exchange halves of what they have,
+            then halves of these with others. None: by what was measured to be fastest. The same on all nodes.
+            'slices' and 'binary-swap' are for arrays, and for operators that are elementwise; other values go 'flat'.
+
+        Returns
+        -------
+        object
+            Of the type of `x`, private to the node. Bools are counted by `SUM` and `PROD`, as ints, those in arrays as
+            int64; otherwise an array's dtype stays, in the machine's byte order, and its ints wrap, as NumPy's do. The
+            logical ones give 0 or 1 of the type of `x`. Of a tuple the results of its items.
+
+        Raises
+        ------
+        MismatchError
+            Another node called something else, or gave another operator, algorithm, type, shape or dtype. Raised on all
+            nodes.
+        NodeLostError
+            A node has ended without calling this.
+        TypeError
+            `op` is no operator, or not one for such values; nothing was done. Or `x` cannot be pickled; then the
+            others raise `SpcommError`, which says so.
+        ValueError
+            There is no such algorithm, or not for such an operator, or `x` has no axes for elements that have some;
+            nothing was done.
+        Exception
+            What an operator of the program raises comes out on all nodes that have applied it to those values: with
+            'flat' all of them. With the others some, and then the rest raise `SpcommError`, which says so; in `reduce`
+            only those that need the result are sure to.
+        SpcommError
+            The communicator is closed, or another thread of this node is inside a collective call.
+
+        Notes
+        -----
+        Waits until all nodes have called it, while other threads of this node run. Values are combined along one fixed
+        tree over the ranks, ``v[i] = v[i] op v[i + 2**k]``, whatever the algorithm: floating-point results are bitwise
+        the same on all nodes, in all runs of that many nodes. Interrupted by Ctrl-C it stays entered: the same call
+        goes on with the value given before, which must not be changed meanwhile if it is an array.
+
+        Cost: numbers by `SUM`, `MIN` and `MAX` as a `barrier`. Arrays of ints, float32, float64, complex64, complex128,
+        bool, times and pairs are combined in shared memory; a large array is copied once, and the result not at all.
+        Other arrays go by 'slices' from 64 KiB on, if `op` is elementwise: an `alltoall` and an `allgather`. All else
+        costs an `allgather`, and one application of `op` less than there are nodes, on each node; if it takes long,
+        'tree' applies it as often in all.
+
+        ACLMPL 4; SpeedesComm 2.2.
+
+        Examples
+        --------
+        >>> import numpy as np, spcomm
+        >>> comm = spcomm.startup()
+        >>> bool((comm.allreduce(np.ones(3)) == comm.size).all())
+        True
+        >>> comm.allreduce((comm.rank * 2.5, comm.rank), op=spcomm.MINLOC)
+        (0.0, 0)
+        """
+        return reduce_on_all(self, x, op, algorithm)
+
+    def scan(self, x, op=SUM):
+        """Combine the values of this node and of all of lower ranks.
+
+        Parameters
+        ----------
+        x, op
+            As for `allreduce`.
+
+        Returns
+        -------
+        object
+            What `allreduce` would give if there were no nodes of higher ranks; bitwise, too.
+
+        Raises
+        ------
+        MismatchError, NodeLostError, TypeError, SpcommError
+            As for `allreduce`. What an operator of the program raises comes out on the nodes that have applied it to
+            those values.
+
+        Notes
+        -----
+        Waits until all nodes have called it, and goes on after Ctrl-C, as `allreduce`. Cost: of arrays as `allreduce`,
+        of all else an `allgather`.
+
+        Examples
+        --------
+        >>> import spcomm
+        >>> comm = spcomm.startup()
+        >>> comm.scan(1) == comm.rank + 1
+        True
+        """
+        return reduce_along(self, SPC_OPERATION_ARRAY_SCAN, "scan", op, x)
+
+    def exscan(self, x, op=SUM):
+        """Combine the values of all nodes of lower ranks.
+
+        Parameters
+        ----------
+        x, op
+            As for `allreduce`.
+
+        Returns
+        -------
+        object or None
+            What `scan` gives on the node before; None on node 0.
+
+        Raises
+        ------
+        MismatchError, NodeLostError, TypeError, SpcommError
+            As for `scan`.
+
+        Notes
+        -----
+        Waits, and costs, as `scan`.
+
+        Examples
+        --------
+        >>> import spcomm
+        >>> comm = spcomm.startup()
+        >>> mine = 100  # elements of a file, say: where do they begin?
+        >>> (comm.exscan(mine) or 0) == 100 * comm.rank
+        True
+        """
+        return reduce_along(self, SPC_OPERATION_ARRAY_EXSCAN, "exscan", op, x)
+
+    def reduce_scatter(self, x, op=SUM, counts=None):
+        """Combine what all nodes give, and divide the result among them.
+
+        Parameters
+        ----------
+        x : numpy.ndarray, sequence or iterable
+            An array, whose first axis is divided; the same shape and dtype on every node. Or one item for each node, in
+            the order of their ranks, each of which may be of another type.
+        op : Op, optional
+            As for `allreduce`. One of the program is given a node's rows of an array, or two items.
+        counts : sequence of ints, optional
+            How many rows of an array each node gets, by rank; the same on all nodes. None: equally many, and one more
+            on the first nodes if there is a rest.
+
+        Returns
+        -------
+        object
+            This node's rows of the combined array, or its combined item.
+
+        Raises
+        ------
+        MismatchError, NodeLostError, SpcommError
+            As for `allreduce`, and for other counts.
+        TypeError, ValueError
+            As for `allreduce`; or the counts are negative, not one for each node, or not as many together as there are
+            rows; an array has no axes; there is not one item for each node. Nothing was done.
+        Exception
+            What an operator of the program raises comes out on the node whose part it was applied to.
+
+        Notes
+        -----
+        Waits until all nodes have called it, and goes on after Ctrl-C, as `allreduce`. Cost: of arrays that the core
+        combines, each is copied once, and each node combines its own rows; of all else an `alltoall`.
+
+        Examples
+        --------
+        >>> import numpy as np, spcomm
+        >>> comm = spcomm.startup()
+        >>> rows = comm.reduce_scatter(np.ones((2 * comm.size, 3)))
+        >>> rows.shape, float(rows[0, 0]) == comm.size
+        ((2, 3), True)
+        """
+        return reduce_and_divide(self, x, op, counts)
 
     def split(self, color=0, key=0):
         """Divide the nodes: those that give the same color get a communicator of their own.
@@ -190,20 +1505,7 @@ cdef class Comm(Folds):
         >>> members == (comm.size + 1 - comm.rank % 2) // 2
         True
         """
-        cdef Part part = Part.__new__(Part)
-        cdef int64_t color_number = -1 if color is None else split_number("color", color)
-        cdef int64_t key_number = split_number("key", key)
-        cdef int status
-        if color is not None and color_number < 0:
-            raise errors.bad_color(color)
-        part.parent = self
-        with nogil:
-            status = spc_comm_split(self.core, color_number, key_number, SPC_NO_DEADLINE, &part.core)
-        if status == SPC_ENOMEM or status == SPC_ELIMIT:
-            raise errors.cannot_split(color, status == SPC_ELIMIT)
-        if status != SPC_OK:
-            fail(self, status, f"split(color={color}, key={key})")
-        return None if part.core == NULL else type(self)(part, None, self.group)
+        return divide(self, color, key)
 
     def region(self, name):
         """Give a part of the program a name, which ``spcomm run --trace`` shows.
@@ -265,7 +1567,7 @@ cdef class Comm(Folds):
         >>> comm = spcomm.startup()
         >>> comm.work(2.5)
         """
-        work.work(self, cost)
+        regions.work(self, cost)
 
     def time(self):
         """Return the seconds since the run began.
@@ -320,11 +1622,7 @@ cdef class Comm(Folds):
         >>> comm.rng(1).random() == comm.rng(1).random()
         True
         """
-        try:
-            sequence = np.random.SeedSequence(seed, spawn_key=(self.rank_number,))
-        except (TypeError, ValueError) as error:
-            raise errors.bad_seed(seed, error) from None
-        return np.random.default_rng(sequence)
+        return np.random.default_rng(seed_of(self, seed))
 
     def close(self, timeout=10.0):
         """Send what is queued, and leave. Done by itself at the normal end of a program.
@@ -356,15 +1654,7 @@ cdef class Comm(Folds):
         >>> comm.send("the last one", dest=spcomm.OTHERS)
         >>> comm.close()
         """
-        cdef int64_t limit = timeout_to_ns(timeout, "close")
-        cdef int status
-        before_close(self)
-        with nogil:
-            status = spc_comm_close(self.core, deadline_of(limit))
-        if self.handlers is not None and spc_comm_usable(self.core) != SPC_OK:
-            handlers.forget(self)
-        if status != SPC_OK and status != SPC_ECLOSED and status != SPC_EFORKED:
-            fail(self, status, f"close(timeout={timeout})")
+        leave(self, timeout)
 
 
 cdef int box_of(Handle whole, int32_t rank):
@@ -378,6 +1668,52 @@ cdef int local_rank(Handle whole, int32_t rank):
     for other in range(rank):
         found += spc_comm_box(whole.core, <uint32_t>other) == spc_comm_box(whole.core, <uint32_t>rank)
     return found
+
+
+cdef list layout_of(Comm comm):
+    cdef Handle whole = first_of(comm)
+    places = [box_of(whole, member) for member in range(whole.node_count)]
+    return [NodeLayout(rank, places[member], local_rank(whole, member), places.index(places[member]))
+            for rank, member in enumerate(comm.members)]
+
+
+cdef object seed_of(Comm comm, object seed):
+    """Of this node's stream of random numbers."""
+    try:
+        return np.random.SeedSequence(seed, spawn_key=(comm.rank_number,))
+    except (TypeError, ValueError) as error:
+        raise errors.bad_seed(seed, error) from None
+
+
+cdef object divide(Comm comm, object color, object key):
+    """This node's part of the communicator, or None."""
+    cdef Part part = Part.__new__(Part)
+    cdef int64_t color_number = -1 if color is None else split_number("color", color)
+    cdef int64_t key_number = split_number("key", key)
+    cdef int status
+    if color is not None and color_number < 0:
+        raise errors.bad_color(color)
+    part.parent = comm
+    with nogil:
+        status = spc_comm_split(comm.core, color_number, key_number, SPC_NO_DEADLINE, &part.core)
+    if status == SPC_ENOMEM or status == SPC_ELIMIT:
+        raise errors.cannot_split(color, status == SPC_ELIMIT)
+    if status != SPC_OK:
+        fail(comm, status, f"split(color={color}, key={key})")
+    return None if part.core == NULL else type(comm)(part, None, comm.group)
+
+
+cdef int leave(Comm comm, object timeout) except -1:
+    cdef int64_t limit = timeout_to_ns(timeout, "close")
+    cdef int status
+    before_close(comm)
+    with nogil:
+        status = spc_comm_close(comm.core, deadline_of(limit))
+    if comm.handlers is not None and spc_comm_usable(comm.core) != SPC_OK:
+        forget_handlers(comm)
+    if status != SPC_OK and status != SPC_ECLOSED and status != SPC_EFORKED:
+        fail(comm, status, f"close(timeout={timeout})")
+    return 0
 
 
 cdef int before_close(Comm comm) except -1:

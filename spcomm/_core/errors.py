@@ -25,8 +25,6 @@ from spcomm._core.error_types import WaitTimeoutError as WaitTimeoutError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from spcomm._core.comm import Comm
     from spcomm._core.endings import Note
 
@@ -73,6 +71,8 @@ def _program() -> str:
 
 def _nodes(size: int, members: "tuple[int, ...]" = ()) -> str:
     if members:
+        from spcomm.text import ranks_text
+
         which = "node 0" if size == 1 else f"nodes 0 to {size - 1}"
         are = "is" if size == 1 else "are"
         return f"this part has {which}, which {are} {ranks_text(members)} of the run"
@@ -334,18 +334,6 @@ def failure(
 
 
 # ---- mismatches
-
-
-def ranks_text(ranks: "Sequence[int]") -> str:
-    """`node 3`, `nodes 0-2, 5`."""
-    runs: list[list[int]] = []
-    for rank in sorted(ranks):
-        if runs and runs[-1][1] == rank - 1:
-            runs[-1][1] = rank
-        else:
-            runs.append([rank, rank])
-    text = ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
-    return f"node {text}" if len(ranks) == 1 else f"nodes {text}"
 
 
 def mismatch(

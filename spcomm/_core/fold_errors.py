@@ -83,9 +83,11 @@ def bad_counts_type(value: object) -> TypeError:
 
 
 def wrong_number_of_counts(found: int, size: int) -> ValueError:
+    from spcomm.text import counted
+
     return ValueError(
-        f"reduce_scatter(counts): counts has {found} number{'s' if found != 1 else ''} for {size} "
-        f"node{'s' if size > 1 else ''}; give one for each, in the order of their ranks"
+        f"reduce_scatter(counts): counts has {counted(found, 'number')} for {counted(size, 'node')}; give one for "
+        "each, in the order of their ranks"
     )
 
 
@@ -167,8 +169,9 @@ def no_items(value: object) -> TypeError:
 
 
 def wrong_number_of_items(found: int, size: int) -> ValueError:
-    items = "1 item" if found == 1 else f"{found} items"
+    from spcomm.text import counted
+
     return ValueError(
-        f"reduce_scatter(x): x has {items} for {size} node{'s' if size > 1 else ''}; give one for each, in the order "
-        "of their ranks, or an array, whose first axis is divided"
+        f"reduce_scatter(x): x has {counted(found, 'item')} for {counted(size, 'node')}; give one for each, in the "
+        "order of their ranks, or an array, whose first axis is divided"
     )

@@ -2,8 +2,8 @@
 """Algorithms of reductions that Python combines: which node gives what to whom in each round, and what it combines.
 
 Each is a generator, one node's part. It yields a `Round`, is sent what came of it by rank, and returns the result. So
-it knows no communicator; fold.pyx makes a gathering of each round. Every algorithm combines along the core's tree,
-v[i] = v[i] op v[i + 2^k].
+it knows no communicator; generic_reduce.pyx makes a gathering of each round. Every algorithm combines along the core's
+tree, v[i] = v[i] op v[i + 2^k].
 
 A node whose operator raises takes part in the next round all the same and gives the error, since the others wait for
 it. In rounds of "alltoall" everybody hears of it, and all leave there.

@@ -62,7 +62,7 @@ cdef class Fork:
 
 
 def fork_nodes(descriptor, nodes, grace=0.0):
-    """Fork this process, so that `nodes` processes return: see csrc/agent/spc_fork.h.
+    """Fork this process, so that `nodes` processes return: see csrc/fork/spc_fork.h.
 
     Parameters
     ----------

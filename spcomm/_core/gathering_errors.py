@@ -5,10 +5,11 @@ from spcomm._core.errors import SpcommError, a_kind, shown
 
 
 def wrong_number(call: str, found: int, size: int) -> ValueError:
-    items = "1 item" if found == 1 else f"{found} items"
+    from spcomm.text import counted
+
     return ValueError(
-        f"{call}(objs): objs has {items} for {size} node{'s' if size > 1 else ''}; give one for each, in the order of "
-        "their ranks: a sequence, or an array whose first axis is as long"
+        f"{call}(objs): objs has {counted(found, 'item')} for {counted(size, 'node')}; give one for each, in the order "
+        "of their ranks: a sequence, or an array whose first axis is as long"
     )
 
 

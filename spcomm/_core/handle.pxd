@@ -67,3 +67,8 @@ cdef inline int fail(Handle handle, int status, object call) except -1:
 
 cdef inline uint64_t deadline_of(int64_t timeout_ns) noexcept nogil:
     return SPC_NO_DEADLINE if timeout_ns < 0 else spc_clock_deadline_ns(timeout_ns)
+
+
+cdef inline int64_t limit_of(object timeout, str call) except -2:
+    """As timeout_to_ns, and quicker without a timeout."""
+    return -1 if timeout is None else timeout_to_ns(timeout, call)

@@ -11,7 +11,7 @@ cdef extern from "segment/spc_arena.h" nogil:
     void *spc_block_payload(spc_block_shared_t *block)
 
 
-cdef extern from "spc_comm.h" nogil:
+cdef extern from "comm/spc_comm.h" nogil:
     int spc_comm_take_block(spc_comm_t *comm, uint64_t length_bytes, spc_block_shared_t **block)
     int spc_comm_take_kept(spc_comm_t *comm, uint64_t length_bytes, spc_block_shared_t **block)
     int spc_comm_move_block(spc_comm_t *comm, int32_t destination, uint16_t context, int32_t tag,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Reductions of arrays, as csrc/collect/spc_collect.h declares them, and the operators of csrc/reduce/spc_ops.h."""
+"""Reductions of arrays, as csrc/comm/spc_collect.h declares them, and the operators of csrc/reduce/spc_ops.h."""
 
 from libc.stdint cimport uint32_t, uint64_t
 
@@ -42,7 +42,7 @@ cdef extern from "reduce/spc_reduce.h" nogil:
         SPC_OPERATION_ARRAY_EXSCAN
 
 
-cdef extern from "collect/spc_collect.h" nogil:
+cdef extern from "comm/spc_collect.h" nogil:
     enum:
         SPC_COLLECT_DEFAULT
         SPC_COLLECT_TREE

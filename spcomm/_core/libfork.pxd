@@ -2,7 +2,7 @@
 """What a run without a launcher takes of the C core: csrc/agent."""
 from libc.stdint cimport int32_t, uint32_t, uint64_t
 
-cdef extern from "agent/spc_fork.h" nogil:
+cdef extern from "fork/spc_fork.h" nogil:
     ctypedef struct spc_fork_t:
         pass
     ctypedef struct spc_fork_options_t:
@@ -18,7 +18,7 @@ cdef extern from "agent/spc_fork.h" nogil:
     int spc_fork_report_descriptor(const spc_fork_t *fork)
 
 
-cdef extern from "agent/spc_infile.h" nogil:
+cdef extern from "fork/spc_infile.h" nogil:
     enum:
         SPC_INFILE_SERVER_BYTES
         SPC_INFILE_MESSAGE_BYTES

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Collectives that move data, as csrc/spc_comm.h declares them."""
+"""Collectives that move data, as csrc/comm/spc_comm.h declares them."""
 
 from libc.stdint cimport int32_t, uint32_t
 
 from spcomm._core.libspc cimport spc_comm_t, spc_message_t, spc_payload_t, spc_signature_t
 
-cdef extern from "spc_comm.h" nogil:
+cdef extern from "comm/spc_comm.h" nogil:
     ctypedef struct spc_gathering_t:
         uint32_t operation
         uint32_t root

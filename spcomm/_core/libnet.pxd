@@ -11,7 +11,7 @@ cdef extern from "base/spc_process.h" nogil:
     void spc_process_close_range(int first, int last)
 
 
-cdef extern from "net/spc_link.h" nogil:
+cdef extern from "net/link/spc_link.h" nogil:
     ctypedef struct spc_link_counts_t:
         uint64_t resent
         uint64_t duplicates
@@ -23,7 +23,28 @@ cdef extern from "net/spc_link.h" nogil:
         uint64_t retained_bytes_worst
 
 
-cdef extern from "net/spc_handshake.h" nogil:
+cdef extern from "net/link/spc_channel.h" nogil:
+    ctypedef struct spc_frame_piece_t:
+        const void *start
+        size_t length_bytes
+    ctypedef struct spc_channel_t:
+        const spc_channel_methods_t *methods
+    ctypedef struct spc_channel_methods_t:
+        int (*read)(spc_channel_t *channel, void *buffer, size_t room_bytes, size_t *got_bytes) noexcept nogil
+        int (*write)(spc_channel_t *channel, const spc_frame_piece_t *pieces, uint32_t count,
+                     size_t *taken_bytes) noexcept nogil
+        int (*descriptor)(const spc_channel_t *channel) noexcept nogil
+        void (*destroy)(spc_channel_t *channel) noexcept nogil
+        int (*holds)(const spc_channel_t *channel) noexcept nogil
+        int (*has_unread)(const spc_channel_t *channel) noexcept nogil
+    int spc_channel_tcp_create(int descriptor, spc_channel_t **channel)
+    int spc_channel_read(spc_channel_t *channel, void *buffer, size_t room_bytes, size_t *got_bytes)
+    int spc_channel_write(spc_channel_t *channel, const spc_frame_piece_t *pieces, uint32_t count, size_t *taken_bytes)
+    int spc_channel_descriptor(const spc_channel_t *channel)
+    void spc_channel_destroy(spc_channel_t *channel)
+
+
+cdef extern from "net/wire/spc_handshake.h" nogil:
     enum:
         SPC_HANDSHAKE_NONCE_BYTES
         SPC_HANDSHAKE_MAC_BYTES
@@ -53,6 +74,7 @@ cdef extern from "net/spc_handshake.h" nogil:
         uint32_t version
         uint8_t byte_order
         bint full
+        bint encrypted
         uint32_t job
         uint16_t box
         unsigned char *nonce
@@ -62,6 +84,7 @@ cdef extern from "net/spc_handshake.h" nogil:
         uint8_t byte_order
         uint32_t job
         uint16_t box
+        bint encrypted
     int spc_handshake_create(const spc_handshake_options_t *options, uint64_t now_ns, spc_handshake_t **handshake)
     void spc_handshake_destroy(spc_handshake_t *handshake)
     int spc_handshake_step(spc_handshake_t *handshake, uint64_t now_ns)
@@ -76,7 +99,7 @@ cdef extern from "net/spc_handshake.h" nogil:
     void spc_handshake_peer(const spc_handshake_t *handshake, spc_handshake_peer_t *peer)
 
 
-cdef extern from "net/spc_server.h" nogil:
+cdef extern from "net/server/spc_server.h" nogil:
     ctypedef struct spc_server_t:
         pass
     ctypedef struct spc_server_options_t:
@@ -88,7 +111,7 @@ cdef extern from "net/spc_server.h" nogil:
     void spc_server_destroy(spc_server_t *server)
     int spc_server_add_job(spc_server_t *server, uint32_t job, uint16_t boxes, const uint16_t *box_of_rank,
                            uint32_t ranks)
-    int spc_server_adopt(spc_server_t *server, uint32_t job, uint16_t box, int descriptor)
+    int spc_server_adopt(spc_server_t *server, uint32_t job, uint16_t box, spc_channel_t *channel)
     int spc_server_fail_job(spc_server_t *server, uint32_t job, const char *sentence)
     int spc_server_remove_job(spc_server_t *server, uint32_t job)
     int spc_server_run(spc_server_t *server)
@@ -96,7 +119,7 @@ cdef extern from "net/spc_server.h" nogil:
     int spc_server_count(spc_server_t *server, uint32_t job, uint16_t box, spc_link_counts_t *counts)
 
 
-cdef extern from "net/spc_agent.h" nogil:
+cdef extern from "net/gateway/spc_agent.h" nogil:
     ctypedef struct spc_agent_t:
         pass
     ctypedef struct spc_agent_options_t:
@@ -111,18 +134,17 @@ cdef extern from "net/spc_agent.h" nogil:
     ctypedef struct spc_agent_peer_counts_t:
         spc_link_counts_t link
         bint is_direct
-        uint64_t changes
     enum:
         SPC_AGENT_ADDRESS_BYTES
     int spc_agent_listens(spc_agent_t *agent, const char *address)
     int spc_agent_next_wanted(spc_agent_t *agent, uint32_t *box, uint32_t *number, char *address)
     bint spc_agent_is_wanted(spc_agent_t *agent, uint32_t box, uint32_t number)
-    int spc_agent_attach_peer(spc_agent_t *agent, uint32_t box, uint32_t number, int descriptor)
-    int spc_agent_route(spc_agent_t *agent, uint32_t box, bint direct)
+    int spc_agent_attach_peer(spc_agent_t *agent, uint32_t box, uint32_t number, spc_channel_t *channel)
+    void spc_agent_relay_peer(spc_agent_t *agent, uint32_t box, uint32_t number)
     int spc_agent_count_peer(spc_agent_t *agent, uint32_t box, spc_agent_peer_counts_t *counts)
     int spc_agent_create(const spc_agent_options_t *options, spc_agent_t **agent)
     void spc_agent_destroy(spc_agent_t *agent)
-    int spc_agent_attach(spc_agent_t *agent, int descriptor)
+    int spc_agent_attach(spc_agent_t *agent, spc_channel_t *channel)
     int spc_agent_run(spc_agent_t *agent)
     void spc_agent_stop(spc_agent_t *agent)
     const char *spc_agent_sentence(const spc_agent_t *agent)

@@ -44,7 +44,7 @@ cdef extern from "segment/spc_note.h" nogil:
     bint spc_note_is_settled(const spc_note_shared_t *notes)
 
 
-cdef extern from "spc_comm.h" nogil:
+cdef extern from "comm/spc_comm.h" nogil:
     enum:
         SPC_CONTEXT_KINDS
     void spc_comm_note(spc_comm_t *comm, int kind, const spc_note_t *note)

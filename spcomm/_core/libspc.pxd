@@ -223,13 +223,10 @@ cdef extern from "reduce/spc_reduce.h" nogil:
         uint8_t op "operator"
         uint8_t type
         uint8_t field_count
-    ctypedef struct spc_reduce_line_shared_t:
-        pass
-    bint spc_reduce_line_arrived(const spc_reduce_line_shared_t *line, uint64_t phase)
 
 
 cdef extern from "reduce/spc_layout.h" nogil:
-    enum:  # what a value is, in the topmost byte of its layout; KINDS in stepwise.pyx has the names
+    enum:  # what a value is, in the topmost byte of its layout; KINDS in signatures.pyx has the names
         INT "SPC_KIND_INT"
         FLOAT "SPC_KIND_FLOAT"
         BOOL "SPC_KIND_BOOL"
@@ -247,19 +244,6 @@ cdef extern from "segment/spc_board.h" nogil:
     enum:
         SPC_BOARD_FILE_BYTES
         SPC_BOARD_FUNCTION_BYTES
-        SPC_BOARD_NOTHING
-        SPC_BOARD_RECEIVE
-        SPC_BOARD_SEND
-        SPC_BOARD_PHASE
-        SPC_BOARD_CYCLE
-        SPC_BOARD_RECEIPT
-        SPC_BOARD_TIMED
-        SPC_BOARD_THREADS
-        SPC_BOARD_TIMER
-        SPC_BOARD_HANDLER
-        SPC_BOARD_UNKNOWN
-        SPC_BOARD_RENDEZVOUS
-        SPC_BOARD_IN_C
 
     ctypedef struct spc_board_entry_t:
         uint32_t kind
@@ -281,20 +265,10 @@ cdef extern from "segment/spc_board.h" nogil:
         char function[64]
         char file[256]
 
-    ctypedef struct spc_board_pair_t:
-        uint32_t queued
-        uint32_t needed
-        uint32_t lent
-
     ctypedef struct spc_board_shared_t:
         pass
 
-    bint spc_board_is_phase(const spc_board_entry_t *entry)
     uint32_t spc_board_vain(const spc_board_shared_t *board)
-    uint32_t spc_board_stuck(const spc_board_shared_t *board)
-    bint spc_board_is_stuck(uint32_t stuck)
-    bint spc_board_read(const spc_board_shared_t *board, uint32_t stuck, spc_board_entry_t *entry)
-    spc_board_pair_t spc_board_read_pair(const spc_board_shared_t *board, uint32_t rank)
 
 
 cdef extern from "diagnose/spc_traffic.h" nogil:
@@ -312,7 +286,7 @@ cdef extern from "diagnose/spc_deadlock.h" nogil:
     bint spc_deadlock_has(const spc_deadlock_t *deadlock, uint32_t rank)
 
 
-cdef extern from "spc_comm.h" nogil:
+cdef extern from "comm/spc_comm.h" nogil:
     ctypedef struct spc_comm_t:
         pass
     enum:
@@ -437,7 +411,7 @@ cdef extern from "<stdbool.h>" nogil:
     ctypedef bint spc_bool "bool"
 
 
-cdef extern from "spc_comm.h" nogil:  # coordinated messages
+cdef extern from "comm/spc_comm.h" nogil:  # coordinated messages
     int spc_comm_coordinated_send(spc_comm_t *comm, const int32_t *destinations, uint32_t destination_count,
                                   const spc_payload_t *payload, uint64_t deadline_ns)
     int spc_comm_coordinated_try_send(spc_comm_t *comm, const int32_t *destinations, uint32_t destination_count,

@@ -53,6 +53,6 @@ cdef extern from "segment/spc_segment.h" nogil:
         SPC_REGION_TRACE
 
 
-cdef extern from "spc_comm.h" nogil:
+cdef extern from "comm/spc_comm.h" nogil:
     spc_trace_t *spc_comm_trace(const spc_comm_t *comm)
     void spc_comm_trace_call(const spc_comm_t *comm, uint32_t what, uint32_t place, uint32_t detail)

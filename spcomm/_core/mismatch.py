@@ -2,74 +2,14 @@
 """The words for collective operations that do not match: who called what."""
 
 from spcomm._core.endings import Note, at
-from spcomm._core.errors import ranks_text
-from spcomm._core.signatures import (
-    ARRAY_TYPES,
-    KINDS,
-    MOVES_DATA,
-    OPERATIONS,
-    OPERATORS,
-    REDUCTIONS,
-    ROOTED,
-    TYPES,
-    WITH_ROOT,
-)
-from spcomm._core.stepwise import is_simtimes
+from spcomm._core.reductions import is_simtimes
+from spcomm._core.signatures import MOVES_DATA, worded
+from spcomm.text import ranks_text
 
-# (operation, operator, type, fields, length, layout, root) of what a node called: spc_signature_t. Reductions have no
-# root, but the letter of NumPy's dtype there, where the core does not know the type.
 Signature = tuple[int, ...]
 
-WORDS = {
-    "INT": "an int",
-    "FLOAT": "a float",
-    "BOOL": "a bool",
-    "ARRAY": "an array",
-    "TUPLE": "a tuple",
-    "COMPLEX": "a complex",
-    "SCALAR": "a NumPy scalar",
-    "SIMTIME": "a SimTime",
-}
-_OF_A_TYPE = ("ARRAY", "SCALAR")  # the type of their elements is told
-_OPERATOR_NAMES = "SUM MIN MAX PROD LAND LOR LXOR BAND BOR BXOR MINLOC MAXLOC".split()  # by spc_operator_t
-_WITH_LENGTH = ("ARRAY", "TUPLE")
 _ADVICE = "All nodes must call the same operations in the same order, with values of the same type and shape."
 _ADVICE_FOR_DATA = "All nodes must call the same operations in the same order, with the same root."
-
-
-def _type_name(number: int, char: int) -> str:
-    if char:
-        import numpy as np
-
-        return np.dtype(chr(char)).name
-    return TYPES.get(number, "numbers")
-
-
-def worded(signature: Signature) -> str:
-    operation, operator, number, _fields, length, layout, root = signature
-    if operation in OPERATIONS:
-        return f"{OPERATIONS[operation]}({f'root={root}' if operation in ROOTED else ''})"
-    if operation in REDUCTIONS:
-        return _worded_reduction(signature)
-    name = OPERATORS.get(operator, "a collective operation")
-    kind = KINDS.get(layout >> 56, "")
-    text = f"{name}() of {WORDS.get(kind, 'a value')}"
-    if kind in _OF_A_TYPE:
-        text += f" of {_type_name(number, root)}"
-    return text + (f", {length} bytes" if kind in _WITH_LENGTH else "")
-
-
-def _worded_reduction(signature: Signature) -> str:
-    operation, operator, number, _fields, length, layout, root = signature
-    name = _OPERATOR_NAMES[operator] if operator < len(_OPERATOR_NAMES) else "a function"
-    text = f"{REDUCTIONS[operation]}(op={name}{f', root={root}' if operation == WITH_ROOT else ''})"
-    kind = KINDS.get(layout >> 56, "")
-    if not kind:
-        return text
-    text += f" of {WORDS[kind]}"
-    if kind in _OF_A_TYPE:
-        text += f" of {ARRAY_TYPES.get(number, 'numbers')}"
-    return text + (f", {length} bytes" if kind in _WITH_LENGTH else "")
 
 
 def described(name: str, value: object) -> str:
@@ -100,6 +40,7 @@ def text(call: str, rank: int, number: int, called: dict[int, Signature], notes:
         return (
             f"{call}: node {rank} has left {other} before its end. Finish that first, by the same call again."
         )
+
     texts = {signature: worded(signature) for signature in signatures}
     lines = []
     for (signature, words, place), nodes in groups.items():

@@ -2,11 +2,18 @@
 # cython: autotestdict=False, auto_pickle=False
 """What the processes between boxes need of the core: the handshake, the server, the agent. Imports no NumPy.
 
-Python makes connections and knows secrets; from then on C moves frames, in threads that do not take the GIL.
+Python makes connections and knows secrets; from then on C moves frames, in threads that take the GIL only to
+encrypt and decrypt, where a connection crosses a network. They do that with their locks held, so whatever here takes
+such a lock gives the GIL back first.
 """
 
-from libc.errno cimport errno
+from cpython.buffer cimport PyBUF_READ, PyBUF_WRITE
+from cpython.bytes cimport PyBytes_AS_STRING
+from cpython.memoryview cimport PyMemoryView_FromMemory
+from cpython.ref cimport PyObject, Py_INCREF, Py_XDECREF
+from libc.errno cimport EBADMSG, errno
 from libc.stdint cimport uint16_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 from posix.unistd cimport write
 
@@ -18,8 +25,10 @@ from spcomm._core.libnet cimport (
     SPC_HANDSHAKE_STRANGER, SPC_HANDSHAKE_TIMEOUT_NS, SPC_HANDSHAKE_VERSION, SPC_HANDSHAKE_WRITE,
     spc_agent_attach, spc_agent_attach_peer, spc_agent_blocked, spc_agent_count, spc_agent_count_peer, spc_agent_create,
     spc_agent_culprit, spc_agent_destroy, spc_agent_disconnect, spc_agent_is_wanted, spc_agent_listens,
-    spc_agent_next_wanted, spc_agent_options_t, spc_agent_peer_counts_t, spc_agent_route, spc_agent_run,
-    spc_agent_sentence, spc_agent_stop, spc_agent_t, spc_handshake_closed, spc_handshake_create,
+    spc_agent_next_wanted, spc_agent_options_t, spc_agent_peer_counts_t, spc_agent_relay_peer, spc_agent_run,
+    spc_agent_sentence, spc_agent_stop, spc_agent_t, spc_channel_descriptor, spc_channel_destroy,
+    spc_channel_methods_t, spc_channel_read, spc_channel_t, spc_channel_tcp_create, spc_channel_write,
+    spc_frame_piece_t, spc_handshake_closed, spc_handshake_create,
     spc_handshake_destroy, spc_handshake_feed, spc_handshake_options_t, spc_handshake_outcome,
     spc_handshake_output, spc_handshake_peer, spc_handshake_peer_t, spc_handshake_sent, spc_handshake_sign,
     spc_handshake_step, spc_handshake_t, spc_handshake_to_sign, spc_handshake_wants, spc_link_counts_t,
@@ -28,13 +37,13 @@ from spcomm._core.libnet cimport (
     spc_server_options_t, spc_server_remove_job, spc_server_run, spc_server_stop, spc_server_t,
 )
 from spcomm._core.libspc cimport (
-    SPC_ECLOSED, SPC_EINTERRUPTED, SPC_ENOMEM, SPC_ESYSTEM, SPC_ETIMEDOUT, SPC_OK,
+    SPC_EAGAIN, SPC_ECLOSED, SPC_EINTERRUPTED, SPC_ENOMEM, SPC_ESYSTEM, SPC_ETIMEDOUT, SPC_OK,
     spc_clock_now_ns, spc_error_message, spc_segment_t,
 )
 
 import os
 
-from spcomm._core.boards cimport read_wait
+from spcomm._core.waits cimport read_wait
 from spcomm._core import errors
 
 READ, WRITE, SIGN, OVER = SPC_HANDSHAKE_READ, SPC_HANDSHAKE_WRITE, SPC_HANDSHAKE_SIGN, SPC_HANDSHAKE_OVER
@@ -48,7 +57,7 @@ NONCE_BYTES = SPC_HANDSHAKE_NONCE_BYTES
 
 cdef extern from *:
     """
-    #include "net/spc_link.h"
+    #include "net/link/spc_link.h"
     static inline void spcpy_link_moved(const spc_link_counts_t *counts, int kind, uint64_t moved[4]) {
         moved[0] = counts->sent[kind].frames;
         moved[1] = counts->sent[kind].bytes;
@@ -60,7 +69,7 @@ cdef extern from *:
 
 cdef extern from *:
     """
-    #include "net/spc_frame.h"
+    #include "net/wire/spc_frame.h"
     typedef struct spcpy_kind { const char *name; int number; } spcpy_kind_t;
     static const spcpy_kind_t spcpy_kinds[] = {
     #define SPCPY_KIND(name, number, purpose) {#name, number},
@@ -99,7 +108,7 @@ def close_range(first, last):
 
 
 cdef class Handshake:
-    """One end of the handshake of a new connection (csrc/net/spc_handshake.h): what to read, write and sign.
+    """One end of the handshake of a new connection (csrc/net/wire/spc_handshake.h): what to read, write and sign.
 
     Parameters
     ----------
@@ -111,17 +120,20 @@ cdef class Handshake:
         Who the other end is; known to a client only.
     full : bool, optional
         A server that takes no more.
+    encrypted : bool, optional
+        The connection crosses a network, as this end sees it.
     """
 
     cdef spc_handshake_t *core
 
-    def __cinit__(self, bint server, bytes nonce, *, uint32_t job=0, uint16_t box=0, bint full=False):
+    def __cinit__(self, bint server, bytes nonce, *, uint32_t job=0, uint16_t box=0, bint full=False,
+                  bint encrypted=False):
         cdef spc_handshake_options_t options
         if len(nonce) != SPC_HANDSHAKE_NONCE_BYTES:
             raise ValueError(f"a nonce has {SPC_HANDSHAKE_NONCE_BYTES} bytes, not {len(nonce)}")
         memset(&options, 0, sizeof(options))
         options.role = SPC_HANDSHAKE_SERVER if server else SPC_HANDSHAKE_CLIENT
-        options.job, options.box, options.full = job, box, full
+        options.job, options.box, options.full, options.encrypted = job, box, full, encrypted
         memcpy(options.nonce, <const char *>nonce, SPC_HANDSHAKE_NONCE_BYTES)
         check(spc_handshake_create(&options, spc_clock_now_ns(), &self.core), "the handshake")
 
@@ -162,7 +174,7 @@ cdef class Handshake:
         return b"" if start == NULL else <bytes>start[:SPC_HANDSHAKE_SIGNED_BYTES]
 
     def sign(self, bytes mac):
-        """That. None: there is no such job."""
+        """That. None: there is no such box."""
         cdef const unsigned char *start = NULL
         if mac is not None and len(mac) != SPC_HANDSHAKE_MAC_BYTES:
             raise ValueError(f"a MAC has {SPC_HANDSHAKE_MAC_BYTES} bytes, not {len(mac)}")
@@ -182,6 +194,199 @@ cdef class Handshake:
         spc_handshake_peer(self.core, &peer)
         return peer.version, peer.job, peer.box
 
+    @property
+    def encrypted(self):
+        """Whether TLS follows: one of the ends says that the connection crosses a network."""
+        cdef spc_handshake_peer_t peer
+        spc_handshake_peer(self.core, &peer)
+        return bool(peer.encrypted)
+
+
+# ---- channels
+
+# What is moved at once. A TLS record has 16 KiB at most.
+cdef enum:
+    TLS_BYTES = 131072
+
+cdef extern from *:
+    """
+    /* A thread that C has made is known to Python from its first call on, not for each call anew. */
+    static void spcpy_know_thread(void) {
+        static _Thread_local int is_known;
+        if (!is_known) {
+            is_known = 1;
+            (void)PyGILState_Ensure();
+            (void)PyEval_SaveThread();
+        }
+    }
+    """
+    void spcpy_know_thread() noexcept nogil
+
+# A channel over another one. `session` is a spcomm.launch.tls.Session. `unwritten` is the rest of what it has
+# encrypted, a bytes object that is kept until there is another one.
+cdef struct tls_channel_t:
+    spc_channel_t channel  # first: the two addresses are one
+    spc_channel_t *below
+    PyObject *session
+    PyObject *encrypted
+    const char *unwritten
+    size_t unwritten_bytes
+    bint has_unread  # the session may have decrypted more than there was room for
+    bint is_damaged  # somebody has changed what came, or has ended TLS
+    char[TLS_BYTES] raw
+    char[TLS_BYTES] plain
+
+
+cdef object view(const void *start, size_t length_bytes, int flags):
+    return PyMemoryView_FromMemory(<char *>start, length_bytes, flags)
+
+
+cdef int tls_decrypt(tls_channel_t *tls, size_t raw_bytes, char *room, size_t room_bytes,
+                     size_t *got_bytes) noexcept with gil:
+    try:
+        session = <object>tls.session
+        session.feed(view(tls.raw, raw_bytes, PyBUF_READ))
+        count = session.read_into(view(room, room_bytes, PyBUF_WRITE))
+        tls.has_unread = count == room_bytes
+        got_bytes[0] += count
+        return SPC_OK
+    except BaseException:  # also what a signal handler raises: a record half done must not count as done
+        tls.is_damaged = True
+        return SPC_EAGAIN
+
+
+cdef int tls_read(spc_channel_t *channel, void *buffer, size_t room_bytes, size_t *got_bytes) noexcept nogil:
+    cdef tls_channel_t *tls = <tls_channel_t *>channel
+    cdef size_t raw_bytes = 0
+    cdef int status = SPC_OK
+    got_bytes[0] = 0
+    spcpy_know_thread()
+    if tls.has_unread:
+        status = tls_decrypt(tls, 0, <char *>buffer, room_bytes, got_bytes)
+        if got_bytes[0] > 0:
+            return SPC_OK  # whether there is more, the socket says
+    while (
+        status == SPC_OK
+        and not tls.has_unread
+        and got_bytes[0] < room_bytes
+        and (raw_bytes == 0 or raw_bytes == TLS_BYTES)
+    ):
+        status = spc_channel_read(tls.below, tls.raw, TLS_BYTES, &raw_bytes)
+        if status == SPC_OK:
+            status = tls_decrypt(tls, raw_bytes, <char *>buffer + got_bytes[0], room_bytes - got_bytes[0],
+                                 got_bytes)
+    if got_bytes[0] > 0:
+        return SPC_OK  # why there is no more, the next call says
+    if tls.is_damaged:
+        (&errno)[0] = EBADMSG
+        return SPC_ESYSTEM
+    return SPC_EAGAIN if status == SPC_OK else status
+
+
+cdef int tls_encrypt(tls_channel_t *tls, size_t length_bytes) noexcept with gil:
+    try:
+        data = (<object>tls.session).encrypt(view(tls.plain, length_bytes, PyBUF_READ))
+        Py_INCREF(data)
+        Py_XDECREF(tls.encrypted)
+        tls.encrypted, tls.unwritten, tls.unwritten_bytes = <PyObject *>data, PyBytes_AS_STRING(data), len(data)
+        return SPC_OK
+    except BaseException:  # also what a signal handler raises: a record half done must not count as done
+        (&errno)[0] = EBADMSG
+        return SPC_ESYSTEM
+
+
+cdef int tls_flush(tls_channel_t *tls) noexcept nogil:
+    cdef spc_frame_piece_t piece
+    cdef size_t taken = 0
+    cdef int status = SPC_OK
+    while status == SPC_OK and tls.unwritten_bytes > 0:
+        piece.start, piece.length_bytes = tls.unwritten, tls.unwritten_bytes
+        status = spc_channel_write(tls.below, &piece, 1, &taken)
+        if status == SPC_OK:
+            tls.unwritten += taken
+            tls.unwritten_bytes -= taken
+    return status
+
+
+cdef size_t tls_gather(tls_channel_t *tls, const spc_frame_piece_t *pieces, uint32_t count,
+                       size_t skipped_bytes) noexcept nogil:
+    """What there is room for in `plain`, after so many bytes of the pieces."""
+    cdef size_t length = 0, skipped, part
+    cdef uint32_t i
+    for i in range(count):
+        skipped = min(skipped_bytes, pieces[i].length_bytes)
+        part = min(TLS_BYTES - length, pieces[i].length_bytes - skipped)
+        memcpy(tls.plain + length, <const char *>pieces[i].start + skipped, part)
+        skipped_bytes -= skipped
+        length += part
+    return length
+
+
+cdef int tls_write(spc_channel_t *channel, const spc_frame_piece_t *pieces, uint32_t count,
+                   size_t *taken_bytes) noexcept nogil:
+    cdef tls_channel_t *tls = <tls_channel_t *>channel
+    cdef int status = tls_flush(tls)
+    cdef size_t length
+    taken_bytes[0] = 0
+    spcpy_know_thread()
+    while status == SPC_OK:
+        length = tls_gather(tls, pieces, count, taken_bytes[0])
+        if length == 0:
+            return SPC_OK
+        status = tls_encrypt(tls, length)
+        if status == SPC_OK:
+            taken_bytes[0] += length
+            status = tls_flush(tls)
+    return SPC_OK if status == SPC_EAGAIN and taken_bytes[0] > 0 else status
+
+
+cdef int tls_descriptor(const spc_channel_t *channel) noexcept nogil:
+    return spc_channel_descriptor((<const tls_channel_t *>channel).below)
+
+
+cdef int tls_holds(const spc_channel_t *channel) noexcept nogil:
+    return (<const tls_channel_t *>channel).unwritten_bytes > 0
+
+
+cdef int tls_has_unread(const spc_channel_t *channel) noexcept nogil:
+    return (<const tls_channel_t *>channel).has_unread or (<const tls_channel_t *>channel).is_damaged
+
+
+cdef void tls_release(tls_channel_t *tls) noexcept with gil:
+    Py_XDECREF(tls.encrypted)
+    Py_XDECREF(tls.session)
+
+
+cdef void tls_destroy(spc_channel_t *channel) noexcept nogil:
+    cdef tls_channel_t *tls = <tls_channel_t *>channel
+    spc_channel_destroy(tls.below)
+    tls_release(tls)
+    free(tls)
+
+
+cdef spc_channel_methods_t tls_methods
+tls_methods.read, tls_methods.write, tls_methods.descriptor = tls_read, tls_write, tls_descriptor
+tls_methods.destroy, tls_methods.holds, tls_methods.has_unread = tls_destroy, tls_holds, tls_has_unread
+
+
+cdef spc_channel_t *new_channel(int descriptor, session) except NULL:
+    """Make a channel of an authenticated connection; take its descriptor in any case. `session`: its TLS, or None."""
+    cdef spc_channel_t *below = NULL
+    cdef tls_channel_t *tls
+    cdef int status = spc_channel_tcp_create(descriptor, &below)
+    if status != SPC_OK:
+        os.close(descriptor)
+        check(status, "the connection")
+    if session is None:
+        return below
+    tls = <tls_channel_t *>calloc(1, sizeof(tls_channel_t))
+    if tls == NULL:
+        spc_channel_destroy(below)
+        raise MemoryError
+    Py_INCREF(session)
+    tls.channel.methods, tls.below, tls.session = &tls_methods, below, <PyObject *>session
+    return &tls.channel
+
 
 # ---- the server
 
@@ -196,7 +401,7 @@ cdef void note_end(void *argument, uint32_t job, const char *sentence) noexcept 
 
 
 cdef class Server:
-    """Routes frames between the agents of jobs (csrc/net/spc_server.h). Any thread may call, while one runs it."""
+    """Routes frames between the agents of jobs (spc_server.h). Any thread may call, while one runs it."""
 
     cdef spc_server_t *core
     cdef readonly dict failures  # job -> why it has failed
@@ -217,26 +422,39 @@ cdef class Server:
 
     def add_job(self, uint32_t job, places):
         """A job; `places` has the box of each rank."""
-        cdef bytes by_rank = pack(places)
-        check(spc_server_add_job(self.core, job, max(places) + 1, <const uint16_t *><const char *>by_rank,
-                                 len(places)), f"job {job}")
-
-    def adopt(self, uint32_t job, uint16_t box, int descriptor):
-        """Take an authenticated connection, and its descriptor. It is in place of any that the box had."""
+        cdef bytes packed = pack(places)
+        cdef const char *by_rank = packed
+        cdef uint16_t boxes = max(places) + 1
+        cdef uint32_t ranks = len(places)
         cdef int status
         with nogil:
-            status = spc_server_adopt(self.core, job, box, descriptor)
+            status = spc_server_add_job(self.core, job, boxes, <const uint16_t *>by_rank, ranks)
+        check(status, f"job {job}")
+
+    def adopt(self, uint32_t job, uint16_t box, int descriptor, session=None):
+        """Take an authenticated connection, in place of any that the box had, and its descriptor in any case."""
+        cdef spc_channel_t *channel = new_channel(descriptor, session)
+        cdef int status
+        with nogil:
+            status = spc_server_adopt(self.core, job, box, channel)
         check(status, f"the connection of box {box}")
 
     def fail_job(self, uint32_t job, str sentence):
         """End a job: its boxes are told this."""
-        cdef bytes text = sentence.encode()
-        check(spc_server_fail_job(self.core, job, text), f"job {job}")
+        cdef bytes encoded = sentence.encode()
+        cdef const char *text = encoded
+        cdef int status
+        with nogil:
+            status = spc_server_fail_job(self.core, job, text)
+        check(status, f"job {job}")
 
     def remove_job(self, uint32_t job):
         """Forget a job that has ended."""
+        cdef int status
         self.failures.pop(job, None)
-        check(spc_server_remove_job(self.core, job), f"job {job}")
+        with nogil:
+            status = spc_server_remove_job(self.core, job)
+        check(status, f"job {job}")
 
     def run(self):
         """Until all jobs have ended; with `keep_running` until `stop`."""
@@ -246,12 +464,16 @@ cdef class Server:
         check(status, "the server")
 
     def stop(self):
-        spc_server_stop(self.core)
+        with nogil:
+            spc_server_stop(self.core)
 
     def counts(self, uint32_t job, uint16_t box):
         """Of the link to a box: see `counted`."""
         cdef spc_link_counts_t counts
-        check(spc_server_count(self.core, job, box, &counts), f"the link of box {box}")
+        cdef int status
+        with nogil:
+            status = spc_server_count(self.core, job, box, &counts)
+        check(status, f"the link of box {box}")
         return counted(&counts)
 
 
@@ -271,7 +493,7 @@ cdef void say_blocked(void *argument) noexcept nogil:
 
 
 cdef class Agent:
-    """Stands in, in one box, for the nodes of all others (csrc/net/spc_agent.h). Any thread may call while one runs it.
+    """Stands in, in one box, for the nodes of all others (spc_agent.h). Any thread may call while one runs it.
 
     Parameters
     ----------
@@ -286,6 +508,7 @@ cdef class Agent:
     """
 
     cdef spc_agent_t *core
+    cdef readonly uint32_t box
     cdef readonly double link_timeout
     cdef readonly int news  # can be read when a new connection is needed, or nodes are proven to wait for ever
     cdef int say
@@ -303,6 +526,7 @@ cdef class Agent:
         options.blocked = say_blocked
         options.argument = <void *><long>self.say
         check(spc_agent_create(&options, &self.core), "the agent")
+        self.box = self.culprit  # until something fails
 
     def __dealloc__(self):
         spc_agent_destroy(self.core)
@@ -318,18 +542,21 @@ cdef class Agent:
 
     def blocked(self):
         """The nodes of all boxes that are proven to wait for ever: rank -> `Wait`."""
-        cdef const spc_segment_t *together = spc_agent_blocked(self.core)
+        cdef const spc_segment_t *together
+        with nogil:
+            together = spc_agent_blocked(self.core)
         if together == NULL:
             return {}
         nodes = together.config.nodes
-        waits = {rank: read_wait(together, nodes, rank) for rank in range(nodes)}
+        waits = {rank: read_wait(together, rank) for rank in range(nodes)}
         return {rank: wait for rank, wait in waits.items() if wait is not None}
 
-    def attach(self, int descriptor):
-        """Take an authenticated connection, and its descriptor: the first one, or one in place of the last."""
+    def attach(self, int descriptor, session=None):
+        """Take an authenticated connection, at first or in place of the last one, and its descriptor in any case."""
+        cdef spc_channel_t *channel = new_channel(descriptor, session)
         cdef int status
         with nogil:
-            status = spc_agent_attach(self.core, descriptor)
+            status = spc_agent_attach(self.core, channel)
         check(status, "the connection to the server")
 
     def run(self):
@@ -338,13 +565,18 @@ cdef class Agent:
         Raises
         ------
         ConnectionLostError
-            The server has been silent for too long, or has ended the job and said why.
+            The server, or another agent, has been silent for too long, or the server has ended the job and said why.
         """
         cdef int status
         with nogil:
             status = spc_agent_run(self.core)
         if status == SPC_ECLOSED:
             raise errors.ConnectionLostError(spc_agent_sentence(self.core).decode("utf-8", "replace"))
+        if status == SPC_ETIMEDOUT and self.culprit != self.box:
+            raise errors.ConnectionLostError(
+                f"boxes {self.box} and {self.culprit} cannot reach each other: the connection between them broke, and "
+                f"there was no other within {self.link_timeout:g} s; without `--route direct` they need none"
+            )
         if status == SPC_ETIMEDOUT:
             raise errors.ConnectionLostError(
                 f"box {self.culprit} is lost: its connection to the server broke, and there was no other "
@@ -363,45 +595,67 @@ cdef class Agent:
         spc_agent_disconnect(self.core)
 
     def stop(self):
-        spc_agent_stop(self.core)
+        with nogil:
+            spc_agent_stop(self.core)
 
     # ---- links to other agents
 
     def listens(self, str address):
-        """Tell the others where they may connect."""
-        check(spc_agent_listens(self.core, address.encode()), f"the address {address}")
+        """Tell the others where they may connect; empty: nowhere."""
+        cdef bytes encoded = address.encode()
+        cdef const char *text = encoded
+        cdef int status
+        with nogil:
+            status = spc_agent_listens(self.core, text)
+        check(status, f"the address {address}")
 
     def wanted(self):
         """To which boxes a connection is to be made: each with its number, and the address that was told."""
         cdef uint32_t box = 0, number = 0
         cdef char[SPC_AGENT_ADDRESS_BYTES] address
+        cdef int status
         found = []
-        while spc_agent_next_wanted(self.core, &box, &number, address) == SPC_OK:
+        while True:
+            with nogil:
+                status = spc_agent_next_wanted(self.core, &box, &number, address)
+            if status != SPC_OK:
+                return found
             found.append((box, number, (<bytes>address).decode("ascii", "replace")))
-        return found
 
     def is_wanted(self, uint32_t box, uint32_t number):
         """Is that one still to be made?"""
-        return spc_agent_is_wanted(self.core, box, number)
+        cdef bint found
+        with nogil:
+            found = spc_agent_is_wanted(self.core, box, number)
+        return found
 
-    def attach_peer(self, uint32_t box, uint32_t number, int descriptor):
-        """Take such a connection, authenticated, and its descriptor."""
-        check(spc_agent_attach_peer(self.core, box, number, descriptor), f"the connection to box {box}")
+    def attach_peer(self, uint32_t box, uint32_t number, int descriptor, session=None):
+        """Take such a connection, authenticated, and its descriptor in any case."""
+        cdef spc_channel_t *channel = new_channel(descriptor, session)
+        cdef int status
+        with nogil:
+            status = spc_agent_attach_peer(self.core, box, number, channel)
+        check(status, f"the connection to box {box}")
 
-    def route(self, uint32_t box, bint direct):
-        """Whether what goes to and from a box may go over a connection between the agents, or through the server."""
-        check(spc_agent_route(self.core, box, direct), f"the route to box {box}")
+    def relay_peer(self, uint32_t box, uint32_t number):
+        """That one cannot be made: the server relays, unless it was to replace one that has broken."""
+        with nogil:
+            spc_agent_relay_peer(self.core, box, number)
 
     def peer_counts(self, uint32_t box):
-        """Of the link to another agent: see `counted`; `direct` and `changes` of the route."""
+        """Of the link to another agent: see `counted`; None: the server relays."""
         cdef spc_agent_peer_counts_t counts
-        check(spc_agent_count_peer(self.core, box, &counts), f"the link to box {box}")
-        return {**counted(&counts.link), "direct": bool(counts.is_direct), "changes": counts.changes}
+        cdef int status
+        with nogil:
+            status = spc_agent_count_peer(self.core, box, &counts)
+        check(status, f"the link to box {box}")
+        return counted(&counts.link) if counts.is_direct else None
 
     def counts(self):
         """Of its link: see `counted`."""
         cdef spc_link_counts_t counts
-        spc_agent_count(self.core, &counts)
+        with nogil:
+            spc_agent_count(self.core, &counts)
         return counted(&counts)
 
 

@@ -14,9 +14,9 @@ from typing import Any, overload
 import numpy as np
 
 from spcomm._core import fold_errors
-from spcomm._core.net_scalars import plain_numbers
+from spcomm._core.reductions import combined_times, is_simtimes
 from spcomm._core.simtime import SimTime
-from spcomm._core.stepwise import combined_times, is_simtimes
+from spcomm.net_types.net_scalars import plain_numbers
 
 try:  # hashlib gets it from there, but also loads OpenSSL, which each node would have to clean up at its end
     from _blake2 import blake2b

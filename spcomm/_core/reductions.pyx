@@ -1,55 +1,69 @@
 # SPDX-License-Identifier: MIT
 # cython: boundscheck=False, wraparound=False, cdivision=True, autotestdict=False, auto_pickle=False
-"""Reductions: numbers, times, tuples of them, and arrays that the core can combine where they lie, in one operation.
+"""Reductions by SUM, MIN and MAX: of numbers, times, tuples of them, and arrays.
 
-All else is for stepwise.pyx. Both describe equal values by equal signatures: which way a node takes is its
-own affair.
+What the core can combine where it lies goes in one operation. Any other value goes in as many as it takes: it is a list
+of items, packed into steps that fit the scratch memory of a node; the core combines what is in a step. What it cannot
+combine (other dtypes; ints beyond 64 bits, which it notices) is gathered, and every node combines all values, along the
+same tree. Both describe equal values by equal signatures: which way a node takes is its own affair.
 """
 
 cimport numpy as cnp
 from cpython.float cimport PyFloat_AS_DOUBLE
 from cpython.long cimport PyLong_AsLongLongAndOverflow
 from cpython.ref cimport Py_INCREF
-from libc.stdint cimport int64_t, uint32_t, uint64_t
-from libc.string cimport memcpy
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.string cimport memcpy, memset
 
 from spcomm._core.handle cimport Handle, fail
 from spcomm._core.libspc cimport (
+    ARRAY,
+    BOOL,
+    COMPLEX,
+    FLOAT,
+    INT,
+    SCALAR,
+    SIMTIME,
     SPC_EAGAIN,
+    SPC_EINTERRUPTED,
+    SPC_EMISMATCH,
     SPC_EWIDE,
     SPC_FIELDS_MAX,
+    SPC_MAX,
+    SPC_MIN,
     SPC_NO_DEADLINE,
     SPC_OK,
+    SPC_OPERATION_GATHER,
+    SPC_SUM,
     SPC_TYPE_FLOAT64,
     SPC_TYPE_INT,
     SPC_TYPE_NONE,
     SPC_TYPE_SIMTIME,
     SPC_TYPE_WIDE,
-    spc_comm_collective,
-    spc_comm_collective_poll,
-    spc_comm_scratch_bytes,
-    spc_field_t,
-    spc_signature_t,
-    spcomm_simtime_t,
-)
-from spcomm._core.simtime cimport SimTime
-from spcomm._core.stepwise cimport (
-    ARRAY,
-    FLOAT,
-    INT,
-    SIMTIME,
     TUPLE,
-    Reduction,
-    as_simtime,
-    call_of,
-    fail_with,
-    core_type,
     layout_of,
     layout_of_one,
     mix,
-    mix_array,
-    set_signature,
+    spc_comm_collective,
+    spc_comm_collective_poll,
+    spc_comm_contribution,
+    spc_comm_scratch_bytes,
+    spc_comm_t,
+    spc_field_t,
+    spc_ops_combine,
+    spc_signature_t,
+    spcomm_simtime_t,
 )
+from spcomm._core.simtime cimport SimTime, new_simtime
+
+from operator import add, index
+from pickle import dumps, loads
+
+import numpy as np
+
+from spcomm._core import fold_errors, value_errors
+from spcomm.net_types.net_scalars import plain_numbers
+from spcomm._core.signatures import TYPES
 
 cnp.import_array()
 
@@ -269,3 +283,382 @@ cdef object resume(Handle handle, int op, object value, str name, int operation,
     if is_same and pending.kind == asked.kind and pending.hash == asked.hash:
         return pending.run()
     return asked.run()
+
+
+# ---- in steps
+
+
+cdef enum:
+    EXACT = 0x45584143  # mixed into the layout of an exchange of long ints
+
+cdef uint32_t core_types[CORE_TYPES]
+cdef object SIMTIME_DTYPE = SimTime.dtype
+cdef tuple PYTHON_OPERATORS = (add, min, max)
+cdef tuple NUMPY_OPERATORS = (np.add, np.minimum, np.maximum)
+# Cython drops the exception of a class check that raises if isinstance() is given a tuple in place.
+cdef tuple BOOLS = (bool, np.bool_)
+cdef tuple INTS = (int, np.integer)
+cdef tuple ARRAYS = (np.ndarray, np.generic)
+
+
+cdef void fill_table() except *:
+    memset(core_types, 0, sizeof(core_types))  # SPC_TYPE_NONE
+    for core, name in TYPES.items():
+        if core != SPC_TYPE_SIMTIME:  # to NumPy it is a structure like any other
+            core_types[<int>np.dtype(name).num] = core
+    same = (cnp.NPY_LONGLONG, cnp.NPY_ULONGLONG) if sizeof(long) == 8 else (cnp.NPY_INT, cnp.NPY_UINT)
+    for one, other in ((<int>cnp.NPY_LONG, <int>same[0]), (<int>cnp.NPY_ULONG, <int>same[1])):
+        core_types[one] = core_types[other] = core_types[one] or core_types[other]  # one of them is NumPy's int64
+
+
+fill_table()
+
+
+cdef uint32_t core_type(int number) noexcept:
+    """The core's type of this NumPy type; SPC_TYPE_NONE: it has none."""
+    return core_types[number] if 0 <= number < CORE_TYPES else SPC_TYPE_NONE
+
+
+cdef uint64_t mix_array(uint64_t hash, int kind, uint32_t core, cnp.ndarray array) except? 0:
+    cdef int i
+    hash = mix(mix(hash, kind), core)
+    if core == SPC_TYPE_NONE:
+        for letter in array.dtype.str.encode():
+            hash = mix(hash, letter)
+    hash = mix(hash, cnp.PyArray_NDIM(array))
+    for i in range(cnp.PyArray_NDIM(array)):
+        hash = mix(hash, cnp.PyArray_DIMS(array)[i])
+    return hash
+
+
+cdef int fail_with(Handle handle, int status, str name, object value) except -1:
+    """As fail; what was to be combined is told where another node called something else."""
+    if status == SPC_EMISMATCH:
+        from spcomm._core.mismatch import described  # late: it needs this module
+
+        handle.doing = described(name, value)
+    return fail(handle, status, call_of(name))
+
+
+cdef str call_of(str name):
+    """As messages show it; names of calls with arguments have them already."""
+    return name if name.endswith(")") else f"{name}()"
+
+
+cdef class Item:
+    """One number or array of a reduction. `array` is private, and becomes the result."""
+
+    def __init__(self, int op, value, str name):
+        self.number = None
+        self.dtype = None
+        if isinstance(value, BOOLS):
+            self.set_int(bool(value), INT if op == SPC_SUM else BOOL)
+        elif isinstance(value, INTS) and not isinstance(value, np.timedelta64):
+            self.set_int(index(value), INT)
+        elif isinstance(value, float):
+            self.set_array(np.array(value, np.float64), FLOAT)
+        elif isinstance(value, SimTime):
+            self.set_array(np.asarray(value), SIMTIME)
+        elif isinstance(value, complex):
+            self.set_array(np.array(value, np.complex128), COMPLEX)
+        elif isinstance(value, np.ma.MaskedArray):
+            raise fold_errors.not_reducible(name, value, "its mask would be lost; give x.filled(…)")
+        elif isinstance(value, ARRAYS):
+            value = plain_numbers(value)
+            check_kind(op, value, name, value)  # not every dtype can be copied as below
+            self.set_array(value, SCALAR if isinstance(value, np.generic) else ARRAY)
+        else:
+            raise fold_errors.not_reducible(name, value)
+        check_kind(op, self.array, name, value)
+        self.prepare(op)
+
+    cdef int set_int(self, number, int kind) except -1:
+        self.kind = kind
+        self.number = int(number) + 0
+        self.core = SPC_TYPE_INT if -2**63 <= self.number < 2**63 else SPC_TYPE_WIDE
+        self.array = np.array([self.number if self.core == SPC_TYPE_INT else 0], np.int64)
+        return 0
+
+    cdef int set_array(self, value, int kind) except -1:
+        self.kind = kind
+        if not value.dtype.isnative:
+            self.dtype = value.dtype
+        self.array = np.array(value, dtype=value.dtype.newbyteorder("="), order="C", copy=True, subok=False)
+        return 0
+
+    cdef int prepare(self, int op) except -1:
+        """Find out how the core sees the elements."""
+        if is_simtimes(self.array.dtype):
+            self.flat = self.array.reshape(-1)
+            if op == SPC_SUM:
+                self.flat["priorities"] = 0  # as in the core; steps combined here have it done here
+        elif self.array.dtype == np.bool_:
+            self.array = self.array.astype(np.int64) if op == SPC_SUM else self.array
+            self.flat = self.array.reshape(-1).view(np.int64 if op == SPC_SUM else np.uint8)
+        elif self.array.dtype == np.complex128 or self.array.dtype == np.complex64:
+            self.flat = self.array.reshape(-1).view(np.float64 if self.array.itemsize == 16 else np.float32)
+        else:
+            self.flat = self.array.reshape(-1)
+        if self.number is None:
+            self.core = (SPC_TYPE_SIMTIME if is_simtimes(self.array.dtype)
+                         else core_type(self.flat.dtype.num))
+        return 0
+
+    cdef uint64_t mix_into(self, uint64_t hash) except? 0:
+        if self.kind != ARRAY and self.kind != SCALAR:
+            return mix(hash, self.kind)
+        if self.array.dtype.kind == "c" or self.array.dtype.kind == "b":
+            hash = mix(hash, ord(self.array.dtype.kind))
+        return mix_array(hash, self.kind, self.core, self.array)
+
+    cdef object result(self, str name):
+        if self.kind == SIMTIME:
+            return as_simtime(<const spcomm_simtime_t *>cnp.PyArray_DATA(<cnp.ndarray>self.array), name)
+        if self.kind == INT:
+            return self.number
+        if self.kind == BOOL:
+            return bool(self.number)
+        if self.kind == FLOAT or self.kind == COMPLEX:
+            return self.array.item()
+        if self.dtype is not None:
+            self.array = self.array.astype(self.dtype)
+        return self.array if self.kind == ARRAY else self.array[()]
+
+
+cdef object as_simtime(const spcomm_simtime_t *value, str name):
+    """What has come of times; sums of infinite ones may be NaN, on all nodes alike."""
+    cdef object result = new_simtime(value)
+    if result is None:
+        raise value_errors.nan_result(name)
+    return result
+
+
+cpdef bint is_simtimes(object dtype) except -1:
+    return dtype is SIMTIME_DTYPE or (
+        dtype.names == SIMTIME_DTYPE.names and dtype.newbyteorder("=") == SIMTIME_DTYPE)
+
+
+cdef int check_kind(int op, object array, str name, object value) except -1:
+    cdef str kind = array.dtype.kind
+    if is_simtimes(array.dtype):
+        return 0
+    if kind not in "biufcmM" or array.dtype.names is not None:
+        raise fold_errors.not_reducible(name, value, "it is not made of numbers")
+    if kind == "c" and op != SPC_SUM:
+        raise fold_errors.not_reducible(name, value, "complex numbers have no order")
+    if kind == "M" and op == SPC_SUM:
+        raise fold_errors.not_reducible(name, value, "points in time cannot be added")
+    return 0
+
+
+cdef class Reduction:
+    """A reduction of several steps. Interrupted, it is kept in the handle and can go on."""
+
+    def __init__(self, Handle handle, int op, value, str name, bint exact, int operation, uint32_t root):
+        cdef Item item
+        self.handle, self.op, self.name, self.exact, self.value = handle, op, name, exact, value
+        self.operation, self.root = operation, root
+        self.items = [Item(op, x, name) for x in (value if type(value) is tuple else (value,))]
+        self.room = <Py_ssize_t>spc_comm_scratch_bytes(handle.core)
+        self.kind = TUPLE if type(value) is tuple else (<Item>self.items[0]).kind
+        self.hash = mix(mix(0, TUPLE), len(self.items)) if self.kind == TUPLE else 0
+        for item in self.items:
+            self.hash = item.mix_into(self.hash)
+            self.total += item.flat.nbytes
+        self.steps = []
+        self.plan()
+
+    cdef int plan(self) except -1:
+        """Divide the items into steps of at most `room` bytes and SPC_FIELDS_MAX pieces; at least one."""
+        cdef Item item
+        cdef list step = []
+        cdef Py_ssize_t left = self.room
+        for item in self.items:
+            size = item.flat.itemsize
+            start = 0
+            while start < item.flat.size:
+                alone = item.core == SPC_TYPE_NONE
+                if step and (alone or left < 8 or left < size or len(step) == SPC_FIELDS_MAX
+                             or (<Item>step[0][0]).core == SPC_TYPE_NONE):
+                    self.steps.append(step)
+                    step, left = [], self.room
+                stop = min(item.flat.size, start + left // size)
+                step.append((item, start, stop))
+                left -= (size * (stop - start) + 7) // 8 * 8
+                start = stop
+        if step or not self.steps:
+            self.steps.append(step)
+        return 0
+
+    def run(self):
+        while self.at < len(self.steps):
+            if not self.exact:
+                step = self.steps[self.at]
+                if step and (<Item>step[0][0]).core != SPC_TYPE_NONE:
+                    self.exact = self.reduce(step)
+                else:
+                    self.gather(step)
+            if self.exact:
+                self.reduce_exactly(self.steps[self.at])
+                self.exact, self.mine, self.longest = False, None, None
+            self.at += 1
+        results = tuple([(<Item>item).result(self.name) for item in self.items])
+        return results if self.kind == TUPLE else results[0]
+
+    cdef bint call(self, spc_signature_t *signature, spc_field_t *fields, void *value, uint64_t length,
+                   void *result) except -1:
+        """One collective operation. True: ints came together that need more than 64 bits."""
+        cdef int status
+        cdef spc_comm_t *core
+        self.handle.pending = None
+        status = spc_comm_collective_poll(self.handle.core, signature, fields, value, length, result)
+        if status == SPC_EAGAIN:
+            core = self.handle.core
+            with nogil:
+                status = spc_comm_collective(core, signature, fields, value, length, result, SPC_NO_DEADLINE)
+        if status == SPC_EWIDE:
+            return True
+        if status == SPC_EINTERRUPTED:
+            self.handle.pending = self
+        if status != SPC_OK:
+            fail_with(self.handle, status, self.name, self.value)
+        return False
+
+    cdef bint reduce(self, list step) except -1:
+        """Let the core combine the pieces of a step."""
+        cdef spc_signature_t signature
+        cdef spc_field_t fields[SPC_FIELDS_MAX]
+        cdef uint32_t count = 0
+        cdef Item item
+        cdef uint64_t length = 0
+        cdef char *data
+        if self.buffer is None:
+            self.buffer = bytearray(self.room)
+        for item, start, stop in step:
+            fields[count].type = item.core
+            fields[count].count = stop - start
+            piece = item.flat[start:stop]
+            np.frombuffer(self.buffer, item.flat.dtype, stop - start, length)[:] = piece
+            length += (piece.nbytes + 7) // 8 * 8
+            count += 1
+        first = SPC_TYPE_INT if fields[0].type == SPC_TYPE_WIDE else fields[0].type
+        set_signature(&signature, self.op, first, count, self.total,
+                      layout_of(self.kind, self.hash, self.at))
+        signature.operation, signature.root = self.operation, self.root
+        data = self.buffer
+        if self.call(&signature, fields, data, length, data):
+            return True
+        length = 0
+        for item, start, stop in step:
+            piece = item.flat[start:stop]
+            piece[:] = np.frombuffer(self.buffer, item.flat.dtype, stop - start, length)
+            length += (piece.nbytes + 7) // 8 * 8
+            if item.number is not None:
+                item.number = int(piece[0])
+        return False
+
+    cdef int gather(self, list step) except -1:
+        """Combine a piece of a dtype that the core does not know. An empty step only compares the layouts."""
+        cdef spc_signature_t signature
+        cdef Item item
+        cdef bytes mine = b""
+        cdef list parts
+        set_signature(&signature, self.op, SPC_TYPE_NONE, 0, self.total,
+                      layout_of(self.kind, self.hash, self.at))
+        self.name_gather(&signature)
+        if step:
+            item, start, stop = step[0]
+            mine = item.flat[start:stop].tobytes()
+            if self.operation == SPC_OPERATION_REDUCE:
+                signature.root = ord(item.flat.dtype.char)
+        self.call(&signature, NULL, <char *>mine, len(mine), NULL)
+        if step:
+            parts = [np.frombuffer(part, item.flat.dtype) for part in self.contributions()]
+            item.flat[start:stop] = along_tree(parts, NUMPY_OPERATORS[self.op])
+        return 0
+
+    cdef void name_gather(self, spc_signature_t *signature) noexcept:
+        """A step in which the core combines nothing."""
+        signature.operation = SPC_OPERATION_GATHER if self.operation == SPC_OPERATION_REDUCE else self.operation
+        signature.root = self.root
+
+    cdef list contributions(self):
+        cdef const void *data
+        cdef uint64_t length
+        cdef int32_t rank
+        cdef list parts = []
+        for rank in range(self.handle.node_count):
+            spc_comm_contribution(self.handle.core, rank, &data, &length)
+            parts.append((<const char *>data)[:length])
+        return parts
+
+    cdef int reduce_exactly(self, list step) except -1:
+        """Exchange the values of a step as Python objects, and combine them here."""
+        cdef Item item
+        cdef Py_ssize_t i
+        if self.mine is None:
+            self.mine = dumps([item.number if item.number is not None else item.flat[start:stop]
+                               for item, start, stop in step], 5)
+            self.parts = [b""] * self.handle.node_count
+        self.exchange()
+        values = [loads(part) for part in self.parts]
+        for i in range(len(step)):
+            item, start, stop = step[i]
+            column = [value[i] for value in values]
+            if item.number is not None:
+                item.number = along_tree(column, PYTHON_OPERATORS[self.op])
+            else:
+                operators = SIMTIME_OPERATORS if item.core == SPC_TYPE_SIMTIME else NUMPY_OPERATORS
+                item.flat[start:stop] = along_tree(column, operators[self.op])
+        return 0
+
+    cdef int exchange(self) except -1:
+        """Give everybody's `mine` to everybody, in pieces as long as the scratch."""
+        cdef spc_signature_t signature
+        cdef spc_field_t field
+        cdef int64_t longest = len(self.mine)
+        cdef uint64_t hash = mix(mix(self.hash, EXACT), self.at)
+        cdef bytes piece
+        if self.longest is None:
+            field.type, field.count = SPC_TYPE_INT, 1
+            set_signature(&signature, SPC_MAX, SPC_TYPE_INT, 1, 8, layout_of(self.kind, hash, 0))
+            signature.operation, signature.root = self.operation, self.root
+            self.call(&signature, &field, &longest, 8, &longest)
+            self.longest = longest
+        while len(max(self.parts, key=len)) < self.longest:
+            done = len(max(self.parts, key=len))
+            piece = self.mine[done:done + self.room]
+            set_signature(&signature, self.op, SPC_TYPE_NONE, 0, 0, layout_of(self.kind, hash, 1 + done))
+            self.name_gather(&signature)
+            self.call(&signature, NULL, <char *>piece, len(piece), NULL)
+            self.parts = [old + new for old, new in zip(self.parts, self.contributions())]
+        return 0
+
+
+cpdef object combined_times(int op, object left, object right):
+    """Of two arrays of SimTime.dtype, by the core: NumPy has no operators for structures."""
+    cdef cnp.ndarray result = left.copy()
+    cdef cnp.ndarray other = np.ascontiguousarray(right)
+    cdef spc_field_t field
+    field.type, field.count = SPC_TYPE_SIMTIME, <uint32_t>cnp.PyArray_SIZE(result)
+    spc_ops_combine(op, &field, 1, cnp.PyArray_DATA(result), cnp.PyArray_DATA(other))
+    return result
+
+
+cdef tuple SIMTIME_OPERATORS = (
+    lambda left, right: combined_times(SPC_SUM, left, right),
+    lambda left, right: combined_times(SPC_MIN, left, right),
+    lambda left, right: combined_times(SPC_MAX, left, right),
+)
+
+
+cdef object along_tree(list values, object op):
+    """The one association of spcomm: v[i] = v[i] op v[i + 2^k], for growing k."""
+    cdef Py_ssize_t step = 1
+    cdef Py_ssize_t i
+    with np.errstate(all="ignore"):
+        while step < len(values):
+            for i in range(0, len(values) - step, 2 * step):
+                values[i] = op(values[i], values[i + step])
+            step *= 2
+    return values[0]

@@ -1,9 +1,16 @@
 # SPDX-License-Identifier: MIT
-from typing import Self
+from collections.abc import Callable
+from math import inf as inf
+from typing import Any, Self, SupportsFloat
 
 from typing_extensions import disjoint_base
 
+from spcomm._core.collectives import FuzzyBarrier
 from spcomm._core.handle import Handle
+
+__pyx_capi__: dict[str, Any]
+
+UNIT_S: float
 
 @disjoint_base
 class Region:
@@ -11,4 +18,21 @@ class Region:
     def __enter__(self) -> Self: ...
     def __exit__(self, kind: object, error: object, traceback: object) -> None: ...
 
+@disjoint_base
+class Recorded:
+    __name__: str
+    def __new__(
+        cls, method: Callable[..., Any] | None, name: str, at: int = 0, keyword: str = ""
+    ) -> Self: ...
+    def __get__(self, instance: object, owner: type | None = None) -> Any: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+    @property
+    def __wrapped__(self) -> Any: ...
+
+@disjoint_base
+class RecordedFuzzyBarrier(FuzzyBarrier): ...
+
 def forget() -> None: ...
+def fuzzy_barrier(comm: Handle) -> RecordedFuzzyBarrier: ...
+def units(cost: SupportsFloat) -> float: ...
+def work(handle: Handle, cost: SupportsFloat) -> None: ...

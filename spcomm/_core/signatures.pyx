@@ -1,68 +1,46 @@
 # SPDX-License-Identifier: MIT
 # cython: autotestdict=False, auto_pickle=False
-"""Names for what the signatures of collective operations say in numbers (spc_signature_t): for mismatch.py."""
+"""Words for collective operations, which the core has (spc_call_words.h): for mismatch.py."""
 
-from spcomm._core.libcollect cimport (
-    SPC_OPERATION_ARRAY_ALLREDUCE,
-    SPC_OPERATION_ARRAY_EXSCAN,
-    SPC_OPERATION_ARRAY_REDUCE,
-    SPC_OPERATION_ARRAY_REDUCE_SCATTER,
-    SPC_OPERATION_ARRAY_SCAN,
-    SPC_TYPE_BOOL,
-    SPC_TYPE_COMPLEX128,
-    SPC_TYPE_COMPLEX64,
-)
+from libc.stdio cimport FILE, fclose
+from libc.stdlib cimport free
+
+from spcomm._core.libdiagnose cimport open_memstream, spc_call_words_type, spc_call_words_write_collective
 from spcomm._core.libspc cimport (
-    ARRAY,
-    BOOL,
-    COMPLEX,
-    FLOAT,
-    INT,
-    SCALAR,
-    SIMTIME,
-    TUPLE,
-    SPC_MAX,
-    SPC_MIN,
-    SPC_OPERATION_BARRIER,
-    SPC_OPERATION_COORDINATED,
-    SPC_OPERATION_DATA_ALLGATHER,
     SPC_OPERATION_DATA_ALLTOALL,
     SPC_OPERATION_DATA_BCAST,
-    SPC_OPERATION_DATA_GATHER,
-    SPC_OPERATION_DATA_SCATTER,
-    SPC_OPERATION_FUZZY,
-    SPC_OPERATION_SPLIT,
-    SPC_SUM,
-    SPC_TYPE_FLOAT32,
-    SPC_TYPE_FLOAT64,
-    SPC_TYPE_INT16,
-    SPC_TYPE_INT32,
-    SPC_TYPE_INT64,
     SPC_TYPE_INT8,
     SPC_TYPE_SIMTIME,
-    SPC_TYPE_UINT16,
-    SPC_TYPE_UINT32,
-    SPC_TYPE_UINT64,
-    SPC_TYPE_UINT8,
+    spc_signature_t,
 )
 
-OPERATIONS = {SPC_OPERATION_BARRIER: "barrier", SPC_OPERATION_FUZZY: "fuzzy_barrier",
-              SPC_OPERATION_COORDINATED: "coordinated_recv", SPC_OPERATION_SPLIT: "split",
-              SPC_OPERATION_DATA_BCAST: "bcast", SPC_OPERATION_DATA_GATHER: "gather",
-              SPC_OPERATION_DATA_ALLGATHER: "allgather", SPC_OPERATION_DATA_SCATTER: "scatter",
-              SPC_OPERATION_DATA_ALLTOALL: "alltoall"}
-ROOTED = (SPC_OPERATION_DATA_BCAST, SPC_OPERATION_DATA_GATHER, SPC_OPERATION_DATA_SCATTER)
-MOVES_DATA = (*ROOTED, SPC_OPERATION_DATA_ALLGATHER, SPC_OPERATION_DATA_ALLTOALL)
-# Reductions by an operator, named after it.
-REDUCTIONS = {SPC_OPERATION_ARRAY_ALLREDUCE: "allreduce", SPC_OPERATION_ARRAY_REDUCE: "reduce",
-              SPC_OPERATION_ARRAY_REDUCE_SCATTER: "reduce_scatter", SPC_OPERATION_ARRAY_SCAN: "scan",
-              SPC_OPERATION_ARRAY_EXSCAN: "exscan"}
-WITH_ROOT = SPC_OPERATION_ARRAY_REDUCE
-OPERATORS = {SPC_SUM: "global_sum", SPC_MIN: "global_min", SPC_MAX: "global_max"}
-KINDS = {INT: "INT", FLOAT: "FLOAT", BOOL: "BOOL", ARRAY: "ARRAY", TUPLE: "TUPLE", COMPLEX: "COMPLEX",
-         SCALAR: "SCALAR", SIMTIME: "SIMTIME"}
-TYPES = {SPC_TYPE_INT8: "int8", SPC_TYPE_INT16: "int16", SPC_TYPE_INT32: "int32", SPC_TYPE_INT64: "int64",
-         SPC_TYPE_UINT8: "uint8", SPC_TYPE_UINT16: "uint16", SPC_TYPE_UINT32: "uint32",
-         SPC_TYPE_UINT64: "uint64", SPC_TYPE_FLOAT32: "float32", SPC_TYPE_FLOAT64: "float64",
-         SPC_TYPE_SIMTIME: "SimTime"}
-ARRAY_TYPES = {**TYPES, SPC_TYPE_BOOL: "bool", SPC_TYPE_COMPLEX64: "complex64", SPC_TYPE_COMPLEX128: "complex128"}
+# Numbers of operations, from the first to the last that moves data.
+MOVES_DATA = range(SPC_OPERATION_DATA_BCAST, SPC_OPERATION_DATA_ALLTOALL + 1)
+# The names of NumPy's dtypes, by the core's number of them.
+TYPES = {number: spc_call_words_type(number).decode() for number in range(SPC_TYPE_INT8, SPC_TYPE_SIMTIME + 1)}
+
+
+def worded(signature):
+    """`barrier()`, `global_sum() of an array of float64, 80 bytes`.
+
+    Parameters
+    ----------
+    signature : tuple
+        Operation, operator, type, fields, length, layout and root of a call, as numbers: a spc_signature_t. Reductions
+        have no root, but the letter of NumPy's dtype there, where the core does not know the type.
+    """
+    cdef spc_signature_t call
+    cdef char *text = NULL
+    cdef size_t length_bytes = 0
+    cdef FILE *out = open_memstream(&text, &length_bytes)
+    if out == NULL:
+        raise MemoryError
+    call.operation, call.op, call.type, call.field_count, call.length_bytes, call.layout, call.root = signature
+    spc_call_words_write_collective(&call, out)
+    if fclose(out) != 0 or text == NULL:
+        free(text)
+        raise MemoryError
+    try:
+        return text[:length_bytes].decode()
+    finally:
+        free(text)

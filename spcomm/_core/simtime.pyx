@@ -18,6 +18,10 @@ from spcomm._core import value_errors
 cdef enum:
     PRIORITIES = 4
 
+# Cython drops the exception of a class check that raises if isinstance() is given a tuple in place.
+cdef tuple NUMBERS = (float, int, Real)
+cdef tuple RECORDS = (np.void, np.ndarray)
+
 
 cdef class SimTime:
     """A time of a simulation: seconds or whatever the program counts in, and four priorities that break ties.
@@ -129,7 +133,7 @@ cdef class SimTime:
         >>> SimTime.from_record(times[0])
         SimTime(3.0, 1)
         """
-        if not isinstance(record, (np.void, np.ndarray)) or np.ndim(record) != 0 or (
+        if not isinstance(record, RECORDS) or np.ndim(record) != 0 or (
                 record.dtype.newbyteorder("=") != SimTime.dtype):
             raise value_errors.no_time_record(record)
         return cls(float(record["time"]), *record["priorities"].tolist())
@@ -141,7 +145,7 @@ cdef class SimTime:
         cdef int sign
         if isinstance(other, SimTime):
             sign = spcomm_simtime_compare(self.value, (<SimTime>other).value)
-        elif isinstance(other, (float, int, Real)):
+        elif isinstance(other, NUMBERS):
             if other != other:
                 return op == Py_NE  # NaN, as for all numbers
             sign = compare_number(self, exactly(other))
@@ -157,7 +161,7 @@ cdef class SimTime:
 
     def __add__(self, other):
         cdef SimTime result
-        if isinstance(other, SimTime) or not isinstance(other, (float, int, Real)):
+        if isinstance(other, SimTime) or not isinstance(other, NUMBERS):
             return NotImplemented
         result = SimTime.__new__(SimTime)
         result.value = self.value

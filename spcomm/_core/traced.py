@@ -2,8 +2,8 @@
 """`Comm` in a traced run: the same, and each call is recorded with its line. Nobody else imports this."""
 
 from spcomm._core.comm import Comm, Message
-from spcomm._core.coordinated import CoordinatedMessages
-from spcomm._core.recorded import Recorded, fuzzy_barrier
+from spcomm._core.p2p import CoordinatedMessages
+from spcomm._core.regions import Recorded, fuzzy_barrier
 
 # What takes no time, or only says something.
 _SILENT = (

@@ -99,6 +99,7 @@ def grouped(rows: Sequence[Row]) -> list[list[Row]]:
             row.peers,
             row.boxes,
             row.direct,
+            row.encrypted,
             row.traced,
             alone,
         )

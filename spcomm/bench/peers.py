@@ -20,6 +20,9 @@ PROGRAMS = Path(programs.__file__).parent
 INSTALL = "python -m pip install 'spcomm[bench]'"
 
 
+_NETWORK = "127.0.0.2"  # only 127.0.0.1 is known to be this machine
+
+
 @dataclass(frozen=True)
 class Contender:
     """Something that can run the programs.
@@ -53,6 +56,8 @@ class Contender:
             options += ("--boxes", str(row.boxes), "--map", "cyclic") if ours else self.remote
         if ours and row.direct:
             options += ("--route", "direct")
+        if ours and row.encrypted:
+            options += ("--listen", _NETWORK)
         if ours and row.traced:
             options += ("--trace", os.devnull)
         environment = self.remote_environment if row.boxes > 1 else {}

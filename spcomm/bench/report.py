@@ -13,6 +13,7 @@ from spcomm.bench.measure import Results
 from spcomm.bench.peers import Contender, cores
 from spcomm.bench.rows import PEERS, Row
 from spcomm.bench.statistics import Summary
+from spcomm.text import counted
 
 DISTURBING = 0.1  # cores
 
@@ -73,7 +74,7 @@ class Report:
         return f"{median} ({low}–{high})"
 
     def notes(self) -> list[str]:
-        rounds = f"{self.results.rounds} round" + ("" if self.results.rounds == 1 else "s")
+        rounds = counted(self.results.rounds, "round")
         lines = [
             f"Medians over {rounds}, in brackets the smallest and largest of a round. Ratio: spcomm to the best peer.",
             f"{cores()} cores, {platform.system()} {platform.release()}, Python {platform.python_version()}.",
@@ -131,6 +132,7 @@ class Report:
             "nodes": row.nodes,
             "boxes": row.boxes,
             "direct": row.direct,
+            "encrypted": row.encrypted,
             "against": against,
             "ratio": self.ratio(row),
             "ratio_range": statistics.ratio_range(ours, theirs),

@@ -75,6 +75,7 @@ class Row:
     percentile : of all single times of all rounds, to be told below the table; 0: none.
     boxes : 2 or more: the nodes are dealt out to so many boxes, and peers talk over TCP.
     direct : the boxes are connected with each other, not through the server only.
+    encrypted : the boxes reach each other as over a network.
     traced : the nodes record what they do.
     """
 
@@ -92,6 +93,7 @@ class Row:
     percentile: int = 0
     boxes: int = 1
     direct: bool = False
+    encrypted: bool = False
     traced: bool = False
 
 

@@ -4,7 +4,7 @@
 import os
 
 from spcomm._core import leftovers
-from spcomm.diagnose.words import nodes, table
+from spcomm.text import aligned, counted, ranks_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def _messages(
     what = "1 message was" if total == 1 else f"{total} messages were"
     lines = [f"spcomm: warning: {what} never received{group}\n"]
     rows = [_worded(row) for row in _together(messages, sent)]
-    lines.append(table(rows[:_ROWS]))
+    lines.append(aligned(rows[:_ROWS], left=None))
     if len(rows) > _ROWS or more:
         lines.append("  …\n")
     lines.append(
@@ -105,9 +105,9 @@ def _together(
 def _worded(row: _Row) -> "tuple[str, ...]":
     sources, destinations, tag, place, count = row
     cells = (
-        f"{count} message{'s' if count > 1 else ''}",
-        f"from {nodes(list(sources))}",
-        f"to {nodes(list(destinations))}",
+        counted(count, "message"),
+        f"from {ranks_text(list(sources))}",
+        f"to {ranks_text(list(destinations))}",
         f"tag {tag}",
     )
     return (*cells, f"sent at {place}") if place else cells
@@ -124,12 +124,12 @@ def _open(still_open: "list[tuple[int, bool, int, str, int, str]]", group: str, 
         barriers = "a fuzzy barrier" if count == 1 else f"{count} fuzzy barriers"
         what = "a cycle of coordinated messages" if is_cycle else barriers
         verb = "begun" if is_cycle else "entered"
-        rows.append((nodes(ranks), what, f"{verb} at {place}" if place else ""))
+        rows.append((ranks_text(ranks), what, f"{verb} at {place}" if place else ""))
     unknown = any(not row[2] for row in rows)
     return "".join(
         (
             f"spcomm: warning: the program has ended, and something is still open{group}\n",
-            table(rows[:_ROWS]),
+            aligned(rows[:_ROWS], left=None),
             "  …\n" if len(rows) > _ROWS else "",
             f"  Try: {_advice({row[1] for row in rows})}" + (_lines(strict) if unknown else ""),
             f"     (spcomm explain {OPEN})\n",

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """SP102 and SP103: warnings that a run stands still, though it might go on."""
 
+from spcomm._core import waits as core
 from spcomm._core.waits import HANDLER, THREADS, TIMED, TIMER, Wait
-from spcomm.diagnose import words
+from spcomm.text import aligned, ranks_text
 
 STALL = "SP102"
 SPINNING = "SP103"
@@ -39,11 +40,11 @@ def report(
     boxes : int
         In how many the nodes are: one that does not answer proves nothing.
     """
-    who = words.nodes(list(waits))
+    who = ranks_text(list(waits))
     verb = "waits" if len(waits) == 1 else "wait"
     lines = [f"spcomm: warning: {who}{group} {verb}, for {seconds:.0f} s now     (spcomm explain {STALL})\n"]
-    rows = words.wait_rows(waits) + _rows(others)
-    lines.append(words.table(rows))
+    rows = _wait_rows(waits) + _rows(others)
+    lines.append(aligned(rows, left=None))
     lines.append(f"  {_why(waits, others, boxes)}\n")
     return "".join(lines)
 
@@ -52,18 +53,22 @@ def spinning(
     waits: "dict[int, Wait]", spinners: "dict[int, tuple[str, str]]", seconds: float, group: str = ""
 ) -> str:
     """Some ask again and again for what does not come, and nothing is on its way."""
-    who = words.nodes(list(spinners))
+    who = ranks_text(list(spinners))
     verb = "polls" if len(spinners) == 1 else "poll"
     lines = [
         f"spcomm: warning: {who}{group} {verb} in vain, and nothing has been sent for {seconds:.0f} s     "
         f"(spcomm explain {SPINNING})\n"
     ]
     rows = _rows({rank: ("polls", place) for rank, (_state, place) in spinners.items()})
-    lines.append(words.table(rows + words.wait_rows(waits)))
+    lines.append(aligned(rows + _wait_rows(waits), left=None))
     lines.append(
         "  Try: find out who should send what they ask for, and whether it has waited for them first.\n"
     )
     return "".join(lines)
+
+
+def _wait_rows(waits: "dict[int, Wait]") -> "list[tuple[str, ...]]":
+    return [(ranks_text(ranks), call, place) for ranks, call, place in core.rows(waits)]
 
 
 def _rows(others: "dict[int, tuple[str, str]]") -> "list[tuple[str, ...]]":
@@ -71,13 +76,13 @@ def _rows(others: "dict[int, tuple[str, str]]") -> "list[tuple[str, ...]]":
     groups: dict[tuple[str, str], list[int]] = {}
     for rank, what in sorted(others.items()):
         groups.setdefault(what, []).append(rank)
-    return [(words.nodes(ranks), *what) for what, ranks in groups.items()]
+    return [(ranks_text(ranks), *what) for what, ranks in groups.items()]
 
 
 def _why(waits: "dict[int, Wait]", others: "dict[int, tuple[str, str]]", boxes: int) -> str:
     stopped = [rank for rank, (state, _place) in others.items() if "stopped" in state]
     if stopped:
-        return f"Try: let {words.nodes(stopped)} go on (kill -CONT, or fg in its terminal)."
+        return f"Try: let {ranks_text(stopped)} go on (kill -CONT, or fg in its terminal)."
     unknown = {state for state, _place in others.values() if state.startswith("box ")}
     if any(state.endswith("answer") for state in unknown):
         return "Try: see whether that machine still runs, and what is between it and this one."

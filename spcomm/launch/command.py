@@ -7,11 +7,11 @@ import os
 import sys
 import time
 
-from spcomm.launch import options as command_line
-from spcomm.launch import plan as plans
-from spcomm.launch.options import Options
-from spcomm.launch.process import WHERE_SIGNAL, signal_name
-from spcomm.launch.values import UsageError
+from spcomm.launch.base.process import WHERE_SIGNAL, signal_name
+from spcomm.launch.base.usage import UsageError
+from spcomm.launch.cmdline import options as command_line
+from spcomm.launch.cmdline import plan as plans
+from spcomm.launch.cmdline.options import Options
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # the launcher does without importing typing
@@ -32,7 +32,7 @@ def main(arguments: list[str]) -> int:
     try:
         options = command_line.parse(arguments)
         if options.help:
-            from spcomm.launch.help import HELP
+            from spcomm.launch.cmdline.help import HELP
 
             sys.stdout.write(HELP)
             return 0
@@ -76,12 +76,12 @@ def _run(options: Options, signals: int) -> int:
 
 def _start(options: Options, programs: "list[plans.Plan]", session: "Any", signals: int) -> int:
     if options.hosts is not None:
-        from spcomm.launch import hosts
+        from spcomm.launch.remote import hosts
 
         spread = hosts.spread if session is None else session.spread
         programs = spread(options, programs[0])
     limit = _raise_descriptor_limit(sum(plan.nodes or 1 for plan in programs), len(programs), options)
-    from spcomm.launch.starter import Starter
+    from spcomm.launch.local.starter import Starter
 
     start = Starter if options.hosts is None else hosts.starter
     starters: list[Starter] = []
@@ -100,9 +100,9 @@ def _start(options: Options, programs: "list[plans.Plan]", session: "Any", signa
 def _supervise(
     options: Options, programs: "list[plans.Plan]", starters: "list[Any]", session: "Any", signals: int
 ) -> int:
-    from spcomm.launch.crew import Crew
-    from spcomm.launch.groups import gather
-    from spcomm.launch.supervisor import Supervisor
+    from spcomm.launch.cmdline.groups import gather
+    from spcomm.launch.local.crew import Crew
+    from spcomm.launch.supervise.supervisor import Supervisor
 
     agent = _agent()
     agent.adopt_orphans()  # should a warm process be killed, who would have adopted them
@@ -116,19 +116,19 @@ def _supervise(
         _complain(f"spcomm: the schedule is perturbed; --perturb --seed {options.seed} does the same again")
     crew = Crew(starters, groups)
     if options.debug is not None:
-        from spcomm.launch.debugging import prepare
+        from spcomm.launch.cmdline.debugging import prepare
 
         crew.at_prompt = prepare(options, programs, groups, crew.names)
     stdin = _stdin(options, crew)
     crew.cpus = _places(options, crew)
     if options.boxes is not None:
-        from spcomm.launch.boxes import place
+        from spcomm.launch.cmdline.boxes import place
 
         place(options, groups)
     busy = crew.size + (crew.boxes + 1 if crew.boxes > 1 else 0)  # agents and a server
-    listen = None
+    listen = options.listen
     if options.hosts is not None:
-        from spcomm.launch import hosts
+        from spcomm.launch.remote import hosts
 
         hosts.place(programs, groups)
         listen, busy = hosts.listen(options, programs), hosts.busy(programs)
@@ -140,7 +140,7 @@ def _supervise(
         if session is not None:
             carriers = session.begin(groups[0], options)
         elif crew.boxes > 1:
-            from spcomm.launch.carriers import Carriers
+            from spcomm.launch.remote.carriers import Carriers
 
             carriers = Carriers(groups[0], options.link_timeout, listen, route=options.route)
         if options.hosts is not None and session is None:
@@ -196,7 +196,7 @@ def _break_off(number: int, _frame: object) -> None:
 
 
 def _stdin(options: Options, crew: "Any") -> "Any":
-    from spcomm.launch.stdin import Stdin
+    from spcomm.launch.local.stdin import Stdin
 
     if options.stdin is not None:
         return Stdin(options.stdin.indices(crew.groups))
@@ -205,7 +205,7 @@ def _stdin(options: Options, crew: "Any") -> "Any":
 
 def _display(options: Options, crew: "Any") -> "Any":
     """Raises `UsageError` for nodes that there are not, and for folders and windows that cannot be made."""
-    from spcomm.launch.display import Display, want_colors, want_labels
+    from spcomm.launch.local.display import Display, want_colors, want_labels
 
     labels = want_labels(options)
     display = Display(crew.names, labels, want_colors(options) if labels else (False, False))
@@ -213,19 +213,13 @@ def _display(options: Options, crew: "Any") -> "Any":
     if options.show is not None:
         display.shown = options.show.indices(crew.groups)
     if options.output is not None:
-        from spcomm.launch.files import Files
+        from spcomm.launch.local.files import Files
 
         display.files = Files(options.output, crew.groups)
     if options.watch:
-        from spcomm.launch import watch
-
-        found = watch.prepare(crew, want_colors(options))
-        if isinstance(found, str):
-            _complain(f"spcomm: {found}")
-        else:
-            display.watch = found
+        display.watch = _watch(crew, want_colors(options))
     if windows:
-        from spcomm.launch.windows import Windows
+        from spcomm.launch.local.windows import Windows
 
         display.windows = Windows(windows, crew.names)
         if display.windows.hint:
@@ -233,11 +227,40 @@ def _display(options: Options, crew: "Any") -> "Any":
     return display
 
 
+def _watch(crew: "Any", colors: "tuple[bool, bool]") -> "Any":
+    """The watch of this run; None, after a sentence, if there is no terminal for it. `colors`: of stdout and of stderr.
+
+    Raises `UsageError` if rich is missing.
+    """
+    fd = next((fd for fd in (2, 1) if os.isatty(fd)), 0)
+    if not fd:
+        _complain(
+            "spcomm: --watch needs a terminal, and the output goes elsewhere; the program runs without it"
+        )
+        return None
+    if os.environ.get("TERM", "dumb") == "dumb":
+        _complain(
+            "spcomm: --watch needs a terminal whose cursor can be moved (TERM is dumb); the program runs without it"
+        )
+        return None
+    try:
+        from spcomm.launch.supervise import watch_table
+    except ImportError as error:
+        raise UsageError(
+            f"spcomm run: --watch needs rich, which this Python cannot import ({error}); install it with: "
+            "python -m pip install 'spcomm[watch]', or: python -m pip install rich"
+        ) from None
+    from spcomm.launch.local.screen import Screen
+    from spcomm.launch.supervise.watch import Watch
+
+    return Watch(crew, Screen(fd), watch_table.drawing(colors[fd - 1]))
+
+
 def _places(options: Options, crew: "Any") -> "list[int] | None":
     """Which processors nodes are bound to, in turn."""
     if options.bind_to != "core" and not options.report_bindings:
         return None
-    from spcomm.launch import binding
+    from spcomm.launch.local import binding
 
     cpus = binding.places() if options.bind_to == "core" else None
     if options.report_bindings:
@@ -264,14 +287,14 @@ def _make_segments(agent: "Any", options: Options, groups: "list[Any]", oversubs
     try:
         mask = agent.disable_mask(os.environ.get("SPCOMM_DISABLE", ""))
         if options.buffers or len(groups) > 1 or groups[0].places:  # else the core's defaults fit
-            from spcomm.launch.memory import sizes
+            from spcomm.launch.cmdline.memory import sizes
 
             buffers = sizes(agent, options, groups, mask)
     except SpcommError as error:
         raise UsageError(f"spcomm run: {error}") from None
     for group in groups:
         if group.far:
-            from spcomm.launch import hosts
+            from spcomm.launch.remote import hosts
 
             buffers = hosts.same_sizes(agent, group.size, mask, buffers)
         for box in range(group.boxes):

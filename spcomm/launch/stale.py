@@ -10,7 +10,9 @@ def newer_source(package: str) -> "str | None":
     One `stat` per file below csrc/, if that stands beside the package; nothing otherwise.
     """
     root = os.path.dirname(package)
-    built = [entry.stat().st_mtime for entry in _files(os.path.join(package, "_core"), (".so", ".pyd"))]
+    built = [
+        entry.stat().st_mtime for entry in _files(os.path.join(package, "_core"), (".so", ".dylib", ".pyd"))
+    ]
     if not built:
         return None
     for entry in _files(os.path.join(root, "csrc"), (".c", ".h")):

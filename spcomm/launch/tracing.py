@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from spcomm.launch.options import Options
+    from spcomm.launch.cmdline.options import Options
 
 
 def finish(options: "Options", group: "Any", code: int) -> int:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from spcomm.trace import table
+from spcomm.text import counted
 
 if TYPE_CHECKING:
     from spcomm.trace.model import Message, Trace
@@ -188,11 +188,6 @@ def per_node(
         good = same(value, right) if tolerance is None else close(value, right, tolerance)
         if not good:
             raise Wrong(f"node {rank} returned {short(value)}; expected {short(right)} ({case.name})")
-
-
-def counted(count: int, noun: str) -> str:
-    """Return a number with its noun, for names of cases: "1 node", "3 nodes"."""
-    return table.number(count, noun)
 
 
 def short(value: object) -> str:

@@ -11,7 +11,7 @@ from spcomm.demo import command, shorter
 from spcomm.learn.catalogue import Exercise
 from spcomm.learn.lessons import Lessons
 from spcomm.learn.terminal import Page
-from spcomm.trace import table
+from spcomm.text import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def check(
     page.say(f"checking {name or shorter(file)}")
     result = _graded(page, grade, exercise, file)
     if result.passed:
-        page.say(f"{exercise.name} has passed: {table.number(result.runs, 'run')}", "bold green")
+        page.say(f"{exercise.name} has passed: {counted(result.runs, 'run')}", "bold green")
         if lessons is not None:
             lessons.progress.note_passed(exercise.name)
     else:

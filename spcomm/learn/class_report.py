@@ -6,7 +6,7 @@ import os
 import sys
 
 from spcomm.learn.errors import LearnError
-from spcomm.trace import table
+from spcomm.text import printable
 
 VERDICTS = {True: "passed", False: "failed", None: "not judged"}
 
@@ -20,7 +20,7 @@ def line(grade: "dict[str, object]", width: int) -> str:
     verdict = VERDICTS[grade["passed"]]
     right, planned = counted(grade)
     count = "" if grade["passed"] is None else f"{right}/{planned}"
-    name = table.printable(grade["student"], "")
+    name = printable(grade["student"], "")
     return f"{name:<{width}}  {verdict:<10}  {count:>5}  {short(grade['message'])}".rstrip()
 
 
@@ -55,10 +55,9 @@ def show(text: str) -> None:
 
 
 def show_isolation(grades: "list[dict[str, object]]") -> None:
-    """Warn, once for all, where solutions were not kept apart."""
-    for about in sorted({str(grade.get("isolation", "")) for grade in grades}):
-        if about.startswith("none"):
-            print(f"Isolation: {about}", file=sys.stderr)
+    """Say, once for all, what has kept solutions apart."""
+    for about in sorted({str(grade["isolation"]) for grade in grades if "isolation" in grade}):
+        print(f"Isolation: {about}", file=sys.stderr)
 
 
 def _row(grade: "dict[str, object]") -> "list[object]":
@@ -75,5 +74,5 @@ def _cell(value: object) -> object:
 
 def short(text: str) -> str:
     """Return the beginning of a message, which is the student's: nothing in it may move the cursor."""
-    first = table.printable(text.strip().partition("\n")[0], "")
+    first = printable(text.strip().partition("\n")[0], "")
     return first if len(first) <= _MOST else f"{first[: _MOST - 3]}..."

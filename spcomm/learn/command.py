@@ -10,12 +10,20 @@ from collections.abc import Sequence
 
 from spcomm.learn.errors import LearnError
 from spcomm.learn.grading import CaseGrade, Grade, grade
-from spcomm.trace import table
+from spcomm.text import counted, printable
 
 
 def main(arguments: "Sequence[str] | None" = None) -> int:
     """Run `spcomm check`. Returns 0 if all passed, 1 if something did not, 125 if it could not be judged."""
     options = _parser().parse_args(arguments)
+    if options.walls == "required":
+        from spcomm.learn import walls
+
+        try:
+            walls.require()
+        except LearnError as error:
+            _complain(error)
+            return 125
     if options.csv or options.keep or options.jobs > 1 or any(map(os.path.isdir, options.files)):
         return _grade_class(options)
     told = []
@@ -82,7 +90,7 @@ def _leave(_number: int, _frame: object) -> None:
 
 
 def _complain(error: LearnError) -> None:
-    print(f"spcomm check: {table.printable(str(error))}", file=sys.stderr, flush=True)
+    print(f"spcomm check: {printable(str(error))}", file=sys.stderr, flush=True)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -103,6 +111,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--seed", type=int, metavar="S", help="draw these inputs (default: others each time)")
     parser.add_argument("--exercise", metavar="NN", help="its number or name, or a folder with an exercise")
+    parser.add_argument(
+        "--walls",
+        choices=("any", "required"),
+        default="any",
+        help="required: grade nothing where solutions are not kept apart from this machine (default: any)",
+    )
     parser.add_argument("--quick", action="store_true", help="only the first three cases")
     _add_class(parser.add_argument_group("for a class"))
     return parser
@@ -139,9 +153,9 @@ def _show_case(case: CaseGrade) -> None:
 
 
 def _show(found: Grade) -> None:
-    name = table.printable(found.file, "")  # files are handed in under any name
+    name = printable(found.file, "")  # files are handed in under any name
     if found.passed:
-        print(f"{name}: {found.exercise} has passed: {table.number(len(found.cases), 'run')}", flush=True)
+        print(f"{name}: {found.exercise} has passed: {counted(len(found.cases), 'run')}", flush=True)
     else:
         print(f"{name}: {found.exercise} has failed: {found.message}")
         print(f"The same inputs again: --seed {found.seed}", flush=True)
@@ -153,7 +167,7 @@ def _summary(told: "list[dict]") -> None:
     """A line for each file, in the order of the command line: whoever grades a class copies it from here."""
     from spcomm.learn import class_report
 
-    names = [table.printable(row["file"], "") for row in told]
+    names = [printable(row["file"], "") for row in told]
     print(f"\n{sum(row['passed'] is True for row in told)} of {len(told)} passed")
     for row, name in zip(told, names, strict=True):
         said = class_report.VERDICTS[row["passed"]]

@@ -3,7 +3,7 @@
 
 import os
 
-from spcomm.trace import table
+from spcomm.text import printable
 
 _LONGEST = 200  # letters of a path, in a complaint
 
@@ -20,5 +20,5 @@ def of_system(error: OSError) -> LearnError:
 
 def shown(text: str) -> str:
     """The text on a line that cannot steer a terminal, and never a page of it."""
-    line = table.printable(text, "")
+    line = printable(text, "")
     return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."

@@ -10,7 +10,7 @@ from spcomm.demo import examples_dir
 from spcomm.learn import copying, names
 from spcomm.learn.errors import LearnError, of_system
 from spcomm.learn.names import UsageError
-from spcomm.trace import table
+from spcomm.text import printable
 
 _USAGE = """usage: spcomm examples [list]
        spcomm examples NAME
@@ -33,7 +33,7 @@ def main(words: "list[str]") -> int:
     try:
         _run(words)
     except (LearnError, FileNotFoundError) as error:
-        print(f"spcomm examples: {table.printable(str(error))}", file=sys.stderr)
+        print(f"spcomm examples: {printable(str(error))}", file=sys.stderr)
         return 125 if isinstance(error, UsageError) else 1
     except OSError as error:
         if error.filename is None:

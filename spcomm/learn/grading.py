@@ -13,7 +13,7 @@ from spcomm.learn.case import Case, Outcome, Wrong
 from spcomm.learn.catalogue import Exercise, exercise_of, find
 from spcomm.learn.errors import LearnError, of_system, shown
 from spcomm.learn.teacher import Check
-from spcomm.trace import table
+from spcomm.text import printable
 
 QUICK = 3  # cases
 _ENDLESS = ("seconds", "processes", "memory", "output", "guard")
@@ -115,6 +115,8 @@ def _file(path: "str | os.PathLike[str]") -> Path:
     """The student's file, if it is one."""
     file = Path(path)
     try:
+        if file.is_symlink():  # what is behind it may be somebody else's
+            raise LearnError(f"{shown(os.fspath(path))} is a link; give the file itself")
         if file.suffix == ".py" and file.is_file():
             return file
         is_there = file.exists()
@@ -138,13 +140,13 @@ def _grade_cases(
     done: list[CaseGrade] = []
     for number, case in enumerate(cases):
         disturbance = random.Random(f"{seed} {number}").randrange(1 << 31)
-        run = running.run(case, file, exercise.limits, disturbance, walls.walls())
+        run = running.run(case, file, exercise, disturbance, walls.walls())
         try:
             found = words.values_of(run, file.name, exercise.limits)
             check.judge(case, Recorded(found, run))
             done.append(CaseGrade(case.name, True))
         except Wrong as wrong:
-            done.append(CaseGrade(case.name, False, table.printable(str(wrong))))
+            done.append(CaseGrade(case.name, False, printable(str(wrong))))
         if on_case is not None:
             on_case(done[-1])
         if run.stopped in _ENDLESS or run.code == 124:

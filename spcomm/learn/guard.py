@@ -4,9 +4,12 @@
 Orphans come to it (PR_SET_CHILD_SUBREAPER), so a process that has left its session and its parent is still a
 descendant. It reads the output, and writes one line of JSON when nobody is left: how the command ended, what was
 exceeded, what was printed. It imports nothing of spcomm, so that it starts quickly.
+
+Where it may make a control group, the kernel also counts memory that no process has mapped.
 """
 
 import base64
+import contextlib
 import json
 import os
 import select
@@ -19,6 +22,7 @@ _DEATH_SIGNAL = 1
 _TICK = 0.03  # seconds between two looks
 _PATIENCE = 10.0  # seconds for processes that were killed
 _PAGE = os.sysconf("SC_PAGE_SIZE")
+_KERNEL_BYTES = 64 << 20  # bytes that a group may have beside those of its processes: pipes, tables of pages
 
 
 class Guard:
@@ -31,18 +35,21 @@ class Guard:
         self._pid = 0
         self._status: int | None = None
         self._looks = 0.0  # when to count next
+        self._group = ControlGroup()
 
     def run(self, command: "list[str]", environment: "dict[str, str]", folder: str) -> "dict[str, object]":
         """Run it. Returns what the judge is told."""
         try:  # SIGTERM may come as soon as there is somebody to end
+            self._group.make(int(self._limits["memory"]) + _KERNEL_BYTES)
             self._start(command, environment, folder)
             stopped = self._watch()
         finally:
             left = self._end_all()
+            ended_by_kernel = self._group.close()
         self._read_rest()
         return {
             "status": self._status,
-            "stopped": stopped,
+            "stopped": stopped or ("memory" if ended_by_kernel else None),
             "left": left,
             "out": base64.b64encode(self._texts[self._out]).decode(),
             "err": base64.b64encode(self._texts[self._err]).decode(),
@@ -52,7 +59,7 @@ class Guard:
         outs, errs = os.pipe(), os.pipe()
         self._pid = os.fork()
         if self._pid == 0:
-            _become(command, environment, folder, outs[1], errs[1])
+            _become(self._group, command, environment, folder, outs[1], errs[1])
         os.close(outs[1])
         os.close(errs[1])
         self._out, self._err = outs[0], errs[0]
@@ -133,6 +140,79 @@ class Guard:
             if not pids or time.monotonic() > ends:
                 return len(pids)
             time.sleep(0.002)
+
+
+class ControlGroup:
+    """A control group with a memory limit; does nothing where none can be made."""
+
+    def __init__(self) -> None:
+        self.folder: str | None = None
+        self._events = ""
+
+    def make(self, limit: int) -> None:
+        """Make the group, with a limit in bytes."""
+        for parent, memory_limit, swap_limit, events in _parents():
+            folder = f"{parent}/spcomm-check-{os.getpid()}-{os.urandom(8).hex()}"
+            try:
+                os.mkdir(folder)
+            except OSError:
+                continue
+            self.folder, self._events = folder, events
+            try:
+                _write(f"{folder}/{memory_limit}", str(limit))
+            except OSError:  # groups below this parent have no memory limit
+                self.close()
+                continue
+            with contextlib.suppress(OSError):  # a kernel without swap has no such file
+                _write(f"{folder}/{swap_limit}", str(limit) if "memsw" in swap_limit else "0")
+            return
+
+    def enter(self) -> None:
+        """Put this process into the group, and so all that it starts."""
+        with contextlib.suppress(OSError):
+            if self.folder:
+                _write(f"{self.folder}/cgroup.procs", str(os.getpid()))
+
+    def close(self) -> bool:
+        """Remove the group. Return whether the kernel has ended a process of it for want of memory."""
+        if self.folder is None:
+            return False
+        ended = False
+        with contextlib.suppress(OSError), open(f"{self.folder}/{self._events}") as file:
+            ended = any(line.split()[0] == "oom_kill" and int(line.split()[1]) for line in file)
+        for _ in range(100):  # threads of a process that counts as dead may still be ending
+            try:
+                os.rmdir(self.folder)
+                break
+            except OSError:
+                time.sleep(0.01)
+        self.folder = None
+        return ended
+
+
+def _parents() -> "list[tuple[str, str, str, str]]":
+    """Folders in which a group may be made, with the names of its files: memory limit, swap limit, events."""
+    found = []
+    with contextlib.suppress(OSError), open("/proc/self/cgroup") as file:
+        for line in file:
+            _number, controllers, path = line.rstrip("\n").split(":", 2)
+            if "memory" in controllers.split(","):
+                files = "memory.limit_in_bytes", "memory.memsw.limit_in_bytes", "memory.oom_control"
+                found.append((f"/sys/fs/cgroup/memory{path}", *files))
+            elif not controllers:
+                # A group that has processes gives its children no limits, so they are made beside it.
+                parent = f"/sys/fs/cgroup{os.path.dirname(path)}"
+                found.append((parent, "memory.max", "memory.swap.max", "memory.events"))
+    return found
+
+
+def _write(path: str, text: str) -> None:
+    """Write to a file that the kernel has made: `open` would make a missing one."""
+    file = os.open(path, os.O_WRONLY)
+    try:
+        os.write(file, text.encode())
+    finally:
+        os.close(file)
 
 
 def descendants() -> "list[int]":
@@ -227,9 +307,12 @@ def _control(option: int, value: int) -> None:
         ctypes.CDLL(None).prctl(option, int(value), 0, 0, 0)
 
 
-def _become(command: "list[str]", environment: "dict[str, str]", folder: str, out: int, err: int) -> None:
+def _become(
+    group: ControlGroup, command: "list[str]", environment: "dict[str, str]", folder: str, out: int, err: int
+) -> None:
     """In the child: never returns."""
     try:
+        group.enter()
         os.setsid()
         _control(_DEATH_SIGNAL, signal.SIGKILL)  # should somebody kill this guard
         os.dup2(out, 1)

@@ -9,7 +9,7 @@ from pathlib import Path
 from spcomm.learn.catalogue import Exercise
 from spcomm.learn.errors import LearnError, of_system
 from spcomm.learn.names import UsageError
-from spcomm.trace import table
+from spcomm.text import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def main(
             from spcomm.learn.catalogue import exercises
         return asked.run(exercises(), grade or _late_grade)
     except LearnError as error:
-        print(f"spcomm learn: {table.printable(str(error))}", file=sys.stderr)
+        print(f"spcomm learn: {printable(str(error))}", file=sys.stderr)
         return 125 if isinstance(error, UsageError) else 1
     except OSError as error:
         if error.filename is None:

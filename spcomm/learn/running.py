@@ -8,6 +8,7 @@ import os
 import re
 import secrets
 import signal
+import site
 import subprocess
 import sys
 import tempfile
@@ -17,7 +18,7 @@ from pathlib import Path
 
 from spcomm.learn import copying, values
 from spcomm.learn.case import Case
-from spcomm.learn.catalogue import Limits
+from spcomm.learn.catalogue import Exercise, Limits
 from spcomm.learn.errors import LearnError
 from spcomm.learn.walls import FOLDER, Walls, python
 
@@ -30,7 +31,7 @@ _MOST_TRACE = 256 << 20
 _FILE_SIZE = 64 << 20
 _MOST_PROGRAM = 16 << 20  # bytes of a student's file
 _OPEN_FILES = 512
-_PRELOAD = "base64,fcntl,importlib.util,inspect,json,resource,spcomm.learn.values"
+_PRELOAD = "base64,ctypes,fcntl,importlib.util,inspect,json,resource,spcomm.learn.values"
 _MARK = "SPCOMM_JUDGED"
 _KEPT = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "PYTHONPATH", "TZ")
 _LINE = re.compile(rb"\[(\d+)\] (.*)", re.DOTALL)
@@ -52,15 +53,20 @@ class Run:
     trace: "bytes | None" = None
 
 
-def run(case: Case, file: Path, limits: Limits, seed: int, walls: Walls) -> Run:
-    """Run a case with a student's file. `seed` is that of --perturb."""
+def run(case: Case, file: Path, exercise: Exercise, seed: int, walls: Walls) -> Run:
+    """Run a case of an exercise with a student's file. `seed` is that of --perturb."""
+    limits = exercise.limits
     with _folder() as name:
         folder = Path(name)
         _copy(file, folder)
         secret = [secrets.token_hex(16) for _ in range(case.nodes)]
-        told = _guarded(
-            _launch(case, limits, seed), file.name, folder, limits, walls, _lines(case, file, limits, secret)
+        command = walls.command(
+            _launch(case, limits, seed),
+            {file.name: str(folder / file.name)},
+            {TRACE: str(folder / TRACE)},
+            str(exercise.folder),
         )
+        told = _guarded(command, folder, limits, walls, _lines(case, file, limits, secret))
         trace = _trace(folder / TRACE)
     return _understand(case, told, secret, trace)
 
@@ -116,13 +122,12 @@ def _lines(case: Case, file: Path, limits: Limits, secret: "list[str]") -> bytes
 
 
 def _guarded(
-    command: "list[str]", name: str, folder: Path, limits: Limits, walls: Walls, told: bytes
+    command: "list[str]", folder: Path, limits: Limits, walls: Walls, told: bytes
 ) -> "dict[str, object]":
     """Let a guard run the command. Returns its answer."""
     mark = secrets.token_hex(8)
-    inner = walls.command(command, {name: str(folder / name)}, {TRACE: str(folder / TRACE)})
     about = {
-        "command": inner,
+        "command": command,
         "folder": str(folder),
         "environment": _environment(folder, walls, mark),
         "limits": {
@@ -165,6 +170,8 @@ def _environment(folder: Path, walls: Walls, mark: str) -> "dict[str, str]":
         "PYTHONDONTWRITEBYTECODE": "1",
         _MARK: mark,
     }
+    if site.ENABLE_USER_SITE:  # else it would be looked for in that HOME
+        fixed["PYTHONUSERBASE"] = site.getuserbase()
     return {**kept, **fixed, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: MIT
 """How lessons and results look: in colours where there is a terminal and rich, else as plain text."""
 
-import itertools
 import os
 import re
 import shutil
 import sys
 import textwrap
 from collections.abc import Sequence
+
+from spcomm.text import aligned
 
 _BAR = 24  # columns of the progress bar
 _WIDTH = 100  # of a lesson: longer lines are hard to read
@@ -150,8 +151,4 @@ def _plainer(text: str) -> str:
 def _columns(rows: "list[list[str]]") -> "list[str]":
     """The rows of a table, without an empty heading and without the line below it."""
     kept = [row for row in rows if any(cell.strip(":-") for cell in row)]
-    widths = [max(map(len, column)) for column in itertools.zip_longest(*kept, fillvalue="")]
-    return [
-        "    " + "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)).rstrip()
-        for row in kept
-    ]
+    return aligned(kept, left=None, indent="    ", gap="   ").split("\n")[:-1]

@@ -2,7 +2,8 @@
 """Keeps a solution away from the rest of the machine: bubblewrap (bwrap), where it is installed and works.
 
 Behind the walls there are the system's programs and libraries, this Python and spcomm, all read-only, and a folder in
-memory of limited size. There is no network, no process of others, and nothing of the exercises.
+memory of limited size. There is no network, no process of others, and nothing of the exercises. Who is root has no
+namespace of users, and is nobody behind the walls.
 """
 
 import functools
@@ -12,8 +13,11 @@ import site
 import subprocess
 import sys
 from dataclasses import dataclass
+from pathlib import PurePath
 
+from spcomm.learn import confine
 from spcomm.learn.catalogue import exercises_dir
+from spcomm.learn.errors import LearnError
 
 FOLDER = "/box"  # where a solution works, behind walls
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
@@ -39,7 +43,9 @@ class Walls:
     about: str
     bwrap: "str | None" = None
 
-    def command(self, inner: "list[str]", files: "dict[str, str]", writable: "dict[str, str]") -> "list[str]":
+    def command(
+        self, inner: "list[str]", files: "dict[str, str]", writable: "dict[str, str]", exercise: str = ""
+    ) -> "list[str]":
         """Return the command that runs another one behind the walls.
 
         Parameters
@@ -48,15 +54,20 @@ class Walls:
             What is run there.
         files, writable
             Files that are there, read-only and not: their names within `FOLDER`, and where they really are.
+        exercise
+            A folder that is not to be seen.
         """
         if self.bwrap is None:
             return inner
-        words = [self.bwrap, *_outside(), "--size", str(_ROOM), "--tmpfs", FOLDER]
+        words = [self.bwrap, *_outside(exercise), *_in_memory(FOLDER)]
         for name, origin in files.items():
             words += ["--ro-bind", origin, f"{FOLDER}/{name}"]
         for name, origin in writable.items():
             words += ["--bind", origin, f"{FOLDER}/{name}"]
-        return [*words, "--remount-ro", "/", "--chdir", FOLDER, "--", *inner]
+            if os.getuid() == 0:
+                os.chown(origin, confine.NOBODY, confine.NOBODY)
+        words += ["--remount-ro", "/", "--chdir", FOLDER, "--"]
+        return [*words, python(), "-I", "-S", os.path.abspath(confine.__file__), *inner]
 
 
 @functools.cache
@@ -77,33 +88,56 @@ def walls() -> Walls:
     return Walls(_OPEN.format(f"allowed here ({why[0][:200] if why else 'it fails'})"))
 
 
+def require() -> None:
+    """Raise `LearnError` unless solutions are kept apart here."""
+    found = walls()
+    if found.bwrap is None:
+        raise LearnError(f"--walls required: nothing is graded here. Isolation: {found.about}")
+
+
 def python() -> str:
     """This interpreter, by a path that needs no other folders than its own to be there: without `..`."""
     return os.path.abspath(sys.executable)
 
 
-def _outside() -> "list[str]":
+def _in_memory(place: str) -> "list[str]":
+    return ["--perms", "0777", "--size", str(_ROOM), "--tmpfs", place]
+
+
+def _outside(exercise: str) -> "list[str]":
     """Everything but the folder in which a solution works."""
-    words = ["--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
-    words += ["--uid", "1000", "--gid", "1000", "--hostname", "box", "--proc", "/proc", "--dev", "/dev"]
-    words += ["--size", str(_ROOM), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]
-    words += ["--size", str(_ROOM), "--tmpfs", "/tmp"]
+    words = ["--die-with-parent", "--new-session", "--cap-drop", "ALL"]
+    if os.getuid() == 0:  # a namespace of users would leave what is root's to the solution
+        words += ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
+        words += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
+    else:
+        # bwrap's reaper would be an unfiltered process of the same user: a solution could change its memory.
+        words += ["--unshare-all", "--as-pid-1", "--uid", "1000", "--gid", "1000"]
+    words += ["--hostname", "box", "--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev"]
+    words += [*_in_memory("/dev/shm"), "--remount-ro", "/dev", *_in_memory("/tmp")]
     for path in _SYSTEM:
         words += (
             ["--symlink", os.readlink(path), path] if os.path.islink(path) else ["--ro-bind-try", path, path]
         )
     places = _python()
-    for path in (*_SETTINGS, *_MACHINE, *places):
+    shown = [*_SETTINGS, *_MACHINE, *places]
+    for folder in sorted({str(parent) for path in shown for parent in PurePath(path).parents} - {"/"}):
+        words += ["--perms", "0755", "--dir", folder]  # or else only root may pass through
+    for path in shown:
         words += ["--ro-bind-try", path, path]
-    for path in _hidden([*(path for path in _SYSTEM if not os.path.islink(path)), *places]):
+    for path in _hidden([*(path for path in _SYSTEM if not os.path.islink(path)), *places], exercise):
         words += ["--size", "4096", "--tmpfs", path, "--remount-ro", path]
     return words
 
 
-def _hidden(places: "list[str]") -> "list[str]":
-    """Where exercises and their solutions would be seen in these places: each way to them, if there are links."""
+def _hidden(places: "list[str]", exercise: str) -> "list[str]":
+    """Where exercises and their solutions would be seen in these places: each way to them, if there are links.
+
+    The outer folders only: within a hidden one nothing can be hidden.
+    """
     data = os.path.join(os.path.dirname(sys.modules["spcomm"].__file__), "data")  # of a wheel
-    folders = {os.path.realpath(folder) for folder in (data, exercises_dir()) if os.path.isdir(folder)}
+    named = (data, exercises_dir(), *filter(None, [exercise]))
+    folders = {os.path.realpath(folder) for folder in named if os.path.isdir(folder)}
     found = set()
     for place in places:
         real = os.path.realpath(place)
@@ -112,7 +146,7 @@ def _hidden(places: "list[str]") -> "list[str]":
                 found.add(place + folder[len(real) :])
             elif real.startswith(folder + "/"):
                 found.add(place)
-    return sorted(found)
+    return sorted(path for path in found if not any(path.startswith(f"{outer}/") for outer in found))
 
 
 def _python() -> "list[str]":

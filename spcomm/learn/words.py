@@ -6,13 +6,13 @@ import json
 import os
 import re
 
-from spcomm.launch.process import signal_name
+from spcomm.launch.base.process import signal_name
 from spcomm.learn import values
 from spcomm.learn.case import Wrong
 from spcomm.learn.catalogue import Limits
 from spcomm.learn.errors import LearnError
 from spcomm.learn.running import Run
-from spcomm.trace import table
+from spcomm.text import printable
 
 _LONG = 400  # characters of what a program says
 _MOST_LINES = 24
@@ -135,5 +135,5 @@ def _traceback(run: Run, file: str) -> "str | None":
 
 def _cut(text: str) -> str:
     """One line, what cannot be printed replaced, and never a page of it."""
-    line = table.printable(text)
+    line = printable(text)
     return line if len(line) <= _LONG else f"{line[:_LONG]}…"

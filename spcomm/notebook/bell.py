@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-    from spcomm.launch.loop import Loop
+    from spcomm.launch.base.loop import Loop
 
 
 class Bell:

@@ -8,16 +8,16 @@ is marked in the call's shared memory, so that nodes which wait for it are woken
 run. Nodes that have come back, with a result or an exception, are as good as new: the next call has other memory.
 """
 
-from spcomm._core.errors import ranks_text
-from spcomm.launch import report
-from spcomm.launch.failures import Failures
-from spcomm.launch.lookout import Lookout
-from spcomm.launch.process import signal_name
-from spcomm.launch.where import describe
-from spcomm.launch.wire import encoded
+from spcomm.launch.base import report
+from spcomm.launch.base.process import signal_name
+from spcomm.launch.base.wire import encoded
+from spcomm.launch.local.where import describe
+from spcomm.launch.supervise.failures import Failures
+from spcomm.launch.supervise.lookout import Lookout
 from spcomm.notebook.bell import Bell
 from spcomm.notebook.channel import Channel
 from spcomm.notebook.nodes import Nodes
+from spcomm.text import ranks_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The caller's end of the socket through which a node gets its work and gives back what comes of it.
 
-Messages have the format of `launch.wire`, which is what the node uses. This end never blocks: a node that is stopped,
+Messages have the format of `launch.base.wire`, as the node's have. This end never blocks: a node that is stopped,
 or computes and does not read, must not keep the caller from hearing a Ctrl-C.
 """
 
@@ -9,7 +9,7 @@ import _socket
 import marshal
 import os
 
-from spcomm.launch.wire import LENGTH_BYTES, NOSIGNAL, Wire, encoded_descriptor
+from spcomm.launch.base.wire import LENGTH_BYTES, NOSIGNAL, Wire, encoded_descriptor
 
 _READ = 1 << 20
 

@@ -15,7 +15,7 @@ from spcomm.notebook.calls import Call
 from spcomm.notebook.errors import ClusterError
 from spcomm.notebook.keeper import Keeper
 from spcomm.notebook.mapping import MapCall
-from spcomm.trace import table
+from spcomm.text import counted
 
 _open: "weakref.WeakSet[Cluster]" = weakref.WeakSet()
 
@@ -68,7 +68,7 @@ class Cluster:
         _open.add(self)
 
     def __repr__(self) -> str:
-        return f"<Cluster: {table.number(self.size, 'node')}{', closed' if self._keeper.closed else ''}>"
+        return f"<Cluster: {counted(self.size, 'node')}{', closed' if self._keeper.closed else ''}>"
 
     def __enter__(self) -> "Cluster":
         return self

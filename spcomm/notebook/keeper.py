@@ -6,7 +6,7 @@ import threading
 from contextlib import contextmanager
 
 from spcomm._core.errors import SpcommError, bad_timeout, bad_timeout_type
-from spcomm.launch.values import TRACE_EVENTS
+from spcomm.launch.cmdline.values import TRACE_EVENTS
 from spcomm.notebook.calls import Call, how_ended
 from spcomm.notebook.nodes import Nodes
 from spcomm.notebook.verdict import closed_meanwhile, new_nodes, verdict

@@ -18,7 +18,7 @@ from spcomm._core.errors import SpcommError
 from spcomm.notebook import words
 from spcomm.notebook.cluster import Cluster
 from spcomm.notebook.errors import ClusterError
-from spcomm.trace import table
+from spcomm.text import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ class SpcommMagics(Magics):
         before = self.cluster.size
         if options.nodes not in (None, before):
             self.cluster.restart(options.nodes)
-            nodes = table.number(options.nodes, "node")
+            nodes = counted(options.nodes, "node")
             _say(f"{nodes} instead of {before}: they are new, and all variables are gone")
         elif options.fresh:
             self.cluster.restart()
@@ -198,7 +198,7 @@ class SpcommMagics(Magics):
         if self.cluster is None:
             return "spcomm: there are no nodes; a cell starts them: %%spcomm -n 4"
         processes = self.cluster.processes
-        nodes = table.number(self.cluster.size, "node")
+        nodes = counted(self.cluster.size, "node")
         if not processes:
             return f"spcomm: {nodes} have ended; the next cell starts new ones"
         since = time.strftime("%H:%M:%S", time.localtime(self.cluster.since))

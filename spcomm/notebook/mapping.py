@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """`Cluster.map`: each node gets the next item when it has given back the last one."""
 
-from spcomm.launch.wire import encoded
+from spcomm.launch.base.wire import encoded
 from spcomm.notebook.calls import Call
 
 

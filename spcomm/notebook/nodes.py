@@ -12,14 +12,16 @@ import time
 
 from spcomm._core import agent
 from spcomm._core.errors import ConfigError, SpcommError
-from spcomm.launch import options, plan, report, where
-from spcomm.launch.crew import Crew
-from spcomm.launch.groups import gather
-from spcomm.launch.loop import Loop
-from spcomm.launch.process import WHERE_SIGNAL
-from spcomm.launch.starter import Starter
-from spcomm.launch.values import UsageError
-from spcomm.launch.wire import encoded
+from spcomm.launch.base import report
+from spcomm.launch.base.loop import Loop
+from spcomm.launch.base.process import WHERE_SIGNAL
+from spcomm.launch.base.usage import UsageError
+from spcomm.launch.base.wire import encoded
+from spcomm.launch.cmdline import options, plan
+from spcomm.launch.cmdline.groups import gather
+from spcomm.launch.local import where
+from spcomm.launch.local.crew import Crew
+from spcomm.launch.local.starter import Starter
 from spcomm.notebook.channel import Channel, Sockets
 from spcomm.notebook.screen import Screen
 

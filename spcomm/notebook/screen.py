@@ -8,10 +8,10 @@ import fcntl
 import sys
 import termios
 
-from spcomm.launch.display import Display
-from spcomm.launch.groups import Names
-from spcomm.launch.loop import Loop
-from spcomm.launch.output import Sink, Stream
+from spcomm.launch.base.loop import Loop
+from spcomm.launch.cmdline.groups import Names
+from spcomm.launch.local.display import Display
+from spcomm.launch.local.output import Sink, Stream
 
 _PIECE = 1 << 16  # bytes that a Stream reads at once
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 """What a call that has gone wrong raises, and its words."""
 
-from spcomm._core.errors import DeadlockError, NodeLostError, SpcommError, WaitTimeoutError, ranks_text
+from spcomm._core.errors import DeadlockError, NodeLostError, SpcommError, WaitTimeoutError
 from spcomm.notebook import calls, lines, objects
 from spcomm.notebook.calls import Call
 from spcomm.notebook.errors import ClusterError
+from spcomm.text import ranks_text
 
 _NEW = "the nodes are new, and their variables are gone"
 _KEPT = "The nodes were interrupted, and keep their variables."

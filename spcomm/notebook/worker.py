@@ -21,7 +21,7 @@ import traceback
 from spcomm import config, joining
 from spcomm._core import endings
 from spcomm._core.errors import WaitTimeoutError, shown
-from spcomm.launch import report
+from spcomm.launch.base import report
 from spcomm.notebook import channel, objects
 
 TYPE_CHECKING = False
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from spcomm._core.comm import Comm
-    from spcomm.launch.wire import Wire
+    from spcomm.launch.base.wire import Wire
 
 FIGURES = "spcomm.notebook.figures"
 _COROUTINE = 0x80  # inspect.CO_COROUTINE, without importing inspect
@@ -225,7 +225,7 @@ def _told_safely(error: BaseException) -> tuple:
 
 
 def _told(error: BaseException) -> tuple:
-    """What the caller is told of an exception: its kind as in `launch.report`, its name, its traceback, itself."""
+    """What the caller is told of an exception: its kind (see `launch.base.report`), name, traceback, and itself."""
     error.__traceback__ = report.users_part(error.__traceback__)
     if isinstance(error, SystemExit):
         code = error.code

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 
-from spcomm.trace import table
+from spcomm.text import printable
 from spcomm.trace.errors import TraceError
 from spcomm.trace.model import Trace, cut
 
@@ -20,15 +20,14 @@ Shows what `spcomm run --trace FILE` has recorded. Without options: the summary.
   --latency UNITS  with --virtual: a message takes so many units of work  default: 0
   --html [OUT]     a page to explore, in one file, for any browser       default: FILE with .html
   --png [OUT]      the timeline as a picture; OUT may be .svg or .pdf    default: FILE with .png
-  --paje [OUT]     the Pajé format, for ViTE and PajeNG                  default: FILE with .paje
   --from S         only what happened after so many seconds,
   --to S           and before so many
   --min-bytes N    only messages of so many bytes or more
 
-An OUT that does not end in .html, .png, .svg, .pdf or .paje is written with =, as in --html=OUT. FILE itself opens in
+An OUT that does not end in .html, .png, .svg or .pdf is written with =, as in --html=OUT. FILE itself opens in
 ui.perfetto.dev, too.
 """
-_ENDINGS = {"--html": (".html", ".htm"), "--png": (".png", ".svg", ".pdf"), "--paje": (".paje",)}
+_ENDINGS = {"--html": (".html", ".htm"), "--png": (".png", ".svg", ".pdf")}
 _VALUES = ("--from", "--to", "--min-bytes", "--latency")
 _ALONE = ("--summary", "--matrix", "--virtual")
 _LONGEST = 60  # characters of a number, in a complaint
@@ -43,12 +42,12 @@ def main(words: "list[str]") -> int:
     try:
         asked = _Asked(words)
     except _UsageError as error:
-        print(f"spcomm trace: {table.printable(str(error))}", file=sys.stderr)
+        print(f"spcomm trace: {printable(str(error))}", file=sys.stderr)
         return 125
     try:
         _show(asked)
     except TraceError as error:
-        print(f"spcomm trace: {table.printable(str(error))}", file=sys.stderr)
+        print(f"spcomm trace: {printable(str(error))}", file=sys.stderr)
         return 1
     return 0
 
@@ -79,6 +78,10 @@ class _Asked:
 
     def _take(self, word: str, rest: "list[str]") -> None:
         name, is_given, value = word.partition("=")
+        if name == "--paje":
+            raise _UsageError(
+                "the Pajé format is no longer written; open the trace itself in ui.perfetto.dev, or use --html"
+            )
         if word in _ALONE:
             self.alone.add(word)
         elif name in _ENDINGS:
@@ -177,12 +180,6 @@ def _html(trace: Trace, asked: _Asked) -> None:
     _write(asked.out("--html"), lambda file: file.write(page(trace)))
 
 
-def _paje(trace: Trace, asked: _Asked) -> None:
-    from spcomm.trace.paje import paje
-
-    _write(asked.out("--paje"), lambda file: file.writelines(paje(trace)))
-
-
 def _png(trace: Trace, asked: _Asked) -> None:
     from spcomm.trace import picture
 
@@ -194,7 +191,7 @@ def _png(trace: Trace, asked: _Asked) -> None:
         _say(also, lambda: picture.matrix(trace, also))
 
 
-_OUTPUTS: "dict[str, Callable[[Trace, _Asked], None]]" = {"--html": _html, "--png": _png, "--paje": _paje}
+_OUTPUTS: "dict[str, Callable[[Trace, _Asked], None]]" = {"--html": _html, "--png": _png}
 
 
 def _write(path: str, fill: "Callable") -> None:
@@ -209,4 +206,4 @@ def _say(path: str, make: "Callable[[], None]") -> None:
         make()
     except OSError as error:
         raise TraceError(f"cannot write {path}: {error.strerror or error}") from None
-    print(f"spcomm trace: wrote {table.printable(path)}", file=sys.stderr)
+    print(f"spcomm trace: wrote {printable(path)}", file=sys.stderr)

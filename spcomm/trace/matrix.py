@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Who has sent how much to whom."""
 
+from spcomm.text import aligned, counted
 from spcomm.trace import table
 from spcomm.trace.model import Trace
 from spcomm.trace.summary import headline
@@ -54,7 +55,7 @@ def text(trace: Trace) -> str:
             rows.append((str(rank), *(shown(n) if n else "." for n in row), shown(sum(row))))
         sums = [sum(column) for column in zip(*numbers, strict=True)]
         rows.append(("all", *map(shown, sums), shown(sum(sums))))
-        parts.append(f"{name}\n{table.aligned(rows)}")
+        parts.append(f"{name}\n{aligned(rows)}")
     return f"{headline(trace)}\n\n" + "\n".join(parts)
 
 
@@ -66,7 +67,9 @@ def _busiest(counts: "list[list[int]]", sizes: "list[list[int]]") -> str:
     rows += [(str(a), str(b), str(count), table.size(bytes_)) for bytes_, count, a, b in pairs[:_WIDEST]]
     if not pairs:
         return "no messages\n"
-    note = f"the {min(_WIDEST, len(pairs))} busiest of {table.number(len(pairs), 'pair')}; --matrix --png draws all\n"
+    note = (
+        f"the {min(_WIDEST, len(pairs))} busiest of {counted(len(pairs), 'pair')}; --matrix --png draws all\n"
+    )
     if len(pairs) <= _WIDEST:
-        note = f"the only {table.number(len(pairs), 'pair')} with messages\n"
-    return note + table.aligned(rows)
+        note = f"the only {counted(len(pairs), 'pair')} with messages\n"
+    return note + aligned(rows)

@@ -5,6 +5,7 @@ import html
 import json
 import os
 
+from spcomm.text import counted
 from spcomm.trace import spans, summary, table
 from spcomm.trace.matrix import matrix
 from spcomm.trace.model import Message, Trace, Track
@@ -27,7 +28,7 @@ def page(trace: Trace) -> str:
     str
         HTML. Names from the trace are only ever data in it, never markup.
     """
-    title = html.escape(f"{os.path.basename(trace.program)} on {table.number(trace.nodes, 'node')}")
+    title = html.escape(f"{os.path.basename(trace.program)} on {counted(trace.nodes, 'node')}")
     parts = {
         "title": title,
         "style": _file("page.css"),

@@ -10,7 +10,7 @@ import os
 import reprlib
 import stat
 
-from spcomm.trace import table
+from spcomm.text import counted, printable
 from spcomm.trace.errors import TraceError
 from spcomm.trace.model import FORMAT, MOST, THREADS_APART, Call, Message, Part, Region, Trace, Track, Wait
 
@@ -120,7 +120,7 @@ def _json(text: str, name: str) -> object:
         raise TraceError(f"{name} is nested deeper than any trace; {_MAKE_ONE}") from None
     except json.JSONDecodeError as error:
         if '"traceEvents"' in text[:1000] and not text.rstrip().endswith("}"):
-            length = table.number(len(text), "character")
+            length = counted(len(text), "character")
             raise TraceError(
                 f"{name} is cut off after {length}, and a trace can only be read as a whole; "
                 "was it copied to its end, is the disk full? Run the program with --trace once more"
@@ -266,7 +266,7 @@ class _Reader:
         if found is None:
             if not isinstance(number, int) or number < 0 or number % THREADS_APART >= self._nodes:
                 self._fail(
-                    f"it is of track {_short(number)}, which none of {table.number(self._nodes, 'node')} has"
+                    f"it is of track {_short(number)}, which none of {counted(self._nodes, 'node')} has"
                 )
             found = self._tracks[number] = self._track(number)
         return found
@@ -322,7 +322,7 @@ class _Reader:
         values = self._other.get(key)
         kinds = (int, float) if kind is float else (int,)
         if not isinstance(values, list) or len(values) != count:
-            self._fail(f"its `{key}` is no list of {table.number(count, 'number')}")
+            self._fail(f"its `{key}` is no list of {counted(count, 'number')}")
         if any(isinstance(v, bool) or not isinstance(v, kinds) or not 0 <= v < MOST for v in values):
             self._fail(f"its `{key}` has something else than numbers from 0 on")
         return [kind(value) for value in values]
@@ -354,7 +354,7 @@ def _short(value: object) -> str:
 
 def _word(value: object) -> str:
     """A name that can go to a terminal and into any file: what cannot be printed is replaced."""
-    return table.printable(str(value), "")
+    return printable(str(value), "")
 
 
 def _by_rank(number: int) -> "tuple[int, int]":

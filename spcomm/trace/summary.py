@@ -3,6 +3,7 @@
 
 from dataclasses import dataclass
 
+from spcomm.text import aligned, counted, ranks_text
 from spcomm.trace import table
 from spcomm.trace.model import CONTEXTS, Trace, Track
 from spcomm.trace.spans import length
@@ -136,7 +137,7 @@ def text(trace: Trace) -> str:
                      str(traffic.received), table.size(traffic.received_bytes)))  # fmt: skip
     rows += [(*_cells(thread), "", "", "", "") for thread in found.threads]
     lines = [f"  {name:<19}  {value} {words}\n" for name, value, words in facts(trace, found)]
-    return f"{headline(trace)}\n\n{table.aligned(rows)}\n{''.join(lines)}"
+    return f"{headline(trace)}\n\n{aligned(rows)}\n{''.join(lines)}"
 
 
 _HEAD = ("node", "computing", "", "waiting", "", "transferring", "", "sent", "bytes", "received", "bytes")
@@ -156,7 +157,7 @@ def headline(trace: Trace, with_program: bool = True) -> str:
     boxes = f" in {trace.boxes} boxes" if trace.boxes > 1 else ""
     part = f", from {trace.begin / 1e6:g} s to {trace.end / 1e6:g} s" if trace.is_part else ""
     least = f", messages from {table.size(trace.min_bytes)} on" if trace.min_bytes else ""
-    nodes = table.number(trace.nodes, "node")
+    nodes = counted(trace.nodes, "node")
     return f"{program}{nodes}{boxes}, {table.seconds(trace.length)}{part}{least}"
 
 
@@ -170,7 +171,7 @@ _OTHERS = {
 
 def facts(trace: Trace, found: Summary) -> "list[tuple[str, str, str]]":
     """(name, value, what it is) of what is said of all nodes together; the page shows the same."""
-    everything = f"of {table.number(len(trace.messages), 'message')}"
+    everything = f"of {counted(len(trace.messages), 'message')}"
     said = [
         ("parallel efficiency", _percent(found.efficiency), "of the time of all nodes is computing"),
         ("load imbalance", _percent(found.imbalance), "more computing on the slowest node than on average"),
@@ -198,20 +199,20 @@ def gaps(trace: Trace) -> "list[tuple[str, str, str]]":
     count = sum(trace.overwritten)
     words = "events" if trace.missing else "events: the trace is whole"
     if lost:
-        words = f"event{'s' * (count > 1)}, the oldest of {table.ranks(lost)}: what is left begins after that"
+        words = f"event{'s' * (count > 1)}, the oldest of {ranks_text(lost)}: what is left begins after that"
     said = []
     if 0 < trace.cores < trace.nodes and not any(trace.clock_error):  # all of them on one machine
         said.append(
             (
                 "cores",
                 str(trace.cores),
-                f"for {table.number(trace.nodes, 'node')}: who computes may be waiting for a core",
+                f"for {counted(trace.nodes, 'node')}: who computes may be waiting for a core",
             )
         )
     said += [("overwritten", str(count), words)]
     if trace.missing:
         words = "of which nothing came from another machine: imbalance and efficiency leave them out"
-        said.append(("missing", table.ranks(trace.missing), words))
+        said.append(("missing", ranks_text(trace.missing), words))
     if trace.unnamed:
         words = "events: a node had no room for more names and lines"
         said.append(("without a name", str(trace.unnamed), words))

@@ -1,19 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Tables, numbers with units, and names, as text."""
+"""Numbers with units, and shares of a whole, as text."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-
-def aligned(lines: "list[tuple[str, ...]]") -> str:
-    """A table whose first column is flush left, set off by two blanks."""
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    text = ""
-    for first, *rest in lines:
-        cells = (cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True))
-        text += f"  {'  '.join([first.ljust(widths[0]), *cells])}".rstrip() + "\n"
-    return text
 
 
 def seconds(microseconds: float) -> str:
@@ -63,22 +53,3 @@ def percent(rounded: float, share: float) -> str:
     if text in ("0.0 %", "-0.0 %"):
         return "<0.1 %" if share > 1e-9 else "0.0 %"
     return ">99.9 %" if text == "100.0 %" and share < 1 - 1e-9 else text
-
-
-def number(count: int, noun: str) -> str:
-    """`1 node`, `2 nodes`."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"
-
-
-def ranks(numbers: "list[int]") -> str:
-    """`node 3`, `nodes 0, 2`."""
-    return f"node{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
-
-
-def printable(text: str, kept: str = "\n\t") -> str:
-    """Text that cannot steer a terminal: what cannot be printed is replaced, but for what is kept."""
-    if text.isprintable():
-        return text
-    return "".join(
-        letter if letter.isprintable() or letter in kept else "\N{REPLACEMENT CHARACTER}" for letter in text
-    )

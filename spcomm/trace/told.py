@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from spcomm._core.traces import Event
 
 ROOTED = ("bcast", "gather", "reduce", "scatter")
-ENDED = {1: "left", 2: "raised"}  # recorded.pyx
+ENDED = {1: "left", 2: "raised"}  # regions.pyx
 
 
 def cost(event: "Event") -> float:

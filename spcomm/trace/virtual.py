@@ -9,7 +9,7 @@ schedule that the program allows.
 from collections import deque
 from dataclasses import dataclass
 
-from spcomm.trace import table
+from spcomm.text import aligned, ranks_text
 from spcomm.trace.errors import TraceError
 from spcomm.trace.model import Trace
 from spcomm.trace.steps import Step, steps_of
@@ -84,7 +84,7 @@ def text(trace: Trace, latency: float = 0.0) -> str:
     if trace.nodes > 1:
         rows.append(("all", _units(sum(found.work)), _units(sum(found.waited)), _units(found.makespan)))
     slow = f", a message takes {_units(latency)}" if latency else ""
-    lines = [f"virtual times (in units of work; only comm.work takes time{slow})\n", table.aligned(rows)]
+    lines = [f"virtual times (in units of work; only comm.work takes time{slow})\n", aligned(rows)]
     if found.speedup is None:
         return "".join([*lines, "  no work was declared: comm.work(cost) does\n"])
     lines.append(f"  speedup {found.speedup:.3f}, efficiency {100 * (found.efficiency or 0.0):.1f} %")
@@ -104,12 +104,12 @@ def _check(trace: Trace) -> None:
     lost = [rank for rank, count in enumerate(trace.overwritten) if count]
     if lost:
         raise TraceError(
-            f"no virtual times: {sum(trace.overwritten)} events of {table.ranks(lost)} were overwritten; run the "
+            f"no virtual times: {sum(trace.overwritten)} events of {ranks_text(lost)} were overwritten; run the "
             "program with a larger --trace-events"
         )
     if trace.missing:
         raise TraceError(
-            f"no virtual times: the trace has nothing of {table.ranks(trace.missing)}; run the program once more"
+            f"no virtual times: the trace has nothing of {ranks_text(trace.missing)}; run the program once more"
         )
     if trace.exit_code:
         raise TraceError(

@@ -9,7 +9,7 @@ import json
 import os
 
 from spcomm._core import traces
-from spcomm._core.errors import ranks_text
+from spcomm.text import ranks_text
 from spcomm.trace import files, told
 from spcomm.trace.counters import Counters
 from spcomm.trace.model import CONTEXTS, FORMAT, MOST, THREADS_APART
@@ -35,7 +35,7 @@ def write(
     warn: "Callable[[str], None] | None" = None,
     code: int = 0,
 ) -> "str | None":
-    """Write the file, after all nodes of a group (`spcomm.launch.groups`) have ended.
+    """Write the file, after all nodes of a group (`spcomm.launch.cmdline.groups`) have ended.
 
     Parameters
     ----------

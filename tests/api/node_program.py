@@ -46,6 +46,7 @@ def function(path, name):
         module = importlib.util.module_from_spec(spec)
         sys.modules[key] = module
         spec.loader.exec_module(module)
+        gc.freeze()  # what is imported stays: the collection after each test passes over it
     return getattr(sys.modules[key], name)
 
 

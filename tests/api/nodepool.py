@@ -98,8 +98,13 @@ VARIED = [
 class Config:
     """What makes a pool: tests with equal ones share it."""
 
-    options: str = field(metadata={"rotates": True})  # for the sample (sampling.py): the sizes count
+    options: str
     nodes: int
+
+    @property
+    def is_rare(self):
+        sizes = [nodes for options, nodes in VARIED if options == self.options]
+        return self.options != "default" and self.nodes not in (sizes or [3])
 
     def __str__(self):
         return f"{self.options}-{self.nodes}"
@@ -345,10 +350,7 @@ def pool(request):
 
 
 def configurations(definition):
-    """What a test runs with: markers `sizes(*n)` and `options(*names)` change the usual set.
-
-    A sample (sampling.py) has each size once, with the default options or others, as it comes.
-    """
+    """The configurations of a test: its markers `sizes(*n)` and `options(*names)` replace the usual ones."""
     usual = tuple(sorted({*SIZES, len(given_map()) or 1}))
     sizes = next((mark.args for mark in definition.iter_markers("sizes")), usual)
     options = next((mark.args for mark in definition.iter_markers("options")), None)

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 import spcomm
-from naming import name_of
 from nodetools import refused
 from spcomm._core import collectives
 
@@ -49,10 +48,10 @@ def test_alone_it_says_how_to_start(comm):
 
 
 @pytest.mark.parametrize("call", CALLS)
-@pytest.mark.parametrize("rank", [1.0, "0", None, b"0", 1j], ids=repr)
-def test_ranks_of_wrong_types(comm, call, rank):
-    with refused((TypeError, spcomm.RankError), repr(rank)):
-        CALLS[call](comm, rank)
+def test_ranks_of_wrong_types(comm, call):
+    for rank in (1.0, "0", None, b"0", 1j):
+        with refused((TypeError, spcomm.RankError), repr(rank)):
+            CALLS[call](comm, rank)
     assert comm.try_recv_message() is None
 
 
@@ -87,10 +86,10 @@ def test_tags_out_of_range(comm, call):
 
 
 @pytest.mark.parametrize("call", TAGGED)
-@pytest.mark.parametrize("tag", [1.0, "0", b"0", [0]], ids=repr)
-def test_tags_of_wrong_types(comm, call, tag):
-    with refused((TypeError, spcomm.TagError), repr(tag)):
-        TAGGED[call](comm, tag)
+def test_tags_of_wrong_types(comm, call):
+    for tag in (1.0, "0", b"0", [0]):
+        with refused((TypeError, spcomm.TagError), repr(tag)):
+            TAGGED[call](comm, tag)
     assert comm.try_recv_message() is None
 
 
@@ -143,18 +142,23 @@ def test_a_node_cannot_change_who_it_is(comm, name):
         setattr(comm, name, 5)
 
 
-@pytest.mark.parametrize(
-    "value",
-    [None, "text", b"bytes", [1, 2], {1: 2}, 1j, object(), (1, "x"), (None,), [[]], np.array(["a"])],
-    ids=name_of,
-)
 @pytest.mark.parametrize("name", ["global_sum", "global_min", "global_max"])
-def test_what_cannot_be_reduced(comm, name, value):
+def test_what_cannot_be_reduced(comm, name):
     """Refused by every node before it enters, so nothing hangs; complex sums may be allowed."""
-    if isinstance(value, complex) and name == "global_sum":
-        return
-    with refused((TypeError, ValueError), name):
-        getattr(comm, name)(value)
+    values = [None, "text", b"bytes", [1, 2], {1: 2}, object(), (1, "x"), (None,), [[]], np.array(["a"])]
+    for value in values if name == "global_sum" else [*values, 1j]:
+        with refused((TypeError, ValueError), name):
+            getattr(comm, name)(value)
+
+
+def test_a_value_whose_class_raises_cannot_be_reduced(comm):
+    class Classless:
+        @property
+        def __class__(self):
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        comm.global_sum(Classless())
 
 
 def test_the_communicator_cannot_be_copied_or_sent(comm):

@@ -8,7 +8,7 @@ import pytest
 
 import spcomm
 from nodetools import neighbours, pass_on, refused, same
-from spcomm._core.blocks import bytes_given_out
+from spcomm._core.arrays import bytes_given_out
 from spcomm._core.comm import limits
 
 KEPT = 1 << 18  # bytes: so long a copy lies in the arena

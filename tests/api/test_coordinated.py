@@ -211,7 +211,7 @@ def test_a_mismatch_keeps_the_cycle_and_its_messages(comm):
             received = by_source(comm)
         else:
             received = {}
-            with refused(spcomm.MismatchError, "node 0: barrier()", "coordinated_recv()"):
+            with refused(spcomm.MismatchError, f"node {comm.members[0]}: barrier()", "coordinated_recv()"):
                 for message in comm.coordinated_messages():
                     received[message.source] = [message.data]
             with refused(spcomm.CycleError):

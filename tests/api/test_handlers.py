@@ -5,13 +5,14 @@ Handlers stay for as long as their communicator, so each test has one of its own
 """
 
 import os
+import signal
 import threading
 
 import numpy as np
 import pytest
 
 import spcomm
-from nodetools import neighbours, refused, when_asleep
+from nodetools import neighbours, pass_on, refused, same, when_asleep, workers
 
 # Not those without an arena, which a communicator's memory comes from.
 pytestmark = pytest.mark.options("default", "small", "tree", "part", "exec", "no-futex", "nothing")
@@ -268,6 +269,64 @@ def test_they_may_not_take_part_in_what_the_call_waits_for(comm):
         if part.rank == 0:
             watcher.join()
             assert len(refusals) == 1
+
+
+LONG = np.arange(100_000)
+OUTER = {
+    "recv": lambda part: part.recv(1, 8) if part.rank == 0 else part.rank == 1 and part.send("later", 0, 8),
+    "sendrecv": lambda part: part.sendrecv(part.rank, neighbours(part)[0], source=neighbours(part)[1]),
+    "move": lambda part: (
+        part.recv(1, 8) if part.rank == 0 else part.rank == 1 and part.move(part.empty(9), 0, 8)
+    ),
+    "barrier": lambda part: part.barrier(),
+    "allgather": lambda part: part.allgather(part.rank),
+    "allgather-long": lambda part: part.allgather(LONG),
+    "allreduce": lambda part: part.allreduce(part.rank),
+    "allreduce-long": lambda part: part.allreduce(LONG),
+}
+
+
+@pytest.mark.sizes(2, 3)
+@pytest.mark.parametrize("how", ["message", "signal", "thread"])
+@pytest.mark.parametrize("call", OUTER)
+def test_calls_within_the_wait_of_another_call(comm, call, how):
+    """Handlers of messages and signals call on another communicator, also while two threads wait."""
+    with comm.split() as part, comm.split() as other:
+        done = []
+
+        def meet(*_):
+            other.barrier()
+            assert other.allreduce(1) == other.size
+            assert other.allgather(other.rank) == list(range(other.size))
+            assert pass_on(other, "short") == "short"
+            assert same(pass_on(other, LONG), LONG)
+            assert same(other.allreduce(LONG), LONG * other.size)
+            done.append(how)
+
+        def outer():
+            OUTER[call](part)
+            if how == "thread" and part.rank == 0:
+                part.send(None, 0, 9)
+
+        part.handler(TAG)(meet)
+        before = signal.signal(signal.SIGUSR2, meet)
+        try:
+            if part.rank == 0:
+                trigger = {"signal": lambda: os.kill(os.getpid(), signal.SIGUSR2)}
+                watcher = when_asleep(trigger.get(how, lambda: part.send(None, 0, TAG)))
+                if how == "thread":
+                    workers(outer, lambda: part.recv(0, 9))
+                else:
+                    outer()
+                watcher.join()
+            else:
+                meet()
+                outer()
+            while not done:
+                part.poll()
+        finally:
+            signal.signal(signal.SIGUSR2, before)
+        part.barrier()
 
 
 def test_one_thread_of_those_that_wait_calls_it(comm):

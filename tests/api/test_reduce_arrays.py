@@ -82,26 +82,23 @@ def check_all(comm, name, shape, dtype, algorithms=(None,)):
     assert mine.tobytes() == before.tobytes() or dtype == "g"
 
 
-CASES = (
-    [(name, dtype) for name in UFUNCS for dtype in (*INTEGERS, "?")]
-    + [(name, dtype) for name in ("SUM", "PROD") for dtype in (*REALS, "c8", "c16", "G", ">f8", ">i4")]
-    + [(name, dtype) for name in ("MIN", "MAX", "LAND", "LOR", "LXOR") for dtype in (*REALS, ">f4")]
-)
-
-
-@pytest.mark.parametrize(("name", "dtype"), CASES, ids=lambda value: value)
-def test_operators_and_dtypes(comm, name, dtype):
-    for shape in ((), (0,), (1,), (3,), (8,), (33,), (6, 7), (2, 0, 3), (500,)):
-        check_all(comm, name, shape, dtype)
+@pytest.mark.parametrize("name", UFUNCS)
+def test_operators_and_dtypes(comm, name):
+    dtypes = [*INTEGERS, "?"]
+    if name in ("SUM", "PROD"):
+        dtypes += [*REALS, "c8", "c16", "G", ">f8", ">i4"]
+    elif name in ("MIN", "MAX", "LAND", "LOR", "LXOR"):
+        dtypes += [*REALS, ">f4"]
+    for dtype in dtypes:
+        for shape in ((), (0,), (1,), (3,), (8,), (33,), (6, 7), (2, 0, 3), (500,)):
+            check_all(comm, name, shape, dtype)
 
 
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i1", "c16"])
-@pytest.mark.parametrize(
-    "length", [0, 1, 2, 7, 511, 512, 2047, 2049, 4095, 4097, 8191, 8192, 8193, 32_767, 40_001]
-)
-def test_every_algorithm_gives_the_same_bits(comm, length, dtype):
+def test_every_algorithm_gives_the_same_bits(comm, dtype):
     """Just below and above each crossover, and with a rest."""
-    check_all(comm, "SUM", (length,), dtype, ALGORITHMS)
+    for length in (0, 1, 2, 7, 511, 512, 2047, 2049, 4095, 4097, 8191, 8192, 8193, 32_767, 40_001):
+        check_all(comm, "SUM", (length,), dtype, ALGORITHMS)
 
 
 @pytest.mark.sizes(2, 3, 4, 8)
@@ -213,7 +210,7 @@ def test_results_are_private_and_writable(comm, length):
 @pytest.mark.sizes(2, 3)
 def test_blocks_come_back(comm):
     """Results hold memory of the arena only as long as somebody sees them."""
-    from spcomm._core.blocks import bytes_given_out
+    from spcomm._core.arrays import bytes_given_out
 
     before = bytes_given_out(comm)
     mine = np.arange(50_000.0)

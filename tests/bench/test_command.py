@@ -100,6 +100,7 @@ def test_command_lines_of_boxes():
     assert words.index("--boxes") < words.index("-n")
     assert "--route" not in words
     assert "--route" in peers.spcomm().suited(row(boxes=2, direct=True)).start(4, "works", [])
+    assert "127.0.0.2" in peers.spcomm().suited(row(boxes=2, encrypted=True)).start(4, "works", [])
     assert "tcp,self" in peers.openmpi().suited(row(boxes=2)).start(4, "works", [])
     assert "MPIR_CVAR_NOLOCAL" in peers.mpich().suited(row(boxes=2)).environment
     assert "MPIR_CVAR_NOLOCAL" not in peers.mpich().environment

@@ -14,6 +14,7 @@ def test_examples_are_found():
     assert {name for _, name, _ in demo.programs([])} < names
 
 
+@pytest.mark.slow
 def test_all_three(monkeypatch, tmp_path, capfd):
     monkeypatch.chdir(tmp_path)
     assert demo.main([]) == 0

@@ -80,6 +80,7 @@ def test_groups_share_nodes_and_surroundings():
                 row.peers,
                 row.boxes,
                 row.direct,
+                row.encrypted,
                 row.traced,
             )
             for row in group

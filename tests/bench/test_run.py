@@ -87,6 +87,7 @@ def test_many_boxes():
     assert 1 << 20 < results["server_memory"][0] < 1 << 30
 
 
+@pytest.mark.slow
 def test_events_of_a_trace():
     results = one_start(EVENTS, peers.spcomm().suited(EVENTS[0]), 0.01)
     assert sorted(results) == ["call", "region"]

@@ -3,7 +3,7 @@
 
 import pytest
 
-from spcomm.bench.table import number, render, width
+from spcomm.bench.table import number, render
 
 
 def test_columns_are_as_wide_as_their_widest_cell():
@@ -20,11 +20,6 @@ def test_columns_are_as_wide_as_their_widest_cell():
 
 def test_a_table_without_rows():
     assert render(["a", "b"], []).splitlines() == ["a  b", "─  ─"]
-
-
-@pytest.mark.parametrize(("text", "columns"), [("µs", 2), ("π ≈", 3), ("中", 2), ("e\u0301", 1)])
-def test_width(text, columns):
-    assert width(text) == columns
 
 
 @pytest.mark.parametrize(

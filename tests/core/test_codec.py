@@ -2,6 +2,8 @@
 """The codec at its borders, in a run of one node: what goes by which format, and arrives as what it was."""
 
 import gc
+import os
+import pickle
 import sys
 
 import numpy as np
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 import spcomm
 from naming import name_of
 from nodetools import same
+from spcomm._core import agent
 from spcomm._core import comm as core
 
 
@@ -239,6 +242,56 @@ def test_what_does_not_fit_stays_in_its_place(alone):
         alone.recv(out=np.zeros((8, 8))[::2, ::2])
     assert alone.recv().shape == (2, 2)
     assert alone.recv() == "last" and alone.try_recv_message() is None
+
+
+# ---- what no node of ours sends
+
+
+class Forged:
+    """Two nodes in this process. What the first one has sent can be changed before the second one receives it."""
+
+    def __init__(self):
+        self.segment = agent.Segment(2, ring=1 << 16, arena=1 << 20)
+        self.sender, self.receiver = (core.Comm(self.segment.fd, rank, 0) for rank in (0, 1))
+
+    def receive(self, value, old, new):
+        self.sender.send(value, 1)
+        data = os.pread(self.segment.fd, self.segment.size, 0)
+        assert data.count(old) == 1 and len(new) <= len(old)
+        os.pwrite(self.segment.fd, new, data.index(old))
+        return self.receiver.recv(0, timeout=60)
+
+
+@pytest.fixture
+def forged():
+    pair = Forged()
+    yield pair
+    pair.sender.send("still", 1)
+    assert pair.receiver.recv(0, timeout=60) == "still"
+    for one in (pair.sender, pair.receiver):
+        one.close()
+    pair.segment.close()
+
+
+def item(kind, length):
+    """The head of an item of a container: csrc/message/spc_format.h."""
+    return bytes([kind]) + length.to_bytes(4, "little")
+
+
+@pytest.mark.parametrize("kind", [9, 11], ids=["tuple", "list"])
+def test_depth_that_is_never_sent(forged, kind):
+    """A level is five bytes of a message, and a frame on the stack of whoever reads it."""
+    levels = b"".join(item(kind, left) for left in range(600, -1, -5))
+    with pytest.raises(spcomm.SpcommError, match=r"from node 0 \(tag 0\) cannot be read: damaged"):
+        forged.receive((b"M" * 600,), item(1, 600) + b"M" * 600, levels)
+
+
+@pytest.mark.parametrize("found", [np.dtype(object), np.dtype([("x", object)]), 5, "f8"], ids=str)
+def test_bytes_are_never_references(forged, found):
+    """An array's dtype comes as a pickle, which may be one of anything."""
+    dtype = np.dtype([(f"field{number}", "i4") for number in range(20)])
+    with pytest.raises(spcomm.SpcommError, match="cannot be read: the description of its array is damaged"):
+        forged.receive(np.ones(30, dtype), pickle.dumps(dtype, 5), pickle.dumps(found, 5))
 
 
 def test_limits_are_known(alone):

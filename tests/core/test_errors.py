@@ -4,7 +4,7 @@
 import pytest
 
 import spcomm
-from spcomm._core import errors, fold_errors, gathering_errors, mismatch, signatures
+from spcomm._core import errors, fold_errors, gathering_errors, signatures
 
 
 def failure(name, call="recv(source=1, tag=7)", culprit=1, state=3, reason=1):
@@ -79,20 +79,28 @@ def test_who_is_missed():
     assert "all other nodes have ended" in str(failure("SPC_ELOST", "recv(source=ANY, tag=7)"))
 
 
-def number_of(names, name):
-    return next((number for number, known in names.items() if known == name), 77)
+def number_of(words, name):
+    """Of an operation or another thing, by its words; 77: none has that name."""
+    return next((number for number in range(1, 77) if words(number).startswith(name)), 77) if name else 77
 
 
 def signature(
-    operation="", operator="global_sum", type="float64", fields=1, length=8, kind="FLOAT", layout=0, char=0
+    operation="", operator="global_sum", type="float64", fields=1, length=8, kind="a float", layout=0, char=0
 ):
     """As the core has it, in numbers; "" is an operation with values, and what has no name an unknown number."""
-    numbers = (
-        number_of(signatures.OPERATIONS, operation),
-        number_of(signatures.OPERATORS, operator),
-        number_of(signatures.TYPES, type),
+    worded = signatures.worded
+    scalar = number_of(
+        lambda number: worded((77, 0, 0, 1, 8, number << 56, 0)).partition(" of ")[2], "a NumPy scalar"
     )
-    return (*numbers, fields, length, number_of(signatures.KINDS, kind) << 56 | layout, char)
+    numbers = (
+        number_of(lambda number: worded((number, 0, 0, 0, 0, 0, 0)), f"{operation}(" if operation else ""),
+        next((n for n in range(77) if worded((77, n, 0, 1, 8, 0, 0)).startswith(f"{operator}(")), 77),
+        number_of(lambda number: worded((77, 0, number, 1, 8, scalar << 56, 0)).rpartition(" of ")[2], type),
+    )
+    layout |= (
+        number_of(lambda number: worded((77, 0, 0, 1, 8, number << 56, 0)).partition(" of ")[2], kind) << 56
+    )
+    return (*numbers, fields, length, layout, char)
 
 
 def test_a_mismatch_names_groups_of_nodes():
@@ -108,32 +116,27 @@ def test_a_mismatch_names_groups_of_nodes():
 @pytest.mark.parametrize(
     ("found", "words"),
     [
-        (signature(operator="global_min", kind="INT"), "global_min() of an int"),
+        (signature(operator="global_min", kind="an int"), "global_min() of an int"),
         (
-            signature(operator="global_max", kind="ARRAY", length=8192),
+            signature(operator="global_max", kind="an array", length=8192),
             "global_max() of an array of float64, 8192 bytes",
         ),
-        (signature(kind="ARRAY", type="", char=ord("e"), length=6), "an array of float16, 6 bytes"),
-        (signature(kind="TUPLE", fields=3, length=24), "a tuple, 24 bytes"),
-        (signature(kind="BOOL"), "of a bool"),
-        (signature(kind="COMPLEX"), "of a complex"),
-        (signature(kind="SCALAR", type="int8"), "of a NumPy scalar of int8"),
-        (signature(kind="SIMTIME", type="SimTime", length=24), "global_sum() of a SimTime"),
-        (signature(kind="ARRAY", type="SimTime", length=48), "an array of SimTime, 48 bytes"),
-        (signature(kind="no", operator="no"), "a collective operation() of a value"),
+        (signature(kind="an array", type="", char=ord("e"), length=6), "an array of float16, 6 bytes"),
+        (signature(kind="a tuple", fields=3, length=24), "a tuple, 24 bytes"),
+        (signature(kind="a bool"), "of a bool"),
+        (signature(kind="a complex"), "of a complex"),
+        (signature(kind="a NumPy scalar", type="int8"), "of a NumPy scalar of int8"),
+        (signature(kind="a SimTime", type="SimTime", length=24), "global_sum() of a SimTime"),
+        (signature(kind="an array", type="SimTime", length=48), "an array of SimTime, 48 bytes"),
+        (signature(kind="nothing", operator="no"), "a collective operation() of a value"),
     ],
 )
 def test_what_was_called(found, words):
     assert words in str(errors.mismatch("barrier()", 0, 3, {0: signature("barrier"), 1: found}))
 
 
-def test_every_name_has_words():
-    """What the compiled modules count and mismatch.py words; OPERATIONS, OPERATORS and TYPES are words already."""
-    assert set(mismatch.WORDS) == set(signatures.KINDS.values())
-
-
 def test_equal_words_for_different_calls():
-    called = {0: signature(kind="ARRAY", layout=1), 1: signature(kind="ARRAY", layout=2)}
+    called = {0: signature(kind="an array", layout=1), 1: signature(kind="an array", layout=2)}
     assert str(errors.mismatch("global_sum()", 0, 3, called)).count("of another shape") == 2
 
 

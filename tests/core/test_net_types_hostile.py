@@ -2,6 +2,9 @@
 """NET_INT and NET_DOUBLE in wrong hands: too large numbers, bytes that nobody wrote, references, scalars as sizes."""
 
 import gc
+import os
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -44,6 +47,15 @@ def test_what_is_no_number_is_not_stored_in_an_int(number):
     with pytest.raises((ValueError, OverflowError), match="cannot convert float"):
         array[0] = number
     assert array.tolist() == [1]
+
+
+def test_an_error_while_an_int_is_refused_comes_out():
+    class Unmeasured(int):
+        def bit_length(self):
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        NetInt(Unmeasured(2**40))
 
 
 @both
@@ -160,6 +172,7 @@ def living():
     return sum(isinstance(item, Counted) for item in gc.get_objects())
 
 
+@pytest.mark.slow
 @both
 def test_objects_that_are_stored_as_numbers_end(kind):
     """With out= NumPy leaves the objects of its buffer to the cast."""
@@ -175,6 +188,109 @@ def test_objects_that_are_stored_as_numbers_end(kind):
         np.add(wrong, wrong, out=found, casting="unsafe")
     del wrong
     assert living() == before
+
+
+FLEETING = """
+import numpy as np
+import spcomm
+
+class Fleeting:
+    def drop(self):
+        array[0] = None  # the last reference but that of this call
+
+    def __int__(self):
+        self.drop()
+        return 2**40
+
+    def __float__(self):
+        self.drop()
+        return "no float"
+
+array = np.array([Fleeting()], object)
+try:
+    array.astype({kind})
+except {error} as error:
+    assert "Fleeting" in str(error), error
+else:
+    raise AssertionError
+"""
+
+
+@pytest.mark.parametrize(
+    "kind, error", [("spcomm.NET_INT", "OverflowError"), ("spcomm.NET_DOUBLE", "TypeError")]
+)
+def test_an_object_may_leave_its_array_while_it_is_converted(kind, error):
+    """In an interpreter of its own that overwrites freed memory: the message names the object."""
+    answer = subprocess.run(
+        [sys.executable, "-c", FLEETING.format(kind=kind, error=error)],
+        env={**os.environ, "PYTHONMALLOC": "debug"},
+        capture_output=True,
+        text=True,
+    )
+    assert answer.returncode == 0, answer.stderr
+
+
+# ---- without memory
+
+
+def without_memory(call, times):
+    """Fails the first allocation of Python in `call`, then the second, and so on; returns how many calls failed."""
+    testcapi = pytest.importorskip("_testcapi")
+    failed = 0
+    for number in range(times):
+        testcapi.set_nomemory(number, number + 1)
+        try:
+            call()
+        except MemoryError:
+            failed += 1
+        finally:
+            testcapi.remove_mem_hooks()
+    return failed
+
+
+@both
+def test_without_memory_there_is_a_memory_error(kind):
+    """Only calls in which NumPy itself raises one."""
+    array, objects = foreign(kind, range(40)), np.arange(40).astype(object)
+    calls = {
+        "localize": lambda: spcomm.localize(array.copy()),
+        "foreign_count": lambda: spcomm.foreign_count(array),
+        "getitem": lambda: array[7],
+        "objects": lambda: objects.astype(KINDS[kind]),
+        "tolist": array.tolist,
+        "scalar": lambda: KINDS[kind].type("12"),
+        "bytes": KINDS[kind].type(3).tobytes,
+        "dtype": lambda: repr(KINDS[kind]),
+        "add": lambda: array[:3] + 1,
+    }
+    for name, call in calls.items():
+        call()
+        assert without_memory(call, 60) > 0, name
+
+
+IMPORT = """
+import importlib.util, os, sys, _testcapi
+import numpy.exceptions
+from spcomm.net_types import net_scalars
+spec = importlib.util.find_spec("spcomm.net_types.net_types")
+for number in range(100):
+    if os.fork() == 0:
+        _testcapi.set_nomemory(number, number + 1)
+        try:
+            spec.loader.create_module(spec)
+        except (MemoryError, ImportError):
+            os._exit(0)
+        except SystemError as error:
+            os._exit("exception set" in str(error))  # where Python itself has no memory it may forget the error
+        os._exit(1)
+    assert os.wait()[1] == 0, number
+"""
+
+
+def test_an_import_without_memory_is_a_memory_error():
+    pytest.importorskip("_testcapi")
+    answer = subprocess.run([sys.executable, "-c", IMPORT], capture_output=True, text=True)
+    assert answer.returncode == 0, answer.stderr
 
 
 # ---- bytes that nobody wrote

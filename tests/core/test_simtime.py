@@ -201,6 +201,20 @@ def test_nothing_else_can_be_added(other):
             left + right
 
 
+class Classless:
+    @property
+    def __class__(self):
+        raise ZeroDivisionError
+
+
+def test_an_error_of_the_other_objects_class_comes_out():
+    for compute in (*COMPARISONS, operator.add):
+        with pytest.raises(ZeroDivisionError):
+            compute(SimTime(1), Classless())
+    with pytest.raises(ZeroDivisionError):
+        SimTime.from_record(Classless())
+
+
 # ---- keeping it
 
 

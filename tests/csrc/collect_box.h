@@ -8,7 +8,7 @@
 
 #include "comm_box.h"
 
-#include "collect/spc_collect.h"
+#include "comm/spc_collect.h"
 #include "spcomm/simtime.h"
 
 /* One case: what all nodes call, and where their inputs come from. */

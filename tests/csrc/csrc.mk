@@ -26,9 +26,11 @@ FLAGS := -std=c11 -D_GNU_SOURCE -g -pthread -Wall -Wextra -Werror -Icsrc -Icsrc/
 LIBS := -pthread -lm $(if $(filter Linux,$(shell uname -s)),-lrt)
 
 # A test that puts itself between two files of the core: its __wrap_NAME is called instead of NAME.
-LINK_test_comm_hand_back := -Wl,--wrap=spc_outbox_announce_or_enqueue
+LINK_test_outbox := -Wl,--wrap=spc_mailbox_writer_init
+LINK_test_comm_hand_back := -Wl,--wrap=spc_trace_record_words
 LINK_test_comm_block := -Wl,--wrap=spc_status_end
 LINK_test_agent := -Wl,--wrap=spc_status_end
+LINK_test_credit := -Wl,--wrap=spc_link_create
 
 CORE := $(shell find csrc -name '*.c')
 # What several tests share stands in other files than test_*.c and is linked to every program.

@@ -13,8 +13,8 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-#include "agent/spc_fork.h"
 #include "base/spc_process.h"
+#include "fork/spc_fork.h"
 
 typedef struct run { /* in memory that all processes share */
     _Atomic int nodes_seen;

@@ -6,10 +6,10 @@
 #include "check.h"
 
 #include "base/spc_error.h"
+#include "comm/spc_comm.h"
 #include "message/spc_inbox.h"
 #include "message/spc_inbox_queue.h"
 #include "message/spc_outbox.h"
-#include "spc_comm.h"
 
 #define NODES_MAX 70
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Two boxes in one process: all that nodes do with each other, through two agents and one connection. */
+#include "any_frame.h"
 #include "wide_box.h"
 
+#include "net/gateway/spc_agent_private.h"
 #include "reduce/spc_reduce.h"
 
 static const uint16_t interleaved[] = {0, 0, 1, 0, 1}; /* the paper's Table 1 */
@@ -456,7 +458,51 @@ static void who_is_gone_had_entered_a_barrier(void) {
     wide_run(5, (spc_config_t){.arena_bytes = 65536, .ring_bytes = 16384, .slots = 3}, place, gone_body);
 }
 
+/* ---- what no agent of ours sends */
+
+static void a_receiver_is_named_twice(void) {
+    enum { BYTES = 20000 };
+    static unsigned char body[8 + BYTES];
+    wide_box_t wide;
+    wide_open(&wide, (spc_config_t){.nodes = 4, .arena_bytes = 1 << 20, .ring_bytes = 16384, .slots = 4},
+              NULL);
+    spc_frame_t frame = {
+        .kind = SPC_FRAME_MESSAGE, .tag = 1, .count = 2, .total_bytes = BYTES, .length_bytes = sizeof body};
+    const uint16_t twice[] = {3, 3}, each[] = {2, 3};
+    memcpy(body, twice, sizeof twice);
+    CHECK_EQ(spc_agent_take_message(wide.agent[1], &frame, body), SPC_EINVAL);
+    memcpy(body, each, sizeof each);
+    CHECK_OK(spc_agent_take_message(wide.agent[1], &frame, body));
+    wide_free(&wide);
+}
+
+/* Somebody who knows the secret says anything: it is refused, or does no harm to memory. Its nodes then look at what
+ * has come. */
+static void anything_is_said_by_a_box(void) {
+    static unsigned char body[ANY_FRAME_BYTES];
+    uint64_t state = check_seed();
+    for (long round = check_scale(400); round > 0; round--) {
+        wide_box_t wide;
+        spc_message_t message;
+        wide_open(&wide, (spc_config_t){.nodes = 4, .arena_bytes = 1 << 20, .ring_bytes = 16384, .slots = 4},
+                  NULL);
+        spc_comm_t *comm = wide_join(&wide, 2);
+        for (int i = 0; i < 100; i++) {
+            spc_frame_t frame;
+            any_frame(&state, &frame, body);
+            (void)spc_agent_take(wide.agent[1], &frame, body);
+            while (recv_until(comm, SPC_ANY_SOURCE, SPC_ANY_TAG, 0, &message) == SPC_OK) {
+                spc_message_release(comm, &message);
+            }
+        }
+        spc_comm_destroy(comm);
+        wide_free(&wide);
+    }
+}
+
 int main(void) {
+    RUN(a_receiver_is_named_twice);
+    RUN(anything_is_said_by_a_box);
     RUN(every_length);
     RUN(all_with_all);
     RUN(casts);

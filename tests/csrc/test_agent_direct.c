@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Links between agents: the route of what nodes say is opened, changed and lost, and they notice nothing. */
+/* Links between agents: each pair chooses its way, connections break, and nodes notice nothing. */
 #include "wide_box.h"
 
 #include <fcntl.h>
-#include <limits.h>
 
-enum { NODES = 5 };
+enum { NODES = 5, ROUNDS = 40 };
 
 static const uint16_t interleaved[NODES] = {0, 0, 1, 0, 1};
 
@@ -13,14 +12,15 @@ typedef struct ways {
     wide_box_t wide;
     pthread_mutex_t lock;
     bool refuses; /* no connection can be made */
-    bool breaks; /* after each round the one there is */
-    bool changes; /* another way is asked for, whenever the last one has been taken */
+    bool listens_nowhere;
+    _Atomic bool is_late; /* the way is chosen once node 0 has sent its first messages */
+    bool breaks; /* after each round the connection there is */
     bool breaks_server;
     int end; /* another descriptor of the last connection; or -1 */
     int server_end; /* of that which stands for the server */
     uint32_t made;
-    bool is_to_be_direct;
-    _Atomic int rounds; /* of all nodes */
+    uint64_t timeout_ns; /* of all links; 0: none */
+    int outcome[WIDE_BOXES];
 } ways_t;
 
 static void keep(int *kept, int descriptor) {
@@ -38,15 +38,19 @@ static void break_it(ways_t *ways, const int *end) {
     pthread_mutex_unlock(&ways->lock);
 }
 
-/* By a thread of agent 0, which leads: a connection for both, now for this end first and now for that. */
-static void make(void *argument) {
-    ways_t *ways = argument;
+/* By agent 0, which leads: a connection for both, now for this end first and now for that. */
+static void make(ways_t *ways) {
     char address[SPC_AGENT_ADDRESS_BYTES];
     uint32_t box, number;
-    while (!ways->refuses && spc_agent_next_wanted(ways->wide.agent[0], &box, &number, address) == SPC_OK) {
+    while (spc_agent_next_wanted(ways->wide.agent[0], &box, &number, address) == SPC_OK) {
         int ends[2];
         CHECK_EQ_U(box, 1);
         CHECK(strcmp(address, "here") == 0);
+        CHECK(spc_agent_is_wanted(ways->wide.agent[0], box, number));
+        if (ways->refuses) {
+            spc_agent_relay_peer(ways->wide.agent[0], box, number);
+            continue;
+        }
         CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
         pthread_mutex_lock(&ways->lock);
         keep(&ways->end, ends[0]);
@@ -54,8 +58,16 @@ static void make(void *argument) {
         pthread_mutex_unlock(&ways->lock);
         for (uint32_t i = 0; i < WIDE_BOXES; i++) {
             const uint32_t at = (first + i) % 2;
-            CHECK_OK(spc_agent_attach_peer(ways->wide.agent[at], 1 - at, number, ends[at]));
+            CHECK_OK(spc_agent_attach_peer(ways->wide.agent[at], 1 - at, number, wide_channel(ends[at])));
         }
+    }
+}
+
+/* A thread of that agent says that one is wanted. */
+static void make_wanted(void *argument) {
+    ways_t *ways = argument;
+    if (!atomic_load(&ways->is_late)) {
+        make(ways);
     }
 }
 
@@ -68,50 +80,35 @@ static void renew(void *argument) {
     keep(&ways->server_end, ends[0]);
     pthread_mutex_unlock(&ways->lock);
     for (int i = 0; i < WIDE_BOXES; i++) {
-        CHECK_OK(spc_agent_attach(ways->wide.agent[i], ends[i]));
+        CHECK_OK(spc_agent_attach(ways->wide.agent[i], wide_channel(ends[i])));
     }
 }
 
 /* ---- what nodes do */
 
-/* After this round, by node 0; it also says which is the last round, before all have left this one. */
-static void meddle(ways_t *ways, int round) {
-    spc_agent_peer_counts_t counts;
-    CHECK_OK(spc_agent_count_peer(ways->wide.agent[0], 1, &counts));
-    if (ways->changes && counts.is_direct == ways->is_to_be_direct) {
-        ways->is_to_be_direct = !ways->is_to_be_direct;
-        const uint32_t who = (uint32_t)counts.changes % 2; /* who leads, or who follows */
-        CHECK_OK(spc_agent_route(ways->wide.agent[who], 1 - who, ways->is_to_be_direct));
-    }
-    if (ways->breaks) {
-        break_it(ways, &ways->end);
-    }
-    if (ways->breaks_server && round % 3 == 0) {
-        break_it(ways, &ways->server_end);
-    }
-    const bool are_enough = !ways->changes || counts.changes >= 100;
-    if (round >= 40 && are_enough && atomic_load(&ways->rounds) == INT_MAX) {
-        atomic_store(&ways->rounds, round + 2); /* pairs with the load in body: seen after the next barrier */
-    }
-}
-
 static void body(int rank, int size, void *argument) {
     ways_t *ways = argument;
     const int32_t others[] = {0, 1, 2, 3, 4};
     spc_comm_t *comm = wide_join(&ways->wide, rank);
-    for (int i = 0; i < atomic_load(&ways->rounds); i++) {
+    for (int i = 0; i < ROUNDS; i++) {
         for (int to = 0; to < size; to++) {
             send_content(comm, to, i, (uint64_t)(i * size + rank), mixed_bytes(i + rank));
         }
         if (rank == i % size) {
             CHECK_OK(send_until(comm, others, (uint32_t)size, 1000, (uint64_t)i, 300000, SPC_NO_DEADLINE));
         }
+        if (rank == 0 && i == 0 && atomic_exchange(&ways->is_late, false)) {
+            make(ways);
+        }
         for (int from = 0; from < size; from++) {
             recv_content(comm, from, i, (uint64_t)(i * size + from), mixed_bytes(i + from));
         }
         recv_content(comm, i % size, 1000, (uint64_t)i, 300000);
-        if (rank == 0) {
-            meddle(ways, i);
+        if (rank == 0 && ways->breaks) {
+            break_it(ways, &ways->end);
+        }
+        if (rank == 0 && ways->breaks_server && i % 3 == 0) {
+            break_it(ways, &ways->server_end);
         }
         if (i % 7 == 0) {
             spc_comm_t *part;
@@ -131,31 +128,28 @@ static void body(int rank, int size, void *argument) {
     comm_box_leave(comm);
 }
 
-static spc_agent_peer_counts_t run(ways_t *ways) {
-    const spc_agent_options_t options = {.direct = true, .argument = ways};
+static void open_ways(ways_t *ways) {
+    const spc_agent_options_t options = {.direct = true,
+                                         .argument = ways,
+                                         .heartbeat_ns = ways->timeout_ns / 30,
+                                         .suspect_ns = ways->timeout_ns / 6,
+                                         .broken_ns = ways->timeout_ns / 3,
+                                         .link_timeout_ns = ways->timeout_ns};
     spc_agent_options_t given[WIDE_BOXES] = {options, options};
-    spc_agent_peer_counts_t counts;
-    given[0].wanted = make;
+    given[0].wanted = make_wanted;
     given[1].broken = renew;
     pthread_mutex_init(&ways->lock, NULL);
     ways->end = ways->server_end = -1;
-    ways->is_to_be_direct = true;
-    atomic_init(&ways->rounds, INT_MAX);
     wide_open_with(&ways->wide, (spc_config_t){.nodes = NODES}, interleaved, given);
     for (int i = 0; i < WIDE_BOXES; i++) {
-        CHECK_OK(spc_agent_listens(ways->wide.agent[i], "here"));
+        CHECK_OK(spc_agent_listens(ways->wide.agent[i], ways->listens_nowhere ? "" : "here"));
     }
     if (ways->breaks_server) {
         renew(ways);
     }
-    wide_start(&ways->wide);
-    check_threads(NODES, body, ways);
-    wide_finish(&ways->wide);
-    CHECK_OK(spc_agent_count_peer(ways->wide.agent[0], 1, &counts));
-    spc_link_counts_t server;
-    spc_agent_count(ways->wide.agent[0], &server);
-    CHECK_EQ_U(server.sent[SPC_FRAME_MESSAGE].frames + server.sent[SPC_FRAME_ARRIVE].frames, 0);
-    CHECK(counts.link.sent[SPC_FRAME_MESSAGE].frames > 0);
+}
+
+static void close_ways(ways_t *ways) {
     wide_free(&ways->wide);
     for (int *end = &ways->end; end != NULL; end = end == &ways->end ? &ways->server_end : NULL) {
         if (*end >= 0) {
@@ -163,6 +157,30 @@ static spc_agent_peer_counts_t run(ways_t *ways) {
         }
     }
     pthread_mutex_destroy(&ways->lock);
+}
+
+/* All that the boxes say to each other goes one way. */
+static spc_agent_peer_counts_t count(const ways_t *ways) {
+    spc_agent_peer_counts_t counts;
+    spc_link_counts_t server;
+    CHECK_OK(spc_agent_count_peer(ways->wide.agent[0], 1, &counts));
+    spc_agent_count(ways->wide.agent[0], &server);
+    const spc_link_counts_t *used = counts.is_direct ? &counts.link : &server;
+    const spc_link_counts_t *unused = counts.is_direct ? &server : &counts.link;
+    CHECK(used->sent[SPC_FRAME_STATUS].frames > 0);
+    CHECK_EQ_U(unused->sent[SPC_FRAME_MESSAGE].frames + unused->sent[SPC_FRAME_ARRIVE].frames
+                   + unused->sent[SPC_FRAME_STATUS].frames,
+               0);
+    return counts;
+}
+
+static spc_agent_peer_counts_t run(ways_t *ways) {
+    open_ways(ways);
+    wide_start(&ways->wide);
+    check_threads(NODES, body, ways);
+    wide_finish(&ways->wide);
+    const spc_agent_peer_counts_t counts = count(ways);
+    close_ways(ways);
     return counts;
 }
 
@@ -170,22 +188,27 @@ static spc_agent_peer_counts_t run(ways_t *ways) {
 
 static void direct(void) {
     ways_t ways = {0};
-    const spc_agent_peer_counts_t counts = run(&ways);
-    CHECK(counts.is_direct);
-    CHECK_EQ_U(counts.changes, 1);
+    CHECK(run(&ways).is_direct);
     CHECK_EQ_U(ways.made, 1);
 }
 
 static void no_connection_can_be_made(void) {
     ways_t ways = {.refuses = true};
-    const spc_agent_peer_counts_t counts = run(&ways);
-    CHECK(!counts.is_direct);
-    CHECK_EQ_U(counts.changes, 0);
+    CHECK(!run(&ways).is_direct);
 }
 
-static void there_and_back(void) {
-    ways_t ways = {.changes = true};
-    CHECK(run(&ways).changes >= 100);
+static void the_other_listens_nowhere(void) {
+    ways_t ways = {.listens_nowhere = true};
+    CHECK(!run(&ways).is_direct);
+    CHECK_EQ_U(ways.made, 0);
+}
+
+/* What was sent before is held, and goes first. */
+static void the_choice_is_late(void) {
+    for (int refuses = 0; refuses < 2; refuses++) {
+        ways_t ways = {.is_late = true, .refuses = refuses != 0};
+        CHECK_EQ(run(&ways).is_direct, !ways.refuses);
+    }
 }
 
 static void connections_break(void) {
@@ -195,45 +218,87 @@ static void connections_break(void) {
 }
 
 static void everything_breaks(void) {
-    ways_t ways = {.breaks = true, .breaks_server = true, .changes = true};
-    CHECK(run(&ways).changes >= 100);
+    ways_t ways = {.breaks = true, .breaks_server = true};
+    CHECK(run(&ways).link.broken > 0);
 }
 
-/* Boxes whose nodes have nothing to say to each other have no connection. */
-static void alone_body(int rank, int size, void *argument) {
+static void the_relay_breaks(void) {
+    ways_t ways = {.refuses = true, .breaks_server = true};
+    CHECK(!run(&ways).is_direct);
+}
+
+/* ---- ends */
+
+static void send_and_leave(int rank, int size, void *argument) {
     ways_t *ways = argument;
-    (void)size;
     spc_comm_t *comm = wide_join(&ways->wide, rank);
-    send_content(comm, rank, 1, 2, 300);
-    recv_content(comm, rank, 1, 2, 300);
+    for (int to = 0; to < size; to++) {
+        send_content(comm, to, 1, 2, 300);
+    }
     comm_box_leave(comm);
 }
 
-static void nothing_to_say(void) {
-    ways_t ways = {0};
-    const spc_agent_options_t options = {.direct = true, .argument = &ways, .wanted = make};
-    const spc_agent_options_t given[WIDE_BOXES] = {options, options};
-    spc_agent_peer_counts_t counts;
-    pthread_mutex_init(&ways.lock, NULL);
-    ways.end = -1;
-    wide_open_with(&ways.wide, (spc_config_t){.nodes = NODES}, interleaved, given);
-    CHECK_OK(spc_agent_listens(ways.wide.agent[1], "here"));
-    wide_start(&ways.wide);
-    check_threads(NODES, alone_body, &ways);
-    wide_finish(&ways.wide);
-    CHECK_OK(spc_agent_count_peer(ways.wide.agent[0], 1, &counts));
-    CHECK_EQ_U(ways.made, 0);
-    CHECK_EQ_U(counts.changes, 0);
-    wide_free(&ways.wide);
-    pthread_mutex_destroy(&ways.lock);
+/* Agents whose nodes have ended wait for the choice, too. */
+static void the_choice_comes_after_the_nodes(void) {
+    for (int refuses = 0; refuses < 2; refuses++) {
+        ways_t ways = {.is_late = true, .refuses = refuses != 0};
+        open_ways(&ways);
+        wide_start(&ways.wide);
+        check_threads(NODES, send_and_leave, &ways);
+        for (uint32_t rank = 0; rank < NODES; rank++) {
+            wide_mark_gone(&ways.wide, rank);
+        }
+        atomic_store(&ways.is_late, false);
+        make(&ways);
+        wide_finish(&ways.wide);
+        CHECK_EQ(count(&ways).is_direct, !ways.refuses);
+        close_ways(&ways);
+    }
+}
+
+typedef struct agent_thread {
+    ways_t *ways;
+    uint32_t box;
+} agent_thread_t;
+
+static void *run_agent(void *argument) {
+    const agent_thread_t *given = argument;
+    given->ways->outcome[given->box] = spc_agent_run(given->ways->wide.agent[given->box]);
+    return NULL;
+}
+
+/* A connection that breaks, and that cannot be made anew, ends the run. */
+static void a_connection_stays_away(void) {
+    ways_t ways = {.timeout_ns = UINT64_C(2000000000)};
+    agent_thread_t given[WIDE_BOXES];
+    open_ways(&ways);
+    for (uint32_t i = 0; i < WIDE_BOXES; i++) {
+        given[i] = (agent_thread_t){&ways, i};
+        CHECK_EQ(pthread_create(&ways.wide.thread[i], NULL, run_agent, &given[i]), 0);
+    }
+    spc_agent_peer_counts_t counts = {0};
+    while (!counts.is_direct) {
+        CHECK_OK(spc_agent_count_peer(ways.wide.agent[1], 0, &counts));
+    }
+    atomic_store(&ways.is_late, true); /* no more are made */
+    break_it(&ways, &ways.end);
+    for (uint32_t i = 0; i < WIDE_BOXES; i++) {
+        pthread_join(ways.wide.thread[i], NULL);
+        CHECK_EQ(ways.outcome[i], SPC_ETIMEDOUT);
+        CHECK_EQ_U(spc_agent_culprit(ways.wide.agent[i]), 1 - i);
+    }
+    close_ways(&ways);
 }
 
 int main(void) {
     RUN(direct);
-    RUN(nothing_to_say);
     RUN(no_connection_can_be_made);
-    RUN(there_and_back);
+    RUN(the_other_listens_nowhere);
+    RUN(the_choice_is_late);
     RUN(connections_break);
     RUN(everything_breaks);
+    RUN(the_relay_breaks);
+    RUN(the_choice_comes_after_the_nodes);
+    RUN(a_connection_stays_away);
     return check_done();
 }

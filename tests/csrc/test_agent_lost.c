@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 
-#include "net/spc_channel.h"
+#include "net/link/spc_channel.h"
 
 enum { NODES = 4 };
 
@@ -31,7 +31,7 @@ static void renew(void *argument) {
     breaking->renewed++;
     pthread_mutex_unlock(&breaking->lock);
     for (int i = 0; i < WIDE_BOXES; i++) {
-        CHECK_OK(spc_agent_attach(breaking->wide.agent[i], ends[i]));
+        CHECK_OK(spc_agent_attach(breaking->wide.agent[i], wide_channel(ends[i])));
     }
 }
 
@@ -160,7 +160,7 @@ static void fault_of(bool is_told, int expected, uint32_t culprit) {
     int ends[2];
     CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
     CHECK_OK(spc_agent_create(&options, &silent.agent));
-    CHECK_OK(spc_agent_attach(silent.agent, ends[0]));
+    CHECK_OK(spc_agent_attach(silent.agent, wide_channel(ends[0])));
     pthread_t thread;
     CHECK_EQ(pthread_create(&thread, NULL, run_silent, &silent), 0);
     spc_channel_t *channel;

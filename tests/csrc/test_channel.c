@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Channels: over sockets, and the fake with its faults. */
-#include "net/spc_channel.h"
+#include "net/link/spc_channel.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 #include "base/spc_error.h"
 #include "check.h"
-#include "net/spc_channel_fake.h"
+#include "spc_channel_fake.h"
 
 static uint64_t clock_ns = 1000; /* a spc_clock_fn has no argument */
 

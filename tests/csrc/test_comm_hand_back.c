@@ -3,8 +3,6 @@
  * until the owner, too, has done with it. */
 #include "comm_box.h"
 
-#include "message/spc_outbox_private.h"
-
 enum { BYTES = 100000 };
 
 static party_t *receives_at_once; /* NULL: nobody does */
@@ -19,23 +17,23 @@ static void hand_back(party_t *party, spc_message_t *message) {
     CHECK_EQ_PTR(block, NULL);
 }
 
-/* csrc.mk: in the place of spc_outbox_announce_or_enqueue, which the linker calls __real_... */
-int __real_spc_outbox_announce_or_enqueue(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope,
-                                          uint64_t offset);
-int __wrap_spc_outbox_announce_or_enqueue(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope,
-                                          uint64_t offset);
+/* csrc.mk: in the place of spc_trace_record_words, which the linker calls __real_... The outbox calls it as soon as it
+ * has announced a message. */
+void __real_spc_trace_record_words(spc_trace_t *trace, uint64_t ticks, uint64_t kind_context_peer,
+                                   uint64_t tag_what, uint64_t place_number, uint64_t bytes);
+void __wrap_spc_trace_record_words(spc_trace_t *trace, uint64_t ticks, uint64_t kind_context_peer,
+                                   uint64_t tag_what, uint64_t place_number, uint64_t bytes);
 
-int __wrap_spc_outbox_announce_or_enqueue(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope,
-                                          uint64_t offset) {
-    int status = __real_spc_outbox_announce_or_enqueue(outbox, rank, envelope, offset);
+void __wrap_spc_trace_record_words(spc_trace_t *trace, uint64_t ticks, uint64_t kind_context_peer,
+                                   uint64_t tag_what, uint64_t place_number, uint64_t bytes) {
+    __real_spc_trace_record_words(trace, ticks, kind_context_peer, tag_what, place_number, bytes);
     party_t *party = receives_at_once;
-    if (party != NULL) {
+    if (party != NULL && (kind_context_peer & UINT8_MAX) == SPC_TRACE_SEND) {
         receives_at_once = NULL;
         spc_message_t message;
         CHECK_OK(recv_until(party->comm[1], 0, 4, SPC_NO_DEADLINE, &message));
         hand_back(party, &message);
     }
-    return status;
 }
 
 /* What came back is in use, holds what was sent, and is free once it is released. */
@@ -51,7 +49,7 @@ static void check_owner(party_t *party, uint64_t seed) {
 }
 
 static void while_it_is_sent(void) {
-    party_t party = party_open(2, (spc_config_t){.arena_bytes = 1 << 20});
+    party_t party = party_open(2, (spc_config_t){.arena_bytes = 1 << 20, .trace_events = 64});
     receives_at_once = &party;
     send_content(party.comm[0], 1, 4, 7, BYTES);
     CHECK(receives_at_once == NULL);

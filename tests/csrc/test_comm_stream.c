@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Long messages to receivers that wait with a place for them: nodes with a core each, and slow or absent ones. */
+#include "comm/spc_comm_private.h"
 #include "comm_box.h"
-#include "spc_comm_private.h"
 
 enum { DATA = 5 << 17, META = 45 }; /* long enough for a stream */
 

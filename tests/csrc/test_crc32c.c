@@ -2,7 +2,7 @@
 /* The sum of frames: published values, and three ways to make it (bit by bit, by table, by instruction) that agree. */
 #include "check.h"
 
-#include "net/spc_crc32c.h"
+#include "net/wire/spc_crc32c.h"
 
 typedef uint32_t sum_t(uint32_t sum, const void *bytes, size_t length_bytes);
 

@@ -5,8 +5,8 @@
 #endif
 #include "check.h"
 
-#include "agent/spc_failures.h"
 #include "base/spc_error.h"
+#include "fork/spc_failures.h"
 
 enum { KILLED = SIGKILL, TERMINATED = SIGTERM };
 

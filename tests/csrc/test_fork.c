@@ -3,9 +3,9 @@
  * Forked runs: for each case a child of the test is what a shell would start. Its stderr is a pipe that the agent and
  * all nodes hold, so the end of the text is the end of everybody: what is left behind hangs the test.
  */
-#include "agent/spc_fork_private.h"
+#include "comm/spc_comm_private.h"
+#include "fork/spc_fork_private.h"
 #include "fork_box.h"
-#include "spc_comm_private.h"
 
 static void all_nodes_talk(void) {
     for (uint32_t nodes = 1; nodes <= 8; nodes *= 2) {

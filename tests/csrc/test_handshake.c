@@ -3,7 +3,7 @@
 #include "check.h"
 
 #include "base/spc_error.h"
-#include "net/spc_handshake.h"
+#include "net/wire/spc_handshake.h"
 
 enum { MESSAGE = SPC_HANDSHAKE_MESSAGE_BYTES, MAC = SPC_HANDSHAKE_MAC_BYTES, START = 1000, NOWHERE = -1 };
 enum { CLIENT = SPC_HANDSHAKE_CLIENT, SERVER = SPC_HANDSHAKE_SERVER };
@@ -161,7 +161,8 @@ static void the_bytes(void) {
     pair_t pair = pair_make(NULL, NULL);
     const unsigned char *hello, *to_sign;
     CHECK_EQ_U(spc_handshake_output(pair.side[CLIENT].machine, &hello), MESSAGE);
-    unsigned char expected[MESSAGE] = {'s', 'p', 'c', 'h', 1, 0, 1, 0, 2, 0, 0, 0, 1, 2, 3, 4, 5, 6};
+    unsigned char expected[MESSAGE] = {'s', 'p', 'c', 'h', 1, 0, 1, 0, SPC_FRAME_VERSION,
+                                       0,   0,   0,   1,   2, 3, 4, 5, 6};
     const uint16_t one = 1;
     expected[AT_BYTE_ORDER] = *(const unsigned char *)&one == 1 ? 1 : 2;
     memset(expected + AT_RANDOM, 0xc1, 32);
@@ -558,6 +559,30 @@ static void zeros_are_zeros(void) {
     pair_end(&pair);
 }
 
+/* Both ends know whether TLS follows, if one of them says so; and no answer can take back what a client has said. */
+static void encryption(void) {
+    for (int by = 0; by < 4; by++) {
+        spc_handshake_options_t options[2] = {options_of(CLIENT), options_of(SERVER)};
+        options[CLIENT].encrypted = (by & 1) != 0;
+        options[SERVER].encrypted = (by & 2) != 0;
+        pair_t pair = pair_make(&options[CLIENT], &options[SERVER]);
+        exchange(&pair, MESSAGE);
+        for (int role = CLIENT; role <= SERVER; role++) {
+            spc_handshake_peer_t peer;
+            CHECK_EQ(outcome(&pair, role), SPC_HANDSHAKE_ACCEPTED);
+            spc_handshake_peer(pair.side[role].machine, &peer);
+            CHECK_EQ(peer.encrypted, by != 0);
+        }
+        pair_end(&pair);
+    }
+    pair_t plain = pair_make(NULL, NULL);
+    exchange(&plain, MESSAGE);
+    spc_handshake_options_t client = options_of(CLIENT);
+    client.encrypted = true;
+    CHECK_EQ(answer_by(&client, plain.side[SERVER].sent, MESSAGE), SPC_HANDSHAKE_STRANGER);
+    pair_end(&plain);
+}
+
 static void truncated(void) {
     pair_t pair = pair_make(NULL, NULL);
     exchange(&pair, MESSAGE);
@@ -717,6 +742,7 @@ int main(void) {
     RUN(verdicts);
     RUN(not_ours);
     RUN(zeros_are_zeros);
+    RUN(encryption);
     RUN(truncated);
     RUN(too_long);
     RUN(late);

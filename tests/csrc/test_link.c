@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Links over channels that split, delay, cut, swallow and change bytes, on a clock of the test's own. */
-#include "net/spc_link.h"
+#include "net/link/spc_link.h"
 
 #include "base/spc_error.h"
 #include "check.h"
-#include "net/spc_channel_fake.h"
+#include "spc_channel_fake.h"
 
 #define MS UINT64_C(1000000)
 #define SECOND (1000 * MS)
@@ -593,6 +593,62 @@ static void thousands_of_runs_with_faults(void) {
     printf("%" PRIu64 " broken channels, %" PRIu64 " frames sent again\n", broken, resent);
 }
 
+/* ---- a channel that takes more than the system does, as one with TLS */
+
+typedef struct holding {
+    spc_channel_t channel;
+    bool holds;
+    uint32_t writes;
+} holding_t;
+
+static int holding_read(spc_channel_t *channel, void *buffer, size_t room_bytes, size_t *got_bytes) {
+    (void)channel, (void)buffer, (void)room_bytes, (void)got_bytes;
+    return SPC_EAGAIN;
+}
+
+/* Holds all of it until it is asked again. */
+static int holding_write(spc_channel_t *channel, const spc_frame_piece_t *pieces, uint32_t count,
+                         size_t *taken_bytes) {
+    holding_t *holding = (holding_t *)channel;
+    holding->writes++;
+    holding->holds = count > 0;
+    *taken_bytes = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        *taken_bytes += pieces[i].length_bytes;
+    }
+    return SPC_OK;
+}
+
+static int holding_descriptor(const spc_channel_t *channel) {
+    (void)channel;
+    return -1;
+}
+
+static void holding_destroy(spc_channel_t *channel) {
+    (void)channel;
+}
+
+static int holding_holds(const spc_channel_t *channel) {
+    return ((const holding_t *)channel)->holds;
+}
+
+static void what_a_channel_holds_is_written(void) {
+    static const spc_channel_methods_t methods = {holding_read,    holding_write, holding_descriptor,
+                                                  holding_destroy, holding_holds, NULL};
+    holding_t holding = {.channel = {&methods}};
+    const spc_link_options_t options = {
+        .job = JOB, .now_ns = now_ns, .deliver = deliver, .retained_max = 1000};
+    spc_link_t *link;
+    CHECK_OK(spc_link_create(&options, &link));
+    CHECK_OK(spc_link_attach(link, &holding.channel)); /* the greeting */
+    CHECK_EQ_U(holding.writes, 1);
+    CHECK(spc_link_wants_write(link));
+    spc_link_write(link);
+    CHECK_EQ_U(holding.writes, 2);
+    CHECK(!spc_link_wants_write(link));
+    spc_link_destroy(link);
+}
+
 int main(void) {
     RUN(greets_and_delivers);
     RUN(a_small_frame_is_one_write);
@@ -608,6 +664,7 @@ int main(void) {
     RUN(wrong_frames_end_the_channel);
     RUN(a_duplicate_is_dropped_and_acknowledged);
     RUN(a_flipped_bit);
+    RUN(what_a_channel_holds_is_written);
     RUN(thousands_of_runs_with_faults);
     return check_done();
 }

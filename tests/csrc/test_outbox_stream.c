@@ -92,6 +92,8 @@ static void both_sides_in_turn(void) {
         spc_outbox_end_stream(pair->office.outbox[1], &pair->stream);
         spc_inbox_withdraw(pair->office.inbox, &pair->posted);
     }
+    CHECK(spc_outbox_expect_stream(pair->office.outbox[1], 0, false));
+    CHECK(!spc_outbox_expect_stream(pair->office.outbox[1], 0, false));
     close_pair(pair);
 }
 

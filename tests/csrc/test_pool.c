@@ -2,8 +2,8 @@
 /* Memory for long frames: what is taken is nobody else's, and what was given back is taken again. */
 #include "check.h"
 
-#include "net/spc_frame.h"
-#include "net/spc_pool.h"
+#include "net/wire/spc_frame.h"
+#include "net/wire/spc_pool.h"
 
 enum { TAKEN_MAX = 32, ROUNDS = 20000, KEPT_MOST = 8 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The server in a thread, agents in others, over socketpairs: all routes, renewed connections, ends and failures. */
-#include "net/spc_server.h"
+#include "net/server/spc_server.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -91,7 +91,8 @@ static void connect_agent(agent_t *agent) {
     int descriptors[2];
     spc_channel_t *channel;
     CHECK_OK(socketpair(AF_UNIX, SOCK_STREAM, 0, descriptors));
-    CHECK_OK(spc_server_adopt(agent->host->server, agent->job, agent->box, descriptors[1]));
+    CHECK_OK(spc_channel_tcp_create(descriptors[1], &channel));
+    CHECK_OK(spc_server_adopt(agent->host->server, agent->job, agent->box, channel));
     CHECK_OK(spc_channel_tcp_create(descriptors[0], &channel));
     CHECK_OK(spc_link_attach(agent->link, channel));
 }
@@ -180,13 +181,15 @@ static void jobs_and_what_is_refused(void) {
     CHECK_EQ(spc_server_add_job(host.server, JOB, 65, map, 0), SPC_EINVAL);
     CHECK_OK(spc_server_add_job(host.server, JOB, 3, map, 2));
     CHECK_EQ(spc_server_add_job(host.server, JOB, 3, map, 2), SPC_EBUSY);
-    int descriptors[2], pipes[2];
+    int descriptors[2];
+    spc_channel_t *channels[2];
     spc_link_counts_t counts;
     CHECK_OK(socketpair(AF_UNIX, SOCK_STREAM, 0, descriptors));
-    CHECK_OK(pipe(pipes));
-    CHECK_EQ(spc_server_adopt(host.server, JOB + 1, 0, descriptors[0]), SPC_EINVAL);
-    CHECK_EQ(spc_server_adopt(host.server, JOB, 3, descriptors[0]), SPC_EINVAL);
-    CHECK_EQ(spc_server_adopt(host.server, JOB, 0, pipes[0]), SPC_EINVAL);
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(spc_channel_tcp_create(descriptors[i], &channels[i]));
+    }
+    CHECK_EQ(spc_server_adopt(host.server, JOB + 1, 0, channels[0]), SPC_EINVAL);
+    CHECK_EQ(spc_server_adopt(host.server, JOB, 3, channels[1]), SPC_EINVAL);
     CHECK_EQ(spc_server_count(host.server, JOB, 3, &counts), SPC_EINVAL);
     CHECK_OK(spc_server_count(host.server, JOB, 2, &counts));
     CHECK_EQ(spc_server_link_state(host.server, JOB, 2), SPC_LINK_DOWN);
@@ -198,11 +201,6 @@ static void jobs_and_what_is_refused(void) {
     CHECK_EQ(host.ended, 1);
     CHECK_STR(host.sentence, "nobody came");
     CHECK_OK(spc_server_remove_job(host.server, JOB));
-    CHECK_OK(close(descriptors[0]));
-    for (int i = 0; i < 2; i++) {
-        CHECK_OK(close(pipes[i]));
-    }
-    close(descriptors[1]);
     spc_server_destroy(host.server);
 }
 
@@ -333,10 +331,11 @@ static void a_box_that_talks_nonsense(void) {
     }
     CHECK_STR(agents[2].failure, "box 1 has sent a frame that makes no sense to the server");
     int descriptors[2];
+    spc_channel_t *channel;
     CHECK_OK(socketpair(AF_UNIX, SOCK_STREAM, 0, descriptors));
-    CHECK_EQ(spc_server_adopt(host.server, JOB, 1, descriptors[0]), SPC_ECLOSED);
+    CHECK_OK(spc_channel_tcp_create(descriptors[0], &channel));
+    CHECK_EQ(spc_server_adopt(host.server, JOB, 1, channel), SPC_ECLOSED);
     CHECK_OK(spc_server_fail_job(host.server, JOB, "a second reason")); /* the first counts */
-    close(descriptors[0]);
     close(descriptors[1]);
     leave(&agents[0]);
     leave(&agents[2]);
@@ -405,7 +404,7 @@ static void a_box_that_is_lost(void) {
     spc_server_destroy(host.server);
 }
 
-/* Two boxes whose links stall and go on: EPOLLOUT, partial frames, large bodies. */
+/* Two boxes whose links stall and go on: POLLOUT, partial frames, large bodies. */
 static void large_frames(void) {
     enum { FRAMES = 40, BYTES = SPC_FRAME_BODY_MAX };
     host_t host;

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 
 #include "comm_box.h"
-#include "net/spc_agent.h"
+#include "net/gateway/spc_agent.h"
 
 #define WIDE_BOXES 2
 
@@ -29,6 +29,12 @@ static inline void wide_divide(comm_box_t *box, const uint16_t *place) {
             spc_event_stand_in(&events[rank], &events[nodes]);
         }
     }
+}
+
+static inline spc_channel_t *wide_channel(int descriptor) {
+    spc_channel_t *channel;
+    CHECK_OK(spc_channel_tcp_create(descriptor, &channel));
+    return channel;
 }
 
 /* `place`: the box of each rank; NULL: the first half of them in box 0, the others in box 1. `given`: of
@@ -53,7 +59,7 @@ static inline void wide_open_with(wide_box_t *wide, spc_config_t config, const u
             options.suspect_ns = options.broken_ns = options.link_timeout_ns = UINT64_MAX / 4;
         }
         CHECK_OK(spc_agent_create(&options, &wide->agent[i]));
-        CHECK_OK(spc_agent_attach(wide->agent[i], ends[i]));
+        CHECK_OK(spc_agent_attach(wide->agent[i], wide_channel(ends[i])));
     }
 }
 

@@ -26,7 +26,7 @@ def placed(case, name):
 
 @pytest.mark.spread("placing")
 @pytest.mark.parametrize("placing", PLACINGS)
-@pytest.mark.parametrize("case", each(6, PROGRAMS), ids=lambda case: case.name)
+@pytest.mark.parametrize("case", each(12, PROGRAMS), ids=lambda case: case.name)
 def test_is_told_over_boxes(at_programs, compiled, case, placing):
     result = at_programs(*placed(case, placing), *case.command(compiled(case)))
     assert result.code == DEADLOCK, result

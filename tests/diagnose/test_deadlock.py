@@ -17,7 +17,7 @@ def test_there_are_enough():
     assert len(PROGRAMS) >= 40
 
 
-@pytest.mark.parametrize("case", each(4, PROGRAMS), ids=lambda case: case.name)
+@pytest.mark.parametrize("case", each(8, PROGRAMS), ids=lambda case: case.name)
 def test_is_told(at_programs, compiled, case):
     result = at_programs(*case.command(compiled(case)))
     assert result.code == DEADLOCK, result

@@ -3,6 +3,8 @@
 
 import pytest
 
+from pairwise import each
+
 START = """\
 import sys, spcomm
 comm = spcomm.startup()
@@ -79,7 +81,7 @@ LEFT = {
 }
 
 
-@pytest.mark.parametrize("case", LEFT)
+@pytest.mark.parametrize("case", each(2, LEFT))
 @pytest.mark.parametrize("start", ["fork", "exec"])
 def test_messages_that_nobody_received(launch, case, start):
     text, nodes, lines = LEFT[case]
@@ -89,7 +91,7 @@ def test_messages_that_nobody_received(launch, case, start):
     assert result.err.count("never received") == 1 and "(spcomm explain SP106)" in result.last
 
 
-@pytest.mark.parametrize("case", LEFT)
+@pytest.mark.parametrize("case", each(3, LEFT))
 def test_strict_makes_it_an_error_and_shows_lines(launch, case):
     text, nodes, lines = LEFT[case]
     result = run(launch, text, nodes, "--strict")
@@ -155,7 +157,7 @@ LEFT_OPEN = {
 }
 
 
-@pytest.mark.parametrize("case", LEFT_OPEN)
+@pytest.mark.parametrize("case", each(2, LEFT_OPEN))
 @pytest.mark.parametrize("strict", [False, True])
 def test_barriers_and_cycles_left_open(launch, case, strict):
     text, nodes, plain, with_lines = LEFT_OPEN[case]
@@ -193,7 +195,7 @@ SILENT = {
 }
 
 
-@pytest.mark.parametrize("case", SILENT)
+@pytest.mark.parametrize("case", each(2, SILENT))
 @pytest.mark.parametrize("nodes", [1, 2, 4])
 def test_programs_that_leave_nothing_say_nothing(launch, case, nodes):
     result = run(launch, SILENT[case], nodes, "--strict")

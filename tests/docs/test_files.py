@@ -48,7 +48,10 @@ def test_headers_open_with_a_contract():
 def test_sizes():
     complaints = []
     for path in [*files(*C, *PYTHON, below="csrc"), *files(*PYTHON, ".pyi", below="spcomm")]:
-        count = len(path.read_text().splitlines())
+        text = path.read_text()
+        if path.suffix == ".pyx":  # a class may have much to say
+            text = re.sub(r'""".*?"""', "", text, flags=re.DOTALL)
+        count = len(text.splitlines())
         if count > LINES:
             complaints.append(f"{relative(path)} has {count} lines; is it doing two things?")
     fail_with(complaints)

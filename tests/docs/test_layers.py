@@ -5,12 +5,15 @@ import ast
 import re
 import subprocess
 import sys
+import sysconfig
+from collections import defaultdict
+from graphlib import CycleError, TopologicalSorter
 
 import pytest
 
 from checkout import ROOT, fail_with, files, relative
 
-# What the files in a folder of csrc/ may include, beside their own folder. "" is csrc itself: spc_comm.
+# What the files in a folder of csrc/ may include, beside their own folder.
 BELOW = {
     "base": set(),
     "segment": {"base"},
@@ -18,28 +21,51 @@ BELOW = {
     "message": {"base", "segment"},
     "node": {"base", "segment", "message"},
     "diagnose": {"base", "segment", "reduce", "message"},
-    "": {"base", "segment", "reduce", "message", "node"},
-    "net": {"base", "segment", "reduce", "message", "node", "diagnose", ""},
-    "collect": {"base", ""},
-    "agent": {"base", "segment", "diagnose", ""},
-    "api": {"base", "", "collect", "agent", "include"},
+    "comm": {"base", "segment", "reduce", "message", "node"},
+    "net/wire": {"base", "segment"},
+    "net/link": {"base", "net/wire"},
+    "net/server": {"base", "net/wire", "net/link"},
+    "net/gateway": {"base", "segment", "reduce", "message", "diagnose", "comm", "net/wire", "net/link"},
+    "fork": {"base", "segment", "diagnose", "comm"},
+    "api": {"base", "comm", "fork", "include"},
     "include": set(),
 }
 # Public headers that stand alone, values and no functions of the core: every floor may include them.
 STAND_ALONE = {"spcomm/simtime.h", "spcomm/destination.h", "spcomm/net_types.h"}
 
+# Rooms of csrc/ whose files still call each other in a circle, and which ones. A circle that is gone leaves this list.
+CIRCLES = {
+    "comm": {
+        "spc_comm",
+        "spc_comm_block",
+        "spc_comm_collective",
+        "spc_comm_coordinated",
+        "spc_comm_message",
+        "spc_comm_perturb",
+    },
+    "net/gateway": {
+        "spc_agent",
+        "spc_agent_areas",
+        "spc_agent_boards",
+        "spc_agent_ends",
+        "spc_agent_peers",
+        "spc_agent_rows",
+        "spc_agent_standin",
+    },
+}
+
 # What the parts of spcomm/ may import, beside themselves; "" is the package itself, the public names.
 PUBLIC = {""}
 IMPORTS = {
-    "": {"config", "joining", "_core", "types"},
-    "types": set(),
+    "": {"config", "joining", "_core", "net_types"},
+    "net_types": set(),
+    "text": set(),
     "config": {"_core"},
-    "_core": {"types", "config"},
-    "joining": {"_core", "config", "forking", "types"},
+    "_core": {"net_types", "config", "text"},
+    "joining": {"_core", "config", "forking", "text"},
     "forking": {"_core", "config"},
-    "engines": {"_core", "config", "types"},
-    "diagnose": {"_core", "config", "types"},
-    "trace": {"_core", "config", "types"},
+    "diagnose": {"_core", "config", "text"},
+    "trace": {"_core", "config", "text"},
     "launch": {
         "_core.agent",
         "_core.errors",
@@ -49,11 +75,11 @@ IMPORTS = {
         "config",
         "diagnose",
         "trace",
+        "text",
     },
-    "model": set(),
-    "speedes": PUBLIC | {"types", "_core.errors"},
-    "bench": PUBLIC | {"launch", "config"},
-    "learn": PUBLIC | {"launch", "config", "demo", "trace"},
+    "speedes": PUBLIC | {"_core.errors"},
+    "bench": PUBLIC | {"launch", "config", "text"},
+    "learn": PUBLIC | {"launch", "config", "demo", "trace", "text"},
     "notebook": PUBLIC
     | {
         "_core.agent",
@@ -66,27 +92,36 @@ IMPORTS = {
         "launch",
         "learn",
         "trace",
+        "text",
     },
     "demo": PUBLIC | {"launch", "config"},
     "compiling": set(),
     "info": {"_core.agent"},
-    "cli": PUBLIC
-    | {"diagnose", "launch", "bench", "demo", "learn", "model", "trace", "config", "compiling", "info"},
+    "cli": PUBLIC | {"diagnose", "launch", "bench", "demo", "learn", "trace", "config", "compiling", "info"},
     "__main__": {"cli"},
+}
+# What the packages of spcomm/launch may import, beside themselves; its own modules, such as command, may import all.
+LAUNCH = {
+    "base": set(),
+    "cmdline": {"base"},
+    "local": {"base", "cmdline"},
+    "remote": {"base", "cmdline", "local"},
+    "supervise": {"base", "cmdline", "local", "remote"},
+    "room": {"base", "cmdline", "local", "remote"},
 }
 # (file, imported): why this one import goes up.
 EXCEPTIONS = {
     (
         "spcomm/config.py",
-        "spcomm.launch.report",
+        "spcomm.launch.base.report",
     ): "a node that was exec'ed tells its launcher of an uncaught exception",
-    ("spcomm/forking.py", "spcomm.launch.report"): "a forked node tells its agent, in the same way",
+    ("spcomm/forking.py", "spcomm.launch.base.report"): "a forked node tells its agent, in the same way",
 }
 
 
 def c_floor(path):
-    parts = path.relative_to(ROOT / "csrc").parts
-    return parts[0] if len(parts) > 1 else ""
+    floor = path.relative_to(ROOT / "csrc").parent
+    return "include" if floor.parts[0] == "include" else floor.as_posix()
 
 
 def c_files():
@@ -107,9 +142,7 @@ def test_c_floors():
             elif not any((ROOT / folder / name).exists() for folder in ("csrc", "csrc/include")):
                 complaints.append(f"{relative(path)} includes {name}, which is not a path from csrc/")
             elif c_floor(header) not in BELOW[mine] | {mine}:
-                complaints.append(
-                    f"{relative(path)} includes {name}: {mine or 'spc_comm'} stands below or beside it"
-                )
+                complaints.append(f"{relative(path)} includes {name}: {mine} stands below or beside it")
     fail_with(complaints)
 
 
@@ -136,7 +169,7 @@ def test_c_sockets_only_in_net():
             for name in re.findall(
                 r"#\s*include\s+<(sys/socket|netinet/\w+|arpa/inet|sys/un|netdb)\.h>", path.read_text()
             )
-            if c_floor(path) != "net"
+            if not c_floor(path).startswith("net/")
         ]
     )
 
@@ -155,7 +188,15 @@ def module_of(path):
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imported(path):
+def walk(node):
+    """As `ast.walk`, without what only readers of types see."""
+    for child in ast.iter_child_nodes(node):
+        if not (isinstance(child, ast.If) and getattr(child.test, "id", "") == "TYPE_CHECKING"):
+            yield child
+            yield from walk(child)
+
+
+def imported(path, walk=ast.walk):
     """The spcomm modules that a file imports, anywhere in it."""
     text = path.read_text()
     if path.suffix in (".pyx", ".pxd"):
@@ -166,7 +207,7 @@ def imported(path):
     else:
         names = []
         package = module_of(path) if path.name == "__init__.py" else module_of(path).rpartition(".")[0]
-        for node in ast.walk(ast.parse(text)):
+        for node in walk(ast.parse(text)):
             if isinstance(node, ast.Import):
                 names += [alias.name for alias in node.names]
             elif isinstance(node, ast.ImportFrom):
@@ -213,6 +254,41 @@ def test_python_parts():
     fail_with(complaints)
 
 
+def launch_imports():
+    """{module of spcomm/launch: the others that it imports when it runs}"""
+    modules = {module_of(path): path for path in files(".py", below="spcomm/launch")}
+    found = {}
+    for mine, path in modules.items():
+        names = {name if name in modules else name.rpartition(".")[0] for name in imported(path, walk)}
+        found[mine] = {name for name in names & modules.keys() if name not in (mine, "spcomm.launch")}
+    return found
+
+
+def package_of(module):
+    """spcomm.launch.local.warm -> local; spcomm.launch.command -> "" """
+    return module.split(".")[2] if module.count(".") > 2 else ""
+
+
+def test_packages_of_the_launcher():
+    fail_with(
+        [
+            f"{mine} imports {name}; {package_of(mine)} may import {sorted(LAUNCH[package_of(mine)])}"
+            for mine, names in launch_imports().items()
+            for name in names
+            if package_of(mine) and package_of(name) not in LAUNCH[package_of(mine)] | {package_of(mine)}
+        ]
+    )
+
+
+def test_no_circle_in_the_launcher():
+    imports = launch_imports()
+    assert "spcomm.launch.base.wire" in imports["spcomm.launch.base.loop"]
+    try:
+        list(TopologicalSorter(imports).static_order())
+    except CycleError as error:
+        pytest.fail(f"each of these imports the one before it: {', '.join(error.args[1])}")
+
+
 def test_only_core_touches_c():
     complaints = []
     for path in files(".pyx", ".pxd", below="spcomm"):
@@ -229,6 +305,88 @@ def test_only_core_touches_c():
                 f"{relative(path)} declares C functions; libspc.pxd, or another lib*.pxd, is the place"
             )
     fail_with(complaints)
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="it reads the symbols of ELF")
+def test_one_copy_of_the_core_in_a_process():
+    """An extension with functions of the core in itself would have their variables once more, too."""
+    folder = ROOT / "spcomm" / "_core"
+    core, extensions = folder / "libspc.so", list(folder.glob("*" + sysconfig.get_config_var("EXT_SUFFIX")))
+    functions = symbols(core, "--dynamic")
+    assert extensions and {"spc_comm_send", "spcomm_send", "spc_node_this_thread"} <= functions
+    fail_with(
+        [
+            f"{relative(path)} has its own {sorted(symbols(path) & functions)[:3]}"
+            for path in extensions
+            if symbols(path) & functions
+        ]
+    )
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="it reads the symbols of ELF")
+def test_what_only_its_own_file_uses_is_static():
+    defined, users = symbols_of_the_core()
+    others = "".join(
+        path.read_text()
+        for path in [
+            *files(".pyx", ".pxd", ".h", ".hpp", below="spcomm"),
+            *files(".h", ".hpp", below="csrc/include"),
+            *files(".c", ".h", below="tests"),
+        ]
+    )
+    elsewhere = set(re.findall(r"\w+", others))
+    assert "spc_comm_send" in defined
+    fail_with(
+        [
+            f"{file} has {name}, which nothing else uses: make it static"
+            for name, file in sorted(defined.items())
+            if not users[name] - {file} and name not in elsewhere
+        ]
+    )
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="it reads the symbols of ELF")
+def test_files_of_a_room_do_not_call_in_circles():
+    rooms = {f"{path.stem}.o": c_floor(path) for path in files(".c", below="csrc")}
+    defined, users = symbols_of_the_core()
+    calls = defaultdict(set)
+    for name, file in defined.items():
+        for user in users[name] - {file}:
+            if rooms[user] == rooms[file]:
+                calls[user].add(file)
+    circles = defaultdict(set)
+    for file in rooms:
+        if file in reached(calls, file):
+            circles[rooms[file]].add(file.removesuffix(".o"))
+    assert dict(circles) == CIRCLES
+
+
+def reached(calls, start):
+    """The files that a file calls, and those that these call, and so on."""
+    found, left = set(), [start]
+    while left:
+        new = calls[left.pop()] - found
+        found |= new
+        left += new
+    return found
+
+
+def symbols_of_the_core():
+    """Who defines what, and who uses it: {name: object file}, {name: object files}."""
+    archive = ROOT / "spcomm" / "lib" / "libspcomm.a"
+    listing = subprocess.check_output(["nm", "-A", archive], text=True)
+    defined, users = {}, defaultdict(set)
+    for file, kind, name in re.findall(r":([^:]+\.o):[0-9a-f ]* ([A-Z]) (\w+)$", listing, re.MULTILINE):
+        if kind == "U":
+            users[name].add(file)
+        else:
+            defined[name] = file
+    return defined, users
+
+
+def symbols(library, *options):
+    listing = subprocess.check_output(["nm", "--defined-only", *options, library], text=True)
+    return {line.split()[2] for line in listing.splitlines()}
 
 
 @pytest.mark.smoke

@@ -139,6 +139,7 @@ for name in ("build_clib", "build_ext"):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "editable, mode, said",
     [

@@ -5,14 +5,18 @@ All folders of exercises/ are found; nothing is listed. A program in wrong/<exer
 the judge must say of it; one in right/<exercise>/ solves it in another way than we do.
 """
 
+import copy
 import re
 from dataclasses import InitVar, dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from pairwise import each
+from spcomm.learn import case as api
 from spcomm.learn import catalogue, grade
+from spcomm.learn.teacher import Check
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -20,7 +24,11 @@ FOLDER = ROOT / "exercises"
 EXERCISES = catalogue.exercises(FOLDER)
 SEEDS = (1, 20, 300)
 LINES = 60  # of code
+ODD = [np.array([1.0, 2.0]), 10**5000, float("nan"), [[1], [[2]]], b"7", None, {"a": 1}]
 NAMES = [exercise.name for exercise in EXERCISES]
+JUDGED_BY_VALUES = [
+    exercise for exercise in EXERCISES if exercise.name != "09_fuzzy"
+]  # that one by its trace alone
 
 every = pytest.mark.parametrize("exercise", EXERCISES, ids=NAMES)
 
@@ -132,11 +140,13 @@ def test_programs_are_short_and_can_be_run(exercise):
     assert "# TODO" in exercise.stub.read_text() and "TODO" not in exercise.solution.read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exercise", each(4, EXERCISES), ids=NAMES)
 def test_untouched_it_fails_as_intended(exercise):
     assert exercise.stub_says in says_at_first(exercise.stub, exercise)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "case", [*first_of_each(SOLVED, lambda case: case.file)], ids=lambda case: f"{case.file.stem}-{case.seed}"
 )
@@ -157,6 +167,7 @@ def test_each_exercise_has_wrong_solutions():
     assert [case.file for case in WRONG if not case.says] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "case",
     [*first_of_each(WRONG, lambda case: case.exercise)],
@@ -164,3 +175,41 @@ def test_each_exercise_has_wrong_solutions():
 )
 def test_wrong_solutions_are_told_why(case):
     assert case.says in says_at_first(case.file, case.exercise)
+
+
+def replaced(value, odd):
+    """Yield the odd value itself, and the value with an odd part: a new one, or the first, middle or last one."""
+    yield odd
+    if isinstance(value, (list, tuple)):
+        for part in replaced(value[0], odd) if value else [odd]:
+            yield type(value)([part, *value])
+        for place in sorted({0, len(value) // 2, len(value) - 1}) if value else ():
+            for part in replaced(value[place], odd):
+                yield type(value)([*value[:place], part, *value[place + 1 :]])
+
+
+def odd_runs(right):
+    """Yield what all nodes returned, with each odd value in place of what the first or the last node returned."""
+    for rank in {0, len(right) - 1}:
+        for odd in ODD:
+            for value in replaced(right[rank], odd):
+                if not api.same(value, right[rank]):
+                    yield [*right[:rank], value, *right[rank + 1 :]]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("exercise", JUDGED_BY_VALUES, ids=lambda exercise: exercise.name)
+def test_odd_values_are_wrong(exercise, monkeypatch):
+    """Every run of the solution is judged again with odd values: none is right, or a fault of the exercise."""
+    judge = Check.judge
+
+    def judge_odd_values_first(check, case, outcome):
+        for values in odd_runs(outcome.values):
+            outcome_of_odd = copy.copy(outcome)
+            outcome_of_odd.values = values
+            with pytest.raises(api.Wrong):
+                judge(check, case, outcome_of_odd)
+        judge(check, case, outcome)
+
+    monkeypatch.setattr(Check, "judge", judge_odd_values_first)
+    assert grade(exercise.solution, exercise, seed=1).passed

@@ -5,6 +5,7 @@ import textwrap
 
 import pytest
 
+from pairwise import each
 from programs import ok, run
 
 NEEDS = """
@@ -40,7 +41,7 @@ CALLS = {
 
 
 @pytest.mark.spread("early")
-@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("call", each(2, CALLS))
 @pytest.mark.parametrize("early", [True, False], ids=["before", "while-waiting"])
 def test_waiters_are_told(tmp_path, call, early):
     text = program(f"""

@@ -7,6 +7,7 @@ what they saw; then they leave.
 
 import pytest
 
+from pairwise import each
 from programs import HEAD, run, write
 
 # `needs_lost(call)`: the call must raise because of a lost node; prints one line about it.
@@ -101,7 +102,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("options", [[], ["--fanin", "2"]], ids=["flat", "tree"])
-@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("call", each(2, CALLS))
 def test_inside_a_collective(tmp_path, call, options):
     """Node 1 is killed while it waits in the collective, by node 0, which enters after that.
 

@@ -3,6 +3,7 @@
 
 import pytest
 
+from pairwise import each
 from programs import HEAD, ok, run, write
 from test_killed import PARTS, SURVIVE, survivors
 
@@ -42,7 +43,7 @@ def call():
 
 
 @pytest.mark.parametrize("options", [[], PARTS], ids=["default", "parts"])
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("name", each(2, CALLS))
 def test_after_it_has_entered(tmp_path, name, options):
     """What it gave lies in its arena and still comes; where that has no room, it has sent nothing."""
     call, words = CALLS[name]

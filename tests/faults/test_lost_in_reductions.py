@@ -12,7 +12,7 @@ from test_killed import PARTS, SURVIVE
 TOOLS = """
 import gc
 import numpy as np
-from spcomm._core.blocks import bytes_given_out
+from spcomm._core.arrays import bytes_given_out
 @spcomm.op(elementwise=True)
 def added(left, right):
     return left + right
@@ -61,7 +61,7 @@ CALLS = {
 
 @pytest.mark.spread("options")
 @pytest.mark.parametrize("options", [[], ["--fanin", "2"], PARTS], ids=["default", "tree", "parts"])
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("name", each(2, CALLS))
 def test_while_it_waits(tmp_path, name, options):
     """Node 0 kills node 1, which waits inside the call, and enters it after that.
 

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from nodepool import command
+from pairwise import each
 from programs import finish, ok, run, start, write
 
 RING = """
@@ -26,12 +27,13 @@ RING = """
 
 
 @pytest.mark.parametrize(
-    "options", [[], ["--fanin", "2"], ["--slots", "1", "--ring", "2048", "--arena", "0"]], ids=str
+    "options", each(3, [[], ["--fanin", "2"], ["--slots", "1", "--ring", "2048", "--arena", "0"]]), ids=str
 )
 def test_sixty_four_nodes(tmp_path, options):
     assert ok(run(tmp_path, 64, RING, *options)).out == "(2016, 64.0)\n"
 
 
+@pytest.mark.slow
 def test_a_hundred_nodes_and_all_to_all(tmp_path):
     text = """
         comm.send(rank, spcomm.ALL)

@@ -8,8 +8,8 @@
 #include "fuzz.h"
 
 #include "base/spc_error.h"
-#include "net/spc_crc32c.h"
-#include "net/spc_frame.h"
+#include "net/wire/spc_crc32c.h"
+#include "net/wire/spc_frame.h"
 
 enum { HEADER = SPC_FRAME_HEADER_BYTES, AT_LENGTH = 48, AT_BODY_SUM = 56, AT_HEADER_SUM = 60 };
 enum { REPAIR_START = 1, REPAIR_BODY_SUMS = 2, REPAIR_HEADER_SUMS = 4, SMALL_BODIES = 8, REFUSE = 16 };
@@ -60,7 +60,7 @@ static int deliver(void *argument, const spc_frame_t *frame, const unsigned char
 
     MUST((uintptr_t)body % 16 == 0);
     MUST(frame->length_bytes <= run->body_max && run->body_max <= SPC_FRAME_BODY_MAX);
-    MUST(frame->kind >= 1 && frame->kind <= KINDS && frame->flags < 32);
+    MUST(frame->kind >= 1 && frame->kind <= KINDS && frame->flags < 64);
     MUST(((uint32_t)frame->count * 2 + 7) / 8 * 8 <= frame->length_bytes);
     MUST(run->length_bytes - run->at >= HEADER + (size_t)frame->length_bytes);
     spc_frame_write_header(frame, &piece, 1, header);

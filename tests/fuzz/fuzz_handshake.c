@@ -11,7 +11,7 @@
 #include "fuzz.h"
 
 #include "base/spc_error.h"
-#include "net/spc_handshake.h"
+#include "net/wire/spc_handshake.h"
 
 enum { MESSAGE = SPC_HANDSHAKE_MESSAGE_BYTES, MAC = SPC_HANDSHAKE_MAC_BYTES, AT_RANDOM = 32, AT_KIND = 4 };
 enum {

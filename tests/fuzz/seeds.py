@@ -5,26 +5,27 @@ import struct
 from pathlib import Path
 
 CORPUS = Path(__file__).parent / "corpus"
+VERSION = 4  # SPC_FRAME_VERSION; of another one a reader refuses everything
 # The first byte of an input: see fuzz_frame.c and fuzz_handshake.c.
 START, BODY_SUMS, HEADER_SUMS, SMALL_BODIES, REFUSE = 1, 2, 4, 8, 16
 TWO_ENDS, SERVER, FULL, HONEST_PROOF, HONEST_START, NO_SECRET, LATE = 1, 2, 4, 8, 16, 32, 64
 HONEST = HONEST_PROOF | HONEST_START
 
 
-def frame(kind=2, body=b"", *, version=2, flags=0, count=0, length=None, zero=0, rest=b"\0" * 16):
+def frame(kind=2, body=b"", *, version=VERSION, flags=0, count=0, length=None, zero=0, rest=b"\0" * 16):
     """A frame without its sums; `rest` is total_bytes and offset."""
     length = len(body) if length is None else length
     start = struct.pack("<4sBBHIHHiHHQ", b"spcf", version, kind, flags, 9, 1, 2, -3, 4, 5, 6)
     return start + rest + struct.pack("<IBBHII", length, 0, zero, count, 0, 0) + body
 
 
-def message(kind, *, verdict=0, order=1, version=2, job=7, box=3, random=b"\x33" * 32):
+def message(kind, *, verdict=0, order=1, version=VERSION, job=7, box=3, random=b"\x33" * 32):
     return struct.pack("<4sBBBBIIH14x", b"spch", kind, verdict, order, 0, version, job, box) + random
 
 
 def frames():
     sums = BODY_SUMS | HEADER_SUMS
-    good = b"".join(frame(kind, bytes(range(kind * 7))) for kind in range(1, 11))
+    good = b"".join(frame(kind, bytes(range(kind * 7))) for kind in range(1, 14))
     yield "empty", bytes([0, 0])
     yield "no_sums", bytes([0, 3]) + frame(body=b"x")
     yield "no_body_sums", bytes([HEADER_SUMS, 3]) + frame(body=b"x" * 9)
@@ -41,7 +42,7 @@ def frames():
     yield "longest_length", bytes([sums, 11]) + frame(length=1 << 18, body=b"z" * 30)
     yield "other_version", bytes([sums, 12]) + frame() + frame(version=1)
     yield "no_kind", bytes([sums, 13]) + frame() + frame(kind=0)
-    yield "no_flag", bytes([sums, 14]) + frame(flags=31) + frame(flags=32)
+    yield "no_flag", bytes([sums, 14]) + frame(flags=63) + frame(flags=64)
     yield "not_zero", bytes([sums, 15]) + frame(zero=1)
     yield "ranks", bytes([sums, 16]) + frame(3, b"\1\0\2\0\3\0\4\0", count=4) + frame(3, b"\1\0\2\0", count=3)
     yield "parts", bytes([sums, 17]) + frame(3, b"p" * 20, flags=1, rest=b"\xff" * 16) * 3

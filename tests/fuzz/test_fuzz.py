@@ -2,6 +2,7 @@
 """Every file of the corpus, with and without small changes; a short run of each fuzzer where there is libFuzzer."""
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -65,6 +66,7 @@ def test_corpus(compiled, target):
     check(run(MADE / f"corpus_{target}", *files, FUZZ_CHANGES=str(CHANGES)), f"the corpus of {target}")
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(0)  # a number of runs, not a time; an input that takes 10 s is an error
 @pytest.mark.parametrize("target", TARGETS)
 def test_fuzz(fuzzers, target, tmp_path):
@@ -81,7 +83,11 @@ def test_a_wrong_target_is_noticed(compiled, tmp_path):
 
 
 def test_seeds_are_as_written(tmp_path):
-    """The corpus has what seeds.py writes; other files were found by fuzzing."""
+    """The corpus has what seeds.py writes, of this version; other files were found by fuzzing."""
+    version = re.search(r"#define SPC_FRAME_VERSION (\d+)", (ROOT / "csrc/net/wire/spc_frame.h").read_text())[
+        1
+    ]
+    assert f"VERSION = {version} " in Path(__file__).with_name("seeds.py").read_text()
     shutil.copy(Path(__file__).with_name("seeds.py"), tmp_path)
     check(run(shutil.which("python3") or "python", tmp_path / "seeds.py"), "seeds.py")
     for seed in sorted((tmp_path / "corpus").rglob("*")):

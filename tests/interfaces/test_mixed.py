@@ -8,6 +8,7 @@ import pytest
 PROGRAMS = Path(__file__).parent / "programs"
 
 
+@pytest.mark.slow
 @pytest.mark.smoke
 @pytest.mark.parametrize("half", [1, 2])
 @pytest.mark.parametrize("start", ["fork", "exec"])

@@ -75,6 +75,7 @@ def big_endian(tmp_path_factory):
     return lambda *arguments: run(CROSS[1], made, *arguments)
 
 
+@pytest.mark.slow
 @pytest.mark.spread("standard")
 @pytest.mark.parametrize("heterogeneous", [1, 0])
 @pytest.mark.parametrize("standard", ["-std=c++11", "-std=c++20"])
@@ -109,6 +110,7 @@ def test_operators_and_conversion_on_a_big_endian_machine(big_endian):
     assert (answer.returncode, answer.stdout) == (0, "")
 
 
+@pytest.mark.slow
 def test_files_of_a_big_endian_machine_are_read_here_and_ours_there(program, big_endian, tmp_path):
     theirs, ours, again = tmp_path / "theirs", tmp_path / "ours", tmp_path / "again"
     assert big_endian("write", theirs).returncode == 0

@@ -43,6 +43,7 @@ def test_cxx_has_all_of_them_together(standard, compiler, tmp_path):
     assert answer.returncode == 0, answer.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "change"),
     [
@@ -75,6 +76,7 @@ def test_headers_stand_alone(header, suffix, standard, compiler, tmp_path):
     assert answer.returncode == 0, answer.stderr
 
 
+@pytest.mark.slow
 def test_two_files_of_one_program_may_include_it(compiler, tmp_path):
     """Header-only: no function is defined twice."""
     (tmp_path / "other.cpp").write_text(

@@ -157,6 +157,30 @@ def read_lines(process, count):
     return [process.stdout.readline().decode().rstrip("\n") for _ in range(count)]
 
 
+# Takes options and a host as ssh does, and runs the command here. A forwarded port is the same at both ends.
+_SSH = """#!/bin/sh
+while [ $# -gt 2 ]; do
+  case $1 in
+    -R) echo "Allocated port ${2##*:} for remote forward to 127.0.0.1:${2##*:}" >&2; shift 2;;
+    -*) shift 2;;
+    *) break;;
+  esac
+done
+echo "Welcome to $1: what a login shell prints is no concern of ours"
+[ -f "${0%/*}/$1.box" ] && exec $PYTHON "${0%/*}/$1.box"
+shift
+exec sh -c "$*"
+"""
+
+
+def stand_in_for_ssh(folder):
+    """Write a command for --ssh, and return its path. On HOST it runs folder/HOST.box, if that is there, as the box."""
+    path = folder / "ssh"
+    path.write_text(_SSH.replace("$PYTHON", sys.executable))
+    path.chmod(0o755)
+    return str(path)
+
+
 def leaving_nothing(launch):
     """Sees to it that nothing of any run is left when the test ends."""
     yield launch

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from spcomm.launch import binding
+from spcomm.launch.local import binding
 
 if not hasattr(os, "sched_getaffinity"):
     pytest.skip("this system cannot bind", allow_module_level=True)

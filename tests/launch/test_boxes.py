@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Several boxes on one machine: who is where, what they share (nothing), and how such a run ends."""
 
+import contextlib
 import os
 import queue
 import re
@@ -12,11 +13,12 @@ from pathlib import Path
 
 import pytest
 
+import spcomm
 from launching import read_lines
-from spcomm.launch import boxes
-from spcomm.launch.groups import Group
-from spcomm.launch.options import parse
-from spcomm.launch.values import UsageError
+from spcomm.launch.base.usage import UsageError
+from spcomm.launch.cmdline import boxes
+from spcomm.launch.cmdline.groups import Group
+from spcomm.launch.cmdline.options import parse
 
 TABLE_1 = "0,0,1,0,1"  # of the SpeedesComm paper: global id, local id, local node 0, box
 
@@ -174,6 +176,7 @@ def carriers(launch, process, nodes):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("disable", ["", "memfd"])
 def test_boxes_share_no_memory(launch, start, disable):
     process = launch.start(
@@ -230,7 +233,8 @@ def test_ctrl_c_ends_all_boxes(launch):
     os.killpg(process.pid, signal.SIGINT)
     result = launch.finish(process)
     assert result.code == 130 and "interrupted by Ctrl-C" in result.last, result
-    assert "nodes 0-2" in result.err
+    where = result.err.partition("where the nodes were:\n")[2].partition("spcomm:")[0]
+    assert re.search(r"nodes? 0", where) and "program.py" in where, result
 
 
 def test_a_failure_in_one_box_ends_all(launch, start):
@@ -393,15 +397,16 @@ def test_stats_count_each_message_once(launch):
 class Door:
     """A gate in this process, and what it has let in."""
 
-    def __init__(self):
-        from spcomm.launch import handshake
-        from spcomm.launch.loop import Loop
+    def __init__(self, host):
+        from spcomm.launch.base.loop import Loop
+        from spcomm.launch.remote import handshake
 
-        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.listener = socket.create_server((host, 0))
         self.address = self.listener.getsockname()
         self.admitted = queue.SimpleQueue()
         self.loop = Loop()
-        self.gate = handshake.Gate(self.loop, self.listener, {5: b"k" * 32}, self.admit)
+        secrets = {(5, box): bytes([box]) * 32 for box in (0, 1, 8)}
+        self.gate = handshake.Gate(self.loop, self.listener, secrets, self.admit)
         self.gate.open()
         self.end, self.tell = socket.socketpair()
         self.loop.add(self.end.fileno(), self.stop)
@@ -409,14 +414,14 @@ class Door:
         self.thread = threading.Thread(target=self.run)
         self.thread.start()
 
-    def admit(self, job, box, fd):
-        if box > 1:
-            raise ValueError("there is no such box")
+    def admit(self, job, box, fd, session):
         os.close(fd)
-        self.admitted.put((job, box))
+        if box > 1:
+            raise spcomm.SpcommError("that box has ended")
+        self.admitted.put((job, box, session is not None))
 
     def next(self):
-        """Who has got in."""
+        """Who has got in: job, box, whether the connection is encrypted."""
         return self.admitted.get(timeout=60)
 
     def stop(self):
@@ -436,47 +441,118 @@ class Door:
             one.close()
 
 
-@pytest.fixture
-def door():
-    made = Door()
+@pytest.fixture(params=["127.0.0.1", "127.0.0.2"], ids=["loopback", "network"])
+def door(request):
+    """Only what goes from 127.0.0.1 to 127.0.0.1 is known to stay on this machine."""
+    made = Door(request.param)
+    made.encrypts = request.param == "127.0.0.2"
     yield made
     made.close()
 
 
-def test_who_knows_the_secret_gets_in(door):
-    from spcomm.launch import handshake
+def knock(door, box):
+    from spcomm.launch.remote import handshake
 
-    os.close(handshake.enter(door.address, b"k" * 32, 5, 1))
-    assert door.next() == (5, 1) and door.admitted.empty()
+    sock, session = handshake.enter(door.address, bytes([box]) * 32, 5, box)
+    sock.close()
+    assert (session is not None) == door.encrypts
+
+
+def test_who_knows_the_secret_gets_in(door):
+
+    knock(door, 1)
+    assert door.next() == (5, 1, door.encrypts) and door.admitted.empty()
 
 
 @pytest.mark.parametrize(
-    ("secret", "job"), [(b"j" * 32, 5), (b"k" * 32, 6), (b"\0" * 32, 6)], ids=["secret", "job", "zeros"]
+    ("secret", "job", "box"),
+    [(b"j" * 32, 5, 1), (b"\0" * 32, 5, 1), (b"\1" * 32, 6, 1), (b"\0" * 32, 6, 1), (b"\1" * 32, 5, 9)],
+    ids=["secret", "secret of another box", "job", "zeros", "box"],
 )
-def test_who_does_not_is_refused(door, secret, job):
-    import spcomm
-    from spcomm.launch import handshake
+def test_who_does_not_is_refused(door, secret, job, box):
+    from spcomm.launch.remote import handshake
 
     with pytest.raises(spcomm.AuthenticationError, match="do not know the same secret"):
-        handshake.enter(door.address, secret, job, 1)
-    os.close(handshake.enter(door.address, b"k" * 32, 5, 0))
-    assert door.next() == (5, 0) and door.admitted.empty()
+        handshake.enter(door.address, secret, job, box)
+    knock(door, 0)
+    assert door.next() == (5, 0, door.encrypts) and door.admitted.empty()
 
 
-def test_a_box_that_does_not_exist_is_closed_and_others_get_in(door):
-    from spcomm.launch import handshake
+def test_a_box_that_has_ended_is_closed_and_others_get_in(door):
+    from spcomm.launch.remote import handshake
 
-    fd = handshake.enter(door.address, b"k" * 32, 5, 9)
-    with socket.socket(fileno=fd) as sock:
-        sock.settimeout(60)
-        assert sock.recv(1) == b""
-    os.close(handshake.enter(door.address, b"k" * 32, 5, 0))
-    assert door.next() == (5, 0) and door.admitted.empty()
+    sock, _session = handshake.enter(door.address, b"\x08" * 32, 5, 8)
+    sock.settimeout(60)
+    assert sock.recv(1) == b""
+    sock.close()
+    knock(door, 0)
+    assert door.next() == (5, 0, door.encrypts) and door.admitted.empty()
+
+
+class Interceptor(threading.Thread):
+    """Somebody on the way to a door, who hands on the handshake, perhaps changed, and then does what `then` does."""
+
+    def __init__(self, door, change=lambda number, message: message, then=lambda client, server: None):
+        super().__init__()
+        self.listener = socket.create_server((door.address[0], 0))
+        self.address = self.listener.getsockname()
+        self.door, self.change, self.then = door, change, then
+
+    def run(self):
+        client, _address = self.listener.accept()
+        server = socket.create_connection(self.door.address)
+        with self.listener, client, server, contextlib.suppress(OSError):
+            for number, (source, target) in enumerate([(client, server), (server, client)] * 2):
+                source.settimeout(60)
+                target.sendall(self.change(number, source.recv(64, socket.MSG_WAITALL)))
+            self.then(client, server)
+
+
+@pytest.fixture
+def network():
+    made = Door("127.0.0.2")
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("number", [0, 1], ids=["HELLO", "CHALLENGE"])
+def test_nobody_on_the_way_can_leave_encryption_out(network, number):
+    from spcomm.launch.remote import handshake
+
+    def downgrade(at, message):
+        return message[:7] + b"\0" + message[8:] if at == number else message
+
+    between = Interceptor(network, downgrade)
+    between.start()
+    with pytest.raises((spcomm.AuthenticationError, ConnectionError)):
+        handshake.enter(between.address, b"\1" * 32, 5, 1)
+    between.join()
+    assert network.admitted.empty()
+
+
+def test_nobody_on_the_way_can_be_the_other_end_of_tls(network):
+    """He has a certificate of his own, and knows all that both ends have said in the clear."""
+    from spcomm.launch.remote import handshake, tls
+
+    def sit_between(client, server):
+        context, _certificate = tls.server_identity.__wrapped__()
+        with (
+            context.wrap_socket(client, server_side=True) as to_client,
+            tls._client_context().wrap_socket(server) as to_server,
+        ):
+            to_client.sendall(to_server.recv(32))
+            assert to_client.recv(32) == b""  # the client has left
+
+    between = Interceptor(network, then=sit_between)
+    between.start()
+    with pytest.raises(spcomm.AuthenticationError, match="reads or changes what is sent"):
+        handshake.enter(between.address, b"\1" * 32, 5, 1)
+    between.join()
+    assert network.admitted.empty()
 
 
 def test_strangers_harm_nobody(door):
     """Some are silent, some talk nonsense, some leave, and all at once."""
-    from spcomm.launch import handshake
 
     strangers = []
     for number in range(200):
@@ -487,10 +563,10 @@ def test_strangers_harm_nobody(door):
             strangers.append(stranger)
         else:
             stranger.close()
-    os.close(handshake.enter(door.address, b"k" * 32, 5, 1))
+    knock(door, 1)
     for stranger in strangers:
         stranger.close()
-    assert door.next() == (5, 1) and door.admitted.empty()
+    assert door.next() == (5, 1, door.encrypts) and door.admitted.empty()
 
 
 def test_who_says_nothing_is_sent_away(door):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spcomm.launch.clocks import Clock
+from spcomm.launch.remote.clocks import Clock
 
 SECOND = 1_000_000_000
 

@@ -5,13 +5,14 @@ import os
 
 import pytest
 
+from pairwise import each
 from test_output import read_all, terminals
 
 BOTH = "import sys, spcomm; r = spcomm.startup().rank; print('out', r); print('err', r, file=sys.stderr)"
 
 
 @pytest.mark.parametrize(
-    ("ranks", "shown"), [("0,2", "02"), ("1-2", "12"), ("all", "0123"), ("none", ""), ("3", "3")]
+    ("ranks", "shown"), each(2, [("0,2", "02"), ("1-2", "12"), ("all", "0123"), ("none", ""), ("3", "3")])
 )
 def test_only_chosen_nodes_are_shown(launch, start, ranks, shown):
     result = launch.program(BOTH, options=("-n", 4, "--show", ranks, *start))
@@ -39,6 +40,7 @@ def test_a_node_that_is_not_there_cannot_be_shown(launch):
     assert result.err == "spcomm run: --show 0,2: there is no node 2; this run has nodes 0 to 1 (-n 2)\n"
 
 
+@pytest.mark.slow
 def test_colours_on_request(launch):
     plain = launch.program("print('x')", options=("-n", 2, "-l"))
     assert "\033" not in plain.out
@@ -48,6 +50,7 @@ def test_colours_on_request(launch):
     assert launch.program("print('x')", options=("-n", 2, "--color", "--no-label")).lines == ["x", "x"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "env", "colored"),
     [

@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from pairwise import each
+
 
 def test_success_says_nothing(launch, start):
     result = launch.program("pass", options=("-n", 3, *start))
@@ -16,17 +18,24 @@ def test_success_says_nothing(launch, start):
 
 @pytest.mark.parametrize(
     ("ending", "code", "text"),
-    [
-        ("sys.exit(3)", 3, "node 1 ended with exit code 3"),
-        ("sys.exit('words')", 1, "node 1 ended with exit code 1"),
-        ("os._exit(7)", 7, "node 1 ended with exit code 7"),
-        ("raise ValueError('x')", 1, "node 1 ended with an uncaught ValueError (exit code 1)"),
-        ("os.kill(os.getpid(), signal.SIGSEGV)", 139, "node 1 was killed by SIGSEGV (128+11)"),
-        ("os.abort()", 134, "node 1 was killed by SIGABRT (128+6)"),
-        ("os.kill(os.getpid(), signal.SIGKILL)", 137, "node 1 was killed by SIGKILL (128+9)"),
-        ("os.kill(os.getpid(), signal.SIGTERM)", 143, "node 1 was killed by SIGTERM (128+15)"),
-        ("raise KeyboardInterrupt", 130, "node 1 ended with an uncaught KeyboardInterrupt (exit code 130)"),
-    ],
+    each(
+        2,
+        [
+            ("sys.exit(3)", 3, "node 1 ended with exit code 3"),
+            ("sys.exit('words')", 1, "node 1 ended with exit code 1"),
+            ("os._exit(7)", 7, "node 1 ended with exit code 7"),
+            ("raise ValueError('x')", 1, "node 1 ended with an uncaught ValueError (exit code 1)"),
+            ("os.kill(os.getpid(), signal.SIGSEGV)", 139, "node 1 was killed by SIGSEGV (128+11)"),
+            ("os.abort()", 134, "node 1 was killed by SIGABRT (128+6)"),
+            ("os.kill(os.getpid(), signal.SIGKILL)", 137, "node 1 was killed by SIGKILL (128+9)"),
+            ("os.kill(os.getpid(), signal.SIGTERM)", 143, "node 1 was killed by SIGTERM (128+15)"),
+            (
+                "raise KeyboardInterrupt",
+                130,
+                "node 1 ended with an uncaught KeyboardInterrupt (exit code 130)",
+            ),
+        ],
+    ),
 )
 def test_the_first_failure_ends_the_run_and_gives_its_code(launch, start, ending, code, text):
     result = launch.program(
@@ -264,6 +273,7 @@ def test_more_nodes_than_descriptors_is_one_sentence(launch):
     assert len(result.err.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_nodes_have_the_descriptor_limit_of_the_launcher(launch):
     import resource
     import subprocess

@@ -48,6 +48,10 @@ SCENES = {
         comm.send("x", (comm.rank + 1) % comm.size, tag=1)
         comm.recv((comm.rank - 1) % comm.size, tag=2)
     """,
+    "near in neither": """
+        comm.send("x", (comm.rank + 1) % comm.size, tag=1)
+        comm.recv((comm.rank + 1) % comm.size, tag=2)
+    """,
     "synchronous": "comm.ssend(1, (comm.rank + 1) % comm.size)\n",
     "synchronous and receives": "comm.recv((comm.rank + 1) % 3, tag=1) if comm.rank else comm.ssend(1, 1)\n",
     "lines": """
@@ -81,7 +85,7 @@ def test_the_report(forked):
         "spcomm: DEADLOCK — all 4 nodes wait, and no message is on its way",
         "  nodes 0-3  recv(source=rank+1, tag=ANY)  program.py:7 in step",
         "  circle: 0 → 1 → 2 → 3 → 0",
-        "  Nobody has sent: every node receives first.",
+        "  No matching message has been sent: each of these nodes waits to receive.",
         "  Try: let one node send before it receives, or use sendrecv().     (spcomm explain SP101)",
     ]
 

@@ -25,6 +25,7 @@ TALKS = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options", [(), ("--slots", 1, "--ring", 4096, "--arena", 0)], ids=["default", "tiny"]
 )
@@ -71,6 +72,7 @@ def test_an_executable_is_told_its_group(launch):
     assert places[1][1] == places[2][1] != places[0][1], "each group has memory of its own"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("groups", "labels"), [((1, 2), ["[1:0] x", "[1:1] x", "[2:0] x"]), ((5, 5), ["[0] x", "[1] x", "[2] x"])]
 )

@@ -8,6 +8,7 @@ import signal
 import pytest
 
 from launching import read_lines
+from pairwise import each
 from spcomm._core import endings, notes
 
 # All nodes meet once, so that every node is known to be running before anything happens to one.
@@ -223,13 +224,13 @@ ENDS = {
     "killed": ("if comm.rank == 1: os.kill(os.getpid(), signal.SIGKILL)", 137),
     "deaf": ("signal.signal(signal.SIGTERM, signal.SIG_IGN)\nif comm.rank == 1: os._exit(3)", 3),
     "starter": ("if comm.rank == 1: os.kill(os.getppid(), signal.SIGKILL)", 125),
-    "launcher": ("", -9),
     "hung up": ("", 129),
+    "launcher": ("", -9),
 }
 
 
 @pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="semaphores are files in /dev/shm on Linux only")
-@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("end", each(2, ENDS))
 def test_no_semaphore_outlives_a_run(launch, start, end):
     """The tracker of multiprocessing, whichever process is killed, gets the time to remove what nodes leave."""
     text, code = ENDS[end]

@@ -8,10 +8,11 @@ from types import SimpleNamespace
 import pytest
 
 from spcomm._core import agent
-from spcomm.launch.groups import Group
-from spcomm.launch.memory import sizes
-from spcomm.launch.options import parse
-from spcomm.launch.values import UsageError, about
+from spcomm.launch.base.usage import UsageError
+from spcomm.launch.cmdline.groups import Group
+from spcomm.launch.cmdline.memory import sizes
+from spcomm.launch.cmdline.options import parse
+from spcomm.launch.cmdline.values import about
 
 PROGRAM = "import spcomm; c = spcomm.startup(); c.barrier(); print(c.size)"
 
@@ -99,6 +100,7 @@ RESIDENT = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 @pytest.mark.parametrize("start", ["fork", "exec"])
 def test_prefault(launch, start):

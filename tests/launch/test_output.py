@@ -118,6 +118,7 @@ def test_a_last_line_without_end_is_shown(launch, start, labels):
     assert sorted(result.lines) == (["[0] 0", "[1] 1"] if labels else ["0", "1"]), result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("labels", [(), ("-l",)], ids=["plain", "labels"])
 def test_very_long_lines_stay_whole_and_cost_no_memory(launch, labels):
     size = 20_000_000

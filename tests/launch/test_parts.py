@@ -11,15 +11,17 @@ import pytest
 
 from spcomm import config
 from spcomm._core.errors import NodeLostError
-from spcomm.launch import command, report, supervisor
-from spcomm.launch.failures import Failures
-from spcomm.launch.groups import Names, gather
-from spcomm.launch.loop import Loop
-from spcomm.launch.options import Options
-from spcomm.launch.output import LONG, Sink, Stream
-from spcomm.launch.plan import Plan
-from spcomm.launch.where import Answers, describe, user_line
-from spcomm.launch.wire import Wire
+from spcomm.launch import command
+from spcomm.launch.base import report
+from spcomm.launch.base.loop import Loop
+from spcomm.launch.base.wire import Wire
+from spcomm.launch.cmdline.groups import Names, gather
+from spcomm.launch.cmdline.options import Options
+from spcomm.launch.cmdline.plan import Plan
+from spcomm.launch.local.output import LONG, Sink, Stream
+from spcomm.launch.local.where import Answers, describe, user_line
+from spcomm.launch.supervise import supervisor
+from spcomm.launch.supervise.failures import Failures
 
 
 @pytest.fixture
@@ -318,7 +320,7 @@ def test_whether_cores_are_shared_depends_on_all_nodes_of_the_run(monkeypatch, n
     monkeypatch.setattr(command, "_agent", lambda: core)
     monkeypatch.setattr(command, "_segment", lambda _agent, *found: segments.append(found[:2]))
     monkeypatch.setattr(supervisor, "Supervisor", lambda *_: SimpleNamespace(run=lambda *_: 7))
-    monkeypatch.setattr("spcomm.launch.stdin.Stdin", lambda: None)
+    monkeypatch.setattr("spcomm.launch.local.stdin.Stdin", lambda: None)
     assert command._supervise(Options(), made, [], None, 0) == 7
     assert segments == [(count, shared) for count in nodes]
 

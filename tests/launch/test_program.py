@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from pairwise import each
+
 
 def plain(launch, *arguments, python=(), **more):
     """The same program under plain Python."""
@@ -183,7 +185,7 @@ def test_what_c_libraries_keep_is_written(launch, start):
 
 
 @pytest.mark.parametrize(
-    "code", ["0", "None", "True", "7", "-1", "256", "2**31", "2**70", "'text'", "(1, 2)", "1.5"]
+    "code", each(2, ["0", "None", "True", "7", "-1", "256", "2**31", "2**70", "'text'", "(1, 2)", "1.5"])
 )
 def test_exit_codes_are_those_of_plain_python(launch, start, code):
     script = launch.script(f"import sys; sys.exit({code})")
@@ -206,6 +208,7 @@ def test_exit_functions_of_preloaded_modules_run_in_the_nodes(launch):
     assert sorted(result.lines) == ["module says goodbye"] * 2 + ["program"] * 2, result
 
 
+@pytest.mark.slow
 def test_nodes_draw_different_random_numbers(launch, start):
     result = launch.program(
         "import random as a, numpy.random as b; print(a.random(), b.random(), b.default_rng().random())",
@@ -229,6 +232,7 @@ def test_all_nodes_hash_alike_and_runs_differ(launch, start):
     assert given == [expected.stdout.decode().strip()] * 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_a_pool_inside_a_node_works_and_breaks_nothing(launch, start, method):
     result = launch.program(
@@ -252,6 +256,7 @@ def test_a_pool_inside_a_node_works_and_breaks_nothing(launch, start, method):
     assert sorted(result.lines) == ["0 2", "0 [1, 4, 9]", "1 2", "1 [1, 4, 9]"], result
 
 
+@pytest.mark.slow
 def test_a_process_that_a_node_starts_is_alone(launch, start):
     result = launch.program(
         """

@@ -10,11 +10,12 @@ import pytest
 
 from launching import read_lines
 
+# One pause is not enough: it ends when the launcher asks where the node is.
 WAITS = """
     import os, signal, subprocess, sys, spcomm
     comm = spcomm.startup()
     def wait_here():
-        print(os.getpid(), flush=True); signal.pause()
+        print(os.getpid(), flush=True); any(iter(signal.pause, 0))
     wait_here()
 """
 
@@ -23,7 +24,7 @@ LEAVES_CHILDREN = """
     comm = spcomm.startup()
     one = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
     print(os.getpid(), one.pid, flush=True)
-    signal.pause()
+    while True: signal.pause()
 """
 
 STUBBORN = """
@@ -54,6 +55,18 @@ def test_a_signal_to_the_launcher_ends_the_run(launch, start, number, code, text
     assert result.last == text
     assert "Traceback" not in result.err
     assert not launch.alive()
+
+
+def test_ctrl_c_in_the_last_wait_shows_no_traceback(launch):
+    """Python prints the exceptions of functions that run at exit, and says that it ignores them."""
+    text = """
+        import spcomm, spcomm.joining
+        comm = spcomm.startup()
+        def interrupted(*_): raise KeyboardInterrupt
+        spcomm.joining.release = interrupted
+    """
+    result = launch.program(text, options=("-n", 1))
+    assert "Traceback" not in result.err and "ignored" not in result.err, result
 
 
 def test_ctrl_c_tells_where_the_nodes_were(launch, start):

@@ -25,7 +25,7 @@ WAITS = """
 EXECUTABLE = """
     import os, signal
     from spcomm import config
-    from spcomm.launch import child
+    from spcomm.launch.local import child
     told = dict.fromkeys(
         ("kind", "target", "arguments", "command", "path_entry", "where_signal", "descriptor_limit", "takes_interrupt")
     )
@@ -44,7 +44,7 @@ EXECUTABLE = """
 # An agent or a server, with what a terminal sends to all processes of a group that it has not left yet.
 CARRIER = """
     import os, signal
-    from spcomm.launch import carrying
+    from spcomm.launch.remote import carrying
     launcher = os.getpid()
     signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())
     if (pid := os.fork()) == 0:

@@ -106,6 +106,7 @@ def test_programs_of_any_language_are_told(launch, options, value):
     assert told.get("SPCOMM_STRICT") == value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "seconds"),
     [((), None), (("--close-timeout", "2.5"), "2.5"), (("--close-timeout", "0"), "0")],

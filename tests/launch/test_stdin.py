@@ -6,6 +6,8 @@ import subprocess
 
 import pytest
 
+from pairwise import each
+
 ECHO = """
 import sys, spcomm
 comm = spcomm.startup()
@@ -21,13 +23,16 @@ def expected(data, chosen, nodes):
 @pytest.mark.parametrize("source", ["pipe", "file"])
 @pytest.mark.parametrize(
     ("option", "chosen"),
-    [
-        ((), {0}),
-        (("--stdin", "2"), {2}),
-        (("--stdin", "0,2"), {0, 2}),
-        (("--stdin=all",), {0, 1, 2}),
-        (("--stdin", "none"), ()),
-    ],
+    each(
+        2,
+        [
+            ((), {0}),
+            (("--stdin", "2"), {2}),
+            (("--stdin", "0,2"), {0, 2}),
+            (("--stdin=all",), {0, 1, 2}),
+            (("--stdin", "none"), ()),
+        ],
+    ),
     ids=str,
 )
 def test_chosen_nodes_get_all_of_it(launch, start, source, option, chosen):
@@ -84,6 +89,7 @@ def test_who_has_ended_or_does_not_read_keeps_nobody_waiting(launch):
     assert result.lines == ["3 5000000", "2 5000000"]
 
 
+@pytest.mark.slow
 def test_more_than_is_kept_waits_for_the_slowest(launch):
     """The launcher keeps 64 MiB for a node that reads nothing; what comes then has to wait, and is not lost."""
     process = launch.start(

@@ -8,15 +8,14 @@ import sys
 import pytest
 
 from spcomm import cli
-from spcomm._core.errors import ranks_text
-from spcomm.launch import options
-from spcomm.launch.groups import Group
-from spcomm.launch.help import HELP
-from spcomm.launch.options import check_buffers, parse
-from spcomm.launch.process import interpreter_flags
-from spcomm.launch.ranks import ranks
-from spcomm.launch.table import TABLE
-from spcomm.launch.values import UsageError
+from spcomm.launch.base.process import interpreter_flags
+from spcomm.launch.base.usage import UsageError
+from spcomm.launch.cmdline import options
+from spcomm.launch.cmdline.groups import Group
+from spcomm.launch.cmdline.help import HELP
+from spcomm.launch.cmdline.options import check_buffers, parse
+from spcomm.launch.cmdline.ranks import ranks
+from spcomm.launch.cmdline.table import TABLE
 
 LIMITS = {"slots": (1, 64, 16), "ring": (1024, 1 << 30, 1 << 20), "arena": (0, 1 << 40, 1 << 26),
           "queue_limit": (4096, 1 << 40, 0), "fanin": (2, 64, 8)}  # fmt: skip
@@ -398,21 +397,13 @@ def test_interpreter_flags_are_those_of_subprocess(flags):
     root = os.path.dirname(spcomm.__path__[0])
     code = (
         f"import sys; sys.path.insert(0, {root!r})\n"
-        "import subprocess, spcomm.launch.process as p\n"
+        "import subprocess, spcomm.launch.base.process as p\n"
         "print(sorted(p.interpreter_flags()) == sorted(' '.join(subprocess._args_from_interpreter_flags())"
         ".replace('-X ', '-X').split()), p.interpreter_flags(), subprocess._args_from_interpreter_flags())"
     )
     done = subprocess.run([sys.executable, *flags, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout.startswith("True"), done.stdout + done.stderr[-2000:]
     assert isinstance(interpreter_flags(), list)
-
-
-@pytest.mark.parametrize(
-    ("ranks", "text"),
-    [([3], "node 3"), ([2, 0, 1], "nodes 0-2"), ([5, 0, 1], "nodes 0-1, 5"), ([1, 3], "nodes 1, 3")],
-)
-def test_ranks_text(ranks, text):
-    assert ranks_text(ranks) == text
 
 
 def command(launch, *words):

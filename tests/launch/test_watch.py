@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from launching import spcomm_root
-from spcomm.launch import screen as screens
+from spcomm.launch.local import screen as screens
 from terminal import Terminal, resize
 from test_output import read_all, terminals
 
@@ -145,6 +145,7 @@ def test_a_launcher_that_is_killed_leaves_the_cursor_and_no_process(terminal, la
     launch.wait_until_nothing_is_left()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(60, 40), (30, 12), (150, 60), (20, 3)], ids=str)
 def test_the_terminal_changes_its_size(terminal, launch, size):
     watch(terminal, launch, WAITING, nodes=8)
@@ -181,8 +182,8 @@ def read(fd):
 @pytest.mark.parametrize("lines", [1, 2, 3, 5, 8, 24])
 def test_the_table_fits_whatever_the_terminal(columns, lines, nodes):
     """With the line of the cursor; else each look would scroll, and leave what it cannot take away."""
-    table = pytest.importorskip("spcomm.launch.watch_table")
-    from spcomm.launch import watch as watching
+    table = pytest.importorskip("spcomm.launch.supervise.watch_table")
+    from spcomm.launch.supervise import watch as watching
 
     rows = [watching.Row(n, str(n), watching.WAITS, 3.0) for n in range(nodes)]
     for one in rows:
@@ -251,6 +252,7 @@ def test_a_progress_bar_does_not_hide_the_table(terminal, launch):
     assert "100 %" in terminal.lines[0]
 
 
+@pytest.mark.slow
 def test_no_line_is_lost_or_mixed_when_much_is_printed(launch):
     """The screen is that of a terminal that remembers: as many lines as are printed."""
     terminal = Terminal(lines=3100)
@@ -284,6 +286,7 @@ def test_messages_and_bytes_a_second(terminal, launch):
     assert terminal.wait() == 130
 
 
+@pytest.mark.slow
 def test_nodes_of_several_boxes_and_groups_are_shown(launch):
     for options, names in (("--boxes", 2), "012"), (("--group", 4), ["4:0", "4:1", "4:2"]):
         terminal = Terminal()
@@ -315,6 +318,7 @@ def test_a_node_that_is_stopped_and_one_that_has_ended(terminal, launch):
     terminal.check()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", ["stdout", "stderr"])
 def test_one_stream_is_enough(terminal, launch, which):
     """Of the other one not a byte is touched."""

@@ -91,6 +91,7 @@ def test_a_window_that_somebody_closes_stops_nobody(launch):
     assert result.code == 0 and result.lines[-1].startswith("end"), result
 
 
+@pytest.mark.slow
 @needs_tmux
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM], ids=str)
 def test_nothing_is_left_however_the_run_ends(launch, number):
@@ -100,6 +101,17 @@ def test_nothing_is_left_however_the_run_ends(launch, number):
     launch.finish(process)
     launch.wait_until_nothing_is_left()
     assert sockets(launch) == []
+
+
+@needs_tmux
+def test_a_comma_in_the_path_of_the_socket(launch):
+    """tmux says it before two numbers, with commas between: only the socket is removed."""
+    precious, place = launch.folder / "a", launch.folder / "a,b"
+    precious.touch()
+    place.mkdir()
+    result = launch("-n", 2, "--window", "all", launch.script("pass"), env={"TMUX_TMPDIR": str(place)})
+    assert result.code == 0, result
+    assert precious.exists() and list(place.glob("tmux-*/*")) == []
 
 
 @needs_tmux

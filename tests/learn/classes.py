@@ -7,8 +7,6 @@ import sys
 from functools import cache
 from pathlib import Path
 
-from jsonschema import Draft202012Validator
-
 from checkout import ROOT
 from programs import PATIENCE_S, finish, start
 
@@ -52,6 +50,8 @@ def grades(*words, code, exercise=EXERCISE):
 
 @cache
 def schema():
+    from jsonschema import Draft202012Validator  # takes a second or more, and each worker collects this file
+
     told = json.loads((ROOT / "docs" / "howto" / "grading" / "grades.schema.json").read_text())
     Draft202012Validator.check_schema(told)
     return Draft202012Validator(told)

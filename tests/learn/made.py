@@ -17,7 +17,7 @@ NAMES = ["01_hello", "02_ring", "03_sums"]
 LESSON = "# Lesson {name}\n\nDo **this**, then run it.\n\n```\nspcomm run -n 3 exercise.py\n```\n"
 STUB = '"""Exercise of {name}."""\n# TODO: say it\n'
 WATCHDOG_S = 60.0
-HANGING = "import signal; print('hangs', flush=True); signal.pause()"
+HANGING = "import sys; print('hangs', flush=True); sys.stdin.read()"  # ends with the process that started it
 
 
 def make(folder):
@@ -69,7 +69,9 @@ def judge(folder):
 
 def hang():
     """A run that does not end by itself, and is ended with the check."""
-    with subprocess.Popen([sys.executable, "-c", HANGING], start_new_session=True) as child:
+    with subprocess.Popen(
+        [sys.executable, "-c", HANGING], stdin=subprocess.PIPE, start_new_session=True
+    ) as child:
         try:
             child.wait()
         finally:

@@ -78,6 +78,7 @@ def test_untouched():
     assert "--seed 7" in done.out
 
 
+@pytest.mark.slow
 def test_json():
     done = spcomm("check", "--json", "--exercise", EXERCISE, RIGHT, STUB, code=1)
     right, wrong = json.loads(done.out)
@@ -91,6 +92,7 @@ def test_json():
     assert wrong["message"] == wrong["cases"][0]["message"] != ""
 
 
+@pytest.mark.slow
 def test_a_class_is_summed_up_in_a_line_each(tmp_path):
     gone = tmp_path / "no.py"
     done = spcomm("check", "--seed", "7", "--exercise", EXERCISE, RIGHT, STUB, gone, code=125)
@@ -101,6 +103,7 @@ def test_a_class_is_summed_up_in_a_line_each(tmp_path):
     assert missing.startswith(f"  not judged  {gone} ") and "does not exist" in missing
 
 
+@pytest.mark.slow
 def test_usage(tmp_path):
     assert "no exercise" in spcomm("check", "--exercise", "77", STUB, code=125).err
     assert "does not exist" in spcomm("check", "--exercise", EXERCISE, tmp_path / "no.py", code=125).err
@@ -120,6 +123,7 @@ def test_usage(tmp_path):
     assert "--exercise" in spcomm("check", tmp_path / "mine.py", code=125).err
 
 
+@pytest.mark.slow
 def test_names_and_words_steer_no_terminal(room):
     """Files are handed in under any name; what is said of a trace is said of what a program has written."""
     evil = shutil.copy(room / "exercise.py", room / "\x1b[2J.py")
@@ -131,6 +135,7 @@ def test_names_and_words_steer_no_terminal(room):
     assert "\x1b" not in done.out + done.err
 
 
+@pytest.mark.slow
 def test_each_and_callback(room):
     seen = []
     found = grade(room / "exercise.py", str(room), seed=3, on_case=seen.append)
@@ -157,10 +162,12 @@ def test_an_endless_list_of_cases(room, monkeypatch):
         grade(room / "exercise.py", str(room))
 
 
+@pytest.mark.slow
 def test_quick(room):
     assert len(grade(room / "exercise.py", str(room), quick=True).cases) == grading.QUICK
 
 
+@pytest.mark.slow
 def test_a_seed_draws_the_same_inputs():
     first, again, other = (grade(STUB, str(EXERCISE), seed=seed).message for seed in (1, 1, 2))
     assert first == again != other
@@ -214,6 +221,7 @@ def test_syntax_error(tmp_path):
     assert "at wrong.py:4: def solve(comm, items:" in message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["json.py", "spcomm.py", "numpy.py", "my solution.py", "01-a.py"])
 def test_any_name_of_a_file(tmp_path, name):
     shutil.copy(RIGHT, tmp_path / name)
@@ -240,6 +248,7 @@ def test_lost_events(room):
     )
 
 
+@pytest.mark.slow
 def test_after_a_limit_nothing_more_is_run(room):
     (room / "info.toml").write_text(INFO.replace("seconds = 60", "seconds = 1"))
     (room / "exercise.py").write_text("def solve(comm, a, b):\n    while True:\n        pass\n")
@@ -259,6 +268,7 @@ def test_virtual_clock(room):
     assert grade(room / "exercise.py", str(room)).passed
 
 
+@pytest.mark.slow
 def test_no_virtual_clock(room):
     (room / "exercise.py").write_text(
         "import threading\ndef solve(comm, a, b):\n    thread = threading.Thread(target=comm.work, args=(1,))\n"

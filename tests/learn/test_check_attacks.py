@@ -1,12 +1,18 @@
 # SPDX-License-Identifier: MIT
 """Solutions that attack the judge, or are wrong in every way: each says in comments what the judge has to say."""
 
+import ctypes
+import json
+import os
 import re
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from pairwise import each
+from programs import finish, start
 from spcomm.learn import grade, running, walls
 
 FOLDER = Path(__file__).parent
@@ -14,9 +20,21 @@ ATTACKS = sorted((FOLDER / "attacks").glob("*.py"), key=lambda path: path.name)
 EXERCISE = FOLDER / "room" / "01_sum"
 # Those that meet other things where nothing keeps them apart.
 OPEN = ("blames", "deletes", "escapes", "forges", "forks", "kills_parent", "leaves_one", "pipes_trace", "prints",
-        "right", "stops_guard", "vandal")  # fmt: skip
+        "reads_others", "right", "stops_guard", "vandal")  # fmt: skip
+# Those that meet other walls where the judge is not root; the first is for them alone.
+ORDINARY = ("borrows_reaper", "escapes", "forks", "hides_memory", "keeps_keys", "kills_parent", "reads_others", "right",
+            "vandal", "writes_settings")  # fmt: skip
+AS_ORDINARY = ["bwrap", "--dev-bind", "/", "/", "--unshare-user", "--uid", "1000", "--gid", "1000", "--"]
 
 walled = pytest.mark.skipif(walls.walls().bwrap is None, reason=walls.walls().about)
+
+
+HAS_LANDLOCK = sys.platform == "linux" and ctypes.CDLL(None).syscall(444, None, 0, 1) >= 2
+
+
+def skip_what_this_kernel_lacks(path):
+    if path.stem == "reads_others" and not HAS_LANDLOCK:
+        pytest.skip("this kernel has no Landlock that keeps nodes apart")
 
 
 def told(path):
@@ -47,13 +65,36 @@ def test_each_says_what_it_must_get():
 
 
 @walled
-@pytest.mark.parametrize("path", each(5, ATTACKS), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", each(10, ATTACKS), ids=lambda path: path.stem)
 def test_behind_walls(path):
+    skip_what_this_kernel_lacks(path)
     verdict = grade(path, str(EXERCISE))
     check(path, verdict)
     assert verdict.isolation == "bubblewrap"
 
 
+@walled
+@pytest.mark.skipif(os.getuid() != 0, reason="the judge of all these tests is an ordinary user")
+@pytest.mark.parametrize("name", each(len(ORDINARY), ORDINARY))
+def test_behind_walls_of_an_ordinary_user(name):
+    path = FOLDER / "attacks" / f"{name}.py"
+    skip_what_this_kernel_lacks(path)
+    words = [
+        sys.executable,
+        "-m",
+        "spcomm",
+        "check",
+        "--json",
+        "--walls",
+        "required",
+        "--exercise",
+        str(EXERCISE),
+    ]
+    [verdict] = json.loads(finish(start([*AS_ORDINARY, *words, str(path)])).out)
+    check(path, SimpleNamespace(**verdict))
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", each(4, OPEN))
 def test_without_walls(name, monkeypatch):
     monkeypatch.setattr(walls, "walls", lambda: walls.Walls("none: for a test"))
@@ -61,6 +102,7 @@ def test_without_walls(name, monkeypatch):
         monkeypatch.setattr(running, "_GRACE", 1)
         monkeypatch.setattr(running, "_PATIENCE", 9.0)
     path = FOLDER / "attacks" / f"{name}.py"
+    skip_what_this_kernel_lacks(path)
     verdict = grade(path, str(EXERCISE))
     if "unwalled" in told(path):
         assert not verdict.passed

@@ -78,6 +78,7 @@ def test_a_class(tmp_path, count):
     assert told["s98"]["passed"] == ""
 
 
+@pytest.mark.slow
 def test_lines_for_people(tmp_path):
     hand_in(tmp_path / "in", "ada", RIGHT)
     hand_in(tmp_path / "in", "barbara", STUB)
@@ -108,6 +109,7 @@ def test_what_has_not_changed_is_not_graded_again(tmp_path):
     assert count.read_text() == "....."
 
 
+@pytest.mark.slow
 def test_a_half_line_that_was_kept(tmp_path):
     kept = tmp_path / "grades"
     hand_in(tmp_path / "in", "ada", RIGHT)
@@ -155,6 +157,7 @@ def test_what_is_known_is_kept_when_it_is_ended(tmp_path, number, code):
     assert len((tmp_path / "k").read_text().splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_files_and_folders(tmp_path):
     """Names of files count as names of students, too."""
     hand_in(tmp_path, "in", STUB, name="ada.py")

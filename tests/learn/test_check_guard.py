@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: MIT
 """The guard leaves nobody behind, also when it is told to end at the worst moment."""
 
+import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import spcomm.learn
+from spcomm.learn import guard
 
 PROGRAM = """
 import os, sys
@@ -32,3 +37,35 @@ def test_who_was_just_started_is_ended():
     command = [sys.executable, "-I", "-c", PROGRAM, str(folder)]
     done = subprocess.run(command, stdin=subprocess.PIPE, capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("143 []\n", "")
+
+
+HIDES = """
+import os, socket
+ends = socket.socketpair()
+for _ in range(16):
+    file = os.memfd_create("hidden")
+    os.write(file, bytes(16 << 20))
+    socket.send_fds(ends[0], [b"x"], [file])
+    os.close(file)
+print("hidden")
+"""
+
+
+def test_memory_on_its_way_between_sockets_counts():
+    group = guard.ControlGroup()
+    group.make(1 << 30)
+    made = group.folder
+    group.close()
+    if made is None:
+        pytest.skip("no control group with a memory limit can be made here")
+    about = {
+        "command": [sys.executable, "-c", HIDES],
+        "folder": "/",
+        "environment": dict(os.environ),
+        "limits": {"seconds": 60, "memory": 64 << 20, "processes": 8, "output": 1000},
+    }
+    command = [sys.executable, "-IS", guard.__file__, json.dumps(about)]
+    done = subprocess.Popen(command, stdout=subprocess.PIPE)
+    told = json.loads(done.communicate()[0])
+    assert (told["status"], told["stopped"], told["out"]) == (-9, "memory", "")
+    assert not list(Path(made).parent.glob(f"spcomm-check-{done.pid}-*"))

@@ -147,6 +147,7 @@ def test_configuration_of_nbgrader():
     assert told.Execute.timeout == 600
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("solution", "code"), [(RIGHT, 0), (EXERCISE / "exercise.py", 1)])
 def test_classroom(tmp_path, environment, solution, code):
     """The command of its grader, in a repository with one exercise; the grader looks at its exit code."""

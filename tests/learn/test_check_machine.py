@@ -7,6 +7,7 @@ import select
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -25,8 +26,9 @@ UNWALLED = """
 import sys
 from spcomm.learn import grade, walls
 walls.walls = lambda: walls.Walls("none: for a test")
-grade(sys.argv[1], sys.argv[2])
+found = grade(sys.argv[1], sys.argv[2])
 """
+PRINT = "print('passed' if found.passed else found.message)"
 LEARN = """
 import sys
 from spcomm.learn.catalogue import exercises
@@ -61,6 +63,7 @@ def test_what_cannot_be_graded_keeps_no_other_from_it(tmp_path):
     assert done.err == f"spcomm check: {missing['message']}\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [["list"], ["next"], ["hint", "1"], ["watch"]])
 @pytest.mark.parametrize("where", ["closed", "full"])
 def test_nobody_hears_what_is_learnt(own, command, where):
@@ -195,6 +198,65 @@ def test_exercises_are_hidden_whichever_way_packages_are_found(tmp_path, monkeyp
     (tmp_path / "a.py").write_text(SEARCH.format(places=places))
     found = grade(tmp_path / "a.py", str(EXERCISE))
     assert found.passed, found.message
+
+
+@pytest.mark.parametrize("command", ["check", "unwalled"])
+def test_spcomm_among_the_packages_of_a_user(tmp_path, command):
+    """As by `pip install --user`: solutions have another HOME, and find it all the same."""
+    python = getattr(sys, "_base_executable", sys.executable)
+    folder = (
+        tmp_path / ".local" / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
+    )
+    folder.mkdir(parents=True)
+    checkout = exercises()[0].folder.parent.parent
+    (folder / "spcomm.pth").write_text(f"{checkout}\n")
+    words = ["-m", "spcomm", "check", "--exercise"] if command == "check" else ["-c", UNWALLED + PRINT]
+    files = [str(EXERCISE), str(RIGHT)] if command == "check" else [str(RIGHT), str(EXERCISE)]
+    others = sysconfig.get_path("purelib")  # NumPy
+    environment = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "PYTHONPATH": others}
+    done = subprocess.run(
+        [python, *words, *files], env=environment, capture_output=True, text=True, check=False
+    )
+    assert "passed" in done.stdout, done
+
+
+@pytest.mark.skipif(walls.walls().bwrap is None, reason=walls.walls().about)
+def test_an_exercise_of_the_teachers_own_is_hidden(tmp_path, monkeypatch):
+    """It lies where Python looks for packages, so that check.py finds a module beside it."""
+    own = tmp_path / "packages" / "01_sum"
+    shutil.copytree(EXERCISE, own)
+    monkeypatch.setenv("PYTHONPATH", str(own.parent))
+    (tmp_path / "a.py").write_text(
+        f"import os\ndef solve(comm, items):\n    assert not os.path.exists({str(own / 'check.py')!r})\n"
+        "    return comm.allreduce(sum(items)) // comm.size\n"
+    )
+    found = grade(tmp_path / "a.py", str(own))
+    assert found.passed, found.message
+
+
+def test_folders_are_hidden_once(tmp_path, monkeypatch):
+    """Those of a wheel lie in each other, and bubblewrap makes nothing in a hidden folder."""
+    data = tmp_path / "data" / "exercises" / "01_sum"
+    data.mkdir(parents=True)
+    monkeypatch.setattr(walls, "exercises_dir", lambda: data.parent)
+    assert walls._hidden([str(tmp_path)], str(data)) == [str(data.parent)]
+
+
+def test_walls_required(tmp_path, monkeypatch, capsys):
+    from spcomm.learn import command
+
+    monkeypatch.setattr(walls, "walls", lambda: walls.Walls("none: for a test"))
+    (tmp_path / "a.py").write_text("def solve(comm, items):\n    return 42\n")
+    assert command.main(["--walls", "required", "--exercise", str(EXERCISE), str(tmp_path / "a.py")]) == 125
+    said = capsys.readouterr()
+    assert said.err == "spcomm check: --walls required: nothing is graded here. Isolation: none: for a test\n"
+    assert said.out == ""
+
+
+def test_a_link_is_not_graded(tmp_path):
+    (tmp_path / "a.py").symlink_to(RIGHT)
+    with pytest.raises(LearnError, match=r"a\.py is a link; give the file itself"):
+        grade(tmp_path / "a.py", str(EXERCISE))
 
 
 def test_a_judge_that_is_killed_leaves_nothing(tmp_path):

@@ -207,6 +207,7 @@ def test_a_link_within_the_folder_is_followed_and_one_out_of_it_is_not(shelf, ow
 # ---- the file of progress
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "content", ["", "{", "[]", '{"passed": [1]}', '{"hints": {"a": "b"}}', "\xff", "[" * 9999]
 )
@@ -270,6 +271,7 @@ def test_what_several_note_at_once_is_all_there(own):
 # ---- what cannot be meant
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "text"),
     [

@@ -110,6 +110,7 @@ def test_a_cell_is_checked(folder, kernel):
     assert "not found" in kernel.run("%%spcomm_check sums\nprint('right')").err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "text"),
     [

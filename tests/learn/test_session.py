@@ -116,6 +116,7 @@ def test_without_rich(learn):
     learner.ends()
 
 
+@pytest.mark.slow
 def test_keys(learn):
     learner = learn()
     learner.shows(KEYS)
@@ -194,6 +195,7 @@ def piece_by_piece(file, text):
 SAVES = [in_place, renamed_over, with_a_backup, piece_by_piece]
 
 
+@pytest.mark.slow
 @pytest.mark.spread("env")
 @pytest.mark.parametrize("env", [{}, {"WITHOUT": "watchfiles"}], ids=["watchfiles", "polling"])
 @pytest.mark.parametrize("save", each(2, SAVES))
@@ -252,6 +254,7 @@ def hanging(learner):
     learner.shows("hangs")
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_the_check_and_no_more(learn):
     learner = learn()
     hanging(learner)
@@ -297,6 +300,7 @@ def test_signals(learn, number, checking):
     learner.ends(128 + number)
 
 
+@pytest.mark.slow
 def test_ctrl_d_ends_it(learn):
     learner = learn()
     learner.after(1)
@@ -304,6 +308,7 @@ def test_ctrl_d_ends_it(learn):
     learner.ends()
 
 
+@pytest.mark.slow
 def test_ctrl_z_gives_the_terminal_back_and_fg_goes_on(learn):
     learner = learn()
     learner.after(1)
@@ -320,6 +325,7 @@ def test_ctrl_z_gives_the_terminal_back_and_fg_goes_on(learn):
     learner.ends()
 
 
+@pytest.mark.slow
 def test_a_judge_who_fails_leaves_the_terminal_intact(learn):
     learner = learn()
     learner.after(1)

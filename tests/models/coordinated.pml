@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Coordinated messages (csrc/message/spc_coordinated.h, csrc/spc_comm_coordinated.c): three nodes go through CYCLES
+ * Coordinated messages (csrc/message/spc_coordinated.h, csrc/comm/spc_comm_coordinated.c): three nodes go through CYCLES
  * cycles. In each node one thread receives; `sender` is all other threads of all nodes: it sends SENDS messages at most,
  * whenever it likes, from whomever to whomever: before the first receive of a cycle, within one, where it is refused,
  * and after it, while other nodes are still in there. The outbox may refuse a message. Node 0 may once call a barrier

@@ -3,23 +3,9 @@
 
 import pytest
 
-from launching import Launch, leaving_nothing
+from launching import Launch, leaving_nothing, stand_in_for_ssh
 from netting import Net
 from rooming import Room
-
-# Takes options and a host as ssh does, and runs the command here. A forwarded port is the same at both ends.
-_STAND_IN = """#!/bin/sh
-while [ $# -gt 2 ]; do
-  case $1 in
-    -R) echo "Allocated port ${2##*:} for remote forward to 127.0.0.1:${2##*:}" >&2; shift 2;;
-    -*) shift 2;;
-    *) break;;
-  esac
-done
-echo "Welcome to $1: what a login shell prints is no concern of ours"
-shift
-exec sh -c "$*"
-"""
 
 
 @pytest.fixture
@@ -31,10 +17,7 @@ def launch(tmp_path):
 @pytest.fixture
 def ssh(tmp_path):
     """A stand-in for ssh, as the value of --ssh."""
-    path = tmp_path / "ssh"
-    path.write_text(_STAND_IN)
-    path.chmod(0o755)
-    return str(path)
+    return stand_in_for_ssh(tmp_path)
 
 
 @pytest.fixture

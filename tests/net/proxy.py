@@ -63,6 +63,12 @@ class Proxy:
         with self.lock:
             self.holes.update(boxes)
 
+    def reset(self):
+        """All connections that there are."""
+        with self.lock:
+            for connection in list(self.connections):
+                self.end(connection, resets=True)
+
     def close(self):
         self.running = False
         self.wake.send(b".")

@@ -11,6 +11,7 @@ from spcomm.launch.room import codes
 
 CODE = " ".join(map(codes.word, (1, 22, 333, 4444, 5555, 7000)))
 OTHER_CODE = " ".join(map(codes.word, (1, 22, 333, 4444, 5555, 7001)))
+HOST = "127.0.0.2"  # to spcomm another machine, since it is not 127.0.0.1: what goes there is encrypted
 
 
 class Room(Launch):
@@ -32,16 +33,16 @@ class Room(Launch):
 
     @property
     def place(self):
-        return f"127.0.0.1:{self.port}"
+        return f"{HOST}:{self.port}"
 
     def command(self, *arguments, python=()):
         return [sys.executable, *python, "-m", "spcomm", *map(str, arguments)]
 
     def serve(self, *options, **more):
         """Start a server, and wait until it listens."""
-        self.server = self.start("serve", "--listen", "127.0.0.1:0", *options, **more)
+        self.server = self.start("serve", "--listen", f"{HOST}:0", *options, **more)
         shown = read_until(self.server.stdout, "Ctrl-C ends it.")
-        self.port = int(re.search(r" at 127\.0\.0\.1:(\d+)\.", shown).group(1))
+        self.port = int(re.search(rf" at {HOST}:(\d+)\.", shown).group(1))
         return shown
 
     def join(self, name, *options, env=None):

@@ -67,6 +67,7 @@ def test_what_is_stopped_between_boxes(net, who):
     assert result.code == 0 and "DEADLOCK" not in result.err, result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("who", [2, 3])
 def test_a_stopped_node(net, who):
     """It has been told of a message, and has not looked at it."""

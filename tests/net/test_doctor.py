@@ -104,9 +104,8 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize("case", each(3, WRONG), ids=[case[0] for case in WRONG])
-def test_what_listens_is_not_what_is_wanted(room, pretend, case):
-    _name, answer, part = case
+@pytest.mark.parametrize(("name", "answer", "part"), each(3, WRONG), ids=[case[0] for case in WRONG])
+def test_what_listens_is_not_what_is_wanted(room, pretend, name, answer, part):
     pretender = pretend(answer)
     ill(room("doctor", pretender.place), part, after=["name", "port", "server"])
     program = room.script("")

@@ -96,6 +96,7 @@ def test_polling_in_vain(launch, ssh, where):
     assert launch.finish(process).code == 130
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [(), ("--strict",)], ids=" ".join)
 def test_what_is_left(launch, ssh, options):
     path = launch.script(LEAVES)

@@ -1,21 +1,26 @@
 # SPDX-License-Identifier: MIT
 """Boxes on hosts that ssh reaches: a stand-in for ssh, and the real one on loopback where there is an sshd."""
 
+import fcntl
 import os
+import select
 import shutil
 import signal
 import socket
 import subprocess
 import sys
+import termios
 import time
 
 import pytest
 
-from launching import ended, read_lines
-from spcomm.launch import hosts, versions
-from spcomm.launch.frames import GREETING, FrameError, Frames
-from spcomm.launch.options import parse
-from spcomm.launch.values import UsageError
+from launching import WATCHDOG_S, ended, read_lines
+from pairwise import each
+from spcomm.launch.base.usage import UsageError
+from spcomm.launch.cmdline import machines
+from spcomm.launch.cmdline.options import parse
+from spcomm.launch.remote import versions
+from spcomm.launch.remote.frames import GREETING, FrameError, Frames
 
 SUMS = """
     import sys, spcomm
@@ -38,6 +43,49 @@ FAILS = """
 """
 
 
+# A box that says something else than what happens there.
+FORGER = """\
+import sys
+from spcomm.launch.remote.frames import Frames
+right = Frames.send
+def send(self, message, data=b""):
+    verb, *rest = message
+    right(self, {forged} or message, data)
+Frames.send = send
+sys.argv = ["spcomm", "box"]
+from spcomm.cli import main
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize(
+    "forged",
+    each(
+        2,
+        [
+            "verb == 'exited' and ['failed', 'all is well\\x1b[2J', 0]",
+            "verb == 'ready' and ['ready', 'x']",
+            "verb == 'started' and ['started', [0, 1], rest[1]]",
+            "verb == 'started' and ['started', rest[0], 5]",
+            "verb == 'exited' and ['exited', 0, 0]",
+            "verb == 'exited' and ['exited', rest[0]]",
+            "verb == 'exited' and ['exited', 2, 0]",
+            "verb == 'exited' and ['exited', rest[0], 1 << 40]",
+            "verb == 'exited' and ['deadlock', [[0, 1, 2]]]",
+            "verb == 'exited' and ['deadlock', [[0, 'ff' * 424, [1]]]]",
+            "verb == 'exited' and ['deadlock', 5]",
+            "verb == 'exited' and ['deadlock', []]",
+        ],
+    ),
+)
+def test_a_box_that_says_what_cannot_be(launch, ssh, tmp_path, forged):
+    (tmp_path / "b.box").write_text(FORGER.format(forged=forged))
+    where = ("--host", "a:2,b:2", "--tunnel", "none", "--listen", "127.0.0.1")
+    result = launch(*where, "--ssh", ssh, launch.script("import spcomm; spcomm.startup().barrier()"))
+    assert result.code == 125 and "Traceback" not in result.err and "\x1b" not in result.err, result
+    assert result.last.startswith("spcomm: host b: ")
+
+
 # ---- options
 
 
@@ -58,7 +106,7 @@ def test_hosts_and_their_nodes(words, found):
 def test_a_file_of_hosts(tmp_path):
     path = tmp_path / "hosts"
     path.write_text("# ours\nalpha slots=4\n\nbeta:2  # slow\ngamma\n")
-    assert hosts.read("--hostfile", str(path)) == [("alpha", 4), ("beta", 2), ("gamma", 1)]
+    assert machines.read("--hostfile", str(path)) == [("alpha", 4), ("beta", 2), ("gamma", 1)]
 
 
 @pytest.mark.parametrize(
@@ -75,6 +123,8 @@ def test_a_file_of_hosts(tmp_path):
         (["--host", "a:2", "--debug"], ["--debug"]),
         (["--tunnel", "vpn"], ["--tunnel vpn", "ssh", "none"]),
         (["--ssh", "ssh"], ["--ssh", "--host"]),
+        (["--host", "a:1", "--ssh", "ssh -o 'x"], ["ssh -o 'x", "No closing quotation"]),
+        (["--host", "a:1", "--ssh", "''"], ["--ssh ''", "no program"]),
         (["--host", ",".join(["a"] * 65)], ["65", "64"]),
     ],
     ids=lambda value: " ".join(value)[:30],
@@ -166,6 +216,7 @@ def test_variables(launch, ssh):
     assert result.lines == ["1 2 so"], result
 
 
+@pytest.mark.slow
 def test_a_timeout_ends_them_all(launch, ssh):
     result = launch("--host", "localhost:1,b:1", "--ssh", ssh, "--timeout", "4", launch.script(WAITS))
     assert result.code == 124 and "--timeout 4" in result.last, result
@@ -195,6 +246,33 @@ def test_a_box_is_killed(launch, ssh):
     assert result.code == 125 and "the connection to it has ended" in result.last, result
 
 
+# Between the launcher and a box: what is stopped there is a network that is cut, of which nobody is told.
+WAY = """\
+import os, subprocess, sys, threading
+def pump(source, target):
+    while data := os.read(source, 1 << 16):
+        os.write(target, data)
+box = subprocess.Popen([sys.executable, "-m", "spcomm", "box"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+threading.Thread(target=pump, args=(box.stdout.fileno(), 1), daemon=True).start()
+pump(0, box.stdin.fileno())
+"""
+
+
+def test_a_host_alone_that_is_cut_off_ends_its_nodes(launch, ssh, tmp_path):
+    (tmp_path / "a.box").write_text(WAY)
+    process = launch.start("--host", "a:1", "--link-timeout", 5, "--ssh", ssh, launch.script(WAITS))
+    [node] = map(int, read_lines(process, 1))
+    way = next(pid for pid, command in launch.alive().items() if command.rstrip().endswith("a.box"))
+    watched = os.pidfd_open(node)
+    os.kill(way, signal.SIGSTOP)
+    try:
+        assert select.select([watched], [], [], WATCHDOG_S)[0]
+    finally:
+        os.close(watched)
+        os.kill(way, signal.SIGKILL)
+    assert launch.finish(process).code == 125
+
+
 @pytest.mark.parametrize(
     ("command", "parts"),
     [
@@ -207,6 +285,21 @@ def test_hosts_that_cannot_be_reached(launch, command, parts):
     result = launch("--host", "a:1", "--ssh", command, launch.script(SUMS))
     assert result.code == 125 and result.out == "" and len(result.err.splitlines()) == 1, result
     assert all(part in result.err for part in parts), result
+
+
+def test_ssh_has_no_terminal_to_ask_at(launch):
+    """For a password, say: it is not in the foreground, and would be stopped."""
+    ours, theirs = os.openpty()
+    try:
+        process = launch.start(
+            "--host", "a:1", "--ssh", "sh -c 'read word </dev/tty; exit 3'", launch.script(SUMS), stdin=theirs,
+            start_new_session=True, preexec_fn=lambda: fcntl.ioctl(theirs, termios.TIOCSCTTY, 0),
+        )  # fmt: skip
+        result = launch.finish(process)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    assert result.code == 125 and "before a box was started there" in result.err, result
 
 
 def test_another_version_there(launch, tmp_path):

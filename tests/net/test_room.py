@@ -76,6 +76,7 @@ def test_both_commands_say_that_members_can_run_code(room):
     room.close_room()
 
 
+@pytest.mark.slow
 def test_the_code_from_standard_input_leaves_the_rest_to_the_program(two):
     program = two.script("import sys, spcomm; spcomm.startup(); print(sys.stdin.read())")
     stdin = f"{CODE.upper()}\nand more".encode()
@@ -84,6 +85,7 @@ def test_the_code_from_standard_input_leaves_the_rest_to_the_program(two):
     two.close_room()
 
 
+@pytest.mark.slow
 def test_one_member_and_as_many_nodes_as_it_has_slots(room):
     room.serve("--room")
     room.join("ann", "--slots", "3")
@@ -92,6 +94,7 @@ def test_one_member_and_as_many_nodes_as_it_has_slots(room):
     room.close_room()
 
 
+@pytest.mark.slow
 def test_a_run_waits_for_members(room):
     room.serve("--room")
     run = room.start(
@@ -107,6 +110,7 @@ def test_a_run_waits_for_members(room):
     assert "on ann, ann-2" in server.err, server
 
 
+@pytest.mark.slow
 def test_a_failure_and_exit_codes(two):
     program = two.script(
         """
@@ -152,6 +156,7 @@ def test_a_member_that_is_killed_ends_the_run_with_its_name(two):
     two.close_room()
 
 
+@pytest.mark.slow
 def test_a_box_that_is_killed_ends_the_run_with_the_name_of_its_member(two):
     run = two.start("run", "--room", two.place, "-n", 2, two.script(WAITS))
     read_lines(run, 2)
@@ -175,6 +180,7 @@ def test_the_end_of_the_server_ends_everything(two):
     assert all(ended(pid, time.monotonic() + 60) for pid in nodes)
 
 
+@pytest.mark.slow
 def test_a_server_that_is_killed_ends_everything(two):
     run = two.start("run", "--room", two.place, "-n", 2, two.script(WAITS))
     read_lines(run, 2)
@@ -186,6 +192,7 @@ def test_a_server_that_is_killed_ends_everything(two):
         assert found.code == 125 and "has ended, or the network between has" in found.last, found
 
 
+@pytest.mark.slow
 def test_a_member_leaves_by_ctrl_c(two):
     bob = two.members.pop()
     bob.send_signal(signal.SIGINT)
@@ -257,6 +264,7 @@ def test_a_folder_of_some_size_arrives(two):
     two.close_room()
 
 
+@pytest.mark.slow
 def test_statistics(two):
     result = two.run("-n", 2, "--stats", two.script(SUMS))
     assert result.code == 0 and "what the nodes did" in result.err, result
@@ -317,6 +325,7 @@ def test_a_wrong_code(two):
     two.close_room()
 
 
+@pytest.mark.slow
 def test_an_expired_code(room):
     room.serve("--room", "--expires", "1s")
     while "has expired" not in room("doctor", room.place).out:
@@ -375,6 +384,7 @@ def test_a_server_that_is_no_room(room):
     room.close_room()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "parts"),
     [

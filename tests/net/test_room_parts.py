@@ -1,21 +1,24 @@
 # SPDX-License-Identifier: MIT
 """What rooms are made of: codes, sealed frames, folders, options."""
 
+import hmac
 import io
 import os
 import socket
+import ssl
+import sys
 import tarfile
 from types import SimpleNamespace
 
 import pytest
 
-from spcomm.launch import handshake
-from spcomm.launch.frames import FrameError
-from spcomm.launch.options import Part, parse
+from spcomm.launch.base.usage import UsageError
+from spcomm.launch.cmdline.options import Part, parse
+from spcomm.launch.remote import handshake, tls
+from spcomm.launch.remote.frames import FrameError
 from spcomm.launch.room import asking, codes, folder
 from spcomm.launch.room.running import _spread
 from spcomm.launch.room.sealed import Sealed
-from spcomm.launch.values import UsageError
 
 # ---- codes
 
@@ -46,37 +49,37 @@ def test_what_is_no_code(text, part):
         codes.read(text)
 
 
-def test_keys_have_one_use():
-    key = codes.key(codes.new())
-    found = {
-        codes.derive(key, *context) for context in [("a",), ("b",), ("a", b"b"), ("ab",), ("a", b"", b"b")]
-    }
-    assert len(found) == 5
-    assert codes.job_secret(key, 1, b"s") != codes.job_secret(key, 2, b"s")
+# ---- frames through TLS
 
 
-# ---- sealed frames
+def show(role, certificate):
+    return hmac.digest(b"k" * 32, role.encode() + certificate, "sha256")
+
+
+def session_pair():
+    """TLS that is established: of a client and a server."""
+    ends, made = socket.socketpair(), [tls.Session(False, show), tls.Session(True, show)]
+    with ends[0], ends[1]:
+        for end in ends:
+            end.setblocking(False)
+        going = [session.establish(end) for session, end in zip(made, ends, strict=True)]
+        while going:
+            going = [one for one in going if next(one, going) is not going]
+    return made
 
 
 @pytest.fixture
 def ends():
     """Two ends of a connection, and the wire between: what client and server write comes out at the far sockets."""
     listener = socket.create_server(("127.0.0.1", 0))
-    client, to_client = socket.create_connection(listener.getsockname()), None
-    to_client, _address = listener.accept()
-    server_side = socket.create_connection(listener.getsockname())
-    to_server, _address = listener.accept()
+    sessions, made, wires = session_pair(), [], []
+    for session in sessions:
+        made.append(Sealed(socket.create_connection(listener.getsockname()), session))
+        wires.append(listener.accept()[0])
+        wires[-1].settimeout(60)
     listener.close()
-    made = (
-        Sealed(client, b"k" * 32, b"transcript", False),
-        Sealed(server_side, b"k" * 32, b"transcript", True),
-        to_client,
-        to_server,
-    )
-    for wire in made[2:]:
-        wire.settimeout(60)
-    yield made
-    for end in made:
+    yield (*made, *wires)
+    for end in made + wires:
         end.close()
 
 
@@ -94,7 +97,9 @@ def carried(client, to_client, *message):
 
 def test_sealed_frames_arrive(ends):
     client, server, to_client, to_server = ends
-    to_server.sendall(carried(client, to_client, "one") + carried(client, to_client, "two"))
+    sent = carried(client, to_client, "one") + carried(client, to_client, "two")
+    assert b"one" not in sent
+    to_server.sendall(sent)
     found = []
     while len(found) < 2:
         wait(server)
@@ -107,7 +112,7 @@ def test_sealed_frames_that_are_not_as_they_were_sent(ends, how):
     client, server, to_client, to_server = ends
     one, two = carried(client, to_client, "one"), carried(client, to_client, "two")
     if how == "changed":
-        bad = one.replace(b"one", b"two")
+        bad = one[:-1] + bytes([one[-1] ^ 1])
     elif how == "again":
         bad = one + one
     elif how == "left out":
@@ -116,13 +121,7 @@ def test_sealed_frames_that_are_not_as_they_were_sent(ends, how):
         server.send(["one"])
         bad = to_server.recv(1 << 16)
     else:
-        other = socket.create_server(("127.0.0.1", 0))
-        third = Sealed(socket.create_connection(other.getsockname()), b"k" * 32, b"another", False)
-        heard, _address = other.accept()
-        bad = carried(third, heard, "one")
-        third.close()
-        heard.close()
-        other.close()
+        bad = session_pair()[0].encrypt(b"one")
     to_server.sendall(bad)
     wait(server)
     with pytest.raises(FrameError, match="changed on the way"):
@@ -304,3 +303,32 @@ def test_wrong_command_lines_get_one_sentence(words, parts):
 )
 def test_how_many_nodes_a_member_gets(there, nodes, found):
     assert _spread(there, nodes) == found
+
+
+# ---- the package that makes certificates
+
+
+def test_who_cannot_make_certificates_listens_to_this_machine_only(monkeypatch):
+    tls.server_identity.cache_clear()
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    with socket.create_server(("127.0.0.1", 0)) as here:
+        handshake.require("spcomm serve", here)
+    with socket.create_server(("127.0.0.2", 0)) as there:
+        wanted = r"^spcomm serve: .* lacks the package cryptography; pip install 'spcomm\["
+        with pytest.raises(UsageError, match=wanted):
+            handshake.require("spcomm serve", there)
+
+
+@pytest.mark.parametrize("server", [False, True], ids=["client", "server"])
+def test_who_ends_tls_and_goes_on(server):
+    """OpenSSL reads nothing after that, and would be asked again and again."""
+    one, other = session_pair()[:: -1 if server else 1]
+    end, far = socket.socketpair()
+    with end, far:
+        with pytest.raises(ssl.SSLError):
+            one._tls.unwrap()
+        ending = one._going.read() + b"\x17\x03\x03\0\x05abcde"
+        with pytest.raises(ssl.SSLError):
+            other.decrypt(ending)
+        with pytest.raises(ssl.SSLError):
+            other.read_into(memoryview(bytearray(10)))

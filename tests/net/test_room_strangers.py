@@ -2,6 +2,7 @@
 """Strangers at the door of a room, while a program runs in it; and those who know the code and misbehave."""
 
 import contextlib
+import json
 import os
 import resource
 import select
@@ -11,10 +12,10 @@ import threading
 import pytest
 
 from pretending import CHALLENGE, HELLO, ORDER, Pretender, message
-from rooming import CODE, OTHER_CODE, read_until
+from rooming import CODE, HOST, OTHER_CODE, read_until
 from spcomm import VersionError
 from spcomm._core import net
-from spcomm.launch import handshake, versions
+from spcomm.launch.remote import handshake, versions
 from spcomm.launch.room import codes, entering
 
 KEY = codes.key(CODE)
@@ -62,7 +63,7 @@ def connections(room, count):
     found = []
     try:
         for _time in range(min(count, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 150)):
-            found.append(socket.create_connection(("127.0.0.1", room.port), 60))
+            found.append(socket.create_connection((HOST, room.port), 60))
         yield found
     finally:
         for one in found:
@@ -103,6 +104,7 @@ def test_a_thousand_that_have_begun_to_speak(busy):
         assert all(len(rest(stranger)) in (0, 64) for stranger in strangers)  # nothing, or a challenge
 
 
+@pytest.mark.slow
 def test_garbage_and_floods(busy):
     for head in (b"", message(HELLO, random=os.urandom(32)), b"GET / HTTP/1.1\r\n\r\n"):
         with connections(busy, 20) as strangers:
@@ -121,7 +123,7 @@ def recorded(room):
 
     def listen():
         client, _address = listener.accept()
-        with client, socket.create_connection(("127.0.0.1", room.port)) as server:
+        with client, socket.create_connection((HOST, room.port)) as server:
             ends = {client: server, server: client}
             while True:
                 for one in select.select(list(ends), [], [])[0]:
@@ -143,6 +145,7 @@ def recorded(room):
     return b"".join(heard)
 
 
+@pytest.mark.slow
 def test_a_handshake_that_is_played_again(busy):
     said = recorded(busy)
     assert len(said) > 128  # HELLO, PROOF, and what it was for
@@ -159,13 +162,14 @@ def test_wrong_codes_over_and_over(busy):
     other = codes.key(OTHER_CODE)
     for _time in range(5):
         with pytest.raises(entering.EntryError, match="does not know that code"):
-            entering.enter(("127.0.0.1", busy.port), other)
+            entering.enter((HOST, busy.port), other)
     with pytest.raises(entering.EntryError, match="does not know that code"):  # nor as an agent of some job
-        sock, talk = handshake.meet(("127.0.0.1", busy.port), KEY, 12345, 0)
+        sock, talk = handshake.meet((HOST, busy.port), KEY, 12345, 0)
         sock.close()
-        raise entering.EntryError(entering.refusal(("x", 1), talk.machine))
+        raise entering.EntryError(entering.refusal(("x", 1), talk))
 
 
+@pytest.mark.slow
 def test_another_version_is_told_so(busy):
     for head, verdict in (({"version": net.VERSION - 1}, 3), ({"version": 99}, 3), ({"order": 3 - ORDER}, 4)):
         with connections(busy, 1) as [stranger]:
@@ -189,9 +193,12 @@ def test_an_older_server_is_refused_in_one_sentence():
 
 # ---- who knows it
 
+# What members and runs say of themselves.
+ABOUT = {"name": "x", "slots": 1, "group": 7, "program": "x", "room": True, "members": 1}
+
 
 def guest(room):
-    return entering.enter(("127.0.0.1", room.port), KEY)
+    return entering.enter((HOST, room.port), KEY)
 
 
 def ended_with(frames):
@@ -210,14 +217,13 @@ def ended_with(frames):
 
 @pytest.mark.slow
 def test_another_spcomm_is_told_so(busy):
-    about = {"name": "x", "slots": 1, "group": 7, "program": "x", "room": True}
     for purpose in ("join", "run"):
         for theirs, part in (
             ({"spcomm": "0.0.1"}, "this machine has 0.0.1; install the same"),
             ({"order": "middle"}, "-endian"),
         ):
             frames = guest(busy)
-            frames.send(["hello", purpose, {**versions.mine(), **theirs}, about])
+            frames.send(["hello", purpose, {**versions.mine(), **theirs}, ABOUT])
             assert part in ended_with(frames)
 
 
@@ -230,6 +236,7 @@ SAY = [
     ["hello", "dance", versions.mine(), {}],
     ["hello", "look", None, {}],
     [[[[]]]],
+    ["hello", "join", versions.mine(), {"name": json.loads("[" * 900 + "]" * 900), "slots": 1}],
 ]
 
 
@@ -251,6 +258,81 @@ def test_a_way_to_a_box_that_is_nobodys(busy):
         assert "has ended" in ended_with(frames)
 
 
+def run_and_members(room):
+    """A run, its token, and two members."""
+    run, *members = (guest(room) for _ in range(3))
+    for number, member in enumerate(members):
+        entering.hello(member, "join", ABOUT | {"name": f"member{number + 1}"})
+        read_until(room.server.stderr, f"member{number + 1} has joined")
+    entering.hello(run, "run", ABOUT | {"name": "run"})
+    token = following(run)[1]
+    return run, token, *members
+
+
+def way(room, role, about):
+    frames = guest(room)
+    entering.hello(frames, role, about)
+    return frames
+
+
+def test_a_member_in_the_place_of_another(busy):
+    """All members know the code, and those of a run its token: each end of a way to a box needs a ticket of its own."""
+    run, token, *members = run_and_members(busy)
+    run.send(["begin", {"places": [0, 1], "boxes": ["member1", "member2"]}])
+    reach = [
+        {"run": token, "box": box, "ticket": one} for box, one in enumerate(following(run)[1]["tickets"])
+    ]
+    boxes = []
+    for member in members:
+        while (message := following(member))[0] != "run":
+            pass
+        boxes.append({name: message[1][name] for name in ("run", "box", "ticket")})
+    for role, theirs, wrong in [
+        ("box", boxes[0], boxes[1]["ticket"]),
+        ("box", boxes[0], reach[0]["ticket"]),
+        ("box", boxes[0], ""),
+        ("reach", reach[0], boxes[0]["ticket"]),
+        ("reach", reach[0], reach[1]["ticket"]),
+    ]:
+        assert "has no ticket" in ended_with(way(busy, role, theirs | {"ticket": wrong}))
+    one, other = way(busy, "reach", reach[0]), way(busy, "box", boxes[0])
+    one.send(["from the run"])
+    assert following(other) == ["from the run"]
+    for frames in (one, other, run, *members):
+        frames.close()
+
+
+def test_a_member_that_answers_without_end(busy):
+    """A run hears of it once; and only of a member that was to run something for it."""
+    run, token, member, other = run_and_members(busy)
+    run.send(["begin", {"places": [0, 0], "boxes": ["member1"]}])
+    assert following(run)[0] == "granted"
+    for one, times in ((other, 1), (member, 5000)):
+        for _time in range(times):
+            one.send(["cannot", token, "x" * 300])
+            while not one.flush():
+                select.select([], [one.writing], [])
+        one.close()
+        read_until(busy.server.stderr, "has left")
+    assert following(run) == ["over", f"member1: {'x' * 300}"]
+    assert not run.has_more and not select.select([run.reading], [], [], 0)[0]
+    run.close()
+
+
+def test_a_member_with_the_name_of_one_who_has_left(busy):
+    """The run was told of somebody else."""
+    run, _token, member, other = run_and_members(busy)
+    member.close()
+    read_until(busy.server.stderr, "member1 has left")
+    again = guest(busy)
+    entering.hello(again, "join", ABOUT | {"name": "member1"})
+    read_until(busy.server.stderr, "member1 has joined")
+    run.send(["begin", {"places": [0, 0], "boxes": ["member1"]}])
+    assert following(run) == ["over", "member1 has left the room"]
+    for frames in (run, other, again):
+        frames.close()
+
+
 def following(frames):
     return entering.following(frames, ("x", 1), lambda: select.select([frames.reading], [], []))
 
@@ -265,15 +347,14 @@ IMPOSSIBLE = [
 
 @pytest.mark.slow
 def test_a_run_that_asks_for_what_cannot_be(busy):
-    about = {"name": "x", "group": 7, "program": "x", "room": True, "members": 1}
     for wish in IMPOSSIBLE:
         frames = guest(busy)
-        entering.hello(frames, "run", about)
+        entering.hello(frames, "run", ABOUT)
         assert following(frames)[0] == "members"
         frames.send(["begin", wish])
         assert ended_with(frames) == "", wish
     frames = guest(busy)
-    entering.hello(frames, "run", about)
+    entering.hello(frames, "run", ABOUT)
     assert following(frames)[0] == "members"
     frames.send(["begin", {"places": [0, 1], "boxes": ["ann", "zoe"]}])
     assert following(frames) == ["over", "zoe has left the room"]
@@ -283,7 +364,7 @@ def test_a_run_that_asks_for_what_cannot_be(busy):
 @pytest.mark.slow
 def test_a_member_that_comes_while_a_run_decides(busy):
     frames = guest(busy)
-    entering.hello(frames, "run", {"name": "x", "group": 7, "program": "x", "room": True})
+    entering.hello(frames, "run", ABOUT)
     assert following(frames)[0] == "members"
     member = busy.join("zoe")
     frames.send(["begin", {"places": [0, 0], "boxes": ["ann"]}])

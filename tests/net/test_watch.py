@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """`--watch` of nodes on other hosts: what they wait for, and where."""
 
+import pytest
+
 from terminal import Terminal
 
 WAITS = """
@@ -12,6 +14,7 @@ step() if comm.rank else signal.pause()
 """
 
 
+@pytest.mark.slow
 def test_nodes_on_other_hosts_are_shown(launch, ssh):
     terminal = Terminal()
     terminal.run(launch, "--host", "a:2,b:2", "--ssh", ssh, "--watch", launch.script(WAITS))

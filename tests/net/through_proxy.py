@@ -3,17 +3,18 @@
 
 SPCOMM_TEST_PROXY: agents reach the server, and each other, through the proxy at this address (proxy.py).
 SPCOMM_TEST_NOWHERE: no agent reaches another.
-SPCOMM_TEST_CHANGES: the agent of box 0 changes the route to box 1 so many times, and then makes a file, `done`.
+SPCOMM_TEST_ONCE: connections between agents can be made until this file exists.
 """
 
 import os
-import pathlib
 import socket
 import sys
+import types
 
 from spcomm import cli
-from spcomm.launch.carriers import Carriers
-from spcomm.launch.peers import Peers
+from spcomm.launch.remote import handshake, peers
+from spcomm.launch.remote.carriers import Carriers
+from spcomm.launch.remote.peers import Peers
 
 
 def reach(_self, box, address):
@@ -29,29 +30,16 @@ def nowhere(_self, _box, _address):
         return sock.getsockname()
 
 
-def change(self):
-    """The other route, once the last one is taken; a little later again, so that something goes over each."""
-    counts = self._agent.peer_counts(1)
-    wants = getattr(self, "wants_direct", True)
-    if counts["changes"] >= int(os.environ["SPCOMM_TEST_CHANGES"]):
-        pathlib.Path("done").touch()
-        return
-    if counts["direct"] == wants:
-        self.wants_direct = not wants
-        self._agent.route(1, self.wants_direct)
-    self._loop.at("change", 0.002, lambda: change(self))
-
-
-def reached(self, host, plain=Peers.reached):
-    plain(self, host)
-    if self._place[2] == 0:
-        change(self)
+def enter(*arguments, enter=handshake.enter):
+    if os.path.exists(os.environ["SPCOMM_TEST_ONCE"]):
+        raise ConnectionRefusedError
+    return enter(*arguments)
 
 
 if "SPCOMM_TEST_PROXY" in os.environ:
     Carriers._reach = Peers._reach = reach
 if "SPCOMM_TEST_NOWHERE" in os.environ:
     Peers._reach = nowhere
-if "SPCOMM_TEST_CHANGES" in os.environ:
-    Peers.reached = reached
+if "SPCOMM_TEST_ONCE" in os.environ:
+    peers.handshake = types.SimpleNamespace(**{**vars(handshake), "enter": enter})
 sys.exit(cli.main())

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from spcomm.launch.loop import Loop
+from spcomm.launch.base.loop import Loop
 from spcomm.notebook.bell import Bell
 
 

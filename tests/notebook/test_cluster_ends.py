@@ -62,6 +62,7 @@ except KeyboardInterrupt:
     assert cluster.processes == before
 
 
+@pytest.mark.slow
 def test_failures_one_after_the_other_keep_the_nodes(cluster):
     cluster.execute("mark = 5")
     for _ in range(4):
@@ -70,6 +71,7 @@ def test_failures_one_after_the_other_keep_the_nodes(cluster):
     assert cluster.pull("mark") == [5, 5, 5]
 
 
+@pytest.mark.slow
 def test_an_interrupt_that_comes_late_does_not_hit_the_next_call(cluster, monkeypatch, tmp_path):
     """Who interrupts the nodes is stopped, and goes on in the next call; the nodes end meanwhile by themselves."""
     (starter,) = set(cluster.run(lambda comm: os.getppid()))
@@ -165,6 +167,7 @@ def test_close_ends_a_call_of_another_thread(cluster, tmp_path):
     assert have_ended(processes)
 
 
+@pytest.mark.slow
 def test_close_within_a_call_is_refused(cluster):
     pytest.importorskip("matplotlib", reason="matplotlib is not installed: pip install matplotlib")
     with pytest.raises(
@@ -283,6 +286,7 @@ def test_a_call_of_a_daemon_thread_ends_with_the_caller(tmp_path):
     assert have_ended(processes)
 
 
+@pytest.mark.slow
 def test_many_interrupts_in_sequence(cluster):
     cluster.execute("import os, signal\nmark = comm.rank")
     cluster.push(owner=os.getpid())

@@ -8,6 +8,7 @@ import pytest
 
 import spcomm
 from owners import Owner, have_ended
+from pairwise import each
 from spcomm.notebook import calls
 
 KEPT = "The nodes were interrupted, and keep their variables."
@@ -130,15 +131,18 @@ def _raises(body):
 
 @pytest.mark.parametrize(
     "body",
-    [
-        "__notes__ = property(lambda self: 1 / 0)",
-        "def __str__(self): raise SystemExit(3)",
-        "def __repr__(self): raise KeyboardInterrupt",
-        "def __reduce__(self): raise SystemExit(3)",
-        "def __reduce__(self): raise RecursionError",
-        "__traceback__ = property(lambda self: 1 / 0)",
-        "def __getattribute__(self, name): raise SystemExit(3)",
-    ],
+    each(
+        2,
+        [
+            "__notes__ = property(lambda self: 1 / 0)",
+            "def __str__(self): raise SystemExit(3)",
+            "def __repr__(self): raise KeyboardInterrupt",
+            "def __reduce__(self): raise SystemExit(3)",
+            "def __reduce__(self): raise RecursionError",
+            "__traceback__ = property(lambda self: 1 / 0)",
+            "def __getattribute__(self, name): raise SystemExit(3)",
+        ],
+    ),
 )
 def test_an_exception_that_fails_itself_is_told_and_ends_no_node(cluster, body):
     before = cluster.processes
@@ -341,6 +345,7 @@ def test_an_owner_that_is_killed_takes_its_nodes_with_it(number, doing):
     assert have_ended(processes)
 
 
+@pytest.mark.slow
 def test_an_owner_whose_fork_lives_on_takes_its_nodes_with_it():
     """The fork has a copy of all that the owner has."""
     owner = Owner(f"""{OWNS}

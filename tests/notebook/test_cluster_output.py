@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import spcomm
-from spcomm.launch.loop import Loop
+from spcomm.launch.base.loop import Loop
 from spcomm.notebook.screen import Screen
 
 

@@ -13,6 +13,7 @@ pytest.importorskip("ipykernel", reason="ipykernel is not installed: pip install
 pytest.importorskip("jupyter_client", reason="jupyter_client is not installed: pip install ipykernel")
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.leaves("the client of the kernel keeps sockets and threads until it is collected"),
 ]
 KEPT = "The nodes were interrupted, and keep their variables."

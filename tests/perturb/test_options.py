@@ -23,6 +23,7 @@ def arrivals(launch, *options):
     return result.out, result.err
 
 
+@pytest.mark.slow
 def test_the_same_seed_makes_the_same_choices(launch):
     """And others make others: of ten seeds hardly two agree, and none takes all of one sender first."""
     orders = {seed: arrivals(launch, "--perturb", "--seed", seed) for seed in range(5)}

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, settings
 
 from nodepool import verdict
 
-FEW = 0.15
+FEW = 0.1
 SCALE = float(os.environ.get("CHECK_SCALE", FEW))
 
 

@@ -11,7 +11,7 @@ from collections import deque
 import numpy as np
 import pytest
 
-from spcomm._core.blocks import bytes_given_out
+from spcomm._core.arrays import bytes_given_out
 from test_heavy import SLACK, resident
 
 SEEDS = max(1, round(float(os.environ.get("CHECK_SCALE", "1"))))

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from drawn import examples, run_on_nodes
 from nodepool import OPTIONS, Config, Options
+from pairwise import each
 
 CONFIGS = [
     # options and nodes, bytes under way at once, schedules
@@ -49,7 +50,10 @@ def check(pool, seed, length, bound, across=0):
 
 
 @pytest.mark.parametrize(
-    ("pool", "bound", "count"), CONFIGS, indirect=["pool"], ids=[str(config) for config, _, _ in CONFIGS]
+    ("pool", "bound", "count"),
+    each(2, CONFIGS),
+    indirect=["pool"],
+    ids=[str(config) for config, _, _ in CONFIGS],
 )
 def test_random_schedules(pool, bound, count):
     @examples(count, phases=[Phase.generate])  # a shorter schedule of this seed is another one

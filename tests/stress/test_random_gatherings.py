@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from drawn import examples, run_on_nodes
 from nodepool import Config
+from pairwise import each
 
 CONFIGS = [
     (Config("default", 1), 10),
@@ -35,7 +36,7 @@ def steps_of(nodes):
 
 
 @pytest.mark.parametrize(
-    ("pool", "count"), CONFIGS, indirect=["pool"], ids=[str(config) for config, _ in CONFIGS]
+    ("pool", "count"), each(2, CONFIGS), indirect=["pool"], ids=[str(config) for config, _ in CONFIGS]
 )
 def test_random_gatherings(pool, count):
     @examples(count)

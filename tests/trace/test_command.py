@@ -52,9 +52,6 @@ def test_help_names_all_options(capsys):
         (["t.json", "--html", "o.html"], "o.html"),
         (["--html", "o.html", "t.json"], "o.html"),
         (["t.json", "--html=page"], "page"),
-        (["t.json", "--paje"], "t.paje"),
-        (["t.json", "--paje", "o.paje"], "o.paje"),
-        (["t.json", "--paje=o.trace"], "o.trace"),
     ],
 )
 def test_where_outputs_go(trace, words, made, capsys):
@@ -96,6 +93,10 @@ def test_to_after_the_end_is_the_end(trace, capsys):
             "--min-bytes is '1.5'; it takes a whole number of bytes from 0 on",
         ),
         (["t.json", "--html="], "--html= names no file"),
+        (
+            ["t.json", "--paje=o.paje"],
+            "the Pajé format is no longer written; open the trace itself in ui.perf",
+        ),
         (["t.json", "--summary=x"], "no option --summary=x"),
         (["t.json", "--from", "9" * 5000], f"--from is '{'9' * 60}'...; it takes a number of seconds"),
         (["t.json", "\x1b[2J"], "one trace at a time, not t.json and \ufffd[2J"),

@@ -13,7 +13,6 @@ from spcomm.trace import matrix, raster, spans, summary, table, virtual
 from spcomm.trace.counters import Counters
 from spcomm.trace.errors import TraceError
 from spcomm.trace.model import cut
-from spcomm.trace.paje import paje
 from spcomm.trace.reader import parse
 
 
@@ -234,7 +233,7 @@ def test_the_headline_names_the_part():
 def test_one_is_not_many():
     built = Builder(1).call(0, 0, 10).message(0, 0, 1, None, bytes=1)
     built.other["overwritten"] = [1]
-    texts = summary.text(read(built)) + matrix.text(read(built)) + "".join(paje(read(built)))
+    texts = summary.text(read(built)) + matrix.text(read(built))
     assert not re.search(r"\b1 (nodes|messages|events|pairs|bytes)\b", texts), texts
     built = Builder(40).message(0, 1, 1, 2)
     assert "the only 1 pair with messages" in matrix.text(read(built))

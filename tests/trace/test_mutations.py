@@ -13,7 +13,6 @@ from spcomm.trace import matrix, raster, summary
 from spcomm.trace.errors import TraceError
 from spcomm.trace.model import Trace, cut
 from spcomm.trace.page import page
-from spcomm.trace.paje import paje
 from spcomm.trace.reader import parse
 
 numbers = st.one_of(
@@ -71,7 +70,7 @@ def mutated(draw):
 
 def show(trace):
     """Everything that needs no more than Python; returns how long it is."""
-    texts = [summary.text(trace), matrix.text(trace), page(trace), *paje(trace)]
+    texts = [summary.text(trace), matrix.text(trace), page(trace)]
     for text in texts:
         text.encode("utf-8")
     for track in trace.tracks:
@@ -91,12 +90,14 @@ def check(text):
     return True
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(mutated())
 def test_mutations(text):
     check(text)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(st.dictionaries(st.sampled_from(["traceEvents", "otherData", "displayTimeUnit"]), values))
 def test_other_json(content):

@@ -73,6 +73,7 @@ def test_times_count_from_the_begin_of_the_part():
     assert found["messages"][:2] == [[12_000], [16_000]]
 
 
+@pytest.mark.slow
 @browser.needed
 def test_a_browser_draws_it(tmp_path):
     built = two_nodes().region(0, 0, 30, "interior").message(1, 0, 90, None)
@@ -107,6 +108,7 @@ def test_names_do_not_break_it(tmp_path):
     assert "<title>script&gt; on 2 nodes</title>" in found.document, "the file's name, as of any path"
 
 
+@pytest.mark.slow
 @browser.needed
 @pytest.mark.parametrize(
     "built", each(3, [Builder(1), Builder(3).call(1, 5, 5), Builder(2).message(0, 1, None, 7)])
@@ -116,6 +118,7 @@ def test_little_is_enough(tmp_path, built):
     assert found.complaints() == [] and found.number("rows") == built.nodes
 
 
+@pytest.mark.slow
 @browser.needed
 def test_what_is_missing_is_said(tmp_path):
     built = two_nodes(boxes=2, map=[0, 1])
@@ -289,6 +292,7 @@ def pixels(path):
     return width, height, len(set(zlib.decompress(packed))), size
 
 
+@pytest.mark.slow
 @browser.needed
 @pytest.mark.parametrize("scheme", each(2, [0, 1]), ids=["dark", "light"])
 def test_it_can_be_seen(tmp_path, scheme):

@@ -38,6 +38,7 @@ def test_columns_show_what_takes_most_of_them():
     }
 
 
+@pytest.mark.slow
 @needed
 @pytest.mark.parametrize("ending", each(3, [".png", ".svg", ".pdf"]))
 def test_pictures(folder, ending, capsys):

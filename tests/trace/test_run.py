@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from spcomm._core.traces import NAMES_MAX, NO_ROOM
 
+from launching import stand_in_for_ssh
 from spcomm.trace.reader import read
 from spcomm.trace.summary import gaps, summarize
 
@@ -57,6 +58,25 @@ THREADS = """
     for other in others: other.start()
     talk(0)
     for other in others: other.join()
+"""
+LEARNT_MEANWHILE = """
+    import sys, spcomm
+    comm = spcomm.startup()
+    region = comm.region("computing")
+    asked = []
+    class Name(str):
+        def startswith(self, *words):
+            asked.append(words)
+            if len(asked) == 1:
+                mark()  # as another thread could that runs meanwhile
+            return super().startswith(*words)
+    def mark():
+        region.__enter__()
+        region.__exit__(None, None, None)
+    code = mark.__code__ = mark.__code__.replace(co_filename=Name(mark.__code__.co_filename))
+    before = sys.getrefcount(code)
+    mark()
+    assert asked and sys.getrefcount(code) == before + 1, (asked, before, sys.getrefcount(code))
 """
 RESULTS = """
     import spcomm
@@ -201,6 +221,7 @@ def test_all_that_the_nodes_did_is_there(launch, n):
     check_story(trace, n)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", WHERE.values(), ids=WHERE)
 def test_wherever_they_are(launch, where):
     result, trace = traced(launch, "-n", 4, *where)
@@ -257,6 +278,12 @@ def test_threads_have_tracks(launch):
     for track in trace.tracks:
         assert sum(call.name == "recv" for call in track.calls) == 20
     assert len(trace.messages) == 2 * 3 * 20
+
+
+def test_a_place_that_two_threads_learn_at_once_counts_its_references(launch):
+    result, trace = traced(launch, "-n", 1, text=LEARNT_MEANWHILE)
+    assert result.code == 0, result
+    assert [len(track.regions) for track in trace.tracks] == [2]
 
 
 def test_lines_are_those_of_the_program(launch):
@@ -350,12 +377,10 @@ def test_a_node_that_was_killed(launch):
     assert [call.name for call in trace.tracks[1].calls] == ["barrier"]
 
 
+@pytest.mark.slow
 def test_other_hosts(launch, tmp_path):
-    ssh = tmp_path / "ssh"
-    ssh.write_text('#!/bin/sh\nwhile [ "${1#-}" != "$1" ]; do shift 2; done\nshift\nexec sh -c "$*"\n')
-    ssh.chmod(0o755)
     where = ("--host", "a:2,b:2", "--tunnel", "none", "--listen", "127.0.0.1")
-    result, trace = traced(launch, *where, "--ssh", ssh)
+    result, trace = traced(launch, *where, "--ssh", stand_in_for_ssh(tmp_path))
     assert result.code == 0, result
     check_story(trace, 4)
     errors = json.loads((launch.folder / "t.json").read_text())["otherData"]["clock_error_us"]
@@ -380,6 +405,7 @@ sys.exit(main())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "what",
     [
@@ -392,16 +418,9 @@ sys.exit(main())
 )
 def test_a_box_that_forges_its_trace(launch, tmp_path, what):
     """The run is as it was; the other box's part is there."""
-    (tmp_path / "forger.py").write_text(FORGER.format(what=what))
-    ssh = tmp_path / "ssh"
-    ssh.write_text(
-        "#!/bin/sh\n"
-        'while [ "${1#-}" != "$1" ]; do shift 2; done\nhost=$1\nshift\n'
-        f'[ "$host" = b ] && exec {sys.executable} {tmp_path}/forger.py\nexec sh -c "$*"\n'
-    )
-    ssh.chmod(0o755)
+    (tmp_path / "b.box").write_text(FORGER.format(what=what))
     where = ("--host", "a:2,b:2", "--tunnel", "none", "--listen", "127.0.0.1")
-    result, trace = traced(launch, *where, "--ssh", ssh)
+    result, trace = traced(launch, *where, "--ssh", stand_in_for_ssh(tmp_path))
     assert result.code == 0, result
     said = [line for line in result.err.splitlines() if "warning" in line]
     assert len(said) == 1 and "Traceback" not in result.err, result

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Arrays between two nodes: there and back, handed over, one way, and inside a dict.
 
-The source of a ping-pong is written anew before each send, and the writing counts. "Read whole" rows are the same work,
-but whoever receives also reads all of it: what arrives without a copy has yet to come into the reader's cache.
+The source of a ping-pong is written anew before each send, and the writing counts; but where a title says "into an
+array that is there", only its first and last byte change. "Read whole" rows are the same work, but whoever receives
+also reads all of it: what arrives without a copy has yet to come into the reader's cache.
 """
 
 from typing import Any
@@ -34,8 +35,12 @@ def pingpongs(n: int) -> list[Row]:
         way = "recv(out=)" if into else "recv()"
         title = f"{label(size)} written anew, {way}, {n} nodes"
         key = f"fresh-{label(size, '')}{'-into' if into else ''}"
-        found += both(key, title, "fresh_pingpong", n, {"size": size, "into": into}, Goal(ratio))
-    return found
+        found += both(
+            key, title, "pingpong_arrays", n, {"size": size, "into": into, "fresh": True}, Goal(ratio)
+        )
+    title = f"16 MiB into an array that is there, {n} nodes"
+    there = {"size": 16 * MIB, "into": True, "fresh": False}
+    return [*found, *both("there-16MiB", title, "pingpong_arrays", n, there, Goal(0.9))]
 
 
 def moves(n: int) -> list[Row]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Between two boxes, through the server and direct: messages by size, there and back and one way; barriers, sums.
+"""Between two boxes, through the server, encrypted and direct: messages by size, there and back and one way; barriers.
 
 The boxes are on this machine, and so is everything that peers do: over TCP, and no memory is shared. A relay in plain C
 shows what a server between two ends costs at least.
@@ -15,6 +15,7 @@ ORDER = 10
 NODES = (2, 4, 8)
 SIZES = (KIB, 64 * KIB, MIB)
 PINGPONG, STREAM = 1.5, 1 / 0.7  # at most so many times what the relay takes
+ENCRYPTED = 1.5  # at most so many times what the same takes without
 MANY = 8  # nodes from which on there are also more boxes
 
 
@@ -25,6 +26,7 @@ def rows(nodes: tuple[int, ...]) -> list[Row]:
         *pingpongs(n),
         *streams(n),
         *(row for n in nodes for boxes in box_counts(n) for row in meetings(n, boxes)),
+        *encrypted(n),
         *directs(n),
     ]
 
@@ -60,8 +62,8 @@ def pingpongs(n: int) -> list[Row]:
     found = [message("array-8", "8 bytes between 2 boxes, ping-pong", "array_pingpong", n, {}, goal), *floor]
     for size in SIZES:
         title = f"{label(size)} between 2 boxes, ping-pong"
-        parameters = {"size": size, "into": False, "read": False}
-        found.append(message(f"fresh-{label(size, '')}", title, "fresh_pingpong", n, parameters, None))
+        parameters = {"size": size, "into": False, "fresh": True, "read": False}
+        found.append(message(f"fresh-{label(size, '')}", title, "pingpong_arrays", n, parameters, None))
     return found
 
 
@@ -81,6 +83,21 @@ def meetings(n: int, boxes: int) -> list[Row]:
     return [
         Row(f"boxes-{key}-{n}-{boxes}", f"{title}, {where}", work, n, boxes=boxes)
         for key, title, work in (("barrier", "barrier", "barrier"), ("sum", "sum of one float", "float_sum"))
+    ]
+
+
+def encrypted(n: int) -> list[Row]:
+    """The same as over a network: of the smallest and the largest message, beside what they take above."""
+    return [
+        replace(
+            row,
+            key=f"encrypted-{row.key}",
+            title=f"{row.title}, encrypted",
+            goal=Goal(ENCRYPTED, against=row.key),
+            peers=False,
+            encrypted=True,
+        )
+        for row in (pingpongs(n)[0], pingpongs(n)[-1])
     ]
 
 

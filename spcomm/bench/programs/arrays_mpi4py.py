@@ -8,8 +8,11 @@ from payload import check, look, write
 from works_mpi4py import share
 
 
-def fresh_pingpong(comm, count, size, into, read):
-    """An array of `size` bytes, written anew by each sender, there and back; received as a new one, or into one."""
+def pingpong_arrays(comm, count, size, into, fresh, read):
+    """An array of `size` bytes there and back, received as a new one, or into one.
+
+    Each sender writes all of it, or its first and last byte.
+    """
     source = np.empty(size, np.uint8)
     received = np.empty(size, np.uint8)
     for value in range(count if comm.rank < 2 else 0):
@@ -17,7 +20,7 @@ def fresh_pingpong(comm, count, size, into, read):
             received = received if into else np.empty(size, np.uint8)
             comm.Recv(received, 0)
             look(received, read)
-        source.fill(value % 251)
+        source[:: 1 if fresh else size - 1] = value % 251
         comm.Send(source, 1 - comm.rank)
         if comm.rank == 0:
             received = received if into else np.empty(size, np.uint8)
@@ -128,7 +131,7 @@ def all_to_all(comm, count, size, read):
 if __name__ == "__main__":
     comm = MPI.COMM_WORLD
     works = [
-        fresh_pingpong,
+        pingpong_arrays,
         moved_pingpong,
         stream,
         dict_pingpong,

@@ -9,19 +9,22 @@ from works_spcomm import share
 import spcomm
 
 
-def fresh_pingpong(comm, count, size, into, read):
-    """An array of `size` bytes, written anew by each sender, there and back; received as a new one, or into one."""
+def pingpong_arrays(comm, count, size, into, fresh, read):
+    """An array of `size` bytes there and back, received as a new one, or into one.
+
+    Each sender writes all of it, or its first and last byte.
+    """
     source = np.empty(size, np.uint8)
     out = np.empty(size, np.uint8) if into else None
     received = None
     for value in range(count if comm.rank < 2 else 0):
         if comm.rank == 1:
-            received = comm.recv(out=out)
+            received = comm.recv(1 - comm.rank, out=out)
             look(received, read)
-        source.fill(value % 251)
+        source[:: 1 if fresh else size - 1] = value % 251
         comm.send(source, 1 - comm.rank)
         if comm.rank == 0:
-            received = comm.recv(out=out)
+            received = comm.recv(1 - comm.rank, out=out)
             look(received, read)
         check(received[0] == received[-1] == value % 251, received, value)
     return 2 * count
@@ -125,7 +128,7 @@ def all_to_all(comm, count, size, read):
 if __name__ == "__main__":
     comm = spcomm.startup()
     works = [
-        fresh_pingpong,
+        pingpong_arrays,
         moved_pingpong,
         stream,
         dict_pingpong,

@@ -6,9 +6,9 @@ has proved by the handshake that it knows the code, and says then what it wants:
 end of the way between a run and a box of it, or to look.
 
 ============  =====================================================================================
-`codes`       six words, and the keys that come of them
+`codes`       six words, and the key that comes of them
 `asking`      where the code comes from, and how an address is written
-`sealed`      frames that nobody can change on the way
+`sealed`      frames, through TLS where they cross a network
 `entering`    the way in, for all who connect; every sentence about what went wrong there
 `serving`     `spcomm serve`: the command line, the listener, the end
 `house`       who is there: members, runs, and the ways between them

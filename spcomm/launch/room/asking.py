@@ -6,8 +6,8 @@ import os
 import select
 import sys
 
+from spcomm.launch.base.usage import UsageError
 from spcomm.launch.room import codes
-from spcomm.launch.values import UsageError
 
 PORT = 7726
 _TRIES = 3

@@ -10,8 +10,8 @@ import shutil
 import tempfile
 
 from spcomm._core import net
-from spcomm.launch.box import Box, withdraw
-from spcomm.launch.room import codes, entering, folder
+from spcomm.launch.remote.box import Box, withdraw
+from spcomm.launch.room import entering, folder
 from spcomm.launch.room.sealed import Sealed
 
 
@@ -33,22 +33,21 @@ def main() -> None:
     except entering.EntryError as error:
         os.write(2, f"spcomm join: {error}\n".encode("utf-8", "backslashreplace"))
         os._exit(125)
-    RoomBox(frames, watch, key, about).run()
+    RoomBox(frames, watch, about).run()
 
 
 class RoomBox(Box):
     """Ends with the run, with `spcomm join`, or when the server is gone."""
 
-    def __init__(self, frames: Sealed, watch: int, key: bytes, about: dict) -> None:
+    def __init__(self, frames: Sealed, watch: int, about: dict) -> None:
         super().__init__(frames)
-        self._key = key
         self._of = about
         self._server = frames.peer
         self._packed = tempfile.TemporaryFile()
         self._loop.add(watch, self._leave)
 
     def _greet(self) -> None:
-        entering.hello(self._frames, "box", {"run": self._of["run"], "box": self._of["box"]})
+        entering.hello(self._frames, "box", {name: self._of[name] for name in ("run", "box", "ticket")})
 
     def _heard(self, message: list, data: bytes) -> None:
         if message[0] == "refused":
@@ -58,11 +57,11 @@ class RoomBox(Box):
             if self._packed.tell() > folder.MOST_PACKED:
                 self._fail("the folder that came is larger than allowed")
         elif message[0] == "begin":
-            self._unpack(message[1])
+            self._unpack(message[1], data)
         else:
             super()._heard(message, data)
 
-    def _unpack(self, about: dict) -> None:
+    def _unpack(self, about: dict, secrets: bytes) -> None:
         """The folder is there: the run begins in it."""
         try:
             folder.unpack(self._packed, self._of["folder"])
@@ -72,7 +71,7 @@ class RoomBox(Box):
         about["folder"] = self._of["folder"]
         about["environment"]["PWD"] = self._of["folder"]
         about["address"] = list(self._server)
-        self._begin(about, codes.job_secret(self._key, about["job"], bytes.fromhex(about["salt"])))
+        self._begin(about, secrets)
 
     def _tidy(self) -> None:
         shutil.rmtree(self._of["folder"], ignore_errors=True)

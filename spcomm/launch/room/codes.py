@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The code of a room: six words of 7776, 77 bits, and the keys that come of it.
+"""The code of a room: six words of 7776, 77 bits, and the key that comes of it.
 
 The words are made by a rule, as easy to say as to type: consonant, vowel, consonant, vowel, consonant, from letters
 that are hardly mistaken for each other. Nobody can try 2**77 codes, not even against a recorded connection, so the
-code itself is the secret; each use has a key of its own.
+code itself is the secret.
 """
 
 import hmac
@@ -51,14 +51,3 @@ def read(text: str) -> str:
 def key(code: str) -> bytes:
     """What both ends of a connection know; `code` as `read` gives it."""
     return hmac.digest(b"spcomm: the code of a room", code.encode("ascii"), "sha256")
-
-
-def derive(secret: bytes, purpose: str, *context: bytes) -> bytes:
-    """A key for one use: knowing it tells nothing of the others."""
-    parts = [purpose.encode("ascii"), *context]
-    return hmac.digest(secret, b"".join(len(part).to_bytes(4, "little") + part for part in parts), "sha256")
-
-
-def job_secret(secret: bytes, job: int, salt: bytes) -> bytes:
-    """Of one run: its agents prove by it that they are its. It never travels."""
-    return derive(secret, "job", job.to_bytes(4, "little"), salt)

@@ -6,8 +6,9 @@ import os
 import sys
 import time
 
+from spcomm.launch.base.usage import UsageError
 from spcomm.launch.room import asking, codes
-from spcomm.launch.values import UsageError
+from spcomm.text import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def _port(_where: _Place, address: _Place, _code: "str | None") -> "tuple[_Place
 def _server(_where: _Place, address: _Place, code: "str | None") -> "tuple[_Place, str]":
     """Who says HELLO back is a server of spcomm; what it thinks of the code is not asked yet."""
     from spcomm._core import net
-    from spcomm.launch import handshake
+    from spcomm.launch.remote import handshake
     from spcomm.launch.room import entering
 
     key = codes.key(code if code is not None else codes.new())
@@ -112,10 +113,10 @@ def _server(_where: _Place, address: _Place, code: "str | None") -> "tuple[_Plac
     except OSError as error:
         raise _Ill(entering.unreachable(address, error), _elsewhere(address)) from None
     sock.close()
-    outcome = talk.machine.outcome
+    outcome = talk.outcome
     if outcome in (net.ACCEPTED, net.REFUSED):
         return address, f"is spcomm's, and speaks version {net.VERSION} as this machine does"
-    raise _Ill(entering.refusal(address, talk.machine), _advice(outcome, address, net))
+    raise _Ill(entering.refusal(address, talk), _advice(outcome, address, net))
 
 
 def _advice(outcome: int, address: _Place, net: "net") -> str:
@@ -123,8 +124,8 @@ def _advice(outcome: int, address: _Place, net: "net") -> str:
         return "python -m pip install -U spcomm on the older one"
     if outcome == net.OTHER_BYTE_ORDER:
         return "a server on a machine like this one"
-    if outcome == net.FULL:
-        return "again later, or another server"
+    if outcome in (net.FULL, net.CLOSED, net.LATE):
+        return f"again in a moment: it may have very much to do; or {_elsewhere(address)}"
     return _elsewhere(address)
 
 
@@ -135,7 +136,7 @@ def _elsewhere(address: _Place) -> str:
 def _code(where: _Place, address: _Place, code: "str | None") -> "tuple[_Place, str]":
     if code is None:
         return address, ""
-    from spcomm.launch import versions
+    from spcomm.launch.remote import versions
     from spcomm.launch.room import entering
 
     try:
@@ -155,11 +156,7 @@ def _code(where: _Place, address: _Place, code: "str | None") -> "tuple[_Place, 
     if error or warning:
         raise _Ill(error or warning, "the same versions on both machines")
     there = about["members"]
-    what = (
-        f"a room with {len(there)} member{'' if len(there) == 1 else 's'}"
-        if about["room"]
-        else "a server, and no room"
-    )
+    what = f"a room with {counted(len(there), 'member')}" if about["room"] else "a server, and no room"
     return address, f"is right, versions are the same; it is {what}" + (
         f": {', '.join(there)}" if there else ""
     )

@@ -6,8 +6,8 @@ import os
 import time
 
 from spcomm._core import net
-from spcomm.launch import handshake, versions
-from spcomm.launch.frames import FrameError
+from spcomm.launch.remote import handshake, versions
+from spcomm.launch.remote.frames import FrameError, printable
 from spcomm.launch.room.asking import PORT, spelt
 from spcomm.launch.room.sealed import Sealed
 
@@ -47,13 +47,13 @@ def _enter(place: "tuple[str, int]", key: bytes) -> Sealed:
     except (OSError, UnicodeError) as error:
         hung_up = isinstance(error, ConnectionError) and not isinstance(error, ConnectionRefusedError)
         raise (_HungUp if hung_up else EntryError)(unreachable(place, error)) from None
-    why = refusal(place, talk.machine)
+    why = refusal(place, talk)
     if why:
         sock.close()
-        raise (_HungUp if talk.machine.outcome == net.CLOSED else EntryError)(why)
+        raise (_HungUp if talk.outcome == net.CLOSED else EntryError)(why)
     try:
         keep_alive(sock)
-        return Sealed(sock, key, talk.transcript, False)
+        return Sealed(sock, talk.session)
     except OSError as error:  # it is gone again
         sock.close()
         raise EntryError(unreachable(place, error)) from None
@@ -86,7 +86,7 @@ def next_message(frames: Sealed, place: "tuple[str, int]") -> "list | None":
     if found == []:
         return None
     if found[0] == "refused":
-        raise EntryError(str(found[1]))
+        raise EntryError(printable(found[1]))
     return found
 
 
@@ -108,31 +108,40 @@ def unreachable(place: "tuple[str, int]", error: Exception) -> str:
     if isinstance(error, ConnectionRefusedError):
         return (
             f"{host} is there, and nothing listens at its port {port}: is spcomm serve running there, and is that "
-            f"its port? (spcomm doctor {host})"
+            f"its port? (spcomm doctor {_asked(place)})"
         )
     if isinstance(error, TimeoutError):
         return (
             f"{spelt(place)} does not answer: another network, or a firewall that drops what comes to port {port} "
-            f"(spcomm doctor {host})"
+            f"(spcomm doctor {_asked(place)})"
         )
     if isinstance(error, ConnectionError):
         return f"what listens at {spelt(place)} hangs up: it is no server of spcomm, or has very much to do"
     return f"{spelt(place)} cannot be reached ({getattr(error, 'strerror', None) or error})"
 
 
-def refusal(place: "tuple[str, int]", machine: net.Handshake) -> str:
+def _asked(place: "tuple[str, int]") -> str:
+    """The place as somebody types it: with the port, unless it is the usual one."""
+    return place[0] if place[1] == PORT else spelt(place)
+
+
+def refusal(place: "tuple[str, int]", talk: handshake.Talk) -> str:
     """What the handshake came to; empty: we are in."""
-    outcome, where = machine.outcome, spelt(place)
+    outcome, where = talk.outcome, spelt(place)
     if outcome == net.ACCEPTED:
         return ""
     if outcome == net.REFUSED:
         return f"the server at {where} does not know that code; look whether all six words are as it has shown them"
     if outcome == net.OTHER_VERSION:
-        version = machine.peer[0]
+        version = talk.machine.peer[0]
         return (
             f"the server at {where} speaks version {version} of what spcomm says between machines, and this machine "
             f"version {net.VERSION}; install the same spcomm on both"
         )
+    if outcome == handshake.INTERCEPTED:
+        return f"somebody on the way to the server at {where} reads or changes what is sent; nothing was said"
+    if outcome == handshake.NO_TLS:
+        return f"TLS with the server at {where} fails: {talk.trouble}"
     if outcome == net.OTHER_BYTE_ORDER:
         return f"the server at {where} has another byte order than this machine; they cannot share a run"
     if outcome == net.FULL:

@@ -6,13 +6,14 @@ import os
 import tarfile
 import tempfile
 
-from spcomm.launch.values import UsageError, about
+from spcomm.launch.base.usage import UsageError
+from spcomm.launch.cmdline.values import about
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import BinaryIO
 
-    from spcomm.launch.options import Part
+    from spcomm.launch.cmdline.options import Part
 
 MOST_BYTES = 64 << 20
 MOST_FILES = 10_000

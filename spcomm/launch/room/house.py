@@ -6,21 +6,24 @@ Everybody here has proved that it knows the code. The first frame of a connectio
 ========  ============================================================================================
 `join`    a member: it is told of runs that want a box of it, for as long as it stays
 `run`     a run: it asks who is there, and gets a job of the server; its end is the run's end
-`reach`   one end of the way between a run and a box, and `box` the other; what one says the other hears
+`reach`   one end of the way between a run and a box, and `box` the other; what one says the other hears. Each shows
+          the ticket that nobody but the run, or that member, was given
 `look`    a doctor: it is told who we are
 ========  ============================================================================================
 """
 
+import hmac
 import os
 import time
 from collections import deque
 
 from spcomm._core.errors import SpcommError
-from spcomm.launch import versions
-from spcomm.launch.frames import MOST, FrameError
-from spcomm.launch.room import codes
+from spcomm.launch.remote import versions
+from spcomm.launch.remote.frames import MOST, NONSENSE, FrameError, printable
+from spcomm.launch.remote.handshake import SECRET_BYTES
 from spcomm.launch.room.entering import differ, keep_alive
 from spcomm.launch.room.sealed import Sealed
+from spcomm.text import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +32,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from spcomm._core import net
-    from spcomm.launch.loop import Loop
+    from spcomm.launch.base.loop import Loop
+    from spcomm.launch.remote.tls import Session
 
 _HELLO_S = 10.0  # for a connection that is in to say what for
 _BOXES_S = 30.0  # for members to answer a run
@@ -62,15 +66,17 @@ class Run:
         self.runner = runner
         self.token = os.urandom(16).hex()
         self.group = int(about["group"])
-        self.program = _text(about["program"], 200)
+        self.program = printable(about["program"], 200)
         self.is_room = bool(about["room"])
         self.wanted = max(1, int(about.get("members") or 1))
         self.job = 0
         self.boxes = 0
-        self.offered = False  # it knows who is there, and decides
+        self.offered: dict[str, Visitor] | None = None  # who was there when it was told, and decides
         self.begun = False
+        self.is_over = False  # it was told why it cannot go on
         self.members: list[Visitor] = []  # by box
         self.ends: dict[tuple[str, int], Visitor] = {}
+        self.tickets: dict[tuple[str, int], str] = {}  # for these ends
 
 
 class House:
@@ -80,16 +86,14 @@ class House:
         self,
         loop: "Loop",
         server: "net.Server",
-        secrets: "dict[int, bytes]",
-        key: bytes,
+        secrets: "dict[tuple[int, int], bytes]",
         about: "dict[str, Any]",
         say: "Callable[[str], None]",
     ) -> None:
-        """`about`: room, expires, most (members), link_timeout."""
+        """`secrets`: of the gate, by job and box. `about`: room, expires, most (members), link_timeout."""
         self._loop = loop
         self._server = server
         self._secrets = secrets
-        self._key = key
         self._about = about
         self._say = say
         self.visitors: dict[int, Visitor] = {}
@@ -103,11 +107,11 @@ class House:
 
     # Connections
 
-    def welcome(self, sock: "_socket.socket", transcript: bytes) -> None:
+    def welcome(self, sock: "_socket.socket", session: "Session | None") -> None:
         """One more that has proved itself."""
         try:
             keep_alive(sock)
-            frames = Sealed(sock, self._key, transcript, True)
+            frames = Sealed(sock, session)
         except OSError:  # it is gone again
             sock.close()
             return
@@ -127,7 +131,7 @@ class House:
                 return
             for message, data in frames:
                 self._heard(visitor, message, data)
-        except (FrameError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, SpcommError):
+        except (FrameError, SpcommError, *NONSENSE):
             self._leave(visitor)  # it knows the code, and does not speak our language
 
     def _heard(self, visitor: Visitor, message: list, data: bytes) -> None:
@@ -146,11 +150,11 @@ class House:
             self._begin(visitor.run, message[1])
         elif visitor.role == "join" and message[0] == "cannot":
             run = self._runs.get(message[1])
-            if run is not None:
-                self._over(run, f"{visitor.name}: {_text(message[2], 300)}")
+            if run is not None and visitor in run.members:
+                self._over(run, f"{visitor.name}: {printable(message[2], 300)}")
 
     def _enter(self, visitor: Visitor, purpose: str, theirs: dict, about: dict) -> None:
-        visitor.name = _text(about.get("name") or visitor.address, _NAME_MOST)
+        visitor.name = printable(about.get("name") or visitor.address, _NAME_MOST)
         if purpose in ("reach", "box"):
             self._way(visitor, purpose, about)
             return
@@ -185,7 +189,7 @@ class House:
             visitor.partner.ending = True  # what was said to it before still arrives
         if visitor.role == "join":
             del self._members[visitor.name]
-            self._say(f"{visitor.name} has left ({_members(len(self._members))})")
+            self._say(f"{visitor.name} has left ({counted(len(self._members), 'member')})")
             self._tell_members()
             for run in list(self._runs.values()):
                 if visitor in run.members and ("box", run.members.index(visitor)) not in run.ends:
@@ -200,7 +204,7 @@ class House:
         if not self._about["room"]:
             return "this server is no room: it was started without --room"
         if len(self._members) >= self._about["most"]:
-            return f"the room is full: it has {_members(len(self._members))}, and is allowed no more"
+            return f"the room is full: it has {counted(len(self._members), 'member')}, and is allowed no more"
         name, number = visitor.name, 1
         while visitor.name in self._members:
             number += 1
@@ -210,7 +214,9 @@ class House:
         visitor.frames.send(
             ["welcome", versions.mine(), {"name": visitor.name, "expires": self._about["expires"]}]
         )
-        self._say(f"{visitor.name} has joined, from {visitor.address} ({_members(len(self._members))})")
+        self._say(
+            f"{visitor.name} has joined, from {visitor.address} ({counted(len(self._members), 'member')})"
+        )
         self._tell_members()
         for run in list(self._runs.values()):
             self._offer(run)
@@ -243,11 +249,11 @@ class House:
         return ""
 
     def _offer(self, run: Run) -> None:
-        if run.offered:
+        if run.offered is not None:
             return
         there = [[member.name, member.slots] for member in self._members.values()]
         if not run.is_room or len(there) >= run.wanted:
-            run.offered = True
+            run.offered = dict(self._members)
             run.runner.frames.send(["members", run.token, there, self._about["link_timeout"]])
         else:
             run.runner.frames.send(["waiting", len(there), run.wanted])
@@ -258,7 +264,7 @@ class House:
         names = [str(name) for name in about["boxes"]]
         boxes = max(places, default=0) + 1
         if (
-            not run.offered
+            run.offered is None
             or run.begun
             or boxes > _BOXES_MOST
             or min(places, default=0) < 0
@@ -266,21 +272,26 @@ class House:
         ):
             raise ValueError
         run.begun, run.boxes = True, boxes
-        missing = [name for name in names if name not in self._members]
+        # A name may be somebody else's by now.
+        missing = [name for name in names if run.offered.get(name) is not self._members.get(name, run)]
         if missing:
             self._over(run, f"{missing[0]} has left the room")
             return
-        salt = os.urandom(16)
+        secrets = [os.urandom(SECRET_BYTES) for _box in range(boxes)]
         if boxes > 1:
             run.job = int.from_bytes(os.urandom(4), "little") or 1
             self._server.add_job(run.job, places)
-            self._secrets[run.job] = codes.job_secret(self._key, run.job, salt)
-        run.runner.frames.send(["granted", {"job": run.job, "salt": salt.hex()}])
+            self._secrets.update({(run.job, box): secret for box, secret in enumerate(secrets)})
         run.members = [self._members[name] for name in names]
+        run.tickets = {
+            (role, box): os.urandom(16).hex() for role in ("reach", "box") for box in range(len(names))
+        }
+        tickets = [run.tickets["reach", box] for box in range(len(names))]
+        told = {"job": run.job, "secrets": [secret.hex() for secret in secrets], "tickets": tickets}
+        run.runner.frames.send(["granted", told])
         for box, member in enumerate(run.members):
-            member.frames.send(
-                ["run", {"run": run.token, "box": box, "program": run.program, "from": run.runner.name}]
-            )
+            about = {"run": run.token, "box": box, "ticket": run.tickets["box", box]}
+            member.frames.send(["run", {**about, "program": run.program, "from": run.runner.name}])
         if names:
             self._loop.at(f"boxes {run.token}", _BOXES_S, lambda: self._missing(run))
         where = f", on {', '.join(names)}" if names else ""
@@ -297,6 +308,9 @@ class House:
         if run is None or not 0 <= box < len(run.members) or (role, box) in run.ends:
             self._refuse(visitor, "the run that it belongs to has ended")
             return
+        if not hmac.compare_digest(run.tickets[role, box], str(about["ticket"])):
+            self._refuse(visitor, "it has no ticket for that end of the way to a box")
+            return
         visitor.role, visitor.run, visitor.box = role, run, box
         run.ends[role, box] = visitor
         other = run.ends.get(("box" if role == "reach" else "reach", box))
@@ -310,8 +324,10 @@ class House:
         other.early.clear()
 
     def _over(self, run: Run, sentence: str) -> None:
-        """The run cannot go on; it hears why, and ends."""
-        run.runner.frames.send(["over", sentence])
+        """The run cannot go on; it hears why, once, and ends."""
+        if not run.is_over:
+            run.is_over = True
+            run.runner.frames.send(["over", sentence])
 
     def _forget(self, run: Run) -> None:
         """A run has ended: nobody runs anything for it any more."""
@@ -320,10 +336,15 @@ class House:
         self._loop.forget(f"boxes {run.token}")
         for end in run.ends.values():
             end.ending = True
-        if run.job in self._secrets and run.job:
-            del self._secrets[run.job]
+        if self._withdraw(run):
             self._server.fail_job(run.job, "the run has ended")
-        self._say(f"{run.program} of {run.runner.name} has ended")
+        if run.begun:
+            self._say(f"{run.program} of {run.runner.name} has ended")
+
+    def _withdraw(self, run: Run) -> bool:
+        """Let no agent of a run in any more. False: none was let in before."""
+        withdrawn = [self._secrets.pop((run.job, box), None) for box in range(run.boxes if run.job else 0)]
+        return any(withdrawn)
 
     # The server of frames, in a thread of its own
 
@@ -340,7 +361,7 @@ class House:
             if sentence is None:
                 counts = [self._server.counts(job, box) for box in range(run.boxes if run is not None else 0)]
                 self._server.remove_job(job)
-                if self._secrets.pop(job, None) is not None and run is not None:
+                if run is not None and self._withdraw(run):
                     run.runner.frames.send(["over", "", counts])
             elif run is not None:
                 self._over(run, _with_names(sentence, run))
@@ -358,7 +379,7 @@ class House:
                     continue
             else:
                 self._loop.add(frames.writing, _nothing, write=True)
-            if frames.broken:
+            if frames.broken or (visitor.partner is None and frames.kept > MOST):  # it does not read
                 self._leave(visitor)
             elif visitor.partner is not None:
                 if visitor.partner.frames.kept > MOST:
@@ -396,15 +417,6 @@ def _with_names(sentence: str, run: Run) -> str:
 def _free_group(runs: "Any") -> int:
     taken = {run.group for run in runs}
     return next(number for number in range(len(taken) + 1) if number not in taken)
-
-
-def _members(count: int) -> str:
-    return f"{count} member{'' if count == 1 else 's'}"
-
-
-def _text(value: object, most: int) -> str:
-    """What somebody has sent, fit to be printed."""
-    return "".join(letter if letter.isprintable() else "?" for letter in str(value)[:most])
 
 
 def _nothing() -> None:

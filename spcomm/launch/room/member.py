@@ -9,8 +9,10 @@ import subprocess
 import sys
 import tempfile
 
+from spcomm.launch.base.usage import UsageError
+from spcomm.launch.cmdline.values import MOST_NODES
+from spcomm.launch.remote.frames import printable
 from spcomm.launch.room.asking import code, place, spelt
-from spcomm.launch.values import MOST_NODES, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +39,7 @@ _BOOTSTRAP = (
 
 def main(words: "list[str]") -> int:
     """Until Ctrl-C, or the end of the room."""
-    if not words or words[0] in ("-h", "--help"):
+    if not words or "-h" in words or "--help" in words:
         sys.stdout.write(HELP)
         return 0 if words else 125
     from spcomm.launch.room.entering import EntryError
@@ -84,9 +86,9 @@ def _read(words: "list[str]") -> "tuple[tuple[str, int], str, int]":
 
 def _join(where: "tuple[str, int]", name: str, slots: int, words: str) -> int:
     from spcomm._core import agent
-    from spcomm.launch import versions
-    from spcomm.launch.loop import Loop
-    from spcomm.launch.process import adopt_orphans
+    from spcomm.launch.base.loop import Loop
+    from spcomm.launch.base.process import adopt_orphans
+    from spcomm.launch.remote import versions
     from spcomm.launch.room import codes, entering
 
     key = codes.key(words)
@@ -134,7 +136,7 @@ class Member:
         try:
             while message := next_message(self._frames, self._where):
                 if message[0] == "members":
-                    _say(f"in the room: {', '.join(map(str, message[1]))}")
+                    _say(f"in the room: {', '.join(printable(name, 80) for name in message[1])}")
                 elif message[0] == "run":
                     self._run(message[1])
                 elif message[0] == "bye":
@@ -163,7 +165,8 @@ class Member:
             self._frames.send(["cannot", about["run"], f"cannot start a box ({error.strerror})"])
             return
         self._boxes[box] = folder
-        told = {"run": about["run"], "box": about["box"], "folder": os.path.realpath(folder)}
+        told = {name: about[name] for name in ("run", "box", "ticket")}
+        told["folder"] = os.path.realpath(folder)
         told.update(key=self._key.hex(), place=list(self._where))
         try:
             box.stdin.write(json.dumps(told).encode() + b"\n")
@@ -182,7 +185,7 @@ class Member:
             self._forget(box)
 
     def _forget(self, box: subprocess.Popen) -> None:
-        from spcomm.launch.process import end_children
+        from spcomm.launch.base.process import end_children
 
         box.stdin.close()
         box.wait()
@@ -222,6 +225,6 @@ def _user() -> str:
 
 def _say(text: str) -> None:
     try:
-        os.write(2, f"spcomm: {text}\n".encode("utf-8", "backslashreplace"))
+        os.write(2, f"spcomm: {printable(text, 10_000)}\n".encode("utf-8", "backslashreplace"))
     except OSError:
         pass

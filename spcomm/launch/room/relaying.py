@@ -5,10 +5,11 @@ import _signal
 import os
 import sys
 
-from spcomm.launch import process, relay
-from spcomm.launch.frames import MOST
+from spcomm.launch.base import process
+from spcomm.launch.base.wire import Wire
+from spcomm.launch.remote import relay
+from spcomm.launch.remote.frames import MOST
 from spcomm.launch.room import entering
-from spcomm.launch.wire import Wire
 
 _PIECE = 1 << 18
 
@@ -37,7 +38,8 @@ class Relay(relay.Relay):
         except entering.EntryError as error:
             self._fail(str(error))
             return
-        entering.hello(frames, "reach", {"run": room["run"], "box": self._about["box"]["number"]})
+        way = {"run": room["run"], "box": self._about["box"]["number"], "ticket": room["ticket"]}
+        entering.hello(frames, "reach", way)
         self._frames = frames
         self._loop.add(frames.reading, self._hear)
 

@@ -6,44 +6,22 @@ nodes are on the members of a room. To the launcher members are hosts, and the s
 import os
 import select
 
-from spcomm.launch.values import MOST_NODES, UsageError
+from spcomm.launch.base.usage import UsageError
+from spcomm.launch.cmdline.values import MOST_NODES
+from spcomm.launch.remote.frames import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any, BinaryIO
 
-    from spcomm.launch.carriers import Carrier, Carriers
-    from spcomm.launch.groups import Group
-    from spcomm.launch.options import Options
-    from spcomm.launch.plan import Plan
+    from spcomm.launch.cmdline.groups import Group
+    from spcomm.launch.cmdline.options import Options
+    from spcomm.launch.cmdline.plan import Plan
+    from spcomm.launch.remote.carriers import Carrier, Carriers
     from spcomm.launch.room.sealed import Sealed
 
 _COMMAND = "spcomm run"
-
-
-def check(options: "Options") -> None:
-    """What the options say together."""
-    if options.room is not None and options.server is not None:
-        raise UsageError("spcomm run: --room and --server: a room has its server; leave --server out")
-    if options.room is None and options.members is not None:
-        raise UsageError(f"spcomm run: --members {options.members} is about a room, as in --room alpha")
-    name = "--room" if options.room is not None else "--server"
-    if "link_timeout" in options.said:
-        raise UsageError(f"spcomm run: --link-timeout and {name}: it is spcomm serve that is told that")
-    wrong = ["hosts", "ssh", "tunnel", "listen"]
-    if options.room is not None:
-        wrong += ["boxes", "placing", "debug"]
-        if len(options.parts) > 1:
-            raise UsageError("spcomm run: --room starts one program so far; leave out the others")
-    elif options.boxes is None and options.placing is None:
-        raise UsageError(
-            f"spcomm run: --server {options.server} serves runs of several boxes, as with --boxes 2"
-        )
-    for field in wrong:
-        if getattr(options, field) is not None:
-            option = {"hosts": "--host", "placing": "--map"}.get(field, f"--{field}")
-            raise UsageError(f"spcomm run: {name} and {option} do not go together; leave one of them out")
 
 
 def enter(options: "Options", plans: "list[Plan]", signals: int) -> "Session":
@@ -81,15 +59,9 @@ class Session:
         self.packed = packed
         self.token = ""
         self.job = 0
-        self.salt = b""
+        self.secrets: list[bytes] = []  # of the boxes
+        self.tickets: list[str] = []  # for the ways to the boxes
         self._signals = signals
-
-    @property
-    def secret(self) -> bytes:
-        """Of the job."""
-        from spcomm.launch.room import codes
-
-        return codes.job_secret(self.key, self.job, self.salt)
 
     def ask(self, options: "Options") -> None:
         """For members. Puts what comes of it into the options."""
@@ -106,8 +78,8 @@ class Session:
         entering.hello(self.frames, "run", about)
         while (message := self._next())[0] != "members":
             if message[0] == "waiting":
-                text = f"spcomm: waiting for members: {message[1]} of {message[2]} are there\n"
-                os.write(2, text.encode())
+                text = printable(f"waiting for members: {message[1]} of {message[2]} are there")
+                os.write(2, f"spcomm: {text}\n".encode())
         _members, self.token, there, link_timeout = message
         options.link_timeout = link_timeout
         if is_room:
@@ -116,7 +88,7 @@ class Session:
 
     def spread(self, options: "Options", plan: "Plan") -> "list[Plan]":
         """A plan for each member."""
-        from spcomm.launch import hosts
+        from spcomm.launch.remote import hosts
 
         if options.parts[0].program is not None:
             plan.name = options.parts[0].program
@@ -130,13 +102,14 @@ class Session:
         names = [name for name, _count in options.hosts or ()]
         self.frames.send(["begin", {"places": group.places, "boxes": names}])
         about = self._next()[1]
-        self.job, self.salt = about["job"], bytes.fromhex(about["salt"])
+        self.job, self.tickets = about["job"], about["tickets"]
+        self.secrets = [bytes.fromhex(secret) for secret in about["secrets"]]
         for host in group.far.values():
-            host.box.update(job=self.job, salt=about["salt"])
+            host.box.update(job=self.job)
         server = Server(self)
         if options.room is not None:
             return Carrying(server)
-        from spcomm.launch.carriers import Carriers
+        from spcomm.launch.remote.carriers import Carriers
 
         return Carriers(group, options.link_timeout, None, server)
 
@@ -148,7 +121,7 @@ class Session:
         except entering.EntryError as error:
             raise UsageError(f"{_COMMAND}: {error}") from None
         if message[0] == "over":
-            raise UsageError(f"{_COMMAND}: {message[1]}; nothing was started")
+            raise UsageError(f"{_COMMAND}: {printable(message[1])}; nothing was started")
         return message
 
     def _wait(self) -> None:
@@ -178,7 +151,7 @@ def _spread(there: "list[list]", nodes: "int | None") -> "list[tuple[str, int]]"
 
 
 def _member_class() -> "Any":
-    from spcomm.launch.hosts import Host
+    from spcomm.launch.remote.hosts import Host
 
     class Member(Host):
         """A member of the room, where a box is."""
@@ -189,8 +162,11 @@ def _member_class() -> "Any":
         def about(self) -> "dict[str, Any]":
             session = self.session
             room = {"place": list(session.where), "key": session.key, "run": session.token}
+            number = self.box["number"]
+            room["ticket"] = session.tickets[number]
             self.descriptors = (session.packed.fileno(),)
-            return {"host": self.name, "room": room, "secret": b"", "box": self.box, "tunnel": False}
+            secrets = session.secrets[number]
+            return {"host": self.name, "room": room, "secrets": secrets, "box": self.box, "tunnel": False}
 
     return Member
 
@@ -228,7 +204,7 @@ class Server:
             if message is None and not self.gone:
                 poll.poll()
         if message is not None and message[0] == "over" and message[1]:
-            return "failed", str(message[1]), -1
+            return "failed", printable(message[1]), -1
         if message is not None and message[0] == "over":
             self.counted = {
                 box: {name: tuple(one) if isinstance(one, list) else one for name, one in counts.items()}

@@ -1,32 +1,29 @@
 # SPDX-License-Identifier: MIT
-"""Frames over a connection of a room. Each carries a MAC, of its number too: what is changed, left out, doubled or
-played again on the way ends the connection. They can be read on the way."""
+"""Frames over a connection of a room. TLS encrypts them where they cross a network; a record that was changed, left
+out, repeated or reordered ends the connection."""
 
-import hmac
 import os
+import ssl
 
-from spcomm.launch.frames import FrameError, Frames
-from spcomm.launch.room import codes
+from spcomm.launch.remote.frames import FrameError, Frames
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import _socket
 
-_TAG = 16
+    from spcomm.launch.remote.tls import Session
 
 
 class Sealed(Frames):
-    """One end. `transcript`: what the handshake has signed; no other connection has the same."""
+    """One end."""
 
-    def __init__(self, sock: "_socket.socket", secret: bytes, transcript: bytes, server: bool) -> None:
-        """Takes the socket."""
+    def __init__(self, sock: "_socket.socket", session: "Session | None") -> None:
+        """Takes the socket. `session`: of TLS; None: the connection does not leave this machine."""
         self.peer = sock.getpeername()[:2]
-        fd = sock.detach()
-        super().__init__(fd, os.dup(fd), True)  # two, since an event loop knows a descriptor by one purpose
-        keys = [codes.derive(secret, f"from the {end}", transcript) for end in ("client", "server")]
-        self._ours, self._theirs = keys[server], keys[not server]
-        self._sent = self._got = 0
-        self.tag_bytes = _TAG
+        # Two, since an event loop knows a descriptor by one purpose. If this fails, the socket is still its owner's.
+        writing = os.dup(sock.fileno())
+        super().__init__(sock.detach(), writing, True)
+        self._session = session
         self._unread: list[list] = []
 
     def next_message(self) -> "list | None":
@@ -43,15 +40,16 @@ class Sealed(Frames):
         """Whether `next_message` has one that was read before."""
         return bool(self._unread)
 
-    def seal(self, frame: "bytes | bytearray") -> bytes:
-        number, self._sent = self._sent, self._sent + 1
-        return hmac.digest(self._ours, number.to_bytes(8, "little") + frame, "sha256")[:_TAG]
+    def wrap(self, frame: bytes) -> bytes:
+        return frame if self._session is None else self._session.encrypt(frame)
 
-    def check(self, frame: "bytes | bytearray", tag: bytes) -> None:
-        number, self._got = self._got, self._got + 1
-        wanted = hmac.digest(self._theirs, number.to_bytes(8, "little") + frame, "sha256")[:_TAG]
-        if not hmac.compare_digest(wanted, tag):
-            raise FrameError("sends what somebody has changed on the way")
+    def unwrap(self, data: bytes) -> bytes:
+        if self._session is None:
+            return data
+        try:
+            return self._session.decrypt(data)
+        except ssl.SSLError:
+            raise FrameError("sends what somebody has changed on the way") from None
 
     def close(self) -> None:
         os.close(self.reading)

@@ -7,9 +7,9 @@ import os
 import sys
 import time
 
+from spcomm.launch.base.usage import UsageError
 from spcomm.launch.room import codes
 from spcomm.launch.room.asking import PORT, place
-from spcomm.launch.values import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def main(words: "list[str]") -> int:
 
 
 def _read(words: "list[str]") -> Settings:
-    from spcomm.launch import values
+    from spcomm.launch.cmdline import values
 
     settings, rest = Settings(), list(words)
     while rest:
@@ -114,7 +114,9 @@ def _seconds(text: str) -> float:
 
 
 def _listen(settings: Settings) -> "_socket.socket":
-    host, port = settings.listen or ("0.0.0.0" if settings.room else "127.0.0.1", PORT)
+    from spcomm.launch.remote import handshake
+
+    host, port = settings.listen or ("0.0.0.0" if settings.room else handshake.LOOPBACK, PORT)
     listener = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
     os.set_inheritable(listener.fileno(), False)
     try:
@@ -130,21 +132,21 @@ def _listen(settings: Settings) -> "_socket.socket":
         else:
             why = f"{host}:{port} is no place of this machine to listen at ({error.strerror or error})"
         raise UsageError(f"spcomm serve: {why}") from None
+    handshake.require("spcomm serve", listener)
     return listener
 
 
 def _serve(settings: Settings, listener: "_socket.socket", code: str) -> int:
     from spcomm._core import net
-    from spcomm.launch.carrying import Runner
-    from spcomm.launch.handshake import ROOM, Gate
-    from spcomm.launch.loop import Loop
+    from spcomm.launch.base.loop import Loop
+    from spcomm.launch.remote.carrying import Runner
+    from spcomm.launch.remote.handshake import ROOM, Gate
     from spcomm.launch.room.house import House
 
     most = min(_CONNECTIONS, _raise_limit() // 4)
     signals = _watch()
     loop, ended = Loop(), []
-    key = codes.key(code)
-    secrets = {ROOM: key}
+    secrets = {(ROOM, 0): codes.key(code)}
     server = net.Server(settings.link_timeout, keep_running=True)
     expires = time.time() + settings.expires
     about = {
@@ -153,7 +155,7 @@ def _serve(settings: Settings, listener: "_socket.socket", code: str) -> int:
         "most": settings.most,
         "link_timeout": settings.link_timeout,
     }
-    house = House(loop, server, secrets, key, about, _say)
+    house = House(loop, server, secrets, about, _say)
     full = lambda: len(house.visitors) >= most  # noqa: E731
     Gate(loop, listener, secrets, server.adopt, house.welcome, full).open()
     runner = Runner(server.run)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # run: -n 4
 # says: SP101 all 4 nodes wait, and no message is on its way
-# hint: Nobody has sent: every node receives first
+# hint: No matching message has been sent: each of these nodes waits to receive
 """Everybody waits for anybody."""
 
 import spcomm

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # run: -n 1
 # says: SP101 the node waits, and no message is on its way
-# hint: Nobody has sent
+# hint: No matching message has been sent
 """A program for two nodes, run with one."""
 
 import spcomm

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# wrong: the program's launcher was ended by SIGKILL
+# wrong: by SIGKILL
 # unwalled: the program ended or stopped the process that watches over it
 # It ends the process that forks nodes, the launcher, and the guard if it can be seen.
 import os

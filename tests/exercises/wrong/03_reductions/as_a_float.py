@@ -1,4 +1,4 @@
-# says: The third: node 3 has it too, but the lowest rank is asked for
+# says: has it too, but the lowest rank is asked for
 # SPDX-License-Identifier: MIT
 """Of several nodes takes the last, as a float."""
 

@@ -1,4 +1,4 @@
-# says: every node receives first
+# says: each of these nodes waits to receive
 # SPDX-License-Identifier: MIT
 """All receive first."""
 

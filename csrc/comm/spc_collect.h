@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * spc_collect: reductions of arrays, element by element, over the nodes of a communicator.
+ *
+ * Five operations. All nodes call the same one with the same operator, type, count, root, counts and algorithm:
+ *
+ *   ALLREDUCE        every node gets the combination of all inputs
+ *   REDUCE           the root gets it
+ *   REDUCE_SCATTER   node i gets elements counts[0] + … + counts[i-1] and on, counts[i] of them
+ *   SCAN             node i gets the combination of the inputs of nodes 0 to i
+ *   EXSCAN           node i gets the combination of the inputs of nodes 0 to i - 1, node 0 nothing
+ *
+ * Association. As spc_reduce: v[i] = v[i] op v[i + 2^k] for growing k, over all ranks, or over those that a prefix has
+ * (a SCAN gives node i what an ALLREDUCE of nodes 0 to i alone would). So floating-point results are bitwise the same
+ * on all nodes, in all runs and with every algorithm:
+ *
+ *   TREE          the reducer, a piece as long as its scratch memory after the other. ALLREDUCE, REDUCE
+ *   FLAT          each node reads all inputs, in such pieces, and combines what it needs
+ *   SLICES        inputs lie in blocks of the arenas; each node combines its own slice and writes it to all who want it
+ *   BINARY_SWAP   as ACLMPL 4: in each round two nodes exchange halves of what they hold. ALLREDUCE, REDUCE
+ *   DEFAULT       chosen by constants of operation, nodes and bytes
+ *
+ * A call is an object: create, run until it is over, ask for the result, destroy. After SPC_ETIMEDOUT and
+ * SPC_EINTERRUPTED the operation stays entered and run goes on where it was; input, result memory and counts must stay
+ * until it is over or destroyed. Errors are those of spc_comm_collective, on all nodes alike: SPC_EMISMATCH before
+ * anything was touched. SPC_ENOMEM, by SLICES and BINARY_SWAP, on all nodes: somebody's arena has no room; the same
+ * call with TREE or FLAT needs none. (SPC_ENOMEM by create: this node has no private memory.)
+ *
+ * Blocks. A result of SLICES or BINARY_SWAP (but of REDUCE_SCATTER) is a block of this node's own arena, into which the
+ * others write; all others go to the caller's memory. An input that lies in the segment is read where it lies, by all;
+ * any other is copied into the block first, but for what only this node reads. A block stays pinned by all nodes until
+ * all have arrived at the end, so that one which is given up by its owner, after a death, is used again only when no
+ * node that lives can write to it any more.
+ *
+ * One thread of a node at a time, as for every collective of a communicator; run may wait, nothing else does.
+ */
+#ifndef SPC_COLLECT_H
+#define SPC_COLLECT_H
+
+#include "comm/spc_comm.h"
+
+typedef enum spc_collect_algorithm {
+    SPC_COLLECT_DEFAULT,
+    SPC_COLLECT_TREE,
+    SPC_COLLECT_FLAT,
+    SPC_COLLECT_SLICES,
+    SPC_COLLECT_BINARY_SWAP,
+    SPC_COLLECT_ALGORITHM_COUNT
+} spc_collect_algorithm_t;
+
+typedef struct spc_collect_call {
+    spc_operation_t operation; /* SPC_OPERATION_ARRAY_… */
+    spc_collect_algorithm_t algorithm;
+    spc_operator_t operator;
+    uint32_t type; /* spc_type_t; not INT, WIDE or NONE */
+    uint32_t root; /* of REDUCE, else 0 */
+    uint64_t count; /* elements of the input */
+    const uint64_t *counts; /* of REDUCE_SCATTER: a number a node, together `count` */
+    uint64_t kind; /* spc_kind_t, for the words of a mismatch */
+    uint64_t hash; /* of what else must be equal (spc_layout_mix): shape, dtype */
+    const void *input;
+    void *
+        memory; /* for the result, if spc_collect_memory_bytes says so; with TREE and FLAT it may be the input */
+} spc_collect_call_t;
+
+typedef struct spc_collect spc_collect_t;
+
+/* The algorithm that DEFAULT means for this call; any other is itself, but a single node does FLAT. */
+spc_collect_algorithm_t spc_collect_choose(const spc_comm_t *comm, const spc_collect_call_t *call);
+
+/* How much of call->memory the result takes on this node; 0: it has none, or it will be a block. */
+uint64_t spc_collect_memory_bytes(const spc_comm_t *comm, const spc_collect_call_t *call);
+
+/* Never waits, tells nobody. SPC_EINVAL: the operator does not know the type, counts do not add up, no such root, or
+ * the algorithm is not one for this operation. The call is copied, not what it points to. */
+int spc_collect_create(spc_comm_t *comm, const spc_collect_call_t *call, spc_collect_t **collect);
+
+/* Takes part until the operation is over: SPC_OK. See above for all else. */
+int spc_collect_run(spc_collect_t *collect, uint64_t deadline_ns);
+
+/* After SPC_OK: where the result lies; NULL: this node has none. If it is a block, *block is it and becomes the
+ * caller's, to be ended by spc_comm_release_block; else *block is NULL. To be asked once. */
+void *spc_collect_take_result(spc_collect_t *collect, spc_block_shared_t **block);
+
+/* Also of one that is not over: what it holds is given back, when nobody uses it any more. */
+void spc_collect_destroy(spc_collect_t *collect);
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * spc_comm_perturb: the schedule perturber: what may happen, but seldom does, happens more often.
+ *
+ * In a run whose configuration says so (spc_config_t: perturb), calls of the communicator are delayed at random
+ * before and after they do their work, a receive from ANY chooses at random among the senders that have something for
+ * it, calls that never wait find nothing now and then, and, if that was asked for, sends of a certain length wait
+ * until they have been received. All of that may happen in any run: a program that minds is wrong. Messages of one
+ * sender stay in order.
+ *
+ * Choices follow from the seed, the node's rank in the run and the number of the call on this node, nothing else: the
+ * same seed gives the same choices. (With several threads the numbers depend on who calls first; and what there is to
+ * choose among depends on the others.)
+ *
+ * The calls come here from their slow paths: spc_comm_pass_gate says SPC_EAGAIN, which elsewhere means "the call that
+ * never waits has not done it". Nothing is paid where nothing is perturbed.
+ *
+ * Any thread, no lock held. Delays are no waits: the node makes no progress in them, as if it computed.
+ */
+#ifndef SPC_COMM_PERTURB_H
+#define SPC_COMM_PERTURB_H
+
+#include "comm/spc_comm_private.h"
+
+void spc_comm_perturb_before(spc_comm_t *comm);
+
+/* What pass_gate has said, in a call that may take its time: SPC_EAGAIN becomes SPC_OK, after a delay.
+ * Everything else stays. */
+static inline int spc_comm_perturb(spc_comm_t *comm, int status) {
+    if (__builtin_expect(status == SPC_EAGAIN, 0)) {
+        spc_comm_perturb_before(comm);
+        return SPC_OK;
+    }
+    return status;
+}
+
+/* After the work of such a call, when it has been done. */
+void spc_comm_perturb_after(spc_comm_t *comm);
+
+/* In a call that never waits: true if it is to find nothing this time. */
+bool spc_comm_perturb_blinds(spc_comm_t *comm);
+
+/* When a node joins: nodes begin at different times. */
+void spc_comm_perturb_start(spc_comm_t *comm);
+
+/* spc_comm_send after prepare_send has said SPC_EAGAIN. `may_wait`: for the receivers, if the run is so. */
+int spc_comm_perturbed_send(spc_comm_t *comm, spc_send_call_t *call, bool may_wait, uint64_t deadline_ns);
+
+/* spc_comm_recv and spc_comm_try_recv; `match` has the source as a rank of the segment, and so has `message`. */
+int spc_comm_perturbed_recv(spc_comm_t *comm, const spc_recv_call_t *call, uint64_t deadline_ns);
+int spc_comm_perturbed_try_recv(spc_comm_t *comm, const spc_recv_call_t *call);
+
+#endif

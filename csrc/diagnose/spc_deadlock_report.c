@@ -1,0 +1,657 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "diagnose/spc_deadlock_report.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/spc_error.h"
+#include "diagnose/spc_call_words.h"
+
+#define ANY (-1) /* source or tag */
+#define NOBODY UINT32_MAX
+
+enum {
+    CIRCLE_SHOWN = 12,
+    RELATION_BYTES = 24,
+    PEERS_SHOWN = 4, /* more rows than these would hide what they have in common */
+    COLUMNS = 3,
+};
+
+typedef struct report {
+    const spc_waits_t *waits;
+    const spc_deadlock_report_options_t *options;
+    uint32_t nodes;
+    const bool *known; /* of waits, as is `entry` */
+    const spc_board_entry_t *entry;
+    uint32_t kinds; /* of the waits: a bit each */
+    bool in_c;      /* all of them */
+    bool *these;    /* nodes of which something is said, */
+    bool *those;    /* and those whom they need */
+    bool *done;     /* of which all has been said */
+    FILE *out;
+} report_t;
+
+/* Only those among the waits count where others still run. */
+static bool needs(const report_t *r, uint32_t rank, uint32_t other) {
+    return spc_waits_needs(r->waits, rank, other) && (!r->options->in_vain || r->known[other]);
+}
+
+/* ---- the headline ---- */
+
+/* "nodes 0, 2 of 4", "nodes 0, 2 of the 4 nodes of group 2" */
+static void write_who(const report_t *r) {
+    spc_call_words_write_ranks("node", r->known, r->nodes, r->out);
+    fprintf(r->out, r->options->group != NULL ? " of the %u nodes%s" : " of %u", r->nodes, r->options->group);
+}
+
+static void write_headline(const report_t *r) {
+    const char *group = r->options->group != NULL ? r->options->group : "";
+    if (r->options->in_vain) {
+        write_who(r);
+        fprintf(r->out, " wait for each other, whatever %s\n",
+                r->nodes - r->waits->known_count == 1 ? "the other node still does" : "the others still do");
+    } else if (r->waits->known_count == r->nodes && r->nodes > 2) {
+        fprintf(r->out, "all %u nodes%s wait, and no message is on its way\n", r->nodes, group);
+    } else if (r->waits->known_count == r->nodes) {
+        fprintf(r->out, r->nodes == 2 ? "both nodes%s wait" : "the node%s waits", group);
+        fputs(", and no message is on its way\n", r->out);
+    } else {
+        write_who(r);
+        fputs(r->waits->known_count == 1 ? " waits for what can never come\n"
+                                         : " wait for each other only, and no message is on its way\n",
+              r->out);
+    }
+}
+
+/* ---- rows: nodes that do the same share one ---- */
+
+static bool share_a_row(const spc_board_entry_t *one, const spc_board_entry_t *other) {
+    return one->kind == other->kind && one->flags == other->flags && one->tag == other->tag
+           && one->communicator == other->communicator && (one->source == ANY) == (other->source == ANY)
+           && memcmp(one->call, other->call, sizeof one->call) == 0 && spc_call_words_same_place(one, other);
+}
+
+static uint32_t offset_of(const spc_board_entry_t *entry) {
+    int64_t size = entry->size != 0 ? entry->size : 1;
+    return (uint32_t)((entry->source - (int64_t)entry->rank + size) % size);
+}
+
+/* r->these do the same. Do they need a row for each peer? That says more than "rank+1" of two, and than "…" of few. */
+static bool is_row_for_each_peer(const report_t *r, uint32_t first) {
+    uint32_t count = 0, peers = 0;
+    bool same_offset = true;
+    for (uint32_t rank = first; rank < r->nodes; rank++) {
+        uint32_t former = first;
+        while (former < rank && (!r->these[former] || r->entry[former].source != r->entry[rank].source)) {
+            former++;
+        }
+        count += r->these[rank];
+        peers += r->these[rank] && former == rank;
+        same_offset =
+            same_offset && (!r->these[rank] || offset_of(&r->entry[rank]) == offset_of(&r->entry[first]));
+    }
+    return peers > 1 && peers <= PEERS_SHOWN && (count == 2 || !same_offset);
+}
+
+/* r->these: those who share the row of this node. How many; 0 if it is a former one's. */
+static uint32_t choose_row(report_t *r, uint32_t first) {
+    uint32_t count = 0, begin = 0;
+    for (uint32_t rank = 0; rank < r->nodes; rank++) {
+        r->these[rank] = r->known[rank] && share_a_row(&r->entry[rank], &r->entry[first]);
+    }
+    while (begin < r->nodes && !r->these[begin]) {
+        begin++;
+    }
+    bool apart = is_row_for_each_peer(r, begin);
+    for (uint32_t rank = 0; rank < r->nodes; rank++) {
+        r->these[rank] = r->these[rank] && (!apart || r->entry[rank].source == r->entry[first].source);
+        count += r->these[rank];
+        if (r->these[rank] && rank < first) {
+            return 0;
+        }
+    }
+    return r->known[first] ? count : 0;
+}
+
+/* How the peers of those who share a row follow from their ranks: "rank+1". NULL: all have the same one. */
+static const char *relation(const report_t *r, uint32_t first, char *room) {
+    const spc_board_entry_t *one = &r->entry[first];
+    uint32_t offset = offset_of(one);
+    bool same_peer = true, same_offset = true;
+    for (uint32_t rank = first; rank < r->nodes; rank++) {
+        if (r->these[rank]) {
+            same_peer = same_peer && r->entry[rank].source == one->source;
+            same_offset = same_offset && offset_of(&r->entry[rank]) == offset;
+        }
+    }
+    if (same_peer) {
+        return NULL;
+    }
+    if (!same_offset) {
+        return "…";
+    }
+    if (offset == 0) {
+        snprintf(room, RELATION_BYTES, "rank");
+    } else if (offset <= one->size / 2) {
+        snprintf(room, RELATION_BYTES, "rank+%u", offset);
+    } else {
+        snprintf(room, RELATION_BYTES, "rank-%u", one->size - offset);
+    }
+    return room;
+}
+
+static void write_call(const report_t *r, uint32_t first, uint32_t count, FILE *out) {
+    const spc_board_entry_t *entry = &r->entry[first];
+    char room[RELATION_BYTES];
+    spc_call_words_write(entry, relation(r, first, room), out);
+    if (entry->communicator != 0 && count == 1) {
+        fprintf(out, ", as node %u of a part of %u", entry->rank, entry->size);
+    } else if (entry->communicator != 0) {
+        fputs(", in a part", out);
+    }
+}
+
+static int write_row(const report_t *r, uint32_t first, uint32_t count, spc_deadlock_report_row_t *row,
+                     void *argument) {
+    char *call = NULL, *place = NULL;
+    size_t bytes;
+    FILE *out = open_memstream(&call, &bytes);
+    if (out != NULL) {
+        write_call(r, first, count, out);
+        fclose(out);
+        out = open_memstream(&place, &bytes);
+    }
+    if (out != NULL) {
+        spc_call_words_write_place(&r->entry[first], out);
+        fclose(out);
+    }
+    int status = call != NULL && place != NULL ? row(argument, r->these, call, place) : SPC_ENOMEM;
+    free(call);
+    free(place);
+    return status;
+}
+
+static int write_rows(report_t *r, spc_deadlock_report_row_t *row, void *argument) {
+    int status = SPC_OK;
+    for (uint32_t rank = 0; rank < r->nodes && status == SPC_OK; rank++) {
+        uint32_t count = choose_row(r, rank);
+        status = count != 0 ? write_row(r, rank, count, row, argument) : SPC_OK;
+    }
+    return status;
+}
+
+/* ---- the table ---- */
+
+typedef struct table {
+    uint32_t nodes;
+    uint32_t rows;
+    char *(*cells)[COLUMNS];
+} table_t;
+
+/* Characters of UTF-8. */
+static int width_of(const char *text) {
+    int width = 0;
+    for (; *text != '\0'; text++) {
+        width += ((unsigned char)*text & 0xc0) != 0x80;
+    }
+    return width;
+}
+
+static int add_row(void *argument, const bool *ranks, const char *call, const char *place) {
+    table_t *table = argument;
+    char **cells = table->cells[table->rows++];
+    size_t bytes;
+    FILE *out = open_memstream(&cells[0], &bytes);
+    if (out != NULL) {
+        spc_call_words_write_ranks("node", ranks, table->nodes, out);
+        fclose(out);
+    }
+    cells[1] = strdup(call);
+    cells[2] = strdup(place);
+    return cells[0] != NULL && cells[1] != NULL && cells[2] != NULL ? SPC_OK : SPC_ENOMEM;
+}
+
+/* Two blanks in front of the columns, and between them; none behind the last one. */
+static void print_table(const table_t *table, FILE *out) {
+    int widths[COLUMNS] = {0};
+    for (uint32_t row = 0; row < table->rows; row++) {
+        for (int i = 0; i < COLUMNS; i++) {
+            const int width = width_of(table->cells[row][i]);
+            widths[i] = width > widths[i] ? width : widths[i];
+        }
+    }
+    for (uint32_t row = 0; row < table->rows; row++) {
+        int behind = 0;
+        for (int i = 0; i < COLUMNS; i++) {
+            const char *text = table->cells[row][i];
+            if (*text != '\0') { /* only the last one may be empty */
+                fprintf(out, "%*s%s", behind + 2, "", text);
+            }
+            behind = widths[i] - width_of(text);
+        }
+        fputc('\n', out);
+    }
+}
+
+static int write_table(report_t *r) {
+    table_t table = {.nodes = r->nodes, .cells = calloc(r->nodes, sizeof *table.cells)};
+    if (table.cells == NULL) {
+        return SPC_ENOMEM;
+    }
+    int status = write_rows(r, add_row, &table);
+    if (status == SPC_OK) {
+        print_table(&table, r->out);
+    }
+    for (uint32_t row = 0; row < table.rows; row++) {
+        for (int i = 0; i < COLUMNS; i++) {
+            free(table.cells[row][i]);
+        }
+    }
+    free(table.cells);
+    return status;
+}
+
+/* ---- the circle ---- */
+
+/* Which of the others it needs, the first one; NOBODY: no certain one. */
+static uint32_t next_of(const report_t *r, uint32_t rank) {
+    const spc_board_entry_t *entry = &r->entry[rank];
+    if (!r->known[rank] || (entry->kind == SPC_BOARD_RECEIVE && entry->source == ANY)) {
+        return NOBODY;
+    }
+    for (uint32_t other = 0; other < r->nodes; other++) {
+        if (r->known[other] && needs(r, rank, other)) {
+            return other;
+        }
+    }
+    return NOBODY;
+}
+
+/* The first node that is met twice on the way from this one; NOBODY: the way ends. */
+static uint32_t find_again(report_t *r, uint32_t from) {
+    memset(r->these, 0, r->nodes * sizeof *r->these);
+    while (from != NOBODY && !r->these[from]) {
+        r->these[from] = true;
+        from = next_of(r, from);
+    }
+    return from;
+}
+
+static void write_circle(report_t *r) {
+    uint32_t start = NOBODY, length = 2;
+    for (uint32_t rank = 0; rank < r->nodes && start == NOBODY; rank++) {
+        start = r->known[rank] ? find_again(r, rank) : NOBODY;
+    }
+    if (start == NOBODY) {
+        return;
+    }
+    for (uint32_t rank = next_of(r, start); rank != start; rank = next_of(r, rank)) {
+        length++;
+    }
+    if (length > CIRCLE_SHOWN) {
+        return;
+    }
+    fprintf(r->out, "  circle: %u", start);
+    for (uint32_t rank = next_of(r, start); rank != start; rank = next_of(r, rank)) {
+        fprintf(r->out, " → %u", rank);
+    }
+    fprintf(r->out, " → %u\n", start);
+}
+
+/* ---- which nodes ---- */
+
+static bool is_of(const report_t *r, uint32_t rank, spc_board_kind_t kind) {
+    return r->known[rank] && r->entry[rank].kind == kind;
+}
+
+static bool is_in_phase(const report_t *r, uint32_t rank) {
+    return r->known[rank] && spc_board_is_phase(&r->entry[rank]);
+}
+
+static bool has_kind(const report_t *r, spc_board_kind_t kind) {
+    return (r->kinds & UINT32_C(1) << kind) != 0;
+}
+
+static uint32_t count(const report_t *r, const bool *chosen) {
+    uint32_t found = 0;
+    for (uint32_t rank = 0; rank < r->nodes; rank++) {
+        found += chosen[rank];
+    }
+    return found;
+}
+
+static void choose_kind(report_t *r, spc_board_kind_t kind) {
+    for (uint32_t rank = 0; rank < r->nodes; rank++) {
+        r->these[rank] = is_of(r, rank, kind);
+    }
+}
+
+/* r->those: whom r->these wait for. */
+static void choose_needed(report_t *r) {
+    memset(r->those, 0, r->nodes * sizeof *r->those);
+    for (uint32_t rank = 0; rank < r->nodes; rank++) {
+        for (uint32_t other = 0; r->these[rank] && other < r->nodes; other++) {
+            r->those[other] = r->those[other] || needs(r, rank, other);
+        }
+    }
+}
+
+/* ---- words ---- */
+
+static void say(const report_t *r, const char *text) {
+    fputs(text, r->out);
+}
+
+/* "recv()", or "spcomm_recv()". */
+static void say_function(const report_t *r, const char *name) {
+    fprintf(r->out, "%s%s()", r->in_c ? "spcomm_" : "", name);
+}
+
+static void say_nodes(const report_t *r, const char *word, const bool *chosen) {
+    spc_call_words_write_ranks(word, chosen, r->nodes, r->out);
+}
+
+static void say_verb(const report_t *r, const bool *chosen, const char *verb) {
+    fprintf(r->out, count(r, chosen) == 1 ? " %ss" : " %s", verb);
+}
+
+/* ---- what one node shows ---- */
+
+static void say_near(const report_t *r, uint32_t rank) {
+    const spc_board_entry_t *entry = &r->entry[rank];
+    bool by_tag = entry->near_source == entry->source || entry->source == ANY;
+    fprintf(r->out, "  Node %u has ", rank);
+    if (entry->near_count == 1) {
+        say(r, "a message");
+    } else {
+        fprintf(r->out, "%u messages, the first", entry->near_count);
+    }
+    fprintf(r->out, " from node %d with tag %d, and waits for one of %s ", entry->near_source,
+            entry->near_tag, by_tag ? "tag" : "node");
+    spc_call_words_write_number(by_tag ? entry->tag : entry->source, r->out);
+    fprintf(r->out, ".\n  Try: receive with %s=%d, or send what is waited for.", by_tag ? "tag" : "source",
+            by_tag ? entry->near_tag : entry->near_source);
+}
+
+static bool say_what_one_node_shows(const report_t *r) {
+    for (uint32_t rank = 0; rank < r->nodes; rank++) {
+        if (r->known[rank] && r->entry[rank].near_count != 0) {
+            say_near(r, rank);
+            return true;
+        }
+    }
+    for (uint32_t rank = 0; rank < r->nodes; rank++) {
+        bool receives = is_of(r, rank, SPC_BOARD_RECEIVE);
+        if ((receives || is_of(r, rank, SPC_BOARD_RECEIPT))
+            && r->entry[rank].source == (int32_t)r->entry[rank].rank) {
+            fprintf(r->out,
+                    "  Node %u %s itself, and nobody else can.\n  Try: check how the rank is computed.", rank,
+                    receives ? "receives from" : "sends synchronously to");
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- messages ---- */
+
+static bool all_at_one_place(const report_t *r) {
+    uint32_t first = NOBODY;
+    for (uint32_t rank = 0; rank < r->nodes; rank++) {
+        first = first == NOBODY && r->known[rank] ? rank : first;
+        if (r->known[rank] && !spc_call_words_same_place(&r->entry[rank], &r->entry[first])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* There is no sendrecv in C. */
+static void say_or_sendrecv(const report_t *r) {
+    say(r, r->in_c ? "." : ", or use sendrecv().");
+}
+
+static void say_nobody_sends(const report_t *r) {
+    if (all_at_one_place(r)) {
+        say(r, "  No matching message has been sent: each of these nodes waits to receive.\n  Try: let one "
+               "node send before it receives");
+        say_or_sendrecv(r);
+    } else {
+        say(r,
+            "  All of these receive, and nobody is left who could send to them.\n"
+            "  Try: let one node send before it receives here; is an answer missing, or a last message that "
+            "ends a loop?");
+    }
+}
+
+static void say_limit_moves(const report_t *r) {
+    const char *limit = r->options->has_launcher ? "--queue-limit" : "a limit of";
+    uint64_t enough_bytes = 0;
+    for (uint32_t rank = 0; rank < r->nodes; rank++) {
+        const bool needs_more = is_of(r, rank, SPC_BOARD_SEND) && r->entry[rank].phase > enough_bytes;
+        enough_bytes = needs_more ? r->entry[rank].phase : enough_bytes;
+    }
+    if (enough_bytes != 0) {
+        fprintf(r->out, "%s %" PRIu64 "K lets these sends go on, and", limit, (enough_bytes + 1023) / 1024);
+    } else {
+        say(r, r->options->has_launcher ? limit : "a higher limit");
+    }
+    say(r, " only moves the point where it stops.");
+}
+
+/* Some have no room for what they send. */
+static void say_full(report_t *r) {
+    choose_kind(r, SPC_BOARD_SEND);
+    if (count(r, r->these) == r->waits->known_count) {
+        say(r, "  The queues are full: every node sends more than anybody receives.\n"
+               "  Try: receive between the sends; ");
+        say_limit_moves(r);
+        return;
+    }
+    choose_needed(r);
+    say(r, "  ");
+    say_nodes(r, "Node", r->these);
+    say_verb(r, r->these, "send");
+    say(r, " more to ");
+    say_nodes(r, "node", r->those);
+    say(r, " than the queues hold, and nobody receives it.\n"
+           "  Try: receive before waiting for anything else; ");
+    say_limit_moves(r);
+}
+
+static bool any_by_rendezvous(const report_t *r) {
+    bool any = false;
+    for (uint32_t rank = 0; rank < r->nodes; rank++) {
+        any = any || (r->these[rank] && (r->entry[rank].flags & SPC_BOARD_RENDEZVOUS) != 0);
+    }
+    return any;
+}
+
+/* Some wait until what they sent is received. */
+static void say_unreceived(report_t *r) {
+    choose_kind(r, SPC_BOARD_RECEIPT);
+    choose_needed(r);
+    bool told = any_by_rendezvous(r);
+    say(r, told ? "  With --rendezvous, " : "  ");
+    say_function(r, told ? "send" : "ssend");
+    say(r, " returns when its message has been received");
+    if (count(r, r->these) == r->waits->known_count) {
+        say(r, ": every node sends first.\n  Try: let one node receive before it sends");
+        say_or_sendrecv(r);
+        return;
+    }
+    say(r, ", and ");
+    say_nodes(r, "node", r->those);
+    say_verb(r, r->those, "wait");
+    say(r, " for something else.\n  Try: let ");
+    say_nodes(r, "node", r->those);
+    say(r, " receive first");
+    if (!told) {
+        say(r, ", or use ");
+        say_function(r, "send");
+        say(r, ", which does not wait");
+    }
+    say(r, ".");
+}
+
+/* ---- collective operations ---- */
+
+/* r->these: those who are in the same operation as this one, of the same communicator. SPC_ENOMEM. */
+static int choose_operation(report_t *r, uint32_t first) {
+    char *words = spc_call_words(&r->entry[first], NULL);
+    int status = words != NULL ? SPC_OK : SPC_ENOMEM;
+    memset(r->these, 0, r->nodes * sizeof *r->these);
+    for (uint32_t rank = 0; rank < r->nodes && status == SPC_OK; rank++) {
+        if (!is_in_phase(r, rank) || r->entry[rank].communicator != r->entry[first].communicator) {
+            continue;
+        }
+        char *other = spc_call_words(&r->entry[rank], NULL);
+        status = other != NULL ? SPC_OK : SPC_ENOMEM;
+        r->these[rank] = other != NULL && strcmp(other, words) == 0;
+        free(other);
+    }
+    free(words);
+    return status;
+}
+
+static void say_who_is_missing(report_t *r, uint32_t first, const char *word) {
+    choose_needed(r);
+    say_nodes(r, word, r->these);
+    say_verb(r, r->these, "wait");
+    say(r, " in ");
+    spc_call_words_write(&r->entry[first], NULL, r->out);
+    say(r, r->entry[first].communicator != 0 ? " of a part for " : " for ");
+    say_nodes(r, "node", r->those);
+}
+
+/* Some are in collective operations that others never reach. */
+static int say_missing(report_t *r) {
+    uint32_t operations = 0, last = 0;
+    for (uint32_t rank = 0; rank < r->nodes; rank++) {
+        if (!is_in_phase(r, rank) || r->done[rank]) {
+            continue;
+        }
+        int status = choose_operation(r, rank);
+        if (status != SPC_OK) {
+            return status;
+        }
+        say(r, operations == 0 ? "  " : "; ");
+        say_who_is_missing(r, rank, operations == 0 ? "Node" : "node");
+        for (uint32_t other = 0; other < r->nodes; other++) {
+            r->done[other] = r->done[other] || r->these[other];
+        }
+        operations++;
+        last = rank;
+    }
+    if (operations > 1) {
+        say(r,
+            ".\n  Try: have all nodes call the same operations in the same order, those of parts among those "
+            "of the run.");
+        return SPC_OK;
+    }
+    say(r, ", which must call it, too.\n  Try: have every node call ");
+    spc_call_words_write_function(&r->entry[last], r->in_c, r->out);
+    say(r, ", also those that take another branch, before it waits for them.");
+    return SPC_OK;
+}
+
+/* One that all have entered: who does not give its part must have left it. */
+static void say_left(report_t *r) {
+    uint32_t rank = 0;
+    while (rank + 1 < r->nodes && !is_of(r, rank, SPC_BOARD_GATHERING)) {
+        rank++;
+    }
+    fprintf(r->out, "  Node %u waits in ", rank);
+    spc_call_words_write(&r->entry[rank], NULL, r->out);
+    say(r, ", which has left that call before its end.\n"
+           "  Try: after an interruption, end it by the same call again.");
+}
+
+/* ---- all of it ---- */
+
+static int say_all(report_t *r) {
+    if (say_what_one_node_shows(r)) {
+        return SPC_OK;
+    }
+    if (r->kinds == UINT32_C(1) << SPC_BOARD_RECEIVE) {
+        say_nobody_sends(r);
+    } else if (has_kind(r, SPC_BOARD_SEND)) {
+        say_full(r);
+    } else if (has_kind(r, SPC_BOARD_PHASE) || has_kind(r, SPC_BOARD_CYCLE)) {
+        return say_missing(r);
+    } else if (has_kind(r, SPC_BOARD_GATHERING)) {
+        say_left(r);
+    } else if (has_kind(r, SPC_BOARD_RECEIPT)) {
+        say_unreceived(r);
+    } else {
+        say(r, "  Each of these waits for another one of them.\n"
+               "  Try: look at the lines above: one of them must do its part before it waits.");
+    }
+    return SPC_OK;
+}
+
+static int write_all(report_t *r) {
+    fprintf(r->out, "spcomm: %sDEADLOCK — ", r->options->in_vain ? "warning: " : "");
+    write_headline(r);
+    int status = write_table(r);
+    if (status == SPC_OK) {
+        write_circle(r);
+        status = say_all(r);
+        fputs("     (spcomm explain SP101)\n", r->out);
+    }
+    if (r->options->in_vain) {
+        const bool is_one = r->nodes - r->waits->known_count == 1;
+        fprintf(r->out, "  The run goes on until %s, or a node ends, which makes waits fail.\n",
+                is_one ? "the other node waits" : "the others wait");
+    }
+    return status;
+}
+
+/* The caller frees r->these. */
+static int prepare(report_t *r, const spc_waits_t *waits, const spc_deadlock_report_options_t *options,
+                   FILE *out) {
+    bool *room = calloc(waits->nodes, 3 * sizeof *room);
+    if (room == NULL) {
+        return SPC_ENOMEM;
+    }
+    *r = (report_t){.waits = waits,
+                    .options = options,
+                    .nodes = waits->nodes,
+                    .known = waits->known,
+                    .entry = waits->entry,
+                    .in_c = true,
+                    .these = room,
+                    .those = room + waits->nodes,
+                    .done = room + 2 * (size_t)waits->nodes,
+                    .out = out};
+    for (uint32_t rank = 0; rank < r->nodes; rank++) {
+        r->kinds |= r->known[rank] ? UINT32_C(1) << r->entry[rank].kind % 32 : 0;
+        r->in_c = r->in_c && (!r->known[rank] || (r->entry[rank].flags & SPC_BOARD_IN_C) != 0);
+    }
+    return SPC_OK;
+}
+
+int spc_deadlock_report_write(const spc_waits_t *waits, const spc_deadlock_report_options_t *options,
+                              FILE *out) {
+    report_t r;
+    int status = prepare(&r, waits, options, out);
+    if (status == SPC_OK) {
+        status = write_all(&r);
+        free(r.these);
+    }
+    return status;
+}
+
+int spc_deadlock_report_rows(const spc_waits_t *waits, spc_deadlock_report_row_t *row, void *argument) {
+    report_t r;
+    int status = prepare(&r, waits, NULL, NULL);
+    if (status == SPC_OK) {
+        status = write_rows(&r, row, argument);
+        free(r.these);
+    }
+    return status;
+}

@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "fork/spc_fork.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/spc_atomic.h"
+#include "base/spc_process.h"
+#include "comm/spc_comm.h"
+#include "fork/spc_fork_private.h"
+
+#define SPC_LOOK_NS 20000000 /* between two looks at the agent */
+
+uint32_t spc_fork_other_threads(void) {
+    uint32_t threads = spc_process_threads();
+    if (threads <= 1) {
+        return 0;
+    }
+    /* A library that can start its threads again ends them when the process forks: see which ones stay. */
+    pid_t probe = fork();
+    if (probe == 0) {
+        _exit(0);
+    }
+    while (probe > 0 && waitpid(probe, NULL, 0) < 0 && errno == EINTR) {
+    }
+    threads = spc_process_threads();
+    return threads > 1 ? threads - 1 : 0;
+}
+
+/* Which pipe this is; 0: none. */
+static uint64_t pipe_inode(int descriptor) {
+    struct stat found;
+    return fstat(descriptor, &found) == 0 && S_ISFIFO(found.st_mode) ? (uint64_t)found.st_ino : 0;
+}
+
+/* Are the ends still those that the start has made? Also in a signal handler. */
+static bool has_life(const spc_fork_t *fork) {
+    return fork->life_inode != 0 && pipe_inode(fork->life) == fork->life_inode;
+}
+
+static bool has_report(const spc_fork_t *fork) {
+    return fork->report_inode != 0 && pipe_inode(fork->report) == fork->report_inode;
+}
+
+/* One word of the agent's; false when the agent is gone. */
+static bool read_word(int descriptor, int32_t *word) {
+    ssize_t got;
+    do {
+        got = read(descriptor, word, sizeof *word);
+    } while (got < 0 && errno == EINTR);
+    return got == (ssize_t)sizeof *word;
+}
+
+/* ---- SIGTERM in node 0 */
+
+static void send_frame(const spc_fork_t *fork, spc_report_kind_t kind, int code) {
+    char frame[SPC_REPORT_HEADER + 12] = {0}; /* rank 0 */
+    uint32_t digits = 0;
+    frame[4] = (char)kind;
+    for (int power = 100; power > 0; power /= 10) { /* no printf: a signal handler comes here */
+        frame[SPC_REPORT_HEADER + digits++] = (char)('0' + (code & 0xff) / power % 10);
+    }
+    frame[5] = (char)digits;
+    sigset_t pipe_signal, before, pending;
+    sigemptyset(&pipe_signal);
+    sigaddset(&pipe_signal, SIGPIPE);
+    sigpending(&pending);
+    pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
+    if (write(fork->report, frame, SPC_REPORT_HEADER + digits) < 0 && errno == EPIPE
+        && !sigismember(&pending, SIGPIPE)) {
+        int number;
+        sigpending(&pending);
+        if (sigismember(&pending, SIGPIPE)) {
+            (void)sigwait(&pipe_signal, &number); /* the agent is gone, as will be seen */
+        }
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+#if SPC_HAS_SIGQUEUE
+/* The agent alone is a child of this process that sends SIGTERM with a value. It ends node 0 because of another node's
+ * failure, whose exit code node 0 leaves with. */
+static void on_sigterm(int number, siginfo_t *info, void *context) {
+    int error = errno;
+    siginfo_t child;
+    (void)context;
+    if (info->si_code == SI_QUEUE && info->si_value.sival_ptr != NULL
+        && waitid(P_PID, (id_t)info->si_pid, &child, WEXITED | WNOHANG | WNOWAIT) == 0) {
+        spc_fork_t *fork = info->si_value.sival_ptr;
+        int32_t code = 0;
+        if (!fork->is_waiting && has_report(fork) && has_life(fork)) {
+            send_frame(fork, SPC_REPORT_STOPPED, 0);
+            _exit(read_word(fork->life, &code) ? code : SPC_CODE_SPCOMM);
+        } else if (!fork->is_waiting) {
+            _exit(128 + number); /* the program has closed what the agent could be asked with */
+        }
+    } else {
+        signal(number, SIG_DFL);
+        raise(number); /* when this handler returns, for it is blocked until then */
+    }
+    errno = error;
+}
+#endif
+
+/* While signals are blocked, for whoever fails first may be quicker than node 0. True: there is something to undo. */
+static bool handle_sigterm(struct sigaction *before) {
+#if SPC_HAS_SIGQUEUE
+    struct sigaction mine = {.sa_sigaction = on_sigterm, .sa_flags = SA_SIGINFO | SA_RESTART};
+    sigemptyset(&mine.sa_mask);
+    return sigaction(SIGTERM, NULL, before) == 0 && !(before->sa_flags & SA_SIGINFO)
+           && before->sa_handler == SIG_DFL && sigaction(SIGTERM, &mine, NULL) == 0;
+#else
+    (void)before;
+    return false;
+#endif
+}
+
+/* ---- the start */
+
+/* Both ends of each; see spc_fork_private.h for what they are. */
+typedef struct pipes {
+    int life[2], start[2], report[2];
+} pipes_t;
+
+static int make_pipe(int ends[2]) {
+    if (pipe(ends) != 0) {
+        ends[0] = ends[1] = -1;
+        return SPC_ESYSTEM;
+    }
+    for (int i = 0; i < 2; i++) {
+        /* 0 to 2 are for the streams, also where somebody has closed them. */
+        int moved = fcntl(ends[i], F_DUPFD_CLOEXEC, 3);
+        if (moved < 0) {
+            return SPC_ESYSTEM;
+        }
+        close(ends[i]);
+        ends[i] = moved;
+    }
+    return SPC_OK;
+}
+
+static void close_end(int *end) {
+    int error = errno;
+    if (*end >= 0) {
+        close(*end);
+    }
+    *end = -1;
+    errno = error;
+}
+
+static void close_pipes(pipes_t *pipes) {
+    for (int i = 0; i < 2; i++) {
+        close_end(&pipes->life[i]);
+        close_end(&pipes->start[i]);
+        close_end(&pipes->report[i]);
+    }
+}
+
+/* Node 0: all or none exist. */
+static int settle_as_zero(spc_fork_t *fork, pipes_t *pipes) {
+    int32_t error = ECHILD;
+    fork->life = pipes->life[0];
+    fork->report = pipes->report[1];
+    fork->life_inode = pipe_inode(fork->life);
+    fork->report_inode = pipe_inode(fork->report);
+    pipes->life[0] = pipes->report[1] = -1;
+    close_pipes(pipes);
+    if (read_word(fork->life, &error) && error == 0) {
+        return SPC_OK;
+    }
+    while (waitpid(fork->agent, NULL, 0) < 0 && errno == EINTR) {
+    }
+    close_end(&fork->life);
+    close_end(&fork->report);
+    errno = error;
+    return SPC_ESYSTEM;
+}
+
+/* Any other node: its end is tied to the agent's, and its standard input is empty. */
+static int settle(spc_fork_t *fork, pipes_t *pipes) {
+    int32_t error = 0;
+    fork->process = getpid();
+    (void)spc_process_die_with_parent(SIGKILL);
+    if (getppid() != fork->agent) {
+        _exit(SPC_CODE_SPCOMM);
+    }
+    fork->life = -1;
+    fork->report = pipes->report[1];
+    pipes->report[1] = -1;
+    spc_segment_detach(&fork->segment);
+    int nothing = open("/dev/null", O_RDONLY);
+    if (nothing > 0) {
+        dup2(nothing, 0);
+        close(nothing);
+    }
+    close_end(&pipes->start[1]);
+    if (!read_word(pipes->start[0], &error)) {
+        _exit(SPC_CODE_SPCOMM); /* not all could be started, so there is no run */
+    }
+    close_pipes(pipes);
+    return SPC_OK;
+}
+
+/* Returns in nodes 1 to n-1 only. */
+static int become_agent(spc_fork_t *fork, pid_t *processes, pipes_t *pipes) {
+    fork->agent = getpid();
+    int status = spc_fork_agent_start(fork, processes);
+    if (fork->rank != 0) {
+        return settle(fork, pipes);
+    }
+    int32_t error = status == SPC_OK ? 0 : errno;
+    fork->life = pipes->life[1];
+    fork->report = pipes->report[0];
+    if (write(pipes->life[1], &error, sizeof error) < 0 || status != SPC_OK) {
+        _exit(SPC_CODE_SPCOMM); /* the nodes see the end of `start` */
+    }
+    for (uint32_t rank = 1; rank < fork->nodes; rank++) {
+        if (write(pipes->start[1], &error, sizeof error) < 0) { /* a pipe has room for 1024 words */
+            _exit(SPC_CODE_SPCOMM);
+        }
+    }
+    spc_fork_agent_run(fork, processes);
+}
+
+static int fork_with_pipes(spc_fork_t *made) {
+    pipes_t pipes = {{-1, -1}, {-1, -1}, {-1, -1}};
+    sigset_t all, before;
+    struct sigaction sigterm;
+    pid_t *processes = calloc(made->nodes, sizeof(*processes));
+    int status = processes != NULL ? make_pipe(pipes.life) : SPC_ENOMEM;
+    status = status == SPC_OK ? make_pipe(pipes.start) : status;
+    status = status == SPC_OK ? make_pipe(pipes.report) : status;
+    if (status == SPC_OK) {
+        sigfillset(&all); /* no handler of the program's runs in the agent, nor in a node before it is one */
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+        bool handles = handle_sigterm(&sigterm);
+        made->caller = made->process = getpid();
+        made->agent = fork();
+        status = made->agent < 0    ? SPC_ESYSTEM
+                 : made->agent == 0 ? become_agent(made, processes, &pipes)
+                                    : settle_as_zero(made, &pipes);
+        int error = errno;
+        made->own_signals = handles && made->rank == 0 ? UINT64_C(1) << (SIGTERM - 1) : 0;
+        if (handles && (status != SPC_OK || made->rank != 0)) {
+            sigaction(SIGTERM, &sigterm, NULL);
+        }
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+        errno = error;
+    }
+    close_pipes(&pipes);
+    int error = errno;
+    free(processes);
+    errno = error;
+    return status;
+}
+
+/* ---- what callers see */
+
+int spc_fork_nodes(const spc_fork_options_t *options, spc_fork_t **fork, uint32_t *rank) {
+    *fork = NULL;
+    *rank = 0;
+    if (options->nodes < 1 || options->nodes > SPC_NODES_MAX || !(options->grace_s >= 0)
+        || options->grace_s > 1e9) {
+        return SPC_EINVAL;
+    }
+    if (options->nodes == 1) {
+        return SPC_OK;
+    }
+    spc_fork_t *made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return SPC_ENOMEM;
+    }
+    made->nodes = options->nodes;
+    made->grace_ns = (uint64_t)((options->grace_s > 0 ? options->grace_s : 3.0) * 1e9);
+    int status = spc_segment_attach(&made->segment, options->descriptor);
+    if (status == SPC_OK) {
+        status = made->segment.config->nodes == made->nodes ? fork_with_pipes(made) : SPC_EINVAL;
+        if (status != SPC_OK) {
+            int error = errno;
+            spc_segment_detach(&made->segment);
+            errno = error;
+        }
+    }
+    if (status != SPC_OK) {
+        free(made);
+        return status;
+    }
+    *fork = made;
+    *rank = made->rank;
+    return SPC_OK;
+}
+
+/* Node 0 knows by the end of the pipe. What became of the nodes it need not look up: the kernel killed them. */
+static void look_for_agent(spc_fork_t *fork) {
+    struct pollfd life = {.fd = fork->life, .events = POLLIN};
+    if (fork->is_waiting || !has_life(fork) || poll(&life, 1, 0) <= 0 || !(life.revents & POLLHUP)) {
+        return;
+    }
+    for (uint32_t rank = 1; rank < fork->nodes; rank++) {
+        spc_comm_mark_ending(&fork->segment, rank, SPC_NODE_DIED, -SIGKILL);
+    }
+}
+
+int spc_fork_check(void *argument) {
+    spc_fork_t *fork = argument;
+    uint64_t now_ns = spc_clock_now_ns();
+    if (fork == NULL || now_ns - atomic_load_explicit(&fork->looked_ns, memory_order_relaxed) < SPC_LOOK_NS) {
+        return SPC_OK;
+    }
+    atomic_store_explicit(&fork->looked_ns, now_ns, memory_order_relaxed);
+    if (fork->process != getpid()) {
+        return SPC_OK;
+    }
+    if (fork->rank == 0) {
+        look_for_agent(fork);
+    } else if (getppid() != fork->agent) {
+        raise(SIGKILL); /* as the kernel does where it can */
+    }
+    return SPC_OK;
+}
+
+static void say_that_agent_died(int status) {
+    char name[24];
+    if (WIFSIGNALED(status)) {
+        dprintf(2,
+                "spcomm: the process that watches over the nodes was killed by %s; the nodes were stopped\n",
+                spc_signal_name(WTERMSIG(status), name, sizeof name));
+    } else {
+        dprintf(2, "spcomm: the process that watches over the nodes is gone; the nodes were stopped\n");
+    }
+}
+
+int spc_fork_wait(spc_fork_t *fork, int own_code, int *exit_code) {
+    int32_t code = 0;
+    int status = 0;
+    *exit_code = own_code;
+    if (fork == NULL || fork->rank != 0 || fork->is_waiting || fork->process != getpid()) {
+        return SPC_OK;
+    }
+    fork->is_waiting = 1;
+    if (!has_report(fork)) {
+        return SPC_OK; /* the agent cannot be told, and would wait for this node as this node for it */
+    }
+    send_frame(fork, SPC_REPORT_OVER, own_code);
+    bool listens = has_life(fork);
+    bool told = listens && read_word(fork->life, &code);
+    pid_t reaped;
+    do {
+        reaped = waitpid(fork->agent, &status, 0); /* somebody else may have reaped it */
+    } while (reaped < 0 && errno == EINTR);
+    if (!told && !listens && reaped == fork->agent && WIFEXITED(status)) {
+        code = WEXITSTATUS(status);
+    } else if (!told) {
+        say_that_agent_died(reaped == fork->agent ? status : 0);
+        code = SPC_CODE_SPCOMM;
+    }
+    *exit_code = code;
+    return SPC_OK;
+}
+
+#ifdef __GLIBC__
+static void on_end(int status, void *argument) {
+    int code;
+    spc_fork_wait(argument, status & 0xff, &code);
+    if (code != (status & 0xff)) {
+        fflush(NULL);
+        _exit(code);
+    }
+}
+
+int spc_fork_wait_at_exit(spc_fork_t *fork) {
+    return fork == NULL || on_exit(on_end, fork) == 0 ? SPC_OK : SPC_ESYSTEM;
+}
+#else
+int spc_fork_wait_at_exit(spc_fork_t *fork) {
+    return fork == NULL ? SPC_OK : SPC_ESYSTEM;
+}
+#endif
+
+int spc_fork_report_descriptor(const spc_fork_t *fork) {
+    return fork == NULL ? -1 : fork->report;
+}
+
+uint64_t spc_fork_own_signals(const spc_fork_t *fork) {
+    return fork->own_signals;
+}

@@ -1,0 +1,608 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The agent. It reads signals from a pipe that lies where other programs have standard input and output: descriptor 0
+ * to read, 1 to write, so that the handler knows it without a variable.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "fork/spc_fork_private.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/spc_clock.h"
+#include "base/spc_error.h"
+#include "base/spc_process.h"
+#include "comm/spc_comm.h"
+#include "diagnose/spc_deadlock.h"
+#include "diagnose/spc_deadlock_report.h"
+
+/* Its streams lie where other programs have theirs. */
+enum {
+    SPC_WAKE_READ = 0,
+    SPC_WAKE_WRITE = 1,
+    SPC_SPEAK = 2,
+    SPC_CODE_DEADLOCK = 99,
+};
+
+typedef struct spc_fork_agent {
+    spc_fork_t *fork;
+    pid_t *processes; /* by rank; 0 once reaped; [0] is node 0, 0 once gone */
+    bool zero_is_over; /* node 0 is gone, or waits for us */
+    int watch; /* node 0's pidfd, or -1 */
+    spc_failures_t failures;
+    unsigned char reports[2 * SPC_REPORT_BYTES]; /* what was read and not yet understood */
+    uint32_t report_bytes;
+    int heard; /* the last signal that the nodes may have got, too */
+    bool is_ending; /* nodes have been told to */
+    int signal; /* the run ends because of it */
+    uint64_t due_ns; /* until then a victim is not blamed if a failure to blame may yet come */
+    uint64_t settle_ns, told_ns, kill_ns, look_ns; /* when to do what; SPC_NO_DEADLINE: not */
+    spc_deadlock_t *deadlock; /* NULL: there was no memory for it */
+    char *verdict; /* the report of a deadlock, for which the run ends; else NULL */
+    size_t verdict_bytes;
+} spc_fork_agent_t;
+
+#define SPC_PARENT_NS 50000000 /* between two looks at node 0, without a pidfd */
+#define SPC_REST_MS 50         /* when poll cannot wait */
+#define SPC_SPEAK_MS 10000     /* for a reader of stderr that is slow */
+#define SPC_TRACKER "resource_tracker import main" /* in its arguments: multiprocessing's, or joblib's */
+#define SPC_TRACKER_NS 2000000000 /* for them to remove what is left */
+#define SPC_TRACKER_LOOK_MS 2
+
+/* ---- start */
+
+static void undo(const pid_t *processes, uint32_t count) {
+    for (uint32_t rank = 1; rank < count; rank++) {
+        kill(processes[rank], SIGKILL);
+        (void)waitpid(processes[rank], NULL, 0);
+    }
+}
+
+int spc_fork_agent_start(spc_fork_t *fork_, pid_t *processes) {
+    struct sigaction child = {.sa_handler = SIG_DFL}, before;
+    sigaction(SIGCHLD, &child, &before); /* ignored, it would have children vanish unreaped */
+    spc_process_adopt_orphans(); /* of nodes that end at once, too */
+    processes[0] = fork_->caller;
+    for (uint32_t rank = 1; rank < fork_->nodes; rank++) {
+        pid_t made = fork();
+        if (made < 0) {
+            int error = errno;
+            undo(processes, rank);
+            errno = error;
+            return SPC_ESYSTEM;
+        }
+        if (made == 0) {
+            fork_->rank = rank;
+            sigaction(SIGCHLD, &before, NULL);
+            return SPC_OK;
+        }
+        processes[rank] = made;
+    }
+    return SPC_OK;
+}
+
+static void on_signal(int number) {
+    int error = errno;
+    char byte = (char)number;
+    if (write(SPC_WAKE_WRITE, &byte, 1) < 0) {
+        /* the pipe is full of signals: one of them wakes as well */
+    }
+    errno = error;
+}
+
+/* An error of the agent itself. A handler of the program's would return to it, for ever. */
+static bool is_fault(int number) {
+    return number == SIGSEGV || number == SIGBUS || number == SIGFPE || number == SIGILL || number == SIGABRT;
+}
+
+/* What the caller ignores (nohup) stays ignored; what would stop or end the agent beside its duties is. */
+static void handle_signals(void) {
+    static const int heard[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+    sigset_t none;
+    for (int number = 1; number < NSIG; number++) {
+        struct sigaction found, action = {.sa_handler = SIG_IGN, .sa_flags = SA_RESTART};
+        sigemptyset(&action.sa_mask);
+        if (sigaction(number, NULL, &found) != 0) {
+            continue;
+        }
+        action.sa_handler = is_fault(number) ? SIG_DFL : SIG_IGN;
+        for (uint32_t i = 0; i < sizeof heard / sizeof *heard; i++) {
+            bool wanted = number == heard[i] && (number == SIGCHLD || found.sa_handler != SIG_IGN);
+            action.sa_handler = wanted ? on_signal : action.sa_handler;
+        }
+        (void)sigaction(number, &action, NULL); /* refused for SIGKILL, SIGSTOP */
+    }
+    sigemptyset(&none);
+    pthread_sigmask(SIG_SETMASK, &none, NULL);
+}
+
+static void close_all_but(int *kept, uint32_t count) {
+    int from = 3;
+    for (uint32_t i = 0; i < count; i++) { /* smallest first */
+        for (uint32_t j = i + 1; j < count; j++) {
+            if (kept[j] < kept[i]) {
+                int other = kept[i];
+                kept[i] = kept[j];
+                kept[j] = other;
+            }
+        }
+        if (kept[i] >= from) {
+            spc_process_close_range(from, kept[i] - 1);
+            from = kept[i] + 1;
+        }
+    }
+    spc_process_close_range(from, INT32_MAX);
+}
+
+/* A descriptor above those of the streams, which may be closed; else there is none. */
+static int watch_zero(pid_t zero) {
+    int found = -1;
+    if (spc_process_watch(zero, &found) != SPC_OK || found > 2) {
+        return found;
+    }
+    int moved = fcntl(found, F_DUPFD_CLOEXEC, 3);
+    close(found);
+    return moved;
+}
+
+static void furnish(spc_fork_agent_t *agent) {
+    int wake[2];
+    spc_process_rename("spcomm-agent");
+    agent->watch = watch_zero(agent->fork->caller);
+    /* Room for the pipe even where the program has used up its descriptors. Our own ends are all above 2. */
+    close(0);
+    close(1);
+    if (pipe(wake) != 0 || wake[0] != SPC_WAKE_READ || wake[1] != SPC_WAKE_WRITE) {
+        _exit(SPC_CODE_SPCOMM);
+    }
+    int kept[] = {agent->fork->life, agent->fork->report, agent->watch};
+    close_all_but(kept, 3);
+    fcntl(SPC_WAKE_READ, F_SETFL, O_NONBLOCK);
+    fcntl(SPC_WAKE_WRITE, F_SETFL, O_NONBLOCK);
+    fcntl(agent->fork->report, F_SETFL, O_NONBLOCK);
+    handle_signals();
+}
+
+#define SPC_SETTLE_NS \
+    500000000 /* in which a lost node may turn out to be the consequence of another failure */
+#define SPC_DUE_NS UINT64_C(10000000000) /* the same where it can be seen that one may come */
+
+/* ---- ending the run */
+
+static void signal_node(const spc_fork_agent_t *agent, uint32_t rank, int number) {
+    pid_t process = agent->processes[rank];
+    if (process == 0 || (rank == 0 && (agent->zero_is_over || getppid() != process))) {
+        return;
+    }
+#if SPC_HAS_SIGQUEUE
+    if (rank == 0 && number == SIGTERM) {
+        union sigval value = {.sival_ptr = agent->fork}; /* which lies there in node 0, too */
+        sigqueue(process, number, value);
+        return;
+    }
+#endif
+    kill(process, number);
+}
+
+static void signal_nodes(const spc_fork_agent_t *agent, int number, int32_t spared) {
+    for (uint32_t rank = 0; rank < agent->fork->nodes; rank++) {
+        if ((int32_t)rank != spared) {
+            signal_node(agent, rank, number);
+        }
+    }
+}
+
+/* Tells the nodes to end by `number` (0: they know already), but for one (-1: all), and kills them after the grace
+ * time. Nothing that follows counts. */
+static void spc_fork_end_run(spc_fork_agent_t *agent, int number, int32_t spared) {
+    agent->is_ending = true;
+    agent->failures.closed = true;
+    agent->settle_ns = agent->told_ns = agent->look_ns = SPC_NO_DEADLINE;
+    agent->kill_ns = spc_clock_now_ns() + agent->fork->grace_ns;
+    if (number != 0) {
+        signal_nodes(agent, number, spared);
+    }
+}
+
+/* Was the first failure the answer to a signal that everybody got? Then nobody is told once more. */
+static bool is_answer(const spc_fork_agent_t *agent) {
+    const spc_failure_t *first = &agent->failures.node[agent->failures.first];
+    bool by_signal = first->ended && WIFSIGNALED(first->status) && WTERMSIG(first->status) == agent->heard;
+    return agent->heard != 0
+           && (by_signal || (agent->heard == SIGINT && first->kind == SPC_REPORT_INTERRUPTED));
+}
+
+static void consider(spc_fork_agent_t *agent) {
+    if (agent->is_ending) {
+        return;
+    }
+    if (agent->failures.first >= 0) {
+        bool answer = is_answer(agent);
+        agent->signal = answer ? agent->heard : 0;
+        spc_fork_end_run(agent, answer ? 0 : SIGTERM, agent->failures.first);
+    } else if (agent->failures.first_lost >= 0 && agent->settle_ns == SPC_NO_DEADLINE) {
+        agent->settle_ns = spc_clock_now_ns() + SPC_SETTLE_NS;
+        agent->due_ns = spc_clock_now_ns() + SPC_DUE_NS;
+    }
+}
+
+/* ---- looking for deadlocks: ends the run when nodes are proven to wait for ever */
+
+#define LOOK_NS 60000000 /* between two looks; two of them make a proof */
+
+/* A look now and then at what nodes wait for, until the run is told to end. */
+static void spc_fork_start_looking(spc_fork_agent_t *agent) {
+    if (spc_deadlock_create(&agent->fork->segment, &agent->deadlock) == SPC_OK) {
+        agent->look_ns = spc_clock_now_ns() + LOOK_NS;
+    }
+}
+
+/* Before anybody is told to end: the boards say it now, and no longer then. */
+static bool write_verdict(spc_fork_agent_t *agent) {
+    const spc_deadlock_report_options_t options = {0};
+    spc_waits_t waits;
+    int status = spc_waits_read(&agent->fork->segment, agent->deadlock, &waits);
+    if (status != SPC_OK) { /* the nodes wait on: the next look finds them again */
+        return false;
+    }
+    FILE *out = open_memstream(&agent->verdict, &agent->verdict_bytes);
+    status = out != NULL ? spc_deadlock_report_write(&waits, &options, out) : SPC_ENOMEM;
+    bool failed = out == NULL || fclose(out) != 0 || status != SPC_OK;
+    spc_waits_free(&waits);
+    if (failed) {
+        free(agent->verdict);
+        agent->verdict = NULL;
+    }
+    return !failed;
+}
+
+static void spc_fork_look_for_deadlock(spc_fork_agent_t *agent) {
+    uint64_t now_ns = spc_clock_now_ns();
+    if (now_ns < agent->look_ns) { /* also when the run ends already */
+        return;
+    }
+    agent->look_ns = now_ns + LOOK_NS;
+    if (spc_deadlock_look(agent->deadlock) != 0 && write_verdict(agent)) {
+        spc_fork_end_run(agent, SIGTERM, -1);
+    }
+}
+
+/* ---- what is heard */
+
+/* `is_gone`: node 0 may have said how it will end while its process, which waits for the agent, still runs. */
+static void mark(const spc_fork_agent_t *agent, uint32_t rank, int status, bool is_gone) {
+    int32_t reason = WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+    bool well = status == 0 && !agent->failures.node[rank].known;
+    (is_gone ? spc_comm_mark_ended : spc_comm_mark_ending)(&agent->fork->segment, rank,
+                                                           well ? SPC_NODE_FINISHED : SPC_NODE_DIED, reason);
+}
+
+static void zero_ended(spc_fork_agent_t *agent, int status) {
+    agent->zero_is_over = true;
+    mark(agent, 0, status, false);
+    spc_failures_ended(&agent->failures, 0, status);
+    consider(agent);
+}
+
+static void obey_report(spc_fork_agent_t *agent, uint32_t rank, spc_report_kind_t kind, const char *payload,
+                        uint32_t bytes) {
+    char number[8] = {0};
+    memcpy(number, payload, bytes < 7 ? bytes : 7);
+    if (kind == SPC_REPORT_OVER) {
+        zero_ended(agent, (atoi(number) & 0xff) << 8);
+        return;
+    }
+    if (kind == SPC_REPORT_STOPPED) {
+        agent->zero_is_over = true;
+        spc_comm_mark_ending(&agent->fork->segment, 0, SPC_NODE_DIED, -SIGTERM);
+        if (agent->failures.node[0].known) {
+            return; /* it had failed before, and that counts more */
+        }
+    }
+    spc_failures_reported(&agent->failures, rank, kind, payload, bytes);
+    if (kind != SPC_REPORT_TEXT) {
+        int32_t reason = kind == SPC_REPORT_EXITING ? atoi(number) : 1;
+        spc_comm_mark_ending(&agent->fork->segment, rank, SPC_NODE_DIED, reason);
+        consider(agent);
+    }
+}
+
+static void understand_reports(spc_fork_agent_t *agent) {
+    uint32_t at = 0;
+    while (agent->report_bytes - at >= SPC_REPORT_HEADER) {
+        const unsigned char *frame = agent->reports + at;
+        uint32_t rank =
+            frame[0] | (uint32_t)frame[1] << 8 | (uint32_t)frame[2] << 16 | (uint32_t)frame[3] << 24;
+        uint32_t bytes = frame[5] | (uint32_t)frame[6] << 8;
+        if (bytes > SPC_REPORT_BYTES - SPC_REPORT_HEADER || rank >= agent->fork->nodes) {
+            agent->report_bytes = at = 0; /* somebody wrote into a descriptor that is not its own */
+            return;
+        }
+        if (agent->report_bytes - at < SPC_REPORT_HEADER + bytes) {
+            break;
+        }
+        obey_report(agent, rank, (spc_report_kind_t)frame[4], (const char *)frame + SPC_REPORT_HEADER, bytes);
+        at += SPC_REPORT_HEADER + bytes;
+    }
+    agent->report_bytes -= at;
+    memmove(agent->reports, agent->reports + at, agent->report_bytes);
+}
+
+static void spc_fork_hear_reports(spc_fork_agent_t *agent) {
+    while (agent->fork->report >= 0) {
+        uint32_t room = (uint32_t)sizeof agent->reports - agent->report_bytes;
+        ssize_t got = read(agent->fork->report, agent->reports + agent->report_bytes, room);
+        if (got == 0) {
+            close(agent->fork->report);
+            agent->fork->report = -1;
+        }
+        if (got <= 0) {
+            return;
+        }
+        agent->report_bytes += (uint32_t)got;
+        understand_reports(agent);
+    }
+}
+
+static void hear_signal(spc_fork_agent_t *agent, int number) {
+    if (number == SIGCHLD) {
+        return;
+    }
+    if (agent->is_ending) { /* the second time: do not wait any longer */
+        agent->kill_ns = 0;
+    } else if (number == SIGTERM && agent->told_ns == SPC_NO_DEADLINE) {
+        /* Sent to the whole group, it has reached the nodes. If none ends of it, it was meant for the agent alone. */
+        agent->told_ns = spc_clock_now_ns() + SPC_SETTLE_NS;
+    }
+    agent->heard = number;
+}
+
+/* The agent's senses. None waits; each acts on what it finds. */
+static void spc_fork_hear_signals(spc_fork_agent_t *agent) {
+    char numbers[64];
+    ssize_t got;
+    while ((got = read(SPC_WAKE_READ, numbers, sizeof numbers)) > 0) {
+        for (ssize_t i = 0; i < got; i++) {
+            hear_signal(agent, numbers[i]);
+        }
+    }
+}
+
+static void spc_fork_reap(spc_fork_agent_t *agent) {
+    int status;
+    pid_t process;
+    while ((process = waitpid(-1, &status, WNOHANG)) > 0) {
+        for (uint32_t rank = 1; rank < agent->fork->nodes; rank++) {
+            if (agent->processes[rank] == process) {
+                agent->processes[rank] = 0;
+                spc_fork_hear_reports(agent); /* what it had to say comes before its end */
+                mark(agent, rank, status, true);
+                spc_failures_ended(&agent->failures, rank, status);
+                consider(agent);
+            }
+        }
+    }
+}
+
+static void zero_is_gone(spc_fork_agent_t *agent) {
+    const spc_status_shared_t *status = spc_segment_part(&agent->fork->segment, SPC_REGION_STATUS, 0);
+    spc_fork_hear_reports(agent);
+    agent->processes[0] = 0;
+    bool finished = spc_status_state(status, 0) == SPC_NODE_FINISHED && !agent->zero_is_over;
+    agent->zero_is_over = true;
+    spc_comm_mark_ended(&agent->fork->segment, 0, SPC_NODE_DIED, 0);
+    if (!finished) {
+        spc_failures_vanished(&agent->failures, 0);
+        consider(agent);
+    }
+}
+
+static void spc_fork_look_for_zero(spc_fork_agent_t *agent) {
+    if (agent->processes[0] != 0 && getppid() != agent->processes[0]) {
+        zero_is_gone(agent);
+    }
+}
+
+/* ---- deadlines */
+
+/* May a node yet be to blame for what others have reported? It has told them that it is finished, and its process has
+ * not ended; or it has told them of an error, which is still alive and not reported. */
+static bool is_failure_due(const spc_fork_agent_t *agent) {
+    const spc_status_shared_t *status = spc_segment_part(&agent->fork->segment, SPC_REGION_STATUS, 0);
+    for (uint32_t rank = 0; rank < agent->fork->nodes; rank++) {
+        bool is_over = agent->processes[rank] == 0 || (rank == 0 && agent->zero_is_over);
+        if (!is_over && !agent->failures.node[rank].known
+            && (spc_status_state(status, rank) == SPC_NODE_FINISHED || spc_status_has_raised(status, rank))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void settle(spc_fork_agent_t *agent, uint64_t now_ns) {
+    if (now_ns < agent->due_ns && is_failure_due(agent)) {
+        agent->settle_ns = now_ns + SPC_SETTLE_NS;
+        return;
+    }
+    agent->settle_ns = SPC_NO_DEADLINE;
+    spc_fork_hear_reports(agent); /* one may have come just before its error was dead */
+    if (!agent->is_ending) {
+        spc_failures_settle(&agent->failures);
+        consider(agent);
+    }
+}
+
+static void spc_fork_obey_deadlines(spc_fork_agent_t *agent) {
+    uint64_t now_ns = spc_clock_now_ns();
+    if (now_ns >= agent->settle_ns) {
+        settle(agent, now_ns);
+    }
+    if (now_ns >= agent->told_ns) {
+        agent->signal = SIGTERM;
+        spc_fork_end_run(agent, SIGTERM, -1);
+    }
+    if (now_ns >= agent->kill_ns) {
+        agent->kill_ns = SPC_NO_DEADLINE;
+        signal_nodes(agent, SIGKILL, -1);
+    }
+}
+
+/* ---- the loop */
+
+static bool is_over(const spc_fork_agent_t *agent) {
+    for (uint32_t rank = 1; rank < agent->fork->nodes; rank++) {
+        if (agent->processes[rank] != 0) {
+            return false;
+        }
+    }
+    return agent->zero_is_over;
+}
+
+static int patience_ms(const spc_fork_agent_t *agent) {
+    uint64_t now_ns = spc_clock_now_ns();
+    uint64_t until_ns = agent->settle_ns < agent->told_ns ? agent->settle_ns : agent->told_ns;
+    until_ns = agent->kill_ns < until_ns ? agent->kill_ns : until_ns;
+    until_ns = agent->look_ns < until_ns ? agent->look_ns : until_ns;
+    if (agent->watch < 0 && agent->processes[0] != 0 && until_ns > now_ns + SPC_PARENT_NS) {
+        until_ns = now_ns + SPC_PARENT_NS;
+    }
+    if (until_ns == SPC_NO_DEADLINE) {
+        return -1;
+    }
+    uint64_t left_ms = until_ns <= now_ns ? 0 : (until_ns - now_ns) / 1000000 + 1;
+    return left_ms < 60000 ? (int)left_ms : 60000;
+}
+
+static void turn(spc_fork_agent_t *agent) {
+    struct pollfd ready[] = {
+        {.fd = SPC_WAKE_READ, .events = POLLIN},
+        {.fd = agent->fork->report, .events = POLLIN},
+        {.fd = agent->processes[0] != 0 ? agent->watch : -1, .events = POLLIN},
+    };
+    if (poll(ready, 3, patience_ms(agent)) < 0 && errno != EINTR) {
+        (void)poll(NULL, 0, SPC_REST_MS); /* which sense has something to say is found out without it, too */
+    }
+    spc_fork_hear_signals(agent); /* first: they explain what follows */
+    spc_fork_hear_reports(agent);
+    spc_fork_reap(agent);
+    spc_fork_look_for_zero(agent);
+    if (ready[2].revents != 0 && agent->processes[0] != 0) {
+        close(agent->watch); /* it tells an end that is not to be seen yet: look now and then */
+        agent->watch = -1;
+    }
+    spc_fork_obey_deadlines(agent);
+    spc_fork_look_for_deadlock(agent);
+}
+
+/* What nodes have started and left running. Not for ever: some cannot be killed (of another user), and a process that
+ * goes on by forking may always be one step ahead. */
+static void kill_orphans(uint64_t patience_ns, const char *spared) {
+    uint64_t until_ns = spc_clock_now_ns() + patience_ns;
+    bool again = true;
+    while (again && spc_clock_now_ns() < until_ns) {
+        int32_t processes[64];
+        uint32_t found = spc_process_children(processes, 64, spared);
+        again = false;
+        for (uint32_t i = 0; i < found; i++) {
+            if (kill(processes[i], SIGKILL) == 0) {
+                again = waitpid(processes[i], NULL, 0) == processes[i] || again;
+            }
+        }
+    }
+}
+
+/* Resource trackers come last: each ends by itself once the processes that it serves are gone, and removes the
+ * semaphores and shared memory that these have left. */
+static void end_orphans(uint64_t patience_ns) {
+    int32_t processes[64];
+    kill_orphans(patience_ns, SPC_TRACKER);
+    uint64_t until_ns = spc_clock_now_ns() + SPC_TRACKER_NS;
+    while (spc_process_children(processes, 64, NULL) > spc_process_children(processes, 64, SPC_TRACKER)
+           && spc_clock_now_ns() < until_ns) {
+        (void)poll(NULL, 0, SPC_TRACKER_LOOK_MS);
+    }
+    kill_orphans(patience_ns, NULL);
+}
+
+/* On stderr, also where a node has made it non-blocking; not for ever. */
+static void speak(const char *text, size_t bytes) {
+    struct pollfd room = {.fd = SPC_SPEAK, .events = POLLOUT};
+    while (bytes > 0) {
+        ssize_t done = write(SPC_SPEAK, text, bytes);
+        if (done < 0 && errno == EAGAIN && poll(&room, 1, SPC_SPEAK_MS) <= 0) {
+            return;
+        }
+        if (done == 0 || (done < 0 && errno != EINTR && errno != EAGAIN)) {
+            return; /* nobody listens */
+        }
+        text += done > 0 ? done : 0;
+        bytes -= done > 0 ? (size_t)done : 0;
+    }
+}
+
+static int conclude(spc_fork_agent_t *agent) {
+    char *text = NULL, name[24];
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    spc_failures_settle(&agent->failures);
+    int code = agent->verdict != NULL ? SPC_CODE_DEADLOCK
+               : agent->signal != 0   ? 128 + agent->signal
+                                      : spc_failures_code(&agent->failures);
+    if (out == NULL || code == 0) {
+        return code;
+    }
+    spc_failures_write_texts(&agent->failures, isatty(SPC_SPEAK), agent->signal == SIGINT, out);
+    if (agent->verdict != NULL) {
+        fwrite(agent->verdict, 1, agent->verdict_bytes, out);
+    } else if (agent->signal == SIGINT) {
+        spc_failures_write_places(&agent->failures, out);
+        fprintf(out, "spcomm: interrupted by Ctrl-C (exit code 130); the nodes were stopped\n");
+    } else if (agent->signal != 0) {
+        fprintf(out, "spcomm: told to end by %s (128+%d); the nodes were stopped\n",
+                spc_signal_name(agent->signal, name, sizeof name), agent->signal);
+    } else {
+        fprintf(out, "spcomm: ");
+        spc_failures_write_sentence(&agent->failures, out);
+        fputc('\n', out);
+    }
+    fclose(out);
+    speak(text, bytes);
+    return code;
+}
+
+_Noreturn void spc_fork_agent_run(spc_fork_t *fork, pid_t *processes) {
+    spc_fork_agent_t agent = {
+        .fork = fork,
+        .processes = processes,
+        .settle_ns = SPC_NO_DEADLINE,
+        .told_ns = SPC_NO_DEADLINE,
+        .kill_ns = SPC_NO_DEADLINE,
+        .look_ns = SPC_NO_DEADLINE,
+    };
+    if (spc_failures_init(&agent.failures, fork->nodes) != SPC_OK) {
+        _exit(SPC_CODE_SPCOMM); /* and so the nodes */
+    }
+    furnish(&agent);
+    spc_fork_start_looking(&agent);
+    spc_fork_reap(&agent); /* who ended before anything was watched */
+    spc_fork_look_for_zero(&agent);
+    while (!is_over(&agent)) {
+        turn(&agent);
+    }
+    spc_fork_hear_reports(&agent);
+    end_orphans(fork->grace_ns);
+    int32_t code = conclude(&agent);
+    if (write(fork->life, &code, sizeof code) < 0) {
+        /* node 0 is gone */
+    }
+    _exit(code);
+}

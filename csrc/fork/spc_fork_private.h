@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * spc_fork_private: what a node and the agent of its run share. spc_fork.c is what the nodes do; spc_fork_agent.c is
+ * the agent, and calls nothing of it.
+ *
+ * Three pipes. `life`: the agent writes, node 0 reads; a word at the start (0: everybody exists, else an errno) and one
+ * at the end (the exit code). Only the agent can write, so its end is the pipe's. `start`: a word for each other node,
+ * to go on; a pipe of its own, or node 0 might take a slow node's. `report`: nodes write, the agent reads.
+ */
+#ifndef SPC_FORK_PRIVATE_H
+#define SPC_FORK_PRIVATE_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "fork/spc_failures.h"
+#include "fork/spc_fork.h"
+#include "segment/spc_segment.h"
+
+/* A signal with a value can be told from anybody else's SIGTERM. */
+#if defined(_POSIX_REALTIME_SIGNALS) && _POSIX_REALTIME_SIGNALS > 0
+#define SPC_HAS_SIGQUEUE 1
+#else
+#define SPC_HAS_SIGQUEUE 0
+#endif
+
+enum { SPC_CODE_SPCOMM = 125 }; /* the exit code that says: spcomm itself */
+
+struct spc_fork {
+    spc_segment_t segment; /* node 0, agent */
+    pid_t process;         /* of this node: a copy of it is nobody */
+    pid_t caller, agent;
+    uint32_t rank, nodes;
+    uint64_t grace_ns;
+    uint64_t own_signals; /* 1 << (number - 1) for a handler that stands in this node */
+    _Atomic uint64_t looked_ns; /* when spc_fork_check last did; relaxed: two threads may look at once */
+    int life, report; /* this process's ends */
+    uint64_t life_inode, report_inode; /* a program may close what is not its own, and open files */
+    volatile sig_atomic_t is_waiting; /* node 0, for the handler of SIGTERM */
+};
+
+/* The agent's start: forks nodes 1 to n-1 of `fork->nodes`. Returns in each of them, with fork->rank set, and in the
+ * agent with rank 0, SPC_OK or SPC_ESYSTEM (the nodes made so far are gone then). */
+int spc_fork_agent_start(spc_fork_t *fork, pid_t *processes);
+
+/* Watches over the run until it is over. `report` is the reading, fork->life the writing end. */
+_Noreturn void spc_fork_agent_run(spc_fork_t *fork, pid_t *processes);
+
+#endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Nodes that are there, have ended, are gone: told to the other boxes, and made known here as they tell.
+ *
+ * The end of a node is told after all that it has sent, and made known after all of that is in the rows of its
+ * receivers: who sees the end sees the messages, as in one box.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/spc_error.h"
+#include "net/gateway/spc_agent_private.h"
+
+int spc_agent_ends_create(spc_agent_t *agent) {
+    agent->told = calloc(agent->nodes, sizeof(*agent->told));
+    agent->told_gone = calloc(agent->nodes, sizeof(*agent->told_gone));
+    agent->told_notes = calloc((size_t)agent->nodes * SPC_NOTE_KINDS, sizeof(*agent->told_notes));
+    return agent->told != NULL && agent->told_gone != NULL && agent->told_notes != NULL ? SPC_OK : SPC_ENOMEM;
+}
+
+/* ---- telling ---- */
+
+static void tell(spc_agent_t *agent, uint32_t rank, uint32_t state, bool is_gone) {
+    const int32_t reason = state == SPC_NODE_LIVE ? spc_status_process(agent->status, rank)
+                                                  : atomic_load_explicit(&agent->status->line[rank].reason,
+                                                                         memory_order_relaxed);
+    const spc_frame_t frame = {.kind = SPC_FRAME_STATUS,
+                               .flags = SPC_FRAME_OTHERS,
+                               .source = (uint16_t)rank,
+                               .tag = reason,
+                               .total_bytes = state,
+                               .offset = is_gone};
+    spc_agent_send(agent, &frame, NULL, 0);
+    agent->told[rank] = state;
+    agent->told_gone[rank] = is_gone;
+}
+
+static spc_note_shared_t *notes_of(const spc_agent_t *agent, uint32_t rank) {
+    return spc_segment_part(&agent->segment, SPC_REGION_NOTE, rank);
+}
+
+/* One that is being written is told when it is: its writer notifies. */
+static void tell_note(spc_agent_t *agent, uint32_t rank, spc_note_kind_t kind, bool *moved) {
+    uint32_t *told = &agent->told_notes[rank * SPC_NOTE_KINDS + kind];
+    const uint32_t version = spc_note_version(notes_of(agent, rank), kind);
+    spc_note_t note;
+    if (version == *told || !spc_note_read(notes_of(agent, rank), kind, &note)) {
+        return;
+    }
+    const spc_frame_t frame = {
+        .kind = SPC_FRAME_NOTE, .flags = SPC_FRAME_OTHERS, .source = (uint16_t)rank, .tag = (int32_t)kind};
+    spc_agent_send(agent, &frame, &note, sizeof(note));
+    *told = version;
+    *moved = true;
+}
+
+static void pump_node(spc_agent_t *agent, uint32_t rank, bool *moved) {
+    const uint32_t state = spc_status_state(agent->status, rank);
+    /* After the state, since `gone` comes first: one frame says both. The state alone says that there is news. */
+    const bool is_gone = state >= SPC_NODE_FINISHED && spc_status_is_gone(agent->status, rank);
+    tell_note(agent, rank, SPC_NOTE_CALL, moved);
+    tell_note(agent, rank, SPC_NOTE_END, moved); /* written before its end is */
+    if (state == agent->told[rank] && is_gone == agent->told_gone[rank]) {
+        return;
+    }
+    if (state >= SPC_NODE_FINISHED) {
+        if (!spc_agent_rows_are_empty(agent, rank)) {
+            return;
+        }
+        spc_agent_phases_flush(agent, rank);
+    }
+    tell(agent, rank, state, is_gone);
+    *moved = true;
+}
+
+bool spc_agent_ends_are_told(const spc_agent_t *agent) {
+    bool told = true;
+    for (uint32_t i = 0; i < agent->here && told; i++) {
+        told = agent->told_gone[agent->ranks[i]];
+    }
+    return told;
+}
+
+/* ---- making known ---- */
+
+int spc_agent_take_note(spc_agent_t *agent, const spc_frame_t *frame, const unsigned char *body) {
+    spc_note_t note;
+    if (!spc_agent_is_elsewhere(agent, frame->source) || frame->length_bytes != sizeof(note)
+        || (frame->tag != SPC_NOTE_CALL && frame->tag != SPC_NOTE_END)) {
+        return SPC_EINVAL;
+    }
+    memcpy(&note, body, sizeof(note));
+    spc_note_write(notes_of(agent, frame->source), (spc_note_kind_t)frame->tag, &note);
+    return SPC_OK;
+}
+
+int spc_agent_take_status(spc_agent_t *agent, const spc_frame_t *frame) {
+    if (!spc_agent_is_elsewhere(agent, frame->source) || frame->total_bytes > SPC_NODE_DIED) {
+        return SPC_EINVAL;
+    }
+    spc_agent_source_t *source = &agent->sources[frame->source];
+    if (frame->total_bytes == SPC_NODE_LIVE) {
+        spc_status_set_live(agent->status, frame->source, frame->tag);
+        return SPC_OK;
+    }
+    source->state = (uint32_t)frame->total_bytes;
+    source->reason = frame->tag;
+    source->is_gone = frame->offset != 0;
+    source->is_known = false;
+    return SPC_OK;
+}
+
+static bool make_known(spc_agent_t *agent, uint32_t rank) {
+    spc_agent_source_t *source = &agent->sources[rank];
+    const uint32_t features = agent->config->features;
+    if (source->state < SPC_NODE_FINISHED) {
+        return false;
+    }
+    spc_agent_drop_assemblies(agent, rank); /* what it did not finish */
+    if (!spc_agent_source_is_empty(agent, rank)) {
+        return false;
+    }
+    if (source->is_gone) { /* first, as in the node's own box */
+        spc_status_set_gone(agent->status, rank, agent->events, agent->nodes + 1, features);
+    }
+    spc_status_end(agent->status, rank, (spc_node_state_t)source->state, source->reason, agent->events,
+                   agent->nodes + 1, features);
+    source->is_known = true;
+    return true;
+}
+
+bool spc_agent_ends_pump(spc_agent_t *agent) {
+    bool moved = false;
+    for (uint32_t i = 0; i < agent->here; i++) {
+        pump_node(agent, agent->ranks[i], &moved);
+    }
+    for (uint32_t i = agent->here; i < agent->nodes; i++) {
+        const uint32_t rank = agent->ranks[i];
+        if (!agent->sources[rank].is_known && make_known(agent, rank)) {
+            moved = true;
+        }
+    }
+    return moved;
+}

@@ -1,0 +1,503 @@
+/* SPDX-License-Identifier: MIT */
+#include "net/gateway/spc_agent_peers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/spc_error.h"
+
+enum { BUFFER_BYTES = 1 << 16 };
+
+/* What agents say to each other through the server: the tag of a SPC_FRAME_ROUTE. */
+typedef enum word {
+    LISTENS = 1, /* to all: body: where connections may be made; empty: nowhere */
+    RELAYS,      /* leader: the server it is */
+    LEAVES,      /* to all: has sent all, and needs nothing */
+} word_t;
+
+typedef enum way { UNDECIDED, DIRECT, RELAYED } way_t;
+
+typedef struct held {
+    struct held *next;
+    spc_frame_t frame;
+    unsigned char body[];
+} held_t;
+
+struct spc_agent_peer {
+    spc_agent_t *agent;
+    uint32_t box;
+    way_t way;
+    held_t *first, *last; /* frames that wait for the choice */
+    spc_link_t *link;     /* DIRECT; else NULL */
+    bool is_wanted; /* leader: a connection is to be made, and whoever makes them has not been told which; */
+    bool is_awaited; /* has been told */
+    bool is_over; /* LEAVES */
+    uint32_t connection; /* leader: the last that was asked for; follower: the last that was handed in */
+    char address[SPC_AGENT_ADDRESS_BYTES]; /* where it listens; empty: not known, or nowhere */
+};
+
+static bool is_leader(const spc_agent_peer_t *peer) {
+    return peer->agent->box < peer->box;
+}
+
+/* ---- life */
+
+int spc_agent_peers_create(spc_agent_t *agent) {
+    if (!agent->options.direct) {
+        return SPC_OK;
+    }
+    agent->peers = calloc(agent->config->boxes, sizeof(*agent->peers));
+    agent->peers_buffer = malloc(BUFFER_BYTES);
+    if (agent->peers == NULL || agent->peers_buffer == NULL) {
+        return SPC_ENOMEM;
+    }
+    for (uint32_t box = 0; box < agent->config->boxes; box++) {
+        agent->peers[box] = (spc_agent_peer_t){.agent = agent, .box = box};
+    }
+    return SPC_OK;
+}
+
+static void free_first(spc_agent_peer_t *peer) {
+    held_t *held = peer->first;
+    peer->first = held->next;
+    free(held);
+}
+
+void spc_agent_peers_destroy(spc_agent_t *agent) {
+    for (uint32_t box = 0; agent->peers != NULL && box < agent->config->boxes; box++) {
+        while (agent->peers[box].first != NULL) {
+            free_first(&agent->peers[box]);
+        }
+        spc_link_destroy(agent->peers[box].link);
+    }
+    free(agent->peers);
+    free(agent->peers_buffer);
+}
+
+/* One that is still of use. */
+static bool has_link(const spc_agent_t *agent, uint32_t box) {
+    return agent->peers[box].link != NULL && !agent->peers[box].is_over;
+}
+
+static bool is_down(const spc_agent_t *agent, uint32_t box) {
+    return has_link(agent, box) && spc_link_state(agent->peers[box].link) == SPC_LINK_DOWN;
+}
+
+/* ---- sending */
+
+static int hold(spc_agent_peer_t *peer, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
+                uint32_t count) {
+    size_t length_bytes = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        length_bytes += pieces[i].length_bytes;
+    }
+    held_t *held = malloc(sizeof(*held) + length_bytes);
+    if (held == NULL) {
+        return SPC_ENOMEM;
+    }
+    held->next = NULL;
+    held->frame = *frame;
+    held->frame.length_bytes = (uint32_t)length_bytes;
+    unsigned char *at = held->body;
+    for (uint32_t i = 0; i < count; i++) {
+        if (pieces[i].length_bytes != 0) { /* an empty piece may have no address */
+            memcpy(at, pieces[i].start, pieces[i].length_bytes);
+            at += pieces[i].length_bytes;
+        }
+    }
+    *(peer->first == NULL ? &peer->first : &peer->last->next) = held;
+    peer->last = held;
+    return SPC_OK;
+}
+
+/* The server forwards it as it is. Arrivals it would collect, and so they could be overtaken by messages. */
+static int relay(const spc_agent_peer_t *peer, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
+                 uint32_t count) {
+    spc_frame_t part = *frame;
+    part.destination = (uint16_t)peer->box;
+    part.flags &= (uint16_t)~SPC_FRAME_OTHERS;
+    part.flags |= frame->kind == SPC_FRAME_ARRIVE ? SPC_FRAME_FORWARD : 0;
+    return spc_link_queue(peer->agent->link, &part, pieces, count);
+}
+
+static int queue(spc_agent_t *agent, uint32_t box, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
+                 uint32_t count) {
+    spc_agent_peer_t *peer = &agent->peers[box];
+    if (box == agent->box || peer->is_over) {
+        return SPC_OK;
+    }
+    switch (peer->way) {
+    case DIRECT:
+        return spc_link_queue(peer->link, frame, pieces, count);
+    case RELAYED:
+        return relay(peer, frame, pieces, count);
+    default:
+        return hold(peer, frame, pieces, count);
+    }
+}
+
+/* One frame for each box, with its ranks only. */
+static int queue_message(spc_agent_t *agent, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
+                         uint32_t count) {
+    const uint16_t *ranks = pieces[0].start;
+    spc_frame_piece_t parts[4];
+    uint64_t done = 0;
+    int status = SPC_OK;
+    for (uint32_t first = 0; first < frame->count && status == SPC_OK; first++) {
+        const uint32_t box = spc_segment_box(&agent->segment, ranks[first]);
+        uint16_t list[SPC_NODES_MAX + 4] = {0};
+        spc_frame_t part = *frame;
+        part.count = 0;
+        for (uint32_t i = first; (done >> box & 1) == 0 && i < frame->count; i++) {
+            if (spc_segment_box(&agent->segment, ranks[i]) == box) {
+                list[part.count++] = ranks[i];
+            }
+        }
+        if (part.count != 0) {
+            done |= UINT64_C(1) << box;
+            memcpy(parts, pieces, count * sizeof(parts[0]));
+            parts[0] = (spc_frame_piece_t){list, spc_round_up(part.count * sizeof(list[0]), 8)};
+            part.destination = (uint16_t)box;
+            status = queue(agent, box, &part, parts, count);
+        }
+    }
+    return status;
+}
+
+int spc_agent_peers_queue(spc_agent_t *agent, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
+                          uint32_t count) {
+    uint64_t boxes = UINT64_C(1) << frame->destination % 64;
+    int status = SPC_OK;
+    if (frame->kind == SPC_FRAME_MESSAGE) {
+        return queue_message(agent, frame, pieces, count);
+    }
+    if (frame->kind == SPC_FRAME_ARRIVE) {
+        memcpy(&boxes, pieces[0].start, sizeof(boxes));
+    } else if ((frame->flags & SPC_FRAME_OTHERS) != 0) {
+        boxes = UINT64_MAX;
+    }
+    for (uint32_t box = 0; box < agent->config->boxes && status == SPC_OK; box++) {
+        if (boxes >> box & 1) {
+            status = queue(agent, box, frame, pieces, count);
+        }
+    }
+    return status;
+}
+
+void spc_agent_peers_write(spc_agent_t *agent) {
+    for (uint32_t box = 0; agent->peers != NULL && box < agent->config->boxes; box++) {
+        if (has_link(agent, box)) {
+            spc_link_write(agent->peers[box].link);
+        }
+    }
+}
+
+/* ---- the choice */
+
+static void want(spc_agent_peer_t *peer) {
+    const bool is_needed =
+        peer->way == UNDECIDED || (peer->way == DIRECT && spc_link_state(peer->link) == SPC_LINK_DOWN);
+    if (is_leader(peer) && is_needed && !peer->is_over && !peer->is_awaited && peer->address[0] != '\0') {
+        peer->is_wanted = true;
+    }
+}
+
+/* From now on; the frames that were held go first. */
+static int choose(spc_agent_peer_t *peer, way_t way) {
+    spc_agent_t *agent = peer->agent;
+    int status = SPC_OK;
+    peer->way = way;
+    while (peer->first != NULL && status == SPC_OK) {
+        const spc_frame_piece_t piece = {peer->first->body, peer->first->frame.length_bytes};
+        status = queue(agent, peer->box, &peer->first->frame, &piece, 1);
+        free_first(peer);
+    }
+    if (status == SPC_OK && way == DIRECT && agent->is_finishing) {
+        status = spc_link_finish(peer->link);
+    }
+    spc_agent_write_links(agent);
+    return status;
+}
+
+static int say(spc_agent_t *agent, uint16_t flags, uint32_t box, word_t word, const char *text) {
+    const spc_frame_t frame = {.kind = SPC_FRAME_ROUTE,
+                               .flags = flags,
+                               .source = (uint16_t)agent->box,
+                               .destination = (uint16_t)box,
+                               .tag = word};
+    const spc_frame_piece_t piece = {text, strlen(text)};
+    return spc_link_send(agent->link, &frame, &piece, 1);
+}
+
+static int choose_relay(spc_agent_peer_t *peer) {
+    const int status = say(peer->agent, 0, peer->box, RELAYS, "");
+    return status == SPC_OK ? choose(peer, RELAYED) : status;
+}
+
+static int take_address(spc_agent_peer_t *peer, const spc_frame_t *frame, const unsigned char *body) {
+    if (frame->length_bytes >= sizeof(peer->address) || peer->address[0] != '\0') {
+        return SPC_EINVAL;
+    }
+    memcpy(peer->address, body, frame->length_bytes);
+    peer->address[frame->length_bytes] = '\0';
+    want(peer);
+    return is_leader(peer) && peer->way == UNDECIDED && peer->address[0] == '\0' ? choose_relay(peer)
+                                                                                 : SPC_OK;
+}
+
+int spc_agent_take_route(spc_agent_t *agent, const spc_frame_t *frame, const unsigned char *body) {
+    if (agent->peers == NULL || frame->source >= agent->config->boxes || frame->source == agent->box) {
+        return SPC_EINVAL;
+    }
+    spc_agent_peer_t *peer = &agent->peers[frame->source];
+    switch (frame->tag) {
+    case LISTENS:
+        return take_address(peer, frame, body);
+    case RELAYS:
+        return is_leader(peer) || peer->way != UNDECIDED ? SPC_EINVAL : choose(peer, RELAYED);
+    case LEAVES:
+        peer->is_over = true;
+        if (peer->link != NULL) {
+            spc_link_detach(peer->link);
+        }
+        return SPC_OK;
+    default:
+        return SPC_EINVAL;
+    }
+}
+
+/* ---- what whoever makes connections does */
+
+static spc_agent_peer_t *find(spc_agent_t *agent, uint32_t box) {
+    const bool is_other = agent->peers != NULL && box < agent->config->boxes && box != agent->box;
+    return is_other ? &agent->peers[box] : NULL;
+}
+
+int spc_agent_listens(spc_agent_t *agent, const char *address) {
+    if (agent->peers == NULL || strlen(address) >= SPC_AGENT_ADDRESS_BYTES) {
+        return SPC_EINVAL;
+    }
+    pthread_mutex_lock(&agent->lock);
+    const int status = say(agent, SPC_FRAME_OTHERS, 0, LISTENS, address);
+    pthread_mutex_unlock(&agent->lock);
+    return status;
+}
+
+int spc_agent_next_wanted(spc_agent_t *agent, uint32_t *box, uint32_t *number,
+                          char address[SPC_AGENT_ADDRESS_BYTES]) {
+    int status = SPC_EAGAIN;
+    pthread_mutex_lock(&agent->lock);
+    for (uint32_t i = 0; agent->peers != NULL && i < agent->config->boxes && status != SPC_OK; i++) {
+        spc_agent_peer_t *peer = &agent->peers[i];
+        if (peer->is_wanted) {
+            peer->is_wanted = false;
+            peer->is_awaited = true;
+            memcpy(address, peer->address, SPC_AGENT_ADDRESS_BYTES);
+            *box = i;
+            *number = ++peer->connection;
+            status = SPC_OK;
+        }
+    }
+    pthread_mutex_unlock(&agent->lock);
+    return status;
+}
+
+static bool is_awaited(const spc_agent_peer_t *peer, uint32_t number) {
+    return peer->is_awaited && peer->connection == number && !peer->is_over && !peer->agent->has_left;
+}
+
+bool spc_agent_is_wanted(spc_agent_t *agent, uint32_t box, uint32_t number) {
+    const spc_agent_peer_t *peer = find(agent, box);
+    if (peer == NULL) {
+        return false;
+    }
+    pthread_mutex_lock(&agent->lock);
+    const bool is = is_awaited(peer, number);
+    pthread_mutex_unlock(&agent->lock);
+    return is;
+}
+
+void spc_agent_relay_peer(spc_agent_t *agent, uint32_t box, uint32_t number) {
+    spc_agent_peer_t *peer = find(agent, box);
+    if (peer == NULL) {
+        return;
+    }
+    pthread_mutex_lock(&agent->lock);
+    if (peer->way == UNDECIDED && is_awaited(peer, number)) {
+        peer->is_awaited = false;
+        spc_agent_fail(agent, choose_relay(peer));
+    }
+    pthread_mutex_unlock(&agent->lock);
+    spc_event_raise(agent->event,
+                    agent->config->features); /* spc_agent_run may wait for frames that were held */
+    spc_agent_wake_reader(agent);
+}
+
+/* What agents say about their ways comes from the server alone. */
+static int take(void *argument, const spc_frame_t *frame, const unsigned char *body) {
+    const spc_agent_peer_t *peer = argument;
+    spc_agent_t *agent = peer->agent;
+    const uint16_t *box_of_rank = spc_segment_part(&agent->segment, SPC_REGION_PLACE, 0);
+    const bool is_theirs = frame->kind != SPC_FRAME_ROUTE
+                           && spc_frame_is_of_box(frame, (uint16_t)peer->box, box_of_rank, agent->nodes);
+    return is_theirs ? spc_agent_take(agent, frame, body) : SPC_EINVAL;
+}
+
+static int attach(spc_agent_peer_t *peer, spc_channel_t *channel) {
+    const spc_agent_t *agent = peer->agent;
+    const spc_link_options_t options = {
+        .job = agent->options.job,
+        .deliver = take,
+        .argument = peer,
+        .heartbeat_ns = agent->options.heartbeat_ns,
+        .suspect_ns = agent->options.suspect_ns,
+        .broken_ns = agent->options.broken_ns,
+        .timeout_ns = agent->options.link_timeout_ns,
+        .retained_max = UINT64_MAX / 2, /* credit bounds it */
+        .buffer = agent->peers_buffer,
+        .buffer_bytes = BUFFER_BYTES,
+    };
+    int status = peer->link == NULL ? spc_link_create(&options, &peer->link) : SPC_OK;
+    status = status == SPC_OK ? spc_link_attach(peer->link, channel) : status;
+    if (status != SPC_OK) {
+        spc_channel_destroy(channel);
+    } else if (peer->way == UNDECIDED) {
+        status = choose(peer, DIRECT);
+    }
+    return status;
+}
+
+int spc_agent_attach_peer(spc_agent_t *agent, uint32_t box, uint32_t number, spc_channel_t *channel) {
+    spc_agent_peer_t *peer = find(agent, box);
+    if (peer == NULL) {
+        spc_channel_destroy(channel);
+        return SPC_EINVAL;
+    }
+    pthread_mutex_lock(&agent->lock);
+    const bool is_next = is_leader(peer) ? is_awaited(peer, number) : number > peer->connection;
+    if (!is_next || peer->way == RELAYED || peer->is_over || agent->has_left) {
+        spc_channel_destroy(channel);
+    } else {
+        peer->connection = number;
+        peer->is_awaited = false;
+        spc_agent_fail(agent, attach(peer, channel)); /* not the caller's business: the channel is taken */
+    }
+    pthread_mutex_unlock(&agent->lock);
+    spc_agent_wake_reader(agent);
+    return SPC_OK;
+}
+
+int spc_agent_count_peer(spc_agent_t *agent, uint32_t box, spc_agent_peer_counts_t *counts) {
+    const spc_agent_peer_t *peer = find(agent, box);
+    if (peer == NULL) {
+        return SPC_EINVAL;
+    }
+    *counts = (spc_agent_peer_counts_t){0};
+    pthread_mutex_lock(&agent->lock);
+    counts->is_direct = peer->way == DIRECT;
+    if (counts->is_direct) {
+        spc_link_count(peer->link, &counts->link);
+    }
+    pthread_mutex_unlock(&agent->lock);
+    return SPC_OK;
+}
+
+/* ---- the reading thread */
+
+static void look_after(spc_agent_peer_t *peer, uint64_t now_ns) {
+    if (spc_link_tick(peer->link, now_ns) == SPC_LINK_DEAD) {
+        const int reason = spc_link_reason(peer->link, &(int){0});
+        if (reason == SPC_ETIMEDOUT && peer->agent->outcome == SPC_EAGAIN) {
+            peer->agent->culprit = peer->box;
+        }
+        spc_agent_fail(peer->agent, reason);
+    }
+    want(peer);
+}
+
+bool spc_agent_peers_look_after(spc_agent_t *agent) {
+    const uint64_t now_ns = agent->peers != NULL ? spc_clock_now_ns() : 0;
+    bool wants = false;
+    for (uint32_t box = 0; agent->peers != NULL && !agent->has_left && box < agent->config->boxes; box++) {
+        if (has_link(agent, box)) {
+            look_after(&agent->peers[box], now_ns);
+        }
+        wants = wants || agent->peers[box].is_wanted;
+    }
+    return wants;
+}
+
+uint64_t spc_agent_peers_deadline_ns(const spc_agent_t *agent) {
+    uint64_t deadline_ns = SPC_NO_DEADLINE;
+    /* After the farewell nobody looks after these links any more. */
+    for (uint32_t box = 0; agent->peers != NULL && !agent->has_left && box < agent->config->boxes; box++) {
+        const uint64_t its_ns =
+            has_link(agent, box) ? spc_link_deadline_ns(agent->peers[box].link) : SPC_NO_DEADLINE;
+        deadline_ns = its_ns < deadline_ns ? its_ns : deadline_ns;
+    }
+    return deadline_ns;
+}
+
+uint32_t spc_agent_peers_poll(const spc_agent_t *agent, struct pollfd polled[]) {
+    uint32_t count = 0;
+    for (uint32_t box = 0; agent->peers != NULL && box < agent->config->boxes; box++) {
+        const spc_link_t *link = agent->peers[box].link;
+        const int descriptor = has_link(agent, box) ? spc_link_descriptor(link) : -1;
+        if (descriptor >= 0) {
+            const short events = (short)(POLLIN | (spc_link_wants_write(link) ? POLLOUT : 0));
+            polled[count++] = (struct pollfd){.fd = descriptor, .events = events};
+        }
+    }
+    return count;
+}
+
+/* By descriptor: since the wait began connections may have come and gone. A read in vain finds nothing. */
+int spc_agent_peers_read(spc_agent_t *agent, const struct pollfd polled[], uint32_t count) {
+    int status = SPC_OK;
+    for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t box = 0; polled[i].revents != 0 && box < agent->config->boxes && status == SPC_OK;
+             box++) {
+            if (has_link(agent, box) && spc_link_descriptor(agent->peers[box].link) == polled[i].fd) {
+                status = spc_link_read(agent->peers[box].link);
+            }
+        }
+    }
+    return status;
+}
+
+bool spc_agent_peers_need_reader(const spc_agent_t *agent) {
+    bool needs = false;
+    for (uint32_t box = 0; agent->peers != NULL && !needs && box < agent->config->boxes; box++) {
+        const spc_agent_peer_t *peer = &agent->peers[box];
+        needs = peer->is_wanted || is_down(agent, box)
+                || (peer->link != NULL && spc_link_wants_write(peer->link));
+    }
+    return needs;
+}
+
+/* ---- the end */
+
+void spc_agent_peers_finish(spc_agent_t *agent) {
+    for (uint32_t box = 0; agent->peers != NULL && box < agent->config->boxes; box++) {
+        if (has_link(agent, box)) {
+            spc_agent_fail(agent, spc_link_finish(agent->peers[box].link));
+        }
+    }
+}
+
+bool spc_agent_peers_are_flushed(const spc_agent_t *agent) {
+    bool are = true;
+    for (uint32_t box = 0; agent->peers != NULL && are && box < agent->config->boxes; box++) {
+        const spc_agent_peer_t *peer = &agent->peers[box];
+        are =
+            peer->is_over || (peer->first == NULL && (peer->link == NULL || spc_link_is_flushed(peer->link)));
+    }
+    return are;
+}
+
+void spc_agent_peers_leave(spc_agent_t *agent) {
+    if (agent->peers != NULL) {
+        spc_agent_fail(agent, say(agent, SPC_FRAME_OTHERS, 0, LEAVES, ""));
+        agent->has_left = true;
+    }
+}

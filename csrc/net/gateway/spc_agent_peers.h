@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * spc_agent_peers: the ways to the other agents, beside the link to the server (`direct` of spc_agent_options_t).
+ *
+ * Each pair of boxes chooses its way once, before its first frame: a connection of its own between the two agents,
+ * with an spc_link over it, or the server (the relay), which forwards each frame to its box. All that the two boxes
+ * send to each other takes the chosen way: messages, arrivals, ends. So it arrives once and in the order in which it
+ * was sent. Until the choice, frames are held, in order.
+ *
+ * Of two agents, that of the lower box leads. As soon as it knows where the other listens, it asks for a connection.
+ * Whoever makes connections either hands one in at both ends, which chooses the direct way, or reports to the leader
+ * that none can be made; then the leader tells the other, through the server, and both relay. A follower that is handed
+ * a connection knows that its leader has chosen it: the leader sends its number over it, and hands in its own end.
+ *
+ * A connection that breaks later is made anew by the leader, and the link resumes on it. If it stays away for
+ * `link_timeout_ns`, the run ends: the relay has not seen the numbers of that link, and cannot go on for it.
+ *
+ * An agent that has ended, with all of its frames acknowledged, says so through the server, whose link delivers that
+ * for sure: then nothing is kept for it any more.
+ *
+ * For the files of the agent only, with its lock.
+ */
+#ifndef SPC_AGENT_PEERS_H
+#define SPC_AGENT_PEERS_H
+
+#include <poll.h>
+
+#include "net/gateway/spc_agent_private.h"
+
+int spc_agent_peers_create(spc_agent_t *agent);
+void spc_agent_peers_destroy(spc_agent_t *agent);
+
+/* In place of the link to the server: one frame to each box that it concerns. */
+int spc_agent_peers_queue(spc_agent_t *agent, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
+                          uint32_t count);
+void spc_agent_peers_write(spc_agent_t *agent);
+
+/* A SPC_FRAME_ROUTE from the link to the server. */
+int spc_agent_take_route(spc_agent_t *agent, const spc_frame_t *frame, const unsigned char *body);
+
+/* Clocks, and connections that have broken. True: a connection is wanted (spc_agent_next_wanted). */
+bool spc_agent_peers_look_after(spc_agent_t *agent);
+uint64_t spc_agent_peers_deadline_ns(const spc_agent_t *agent);
+
+/* Connections to wait for, into the array, which has room for all; returns how many. */
+uint32_t spc_agent_peers_poll(const spc_agent_t *agent, struct pollfd polled[]);
+int spc_agent_peers_read(spc_agent_t *agent, const struct pollfd polled[], uint32_t count);
+/* Something that only the reading thread does is to be done. */
+bool spc_agent_peers_need_reader(const spc_agent_t *agent);
+
+/* Nothing more will be sent; then: what was, has arrived, or is in the link to the server; then: says that this agent
+ * leaves. */
+void spc_agent_peers_finish(spc_agent_t *agent);
+bool spc_agent_peers_are_flushed(const spc_agent_t *agent);
+void spc_agent_peers_leave(spc_agent_t *agent);
+
+#endif

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From the mailboxes of nodes that are elsewhere onto the link.
+ *
+ * A slot is read where it lies, and given back to its sender once the link has taken all of it. Long payloads go in
+ * parts, as credit comes; meanwhile other rows go on. A message to several nodes goes in one frame (see below).
+ * What is for a node that has ended is dropped here, as its own inbox would.
+ */
+#include "net/gateway/spc_agent_private.h"
+
+#include <stdlib.h>
+
+#include "base/spc_error.h"
+
+int spc_agent_rows_create(spc_agent_t *agent) {
+    const uint32_t elsewhere = agent->nodes - agent->here;
+    agent->row_count = (elsewhere + 1) * agent->here;
+    agent->rows = calloc(agent->row_count, sizeof(*agent->rows));
+    if (agent->rows == NULL) {
+        return SPC_ENOMEM;
+    }
+    spc_agent_row_t *row = agent->rows;
+    for (uint32_t to = 0; to <= elsewhere; to++) {
+        const uint32_t destination = to < elsewhere ? agent->ranks[agent->here + to] : agent->nodes;
+        for (uint32_t from = 0; from < agent->here; from++, row++) {
+            row->source = agent->ranks[from];
+            row->destination = destination;
+            spc_mailbox_reader_init(&row->reader,
+                                    spc_segment_part(&agent->segment, SPC_REGION_MAILBOX, destination),
+                                    row->source, agent->config->slots);
+        }
+    }
+    return SPC_OK;
+}
+
+/* ---- what a slot holds */
+
+/* What a slot holds. */
+typedef struct spc_agent_piece {
+    const unsigned char *bytes;
+    uint64_t length_bytes;
+    uint64_t offset; /* in the message */
+    spc_ring_header_shared_t *header; /* of what lies in a ring */
+    spc_block_shared_t *block; /* in an arena */
+} spc_agent_piece_t;
+
+static spc_agent_piece_t spc_agent_find_piece(const spc_agent_t *agent, const spc_agent_row_t *row,
+                                              const spc_slot_shared_t *slot) {
+    spc_agent_piece_t piece = {.bytes = slot->payload.inlined, .length_bytes = slot->length_bytes};
+    if ((slot->flags & SPC_SLOT_PLACE) == SPC_SLOT_RING) {
+        piece.header = spc_segment_address(&agent->segment, slot->payload.offset);
+        piece.bytes = spc_ring_payload(piece.header);
+        piece.length_bytes = piece.header->payload_bytes;
+        piece.offset = row->part_offset;
+    } else if ((slot->flags & SPC_SLOT_PLACE) == SPC_SLOT_ARENA) {
+        piece.block = spc_segment_address(&agent->segment, slot->payload.offset);
+        piece.bytes = spc_block_payload(piece.block);
+    }
+    return piece;
+}
+
+/* The head of the row and what it holds are their owners' again. */
+static void give_back(spc_agent_t *agent, spc_agent_row_t *row) {
+    const spc_slot_shared_t *slot = spc_mailbox_peek(&row->reader);
+    const spc_agent_piece_t piece = spc_agent_find_piece(agent, row, slot);
+    const uint32_t features = agent->config->features;
+    if (spc_status_is_gone(agent->status, row->destination)) {
+        row->part_offset = 0; /* its owners have taken the memory back already, and may use it again */
+    } else if (piece.header != NULL) {
+        row->part_offset += piece.length_bytes;
+        row->part_offset = row->part_offset >= slot->length_bytes ? 0 : row->part_offset;
+        spc_ring_mark_read(piece.header);
+        spc_event_notify(&agent->events[row->source], features);
+    } else if (piece.block != NULL) {
+        const uint32_t owner = piece.block->owner;
+        spc_block_unpin(piece.block, row->destination);
+        spc_event_notify(&agent->events[owner], features);
+    }
+    if (spc_mailbox_consume(&row->reader)) {
+        spc_event_notify(&agent->events[row->source], features);
+    }
+    row->done = 0;
+    row->leader = NULL;
+    row->is_leader = false;
+    row->deferred_ns = 0;
+}
+
+/* ---- messages to several nodes */
+
+/*
+ * Messages to several nodes elsewhere: over the link once.
+ *
+ * Their sender has written the payload once, and announced it in the row of each receiver. The heads of those rows that
+ * say the same place are sent as one frame with several ranks; until it has gone, the rows go together.
+ *
+ * The sender may still be announcing when the first row is looked at. Its headers in the ring, or the pins of the
+ * block, say who else will get it: a row that is empty is waited for, for a moment. A row that has other messages at
+ * its head gets its copy later, and so does one without credit: a slow receiver holds up only its own traffic.
+ */
+
+/* The longest wait for a sender that was interrupted while it announced, or that has something queued. */
+#define DEFER_NS UINT64_C(200000)
+
+static bool is_same(const spc_agent_t *agent, const spc_agent_row_t *row, const spc_agent_piece_t *piece) {
+    const spc_slot_shared_t *slot = spc_mailbox_peek(&row->reader);
+    if (slot == NULL || row->leader != NULL || row->part_offset != 0 || row->done != 0) {
+        return false;
+    }
+    const spc_agent_piece_t head = spc_agent_find_piece(agent, row, slot);
+    return piece->block != NULL ? head.block == piece->block
+                                : head.header != NULL && head.bytes == piece->bytes;
+}
+
+/* Will the message come into this row, too? Those after this header in the ring get it; of a block, those with pins. */
+static bool is_expected(const spc_agent_piece_t *piece, uint32_t rank) {
+    if (piece->block != NULL) {
+        /* Relaxed: set before the announcement that was seen. */
+        return atomic_load_explicit(&piece->block->pin[rank], memory_order_relaxed) != 0;
+    }
+    const uint32_t later = piece->header->payload_offset / (uint32_t)sizeof(*piece->header) - 1;
+    for (uint32_t i = 1; i <= later; i++) {
+        /* Relaxed: this agent alone marks it. */
+        if (piece->header[i].destination == rank
+            && atomic_load_explicit(&piece->header[i].read, memory_order_relaxed) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* An empty row that the message will come into is a reason to wait, unless its sender has ended. */
+static bool is_missing(const spc_agent_t *agent, const spc_agent_row_t *row, const spc_agent_piece_t *piece) {
+    return spc_mailbox_peek(&row->reader) == NULL && is_expected(piece, row->destination)
+           && spc_status_state(agent->status, row->source) < SPC_NODE_FINISHED;
+}
+
+static bool is_cast(const spc_slot_shared_t *slot, const spc_agent_piece_t *piece) {
+    return (slot->flags & (SPC_SLOT_SOLE | SPC_SLOT_PART)) == 0
+           && (piece->header != NULL || piece->block != NULL);
+}
+
+/* True: too long. */
+static bool defer(spc_agent_t *agent, spc_agent_row_t *row) {
+    const uint64_t now_ns = spc_clock_now_ns();
+    row->deferred_ns = row->deferred_ns == 0 ? now_ns : row->deferred_ns;
+    if (now_ns - row->deferred_ns >= DEFER_NS) {
+        return true;
+    }
+    const uint64_t until_ns = row->deferred_ns + DEFER_NS;
+    agent->look_again_ns = until_ns < agent->look_again_ns ? until_ns : agent->look_again_ns;
+    return false;
+}
+
+/* What has begun goes on as it began. */
+static uint32_t find_followers(spc_agent_t *agent, spc_agent_row_t *row, spc_agent_row_t *rows[]) {
+    uint32_t count = 0;
+    rows[count++] = row;
+    for (uint32_t i = 0; i < agent->row_count && row->is_leader; i++) {
+        if (agent->rows[i].leader == row) {
+            rows[count++] = &agent->rows[i];
+        }
+    }
+    return count;
+}
+
+/* A row whose head is one message to several nodes: those of the same sender with the same message at their heads, this
+ * one first, which lead or follow from now on. How many; 0: not all of it has been announced yet, look again soon. */
+static uint32_t spc_agent_cast(spc_agent_t *agent, spc_agent_row_t *row, const spc_slot_shared_t *slot,
+                               const spc_agent_piece_t *piece, spc_agent_row_t *rows[]) {
+    uint32_t count = 0;
+    if (!is_cast(slot, piece) || row->done != 0) {
+        return find_followers(agent, row, rows);
+    }
+    const uint64_t whole = piece->length_bytes < agent->window / 2 ? piece->length_bytes : agent->window / 2;
+    rows[count++] = row;
+    bool misses = false;
+    for (uint32_t i = 0; i < agent->row_count; i++) {
+        spc_agent_row_t *other = &agent->rows[i];
+        if (other == row || other->source != row->source || other->destination == agent->nodes) {
+            continue;
+        }
+        if (!is_same(agent, other, piece)) {
+            misses = misses || is_missing(agent, other, piece);
+        } else if (agent->credit[other->destination] >= spc_agent_cost(whole)) {
+            rows[count++] = other;
+        }
+    }
+    if (misses && !defer(agent, row)) {
+        return 0;
+    }
+    if (agent->credit[row->destination] < spc_agent_cost(whole)) {
+        return 1; /* by itself, part by part */
+    }
+    row->is_leader = count > 1;
+    for (uint32_t i = 1; i < count; i++) {
+        rows[i]->leader = row;
+        rows[i]->ready = true;
+    }
+    return count;
+}
+
+/* ---- sending */
+
+static bool has_credit(const spc_agent_t *agent, spc_agent_row_t *const rows[], uint32_t count,
+                       uint64_t bytes) {
+    bool has = true;
+    for (uint32_t i = 0; i < count && has; i++) {
+        has = agent->credit[rows[i]->destination] >= spc_agent_cost(bytes);
+    }
+    return has;
+}
+
+/* The next part of the slot at the heads of these rows. False: there is no credit. */
+static bool send_part(spc_agent_t *agent, spc_agent_row_t *const rows[], uint32_t count,
+                      const spc_slot_shared_t *slot, const spc_agent_piece_t *piece) {
+    const spc_agent_row_t *row = rows[0];
+    const uint64_t left = piece->length_bytes - row->done;
+    const uint64_t length = left < agent->part_bytes ? left : agent->part_bytes;
+    uint16_t list[SPC_NODES_MAX + 4] = {0};
+    const spc_frame_piece_t pieces[2] = {{list, spc_round_up(count * sizeof(list[0]), 8)},
+                                         {piece->bytes + row->done, length}};
+    const spc_frame_t frame = {
+        .kind = SPC_FRAME_MESSAGE,
+        .format = slot->format,
+        .flags = (uint16_t)((length != slot->length_bytes ? SPC_FRAME_PART : 0)
+                            | ((slot->flags & SPC_SLOT_ASKS) != 0 ? SPC_FRAME_ASKS : 0)),
+        .source = (uint16_t)row->source,
+        .tag = slot->tag,
+        .context = slot->context,
+        .meta_bytes = slot->meta_bytes,
+        .count = (uint16_t)count,
+        .total_bytes = slot->length_bytes,
+        .offset = piece->offset + row->done,
+    };
+    if (!has_credit(agent, rows, count, length)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        list[i] = (uint16_t)rows[i]->destination;
+        agent->credit[rows[i]->destination] -= spc_agent_cost(length);
+        rows[i]->done += length;
+    }
+    spc_agent_queue(agent, &frame, pieces, 2);
+    return true;
+}
+
+/* All of the head of this row, or as much as may be; with those that follow it. True: it is done with. */
+static bool send_head(spc_agent_t *agent, spc_agent_row_t *row, const spc_slot_shared_t *slot) {
+    const spc_agent_piece_t piece = spc_agent_find_piece(agent, row, slot);
+    spc_agent_row_t *rows[SPC_NODES_MAX];
+    if (!row->is_leader && spc_status_state(agent->status, row->destination) >= SPC_NODE_FINISHED) {
+        give_back(agent, row);
+        return true;
+    }
+    const uint32_t count = spc_agent_cast(agent, row, slot, &piece, rows);
+    do {
+        if (count == 0 || !send_part(agent, rows, count, slot, &piece)) {
+            return false;
+        }
+    } while (row->done != piece.length_bytes);
+    for (uint32_t i = 0; i < count; i++) {
+        give_back(agent, rows[i]);
+    }
+    return true;
+}
+
+/* A communicator's memory, from its first member here: the block stays pinned for this agent. */
+static void take_own(spc_agent_t *agent, spc_agent_row_t *row, const spc_slot_shared_t *slot) {
+    const spc_agent_piece_t piece = spc_agent_find_piece(agent, row, slot);
+    spc_agent_fail(agent, piece.block == NULL ? SPC_EINVAL
+                                              : spc_agent_add_area(agent, (uint32_t)slot->tag, piece.block));
+    if (spc_mailbox_consume(&row->reader)) {
+        spc_event_notify(&agent->events[row->source], agent->config->features);
+    }
+}
+
+static bool pump_row(spc_agent_t *agent, spc_agent_row_t *row) {
+    const spc_slot_shared_t *slot;
+    bool moved = false;
+    while (row->leader == NULL && (slot = spc_mailbox_peek(&row->reader)) != NULL) {
+        if (row->destination == agent->nodes) {
+            take_own(agent, row, slot);
+        } else {
+            const uint64_t done = row->done;
+            if (!send_head(agent, row, slot)) {
+                return moved || row->done != done; /* parts of it are on their way */
+            }
+        }
+        moved = true;
+    }
+    row->ready = row->leader != NULL;
+    return moved;
+}
+
+/* Which rows may have something: those whose senders have rung. */
+static void collect(spc_agent_t *agent) {
+    for (uint32_t first = 0; first < agent->row_count; first += agent->here) {
+        spc_mailbox_shared_t *mailbox =
+            spc_segment_part(&agent->segment, SPC_REGION_MAILBOX, agent->rows[first].destination);
+        const uint64_t bits = spc_mailbox_collect(mailbox);
+        for (uint32_t i = first; bits != 0 && i < first + agent->here; i++) {
+            spc_agent_row_t *row = &agent->rows[i];
+            row->ready = row->ready || (bits >> row->source % 64 & 1) != 0;
+        }
+    }
+}
+
+bool spc_agent_rows_pump(spc_agent_t *agent) {
+    bool moved = false;
+    agent->look_again_ns = SPC_NO_DEADLINE;
+    collect(agent);
+    for (uint32_t i = 0; i < agent->row_count; i++) {
+        if (agent->rows[i].ready) {
+            moved = pump_row(agent, &agent->rows[i]) || moved;
+        }
+    }
+    return moved;
+}
+
+bool spc_agent_rows_are_empty(const spc_agent_t *agent, uint32_t source) {
+    bool empty = true;
+    for (uint32_t i = 0; i < agent->row_count; i++) {
+        spc_agent_row_t *row = &agent->rows[i];
+        if (row->source == source && spc_mailbox_peek(&row->reader) != NULL) {
+            row->ready = true; /* who died may not have rung */
+            empty = false;
+        }
+    }
+    return empty;
+}
+
+void spc_agent_rows_note(const spc_agent_t *agent, bool *is_pending) {
+    for (uint32_t i = 0; i < agent->row_count; i++) {
+        is_pending[i] = spc_mailbox_peek(&agent->rows[i].reader) != NULL;
+    }
+}
+
+int spc_agent_take_credit(spc_agent_t *agent, const spc_frame_t *frame) {
+    const uint32_t rank = (uint32_t)frame->tag;
+    if (!spc_agent_is_elsewhere(agent, rank) || frame->total_bytes > agent->window - agent->credit[rank]) {
+        return SPC_EINVAL;
+    }
+    agent->credit[rank] += frame->total_bytes;
+    return SPC_OK;
+}

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From the link into the mailboxes of the nodes here, in the place of their senders.
+ *
+ * Each node elsewhere has an outbox here: its rows, ring and arena in this segment. A message goes through it as if
+ * the node had sent it here: inline, in the ring or in a block of the arena, one block for all of its receivers here,
+ * queued if there is no room. Credit goes back once nothing of it is queued. The bytes that receivers here keep of its
+ * messages beyond their shares (spc_inbox.h) are sent to its box with the credit that is given back, and then whenever
+ * they change: there they count against the sender's limit.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/spc_error.h"
+#include "net/gateway/spc_agent_private.h"
+
+int spc_agent_sources_create(spc_agent_t *agent) {
+    agent->sources = calloc(agent->nodes, sizeof(*agent->sources));
+    agent->owed = calloc((size_t)agent->config->boxes * agent->nodes, sizeof(*agent->owed));
+    if (agent->sources == NULL || agent->owed == NULL) {
+        return SPC_ENOMEM;
+    }
+    for (uint32_t i = agent->here; i < agent->nodes; i++) {
+        const uint32_t rank = agent->ranks[i];
+        spc_outbox_options_t options = {.segment = &agent->segment,
+                                        .status = agent->status,
+                                        .events = agent->events,
+                                        .rank = rank,
+                                        .is_unlimited = true};
+        agent->sources[rank].asked = calloc(agent->nodes, sizeof(*agent->sources[rank].asked));
+        agent->sources[rank].lent = calloc(agent->nodes, sizeof(*agent->sources[rank].lent));
+        if (agent->sources[rank].asked == NULL || agent->sources[rank].lent == NULL
+            || spc_outbox_create(&options, &agent->sources[rank].outbox) != SPC_OK) {
+            return SPC_ENOMEM;
+        }
+    }
+    return SPC_OK;
+}
+
+static void free_assembly(uint32_t rank, spc_agent_assembly_t *assembly) {
+    if (assembly->block != NULL) {
+        spc_block_unpin(assembly->block, rank);
+    } else {
+        free(assembly->bytes);
+    }
+    free(assembly);
+}
+
+void spc_agent_drop_assemblies(spc_agent_t *agent, uint32_t rank) {
+    spc_agent_source_t *source = &agent->sources[rank];
+    while (source->assemblies != NULL) {
+        spc_agent_assembly_t *assembly = source->assemblies;
+        source->assemblies = assembly->next;
+        free_assembly(rank, assembly);
+    }
+}
+
+void spc_agent_sources_destroy(spc_agent_t *agent) {
+    for (uint32_t rank = 0; agent->sources != NULL && rank < agent->nodes; rank++) {
+        spc_agent_drop_assemblies(agent, rank);
+        spc_outbox_destroy(agent->sources[rank].outbox);
+        free(agent->sources[rank].asked);
+        free(agent->sources[rank].lent);
+    }
+    while (agent->watched != NULL) {
+        spc_agent_watch_t *watch = agent->watched;
+        agent->watched = watch->next;
+        free(watch);
+    }
+    free(agent->sources);
+    free(agent->owed);
+}
+
+/* ---- receipts ---- */
+
+/* Messages that ask are counted here as their sender counts them: so both know their numbers. */
+static int watch(spc_agent_t *agent, uint32_t source, uint32_t destination) {
+    spc_agent_watch_t *made = malloc(sizeof(*made));
+    if (made == NULL) {
+        return SPC_ENOMEM;
+    }
+    *made =
+        (spc_agent_watch_t){agent->watched, source, destination, agent->sources[source].asked[destination]++};
+    agent->watched = made;
+    return SPC_OK;
+}
+
+static spc_row_shared_t *row_of(const spc_agent_t *agent, uint32_t source, uint32_t destination) {
+    return spc_mailbox_row(spc_segment_part(&agent->segment, SPC_REGION_MAILBOX, destination), source,
+                           agent->config->slots);
+}
+
+static void tell_receipt(spc_agent_t *agent, const spc_agent_watch_t *watch) {
+    const spc_frame_t frame = {
+        .kind = SPC_FRAME_RECEIPT,
+        .source = (uint16_t)watch->source,
+        .destination = (uint16_t)spc_segment_box(&agent->segment, watch->source),
+        .tag = (int32_t)watch->destination,
+        .offset = watch->number,
+    };
+    spc_agent_send(agent, &frame, NULL, 0);
+}
+
+static bool pump_receipts(spc_agent_t *agent) {
+    bool moved = false;
+    spc_agent_watch_t **at = &agent->watched;
+    while (*at != NULL) {
+        spc_agent_watch_t *watch = *at;
+        /* Before the receipt, which the node may have given just before it died. */
+        const bool is_gone = spc_status_is_gone(agent->status, watch->destination);
+        const bool given =
+            spc_receipt_is_given(row_of(agent, watch->source, watch->destination), watch->number);
+        if (given || is_gone) {
+            if (given) {
+                tell_receipt(agent, watch);
+            }
+            *at = watch->next;
+            free(watch);
+            moved = true;
+        } else {
+            at = &watch->next;
+        }
+    }
+    return moved;
+}
+
+int spc_agent_take_receipt(spc_agent_t *agent, const spc_frame_t *frame) {
+    const uint32_t destination = (uint32_t)frame->tag;
+    if (!spc_agent_is_here(agent, frame->source) || !spc_agent_is_elsewhere(agent, destination)) {
+        return SPC_EINVAL;
+    }
+    spc_receipt_give(row_of(agent, frame->source, destination), (uint32_t)frame->offset);
+    spc_event_notify(&agent->events[frame->source], agent->config->features);
+    return SPC_OK;
+}
+
+/* ---- what receivers keep ---- */
+
+static bool tell_lent(spc_agent_t *agent, uint32_t rank, uint32_t destination) {
+    spc_agent_source_t *source = &agent->sources[rank];
+    const bool has_ended = spc_status_state(agent->status, destination) >= SPC_NODE_FINISHED;
+    const uint64_t lent = has_ended ? 0 : spc_mailbox_lent(row_of(agent, rank, destination));
+    if (lent == source->lent[destination]) {
+        return false;
+    }
+    source->lenders += (lent != 0) - (source->lent[destination] != 0);
+    source->lent[destination] = lent;
+    const spc_frame_t frame = {
+        .kind = SPC_FRAME_LENT,
+        .source = (uint16_t)rank,
+        .destination = (uint16_t)spc_segment_box(&agent->segment, rank),
+        .tag = (int32_t)destination,
+        .total_bytes = lent,
+    };
+    spc_agent_send(agent, &frame, NULL, 0);
+    return true;
+}
+
+static bool pump_lent(spc_agent_t *agent) {
+    bool moved = false;
+    for (uint32_t i = agent->here; i < agent->nodes; i++) {
+        const spc_agent_source_t *source = &agent->sources[agent->ranks[i]];
+        for (uint32_t to = 0; to < agent->here && source->lenders != 0; to++) {
+            if (source->lent[agent->ranks[to]] != 0) {
+                moved = tell_lent(agent, agent->ranks[i], agent->ranks[to]) || moved;
+            }
+        }
+    }
+    return moved;
+}
+
+int spc_agent_take_lent(spc_agent_t *agent, const spc_frame_t *frame) {
+    const uint32_t destination = (uint32_t)frame->tag;
+    if (!spc_agent_is_here(agent, frame->source) || !spc_agent_is_elsewhere(agent, destination)) {
+        return SPC_EINVAL;
+    }
+    spc_mailbox_lend(row_of(agent, frame->source, destination), frame->total_bytes);
+    spc_event_notify(&agent->events[frame->source], agent->config->features);
+    return SPC_OK;
+}
+
+/* ---- messages ---- */
+
+static spc_payload_t payload_of(const spc_frame_t *frame, const unsigned char *bytes) {
+    return (spc_payload_t){
+        .meta = bytes,
+        .data = bytes + frame->meta_bytes,
+        .data_bytes = frame->total_bytes - frame->meta_bytes,
+        .meta_bytes = frame->meta_bytes,
+        .format = frame->format,
+    };
+}
+
+/* `block` holds it, or `bytes` do. */
+static int announce(spc_agent_t *agent, const spc_frame_t *frame, const int32_t *destinations, uint32_t count,
+                    const unsigned char *bytes, spc_block_shared_t *block) {
+    spc_outbox_t *outbox = agent->sources[frame->source].outbox;
+    const spc_payload_t payload = payload_of(frame, bytes);
+    const bool asks = (frame->flags & SPC_FRAME_ASKS) != 0;
+    int status = SPC_OK;
+    for (uint32_t i = 0; asks && i < count && status == SPC_OK; i++) {
+        status = watch(agent, frame->source, (uint32_t)destinations[i]);
+    }
+    if (status != SPC_OK) {
+        return status;
+    }
+    spc_outbox_ask(outbox, asks);
+    status =
+        block != NULL
+            ? spc_outbox_send_block(outbox, destinations, count, frame->context, frame->tag, &payload, block)
+            : spc_outbox_send(outbox, destinations, count, frame->context, frame->tag, &payload);
+    spc_outbox_ask(outbox, false);
+    return status;
+}
+
+static int take_whole(spc_agent_t *agent, const spc_frame_t *frame, const int32_t *destinations,
+                      const unsigned char *bytes) {
+    spc_block_shared_t *block = NULL;
+    if (frame->total_bytes > SPC_EAGER_BYTES
+        && spc_outbox_take_block(agent->sources[frame->source].outbox, frame->total_bytes, &block)
+               == SPC_OK) {
+        memcpy(spc_block_payload(block), bytes, frame->total_bytes);
+    }
+    return announce(agent, frame, destinations, frame->count, bytes, block);
+}
+
+/* Parts of one message to one receiver come one after the other; those to others may come in between. */
+static spc_agent_assembly_t **find_assembly(spc_agent_t *agent, const spc_frame_t *frame,
+                                            int32_t destination) {
+    spc_agent_assembly_t **at = &agent->sources[frame->source].assemblies;
+    while (*at != NULL && (*at)->destinations[0] != destination) {
+        at = &(*at)->next;
+    }
+    return at;
+}
+
+static spc_agent_assembly_t *begin(spc_agent_t *agent, const spc_frame_t *frame,
+                                   const int32_t *destinations) {
+    spc_agent_source_t *source = &agent->sources[frame->source];
+    spc_agent_assembly_t *made = calloc(1, sizeof(*made) + frame->count * sizeof(*destinations));
+    if (made == NULL) {
+        return NULL;
+    }
+    made->frame = *frame;
+    made->count = frame->count;
+    memcpy(made->destinations, destinations, frame->count * sizeof(*destinations));
+    if (spc_outbox_take_block(source->outbox, frame->total_bytes, &made->block) == SPC_OK) {
+        made->bytes = spc_block_payload(made->block);
+    } else {
+        made->block = NULL;
+        made->bytes = malloc(frame->total_bytes);
+    }
+    if (made->bytes == NULL) {
+        free(made);
+        return NULL;
+    }
+    made->next = source->assemblies;
+    source->assemblies = made;
+    return made;
+}
+
+static int take_part(spc_agent_t *agent, const spc_frame_t *frame, const int32_t *destinations,
+                     const unsigned char *bytes, uint64_t length_bytes) {
+    spc_agent_assembly_t **at = find_assembly(agent, frame, destinations[0]);
+    spc_agent_assembly_t *assembly = *at;
+    if (assembly == NULL) {
+        if (frame->offset != 0) {
+            return SPC_EINVAL;
+        }
+        assembly = begin(agent, frame, destinations);
+        if (assembly == NULL) {
+            return SPC_ENOMEM;
+        }
+        at = find_assembly(agent, frame, destinations[0]);
+    }
+    if (frame->offset != assembly->received || frame->total_bytes != assembly->frame.total_bytes
+        || length_bytes > frame->total_bytes - frame->offset) {
+        return SPC_EINVAL;
+    }
+    memcpy(assembly->bytes + frame->offset, bytes, length_bytes);
+    assembly->received += length_bytes;
+    if (assembly->received != frame->total_bytes) {
+        return SPC_OK;
+    }
+    *at = assembly->next;
+    int status = announce(agent, &assembly->frame, assembly->destinations, assembly->count, assembly->bytes,
+                          assembly->block);
+    if (assembly->block == NULL) {
+        free(assembly->bytes);
+    }
+    free(assembly);
+    return status;
+}
+
+/* The ranks at the start of the body; all must be here, and each once: a block is pinned once for each receiver.
+ * Returns how many bytes they take, 0: they make no sense. */
+static uint32_t read_destinations(const spc_agent_t *agent, const spc_frame_t *frame,
+                                  const unsigned char *body, int32_t *destinations) {
+    const uint32_t bytes = (uint32_t)spc_round_up(frame->count * sizeof(uint16_t), 8);
+    if (frame->count == 0 || frame->count > agent->here || bytes > frame->length_bytes) {
+        return 0;
+    }
+    uint64_t seen[SPC_NODES_MAX / 64] = {0};
+    for (uint32_t i = 0; i < frame->count; i++) {
+        uint16_t rank;
+        memcpy(&rank, body + i * sizeof(rank), sizeof(rank));
+        if (!spc_agent_is_here(agent, rank) || (seen[rank / 64] >> rank % 64 & 1) != 0) {
+            return 0;
+        }
+        seen[rank / 64] |= UINT64_C(1) << rank % 64;
+        destinations[i] = rank;
+    }
+    return bytes;
+}
+
+int spc_agent_take_message(spc_agent_t *agent, const spc_frame_t *frame, const unsigned char *body) {
+    int32_t destinations[SPC_NODES_MAX];
+    if (!spc_agent_is_elsewhere(agent, frame->source) || frame->meta_bytes > frame->total_bytes) {
+        return SPC_EINVAL;
+    }
+    const uint32_t list_bytes = read_destinations(agent, frame, body, destinations);
+    if (list_bytes == 0) {
+        return SPC_EINVAL;
+    }
+    const uint64_t length = frame->length_bytes - list_bytes;
+    const uint32_t box = spc_segment_box(&agent->segment, frame->source);
+    for (uint32_t i = 0; i < frame->count; i++) {
+        uint64_t *owed = &agent->owed[box * agent->nodes + (uint32_t)destinations[i]];
+        *owed += length + SPC_CREDIT_FRAME_COST;
+        if (*owed > agent->window) { /* more than it had leave for; memory here is bounded by that */
+            return SPC_EINVAL;
+        }
+    }
+    if ((frame->flags & SPC_FRAME_PART) != 0) {
+        return take_part(agent, frame, destinations, body + list_bytes, length);
+    }
+    return length != frame->total_bytes ? SPC_EINVAL
+                                        : take_whole(agent, frame, destinations, body + list_bytes);
+}
+
+/* ---- credit ---- */
+
+static bool is_queued(const spc_agent_t *agent, uint32_t box, uint32_t rank) {
+    for (uint32_t i = agent->here; i < agent->nodes; i++) {
+        const uint32_t source = agent->ranks[i];
+        if (spc_segment_box(&agent->segment, source) == box
+            && spc_outbox_waiting(agent->sources[source].outbox, rank) != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What came from this box may be kept now: only then is there more than was told. */
+static void tell_all_lent(spc_agent_t *agent, uint32_t box, uint32_t destination) {
+    for (uint32_t i = agent->here; i < agent->nodes; i++) {
+        if (spc_segment_box(&agent->segment, agent->ranks[i]) == box) {
+            (void)tell_lent(agent, agent->ranks[i], destination);
+        }
+    }
+}
+
+/* In pieces of a quarter of the window: the sender still has half of it, which is two parts, when the next comes. */
+static bool pump_credit(spc_agent_t *agent) {
+    bool moved = false;
+    for (uint32_t box = 0; box < agent->config->boxes; box++) {
+        for (uint32_t i = 0; i < agent->here; i++) {
+            const uint32_t rank = agent->ranks[i];
+            uint64_t *owed = &agent->owed[box * agent->nodes + rank];
+            if (*owed < agent->window / 4 || is_queued(agent, box, rank)) {
+                continue;
+            }
+            tell_all_lent(agent, box, rank);
+            const spc_frame_t frame = {.kind = SPC_FRAME_CREDIT,
+                                       .source = (uint16_t)agent->box,
+                                       .destination = (uint16_t)box,
+                                       .tag = (int32_t)rank,
+                                       .total_bytes = *owed};
+            spc_agent_send(agent, &frame, NULL, 0);
+            *owed = 0;
+            moved = true;
+        }
+    }
+    return moved;
+}
+
+bool spc_agent_source_holds(const spc_agent_t *agent, uint32_t rank, uint32_t destination) {
+    const spc_agent_source_t *source = &agent->sources[rank];
+    for (const spc_agent_assembly_t *parts = source->assemblies; parts != NULL; parts = parts->next) {
+        for (uint32_t i = 0; i < parts->count; i++) {
+            if (parts->destinations[i] == (int32_t)destination) {
+                return true;
+            }
+        }
+    }
+    return spc_outbox_waiting(source->outbox, destination) != 0;
+}
+
+bool spc_agent_source_is_empty(const spc_agent_t *agent, uint32_t rank) {
+    return spc_outbox_is_empty(agent->sources[rank].outbox) && spc_agent_arrivals_are_taken(agent);
+}
+
+bool spc_agent_sources_pump(spc_agent_t *agent) {
+    bool moved = false;
+    for (uint32_t i = agent->here; i < agent->nodes; i++) {
+        moved = spc_outbox_flush(agent->sources[agent->ranks[i]].outbox) || moved;
+    }
+    moved = pump_receipts(agent) || moved;
+    moved = pump_lent(agent) || moved;
+    return pump_credit(agent) || moved;
+}

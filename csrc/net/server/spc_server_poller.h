@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * spc_server_poller: which of many descriptors can be read or written; level-triggered.
+ *
+ * spc_server_poller_wait runs in one thread, without the owner's lock; _wake may be called from any thread at any time;
+ * the others, by whoever has the owner's lock. A descriptor that has been closed needs only _forget. Readable also
+ * means: broken, so that a read says why.
+ */
+#ifndef SPC_SERVER_POLLER_H
+#define SPC_SERVER_POLLER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct spc_server_poller spc_server_poller_t;
+
+typedef struct spc_server_event {
+    void *key; /* NULL: spc_server_poller_wake */
+    bool is_readable, is_writable;
+} spc_server_event_t;
+
+/* SPC_ENOMEM, SPC_ESYSTEM. */
+int spc_server_poller_create(spc_server_poller_t **poller);
+void spc_server_poller_destroy(spc_server_poller_t *poller); /* NULL is allowed */
+
+/* Adds a descriptor, always for reading; `key` is not NULL, and new. SPC_ENOMEM, SPC_ESYSTEM. */
+int spc_server_poller_add(spc_server_poller_t *poller, void *key, int descriptor);
+int spc_server_poller_set(spc_server_poller_t *poller, void *key, int descriptor, bool writable);
+void spc_server_poller_forget(spc_server_poller_t *poller, void *key);
+
+/* After changes, before _wait. SPC_ENOMEM. */
+int spc_server_poller_prepare(spc_server_poller_t *poller);
+
+/* At most `max` events, at most so long (UINT64_MAX: for ever; 0: a look). SPC_OK, also with none; SPC_ESYSTEM. */
+int spc_server_poller_wait(spc_server_poller_t *poller, uint64_t timeout_ns, spc_server_event_t *events,
+                           uint32_t max, uint32_t *count);
+
+/* Ends a wait, or the next one. */
+void spc_server_poller_wake(spc_server_poller_t *poller);
+
+/* As poll wants it: rounded up, so that a deadline is over when it returns; -1: for ever. */
+static inline int spc_server_poller_ms(uint64_t timeout_ns) {
+    if (timeout_ns == UINT64_MAX) {
+        return -1;
+    }
+    uint64_t ms = timeout_ns / 1000000 + (timeout_ns % 1000000 != 0);
+    return ms < 1000000 ? (int)ms : 1000000;
+}
+
+#endif

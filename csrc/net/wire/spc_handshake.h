@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * spc_handshake: before the first frame both ends of a connection prove that they know the secret of their box (DESIGN
+ * 4). A state machine without sockets, keys or a clock: it is fed bytes, gives bytes to send, and asks its driver for
+ * HMAC-SHA-256 of a few bytes, and the driver says what time it is.
+ *
+ *     client                                            server
+ *       HELLO      version, byte order, job, box, nonce    ->
+ *       <-   CHALLENGE  version, byte order, job, box, nonce
+ *       PROOF      MAC("client", HELLO, CHALLENGE)         ->
+ *       <-   PROOF      MAC("server", HELLO, CHALLENGE)            or, in place of any answer, VERDICT: why not
+ *
+ * Each message is 64 bytes in one layout, which stays as it is in all versions, so that different versions can tell
+ * each other which they are. Both MACs are of all bytes of the first two messages, and of the role of who made it:
+ *  - Replay: each end has a fresh random nonce in what is signed, so a proof of another connection never fits this one.
+ *  - Reflection: the roles are signed, so no end can be made to prove for the other; nor does anybody but a client sign
+ *    as a client. A nonce that is our own is refused besides.
+ *  - Change on the way: one other bit in HELLO or CHALLENGE, and neither proof fits; in a PROOF, nothing may differ.
+ *  - The client proves first. A stranger that connects gets nothing made with the secret, and a job that does not exist
+ *    is refused at the same place, and in the same words, as a wrong secret.
+ *  - A VERDICT is not signed, and never says ACCEPTED. A stranger on the way can end a handshake, as it can cut a wire.
+ * It proves who is there when the connection is made; what follows is neither secret nor protected. So both ends say
+ * whether the connection crosses a network, as they see it. If one does, TLS follows (launch/remote/tls.py), and binds
+ * itself to this handshake. Both have signed that, too: nobody on the way can leave it out.
+ *
+ * The driver's loop, for both roles: spc_handshake_step says what to do next, until it says OVER. Before that, at most
+ * SPC_HANDSHAKE_BYTES_MAX bytes are accepted, and SPC_HANDSHAKE_TIMEOUT_NS pass. The driver reads no more than
+ * spc_handshake_wants bytes: then the first byte of the first frame is still in the socket when it is over. It sends
+ * what is to be sent also where the outcome is bad: that is how the other end can say why.
+ *
+ * One thread at a time for each; no function waits.
+ */
+#ifndef SPC_HANDSHAKE_H
+#define SPC_HANDSHAKE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "net/wire/spc_frame.h"
+
+#define SPC_HANDSHAKE_VERSION \
+    SPC_FRAME_VERSION /* of all that is said on a connection: frames, what is in them, this */
+#define SPC_HANDSHAKE_MESSAGE_BYTES 64
+#define SPC_HANDSHAKE_NONCE_BYTES 32
+#define SPC_HANDSHAKE_MAC_BYTES 32
+#define SPC_HANDSHAKE_SIGNED_BYTES 144
+#define SPC_HANDSHAKE_BYTES_MAX 256
+#define SPC_HANDSHAKE_TIMEOUT_NS UINT64_C(2000000000)
+
+/* X(name, number, what has happened). The numbers of those that a VERDICT can say stay as they are in all versions. */
+#define SPC_HANDSHAKE_OUTCOMES(X)                                               \
+    X(OPEN, 0, "it is not over")                                                \
+    X(ACCEPTED, 1, "both ends know the secret")                                 \
+    X(REFUSED, 2, "one end has not proved that it knows the secret of the job") \
+    X(OTHER_VERSION, 3, "the other end has another version")                    \
+    X(OTHER_BYTE_ORDER, 4, "the other end has another byte order")              \
+    X(FULL, 5, "the server takes no more connections")                          \
+    X(STRANGER, 6, "the other end says what no handshake says")                 \
+    X(LATE, 7, "the deadline passed")                                           \
+    X(CLOSED, 8, "the other end closed the connection")
+
+typedef enum spc_handshake_outcome {
+#define SPC_HANDSHAKE_ENUM(name, number, meaning) SPC_HANDSHAKE_##name = (number),
+    SPC_HANDSHAKE_OUTCOMES(SPC_HANDSHAKE_ENUM)
+#undef SPC_HANDSHAKE_ENUM
+} spc_handshake_outcome_t;
+
+typedef enum spc_handshake_role { SPC_HANDSHAKE_CLIENT, SPC_HANDSHAKE_SERVER } spc_handshake_role_t;
+
+typedef enum spc_handshake_byte_order {
+    SPC_HANDSHAKE_LITTLE_ENDIAN = 1,
+    SPC_HANDSHAKE_BIG_ENDIAN = 2,
+} spc_handshake_byte_order_t;
+
+/* What is 0 gets the value in brackets. */
+typedef struct spc_handshake_options {
+    spc_handshake_role_t role;
+    uint32_t version;   /* [SPC_HANDSHAKE_VERSION] */
+    uint8_t byte_order; /* [this machine's] */
+    bool full;          /* server: answer every HELLO by FULL */
+    bool encrypted;     /* the connection crosses a network, as this end sees it */
+    uint32_t job;       /* client */
+    uint16_t box;       /* client */
+    unsigned char
+        nonce[SPC_HANDSHAKE_NONCE_BYTES]; /* random, for this connection alone; from a good source */
+    uint64_t timeout_ns; /* [SPC_HANDSHAKE_TIMEOUT_NS] */
+} spc_handshake_options_t;
+
+typedef struct spc_handshake spc_handshake_t;
+
+/* SPC_EINVAL: a role or byte order that does not exist, a client that is full, a nonce of zeros; SPC_ENOMEM. Times are
+ * of any clock that does not go back. */
+int spc_handshake_create(const spc_handshake_options_t *options, uint64_t now_ns,
+                         spc_handshake_t **handshake);
+void spc_handshake_destroy(spc_handshake_t *handshake); /* NULL is allowed */
+
+typedef enum spc_handshake_step {
+    SPC_HANDSHAKE_READ,  /* wait for bytes: spc_handshake_feed, or spc_handshake_closed */
+    SPC_HANDSHAKE_WRITE, /* send spc_handshake_output, then spc_handshake_sent */
+    SPC_HANDSHAKE_SIGN,  /* make the MAC of spc_handshake_to_sign, then spc_handshake_sign */
+    SPC_HANDSHAKE_OVER,  /* spc_handshake_outcome */
+} spc_handshake_step_t;
+
+/* What is to be done now. From the deadline on: SPC_HANDSHAKE_OVER. */
+spc_handshake_step_t spc_handshake_step(spc_handshake_t *handshake, uint64_t now_ns);
+uint64_t spc_handshake_deadline_ns(const spc_handshake_t *handshake);
+
+/* ---- READ */
+
+/* How many bytes are missing from the message that is awaited; 0 if none is. */
+size_t spc_handshake_wants(const spc_handshake_t *handshake);
+
+/* Bytes from the other end, spc_handshake_wants at most. SPC_EINVAL, and it is over: there were more, or it was not the
+ * other end's turn. SPC_ETIMEDOUT: the deadline passed. Otherwise SPC_OK, whatever the bytes said: ask for the step. */
+int spc_handshake_feed(spc_handshake_t *handshake, uint64_t now_ns, const void *bytes, size_t length_bytes);
+
+/* The other end has closed the connection, or it broke. */
+void spc_handshake_closed(spc_handshake_t *handshake);
+
+/* ---- WRITE */
+
+/* What is still to be sent; the number of its bytes. */
+size_t spc_handshake_output(const spc_handshake_t *handshake, const unsigned char **bytes);
+
+/* So many of them have been sent. SPC_EINVAL: more than there are. */
+int spc_handshake_sent(spc_handshake_t *handshake, size_t length_bytes);
+
+/* ---- SIGN */
+
+/* The SPC_HANDSHAKE_SIGNED_BYTES bytes; NULL if nothing is to be signed now. */
+const unsigned char *spc_handshake_to_sign(const spc_handshake_t *handshake);
+
+/* Their HMAC-SHA-256 by the secret of spc_handshake_peer's box; NULL: there is no such job, or not that box in it, and
+ * the other end will not be able to tell that from a wrong secret. SPC_EINVAL: nothing is to be signed now. */
+int spc_handshake_sign(spc_handshake_t *handshake, const unsigned char mac[SPC_HANDSHAKE_MAC_BYTES]);
+
+/* ---- what is known */
+
+/* OPEN until the step is OVER. */
+spc_handshake_outcome_t spc_handshake_outcome(const spc_handshake_t *handshake);
+
+/* What the other end has said of itself: on a server from its HELLO on. To be believed only if it is accepted. */
+typedef struct spc_handshake_peer {
+    uint32_t version; /* 0: it has said nothing yet */
+    uint8_t byte_order;
+    uint32_t job;
+    uint16_t box;
+    bool encrypted; /* one of the ends says that the connection crosses a network */
+} spc_handshake_peer_t;
+
+void spc_handshake_peer(const spc_handshake_t *handshake, spc_handshake_peer_t *peer);
+
+#endif

@@ -1,6 +1,0 @@
-# SPDX-License-Identifier: MIT
-from spcomm._core.messages cimport Messages
-
-
-cdef class Blocks(Messages):
-    pass

@@ -1,5 +1,0 @@
-# SPDX-License-Identifier: MIT
-# For the other compiled modules: nothing here is called from Python.
-from typing import Any
-
-__pyx_capi__: dict[str, Any]

@@ -1,6 +1,0 @@
-# SPDX-License-Identifier: MIT
-from spcomm._core.gatherings cimport Gatherings
-
-
-cdef class Folds(Gatherings):
-    pass

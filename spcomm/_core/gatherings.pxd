@@ -1,6 +1,0 @@
-# SPDX-License-Identifier: MIT
-from spcomm._core.coordinated cimport Coordinated
-
-
-cdef class Gatherings(Coordinated):
-    pass

@@ -1,0 +1,568 @@
+# SPDX-License-Identifier: MIT
+# cython: boundscheck=False, wraparound=False, cdivision=True, autotestdict=False, auto_pickle=False
+"""Reductions by any operator, underneath reduce, allreduce, scan, exscan and reduce_scatter of `Comm`.
+
+Arrays are combined by the core (csrc/comm/spc_collect.h); where a result lies in a block, the array is that block. A
+short array is combined by the reducer in one step, as numbers are; all nodes know that from its type and length.
+
+Values, and arrays by operators or of dtypes that the core does not combine, are combined in Python: in rounds
+(fold_rounds.py), or in one; then whoever needs a result gets all values and combines them, along the core's tree as
+well. Each round is a gathering (collectives.pyx) under the signature of the reduction, which has the operator's
+identity and, where all values have to be alike, what this one is.
+"""
+
+cimport cython
+cimport numpy as cnp
+from libc.stdint cimport int32_t, uint32_t, uint64_t
+from libc.string cimport memset
+
+from spcomm._core.arguments cimport root_from
+from spcomm._core.arrays cimport owned_bytes
+from spcomm._core.collectives cimport Gathering, begin_step, is_new
+from spcomm._core.handle cimport Handle, fail
+from spcomm._core.libblock cimport spc_block_shared_t
+from spcomm._core.libcollect cimport (
+    SPC_COLLECT_BINARY_SWAP,
+    SPC_COLLECT_DEFAULT,
+    SPC_COLLECT_FLAT,
+    SPC_COLLECT_SLICES,
+    SPC_COLLECT_TREE,
+    SPC_OPERATION_ARRAY_ALLREDUCE,
+    SPC_OPERATION_ARRAY_EXSCAN,
+    SPC_OPERATION_ARRAY_REDUCE,
+    SPC_OPERATION_ARRAY_REDUCE_SCATTER,
+    SPC_OPERATION_ARRAY_SCAN,
+    SPC_TYPE_BOOL,
+    SPC_TYPE_COMPLEX128,
+    SPC_TYPE_COMPLEX64,
+    SPC_TYPE_PAIR_FLOAT32,
+    SPC_TYPE_PAIR_FLOAT64,
+    SPC_TYPE_PAIR_INT16,
+    SPC_TYPE_PAIR_INT32,
+    SPC_TYPE_PAIR_INT64,
+    SPC_TYPE_PAIR_INT8,
+    SPC_TYPE_PAIR_UINT16,
+    SPC_TYPE_PAIR_UINT32,
+    SPC_TYPE_PAIR_UINT64,
+    SPC_TYPE_PAIR_UINT8,
+    spc_collect_call_t,
+    spc_collect_choose,
+    spc_collect_create,
+    spc_collect_destroy,
+    spc_collect_memory_bytes,
+    spc_collect_run,
+    spc_collect_t,
+    spc_collect_take_result,
+    spc_ops_has,
+)
+from spcomm._core.libspc cimport (
+    ARRAY,
+    SPC_EINTERRUPTED,
+    SPC_EMISMATCH,
+    SPC_ENOMEM,
+    SPC_NO_DEADLINE,
+    SPC_OK,
+    SPC_OPERATION_DATA_ALLGATHER,
+    SPC_OPERATION_DATA_ALLTOALL,
+    SPC_OPERATION_DATA_BCAST,
+    SPC_OPERATION_DATA_GATHER,
+    SPC_STORED_ARENA,
+    SPC_SUM,
+    SPC_TYPE_NONE,
+    SPC_TYPE_SIMTIME,
+    layout_of,
+    mix,
+    spc_comm_scratch_bytes,
+    spc_field_t,
+    spc_signature_t,
+)
+from spcomm._core.reductions cimport combine, core_type, empty_like, mix_array, reduce_value, set_signature
+
+import math
+from functools import partial
+from operator import index
+
+import numpy as np
+
+from spcomm._core import fold_errors, fold_rounds, operators
+from spcomm._core.mismatch import described
+from spcomm._core.reductions import is_simtimes
+from spcomm._core.simtime import SimTime
+
+cnp.import_array()
+
+cdef dict ALGORITHMS = {None: SPC_COLLECT_DEFAULT, "tree": SPC_COLLECT_TREE, "flat": SPC_COLLECT_FLAT,
+                        "slices": SPC_COLLECT_SLICES, "binary-swap": SPC_COLLECT_BINARY_SWAP}
+cdef dict HASHES = {type(value): operators.hashed(described("", value)) for value in (0, 0.5, True, 0j, SimTime(0))}
+cdef dict ROUNDS = {SPC_COLLECT_TREE: fold_rounds.tree, SPC_COLLECT_SLICES: fold_rounds.slices,
+                    SPC_COLLECT_BINARY_SWAP: fold_rounds.binary_swap}
+cdef dict PATTERNS = {"alltoall": SPC_OPERATION_DATA_ALLTOALL, "allgather": SPC_OPERATION_DATA_ALLGATHER,
+                      "gather": SPC_OPERATION_DATA_GATHER, "bcast": SPC_OPERATION_DATA_BCAST}
+cdef int OWN = operators.OWN
+
+cdef enum:
+    SLICES_FROM = 1 << 16  # bytes of an array
+
+
+cdef uint64_t hash_of(object value) except? 0:
+    """Of what kind of value it is: for those of operators of spcomm, which are to be of one kind."""
+    cdef object hash = HASHES.get(type(value))
+    return operators.hashed(described("", value)) if hash is None else hash
+
+
+cdef class Fold:
+    cdef bint has_result(self) noexcept:
+        if self.operation == SPC_OPERATION_ARRAY_REDUCE:
+            return self.handle.rank_number == self.root
+        return self.operation != SPC_OPERATION_ARRAY_EXSCAN or self.handle.rank_number != 0
+
+    cdef str words_of(self, object value):
+        """The call with its value, for mismatches. Operators of programs take any value."""
+        return self.name if self.number == OWN else described(self.name, value)
+
+    cdef int fill_signature(self, spc_signature_t *signature, uint64_t hash, int step) except -1:
+        memset(signature, 0, sizeof(spc_signature_t))
+        signature.operation = self.operation
+        signature.op = self.number
+        signature.root = self.root
+        signature.layout = layout_of(0, mix(mix(hash, self.op.identity), self.algorithm), step)
+        return 0
+
+    cdef list gather(self, int pattern, object given, object error, uint64_t hash, int step):
+        """One step; `error`: this node gives nothing, and why. The values that came, by rank; None: nobody's."""
+        cdef spc_signature_t signature
+        cdef Gathering gathering
+        cdef bint copy
+        self.fill_signature(&signature, hash, step)
+        gathering = begin_step(self.handle, pattern, &signature, self.name, self.doing or self.words_of(given))
+        self.gathering = gathering
+        if is_new(gathering):
+            if error is not None:
+                gathering.fail_with(error)
+            elif pattern == SPC_OPERATION_DATA_ALLTOALL:
+                gathering.give_each(given)
+            elif pattern != SPC_OPERATION_DATA_BCAST or self.handle.rank_number == self.root:
+                gathering.give(given)
+        gathering.run()
+        if pattern == SPC_OPERATION_DATA_BCAST:
+            return [gathering.own_value if self.handle.rank_number == self.root else gathering.part_of(self.root, True)]
+        # The last round of an array's puts parts together, and so copies them: views will do.
+        copy = pattern != SPC_OPERATION_DATA_ALLGATHER or step == 0
+        return gathering.parts(copy) if pattern != SPC_OPERATION_DATA_GATHER or self.has_result() else None
+
+    cdef object fold_values(self, object value):
+        """Of whole values."""
+        cdef uint64_t hash = 0
+        if self.number != OWN:
+            value = operators.plain(self.op, self.function, value)
+            hash = hash_of(value)
+        return self.fold_by_rounds(value, hash)
+
+    cdef object fold_gathered(self, object value, uint64_t hash):
+        """In one step: who wants a result gets the values and combines them."""
+        cdef list values
+        cdef int pattern = SPC_OPERATION_DATA_ALLGATHER
+        if self.operation == SPC_OPERATION_ARRAY_REDUCE:
+            pattern = SPC_OPERATION_DATA_GATHER
+        values = self.gather(pattern, value, None, hash, 0)
+        if not self.has_result():
+            return None
+        if self.operation == SPC_OPERATION_ARRAY_SCAN:
+            del values[self.handle.rank_number + 1:]
+        elif self.operation == SPC_OPERATION_ARRAY_EXSCAN:
+            del values[self.handle.rank_number:]
+        return self.along_tree(values)
+
+    cdef object fold_items(self, list items):
+        """Of an item for each node: reduce_scatter."""
+        cdef uint64_t hash = 0
+        if self.number != OWN:
+            items = [operators.plain(self.op, self.function, item) for item in items]
+            for item in items:
+                hash = mix(hash, hash_of(item))
+        return self.along_tree(self.gather(SPC_OPERATION_DATA_ALLTOALL, items, None, hash, 0))
+
+    cdef object fold_array(self, object array):
+        """Combine an array element by element: by the rounds of an algorithm, or whole."""
+        cdef tuple shape = np.shape(array)
+        cdef Py_ssize_t axes = len(shape) - self.op.element_axes  # those that count elements
+        cdef object made
+        cdef object elements
+        if axes < 0:
+            raise fold_errors.no_element(self.name, self.op.name, self.op.element_axes, shape)
+        self.doing = described(self.name, array)
+        elements = np.ascontiguousarray(array).reshape(math.prod(shape[:axes]), *shape[axes:])
+        made = self.fold_by_rounds(elements, operators.hashed(described("", array)))
+        return None if made is None else made.reshape(shape)
+
+    cdef object fold_by_rounds(self, object value, uint64_t hash):
+        """By the algorithm, as fold_rounds.py has it; what no round is worth is gathered and combined."""
+        cdef object rounds
+        cdef object root = self.root if self.operation == SPC_OPERATION_ARRAY_REDUCE else None
+        cdef tuple key = (self.name, hash, self.algorithm)
+        cdef int algorithm = self.algorithm
+        if algorithm == SPC_COLLECT_DEFAULT and self.doing is not None and value.nbytes >= SLICES_FROM:
+            algorithm = SPC_COLLECT_SLICES
+        rounds = ROUNDS.get(algorithm)
+        if algorithm != SPC_COLLECT_TREE and (self.doing is None or len(value) == 0):
+            rounds = None
+        if rounds is None or self.handle.node_count == 1 or (
+                self.operation != SPC_OPERATION_ARRAY_ALLREDUCE and self.operation != SPC_OPERATION_ARRAY_REDUCE):
+            return self.fold_gathered(value, hash)
+        if self.handle.folded is not None and self.handle.folded[0] == key:
+            state, self.handle.folded = self.handle.folded, None
+            return self.go_through(state)
+        rounds = rounds(self.handle.rank_number, self.handle.node_count, root, value, self.combiner())
+        return self.go_through((key, rounds, next(rounds), 0))
+
+    cdef object go_through(self, tuple state):
+        """From this round on. Interrupted, it is kept in the handle, and the same call goes on here."""
+        cdef list came
+        key, rounds, current, number = state
+        while True:
+            try:
+                came = self.gather(PATTERNS[current.pattern], current.given, current.error, key[1], number)
+            except BaseException:
+                if self.handle.gathering is not None and self.handle.gathering is self.gathering:
+                    self.handle.folded = (key, rounds, current, number)
+                raise
+            number += 1
+            try:
+                current = rounds.send(came)
+            except StopIteration as end:
+                return end.value
+
+    cdef object combiner(self):
+        """The function of two values."""
+        cdef object op = self.op
+        if self.number != OWN:
+            return partial(operators.combined, op)
+        return partial(operators.combined_elements, op) if self.doing is not None else op.function
+
+    cdef object along_tree(self, list values):
+        cdef object made = fold_rounds.along_tree(values, self.combiner())
+        return made if self.number == OWN else operators.alone(self.op, made)
+
+
+cdef Fold new_fold(Handle handle, int operation, str function, object op, int32_t root, object algorithm):
+    """Checks operator and algorithm; `root` is one, or 0."""
+    cdef Fold self = Fold.__new__(Fold)
+    if type(op) is not operators.Op:
+        raise fold_errors.bad_operator(function, op)
+    if (algorithm is not None and type(algorithm) is not str) or algorithm not in ALGORITHMS:
+        raise fold_errors.bad_algorithm(function, algorithm)
+    if (algorithm == "slices" or algorithm == "binary-swap") and not op.elementwise:
+        raise fold_errors.not_elementwise(function, algorithm, op.name)
+    self.handle, self.operation, self.function, self.op, self.root = handle, operation, function, op, root
+    self.number = op.number
+    self.algorithm = ALGORITHMS[algorithm]
+    self.name = f"{function}(op={op.name}"
+    if operation == SPC_OPERATION_ARRAY_REDUCE:
+        self.name += f", root={root}"
+    self.name += ")" if algorithm is None else f', algorithm="{algorithm}")'
+    return self
+
+
+# ---- arrays by the core
+
+
+cdef dict PAIRS = {"i1": SPC_TYPE_PAIR_INT8, "i2": SPC_TYPE_PAIR_INT16, "i4": SPC_TYPE_PAIR_INT32,
+                   "i8": SPC_TYPE_PAIR_INT64, "u1": SPC_TYPE_PAIR_UINT8, "u2": SPC_TYPE_PAIR_UINT16,
+                   "u4": SPC_TYPE_PAIR_UINT32, "u8": SPC_TYPE_PAIR_UINT64, "f4": SPC_TYPE_PAIR_FLOAT32,
+                   "f8": SPC_TYPE_PAIR_FLOAT64}
+
+
+cdef uint32_t type_of(cnp.ndarray array) except? 0xffffffff:
+    """The core's type of its elements; SPC_TYPE_NONE: it has none. The array is one that operators.plain_array made."""
+    cdef int number = cnp.PyArray_TYPE(array)
+    if number == cnp.NPY_BOOL:
+        return SPC_TYPE_BOOL
+    if number == cnp.NPY_COMPLEX64:
+        return SPC_TYPE_COMPLEX64
+    if number == cnp.NPY_COMPLEX128:
+        return SPC_TYPE_COMPLEX128
+    if number != cnp.NPY_VOID:
+        return core_type(number)
+    if is_simtimes(array.dtype):
+        return SPC_TYPE_SIMTIME
+    return PAIRS[array.dtype["value"].str[1:]]
+
+
+cdef bint is_known(Fold fold, object array):
+    """Can the core combine arrays like this one?"""
+    cdef uint32_t type_number = type_of(<cnp.ndarray>array)
+    return type_number != SPC_TYPE_NONE and spc_ops_has(fold.number, type_number)
+
+
+@cython.no_gc_clear  # __dealloc__ needs the handle, which may hold this
+cdef class Collect:
+    """One node's part of one call. Interrupted, it is kept in the handle and can go on."""
+    cdef Fold fold
+    cdef Handle handle
+    cdef spc_collect_call_t call
+    cdef spc_collect_t *core
+    cdef object array      # the input
+    cdef object result     # memory for the result; None: there is none, or it will be a block
+    cdef object shape      # of the result
+    cdef object counts     # elements for each node, or None
+
+    def __init__(self):
+        raise TypeError("Collect(): it is made by comm.allreduce() and its like")
+
+    def __dealloc__(self):
+        if self.handle is not None:
+            spc_collect_destroy(self.core)
+
+    cdef int prepare(self, int algorithm) except -1:
+        cdef int status
+        self.call.algorithm = algorithm
+        self.result = None
+        self.call.memory = NULL
+        if self.fold.has_result() and spc_collect_memory_bytes(self.handle.core, &self.call) != 0:
+            self.result = np.empty(self.shape, self.array.dtype)
+            self.call.memory = cnp.PyArray_DATA(<cnp.ndarray>self.result)
+        status = spc_collect_create(self.handle.core, &self.call, &self.core)
+        return 0 if status == SPC_OK else fail(self.handle, status, self.fold.name)
+
+    cdef object run(self):
+        cdef int status
+        with nogil:
+            status = spc_collect_run(self.core, SPC_NO_DEADLINE)
+        if status == SPC_EINTERRUPTED:
+            self.handle.folding = self
+        elif self.handle.folding is self:
+            self.handle.folding = None
+        if status == SPC_ENOMEM:
+            return self.run_without_blocks()
+        if status != SPC_OK:
+            fail_fold(self.fold, status, self.array)
+        return self.take() if self.fold.has_result() else None
+
+    cdef object run_without_blocks(self):
+        """Somebody's arena has no room: all nodes come here."""
+        cdef int operation = self.call.operation
+        cdef bint is_whole = operation == SPC_OPERATION_ARRAY_ALLREDUCE or operation == SPC_OPERATION_ARRAY_REDUCE
+        spc_collect_destroy(self.core)
+        self.core = NULL
+        self.prepare(SPC_COLLECT_TREE if is_whole else SPC_COLLECT_FLAT)
+        return self.run()
+
+    cdef object take(self):
+        cdef spc_block_shared_t *block = NULL
+        cdef void *data = spc_collect_take_result(self.core, &block)
+        cdef object hidden
+        if block == NULL:
+            return np.empty(self.shape, self.array.dtype) if self.result is None else self.result
+        hidden = owned_bytes(self.handle, SPC_STORED_ARENA, block, data, self.array.nbytes)
+        return np.ndarray(self.shape, self.array.dtype, hidden)
+
+
+cdef int fail_fold(Fold fold, int status, object array) except -1:
+    if status == SPC_EMISMATCH:
+        fold.handle.doing = fold.words_of(array)
+    return fail(fold.handle, status, fold.name)
+
+
+cdef object collect_array(Fold fold, object array, object counts):
+    """Reduce an array that is known; `counts`: rows for each node, of reduce_scatter."""
+    cdef cnp.ndarray source = <cnp.ndarray>array
+    cdef spc_collect_call_t call
+    cdef object numbers = None
+    cdef int status = SPC_OK
+    if not cnp.PyArray_ISCARRAY_RO(source) or type(array) is not np.ndarray:
+        source = np.array(array, order="C", copy=True, subok=False)
+    memset(&call, 0, sizeof(call))
+    call.operation, call.algorithm, call.op, call.root = fold.operation, fold.algorithm, fold.number, fold.root
+    call.type = type_of(source)
+    call.count = cnp.PyArray_SIZE(source)
+    call.kind = ARRAY
+    call.hash = mix_array(0, ARRAY, call.type, source)
+    call.input = cnp.PyArray_DATA(source)
+    if counts is not None:
+        row = call.count // len(array) if len(array) else 0
+        numbers = np.array([count * row for count in counts], np.uint64)
+        call.counts = <const uint64_t *>cnp.PyArray_DATA(<cnp.ndarray>numbers)
+    elif is_short(fold.handle, &call, cnp.PyArray_NBYTES(source)):
+        result = collect_short(fold.handle, &call, source, &status)
+        if status != SPC_OK:
+            fail_fold(fold, status, source)
+        return result if fold.has_result() else None
+    return collect_long(fold, &call, source, counts, numbers)
+
+
+cdef bint is_short(Handle handle, const spc_collect_call_t *call, uint64_t length) noexcept:
+    """Goes it through the reducer in one step?"""
+    if length == 0 or length % 8 != 0 or length > spc_comm_scratch_bytes(handle.core):
+        return False
+    if call.operation != SPC_OPERATION_ARRAY_ALLREDUCE and call.operation != SPC_OPERATION_ARRAY_REDUCE:
+        return False
+    if call.algorithm != SPC_COLLECT_DEFAULT:
+        return False
+    return handle.node_count == 1 or spc_collect_choose(handle.core, call) == SPC_COLLECT_TREE
+
+
+cdef object collect_short(Handle handle, const spc_collect_call_t *call, cnp.ndarray array, int *status):
+    """In one step; the result, whoever wants it."""
+    cdef spc_signature_t signature
+    cdef spc_field_t field
+    cdef uint64_t length = cnp.PyArray_NBYTES(array)
+    cdef cnp.ndarray result = empty_like(array)
+    field.type, field.count = call.type, <uint32_t>call.count
+    set_signature(&signature, call.op, call.type, 1, length, layout_of(ARRAY, call.hash, 0))
+    signature.operation, signature.root = call.operation, call.root
+    status[0] = combine(handle, &signature, &field, call.input, length, cnp.PyArray_DATA(result))
+    return result
+
+
+cdef object collect_at_once(Handle handle, int operation, str function, object op, int32_t root, cnp.ndarray array):
+    """The shortest way for what is most common: an array of real numbers in C order. None: it is not one for here."""
+    cdef spc_collect_call_t call
+    cdef int status = SPC_OK
+    cdef object result
+    if not cnp.PyArray_CheckExact(array) or not cnp.PyArray_ISCARRAY_RO(array) or type(op) is not operators.Op:
+        return None
+    memset(&call, 0, sizeof(call))
+    call.op = op.number
+    call.type = core_type(cnp.PyArray_TYPE(array))
+    if call.type == SPC_TYPE_NONE or not spc_ops_has(call.op, call.type):
+        return None
+    call.operation, call.root = operation, root
+    call.count = cnp.PyArray_SIZE(array)
+    if not is_short(handle, &call, cnp.PyArray_NBYTES(array)):
+        return None
+    call.hash = mix_array(0, ARRAY, call.type, array)
+    call.input = cnp.PyArray_DATA(array)
+    result = collect_short(handle, &call, array, &status)
+    if status != SPC_OK:
+        fail_fold(new_fold(handle, operation, function, op, root, None), status, array)
+    return result
+
+
+cdef object collect_long(Fold fold, const spc_collect_call_t *call, cnp.ndarray array, object counts, object numbers):
+    cdef Collect collect
+    if fold.handle.folding is not None:
+        collect = <Collect>fold.handle.folding
+        if is_same(collect, fold, call, numbers):
+            return collect.run()
+    collect = Collect.__new__(Collect)
+    collect.fold, collect.handle, collect.call = fold, fold.handle, call[0]
+    collect.array, collect.counts = array, numbers
+    collect.shape = np.shape(array)
+    if counts is not None:
+        collect.shape = (counts[fold.handle.rank_number], *collect.shape[1:])
+    collect.prepare(fold.algorithm)
+    return collect.run()
+
+
+cdef bint is_same(Collect left, Fold fold, const spc_collect_call_t *call, object numbers) except -1:
+    """Is this the call that was left in the middle?"""
+    if left.fold.name != fold.name or left.call.type != call.type or left.call.hash != call.hash:
+        return False
+    return numbers is None or bool((numbers == left.counts).all())
+
+
+# ---- the calls
+
+
+cdef object SUM = operators.SUM
+cdef object MIN = operators.MIN
+cdef object MAX = operators.MAX
+
+
+cdef object reduce_on_root(Handle self, object x, object op, object root, object algorithm):
+    cdef int32_t rank = root_from(self, root, "reduce")
+    cdef object result
+    cdef Fold fold
+    if algorithm is None and isinstance(x, np.ndarray):
+        result = collect_at_once(self, SPC_OPERATION_ARRAY_REDUCE, "reduce", op, rank, x)
+        if result is not None:
+            return result if rank == self.rank_number else None
+    fold = new_fold(self, SPC_OPERATION_ARRAY_REDUCE, "reduce", op, rank, algorithm)
+    if is_direct(fold, x, algorithm):
+        x = reduce_directly(fold, x)
+        return x if rank == self.rank_number else None
+    return combine_all(fold, x)
+
+
+cdef object reduce_on_all(Handle self, object x, object op, object algorithm):
+    cdef object result
+    cdef Fold fold
+    if algorithm is None and op is SUM and (type(x) is float or type(x) is int):
+        return reduce_value(self, SPC_SUM, x, "allreduce(op=SUM)", SPC_OPERATION_ARRAY_ALLREDUCE, 0)
+    if algorithm is None and isinstance(x, np.ndarray):
+        result = collect_at_once(self, SPC_OPERATION_ARRAY_ALLREDUCE, "allreduce", op, 0, x)
+        if result is not None:
+            return result
+    fold = new_fold(self, SPC_OPERATION_ARRAY_ALLREDUCE, "allreduce", op, 0, algorithm)
+    return reduce_directly(fold, x) if is_direct(fold, x, algorithm) else combine_all(fold, x)
+
+
+cdef object reduce_along(Handle self, int operation, str name, object op, object x):
+    """scan and exscan."""
+    return combine_all(new_fold(self, operation, name, op, 0, None), x)
+
+
+cdef object reduce_and_divide(Handle self, object x, object op, object counts):
+    cdef Fold fold = new_fold(self, SPC_OPERATION_ARRAY_REDUCE_SCATTER, "reduce_scatter", op, 0, None)
+    if not isinstance(x, np.ndarray):
+        return fold.fold_items(as_items(self, x, counts))
+    if x.ndim == 0:
+        raise fold_errors.no_axis(x)
+    counts = as_counts(self, counts, len(x))
+    if fold.number != OWN:
+        x = operators.plain_array(op, "reduce_scatter", x)
+        if is_known(fold, x):
+            return collect_array(fold, x, counts)
+    return fold.fold_items(np.split(x, np.cumsum(counts)[:self.node_count - 1]))
+
+
+cdef bint is_direct(Fold fold, object x, object algorithm) noexcept:
+    """Is it to be combined as for global_sum: by the core, in one step if it is not long?"""
+    cdef object op = fold.op
+    return algorithm is None and (op is SUM or op is MIN or op is MAX) and not isinstance(x, np.ndarray)
+
+
+cdef object reduce_directly(Fold fold, object x):
+    if type(x) is not float and type(x) is not int:
+        x = operators.plain(fold.op, fold.function, x)
+    return reduce_value(fold.handle, fold.number, x, fold.name, fold.operation, fold.root)
+
+
+cdef object combine_all(Fold fold, object x):
+    if not isinstance(x, np.ndarray):
+        return fold.fold_values(x)
+    if fold.number != OWN:
+        x = operators.plain_array(fold.op, fold.function, x)
+        return collect_array(fold, x, None) if is_known(fold, x) else fold.fold_array(x)
+    # Other kinds of arrays may have more than elements: a mask, or a meaning of their own of "*".
+    return fold.fold_array(x) if fold.op.elementwise and type(x) in (np.ndarray, np.memmap) else fold.fold_values(x)
+
+
+cdef list as_items(Handle self, object x, object counts):
+    if counts is not None:
+        raise fold_errors.counts_of_objects()
+    if isinstance(x, (str, bytes, bytearray, dict, set, frozenset)) or not hasattr(x, "__iter__"):
+        raise fold_errors.no_items(x)
+    items = list(x)
+    if len(items) != self.node_count:
+        raise fold_errors.wrong_number_of_items(len(items), self.node_count)
+    return items
+
+
+cdef list as_counts(Handle self, object counts, Py_ssize_t length):
+    cdef Py_ssize_t size = self.node_count
+    cdef list numbers
+    if counts is None:
+        return [length // size + (rank < length % size) for rank in range(size)]
+    try:
+        numbers = [index(count) for count in counts]
+    except TypeError:
+        raise fold_errors.bad_counts_type(counts) from None
+    if len(numbers) != size:
+        raise fold_errors.wrong_number_of_counts(len(numbers), size)
+    for rank, count in enumerate(numbers):
+        if count < 0:
+            raise fold_errors.negative_count(count, rank)
+    if sum(numbers) != length:
+        raise fold_errors.wrong_sum(sum(numbers), length)
+    return numbers

@@ -1,6 +1,0 @@
-# SPDX-License-Identifier: MIT
-from spcomm._core.blocks cimport Blocks
-
-
-cdef class Handlers(Blocks):
-    pass

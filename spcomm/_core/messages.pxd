@@ -1,6 +1,0 @@
-# SPDX-License-Identifier: MIT
-from spcomm._core.collectives cimport Collectives
-
-
-cdef class Messages(Collectives):
-    pass

@@ -1,0 +1,490 @@
+# SPDX-License-Identifier: MIT
+# cython: autotestdict=False, auto_pickle=False
+"""Messages, underneath the methods of `Comm`: ordinary ones, handlers of active ones, and coordinated ones. Arguments,
+codec and core are put together here.
+
+Each call tries first with the interpreter's lock held, which is cheapest when there is something to do, and
+gives it up only to wait or to copy much; a receive of much into `out` gives it up at once. No lock of the core is held
+while Python code runs.
+"""
+
+cimport numpy as cnp
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+
+from spcomm._core.arguments cimport (
+    NOBODY,
+    Targets,
+    find_targets,
+    one_target,
+    send_tag,
+    source_from,
+    tag_or_any,
+)
+from spcomm._core.arrays cimport NOGIL_BYTES, Encoded, check_out, encode_array, is_array, receive_into
+from spcomm._core.codec cimport decode, encode
+from spcomm._core.handle cimport Handle, deadline_of, fail, first_of, timeout_to_ns
+from spcomm._core.libspc cimport (
+    SPC_ANY_SOURCE,
+    SPC_CONTEXT_USER,
+    SPC_EAGAIN,
+    SPC_OK,
+    spc_bool,
+    spc_comm_coordinated_poll,
+    spc_comm_coordinated_recv,
+    spc_comm_coordinated_send,
+    spc_comm_coordinated_try_send,
+    spc_comm_handle,
+    spc_comm_poll,
+    spc_comm_poll_recv,
+    spc_comm_probe,
+    spc_comm_rank_in_run,
+    spc_comm_recv,
+    spc_comm_recv_into,
+    spc_comm_send,
+    spc_comm_send_ahead,
+    spc_comm_ssend,
+    spc_comm_take,
+    spc_comm_take_handled,
+    spc_comm_try_recv,
+    spc_comm_try_send,
+    spc_comm_usable,
+    spc_message_release,
+    spc_message_t,
+    spc_sink_t,
+)
+from spcomm._core.libtrace cimport SPC_TRACE_HANDLE, SPC_TRACE_HANDLED, spc_comm_trace, spc_trace_t
+from spcomm._core.regions cimport record_handling
+
+import sys
+from sys import _getframe
+
+from spcomm._core import errors, names, places, value_errors
+
+cnp.import_array()
+
+cdef enum:
+    SINK_BYTES = 262144      # below, what comes in parts is not worth giving up the interpreter's lock at once
+
+cdef extern from *:
+    """
+    /* A tuple subclass without a dict is filled in like a tuple: much cheaper than calling it. */
+    static PyObject *spcpy_new_triple(PyObject *type, PyObject *a, PyObject *b, PyObject *c) {
+        PyObject *triple = ((PyTypeObject *)type)->tp_alloc((PyTypeObject *)type, 3);
+        if (triple != NULL) {
+            PyTuple_SET_ITEM(triple, 0, Py_NewRef(a));
+            PyTuple_SET_ITEM(triple, 1, Py_NewRef(b));
+            PyTuple_SET_ITEM(triple, 2, Py_NewRef(c));
+        }
+        return triple;
+    }
+    """
+    object spcpy_new_triple(object type, object a, object b, object c)
+
+cdef object ANY = names.ANY
+cdef object PROC_NULL = names.PROC_NULL
+cdef object Message = names.Message
+cdef object send_call = errors.send_call
+cdef object recv_call = errors.recv_call
+
+
+# ---- sending
+
+
+cdef int transmit(Handle self, str name, object value, object dest, object tag,
+                  int64_t timeout_ns) except -1:
+    cdef Encoded encoded
+    cdef Targets targets
+    cdef int32_t number = send_tag(tag, name, "tag")
+    cdef object _targets = find_targets(self, dest, &targets, name)
+    cdef object _payload  # keeps alive what `encoded` points to; as _targets does for `targets`
+    cdef bint receives_next = name == "sendrecv"
+    cdef int status
+    if targets.count == 0:
+        status = spc_comm_usable(self.core)
+        return 0 if status == SPC_OK else fail(self, status, (send_call, name, dest, tag))
+    if self.strict:
+        remember(self, &targets, number)
+    _payload = encode(value, &encoded, name)
+    status = SPC_EAGAIN
+    if encoded.payload.data_bytes < NOGIL_BYTES:
+        status = spc_comm_try_send(self.core, targets.ranks, targets.count, SPC_CONTEXT_USER, number,
+                                   &encoded.payload)
+    if status == SPC_EAGAIN:
+        with nogil:
+            if receives_next:
+                status = spc_comm_send_ahead(self.core, targets.ranks, targets.count, SPC_CONTEXT_USER, number,
+                                             &encoded.payload, deadline_of(timeout_ns))
+            else:
+                status = spc_comm_send(self.core, targets.ranks, targets.count, SPC_CONTEXT_USER, number,
+                                       &encoded.payload, deadline_of(timeout_ns))
+    if status != SPC_OK:
+        fail(self, status, (send_call, name, dest, tag))
+    return 0
+
+
+cdef int transmit_and_wait(Handle self, object value, object dest, object tag, int64_t timeout_ns) except -1:
+    cdef Encoded encoded
+    cdef int32_t number = send_tag(tag, "ssend", "tag")
+    cdef int32_t rank = one_target(self, dest, "ssend")
+    cdef object _payload  # keeps alive what `encoded` points to
+    cdef int status = spc_comm_usable(self.core)
+    if status != SPC_OK:
+        fail(self, status, (send_call, "ssend", dest, tag))
+    if rank == NOBODY:
+        return 0
+    if rank == self.rank_number and len(sys._current_frames()) == 1:
+        raise errors.ssend_to_itself(dest)
+    _payload = encode(value, &encoded, "ssend")
+    with nogil:
+        status = spc_comm_ssend(self.core, rank, SPC_CONTEXT_USER, number, &encoded.payload,
+                                deadline_of(timeout_ns))
+    if status != SPC_OK:
+        fail(self, status, (send_call, "ssend", dest, tag))
+    return 0
+
+
+cdef int remember(Handle self, const Targets *targets, int32_t tag) except -1:
+    """For a warning about messages that nobody received (--strict): the line of the last one to each node."""
+    cdef uint32_t i
+    cdef object place = places.of_caller()
+    if self.sent is None:
+        self.sent = {}
+    for i in range(targets.count):
+        self.sent.pop((targets.ranks[i], tag), None)
+        self.sent[(targets.ranks[i], tag)] = place
+    return 0
+
+
+# ---- receiving
+
+
+cdef int receive(Handle self, str name, object source, object tag, int64_t timeout_ns,
+                 spc_message_t *message, spc_sink_t *sink=NULL) except -1:
+    """Wait for a message; with `sink`, its data may go there. 0, or 1 if it is to come from PROC_NULL."""
+    cdef int32_t number = tag_or_any(tag, name, "tag")
+    cdef int32_t rank = source_from(self, source, name)
+    cdef int status
+    if rank == NOBODY:
+        status = spc_comm_usable(self.core)
+        return 1 if status == SPC_OK else fail(self, status, (recv_call, name, source, tag))
+    if self.handlers is not None:
+        before_receive(self, name, number)
+    if sink != NULL:
+        with nogil:
+            status = spc_comm_recv_into(self.core, SPC_CONTEXT_USER, rank, number, deadline_of(timeout_ns), sink,
+                                        message)
+    else:
+        status = spc_comm_poll_recv(self.core, SPC_CONTEXT_USER, rank, number, message)
+        if status == SPC_EAGAIN:
+            with nogil:
+                status = spc_comm_recv(self.core, SPC_CONTEXT_USER, rank, number, deadline_of(timeout_ns), message)
+    if status != SPC_OK:
+        fail_receive(self, status, rank, number, (recv_call, name, source, tag, timeout_ns))
+    return 0
+
+
+cdef int fail_receive(Handle self, int status, int32_t source, int32_t tag, object call) except -1:
+    """As fail; a message that is nearly the one asked for is mentioned."""
+    try:
+        fail(self, status, call)
+    except (errors.NodeLostError, errors.WaitTimeoutError) as error:
+        errors.add_near(error, self, source, tag)
+        raise
+
+
+cdef object receive_data(Handle self, str name, object source, object tag, object out, int64_t timeout_ns,
+                         bint copy):
+    cdef spc_message_t message
+    if out is not None:
+        check_out(out)
+        return receive_out(self, name, source, tag, out, timeout_ns)
+    if receive(self, name, source, tag, timeout_ns, &message) != 0:
+        return None
+    return decode(self, &message, copy)
+
+
+cdef object as_sink(object out, Encoded *expected, spc_sink_t *sink):
+    """Where the data of an array like `out` go. Returns what must stay alive with it; None: they cannot go there."""
+    cdef cnp.ndarray target = <cnp.ndarray>out
+    cdef int needed = cnp.NPY_ARRAY_C_CONTIGUOUS | cnp.NPY_ARRAY_ALIGNED
+    cdef object kept
+    if not is_array(out) or cnp.PyArray_NBYTES(target) < SINK_BYTES or cnp.PyArray_FLAGS(target) & needed != needed:
+        return None
+    kept = encode_array(out, expected)
+    sink.data = cnp.PyArray_DATA(target)
+    sink.data_bytes = expected.payload.data_bytes
+    sink.meta = expected.payload.meta
+    sink.meta_bytes = expected.payload.meta_bytes
+    sink.format = expected.payload.format
+    return kept
+
+
+cdef object receive_out(Handle self, str name, object source, object tag, object out, int64_t timeout_ns):
+    cdef spc_message_t message
+    cdef Encoded expected
+    cdef spc_sink_t sink
+    cdef object _expected = as_sink(out, &expected, &sink)  # keeps alive what `sink` points to
+    sink.filled = False
+    if receive(self, name, source, tag, timeout_ns, &message, NULL if _expected is None else &sink) != 0:
+        return None
+    if not sink.filled:
+        return receive_into(self, &message, out)
+    spc_message_release(self.core, &message)
+    return out
+
+
+cdef object receive_message(Handle self, object source, object tag, int64_t timeout_ns, bint copy):
+    cdef spc_message_t message
+    if receive(self, "recv_message", source, tag, timeout_ns, &message) != 0:
+        return Message(None, PROC_NULL, tag)
+    return as_message(self, &message, copy)
+
+
+cdef object as_message(Handle self, spc_message_t *message, bint copy):
+    cdef int32_t source = message.source
+    cdef int32_t tag = message.tag
+    return spcpy_new_triple(Message, decode(self, message, copy), source, tag)
+
+
+cdef object try_receive(Handle self, object source, object tag, bint copy):
+    """A message, or None."""
+    cdef spc_message_t message
+    cdef int32_t number = tag_or_any(tag, "try_recv_message", "tag")
+    cdef int32_t rank = source_from(self, source, "try_recv_message")
+    cdef int status
+    if rank == NOBODY:
+        return Message(None, PROC_NULL, tag)
+    if self.handlers is not None:
+        before_receive(self, "try_recv_message", number)
+    status = spc_comm_try_recv(self.core, SPC_CONTEXT_USER, rank, number, &message)
+    if status == SPC_EAGAIN:
+        return None
+    if status != SPC_OK:
+        fail(self, status, (recv_call, "try_recv_message", source, tag))
+    return as_message(self, &message, copy)
+
+
+cdef object take_received(Handle self, object tag):
+    """A message that is in the queues, or None."""
+    cdef spc_message_t message
+    cdef int32_t number = tag_or_any(tag, "take_message", "tag")
+    cdef int status
+    with nogil:
+        status = spc_comm_take(self.core, SPC_CONTEXT_USER, SPC_ANY_SOURCE, number, &message)
+    if status == SPC_EAGAIN:
+        return None
+    if status != SPC_OK:
+        fail(self, status, (recv_call, "take_message", ANY, tag))
+    return as_message(self, &message, True)
+
+
+cdef object poll_messages(Handle self):
+    """How many wait in the queues."""
+    cdef uint64_t waiting = 0
+    cdef int status
+    if self.handlers is not None:
+        run_handlers(self)
+    with nogil:
+        status = spc_comm_poll(self.core, SPC_CONTEXT_USER, &waiting)
+    if status != SPC_OK:
+        fail(self, status, "poll()")
+    return waiting
+
+
+cdef object probe_message(Handle self, object source, object tag, int64_t timeout_ns):
+    cdef int32_t number = tag_or_any(tag, "probe", "tag")
+    cdef int32_t rank = source_from(self, source, "probe")
+    cdef int32_t found_source = 0
+    cdef int32_t found_tag = 0
+    cdef uint64_t length = 0
+    cdef int status
+    if rank == NOBODY:
+        return Message(None, PROC_NULL, tag)
+    if self.handlers is not None:
+        before_receive(self, "probe", number)
+    with nogil:
+        status = spc_comm_probe(self.core, SPC_CONTEXT_USER, rank, number, deadline_of(timeout_ns),
+                                &found_source, &found_tag, &length)
+    if status != SPC_OK:
+        fail_receive(self, status, rank, number, (recv_call, "probe", source, tag, timeout_ns))
+    return Message(None, found_source, found_tag)
+
+
+# ---- both
+
+
+cdef object exchange(Handle self, object value, object dest, object source, object tag, object recv_tag, object out,
+                     int64_t timeout_ns):
+    if recv_tag is None:
+        recv_tag = tag
+    check_receive(self, source, recv_tag, out)
+    transmit(self, "sendrecv", value, dest, tag, timeout_ns)
+    return receive_data(self, "sendrecv", source, recv_tag, out, timeout_ns, True)
+
+
+cdef int check_receive(Handle self, object source, object tag, object out) except -1:
+    """Before the first half of an exchange: is the second one in order?"""
+    source_from(self, source, "sendrecv")
+    tag_or_any(tag, "sendrecv", "recv_tag")
+    if out is not None:
+        check_out(out)
+    return 0
+
+
+# ---- handlers of active messages
+
+
+cdef int register_handler(Handle self, int32_t tag, object function) except -1:
+    cdef Handle first = first_of(self)
+    cdef int status
+    cdef object before
+    if not callable(function):
+        raise value_errors.bad_handler(tag, function)
+    if self.handlers is None:
+        self.handlers = {}
+        first.run_handlers = call_handlers
+        first.handling.append(self)
+    before = self.handlers.get(tag)
+    self.handlers[tag] = function  # before any message of it is filed as one for handlers
+    status = spc_comm_handle(self.core, tag)
+    if status != SPC_OK:
+        if before is None:
+            del self.handlers[tag]
+        else:
+            self.handlers[tag] = before
+        if not self.handlers:
+            self.handlers = None
+            first.handling.remove(self)
+        fail(self, status, f"handler(tag={tag})")
+    return 0
+
+
+cdef int forget_handlers(Handle handle) except -1:
+    """After it has closed: nothing comes any more."""
+    cdef Handle first = first_of(handle)
+    if handle in first.handling:
+        first.handling.remove(handle)
+    return 0
+
+
+def call_handlers(Handle handle):
+    """What a wait calls: see handle.pyx."""
+    run_handlers(handle)
+
+
+cdef int before_receive(Handle self, str name, int32_t tag) except -1:
+    """In a communicator that has handlers."""
+    if tag in self.handlers:
+        raise value_errors.tag_has_handler(name, tag, self.handlers[tag])
+    return run_handlers(self)
+
+
+cdef int run_handlers(Handle self) except -1:
+    """Call the handlers of the messages that have come for them, in order of arrival."""
+    cdef spc_message_t message
+    cdef object received
+    while spc_comm_take_handled(self.core, &message) == SPC_OK:
+        received = as_message(self, &message, True)
+        call_handler(self, received)
+    return 0
+
+
+cdef int call_handler(Handle self, object received) except -1:
+    cdef spc_trace_t *trace = spc_comm_trace(self.core)
+    if trace == NULL:
+        self.handlers[received.tag](received)
+        return 0
+    record_handling(trace, SPC_TRACE_HANDLE, spc_comm_rank_in_run(self.core, received.source), received.tag)
+    try:
+        self.handlers[received.tag](received)
+    finally:
+        record_handling(trace, SPC_TRACE_HANDLED, 0, 0)
+    return 0
+
+
+# ---- coordinated messages
+
+
+cdef object here(str call):
+    """The call that begins something, and its line in the program: for the words of a CycleError."""
+    try:
+        frame = _getframe(0)  # the caller's: compiled functions have none
+    except ValueError:  # a thread that C has made
+        return (call, "", 0)
+    if frame.f_back is not None and frame.f_globals.get("__name__") == "spcomm.speedes":
+        frame = frame.f_back
+    return (call, frame.f_code.co_filename, frame.f_lineno)
+
+
+cdef int coordinated_send(Handle self, object value, object dest, object timeout) except -1:
+    cdef Encoded encoded
+    cdef Targets targets
+    cdef int64_t limit = timeout_to_ns(timeout, "coordinated_send")
+    cdef object _targets = find_targets(self, dest, &targets, "coordinated_send")
+    cdef object _payload = encode(value, &encoded, "coordinated_send")  # both keep alive what C points to
+    cdef int status = SPC_EAGAIN
+    if encoded.payload.data_bytes < NOGIL_BYTES:
+        status = spc_comm_coordinated_try_send(self.core, targets.ranks, targets.count, &encoded.payload)
+    if status == SPC_EAGAIN:
+        with nogil:
+            status = spc_comm_coordinated_send(self.core, targets.ranks, targets.count, &encoded.payload,
+                                               deadline_of(limit))
+    if status != SPC_OK:
+        fail(self, status, (errors.send_call, "coordinated_send", dest, 0))
+    if self.cycle_begun is None:
+        self.cycle_begun = here("coordinated_send()")
+    return 0
+
+
+cdef str coordinated_recv_call(object timeout_ns):
+    return "coordinated_recv()" if timeout_ns < 0 else f"coordinated_recv(timeout={timeout_ns / 1e9:g})"
+
+
+cdef object coordinated_receive(Handle self, int64_t timeout_ns, bint copy):
+    """The next message, or None at the end of the cycle."""
+    cdef spc_message_t message
+    cdef spc_bool over = False
+    cdef object receiving = self.cycle_receiving
+    cdef int status
+    if receiving is None:
+        receiving = self.cycle_receiving = here("coordinated_recv()")
+    status = spc_comm_coordinated_poll(self.core, &message, &over)
+    if status == SPC_EAGAIN:
+        with nogil:
+            status = spc_comm_coordinated_recv(self.core, deadline_of(timeout_ns), &message, &over)
+    if status != SPC_OK:
+        fail(self, status, (coordinated_recv_call, timeout_ns))
+    if over:
+        self.cycle_begun = None
+        self.cycle_receiving = None
+        return None
+    message.tag = 0  # the cycle's number is nobody's concern
+    return as_message(self, &message, copy)
+
+
+cdef class CoordinatedMessages:
+    """The messages of a cycle, one after another. Made by `Comm.coordinated_messages`."""
+
+    def __init__(self):
+        raise TypeError("CoordinatedMessages(): it is made by comm.coordinated_messages()")
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        cdef object message
+        if self.over or self.handle is None:
+            raise StopIteration  # also when the next cycle has begun
+        message = coordinated_receive(self.handle, self.timeout_ns, self.copy)
+        if message is None:
+            self.over = True
+            raise StopIteration
+        return message
+
+
+cdef CoordinatedMessages iterate_cycle(Handle self, int64_t timeout_ns, bint copy):
+    cdef CoordinatedMessages messages = CoordinatedMessages.__new__(CoordinatedMessages)
+    messages.handle = self
+    messages.timeout_ns = timeout_ns
+    messages.copy = copy
+    return messages

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: MIT
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+TIMED: int
+THREADS: int
+TIMER: int
+HANDLER: int
+UNKNOWN: int
+
+class Wait(NamedTuple):
+    entry: bytes
+    needs: tuple[int, ...]
+    since_ns: int
+    doubts: int
+
+def packed(waits: Mapping[int, Wait]) -> list[Any]: ...
+def unpacked(rows: Iterable[Any]) -> dict[int, Wait]: ...
+def report(waits: Mapping[int, Wait], size: int, group: str = "", in_vain: bool = False) -> str: ...
+def rows(waits: Mapping[int, Wait]) -> list[tuple[list[int], str, str]]: ...
+
+__pyx_capi__: dict[str, Any]

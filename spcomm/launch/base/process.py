@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: MIT
+"""What the operating system is asked about processes, where Python has no function for it."""
+
+import _signal
+import os
+import sys
+import time
+
+# A forked node answers it with the line at which it is (see local.where); 0 where there is no signal to spare, or the
+# system does not say whose answer it is.
+WHERE_SIGNAL = _signal.SIGRTMIN + 5 if sys.platform.startswith("linux") else 0
+
+_TRACKER_S = 2.0  # seconds for trackers of multiprocessing to remove what is left
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+def die_with(parent: int, signal_number: int) -> None:
+    """Have the kernel send `signal_number` (0: none) when the parent of this process ends (on Linux).
+
+    The parent may be gone before the request is made, so its id is compared afterwards.
+    """
+    _prctl(_PR_SET_PDEATHSIG, signal_number)
+    if signal_number and os.getppid() != parent:
+        os.kill(os.getpid(), signal_number)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of every descendant whose own parent ends. Linux; else no effect."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def bind(cpu: int) -> None:
+    """Stay on one processor. One that was taken away meanwhile is no reason to fail."""
+    try:
+        os.sched_setaffinity(0, (cpu,))
+    except OSError:
+        pass
+
+
+def children() -> "list[int]":
+    """The children of this process, ended or not, as far as the system tells."""
+    try:
+        with open(f"/proc/self/task/{os.getpid()}/children", "rb") as file:
+            return [int(pid) for pid in file.read().split()]
+    except (OSError, ValueError):
+        return []
+
+
+def end_children(spared: "set[int]", group: "int | None" = None) -> None:
+    """Kill and reap all children but these, and whoever becomes a child by that; with `group` only those in it.
+
+    Resource trackers of multiprocessing come last: they end by themselves once the processes that they serve are gone,
+    and remove the semaphores and shared memory that these have left. Without `group`, this waits for them.
+    """
+    trackers: set[int] = set()
+    while found := {pid for pid in children() if pid not in spared and _is_in(pid, group)} - trackers:
+        trackers |= {pid for pid in found if _is_tracker(pid)}
+        for pid in found - trackers:
+            spared = spared | {pid} if not _end(pid) else spared
+    deadline = time.monotonic() + _TRACKER_S
+    for pid in trackers if group is None else ():
+        while not _has_ended(pid) and time.monotonic() < deadline:
+            time.sleep(0.002)
+        _end(pid)
+
+
+def _end(pid: int) -> bool:
+    """Kill and reap a child. False: it is none of ours."""
+    try:
+        os.kill(pid, _signal.SIGKILL)
+        os.waitpid(pid, 0)
+    except (ProcessLookupError, ChildProcessError):
+        return False
+    return True
+
+
+def _has_ended(pid: int) -> bool:
+    try:
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:
+        return True
+
+
+def _is_in(pid: int, group: "int | None") -> bool:
+    try:
+        return group is None or os.getpgid(pid) == group
+    except OSError:
+        return False
+
+
+def _is_tracker(pid: int) -> bool:
+    """A resource tracker of multiprocessing, or of joblib."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return b"resource_tracker import main" in file.read()
+    except OSError:
+        return False
+
+
+def signal_name(number: int) -> str:
+    """`SIGSEGV` for 11."""
+    import signal
+
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def interpreter_flags() -> "list[str]":
+    """The options that give another interpreter the settings of this one.
+
+    The same list as the standard library's `subprocess` keeps for `multiprocessing`, without importing it.
+    """
+    flags, options = sys.flags, []
+    for name, letter in _FLAG_LETTERS.items():
+        options += ["-" + letter * count] if (count := int(getattr(flags, name, 0))) > 0 else []
+    if flags.isolated:
+        options.append("-I")
+    else:
+        for name, letter in (("ignore_environment", "E"), ("no_user_site", "s"), ("safe_path", "P")):
+            options += ["-" + letter] if getattr(flags, name, 0) else []
+    for warning in _warning_options(flags):
+        options.append("-W" + warning)
+    for name, value in sys._xoptions.items():
+        options.append(f"-X{name}" if value is True else f"-X{name}={value}")
+    return options
+
+
+def _prctl(option: int, value: int) -> None:
+    if not sys.platform.startswith("linux"):
+        return
+    global _libc
+    if _libc is None:
+        import ctypes
+
+        _libc = ctypes.CDLL(None)
+    _libc.prctl(option, value, 0, 0, 0)
+
+
+_libc = None
+
+_FLAG_LETTERS = {
+    "debug": "d",
+    "dont_write_bytecode": "B",
+    "no_site": "S",
+    "verbose": "v",
+    "bytes_warning": "b",
+    "quiet": "q",
+    "optimize": "O",
+}
+
+
+def _warning_options(flags: object) -> "list[str]":
+    """`sys.warnoptions` without what -b and -X dev add by themselves."""
+    options = list(sys.warnoptions)
+    implied = (
+        ["error::BytesWarning" if flags.bytes_warning > 1 else "default::BytesWarning"]
+        if flags.bytes_warning
+        else []
+    )
+    implied += ["default"] if flags.dev_mode else []
+    for option in implied:
+        if option in options:
+            options.remove(option)
+    return options
+
+
+def state_of(process: int) -> str:
+    """The kernel's letter for what a process does: R runs, S and D sleep, T is stopped; empty: not known."""
+    try:
+        with open(f"/proc/{process}/stat", "rb") as file:
+            return chr(file.read().rpartition(b")")[2].split()[0][0])
+    except (OSError, IndexError):
+        return ""
+
+
+def times(born: float, resources: object, queued: float) -> "tuple[float, float, float]":
+    """Return seconds of a node that has ended: of life, on a core, and ready without one."""
+    return time.monotonic() - born, resources.ru_utime + resources.ru_stime, queued
+
+
+def queued(pid: int) -> float:
+    """How long the main thread was ready and had no core, before it is reaped; 0 where the kernel does not tell."""
+    try:
+        with open(f"/proc/{pid}/schedstat") as file:
+            return int(file.read().split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return 0.0

@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: MIT
+"""How a node says that an exception ends it, before it has ended.
+
+Between an uncaught exception and the exit status lie threads to join and exit functions to run, and one of
+these tells the other nodes that this one has finished. They would raise `NodeLostError`, and could even be
+gone first. So a node reports an uncaught exception at once, over one pipe that its group shares. The traceback
+travels in the report and not through stderr: the launcher can show it last, and nothing that was written to
+stderr is held back.
+
+A report is a number of frames of at most PIPE_BUF bytes, which the kernel never mixes with other writers'
+frames: 4 bytes rank, 1 byte kind, 2 bytes length, then the payload. The kind comes first, TEXT frames follow.
+"""
+
+import _signal
+import errno
+import os
+import sys
+
+TYPE_CHECKING = False  # typing's own takes time to import
+if TYPE_CHECKING:
+    import types
+
+HEADER = 7
+_ROOM = 4096 - HEADER
+
+TEXT = b"T"  # a piece of a traceback
+RAISED = b"E"  # an uncaught exception; payload: its type's name
+LOST = b"L"  # an uncaught consequence of another node's failure (NodeLostError), or what was raised because of it
+CUT = b"C"  # the same of a lost connection (ConnectionLostError)
+INTERRUPTED = b"K"  # KeyboardInterrupt; payload: where it was raised
+EXITING = b"X"  # sys.exit() with a code that is not 0; payload: the code
+
+KINDS = (TEXT, RAISED, LOST, CUT, INTERRUPTED, EXITING)
+
+_target: "tuple[int, int] | None" = None  # descriptor and rank
+_pipe = (0, 0)  # device and inode of the descriptor: a program may close what is not its own, and open files
+_owner = 0
+
+
+class Reader:
+    """The launcher's end of a group's pipe."""
+
+    def __init__(self) -> None:
+        self.fd, self.write = os.pipe()
+        os.set_blocking(self.fd, False)
+        self.ended = False
+        self._data = b""
+
+    def close(self) -> None:
+        os.close(self.fd)
+
+    def read(self) -> "list[tuple[int, bytes, bytes]]":
+        """The frames that have arrived: rank, kind, payload. Does not block."""
+        try:
+            data = os.read(self.fd, 65536)
+        except BlockingIOError:
+            return []
+        self.ended = not data
+        self._data += data
+        frames = []
+        while len(self._data) >= HEADER:
+            end = HEADER + int.from_bytes(self._data[5:7], "little")
+            if len(self._data) < end:
+                break
+            rank = int.from_bytes(self._data[:4], "little")
+            frames.append((rank, self._data[4:5], self._data[HEADER:end]))
+            self._data = self._data[end:]
+        return frames
+
+
+def aim(fd: int, rank: int) -> None:
+    """Reports of this process go to `fd` from now on."""
+    global _target, _owner, _pipe
+    os.set_inheritable(fd, False)
+    _target = fd, rank
+    _pipe = _identity(fd)
+    _owner = os.getpid()
+
+
+def watch(fd: int, rank: int) -> None:
+    """As `aim`, for a program whose top level is not ours: reports from `sys.excepthook`."""
+    aim(fd, rank)
+    previous = sys.excepthook
+
+    def hook(kind: type, error: BaseException, trace: object) -> None:
+        with Undisturbed():
+            uncaught(error, previous)
+
+    sys.excepthook = hook
+
+
+class Undisturbed:
+    """Context in which Ctrl-C is ignored, while a node reports why it ends: it ends anyway."""
+
+    def __enter__(self) -> None:
+        self._handler = _signal.getsignal(_signal.SIGINT)
+        if self._handler is _signal.default_int_handler:
+            _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
+
+    def __exit__(self, *_error: object) -> None:
+        if (
+            self._handler is _signal.default_int_handler
+            and _signal.getsignal(_signal.SIGINT) == _signal.SIG_IGN
+        ):
+            _signal.signal(_signal.SIGINT, self._handler)
+
+
+def leaving(error: SystemExit, code: int) -> None:
+    """Say that the program has called `sys.exit(code)`."""
+    endings = _endings()
+    if endings is not None:
+        endings.exited(error, code)
+    if code:
+        _send(EXITING, str(code).encode())
+
+
+def uncaught(error: BaseException, hook: object = None) -> None:
+    """Show an uncaught exception as `sys.excepthook` would, by way of the launcher if it listens."""
+    hook = hook or sys.excepthook
+    if not _listening():
+        hook(type(error), error, error.__traceback__)
+        return
+    error.__traceback__ = users_part(error.__traceback__)
+    endings = _endings()
+    if endings is not None:
+        endings.raised(error)
+    kind, detail = kind_of(error)
+    sent = _send(kind, detail.encode("utf-8", "replace")[:_ROOM])  # first, so that the launcher knows at once
+    stderr = sys.stderr
+    text = _shown(error, hook)
+    sent = sent and all(_send(TEXT, text[at : at + _ROOM]) for at in range(0, len(text), _ROOM))
+    if not sent and stderr is not None:  # the launcher is gone; so will this process be, soon
+        stderr.write(text.decode("utf-8", "replace"))
+
+
+def _endings() -> "types.ModuleType | None":
+    """Where to leave word for the nodes that need this one: they ask as soon as they know. None: it is no node."""
+    return sys.modules.get("spcomm._core.endings")
+
+
+def _listening() -> bool:
+    return _target is not None and _owner == os.getpid()
+
+
+def _shown(error: BaseException, hook: object) -> bytes:
+    """What the hook writes, as bytes in stderr's encoding."""
+    import io
+
+    stderr = sys.stderr
+    encoding = getattr(stderr, "encoding", None) or "utf-8"
+    errors = getattr(stderr, "errors", None) or "backslashreplace"
+    sys.stderr = catcher = io.StringIO()
+    try:
+        hook(type(error), error, error.__traceback__)
+    finally:
+        if sys.stderr is catcher:
+            sys.stderr = stderr
+    return catcher.getvalue().encode(encoding, errors)
+
+
+def kind_of(error: BaseException) -> "tuple[bytes, str]":
+    """The kind of an exception's report, and the detail that goes with it."""
+    if isinstance(error, KeyboardInterrupt):
+        return INTERRUPTED, place(error)
+    cause: BaseException | None = error
+    seen: set[int] = set()
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        bases = [base.__name__ for base in type(cause).__mro__ if base.__module__.startswith("spcomm")]
+        if "ConnectionLostError" in bases:
+            return CUT, type(error).__name__
+        if "SpcommError" in bases and cause.is_consequence:  # type: ignore[attr-defined]
+            return LOST, type(error).__name__
+        cause = cause.__cause__ or cause.__context__
+    return RAISED, type(error).__name__
+
+
+def place(error: BaseException) -> str:
+    """`file.py:12 in step`: the innermost line of the user's own code in a traceback.
+
+    Outside of functions none is named. Where there is no such line, as in a program that is somebody's library, it is
+    the innermost line that is not spcomm's.
+    """
+    own = other = ""
+    trace = error.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        inside = "" if code.co_name.startswith("<") else f" in {code.co_name}"
+        line = f"{os.path.basename(code.co_filename)}:{trace.tb_lineno}{inside}"
+        if not _is_ours(trace.tb_frame):
+            other = line
+            own = own if _is_library(code.co_filename) else line
+        trace = trace.tb_next
+    return own or other
+
+
+def users_part(trace: "types.TracebackType | None") -> "types.TracebackType | None":
+    """A traceback without our frames at its ends: neither what led to the program, nor what it called of spcomm."""
+    while trace is not None and _is_ours(trace.tb_frame):
+        trace = trace.tb_next
+    last, following = trace, trace
+    while following is not None:
+        last = last if _is_ours(following.tb_frame) else following
+        following = following.tb_next
+    if last is not None:
+        last.tb_next = None
+    return trace
+
+
+def _is_ours(frame: "types.FrameType") -> bool:
+    """Of compiled modules the module alone tells: their files are named as they were when they were compiled."""
+    package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
+    module = frame.f_globals.get("__name__")
+    is_named_so = isinstance(module, str) and module.partition(".")[0] == "spcomm"
+    return is_named_so or frame.f_code.co_filename.startswith(package)
+
+
+def _is_library(path: str) -> bool:
+    """Python's own, or installed beside it."""
+    parts = path.split(os.sep)
+    return (
+        path.startswith(("<frozen", os.path.dirname(os.__file__) + os.sep))
+        or "site-packages" in parts
+        or "dist-packages" in parts
+    )
+
+
+def _send(kind: bytes, payload: bytes) -> bool:
+    if not _listening():
+        return False
+    fd, rank = _target
+    frame = rank.to_bytes(4, "little") + kind + len(payload).to_bytes(2, "little") + payload
+    try:
+        if _identity(fd) != _pipe:
+            return False
+        os.write(fd, frame)
+    except OSError as error:
+        if error.errno in (errno.EPIPE, errno.EBADF):
+            return False
+        raise
+    return True
+
+
+def _identity(fd: int) -> "tuple[int, int]":
+    found = os.fstat(fd)
+    return found.st_dev, found.st_ino

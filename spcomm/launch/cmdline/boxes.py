@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: MIT
+"""`--boxes` and `--map`: which node is in which box.
+
+A box is a machine, or pretends to be one: its nodes share memory, and none with those of other boxes. Imported only
+where one of the options is given.
+"""
+
+from spcomm.launch.base.usage import UsageError
+from spcomm.text import counted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from spcomm.launch.cmdline.groups import Group
+    from spcomm.launch.cmdline.options import Options
+
+
+def check(options: "Options") -> None:
+    """What the options say together, as far as it does not depend on the number of nodes."""
+    boxes, placing = options.boxes, options.placing
+    if isinstance(placing, tuple):
+        found = max(placing) + 1
+        if boxes is not None and found != boxes:
+            raise UsageError(
+                f"spcomm run: --boxes {boxes} and --map {spelt(placing)}: that map has "
+                f"{counted(found, 'box', 'boxes')}; leave --boxes out, or give the same number"
+            )
+        boxes = options.boxes = found
+    if boxes is None:
+        raise UsageError(
+            f"spcomm run: --map {placing} divides nodes among boxes; it needs their number, as in --boxes 2"
+        )
+    groups = sorted({part.group for part in options.parts})
+    if boxes > 1 and len(groups) > 1:
+        numbers = ", ".join(map(str, groups))
+        raise UsageError(
+            f"spcomm run: --boxes {boxes}: the programs are in groups {numbers}, and several groups share one box so "
+            "far; give them one --group, or leave --boxes out"
+        )
+
+
+def place(options: "Options", groups: "list[Group]") -> None:
+    """Tell the group the box of each of its nodes, if there is more than one. Raises `UsageError`."""
+    boxes, placing = options.boxes or 1, options.placing
+    size = groups[0].size
+    if isinstance(placing, tuple) and len(placing) != size:
+        raise UsageError(
+            f"spcomm run: --map {spelt(placing)}: names the boxes of {counted(len(placing), 'node')}, and this run has "
+            f"{counted(size, 'node')} (-n {size})"
+        )
+    if boxes > size:
+        raise UsageError(
+            f"spcomm run: --boxes {boxes}: each box needs a node, and this run has {counted(size, 'node')} (-n {size})"
+        )
+    if boxes > 1:
+        groups[0].places = places(placing or "block", boxes, size)
+
+
+def places(placing: "str | tuple[int, ...]", boxes: int, size: int) -> "list[int]":
+    """The box of each rank."""
+    if isinstance(placing, tuple):
+        return list(placing)
+    if placing == "cyclic":
+        return [rank % boxes for rank in range(size)]
+    each, more = divmod(size, boxes)
+    return [box for box in range(boxes) for _node in range(each + (box < more))]
+
+
+def spelt(placing: "tuple[int, ...]") -> str:
+    """As it is written on a command line; a long one is cut."""
+    shown = ",".join(map(str, placing[:16]))
+    return shown + (",…" if len(placing) > 16 else "")

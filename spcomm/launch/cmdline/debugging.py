@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: MIT
+"""`--debug` in the launcher: which nodes run in which debugger, and whether that can be."""
+
+from spcomm.launch.base.usage import UsageError
+from spcomm.launch.cmdline.plan import in_path
+from spcomm.launch.cmdline.ranks import Debug
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from spcomm.launch.cmdline.groups import Group, Names
+    from spcomm.launch.cmdline.options import Options
+    from spcomm.launch.cmdline.plan import Plan
+
+_INTERACTIVE = ("pdb", "gdb")  # they read commands from standard input
+
+
+def prepare(options: "Options", plans: "list[Plan]", groups: "list[Group]", names: "Names") -> "int | None":
+    """Tell each plan which of its nodes are debugged. Returns the node that needs standard input, if there is one.
+
+    Raises `UsageError` for a debugger that is not there, or is not for these nodes.
+    """
+    debug = options.debug
+    indices = sorted(debug.ranks.indices(groups))
+    needy = []
+    for plan in plans:
+        mine = [index for index in indices if index in plan.indices]
+        if mine:
+            tool = debug.tool or ("pdb" if plan.python is not None else "gdb")
+            plan.debugged = frozenset(mine)
+            plan.debug = {"tool": tool, "command": _command(tool, plan)}
+            needy += mine if tool in _INTERACTIVE else []
+    if len(needy) > 1:
+        raise UsageError(
+            f"spcomm run: {_spelt(debug)}: {names.nodes(needy)} cannot share the standard input; choose one, as in "
+            f"--debug={needy[0]}, or use debugpy for several"
+        )
+    if needy and options.stdin is not None and options.stdin.indices(groups) != frozenset(needy):
+        raise UsageError(
+            f"spcomm run: --stdin {options.stdin.text} and {_spelt(debug)}: the debugger of {names.nodes(needy)} needs "
+            "the standard input; leave --stdin out"
+        )
+    return needy[0] if needy else None
+
+
+def _spelt(debug: Debug) -> str:
+    tool = f"{debug.tool}:" if debug.tool else ""
+    return f"--debug={tool}{debug.ranks.text}"
+
+
+def _command(tool: str, plan: "Plan") -> "list[str] | None":
+    """What is executed instead of the program; None: nothing, the debugger is a part of the node."""
+    if tool == "gdb":
+        return _gdb(plan)
+    if plan.python is None:
+        raise UsageError(
+            f"spcomm run: --debug={tool} is for Python; for {plan.name}, an executable, use --debug=gdb:RANKS"
+        )
+    if tool == "debugpy":
+        _check_debugpy(plan)
+        return None
+    if plan.kind != "executable":
+        return None
+    return [*plan.arguments[: -len(plan.python)], "-m", "spcomm.launch.local.debugger", *plan.python]
+
+
+def _gdb(plan: "Plan") -> "list[str]":
+    if plan.kind != "executable":
+        raise UsageError(
+            f"spcomm run: --debug=gdb is for executables; for {plan.name} use --debug=pdb:RANKS, or --start exec to "
+            "see its Python from below"
+        )
+    found = in_path("gdb")
+    if found is None:
+        raise UsageError("spcomm run: --debug=gdb needs gdb, which is not here; install it")
+    return [found, "-q", "--args", plan.target, *plan.arguments[1:]]
+
+
+def _check_debugpy(plan: "Plan") -> None:
+    import importlib.util
+
+    if plan.kind == "executable":
+        raise UsageError(
+            "spcomm run: --debug=debugpy is for nodes that are forked from a warm process; leave --start exec out"
+        )
+    if importlib.util.find_spec("debugpy") is None:
+        raise UsageError(
+            "spcomm run: --debug=debugpy needs debugpy, which is not here; install it with: "
+            "python -m pip install debugpy (pdb is there: --debug=pdb:0)"
+        )

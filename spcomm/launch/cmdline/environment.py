@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: MIT
+"""The environment of a program's nodes: the launcher's or none, what `-x` names, what all nodes agree on."""
+
+import os
+
+from spcomm.config import CLOSE_VARIABLE, STRICT_VARIABLE, TRACE_VARIABLE
+from spcomm.launch.base.usage import UsageError
+from spcomm.launch.cmdline.options import Options, Part
+
+_SEED = "PYTHONHASHSEED"
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")  # the nodes share the cores
+
+
+def environments(options: Options) -> "list[dict[str, str]]":
+    """One for each program. Raises `UsageError` for a variable that is not set."""
+    found = [_environment(part) for part in options.parts]
+    told = _of_the_run(options)
+    for environment in found:
+        environment.update(told)
+    return found
+
+
+def _of_the_run(options: Options) -> "dict[str, str]":
+    """What nodes are told by their environment, whatever language they speak."""
+    told = {_SEED: _hash_seed(options.parts)}
+    if options.strict:
+        told[STRICT_VARIABLE] = "1"
+    if options.is_traced:
+        told[TRACE_VARIABLE] = "1"
+    if options.close_timeout is not None:
+        told[CLOSE_VARIABLE] = f"{options.close_timeout:g}"
+    return told
+
+
+def _environment(part: Part) -> "dict[str, str]":
+    environment = dict(os.environ) if part.environment == "all" else {}
+    for name, value in part.exports:
+        if value is None:
+            value = os.environ.get(name)
+        if value is None:
+            raise UsageError(f"spcomm run: -x {name}: is not set here; give it a value: -x {name}=…")
+        environment[name] = value
+    for name in _THREADS:
+        environment.setdefault(name, "1")
+    if part.folder is not None and "PWD" in environment:
+        environment["PWD"] = os.path.abspath(part.folder)
+    return environment
+
+
+def _hash_seed(parts: "list[Part]") -> str:
+    """One value for all nodes of the run, so that `hash("x")` is the same on all."""
+    asked: dict[str, str] = {}
+    for part in parts:
+        for name, value in part.exports:
+            if name == _SEED and value not in (None, "", "random"):
+                asked[value] = part.name
+    if len(asked) > 1:
+        (one, first), (other, second) = list(asked.items())[:2]
+        raise UsageError(
+            f"spcomm run: -x {_SEED}={one} for {first} and {_SEED}={other} for {second}: it is one for the whole run"
+        )
+    seed = next(iter(asked), os.environ.get(_SEED, "random"))
+    return seed if seed not in ("", "random") else str(int.from_bytes(os.urandom(4), "little") or 1)

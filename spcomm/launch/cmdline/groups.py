@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: MIT
+"""The groups of a run, and what its nodes are called.
+
+A group is a world of its own: ranks 0 to n-1, shared memory of its own; with several boxes (see boxes) each box has
+a segment, in which all nodes have their place and its own nodes are. Inside the launcher every node has an
+*index*, from 0 to the number of nodes of the run; the nodes of a group have consecutive ones, by rank. Where
+there is one group only, which is nearly always, index and rank are the same. A rank appears in what the
+launcher tells nodes, marks in shared memory or says to the user, and nowhere else.
+"""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from spcomm.launch.cmdline.plan import Plan
+    from spcomm.launch.remote.hosts import Host
+
+
+class Group:
+    """The nodes that can see each other."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number  # the group id
+        self.first = 0  # index of its node 0
+        self.size = 0
+        self.segments: list[Any] = []  # its shared memory, by box
+        self.places: list[int] = []  # the box of each rank; empty: there is one box
+        self.far: dict[int, Host] = {}  # boxes on other machines
+
+    @property
+    def boxes(self) -> int:
+        return max(self.places, default=0) + 1
+
+    def box(self, rank: int) -> int:
+        return self.places[rank] if self.places else 0
+
+    def segment(self, rank: int) -> "Any":
+        """The shared memory in which this node is."""
+        return self.segments[self.box(rank)]
+
+    def ranks(self, box: int) -> "list[int]":
+        """The nodes of this box."""
+        return [rank for rank in range(self.size) if self.box(rank) == box]
+
+    def rank(self, index: int) -> int:
+        return index - self.first
+
+    def __contains__(self, index: int) -> bool:
+        return self.first <= index < self.first + self.size
+
+
+def gather(plans: "list[Plan]") -> "list[Group]":
+    """The groups, in the order of the command line; tells each plan which indices its nodes have."""
+    groups: dict[int, Group] = {}
+    for plan in plans:
+        group = groups.setdefault(plan.group, Group(plan.group))
+        group.size += plan.nodes
+    first = 0
+    for group in groups.values():
+        group.first, first = first, first + group.size
+    following = {number: group.first for number, group in groups.items()}
+    for plan in plans:
+        begin = following[plan.group]
+        plan.indices = range(begin, begin + plan.nodes)
+        following[plan.group] += plan.nodes
+    return list(groups.values())
+
+
+class Names:
+    """What nodes are called: by rank alone where there is one group."""
+
+    def __init__(self, groups: "list[Group] | None" = None) -> None:
+        self._groups = groups if groups is not None and len(groups) > 1 else []
+
+    def nodes(self, indices: "list[int]") -> str:
+        """`node 3`, `nodes 0-2, 5`; with several groups `nodes 0-2 of group 1, node 0 of group 2`."""
+        from spcomm.text import ranks_text
+
+        if not self._groups:
+            return ranks_text(indices)
+        texts = []
+        for group in self._groups:
+            ranks = [group.rank(index) for index in indices if index in group]
+            if ranks:
+                texts.append(f"{ranks_text(ranks)} of group {group.number}")
+        return ", ".join(texts)
+
+    def label(self, index: int) -> bytes:
+        """`[3] `, or `[1:3] `: what stands before a line of its output."""
+        for group in self._groups:
+            if index in group:
+                return b"[%d:%d] " % (group.number, group.rank(index))
+        return b"[%d] " % index
+
+
+ALONE = Names()

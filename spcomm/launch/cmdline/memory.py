@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: MIT
+"""How much memory the message buffers of a run may take: a quarter of what this process may use.
+
+That is the machine's memory, limited by its control group. All buffers of all groups count, shared memory, of which
+each box has as much as if all nodes were there, and the private queues of nodes; they take pages only as they are used,
+so it would be noticed late, by the kernel's killer. What the user leaves open is made small enough; what the user asks
+for is refused before anything starts.
+"""
+
+from spcomm.launch.base.usage import UsageError
+from spcomm.launch.cmdline.groups import Group
+from spcomm.launch.cmdline.options import Options
+from spcomm.launch.cmdline.values import about, size_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_SHARE = 4
+_SIZES = ("slots", "ring", "arena", "scratch", "queue_limit")
+
+
+def sizes(agent: "Any", options: Options, groups: "list[Group]", disable: int) -> "dict[str, int]":
+    """The sizes for every group's segment. Raises `UsageError` if what was asked for is more than may be used."""
+    # To the core 0 means the default, and less than a page means none; to a user, 0 means none.
+    asked = {name: value or 1 for name, value in options.buffers.items()}
+    worlds = [group.size for group in groups for _box in range(group.boxes)]  # the nodes of each segment
+    budget = agent.memory() // _SHARE
+    plans = [agent.plan(size, disable=disable, **asked) for size in worlds]
+    if len(worlds) > 1 and _total(plans, worlds) > budget:
+        # Each would take what one may; as if all nodes were one group, all together do.
+        parts = sum(worlds) + len(worlds)
+        found = agent.plan(min(parts, agent.NODES_MAX), disable=disable, **asked)
+        times = -(-parts // agent.NODES_MAX)
+        chosen = {name: max(found[name] // times, agent.LIMITS[name][0], 1) for name in _SIZES}
+        asked = {**chosen, **asked}
+        plans = [agent.plan(size, disable=disable, **asked) for size in worlds]
+    if set(options.buffers) - {"fanin"} and _total(plans, worlds) > budget:
+        _refuse(agent, options, sum(group.size for group in groups), worlds, plans)
+    return asked
+
+
+def _total(plans: "list[dict[str, int]]", worlds: "list[int]") -> int:
+    return sum(plan["bytes"] + _count("queue_limit", size) * plan["queue_limit"]
+               for plan, size in zip(plans, worlds, strict=True))  # fmt: skip
+
+
+def _count(name: str, nodes: int) -> int:
+    """By how much the whole grows for each byte, or slot, of an option."""
+    return {"queue_limit": 2 * nodes, "slots": 64 * (nodes + 1) ** 2}.get(name, nodes + 1)
+
+
+def _refuse(
+    agent: "Any", options: Options, nodes: int, worlds: "list[int]", plans: "list[dict[str, int]]"
+) -> None:
+    """Blame the option that takes most, and say what it may be at most."""
+    from spcomm.text import counted
+
+    memory, total = agent.memory(), _total(plans, worlds)
+    taken = {name: value * sum(_count(name, size) for size in worlds)
+             for name, value in options.buffers.items() if name != "fanin"}  # fmt: skip
+    name = max(taken, key=taken.__getitem__)
+    each = sum(_count(name, size) for size in worlds)
+    room = (memory // _SHARE - (total - taken[name])) // each
+    least = agent.LIMITS[name][0]
+    option = "--" + name.replace("_", "-")
+    cure = f"{option} {_rounded(name, room)} or less" if room >= max(least, 1) else "fewer nodes (-n)"
+    raise UsageError(
+        f"spcomm run: {option} {size_text(name, options.buffers[name])}: the message buffers of "
+        f"{counted(nodes, 'node')} could take {about(total)}, and may take {about(memory // _SHARE)}, a quarter "
+        f"of the memory that there is here ({about(memory)}); try {cure}, or leave {option} out"
+    )
+
+
+def _rounded(name: str, value: int) -> str:
+    """Down to something that is easily written."""
+    if name == "slots":
+        return str(value)
+    shift = max(0, (value.bit_length() - 3) // 10 * 10)
+    return size_text(name, value >> shift << shift)

@@ -1,0 +1,315 @@
+# SPDX-License-Identifier: MIT
+"""The command line of `spcomm run`, read without argparse, whose import costs too much. `table` has the options."""
+
+from spcomm.launch.base.usage import UsageError
+from spcomm.launch.cmdline.table import ALONE, BUFFERS, TABLE, WHOLE
+from spcomm.launch.cmdline.values import MOST_NODES, TRACE_EVENTS, size_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from spcomm.launch.cmdline.ranks import Debug, Ranks
+
+_SEPARATOR = ":"
+_HINT = r" (a lone : separates programs; as an argument of a program write '\:')"
+STALL_S = 5.0  # --stall, unless it is given
+
+
+class _UnknownOption(UsageError):
+    """Perhaps a program's, which has lost it to a `:` that was meant as an argument."""
+
+
+class Part:
+    """What the command line said of one program. None: nothing was said."""
+
+    def __init__(self) -> None:
+        self.nodes: int | None = None
+        self.group: int = 0
+        self.start: str | None = None
+        self.preload: list[str] | None = None
+        self.module: str | None = None
+        self.exports: list[tuple[str, str | None]] = []  # -x: name, and value or None
+        self.environment: str = "all"
+        self.folder: str | None = None  # --wdir
+        self.program: str | None = None
+        self.arguments: list[str] = []
+
+    @property
+    def name(self) -> str:
+        """The program, for sentences about it."""
+        return self.program or f"-m {self.module}"
+
+
+class Options:
+    """What the command line said of the whole run, and its programs. None: nothing was said."""
+
+    def __init__(self) -> None:
+        self.parts: list[Part] = []
+        self.boxes: int | None = None
+        self.placing: str | tuple[int, ...] | None = None  # --map
+        self.hosts: list[tuple[str, int]] | None = None  # and how many nodes each has
+        self.ssh: str | None = None
+        self.tunnel: str | None = None
+        self.listen: str | None = None
+        self.room: str | None = None
+        self.server: str | None = None
+        self.members: int | None = None  # how many are waited for
+        self.link_timeout = 30.0
+        self.route = "relay"
+        self.label: bool | None = None
+        self.color: bool | None = None
+        self.show: Ranks | None = None
+        self.output: str | None = None
+        self.window: Ranks | None = None
+        self.stdin: Ranks | None = None
+        self.bind_to: str | None = None
+        self.report_bindings = False
+        self.timeout: float | None = None
+        self.grace: float = 3.0
+        self.stall: float | None = None  # 0: never
+        self.close_timeout: float | None = None  # 0: never gives up
+        self.strict = False
+        self.stats = False
+        self.watch = False
+        self.trace: str | None = None  # the file
+        self.virtual = False
+        self.trace_events: int | None = None  # that each node keeps
+        self.debug: Debug | None = None
+        self.perturb = False
+        self.prefault = False
+        self.seed: int | None = None
+        self.rendezvous: int | None = None  # bytes
+        self.buffers: dict[str, int] = {}  # slots, ring, arena, queue_limit, fanin
+        self.help = False
+        self.said: dict[str, tuple[object, str]] = {}  # field: its value, and the words that gave it
+
+    @property
+    def recorded(self) -> int:
+        """How many events each node keeps; 0: the run is not traced."""
+        return self.trace_events or TRACE_EVENTS if self.is_traced else 0
+
+    @property
+    def is_traced(self) -> bool:
+        """Whether the run is: for a file, or for the virtual times."""
+        return self.trace is not None or self.virtual
+
+    def take(self, said: "dict[str, tuple[object, str]]") -> None:
+        """Options of the whole run that were given with one of its programs."""
+        for field, (value, words) in said.items():
+            before = self.said.setdefault(field, (value, words))
+            if before[0] != value:
+                raise UsageError(
+                    f"spcomm run: {before[1]} and {words}: these are for the whole run, with all its programs; "
+                    "give one of them"
+                )
+            if field in WHOLE:
+                setattr(self, field, value)
+            else:
+                self.buffers[field] = value  # type: ignore[assignment]
+
+    def finish(self) -> None:
+        """What follows from several options together. Raises `UsageError` for those that contradict each other."""
+        if self.debug is not None and self.timeout is not None:
+            raise UsageError(
+                f"spcomm run: --timeout {self.timeout:g} and --debug: a run with a debugger takes as long as you do; "
+                "leave --timeout out"
+            )
+        if self.watch and self.debug is not None and self.debug.tool != "debugpy":
+            raise UsageError(
+                "spcomm run: --watch and --debug: the debugger needs the terminal for itself; leave --watch out, or "
+                "use --debug=debugpy:RANKS"
+            )
+        if self.debug is not None and self.close_timeout is None:
+            self.close_timeout = 0.0
+        if self.seed is not None and not self.perturb:
+            raise UsageError(f"spcomm run: --seed {self.seed} is the seed of --perturb, which was not given")
+        if self.room is not None or self.server is not None or self.members is not None:
+            from spcomm.launch.cmdline.machines import check_room
+
+            check_room(self)
+        if self.hosts or self.ssh is not None or self.tunnel is not None or self.listen is not None:
+            from spcomm.launch.cmdline.machines import check_hosts
+
+            check_hosts(self)
+        if self.route == "direct" and (self.room is not None or self.server is not None):
+            raise UsageError(
+                "spcomm run: --route direct: with --room and --server everything goes through the server; leave it out"
+            )
+        if self.route == "direct" and self.boxes is None and self.placing is None and not self.hosts:
+            raise UsageError("spcomm run: --route direct is about several boxes, as in --boxes 2")
+        if self.boxes is not None or self.placing is not None:
+            from spcomm.launch.cmdline.boxes import check
+
+            check(self)
+        _check_trace(self)
+        if self.stall is None:  # who sits at a debugger keeps the others waiting
+            self.stall = 0.0 if self.debug is not None else STALL_S
+
+
+def parse(arguments: "list[str]") -> Options:
+    """Read what follows `spcomm run`: programs, separated by a lone `:`, each with options before it.
+
+    The first word that is no option is the program; the rest, up to the next `:`, is its own.
+    """
+    options = Options()
+    pieces = _split(arguments)
+    if len(pieces) > 1 and [] in pieces:
+        raise _no_program(pieces.index([]), len(pieces))
+    for at, words in enumerate(pieces):
+        said: dict[str, tuple[object, str]] = {}
+        part = Part()
+        try:
+            if _read_part(part, words, said):
+                options.help = True
+                return options
+        except _UnknownOption as error:
+            raise UsageError(f"{error}{_HINT if at else ''}") from None
+        if not part.program and part.module is None:
+            raise _no_program(at, len(pieces))
+        if part.nodes is None and len(pieces) > 1:
+            raise UsageError(
+                f"spcomm run: {part.name}: how many nodes? With several programs each needs its number, as in "
+                f"-n 2 a.py : -n 2 b.py{_HINT}"
+            )
+        options.parts.append(part)
+        options.take(said)
+    _check_groups(options.parts)
+    options.finish()
+    return options
+
+
+def check_buffers(options: Options, limits: "dict[str, tuple[int, int, int]]") -> None:
+    """Raise when a buffer size lies outside what the core can do."""
+    for name, value in options.buffers.items():
+        least, most, default = limits[name]
+        if not least <= value <= most:
+            option = "--" + name.replace("_", "-")
+            default_text = size_text(name, default) if default else "chosen for this machine"
+            raise UsageError(
+                f"spcomm run: {option} {size_text(name, value)}: must be from {size_text(name, least)} to "
+                f"{size_text(name, most)} (without {option}: {default_text})"
+            )
+
+
+def _split(arguments: "list[str]") -> "list[list[str]]":
+    pieces: list[list[str]] = [[]]
+    for word in arguments:
+        if word == _SEPARATOR:
+            pieces.append([])
+        else:
+            pieces[-1].append(word)
+    return pieces
+
+
+def _unescaped(word: str) -> str:
+    r"""`\:` is the argument `:`, and `\\:` is `\:`."""
+    before = word[:-1]
+    return word[1:] if before and word.endswith(_SEPARATOR) and not before.strip("\\") else word
+
+
+def _no_program(at: int, count: int) -> UsageError:
+    if count == 1:
+        return UsageError(
+            "spcomm run: which program? For example: spcomm run -n 4 hello.py  (spcomm run --help)"
+        )
+    place = "before the first :" if at == 0 else "after the last :" if at == count - 1 else "between two :"
+    return UsageError(f"spcomm run: which program, {place}? As in -n 2 a.py : -n 2 b.py{_HINT}")
+
+
+def _check_trace(options: Options) -> None:
+    if not options.is_traced:
+        if options.trace_events is not None:
+            raise UsageError(
+                "spcomm run: --trace-events is about a trace; add --trace t.json, or leave it out"
+            )
+        return
+    if any(part.group for part in options.parts):
+        words = "--virtual" if options.trace is None else f"--trace {options.trace}"
+        raise UsageError(f"spcomm run: {words}: a trace is of one group; leave --group out")
+
+
+def _check_groups(parts: "list[Part]") -> None:
+    groups: dict[int, int] = {}
+    for part in parts:
+        groups[part.group] = groups.get(part.group, 0) + (part.nodes or 1)
+    for group, nodes in groups.items():
+        if nodes > MOST_NODES:
+            raise UsageError(
+                f"spcomm run: the programs of group {group} have {nodes} nodes together; a group has at most "
+                f"{MOST_NODES}"
+            )
+
+
+def _read_part(part: Part, words: "list[str]", said: "dict[str, tuple[object, str]]") -> bool:
+    """Read one program with its options. True when help was asked for."""
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        if word == "--":
+            break
+        if word in ("-h", "--help"):
+            return True
+        if not word.startswith("-") or word == "-":
+            rest.insert(0, word)
+            break
+        if _read(part, word, rest, said):
+            break
+    if part.module is None and rest:
+        part.program = rest.pop(0)
+    part.arguments = [_unescaped(argument) for argument in rest]
+    return False
+
+
+def _read(part: Part, word: str, rest: "list[str]", said: "dict[str, tuple[object, str]]") -> bool:
+    """Read one option, and its value from `rest`. True when the program's arguments follow."""
+    name, equals, value = word.partition("=")
+    entry = TABLE.get(name)
+    if entry is None or (equals and not word.startswith("--")):
+        name, entry, value, equals = _short(word)
+    kind, field = entry[0], entry[1]
+    if kind is None:
+        if equals:
+            raise UsageError(f"spcomm run: {name} takes no value, but was given {value!r}")
+        if field is not None:
+            said[field] = entry[2], name
+        return False
+    if not equals and name in ALONE:
+        _check_alone(name, rest)
+        value = ALONE[name]
+    elif not equals:
+        if not rest:
+            raise UsageError(f"spcomm run: {name} needs a value: {name} {entry[2]}")
+        value = rest.pop(0)
+    result = kind(name, value)
+    if field in WHOLE or field in BUFFERS:
+        said[field] = result, f"{name} {value}"
+    elif field == "exports":
+        part.exports.append(result)
+    else:
+        setattr(part, field, result)
+    return field == "module"
+
+
+def _check_alone(name: str, rest: "list[str]") -> None:
+    """An option that needs no value takes one with `=` only: is the next word one that was meant as it?"""
+    word = rest[0] if rest else ""
+    if word.partition(":")[0] in ("pdb", "debugpy", "gdb", "all") or word[:1].isdecimal():
+        import os
+
+        if not os.path.exists(word):
+            raise UsageError(
+                f"spcomm run: {name} {word}: the program follows {name}; did you mean {name}={word}, without a space?"
+            )
+
+
+def _short(word: str) -> tuple:
+    """-n4 and -np4; else the option is unknown."""
+    for name in ("-np", "-n"):
+        if word.startswith(name) and word[len(name) :].lstrip("=").isdecimal():
+            return name, TABLE[name], word[len(name) :].lstrip("="), "="
+    import difflib
+
+    near = difflib.get_close_matches(word.partition("=")[0], TABLE, 1)
+    hint = f"did you mean {near[0]}?" if near else "spcomm run --help lists the options"
+    raise _UnknownOption(
+        f"spcomm run: unknown option {word}; {hint} (the program's own options follow its name)"
+    )

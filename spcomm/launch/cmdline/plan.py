@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: MIT
+"""What to start: finds the program as a shell and Python would, and decides how its nodes start."""
+
+import os
+import sys
+
+from spcomm.launch.base.process import interpreter_flags
+from spcomm.launch.base.usage import UsageError
+from spcomm.launch.cmdline.environment import environments
+from spcomm.launch.cmdline.options import Options, Part
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from spcomm.launch.remote.hosts import Host
+
+
+class Plan:
+    """One program, ready to be started `nodes` times."""
+
+    def __init__(
+        self, kind: str, target: str, arguments: "list[str]", path_entry: "str | None" = None
+    ) -> None:
+        self.kind = kind  # script, module, executable: what a forked process does
+        self.target = target  # absolute path, or the module's name
+        self.arguments = arguments  # sys.argv, or argv of an executable
+        self.path_entry = path_entry  # sys.path[0]; None: Python was told to leave it out
+        self.command: list[str] = []  # sys.orig_argv
+        self.name = ""  # as the command line named it
+        self.preload: list[str] | None = None
+        self.environment: dict[str, str] = {}
+        self.folder: str | None = None  # where it runs; None: here
+        self.nodes = 0  # 0: as many as there are cores
+        self.group = 0
+        self.indices = range(0)  # its nodes (groups.gather)
+        self.box: int | None = (
+            None  # the one in which all of its nodes are; None: it may have nodes in several
+        )
+        self.host: Host | None = None  # which is elsewhere
+        self.python: list[str] | None = (
+            None  # what follows `python` and its options; None: it is no Python program
+        )
+        self.debugged: frozenset[int] = frozenset()  # nodes that run in a debugger
+        self.debug: dict = {}  # and in which
+        self.takes_interrupt = False  # Ctrl-C waits until the program itself lets it in
+
+    @property
+    def locatable(self) -> bool:
+        """Whether its nodes answer WHERE_SIGNAL."""
+        return self.kind != "executable"
+
+    def message(self, where_signal: int) -> dict:
+        """What the warm process is told."""
+        return {
+            "kind": self.kind,
+            "target": self.target,
+            "arguments": self.arguments,
+            "command": self.command,
+            "path_entry": self.path_entry,
+            "preload": self.preload,
+            "where_signal": where_signal if self.locatable else 0,
+            "takes_interrupt": self.takes_interrupt,
+        }
+
+
+class inside:
+    """`with inside(folder):` this process works there, and comes back. None: it stays where it is."""
+
+    def __init__(self, folder: "str | None") -> None:
+        self._folder = folder
+        self._back = -1
+
+    def __enter__(self) -> None:
+        if self._folder is None:
+            return
+        self._back = os.open(os.curdir, getattr(os, "O_PATH", os.O_RDONLY) | os.O_CLOEXEC)
+        try:
+            os.chdir(self._folder)
+        except OSError as error:
+            os.close(self._back)
+            raise UsageError(f"spcomm run: --wdir {self._folder}: {_no_folder(error)}") from None
+
+    def __exit__(self, *_error: object) -> None:
+        if self._back >= 0:
+            os.fchdir(self._back)
+            os.close(self._back)
+
+
+def resolve_all(options: Options) -> "list[Plan]":
+    """Find all programs of the command line. Raises `UsageError`, with 126 or 127 as in a shell."""
+    plans = []
+    for part, environment in zip(options.parts, environments(options), strict=True):
+        with inside(part.folder):
+            plan = resolve(part)
+            plan.folder = os.getcwd() if part.folder is not None else None
+        plan.name, plan.preload, plan.environment = part.name, part.preload, environment
+        plan.nodes, plan.group = part.nodes or 0, part.group
+        plans.append(plan)
+    return plans
+
+
+def resolve(part: Part) -> Plan:
+    """Find one program, from where it will run."""
+    if part.module is not None:
+        plan = Plan("module", part.module, ["-m", *part.arguments], None if _safe_path() else os.getcwd())
+        plan.python = ["-m", part.module, *part.arguments]
+        plan.command = [sys.executable, *interpreter_flags(), *plan.python]
+    else:
+        plan = _program(part)
+    python = plan.kind != "executable"
+    start = part.start or ("fork" if python and sys.platform.startswith("linux") else "exec")
+    if start == "fork" and not python:
+        raise UsageError(
+            f"spcomm run: --start fork is for Python scripts and modules; {part.program} needs --start exec"
+        )
+    if start == "exec" and python:
+        words = plan.python
+        plan = Plan("executable", sys.executable, plan.command)
+        plan.python = words
+    if plan.kind == "executable" and part.preload:
+        raise UsageError(
+            "spcomm run: --preload is for nodes that are forked from a warm process, not for --start exec"
+        )
+    return plan
+
+
+def _program(part: Part) -> Plan:
+    name = part.program or ""
+    found = name if os.path.exists(name) or os.sep in name or _python_name(name) else in_path(name)
+    if found is None or not os.path.exists(found):
+        raise UsageError(f"spcomm run: {name}: {_not_found(name)}", 127)
+    if os.path.isdir(found):
+        if not os.path.isfile(os.path.join(found, "__main__.py")):
+            raise UsageError(f"spcomm run: {name}: is a directory without a __main__.py, not a program", 126)
+        return _python(found, part.arguments)
+    if _python_name(name) or (not os.access(found, os.X_OK) and _python_inside(found)):
+        if not os.access(found, os.R_OK):
+            raise UsageError(f"spcomm run: {name}: cannot be read (permission denied)", 126)
+        return _script(found, part.arguments)
+    if not os.access(found, os.X_OK):
+        raise UsageError(f"spcomm run: {name}: {_not_executable(name)}", 126)
+    path = os.path.abspath(found)
+    return Plan("executable", path, [name, *part.arguments])
+
+
+def _script(path: str, arguments: "list[str]") -> Plan:
+    absolute = os.path.abspath(path)
+    entry = None if _safe_path() else os.path.dirname(os.path.realpath(path))
+    plan = Plan("script", absolute, [path, *arguments], entry)
+    plan.python = [path, *arguments]
+    plan.command = [sys.executable, *interpreter_flags(), *plan.python]
+    return plan
+
+
+def _python(path: str, arguments: "list[str]") -> Plan:
+    """A directory that Python itself has to open."""
+    return Plan("executable", sys.executable, [sys.executable, *interpreter_flags(), path, *arguments])
+
+
+def _no_folder(error: OSError) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "no such folder"
+    return "is not a folder" if isinstance(error, NotADirectoryError) else (error.strerror or str(error))
+
+
+def _safe_path() -> bool:
+    return bool(getattr(sys.flags, "safe_path", False))
+
+
+def _python_name(name: str) -> bool:
+    return name.endswith((".py", ".pyc", ".pyw"))
+
+
+def _python_inside(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            line = file.readline(200)
+    except OSError:
+        return False
+    return line.startswith(b"#!") and b"python" in line
+
+
+def in_path(name: str) -> "str | None":
+    """The executable that a shell would find."""
+    for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
+        path = os.path.join(folder or os.curdir, name)
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
+    return None
+
+
+def _not_executable(name: str) -> str:
+    base, dot, ending = name.rpartition(".")
+    compiler = "cc" if ending == "c" else "c++" if ending in ("cc", "cpp", "cxx") else ""
+    if dot and compiler:
+        program = base if os.sep in base else f"./{base}"
+        compile_it = f"{compiler} {name} $(spcomm config --cflags --libs) -o {base}"
+        return f"is a source file; compile it: {compile_it}; and run {program}"
+    return "is not executable; chmod +x makes it so (a Python script's name ends in .py)"
+
+
+def _not_found(name: str) -> str:
+    if not name.endswith(".py") and os.path.isfile(name + ".py"):
+        return f"not found; did you mean {name}.py?"
+    from spcomm.launch.cmdline.near import near
+
+    if os.sep in name or _python_name(name):
+        return f"no such file (looked in {os.path.dirname(os.path.abspath(name))}){near(name)}"
+    return f"not found: neither a file here nor a command in PATH{near(name)}"

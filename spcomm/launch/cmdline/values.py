@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: MIT
+"""The values of the options of `spcomm run`: what each may be, and the sentence about one that cannot be.
+
+Every function takes the option's name as it was written and its value, and returns what the value means.
+"""
+
+from spcomm.launch.base.usage import UsageError
+
+MOST_NODES = 1024  # of one group: agent.NODES_MAX, known before the core is loaded
+MOST_GROUP = 2**31 - 1
+MOST_BOXES = 64
+TRACE_EVENTS = 1 << 16  # that each node of a traced run keeps, if nobody says otherwise
+RESERVED = ("SPCOMM_NODE", "SPCOMM_REPORT")  # by which an executed node learns its place
+
+
+def nodes(name: str, text: str) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        raise UsageError(
+            f"spcomm run: {name} {text}: the number of nodes is a whole number, for example {name} 4"
+        ) from None
+    if not 1 <= value <= MOST_NODES:
+        raise UsageError(f"spcomm run: {name} {text}: the number of nodes must be from 1 to {MOST_NODES}")
+    return value
+
+
+def group(name: str, text: str) -> int:
+    digits = text.lstrip("0") or "0" if text.isascii() and text.isdecimal() else ""
+    if not (1 <= len(digits) <= 10 and int(digits) <= MOST_GROUP):
+        raise UsageError(
+            f"spcomm run: {name} {text}: a group is a whole number from 0 to {MOST_GROUP}, for example {name} 1"
+        )
+    return int(digits)
+
+
+def boxes(name: str, text: str) -> int:
+    value = int(text) if text.isascii() and text.isdecimal() and len(text) <= 20 else 0
+    if not 1 <= value <= MOST_BOXES:
+        raise UsageError(
+            f"spcomm run: {name} {text}: the number of boxes is a whole number from 1 to {MOST_BOXES}, for example "
+            f"{name} 2"
+        )
+    return value
+
+
+def members(name: str, text: str) -> int:
+    value = int(text) if text.isascii() and text.isdecimal() and len(text) <= 20 else 0
+    if not 1 <= value <= MOST_BOXES:
+        raise UsageError(
+            f"spcomm run: {name} {text}: the number of members to wait for is a whole number from 1 to {MOST_BOXES}"
+        )
+    return value
+
+
+def placing(name: str, text: str) -> "str | tuple[int, ...]":
+    """`block`, `cyclic`, or the box of each node."""
+    if text in ("block", "cyclic"):
+        return text
+    items = [item.strip() for item in text.split(",")]
+    if not all(item.isascii() and item.isdecimal() for item in items):
+        raise UsageError(
+            f"spcomm run: {name} {text}: must be block (neighbours share a box), cyclic (a box after the other), or "
+            f"the box of each node, as in {name} 0,0,1,0,1"
+        )
+    found = tuple(min(_whole(item), MOST_BOXES) for item in items)
+    if max(found) >= MOST_BOXES:
+        raise UsageError(f"spcomm run: {name} {text}: boxes are numbered from 0 to {MOST_BOXES - 1} at most")
+    empty = set(range(max(found))) - set(found)
+    if empty:
+        raise UsageError(
+            f"spcomm run: {name} {text}: box {min(empty)} has no node; each box from 0 to {max(found)} needs one"
+        )
+    return found
+
+
+def words(name: str, text: str) -> str:
+    if not text.strip():
+        raise UsageError(f"spcomm run: {name}: needs a value")
+    return text
+
+
+def shell_words(name: str, text: str) -> str:
+    """Words that `shlex` takes apart."""
+    import shlex
+
+    try:
+        found = shlex.split(words(name, text))
+    except ValueError as error:
+        raise UsageError(f"spcomm run: {name} {text}: cannot be divided into words ({error})") from None
+    if not found or not found[0]:
+        raise UsageError(f"spcomm run: {name} {text}: names no program")
+    return text
+
+
+def _one_of(name: str, text: str, words: "dict[str, str]") -> str:
+    """One of these words; each says what it means."""
+    if text not in words:
+        allowed = " or ".join(f"{word} ({meaning})" for word, meaning in words.items())
+        raise UsageError(f"spcomm run: {name} {text}: must be {allowed}")
+    return text
+
+
+def tunnel(name: str, text: str) -> str:
+    through = {"ssh": "boxes reach this machine through their ssh", "none": "they connect to it"}
+    return _one_of(name, text, through)
+
+
+def route(name: str, text: str) -> str:
+    ways = {
+        "relay": "messages between boxes go through the server",
+        "direct": "from box to box, where they can",
+    }
+    return _one_of(name, text, ways)
+
+
+def start(name: str, text: str) -> str:
+    return _one_of(name, text, {"fork": "from one warm process", "exec": "each by itself"})
+
+
+def modules(name: str, text: str) -> "list[str]":
+    names = [part.strip() for part in text.split(",") if part.strip()]
+    for part in names:
+        if not all(piece.isidentifier() for piece in part.split(".")):
+            raise UsageError(
+                f"spcomm run: {name} {text}: {part!r} is no module name; separate names by commas"
+            )
+    return names
+
+
+def module(name: str, text: str) -> str:
+    if not text:
+        raise UsageError(f"spcomm run: {name} needs the name of a module, for example {name} package.module")
+    return text
+
+
+def variable(name: str, text: str) -> "tuple[str, str | None]":
+    """`VAR` or `VAR=value`; None: the value that it has here."""
+    key, equals, value = text.partition("=")
+    if not key:
+        raise UsageError(
+            f"spcomm run: {name} {text}: needs the name of a variable, for example {name} SEED=7"
+        )
+    if key in RESERVED:
+        raise UsageError(f"spcomm run: {name} {text}: spcomm itself sets {key}, for each node")
+    return key, value if equals else None
+
+
+def environment(name: str, text: str) -> str:
+    known = {"all": "the variables that are set here, and those of -x", "none": "only those of -x"}
+    return _one_of(name, text, known)
+
+
+def file(name: str, text: str) -> str:
+    if not text or text.endswith("/"):
+        raise UsageError(f"spcomm run: {name} needs the name of a file, for example {name} t.json")
+    return text
+
+
+def folder(name: str, text: str) -> str:
+    if not text:
+        raise UsageError(f"spcomm run: {name} needs the name of a folder, for example {name} results")
+    return text
+
+
+def seconds(name: str, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < 1e9:
+        raise UsageError(
+            f"spcomm run: {name} {text}: must be a number of seconds above 0, for example {name} 60"
+        )
+    return value
+
+
+def link_timeout(name: str, text: str) -> float:
+    """From a second on: both ends of a connection say within a thirtieth of it that they are there."""
+    try:
+        value = seconds(name, text)
+    except UsageError:
+        value = 0.0
+    if value < 1:
+        raise UsageError(
+            f"spcomm run: {name} {text}: must be a number of seconds, 1 or more, for example {name} 30"
+        )
+    return value
+
+
+def seconds_or_never(name: str, text: str) -> float:
+    """0: never."""
+    if text.isascii() and text.isdecimal() and int(text[:10]) == 0:
+        return 0.0
+    try:
+        return seconds(name, text)
+    except UsageError:
+        raise UsageError(
+            f"spcomm run: {name} {text}: must be a number of seconds, or 0 for never, for example {name} 10"
+        ) from None
+
+
+def binding(name: str, text: str) -> str:
+    places = {"core": "each node on one core, in turn", "none": "wherever there is room"}
+    return _one_of(name, text, places)
+
+
+def seed(name: str, text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) <= 20 and int(text) < 2**64):
+        raise UsageError(
+            f"spcomm run: {name} {text}: a seed is a whole number from 0 to {2**64 - 1}, for example {name} 1"
+        )
+    return int(text)
+
+
+def count(name: str, text: str) -> int:
+    if not text.isdecimal():
+        raise UsageError(f"spcomm run: {name} {text}: must be a whole number")
+    return _whole(text)
+
+
+def events(name: str, text: str) -> int:
+    if not text.isdecimal() or not 16 <= _whole(text) <= 1 << 24:
+        raise UsageError(
+            f"spcomm run: {name} {text}: must be from 16 to {1 << 24}, events that each node keeps"
+        )
+    return _whole(text)
+
+
+def size(name: str, text: str) -> int:
+    digits = text.upper().removesuffix("IB").removesuffix("B")
+    shift = {"K": 10, "M": 20, "G": 30}.get(digits[-1:], 0)
+    digits = digits[:-1] if shift else digits
+    if not (digits.isascii() and digits.isdecimal()):
+        raise UsageError(
+            f"spcomm run: {name} {text}: must be a number of bytes; K, M and G may follow, as in {name} 4M"
+        )
+    return _whole(digits) << shift
+
+
+def _whole(digits: str) -> int:
+    """Python reads no more than some thousand digits; what has so many is too much in any case."""
+    return int(digits) if len(digits.lstrip("0")) <= 20 else 10**20
+
+
+def about(value: int) -> str:
+    """A number of bytes for reading: `7.8G`."""
+    for shift, letter in ((30, "G"), (20, "M"), (10, "K")):
+        if value >= 1 << shift:
+            return f"{value / (1 << shift):.1f}".removesuffix(".0") + letter
+    return str(value)
+
+
+def rendezvous(name: str, text: str) -> int:
+    value = size(name, text)
+    if value >= 2**63:
+        raise UsageError(f"spcomm run: {name} {text}: must be from 0 (every send) to {2**63 - 1} bytes")
+    return value
+
+
+def size_text(name: str, value: int) -> str:
+    """The value of a buffer option as a user would write it."""
+    if name in ("slots", "fanin"):
+        return str(value)
+    for shift, letter in ((30, "G"), (20, "M"), (10, "K")):
+        if value >= 1 << shift and value % (1 << shift) == 0:
+            return f"{value >> shift}{letter}"
+    return str(value)

@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: MIT
+"""What a process that the warm process forked does: become a node, and then the user's program.
+
+A forked node has to look like a Python that was started with the program's name: its streams, signal
+handlers, random numbers, `sys.argv`, `sys.path[0]` and `__main__` are those of a fresh interpreter, and it
+ends by leaving the top level, so that threads are joined, exit functions run, streams are flushed and the
+exit status set by Python itself.
+"""
+
+import _signal
+import faulthandler
+import gc
+import io
+import os
+import sys
+
+from spcomm import config
+from spcomm._core import places
+from spcomm.launch.base import process, report
+from spcomm.launch.local import ending
+
+
+class Program:
+    """What every node executes, as the launcher described it; `code` is the script, compiled once."""
+
+    def __init__(self, message: dict) -> None:
+        self.kind: str = message["kind"]  # script, module or executable
+        self.target: str = message["target"]  # absolute path of the program, or the module's name
+        self.arguments: list[str] = message["arguments"]  # sys.argv, or argv of the executable
+        self.command: list[str] = message["command"]  # sys.orig_argv
+        self.path_entry: str | None = message["path_entry"]  # sys.path[0], None: leave as it is
+        self.where_signal: int = message["where_signal"]
+        self.descriptor_limit: tuple[int, int] | None = message["descriptor_limit"]  # to go back to
+        self.takes_interrupt: bool = message["takes_interrupt"]  # Ctrl-C waits until it lets it in
+        self.code: object = None
+
+    def compile(self) -> None:
+        """Compile the script for all nodes; if that fails, each fails by itself, as under plain Python."""
+        if self.kind != "script" or self.target.endswith(".pyc"):
+            return
+        try:
+            with io.open_code(self.target) as file:
+                self.code = compile(file.read(), self.target, "exec", dont_inherit=True)
+        except (SyntaxError, ValueError, OSError, RecursionError, MemoryError):
+            self.code = None
+
+
+class Node:
+    """One forked process, from the fork to the first line of the program."""
+
+    def __init__(self, program: Program, member: config.Membership, shared: dict) -> None:
+        self.program = program
+        self.member = member
+        self.shared = shared  # descriptors: report, where
+        self.held: set[int] = set()  # signals that wait for the program
+        self.debug: dict = {}  # its debugger, if it has one: tool, command
+
+    def settle(self, parent: int, mask: "set[int]", streams: "list[int]", close: "list[int]") -> None:
+        """Take over what the kernel keeps for a process: group, parent's death, descriptors, signals."""
+        process.die_with(parent, _signal.SIGKILL)
+        os.setpgid(0, 0)
+        _signal.set_wakeup_fd(-1)
+        for number in (_signal.SIGCHLD, _signal.SIGCONT):
+            _signal.signal(number, _signal.SIG_DFL)
+        for number, fd in enumerate(streams):
+            os.dup2(fd, number)
+        close_all(close)
+        if self.program.descriptor_limit is not None:
+            import resource
+
+            resource.setrlimit(resource.RLIMIT_NOFILE, self.program.descriptor_limit)
+        # The signal that asks for the current line must not arrive before someone answers it.
+        asked = {self.program.where_signal} if self.program.where_signal else set()
+        # Nor Ctrl-C before there is a program that it could interrupt.
+        late = {_signal.SIGINT} if self.program.takes_interrupt else set()
+        self.held = {_signal.SIGINT} - mask - late if self.program.kind != "executable" else set()
+        # Of an executable it means what it will mean there: a KeyboardInterrupt would be a riddle.
+        if self.program.kind == "executable" and _signal.getsignal(_signal.SIGINT) != _signal.SIG_IGN:
+            _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+        _signal.pthread_sigmask(_signal.SIG_SETMASK, mask | asked | self.held | late)
+
+    def run(self) -> None:
+        """Run the program; returns or raises as the top level of `__main__` would."""
+        if self.program.kind == "executable":
+            self._execute()
+        if self.program.where_signal:
+            faulthandler.register(self.program.where_signal, file=self.shared["where"], all_threads=False)
+            _signal.pthread_sigmask(_signal.SIG_UNBLOCK, {self.program.where_signal})
+            places.own_signal(self.program.where_signal)
+        _reopen_streams()
+        _reseed()
+        report.aim(self.shared["report"], self.member.rank)
+        config.join(self.member)
+        ending.arm()
+        gc.enable()
+        sys.argv[:] = self.program.arguments
+        sys.orig_argv[:] = self.program.command
+        if self.debug.get("tool") == "debugpy":
+            from spcomm.launch.local import debugger
+
+            debugger.listen(self.member.rank)
+        _run_as_main(self.program, self.held, self.debug.get("tool") == "pdb")
+
+    def _execute(self) -> None:
+        """Become the executable. Does not return."""
+        for ignored in ("SIGPIPE", "SIGXFSZ"):  # which Python ignores and other programs do not expect to be
+            if hasattr(_signal, ignored):
+                _signal.signal(getattr(_signal, ignored), _signal.SIG_DFL)
+        inherited = self.shared["report"]
+        for fd in (self.member.fd, inherited):
+            os.set_inheritable(fd, True)
+        environment = {"PYTHONUNBUFFERED": "1", **os.environ, **config.environment(self.member, inherited)}
+        target, arguments = self.program.target, self.program.arguments
+        if self.debug:
+            arguments = self.debug["command"]
+            target = arguments[0]
+        try:
+            os.execve(target, arguments, environment)
+        except OSError as error:
+            reason = f"spcomm: cannot execute {target}: {error.strerror}\n"
+            os.write(2, os.fsencode(reason))
+            os._exit(127 if isinstance(error, FileNotFoundError) else 126)
+
+
+def close_all(descriptors: "list[int]") -> None:
+    """Close descriptors, neighbours in one call."""
+    ordered, at = sorted(descriptors), 0
+    while at < len(ordered):
+        end = at
+        while end + 1 < len(ordered) and ordered[end + 1] == ordered[end] + 1:
+            end += 1
+        os.closerange(ordered[at], ordered[end] + 1)
+        at = end + 1
+
+
+def _reopen_streams() -> None:
+    """New `sys.stdin`, `sys.stdout` and `sys.stderr`, with the encodings Python chose when it started.
+
+    Lines leave at once, as at a terminal: a node's output goes through a pipe, and would otherwise come in
+    blocks.
+    """
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        old = getattr(sys, name)
+        if old is None:
+            continue
+        writes = mode == "w"
+        raw = isinstance(getattr(old, "buffer", None), io.FileIO)  # PYTHONUNBUFFERED
+        buffer = open(number, mode + "b", buffering=0 if raw and writes else -1, closefd=False)
+        getattr(buffer, "raw", buffer).name = f"<{name}>"
+        text = io.TextIOWrapper(
+            buffer,
+            encoding=old.encoding,
+            errors=old.errors,
+            newline="\n",
+            line_buffering=writes,
+            write_through=raw and writes,
+        )
+        text.mode = mode
+        setattr(sys, name, text)
+        setattr(sys, f"__{name}__", text)
+
+
+def _reseed() -> None:
+    """Otherwise all nodes would draw the numbers that the warm process would have drawn."""
+    for name in ("random", "numpy.random"):
+        module = sys.modules.get(name)
+        if module is not None:
+            module.seed()
+
+
+def _run_as_main(program: Program, held: "set[int]", debug: bool) -> None:
+    main = _fresh_main()
+    try:
+        _signal.pthread_sigmask(_signal.SIG_UNBLOCK, held)
+        if debug:
+            _debug(program, main)
+        elif program.kind == "module":
+            import runpy
+
+            runpy._run_module_as_main(program.target)
+        else:
+            _run_script(program, main)
+        ending.expect(0)
+    except SystemExit as error:
+        code = _exit_code(error)
+        report.leaving(error, code)
+        # One that does not fit into a C int means 255 to Python.
+        if not isinstance(error.code, int) or -(2**31) <= error.code < 2**31:
+            ending.expect(code)
+        raise
+    except BaseException as error:
+        with report.Undisturbed():
+            error.__traceback__ = report.users_part(error.__traceback__)
+            _failed(error)
+
+
+def _debug(program: Program, main: dict) -> None:
+    from spcomm.launch.local import debugger
+
+    if program.kind == "module":
+        debugger.run(debugger.module_code(program.target, main), main)
+    else:
+        debugger.run(_script_code(program, main), main)
+
+
+def _run_script(program: Program, main: dict) -> None:
+    exec(_script_code(program, main), main)
+
+
+def _script_code(program: Program, main: dict) -> object:
+    from importlib.machinery import SourceFileLoader, SourcelessFileLoader
+
+    compiled = program.target.endswith(".pyc")
+    loader = (SourcelessFileLoader if compiled else SourceFileLoader)("__main__", program.target)
+    main.update(__file__=program.target, __loader__=loader, __cached__=None)
+    code = program.code
+    if code is None and compiled:
+        code = loader.get_code("__main__")
+    elif code is None:
+        with io.open_code(program.target) as file:
+            source = file.read()
+        code = compile(source, program.target, "exec", dont_inherit=True)
+    return code
+
+
+def _fresh_main() -> dict:
+    """A new `__main__`, as a fresh interpreter has it; its dictionary.
+
+    The warm process's own would not do: the garbage collector looks at nothing that existed before the fork.
+    """
+    module = type(sys)("__main__")
+    main = module.__dict__
+    if sys.version_info < (3, 14):
+        main["__annotations__"] = {}
+    main["__builtins__"] = sys.modules["builtins"]
+    sys.modules["__main__"] = module
+    return main
+
+
+def _exit_code(error: SystemExit) -> int:
+    code = error.code
+    if code is None:
+        return 0
+    return code & 0xFF if isinstance(code, int) else 1
+
+
+def _failed(error: BaseException) -> None:
+    """An uncaught exception: report it, and leave the top level with the status that Python gives."""
+    sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
+    if sys.version_info >= (3, 12):
+        sys.last_exc = error
+    try:
+        sys.stdout.flush()
+    except Exception:
+        pass  # a broken stdout is reported when Python flushes it for the last time
+    try:
+        report.uncaught(error)
+    except BaseException:  # a user's sys.excepthook may do anything
+        sys.__excepthook__(*sys.exc_info())
+    if isinstance(error, KeyboardInterrupt):
+        # Python ends by SIGINT after an uncaught KeyboardInterrupt; shown it has been.
+        sys.excepthook = _quiet
+        raise error
+    ending.expect(1)
+    raise SystemExit(1) from None
+
+
+def _quiet(*_arguments: object) -> None:
+    pass

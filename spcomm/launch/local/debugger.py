@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: MIT
+"""`--debug` in a node: runs the program in pdb, or waits for a client of debugpy.
+
+Python nodes that are executed run it as a module, before the words that Python itself would get.
+"""
+
+import bdb
+import os
+import pdb
+import sys
+
+
+class _Debugger(pdb.Pdb):
+    left = False
+
+    def set_quit(self) -> None:
+        self.left = True
+        super().set_quit()
+
+
+def run(code: object, main: dict) -> None:
+    """Execute the program, from a prompt at its first line on. After an uncaught exception there is another prompt."""
+    debugger = _Debugger()
+    failure = None
+    try:
+        debugger.run(code, main, main)
+    except SystemExit:
+        raise
+    except pdb.Restart:
+        print("spcomm: one node alone cannot be restarted; start the run again", file=sys.stderr)
+        raise SystemExit(1) from None
+    except BaseException as error:
+        failure = error
+    if failure is not None:
+        failure.__traceback__ = _of_program(failure.__traceback__, code)
+        _look_back(failure)
+        raise failure
+    if debugger.left:
+        print("spcomm: the debugger was left, so the run ends", file=sys.stderr)
+        raise SystemExit(1)
+
+
+def _look_back(error: BaseException) -> None:
+    """A prompt at the line that raised it."""
+    sys.settrace(None)
+    print(f"uncaught {type(error).__name__}: {error}", "(q goes on to the end)", sep="\n", flush=True)
+    debugger = _Debugger()
+    debugger.reset()
+    try:
+        debugger.interaction(None, error.__traceback__)
+    except bdb.BdbQuit:
+        pass
+
+
+def module_code(name: str, main: dict) -> object:
+    """The code of what `python -m name` runs; `main` gets the names that it finds there."""
+    import importlib.util
+
+    spec = importlib.util.find_spec(name)
+    if spec is not None and spec.submodule_search_locations is not None:
+        spec = importlib.util.find_spec(f"{name}.__main__")
+    code = spec.loader.get_code(spec.name) if spec is not None and spec.loader is not None else None
+    if code is None:
+        print(f"{sys.executable}: No code object available for {name}", file=sys.stderr)
+        raise SystemExit(1)
+    main.update(
+        __file__=spec.origin,
+        __cached__=spec.cached,
+        __loader__=spec.loader,
+        __package__=spec.parent,
+        __spec__=spec,
+    )
+    sys.argv[0] = spec.origin or name
+    return code
+
+
+def listen(rank: int) -> None:
+    """Wait until a client of debugpy is there, at a port of this machine only.
+
+    debugpy has no passwords for clients and no Unix sockets, so whoever is first at the port has the node.
+    """
+    import debugpy
+
+    host, port = debugpy.listen(("127.0.0.1", 0))
+    text = (
+        f"spcomm: node {rank} waits for a debugger: attach to {host}:{port} (debugpy; until you have, any user of this "
+        "machine can, and run code as you)\n"
+    )
+    os.write(2, text.encode())
+    debugpy.wait_for_client()
+
+
+def _of_program(trace: object, code: object) -> object:
+    """The traceback from the program's first frame on; all of it, if there is none (a syntax error)."""
+    found = trace
+    while found is not None and found.tb_frame.f_code is not code:
+        found = found.tb_next
+    return found or trace
+
+
+def _main(words: "list[str]") -> None:
+    """`python -m spcomm.launch.local.debugger script argument…`, or `-m module argument…` instead of the script."""
+    module = type(sys)("__main__")
+    main = module.__dict__
+    main["__builtins__"] = sys.modules["builtins"]
+    sys.modules["__main__"] = module
+    if words[0] == "-m":
+        sys.argv[:] = words[1:]
+        run(module_code(words[1], main), main)
+        return
+    sys.argv[:] = words
+    path = os.path.abspath(words[0])
+    if not getattr(sys.flags, "safe_path", False):
+        sys.path[0] = os.path.dirname(os.path.realpath(path))
+    main["__file__"] = path
+    with open(path, "rb") as file:
+        run(compile(file.read(), path, "exec", dont_inherit=True), main)
+
+
+if __name__ == "__main__":
+    _main(sys.argv[1:])

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: MIT
+"""Where the output of each node goes: shown with or without a label, kept in a file, in a window, or nowhere."""
+
+import os
+
+from spcomm.launch.local.output import Sink, Stream
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from spcomm.launch.base.loop import Loop
+    from spcomm.launch.cmdline.groups import Names
+    from spcomm.launch.cmdline.options import Options
+    from spcomm.launch.local.files import Files
+    from spcomm.launch.local.screen import Screen
+    from spcomm.launch.local.stdin import Stdin
+    from spcomm.launch.local.windows import Windows, WindowSink
+    from spcomm.launch.supervise.watch import Watch
+
+_COLORS = (
+    36,
+    33,
+    32,
+    35,
+    34,
+    31,
+    96,
+    93,
+    92,
+    95,
+    94,
+    91,
+)  # cyan, yellow, green, magenta, blue, red; then brighter
+
+
+class Display:
+    """Decides once for each node and stream. Nodes are known by index."""
+
+    def __init__(self, names: "Names", labels: bool, colors: "tuple[bool, bool]" = (False, False)) -> None:
+        self._names = names
+        self._labels = labels
+        self._colors = colors  # of labels on stdout and on stderr
+        self.shown: frozenset[int] | None = None  # None: all that have no window
+        self.files: Files | None = None
+        self.windows: Windows | None = None
+        self.watch: Watch | None = None
+
+    @property
+    def screen(self) -> "Screen | None":
+        """The terminal that has a table below what is printed."""
+        return self.watch.screen if self.watch is not None else None
+
+    def start(self, loop: "Loop", ended: "dict[int, int]", stdin: "Stdin") -> None:
+        """The run begins. `ended` has the nodes that have ended, and stays the caller's."""
+        if self.watch is not None:
+            self.watch.start(loop, ended, stdin)
+
+    def clear(self) -> None:
+        """The launcher stops, or ends: the terminal is as if nothing but output had been there."""
+        if self.watch is not None:
+            self.watch.screen.close()
+
+    def stop(self) -> None:
+        """The run is over: nothing but text follows."""
+        if self.watch is not None:
+            self.watch.stop()
+
+    def label(self, index: int, target: int) -> bytes:
+        """What stands before each line of a node on stdout (1) or stderr (2); may be empty."""
+        if not self._labels:
+            return b""
+        label = self._names.label(index)
+        if not self._colors[target - 1]:
+            return label
+        return b"\033[%dm%s\033[0m " % (_COLORS[index % len(_COLORS)], label.rstrip())
+
+    def stream(self, index: int, target: int, fd: int, sink: Sink, alone: bool) -> Stream:
+        """The way of what a node writes to `target`, which arrives at `fd`."""
+        window = self.windows.sink(index) if self.windows is not None else None
+        shown = window is None if self.shown is None else index in self.shown
+        if shown:
+            stream = Stream(fd, target, sink, self.label(index, target), alone)
+        else:
+            stream = Unshown(fd, target, sink, b"", alone)
+        takers = [self.files.taker(index)] if self.files is not None else []
+        takers += [window.take] if window is not None else []
+        stream.takers = tuple(takers)
+        return stream
+
+    def traceback(self, index: int, text: bytes) -> None:
+        """A node's traceback, which comes another way, belongs to its output, too."""
+        if self.files is not None:
+            self.files.taker(index)(text)
+        window = self.windows.sink(index) if self.windows is not None else None
+        if window is not None:
+            window.take(text)
+
+    @property
+    def error(self) -> "OSError | None":
+        """Why something cannot be kept any more."""
+        return self.files.error if self.files is not None else None
+
+    def sinks(self) -> "list[WindowSink]":
+        """Those of the windows."""
+        return self.windows.sinks() if self.windows is not None else []
+
+    def close(self, impatient: int) -> None:
+        """Everything has been said. At a terminal windows stay until Enter, or until `impatient` can be read."""
+        self.clear()
+        if self.files is not None:
+            self.files.close()
+        if self.windows is not None:
+            self.windows.close(impatient)
+
+
+class Unshown(Stream):
+    """Read, so that its node goes on, and not shown."""
+
+    def _take(self, data: bytes) -> None:
+        pass
+
+
+def want_labels(options: "Options") -> bool:
+    if options.label is not None:
+        return options.label
+    return bool(options.color) or os.isatty(1)
+
+
+def want_colors(options: "Options") -> "tuple[bool, bool]":
+    """For stdout and for stderr. NO_COLOR: https://no-color.org."""
+    if options.color is not None:
+        return options.color, options.color
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb":
+        return False, False
+    return os.isatty(1), os.isatty(2)

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: MIT
+"""The launcher's end of the warm process: sends it nodes and signals, hears what becomes of them."""
+
+import _signal
+import os
+import select
+import sys
+
+from spcomm.launch.base.process import interpreter_flags
+from spcomm.launch.base.wire import MOST_DESCRIPTORS, Wire
+from spcomm.launch.cmdline.plan import Plan, inside
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # it is imported when the warm process runs already
+    from spcomm.launch.cmdline.groups import Group
+
+# Finds this package wherever it lies, and without looking into the current directory, where a student may
+# well have a random.py. The warm process gives the program the sys.path[0] it has under plain Python.
+_BOOTSTRAP = (
+    "import sys\n"
+    "if not sys.flags.safe_path: del sys.path[0]\n"
+    "sys.path.insert(0, sys.argv[3])\n"
+    "from spcomm.launch.{module} import main\n"
+    "del sys.path[0]\n"
+    "main()\n"
+)
+BATCH = MOST_DESCRIPTORS // 3  # nodes asked for in one message
+_IN_FLIGHT = 2 * BATCH  # nodes asked for and not answered: descriptors on their way have a limit, too
+
+
+class Starter:
+    """The warm process of one program as the launcher sees it: nodes are known by index here, by rank there."""
+
+    def __init__(self, plan: Plan, where_signal: int, limit: "tuple[int, int] | None") -> None:
+        self.plan = plan
+        flags = interpreter_flags() if plan.kind != "executable" else ["-S", "-E", "-s"]
+        self._spawn("local.warm", flags, plan.folder, plan.environment)
+        self._send(("program", {**plan.message(where_signal), "descriptor_limit": limit}))
+
+    def _spawn(
+        self, module: str, flags: "list[str]", folder: "str | None", environment: "dict[str, str]"
+    ) -> None:
+        self._wire, theirs = Wire.pair()
+        package = os.path.dirname(os.path.abspath(sys.modules["spcomm"].__path__[0]))
+        arguments = [
+            sys.executable,
+            *flags,
+            "-c",
+            _BOOTSTRAP.format(module=module),
+            str(theirs.fileno()),
+            str(os.getpid()),
+            package,
+        ]
+        os.set_inheritable(theirs.fileno(), True)
+        with inside(folder):
+            self.pid = os.posix_spawn(sys.executable, arguments, environment, setpgroup=0)
+        theirs.close()
+        self._first = 0  # the index of node 0 of its group
+        self.unanswered = 0  # nodes asked for, of which it has not said what became
+        self.stays = False  # it waits for more work when all nodes have ended
+        self.asked = 0  # how many of its nodes were asked for
+        self.ready = False  # it has imported what it had to
+        self.gone = False  # it has ended, or said that it does
+        self.ended = False
+        self.status = 0
+
+    def fileno(self) -> int:
+        return self._wire.fileno()
+
+    def run(self, group: "Group", report: int, where: int, cpus: "list[int] | None", stats: bool) -> None:
+        """Describe the run that nodes are about to join. `cpus`: where nodes are bound, in turn.
+
+        `stats`: times of nodes are wanted when they end.
+        """
+        self._first = group.first
+        own = group.segments[self.plan.box or 0]
+        about = {
+            "nodes": self.plan.nodes,
+            "size": group.size,
+            "device": own.device,
+            "inode": own.inode,
+            "group": group.number,
+            "stats": stats,
+            "stays": self.stays,
+            "debug": {index - group.first: self.plan.debug for index in self.plan.debugged},
+            "cpus": [cpus[(group.first + rank) % len(cpus)] for rank in range(group.size)] if cpus else None,
+        }
+        self._send(("run", about), (own.fd, report, where))
+        for at in range(1, group.boxes if self.plan.box is None else 1, MOST_DESCRIPTORS):
+            more = group.segments[at : at + MOST_DESCRIPTORS]
+            same = [(segment.device, segment.inode) for segment in more]
+            self._send(("boxes", group.places, same), tuple(segment.fd for segment in more))
+
+    def batch(self) -> range:
+        """The indices of the nodes to ask for now; empty if all were, or if too many are unanswered."""
+        room = self.unanswered + BATCH <= _IN_FLIGHT and not self.ended
+        return self.plan.indices[self.asked : self.asked + BATCH if room else self.asked]
+
+    def nodes(self, indices: range, streams: "list[int]") -> None:
+        """Ask for a batch of nodes; `streams` holds stdin, stdout and stderr of each.
+
+        The answers are messages: started and unstarted.
+        """
+        self.asked += len(indices)
+        self.unanswered += len(indices)
+        self._send(("nodes", [index - self._first for index in indices]), tuple(streams))
+
+    def again(self) -> None:
+        """All nodes have ended, and others are to be asked for, in another run."""
+        self.asked = 0
+
+    def no_more(self) -> None:
+        """No more nodes will be asked for."""
+        self._send(("end",))
+
+    def signal(self, number: int, spared: "int | None" = None) -> None:
+        """Signal the process groups of all running nodes but one."""
+        rank = spared - self._first if spared is not None and spared in self.plan.indices else None
+        self._send(("signal", number, rank))
+
+    def poke(self, index: int, number: int) -> None:
+        """Signal one node's process only."""
+        self._send(("poke", index - self._first, number))
+
+    def stop(self) -> None:
+        """Stop the warm process itself, as Ctrl-Z does, until `go_on`."""
+        if not self.ended:
+            os.kill(self.pid, _signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """Continue the warm process, should someone have stopped it: nobody else can end the nodes."""
+        if not self.ended:
+            os.kill(self.pid, _signal.SIGCONT)
+
+    def kill(self) -> None:
+        """End the warm process itself: for when it does not listen, because it still imports."""
+        if not self.ended:
+            os.kill(self.pid, _signal.SIGKILL)  # our child and not reaped: the number is its own
+
+    def close(self) -> None:
+        """Hang up: the warm process ends its nodes, and itself."""
+        self._wire.close()
+
+    def has_news(self, seconds: float) -> bool:
+        """Whether `receive` has something within so many seconds."""
+        poll = select.poll()
+        poll.register(self.fileno(), select.POLLIN)
+        return bool(poll.poll(max(0.0, seconds) * 1000))
+
+    def receive(self) -> "tuple | None":
+        """The next message; None when the warm process has ended, and `status` is its wait status then."""
+        message = None if self.ended else self._wire.receive()
+        if message is None:
+            self.wait()
+            return None
+        verb, *rest = message[0]
+        if verb in ("started", "unstarted"):
+            self.unanswered -= len(rest[0])
+            rest[0] = [self._first + rank for rank in rest[0]]
+        elif verb == "exited":
+            rest[0] += self._first
+        return (verb, *rest)
+
+    def wait(self) -> None:
+        """Until the warm process has ended."""
+        if not self.ended:
+            self.ended = True
+            self.status = os.waitpid(self.pid, 0)[1]
+
+    def _send(self, message: tuple, descriptors: "tuple[int, ...]" = ()) -> None:
+        if self.ended:
+            return
+        try:
+            self._wire.send(message, descriptors)
+        except ConnectionError:
+            pass  # it has ended: receive() will tell

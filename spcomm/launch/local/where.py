@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: MIT
+"""Asks running nodes at which line they are, as far as that can be known.
+
+A forked Python node has a handler (`faulthandler`, in C: it answers from within a wait or a computation, too)
+that writes its stack into a socket which all nodes share. The kernel tells which process has written what
+(SO_PASSCRED), so an answer that comes late, from a node that had no core, is not taken for another node's.
+"""
+
+import _socket
+import os
+import re
+import select
+import sys
+import time
+from collections.abc import Callable
+
+from spcomm.launch.base import wire
+from spcomm.launch.base.process import WHERE_SIGNAL
+from spcomm.launch.cmdline.groups import ALONE, Names
+from spcomm.text import aligned
+
+# Seconds in which nobody answers: nodes, and who signals them, may have to wait for a core of a busy machine. Only
+# nodes that keep the signal back take that long otherwise: those that are stopped are not asked.
+_PATIENCE = 2.0
+_TOTAL = 3.0  # and for all
+_LOOK = 0.001  # seconds between two looks whether an answer has ended
+_AT_ONCE = 8  # nodes that may answer at the same time: the socket holds some hundred pieces, the rest is lost
+_LINE = re.compile(r'^  File "([^"\n]+)", line ([0-9]+) in (.+)\n', re.MULTILINE)  # whole ones only
+WORK = "work()"  # before the line, two blanks between them: a node in declared work
+_CREDENTIALS = 12  # bytes of a struct ucred: process, user, group
+
+
+class Answers:
+    """Where nodes write, and what has come from there."""
+
+    def __init__(self) -> None:
+        self._read, self._write = wire.opened(_socket.socketpair, _socket.AF_UNIX, _socket.SOCK_STREAM)
+        if hasattr(_socket, "SO_PASSCRED"):  # else nobody is asked
+            self._read.setsockopt(_socket.SOL_SOCKET, _socket.SO_PASSCRED, 1)
+        for end in (self._read, self._write):
+            end.setblocking(False)  # of the nodes' end: a node never waits for somebody who listens
+        self._poll = select.poll()
+        self._poll.register(self._read.fileno(), select.POLLIN)
+
+    def fileno(self) -> int:
+        """The nodes' end, until `close_theirs`."""
+        return self._write.fileno()
+
+    def close_theirs(self) -> None:
+        self._write.close()
+
+    def close(self) -> None:
+        self._read.close()
+
+    def ask(
+        self, poke: "Callable[[int, int], None]", nodes: "list[int]", processes: "dict[int, int]"
+    ) -> "dict[int, str]":
+        """`{node: "ring.py:12 in step"}` for those that answered in time. `poke(node, signal)` asks one."""
+        self._hear(0)  # what has come since the last time
+        texts = {processes[node]: b"" for node in nodes}
+        left, silent = list(nodes), set[int]()  # not asked yet; asked, and not heard of
+        end = time.monotonic() + _TOTAL
+        while (left or silent) and time.monotonic() < end:
+            while left and len(silent) < _AT_ONCE:
+                poke(left[0], WHERE_SIGNAL)
+                silent.add(processes[left.pop(0)])
+            heard = self._add(texts, _PATIENCE)
+            silent = {process for process in silent if heard and not texts[process]}
+        # Nobody is signalled in the midst of an answer: a system call that this handler has interrupted goes on after
+        # it, whatever came meanwhile, and the program would not notice a Ctrl-C.
+        while any(map(_is_answering, texts)) and time.monotonic() < end:
+            self._add(texts, _LOOK)
+        self._add(texts, 0)
+        lines = {node: user_line(texts[processes[node]]) for node in nodes}
+        return {node: line for node, line in lines.items() if line}
+
+    def _add(self, texts: "dict[int, bytes]", seconds: float) -> bool:
+        """False: nothing has come."""
+        heard = self._hear(seconds)
+        for process in heard.keys() & texts.keys():
+            texts[process] += heard[process]
+        return bool(heard)
+
+    def _hear(self, seconds: float) -> "dict[int, bytes]":
+        """All that is there, after at most so many seconds in which nothing is: process -> text."""
+        found: dict[int, bytes] = {}
+        self._poll.poll(seconds * 1000)
+        while True:
+            try:
+                text, extra, _flags, _address = self._read.recvmsg(65536, _socket.CMSG_SPACE(_CREDENTIALS))
+            except BlockingIOError:
+                return found
+            if not text:  # no node is left
+                return found
+            process = int.from_bytes(extra[0][2][:4], sys.byteorder) if extra else 0
+            found[process] = found.get(process, b"") + text
+
+
+def _is_answering(process: int) -> bool:
+    """Does the handler run? The kernel keeps its own signal back meanwhile."""
+    try:
+        with open(f"/proc/{process}/status", "rb") as file:
+            kept = file.read().partition(b"\nSigBlk:")[2].split()[:1]
+    except OSError:
+        return False
+    return bool(kept) and bool(int(kept[0], 16) >> (WHERE_SIGNAL - 1) & 1)
+
+
+def user_line(dump: bytes) -> str:
+    """The innermost line of a faulthandler dump that belongs to the user's code, else the innermost one.
+
+    Of a node in `comm.work` that call stands before it, as calls do before the lines of nodes that wait.
+    """
+    package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
+    library = os.path.dirname(os.__file__) + os.sep
+    working = os.path.join(package, "_core", "working.py")
+    innermost = call = ""
+    for path, number, function in _LINE.findall(dump.decode("utf-8", "replace")):
+        found = f"{os.path.basename(path)}:{number}" + (f" in {function}" if function[0] != "<" else "")
+        if not path.startswith((package, library, "<")):
+            return call + found
+        innermost = innermost or found
+        call = f"{WORK}  " if path == working else call
+    return innermost
+
+
+def describe(states: "dict[int, str]", names: Names = ALONE) -> str:
+    """One line for each state, with the nodes that are in it. Two blanks in a state: a column ends."""
+    by_state: dict[str, list[int]] = {}
+    for node, state in sorted(states.items()):
+        by_state.setdefault(state, []).append(node)
+    rows = [(names.nodes(nodes), *state.split("  ")) for state, nodes in by_state.items()]
+    return aligned(rows, left=None)

@@ -1,0 +1,394 @@
+# SPDX-License-Identifier: MIT
+"""`spcomm box`: one box of a run whose launcher is on another machine. Nobody types it; the launcher does, through ssh.
+
+What it is to do comes over its standard input, its secrets too, and what it has to say goes to its
+standard output, as frames. Here are the warm process, the shared memory and the agent, as the launcher has them for
+boxes of its own machine. Everything here ends with the standard input, or when the launcher has sent nothing for
+`--link-timeout` seconds.
+"""
+
+import _signal
+import os
+import sys
+
+from spcomm.launch.remote.frames import MOST, FrameError, Frames, Outlet
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_PIECE = 1 << 16
+_CARRYING_S = 30.0  # for the agent to end when all nodes have
+_LATE_S = 1.0  # for frames that the system still holds after this process was stopped
+
+
+def main(words: "list[str]") -> int:
+    """Until the nodes of this box have ended."""
+    if words or os.isatty(0):
+        sys.stderr.write("spcomm box: is started by spcomm run --host, on the hosts that it names\n")
+        return 125
+    if not getattr(sys.flags, "safe_path", False) and sys.path and sys.path[0] in ("", os.getcwd()):
+        del sys.path[0]  # where ssh has begun: what lies there is no concern of ours
+    frames = Frames(os.dup(0), os.dup(1), True)
+    withdraw()
+    Box(frames).run()
+    return 0
+
+
+def withdraw() -> None:
+    """The standard streams are no business of this process any more, and a terminal's signals neither."""
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    os.dup2(2, 1)
+    os.close(null)
+    for number in (_signal.SIGINT, _signal.SIGHUP):  # the end of the input says it
+        _signal.signal(number, _signal.SIG_IGN)
+
+
+class Box:
+    """What the launcher is to its own boxes, without the decisions: these are the launcher's."""
+
+    def __init__(self, frames: Frames) -> None:
+        from spcomm.launch.base.loop import Loop
+
+        self._loop = Loop()
+        self._frames = frames
+        self._about: dict = {}
+        self._starter: Any = None
+        self._segment: Any = None
+        self._agent: Any = None
+        self._reader: Any = None
+        self._ranks: list[int] = []
+        self._reported: set[int] = set()
+        self._started: dict[int, int] = {}  # rank → process, of those that run
+        self._answers: Any = None  # where nodes tell where they are
+        self._pipes: dict[int, tuple[int, int]] = {}  # descriptor → rank, 1 or 2
+        self._inputs: dict[int, Outlet] = {}
+        self._paused = False
+        self._ending = False  # the launcher has a reason to end the run
+        self._nodes_gone = False
+
+    def run(self) -> None:
+        from spcomm.launch.remote import versions
+
+        self._greet()
+        self._frames.send(["hello", versions.mine()])
+        self._loop.add(self._frames.reading, self._hear)
+        while True:
+            self._loop.turn()
+            self._flush()
+
+    def _greet(self) -> None:
+        self._frames.greet()
+
+    def _hear(self) -> None:
+        try:
+            frames = self._frames.receive()
+        except FrameError:
+            frames = None
+        if frames is None:
+            self._leave()
+            return
+        for message, data in frames:
+            self._heard(message, data)
+
+    def _heard(self, message: list, data: bytes) -> None:
+        verb, *rest = message
+        if verb == "begin":
+            self._begin(rest[0], data)
+        elif verb == "nodes":
+            self._nodes(*rest)
+        elif verb == "stdin":
+            self._stdin(rest[0], data)
+        elif verb in ("signal", "poke", "end", "ask"):
+            self._told(verb, *rest)
+        elif verb == "here":
+            self._loop.at("silence", self._about["link_timeout"], self._silence)
+
+    def _silence(self) -> None:
+        """The launcher sent nothing for `--link-timeout` seconds."""
+        self._loop.at("silence", _LATE_S, self._cut_off)
+
+    def _cut_off(self) -> None:
+        self._frames.broken = True  # nor can it be told anything
+        self._leave()
+
+    # The start
+
+    def _begin(self, about: dict, secrets: bytes) -> None:
+        from spcomm._core.errors import SpcommError
+        from spcomm.launch.base.process import adopt_orphans
+        from spcomm.launch.base.usage import UsageError
+
+        self._about = about
+        adopt_orphans()
+        try:
+            self._start(secrets)
+        except UsageError as error:
+            self._fail(str(error).removeprefix("spcomm run: "), error.code)
+        except MemoryError:
+            self._fail("not enough memory for the message buffers; try smaller --ring, --arena")
+        except (OSError, SpcommError) as error:
+            self._fail(str(error))
+
+    def _start(self, secrets: bytes) -> None:
+        from spcomm.launch.base import report
+        from spcomm.launch.base.process import WHERE_SIGNAL
+        from spcomm.launch.cmdline.groups import Group
+        from spcomm.launch.local import where
+        from spcomm.launch.local.starter import Starter
+        from spcomm.launch.remote import boxparts
+
+        about = self._about
+        plan = boxparts.plan(about)
+        self._ranks = list(plan.indices)
+        starter = self._starter = Starter(plan, WHERE_SIGNAL, boxparts.raise_limit())
+        group = Group(about["group"])
+        group.size, group.places = about["size"], about["places"]
+        group.segments = [None] * group.boxes
+        self._segment = group.segments[plan.box] = boxparts.segment(about, len(self._ranks))
+        if group.boxes > 1:
+            self._agent = boxparts.agent(about, self._segment, secrets)
+            self._loop.add(self._agent.fileno(), self._hear_agent)
+        self._reader = report.Reader()
+        self._answers = where.Answers()
+        starter.run(group, self._reader.write, self._answers.fileno(), boxparts.cpus(about), about["stats"])
+        self._answers.close_theirs()
+        os.close(self._reader.write)
+        self._loop.add(starter.fileno(), self._hear_starter)
+        self._loop.add(self._reader.fd, self._read_reports)
+
+    def _nodes(self, ranks: "list[int]", reading: "list[int]") -> None:
+        """Start these; `reading`: who has a standard input."""
+        streams, theirs, inputs = [], [], set(reading)
+        for rank in ranks:
+            if rank in inputs:
+                stdin, write = os.pipe()
+                self._inputs[rank] = Outlet(write)
+            else:
+                stdin = os.open(os.devnull, os.O_RDONLY)
+            streams.append(stdin)
+            for target in (1, 2):
+                read, write = os.pipe()
+                os.set_blocking(read, False)
+                self._pipes[read] = rank, target
+                if not self._paused:
+                    self._loop.add(read, lambda read=read: self._read(read))
+                streams.append(write)
+        theirs += streams
+        self._starter.nodes(range(ranks[0], ranks[-1] + 1), streams)
+        for fd in theirs:
+            os.close(fd)
+
+    # While it runs
+
+    def _told(self, verb: str, *rest: "Any") -> None:
+        starter = self._starter
+        if starter is None:
+            return
+        if verb in ("poke", "ask"):
+            starter.poke(*rest) if verb == "poke" else self._asked(*rest)
+            return
+        self._ending = self._ending or verb == "end" or rest[0] == _signal.SIGKILL
+        if verb == "end":
+            starter.no_more()
+            if not starter.ready:
+                starter.kill()
+        else:
+            starter.go_on()
+            starter.signal(*rest)
+        self._consider()
+
+    def _asked(self, number: int, question: str, ranks: "list[int]") -> None:
+        from spcomm.launch.remote import far
+
+        if question == far.CLOCK:
+            about = far.clock()
+        elif question == far.LINES:
+            running = {rank: self._started[rank] for rank in ranks if rank in self._started}
+            about = far.lines(self._answers, self._starter.poke, running)
+        else:
+            about = far.look(self._segment, self._ranks)
+        self._frames.send(["answer", number, about])
+
+    def _hear_starter(self) -> None:
+        message = self._starter.receive()
+        if message is None or message[0] == "gone":
+            self._loop.remove(self._starter.fileno())
+            if message is None and not self._ending:
+                self._fail("the process that starts the nodes there was killed")
+                return
+            self._starter.wait()
+            self._nodes_gone = True
+            self._loop.at("carrying", _CARRYING_S, self._carried_too_long)
+            self._consider()
+            return
+        if message[0] == "ready":
+            self._starter.ready = True
+        elif message[0] == "started":
+            self._started.update(zip(message[1], message[2], strict=True))
+        elif message[0] == "exited":
+            self._started.pop(message[1], None)
+            self._exited(message[1], message[2])
+        self._frames.send(list(message))
+
+    def _exited(self, rank: int, status: int) -> None:
+        self._read_reports()
+        if status == 0 and rank not in self._reported:
+            self._segment.mark_finished(rank)
+        else:
+            self._segment.mark_died(rank, -(status & 0x7F) if status & 0x7F else status >> 8)
+
+    def _read_reports(self) -> None:
+        from spcomm.launch.base import report
+
+        if self._reader.ended:
+            return
+        for rank, kind, payload in self._reader.read():
+            self._frames.send(["report", rank, kind.decode("ascii", "replace")], payload)
+            if kind != report.TEXT and rank in self._ranks:
+                self._reported.add(rank)
+                self._segment.mark_failing(rank, int(payload) if kind == report.EXITING else 1)
+        if self._reader.ended:
+            self._loop.remove(self._reader.fd)
+
+    def _hear_agent(self) -> None:
+        fd = self._agent.fileno()
+        message = self._agent.receive()
+        if message is None:
+            self._loop.remove(fd)
+            if self._agent.status and not self._ending:
+                self._segment.mark_disconnected(self._agent.box)
+                self._fail(f"the agent there {self._agent.how()}; the nodes were stopped (exit code 125)")
+            self._consider()
+        elif message[0] == "deadlock":
+            self._frames.send(list(message))
+        elif not self._ending:
+            if message[0] != "failed":
+                sys.stderr.write(message[1])
+            text = (
+                message[1]
+                if message[0] == "failed"
+                else "its agent has failed, an error of spcomm; report it"
+            )
+            self._fail(f"{text}; the nodes were stopped (exit code 125)")
+
+    def _carried_too_long(self) -> None:
+        self._fail("all nodes there have ended, and its agent has not")
+
+    # What passes through
+
+    def _read(self, fd: int) -> None:
+        try:
+            data = os.read(fd, _PIECE)
+        except BlockingIOError:
+            return
+        rank, target = self._pipes[fd]
+        if data:
+            self._frames.send(["out", rank, target], data)
+            return
+        self._loop.remove(fd)
+        os.close(fd)
+        del self._pipes[fd]
+        self._frames.send(["closed", rank, target])
+
+    def _stdin(self, rank: int, data: bytes) -> None:
+        outlet = self._inputs.get(rank)
+        if outlet is not None:
+            outlet.add(data)
+            outlet.ending = not data
+
+    def _flush(self) -> None:
+        if self._frames.flush():
+            self._loop.remove(self._frames.writing)
+        else:
+            self._loop.add(self._frames.writing, _nothing, write=True)
+        if self._frames.broken:
+            self._leave()
+        if (self._frames.kept > MOST) != self._paused:
+            self._paused = not self._paused
+            for fd in self._pipes:
+                if self._paused:
+                    self._loop.remove(fd)
+                else:
+                    self._loop.add(fd, lambda fd=fd: self._read(fd))
+        for rank, outlet in list(self._inputs.items()):
+            taken = outlet.flush()
+            if taken:
+                self._frames.send(["taken", rank, taken])
+            if outlet.kept:
+                self._loop.add(outlet.fd, _nothing, write=True)
+                continue
+            self._loop.remove(outlet.fd)
+            if taken is None or outlet.ending:
+                os.close(outlet.fd)
+                del self._inputs[rank]
+            if taken is None:
+                self._frames.send(["taken", rank, -1])
+
+    # The end
+
+    def _consider(self) -> None:
+        """Nodes and agent are gone: say all that is left to be said, and end."""
+        if not self._nodes_gone or (self._agent is not None and not self._agent.gone and not self._ending):
+            return
+        self._read_reports()
+        for fd in list(self._pipes):
+            while fd in self._pipes and self._rest(fd):
+                pass
+        if self._about["segment"].get("trace_events"):
+            from spcomm.trace import far
+
+            for rank, lost, piece in far.packed(self._segment.fd, self._ranks):
+                self._frames.send(["trace", rank, lost], piece)
+        self._frames.send(["noted", self._known()])
+        self._frames.send(["gone"])
+        self._leave()
+
+    def _rest(self, fd: int) -> bool:
+        """Forward what is left in a pipe. Somebody whom a node has left behind may keep it open."""
+        rank, target = self._pipes[fd]
+        try:
+            data = os.read(fd, _PIECE)
+        except BlockingIOError:
+            return False
+        if data:
+            self._frames.send(["out", rank, target], data)
+        return bool(data)
+
+    def _known(self) -> dict:
+        known: dict = {}
+        if self._about["stats"]:
+            known["counts"] = self._segment.counts(self._ranks)
+        known["has_left"] = not self._ending and self._segment.has_left()
+        if known["has_left"] or (self._about["strict"] and not self._ending):  # else nobody asks for lines
+            from spcomm.diagnose import leftovers
+
+            known["left"] = leftovers.packed([(self._segment.fd, self._ranks)])
+        return known
+
+    def _fail(self, sentence: str, code: int = 125) -> None:
+        self._frames.send(["failed", sentence, code])
+        self._leave()
+
+    def _leave(self) -> None:
+        """End everything here. Nobody is left."""
+        if self._agent is not None:
+            self._agent.close()
+        if self._starter is not None and not self._starter.ended:
+            self._starter.kill()
+            self._starter.wait()
+        from spcomm.launch.base.process import end_children
+
+        end_children(set())
+        self._tidy()
+        os.set_blocking(self._frames.writing, True)
+        self._frames.flush()
+        os._exit(0)
+
+    def _tidy(self) -> None:
+        """All processes are gone; what else is left?"""
+
+
+def _nothing() -> None:
+    pass

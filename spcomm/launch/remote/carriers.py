@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: MIT
+"""The processes between the boxes of a run, as the launcher sees them: a server, and an agent in each box.
+
+They are forked from the launcher, which has no threads, and become what `carrying` says. Each has one wire to the
+launcher: it says there why it ends, and ends when the launcher does. An agent ends by itself when all nodes of the run
+have ended and all that they sent has been carried; the server, when all agents have.
+"""
+
+import _signal
+import _socket
+import os
+import select
+
+from spcomm.launch.base.process import signal_name
+from spcomm.launch.base.usage import UsageError
+from spcomm.launch.base.wire import Wire, opened
+from spcomm.launch.remote import carrying, handshake
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from spcomm.launch.cmdline.groups import Group
+
+_BACKLOG = 128
+
+
+class Carrier:
+    """One of these processes."""
+
+    def __init__(
+        self,
+        name: str,
+        box: int,
+        label: str,
+        work: "Callable[[Wire], None]",
+        kept: int,
+        forgotten: "list[Any]",
+    ) -> None:
+        """Fork it. `work` is what it does, and `kept` the descriptor it needs; it gives up segments of other boxes.
+
+        `label` is what the system calls it: 15 letters. `box`: of an agent; -1: the server.
+        """
+        self.name = name
+        self.box = box
+        self.gone = False
+        self.status = 0
+        self.counted: dict = {}  # what its links have carried, once it has said so
+        self._wire, theirs = Wire.pair()
+        launcher = os.getpid()
+        mask = _signal.pthread_sigmask(_signal.SIG_SETMASK, _signal.valid_signals())
+        try:
+            self.pid = os.fork()
+            if self.pid == 0:
+                for segment in forgotten:
+                    segment.close()
+                carrying.become(label, lambda: work(theirs), theirs, [theirs.fileno(), kept], launcher)
+        finally:
+            _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
+            theirs.close()
+
+    def fileno(self) -> int:
+        return self._wire.fileno()
+
+    def receive(self) -> "tuple | None":
+        """What it says; None when it has ended, and `status` is its wait status then."""
+        message = None if self.gone else self._wire.receive()
+        if message is not None and message[0][0] == "counted":  # the last that it says
+            self.counted = message[0][1]
+            message = self._wire.receive()
+        if message is None:
+            self.wait()
+            return None
+        return message[0]
+
+    def hear_out(self, patience: float) -> None:
+        """Wait so many seconds at most for what it has to say."""
+        poll = select.poll()
+        poll.register(self.fileno(), select.POLLIN)
+        if not self.gone and poll.poll(patience * 1000):
+            self.receive()
+
+    def how(self) -> str:
+        """In words, how it ended."""
+        if self.status & 0x7F:
+            return f"was killed by {signal_name(self.status & 0x7F)}"
+        return f"ended with code {self.status >> 8}"
+
+    def kill(self) -> None:
+        if not self.gone:
+            os.kill(self.pid, _signal.SIGKILL)  # our child and not reaped: the number is its own
+
+    def wait(self) -> None:
+        """Until it has ended."""
+        if not self.gone:
+            self.gone = True
+            self.status = os.waitpid(self.pid, 0)[1]
+
+    def close(self) -> None:
+        """Nothing is left of it."""
+        self.kill()
+        self.wait()
+        self._wire.close()
+
+
+class Carriers:
+    """All of them. Whoever makes them ends them, by `close`."""
+
+    def __init__(
+        self,
+        group: "Group",
+        link_timeout: float,
+        listen: "str | None" = None,
+        server: "Any | None" = None,
+        route: str = "relay",
+    ) -> None:
+        """`listen`: the address of this machine at which boxes elsewhere connect. `server`: one that runs already."""
+        self._link_timeout = link_timeout
+        self._places = group.places if route == "direct" else None
+        self._all: list[Carrier] = []
+        if server is not None:
+            self.secrets, self.job, self.address = server.session.secrets, server.session.job, server.address
+            self._all.append(server)
+            try:
+                self._start_agents(group)
+            except BaseException:
+                self.close()
+                raise
+            return
+        # By box; handed over by the fork: they stand in no file, and on no command line.
+        self.secrets = carrying.make_secrets(group.boxes)
+        self.job = int.from_bytes(os.urandom(4), "little") or 1
+        listener = _listen(listen or "127.0.0.1")
+        try:
+            self._start(group, listener)
+        except BaseException:
+            self.close()
+            raise
+        finally:
+            listener.close()
+
+    def _start(self, group: "Group", listener: "_socket.socket") -> None:
+        self.address = listener.getsockname()
+        here = [segment for segment in group.segments if segment.fd >= 0]
+
+        def serve(wire: Wire) -> None:
+            carrying.serve(wire, listener, self.secrets, self.job, group.places, self._link_timeout)
+
+        self._all.append(Carrier("the server", -1, "spcomm server", serve, listener.fileno(), here))
+        self._start_agents(group)
+
+    def _start_agents(self, group: "Group") -> None:
+        here = [segment for segment in group.segments if segment.fd >= 0]
+        for box, segment in enumerate(group.segments):
+            if segment.fd < 0:  # it is elsewhere, and so is its agent
+                continue
+            reached = self._reach(box, self.address)
+
+            def carry(
+                wire: Wire,
+                box: int = box,
+                segment: "Any" = segment,
+                reached: "tuple[str, int]" = reached,
+            ) -> None:
+                secrets = self.secrets[box]
+                carrying.carry(
+                    wire, reached, secrets, self.job, box, segment.fd, self._link_timeout, self._places
+                )
+
+            others = [other for other in here if other is not segment]
+            self._all.append(
+                Carrier(f"the agent of box {box}", box, f"spcomm agent {box}", carry, segment.fd, others)
+            )
+
+    def _reach(self, box: int, address: "tuple[str, int]") -> "tuple[str, int]":
+        """Where the agent of this box finds the server, which listens at that address."""
+        return address
+
+    def __iter__(self) -> "Iterator[Carrier]":
+        return iter(self._all)
+
+    @property
+    def over(self) -> bool:
+        """Whether all has been carried.
+
+        The server ends well once all boxes have finished and each has got what the others have sent. An agent may not
+        have heard that it was, if the connection broke just then.
+        """
+        server = self._all[0]
+        return (server.gone and server.status == 0) or all(carrier.gone for carrier in self._all)
+
+    def counted(self) -> "list[dict[str, Any]]":
+        """What went over the server's link to each box (see `net.counted`); none, if it has not ended well."""
+        found = self._all[0].counted
+        return [found[box] for box in sorted(found)]
+
+    def between(self) -> "dict[str, dict[str, Any] | None]":
+        """What went over links between agents, as the first of the two has it: `0-1` for boxes 0 and 1.
+
+        None: the server relays for them.
+        """
+        found = {}
+        for carrier in self._all[1:]:
+            for other, counts in sorted(carrier.counted.items()):
+                if carrier.box < other:
+                    found[f"{carrier.box}-{other}"] = counts
+        return found
+
+    def left(self) -> str:
+        """Who has not ended."""
+        return ", ".join(carrier.name for carrier in self._all if not carrier.gone)
+
+    def close(self, patience: float = 0.0) -> None:
+        """Nothing is left of them. `patience`: for agents whose last words are worth waiting for."""
+        for carrier in self._all:
+            if patience and self._places is not None:
+                carrier.hear_out(patience)
+            carrier.kill()
+        for carrier in self._all:
+            carrier.close()
+
+
+def _listen(address: str) -> "_socket.socket":
+    """Others may connect to it, and get no further than the handshake."""
+    listener = opened(_socket.socket, _socket.AF_INET, _socket.SOCK_STREAM)
+    os.set_inheritable(listener.fileno(), False)
+    try:
+        listener.bind((address, 0))
+    except OSError as error:
+        listener.close()
+        without = "; give it without a port, which the system chooses" if ":" in address else ""
+        raise UsageError(
+            f"spcomm run: --listen {address} is no address of this machine ({error}){without}"
+        ) from None
+    handshake.require("spcomm run", listener)
+    listener.listen(_BACKLOG)
+    return listener

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: MIT
+"""What a server and an agent do, in processes of their own (see carriers): Python lets strangers wait and connections
+be made; the C core moves frames, in a thread that takes the GIL only to encrypt and decrypt.
+"""
+
+import _signal
+import _thread
+import os
+import time
+
+from spcomm._core import net
+from spcomm._core.errors import AuthenticationError, ConnectionLostError, SpcommError, VersionError
+from spcomm._core.waits import packed
+from spcomm.launch.base.loop import Loop
+from spcomm.launch.base.wire import Wire
+from spcomm.launch.remote import handshake
+from spcomm.launch.remote.handshake import SECRET_BYTES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import _socket
+    from collections.abc import Callable
+
+    from spcomm._core.waits import Wait
+    from spcomm.launch.remote.peers import Peers
+
+_AGAIN_S = (0.0, 0.01, 0.05, 0.2, 1.0)  # between attempts to connect; the last one repeats
+_LASTING_S = 1.0  # a connection that broke sooner counts as one more failed attempt
+_REFUSALS = 3  # in a row, at first: it is not a byte that was changed on the way, but another server
+
+
+def become(label: str, work: "Callable[[], None]", wire: Wire, kept: "list[int]", launcher: int) -> None:
+    """In the forked process, with all signals blocked: do that, and end. Does not return."""
+    code = 125
+    try:
+        _settle(label, kept, launcher)
+        work()
+        code = 0
+    except BaseException as error:
+        _complain(wire, error)
+    finally:
+        os._exit(code)
+
+
+def _settle(label: str, kept: "list[int]", launcher: int) -> None:
+    """Keep nothing of the launcher's but what is needed: not its sockets, whose ends others wait for."""
+    net.die_with_parent(_signal.SIGKILL)
+    if os.getppid() != launcher:
+        os._exit(0)
+    os.setpgid(0, 0)  # Ctrl-C is for the launcher
+    _signal.set_wakeup_fd(-1)
+    for number in (_signal.SIGTERM, _signal.SIGHUP, _signal.SIGQUIT, _signal.SIGTSTP):
+        # Ignored at first: what a terminal has sent before this group was made is for the launcher, too, and forgotten.
+        _signal.signal(number, _signal.SIG_IGN)
+        _signal.signal(number, _signal.SIG_DFL)
+    _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
+    _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
+    before = 2
+    for fd in sorted(kept):
+        net.close_range(before + 1, fd - 1)
+        before = fd
+    net.close_range(before + 1, 2**31 - 1)
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    os.dup2(null, 1)
+    os.close(null)
+    net.rename(label)
+
+
+def _complain(wire: Wire, error: BaseException, culprit: int = -1) -> None:
+    """`culprit`: the box whose fault it is; -1: none's."""
+    if isinstance(error, SpcommError):
+        message = ("failed", str(error), culprit)
+    else:
+        import traceback
+
+        message = ("broken", "".join(traceback.format_exception(error)), culprit)
+    try:
+        wire.send(message)
+    except OSError:
+        pass
+
+
+class Runner:
+    """Runs something in a thread. Its descriptor is readable when that is over."""
+
+    def __init__(self, work: "Callable[[], object]") -> None:
+        self.over = False
+        self._error: BaseException | None = None
+        self._read, self._write = os.pipe()
+        _thread.start_new_thread(self._run, (work,))
+
+    def fileno(self) -> int:
+        return self._read
+
+    def _run(self, work: "Callable[[], object]") -> None:
+        try:
+            work()
+        except BaseException as error:
+            self._error = error
+        self.over = True
+        os.write(self._write, b".")
+
+    def result(self) -> None:
+        """Raises what it raised."""
+        if self._error is not None:
+            raise self._error
+
+
+class Connector:
+    """Sees to it that an agent is connected: at first, and whenever the connection breaks."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        agent: net.Agent,
+        address: "tuple[str, int]",
+        secret: bytes,
+        job: int,
+        box: int,
+        blocked: "Callable[[dict[int, Wait]], None]",
+    ) -> None:
+        """`blocked(waits)` is told of nodes that are proven to wait for ever."""
+        self._loop = loop
+        self._agent = agent
+        self._blocked = blocked
+        self._place = address, secret, job, box
+        self._attempts = 0  # since a connection has lasted
+        self._begun = time.monotonic()
+        self._connected: float | None = None  # when
+        self.peers: Peers | None = None  # who makes connections to other agents
+
+    def start(self) -> None:
+        self._loop.add(self._agent.news, self._heard)
+        self._connect()
+
+    def _heard(self) -> None:
+        is_broken = self._agent.is_broken()
+        if self.peers is not None:
+            self.peers.look()
+        if is_broken:
+            if self._connected is not None and time.monotonic() - self._connected >= _LASTING_S:
+                self._attempts = 0
+            self._again()
+        waits = self._agent.blocked()
+        if waits:
+            self._blocked(waits)
+
+    def _again(self) -> None:
+        self._loop.at("connect", _AGAIN_S[min(self._attempts, len(_AGAIN_S) - 1)], self._connect)
+        self._attempts += 1
+
+    def _connect(self) -> None:
+        try:
+            sock, session = handshake.enter(*self._place)
+        except (AuthenticationError, VersionError):
+            if self._connected is None and self._attempts >= _REFUSALS:
+                raise
+            self._again()
+            return
+        except OSError:
+            self._give_up_in_time()
+            self._again()
+            return
+        self._loop.forget("connect")
+        self._connected = time.monotonic()
+        if self.peers is not None:
+            self.peers.reached(sock.getsockname()[0])
+        self._agent.attach(sock.detach(), session)
+
+    def _give_up_in_time(self) -> None:
+        """Once there has been a connection, the agent itself does."""
+        (host, port), _secret, _job, box = self._place
+        if self._connected is None and time.monotonic() - self._begun >= self._agent.link_timeout:
+            raise ConnectionLostError(
+                f"box {box} cannot reach the server at {host}:{port}, for {self._agent.link_timeout:g} s now"
+            )
+
+
+def make_secrets(boxes: int) -> "list[bytes]":
+    """Make the secrets of a run, and return what each box is given: its own, then one that it shares with each box."""
+    shared = {(one, two): os.urandom(SECRET_BYTES) for two in range(boxes) for one in range(two + 1)}
+    return [
+        b"".join(
+            [os.urandom(SECRET_BYTES), *(shared[min(box, other), max(box, other)] for other in range(boxes))]
+        )
+        for box in range(boxes)
+    ]
+
+
+def serve(
+    wire: Wire,
+    listener: "_socket.socket",
+    secrets: "list[bytes]",
+    job: int,
+    places: "list[int]",
+    link_timeout: float,
+) -> None:
+    """The server of one job: until all of its boxes have ended. `secrets`: of `make_secrets`."""
+    loop = Loop()
+    server = net.Server(link_timeout)
+    server.add_job(job, places)
+    by_box = {(job, box): given[:SECRET_BYTES] for box, given in enumerate(secrets)}
+    handshake.Gate(loop, listener, by_box, server.adopt).open()
+    _until_over(loop, wire, server.run)
+    if job in server.failures:
+        raise ConnectionLostError(server.failures[job])
+    wire.send(("counted", {box: server.counts(job, box) for box in range(max(places) + 1)}))
+
+
+def carry(
+    wire: Wire,
+    address: "tuple[str, int]",
+    secrets: bytes,
+    job: int,
+    box: int,
+    segment: int,
+    link_timeout: float,
+    places: "list[int] | None" = None,
+) -> None:
+    """The agent of a box: until all of its nodes have ended, and what they sent has been carried.
+
+    `secrets`: of `make_secrets`, for that box. `places`: the box of each rank, where agents have links to each other.
+    """
+    loop = Loop()
+    agent = net.Agent(segment, job, link_timeout, places is not None)
+
+    def tell(waits: "dict[int, Wait]") -> None:
+        wire.send(("deadlock", packed(waits)))
+
+    try:
+        connector = Connector(loop, agent, address, secrets[:SECRET_BYTES], job, box, tell)
+        if places is not None:
+            from spcomm.launch.remote import peers
+
+            connector.peers = peers.Peers(loop, agent, secrets[SECRET_BYTES:], job, box)
+        connector.start()
+        _until_over(loop, wire, agent.run)
+    except BaseException as error:
+        _complain(wire, error, agent.culprit)  # first: who started us hears of it before the nodes do
+        agent.disconnect()
+        os._exit(125)
+    if places is not None:
+        wire.send(("counted", {other: agent.peer_counts(other) for other in set(places) - {box}}))
+
+
+def _until_over(loop: Loop, wire: Wire, work: "Callable[[], object]") -> None:
+    runner = Runner(work)
+    loop.add(wire.fileno(), lambda: os._exit(0))  # the launcher says nothing: it is gone
+    loop.add(runner.fileno(), lambda: None)
+    while not runner.over:
+        loop.turn()
+    runner.result()

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: MIT
+"""Boxes on other machines: what the launcher asks of them, and what they answer.
+
+Into the memory of a box on this machine the launcher looks itself. Of another one it asks what its nodes wait for and
+do (`look`; `now`, the same, but however much of its output waits to be read), at which lines they are (`lines`), and
+in a traced run what its clock shows (`clock`).
+The box says at its end by itself what its nodes have left.
+"""
+
+import time
+from collections.abc import Callable
+
+from spcomm.launch.base.process import state_of
+from spcomm.launch.remote.clocks import Clock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from spcomm._core.waits import Wait
+    from spcomm.launch.local.where import Answers
+    from spcomm.trace.far import FarTraces
+
+LOOK, NOW, LINES, CLOCK = "look", "now", "lines", "clock"
+
+
+# ---- in the box
+
+
+def look(segment: "Any", ranks: "list[int]") -> dict:
+    """What its nodes do: state and number of vain polls of each; what they wait for, as far as words need it."""
+    from spcomm._core import waits
+
+    nodes = []
+    waiting = {}
+    for rank in ranks:
+        process = segment.process(rank)
+        nodes.append([rank, process, segment.vain(rank), state_of(process) if process else ""])
+        wait = segment.wait(rank)
+        if wait is not None:
+            waiting[rank] = wait._replace(needs=())
+    return {
+        "nodes": nodes,
+        "waits": waits.packed(waiting),
+        "traffic": segment.traffic(),
+        "now_ns": time.monotonic_ns(),
+    }
+
+
+def lines(answers: "Answers", poke: "Callable[[int, int], None]", processes: "dict[int, int]") -> dict:
+    """At which lines these nodes are."""
+    running = [rank for rank, process in processes.items() if state_of(process) not in ("T", "Z")]
+    return {"lines": list(answers.ask(poke, running, processes).items())}
+
+
+def clock() -> dict:
+    """What its clock shows."""
+    return {"clock_ns": time.monotonic_ns()}
+
+
+# ---- in the launcher
+
+
+class FarSegment:
+    """In place of the shared memory of a box elsewhere: what it has said of it. Marks are made there."""
+
+    fd = -1
+
+    def __init__(self, size: int, name: str, recorded: int = 0) -> None:
+        """`recorded`: how many events each node keeps, if the run is traced."""
+        self._size = size
+        self._name = name
+        self._recorded = recorded
+        self.known: dict = {}  # what the box has said at its end
+        self.silence = ""  # why nobody knows what its nodes do
+        self.lines: dict[int, str] = {}
+        self.asked = 0  # the last question
+        self.answered = 0
+        self.told: Callable[[], None] = _nothing  # it has answered
+        self._nodes: dict[int, tuple[int, int, str]] = {}  # process, vain polls, state
+        self._waits: dict[int, Wait] = {}
+        self._traffic = 0
+        self._clock_ns: int | None = None  # what our clock shows more than theirs, for waits
+        self.clock = Clock()  # the same exactly, for traces
+        self.traces: FarTraces | None = None
+        self._clock_asked_ns = 0  # 0: not asked
+
+    def ask_clock(self) -> bool:
+        """Whether to ask: the last question was answered."""
+        if self._clock_asked_ns:
+            return False
+        self._clock_asked_ns = time.monotonic_ns()
+        return True
+
+    def add_trace(
+        self, rank: object = None, lost: object = None, piece: object = None, *_more: object
+    ) -> None:
+        """A piece of what a node there has recorded, if it is one."""
+        if not self._recorded:
+            return
+        if self.traces is None:
+            from spcomm.trace.far import FarTraces
+
+            self.traces = FarTraces(self._size, self._recorded)
+        self.traces.add(rank, lost, piece)
+
+    def trace_trouble(self, ranks: "list[int]") -> str:
+        """Why the trace of these nodes, all that are there, cannot be used; empty: it can."""
+        where = f"(host {self._name})"
+        if self.traces is None or self.traces.missing(ranks) or not self.known:
+            wrong = "has not sent all of its trace before its connection ended"
+        elif not self.clock.is_known:
+            wrong = "has not said what its clock shows"
+        else:
+            wrong = ""
+        if self.traces is not None:
+            wrong = self.traces.wrong or wrong
+            if wrong:
+                self.traces.forget(wrong)
+        return f"{where} {wrong}" if wrong else ""
+
+    def answer(self, number: int, about: dict) -> None:
+        """The box has answered."""
+        if "clock_ns" in about:
+            if self._clock_asked_ns and isinstance(about["clock_ns"], int):
+                self.clock.add(self._clock_asked_ns, time.monotonic_ns(), about["clock_ns"])
+            self._clock_asked_ns = 0
+            return
+        self.answered = number
+        self.silence = f"box {self._name}: nobody reads its output" if "held" in about else ""
+        try:
+            if "nodes" in about:
+                self._seen(about)
+            self.lines = dict(about.get("lines", ()))
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+            self.silence = f"box {self._name}: its answers make no sense"
+        self.told()
+
+    def _seen(self, about: dict) -> None:
+        from spcomm._core import waits
+
+        if self._clock_ns is None:  # once: a wait is known again by when it began
+            self._clock_ns = time.monotonic_ns() - about["now_ns"]
+        self._nodes = {rank: (process, vain, state) for rank, process, vain, state in about["nodes"]}
+        self._traffic = about["traffic"]
+        self._waits = {
+            rank: wait._replace(since_ns=wait.since_ns + self._clock_ns)
+            for rank, wait in waits.unpacked(about["waits"]).items()
+        }
+
+    def give_up(self) -> None:
+        """It has not answered."""
+        self.silence = f"box {self._name} does not answer"
+
+    def close(self) -> None:
+        pass
+
+    def mark_finished(self, rank: int) -> None:
+        pass
+
+    def mark_died(self, rank: int, code: int) -> None:
+        pass
+
+    def mark_failing(self, rank: int, code: int) -> None:
+        pass
+
+    def mark_disconnected(self, culprit: int) -> None:
+        """Its agent notices by itself."""
+
+    def process(self, rank: int) -> int:
+        """Its number there."""
+        return self._nodes.get(rank, (0, 0, ""))[0]
+
+    def state(self, rank: int) -> str:
+        """As `process.state_of` says it."""
+        return self._nodes.get(rank, (0, 0, ""))[2]
+
+    def look(self, in_vain: bool = False) -> "list[int]":
+        """Deadlocks are proven where the memory is."""
+        return []
+
+    def wait(self, rank: int) -> "Wait | None":
+        return None if self.silence else self._waits.get(rank)
+
+    def vain(self, rank: int) -> int:
+        return self._nodes.get(rank, (0, 0, ""))[1]
+
+    def traffic(self) -> int:
+        return self._traffic
+
+    def has_left(self) -> bool:
+        return bool(self.known.get("has_left"))
+
+    def left(self) -> list:
+        """What its nodes have left, as `leftovers.packed` has it."""
+        return self.known.get("left") or [[], 0, [], []]
+
+    def counts(self, _ranks: "list[int] | None" = None) -> "list[dict[str, int]]":
+        names = ("sent", "received", "sent_bytes", "received_bytes", "collectives")
+        return self.known.get("counts") or [dict.fromkeys(names, 0) for _rank in range(self._size)]
+
+
+def _nothing() -> None:
+    pass

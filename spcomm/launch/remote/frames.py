@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: MIT
+"""Messages over two pipes, such as the standard streams of ssh.
+
+A frame is two lengths of 4 bytes, a message in JSON (the ends may be different versions of Python, and one does not
+have to trust the other) and bytes that belong to it. Nothing here blocks: what the reader does not take is kept.
+The first bytes are a greeting, since a login shell may print something of its own before.
+"""
+
+import json
+import os
+
+GREETING = b"\0spcomm-box-1\n"
+MOST = 1 << 20  # bytes kept from which nothing should be added
+_MOST_MESSAGE = 16 << 20
+_MOST_DATA = 4 << 20
+_MOST_NOISE = 1 << 20  # before the greeting
+_MOST_DEPTH = 32  # lists in lists: Python's own limit would end whoever reads, not whoever sends
+_PIECE = 1 << 16
+
+
+# What is raised where a message is taken apart that has another shape than those of spcomm.
+NONSENSE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+
+
+class FrameError(Exception):
+    """The other end is none of ours."""
+
+
+class Frames:
+    """One end; `reading` and `writing` are descriptors."""
+
+    def __init__(self, reading: int, writing: int, greeted: bool) -> None:
+        """`greeted`: the other end says nothing before its first frame."""
+        self.reading, self.writing = reading, writing
+        for fd in (reading, writing):
+            os.set_blocking(fd, False)
+        self._came = bytearray()
+        self._goes = bytearray()
+        self._greeted = greeted
+        self.broken = False  # nobody reads any more
+
+    @property
+    def kept(self) -> int:
+        """How many bytes have not been taken."""
+        return len(self._goes)
+
+    def greet(self) -> None:
+        self._goes += GREETING
+
+    def send(self, message: list, data: "bytes | memoryview" = b"") -> None:
+        body = json.dumps(message, separators=(",", ":")).encode("ascii")
+        head = len(body).to_bytes(4, "little") + len(data).to_bytes(4, "little")
+        self._goes += self.wrap(b"".join((head, body, data)))
+        self.flush()
+
+    def wrap(self, frame: bytes) -> bytes:
+        """Return what is written for a frame."""
+        return frame
+
+    def unwrap(self, data: bytes) -> bytes:
+        """Return what was sent, of what has been read. `FrameError`: it is not what was sent."""
+        return data
+
+    def flush(self) -> bool:
+        """Write what is taken now. True when nothing is left."""
+        try:
+            while self._goes and not self.broken:
+                del self._goes[: os.write(self.writing, memoryview(self._goes)[:_PIECE].tobytes())]
+        except BlockingIOError:
+            return False
+        except OSError:
+            self.broken = True
+        if self.broken:
+            self._goes.clear()
+        return True
+
+    def receive(self) -> "list[tuple[list, bytes]] | None":
+        """What has come; None at the end. `FrameError`: it makes no sense."""
+        try:
+            data = os.read(self.reading, _PIECE)
+        except BlockingIOError:
+            return []
+        except OSError:
+            data = b""
+        if not data:
+            return None
+        self._came += self.unwrap(data)
+        if not self._greeted and not self._find_greeting():
+            return []
+        found = []
+        while (frame := self._next()) is not None:
+            found.append(frame)
+        return found
+
+    def _find_greeting(self) -> bool:
+        at = self._came.find(GREETING)
+        if at < 0:
+            if len(self._came) > _MOST_NOISE:
+                raise FrameError("prints without end, and does not start a box")
+            return False
+        del self._came[: at + len(GREETING)]
+        self._greeted = True
+        return True
+
+    def _next(self) -> "tuple[list, bytes] | None":
+        if len(self._came) < 8:
+            return None
+        length = int.from_bytes(self._came[:4], "little")
+        size = int.from_bytes(self._came[4:8], "little")
+        if length > _MOST_MESSAGE or size > _MOST_DATA:
+            raise FrameError("sends what is no message of a box")
+        end = 8 + length + size
+        if len(self._came) < end:
+            return None
+        try:
+            message = json.loads(self._came[8 : 8 + length], parse_constant=_no_number)
+        except (ValueError, RecursionError):
+            raise FrameError("sends what is no message of a box") from None
+        data = bytes(self._came[8 + length : end])
+        del self._came[:end]
+        if not isinstance(message, list) or not message or not _is_shallow(message):
+            raise FrameError("sends what is no message of a box")
+        return message, data
+
+
+def printable(value: object, most: int = 1000) -> str:
+    """Return what somebody has sent as one line without control characters, which is safe on a terminal."""
+    return "".join(letter if letter.isprintable() else "?" for letter in str(value)[:most])
+
+
+def _is_shallow(message: list) -> bool:
+    inner: list = [message]
+    for _depth in range(_MOST_DEPTH):
+        items = (item for one in inner for item in (one.values() if isinstance(one, dict) else one))
+        inner = [item for item in items if isinstance(item, (list, dict))]
+        if not inner:
+            return True
+    return False
+
+
+def _no_number(text: str) -> float:
+    """JSON as Python has it knows Infinity and NaN, with which nobody here can do anything."""
+    raise ValueError(text)
+
+
+class Outlet:
+    """A pipe that is written to without waiting: what is not taken is kept."""
+
+    def __init__(self, fd: int) -> None:
+        os.set_blocking(fd, False)
+        self.fd = fd
+        self.ending = False  # nothing more will be added
+        self._kept = bytearray()
+
+    @property
+    def kept(self) -> int:
+        return len(self._kept)
+
+    def add(self, data: bytes) -> None:
+        self._kept += data
+
+    def flush(self) -> "int | None":
+        """How many bytes were taken now; None: nobody reads."""
+        before = len(self._kept)
+        try:
+            while self._kept:
+                del self._kept[: os.write(self.fd, memoryview(self._kept)[:_PIECE].tobytes())]
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._kept.clear()
+            return None
+        return before - len(self._kept)

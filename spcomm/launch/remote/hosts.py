@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: MIT
+"""`--host` and what belongs to it: boxes on other machines, as the launcher sees them.
+
+A program becomes one plan for each box. On a host that ssh reaches it is started by `relay`, which to the launcher
+is a warm process like any other, and `box` does there what the launcher does here. Imported only where hosts are
+given.
+"""
+
+import copy
+import os
+import shlex
+import sys
+import time
+
+from spcomm.launch.base.usage import UsageError
+from spcomm.launch.cmdline.machines import tunnels, why
+from spcomm.launch.local.starter import Starter
+from spcomm.launch.remote import handshake
+from spcomm.launch.remote.far import CLOCK, LINES, LOOK, NOW, FarSegment
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from spcomm.launch.cmdline.groups import Group
+    from spcomm.launch.cmdline.options import Options, Part
+    from spcomm.launch.cmdline.plan import Plan
+    from spcomm.launch.remote.carriers import Carriers
+
+SSH = "ssh -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=5 -o ServerAliveCountMax=6"
+_SIZES = ("slots", "ring", "arena", "scratch", "queue_limit")
+
+
+# ---- from one program to one for each box
+
+
+class Host:
+    """Where a box is that is not here, and how it is reached."""
+
+    relay = "remote.relay"  # the module that does
+
+    def __init__(self, name: str, options: "Options", bare: bool) -> None:
+        self.name = name
+        self.ssh = shlex.split(options.ssh or SSH)
+        self.tunnel = tunnels(options)
+        self.box: dict[str, Any] = {"bare": bare, "strict": options.strict}  # what the box there is told
+        self.secrets = b""  # of the box
+        self.port = 0
+        self.descriptors: tuple[int, ...] = ()  # what the relay needs besides
+
+    def about(self) -> "dict[str, Any]":
+        """What the relay is told."""
+        return {
+            "host": self.name,
+            "command": self.command(),
+            "secrets": self.secrets,
+            "box": self.box,
+            "tunnel": self.tunnel and bool(self.port),
+        }
+
+    def command(self) -> "list[str]":
+        """What starts the box."""
+        tunnel = ["-o", "ExitOnForwardFailure=yes", "-R", f"127.0.0.1:0:127.0.0.1:{self.port}"]
+        box = f"exec {shlex.quote(sys.executable)} -m spcomm box"
+        return [*self.ssh, *(tunnel if self.tunnel and self.port else []), self.name, box]
+
+
+def _is_here(name: str) -> bool:
+    return name == "localhost" or name == os.uname().nodename
+
+
+def spread(options: "Options", plan: "Plan", make: "type[Host] | None" = None) -> "list[Plan]":
+    """A plan for each box. `make`: none is on this machine, and such a host is each."""
+    part = options.parts[0]
+    names = {name for name, _value in part.exports}
+    plans = []
+    for box, (name, nodes) in enumerate(options.hosts or ()):
+        one = copy.copy(plan)
+        one.nodes, one.box = nodes, box
+        if make is not None or not _is_here(name):
+            one.host = (make or Host)(name, options, part.environment == "none")
+            _describe(one.host, part, plan.environment, names)
+        plans.append(one)
+    return plans
+
+
+def _describe(host: Host, part: "Part", environment: "dict[str, str]", names: "set[str]") -> None:
+    """What a box has to know of the program."""
+    host.box["folder"] = os.path.abspath(part.folder or os.getcwd())
+    host.box["part"] = {
+        field: getattr(part, field) for field in ("start", "preload", "module", "program", "arguments")
+    }
+    host.box["environment"] = {
+        key: value
+        for key, value in environment.items()
+        if key in names
+        or key == "PYTHONHASHSEED"
+        or (key.startswith(("SPCOMM_", "OMP_NUM_", "OPENBLAS_")) and key != "SPCOMM_CODE")
+    }
+
+
+def place(plans: "list[Plan]", groups: "list[Group]") -> None:
+    """Tell the group where its nodes are, and which boxes are not here."""
+    group = groups[0]
+    if len(plans) > 1:
+        group.places = [plan.box or 0 for plan in plans for _node in range(plan.nodes)]
+    group.far = {plan.box or 0: plan.host for plan in plans if plan.host is not None}
+
+
+def busy(plans: "list[Plan]") -> int:
+    """How many processes of the run this machine has."""
+    here = sum(plan.nodes for plan in plans if plan.host is None)
+    return here + sum(plan.host is None for plan in plans) + (len(plans) > 1)
+
+
+def far_segment(
+    group: "Group", box: int, mask: int, options: "Options", buffers: "dict[str, Any]"
+) -> FarSegment:
+    """What stands for a box's memory here; the box is told how to make it."""
+    sizes = {name: value for name, value in buffers.items() if name != "begun_ns"}
+    if "begun_ns" in buffers:  # another machine has another monotonic clock
+        group.far[box].box["begun_ns"] = time.time_ns() - (time.monotonic_ns() - buffers["begun_ns"])
+    group.far[box].box["link_timeout"], group.far[box].box["route"] = options.link_timeout, options.route
+    group.far[box].box["segment"] = {
+        **sizes,
+        "disable": mask,
+        "perturb": options.seed,
+        "rendezvous": options.rendezvous,
+        "prefault": options.prefault,
+        "trace_events": options.recorded,
+    }
+    return FarSegment(group.size, group.far[box].name, options.recorded)
+
+
+def same_sizes(agent: "Any", size: int, mask: int, buffers: "dict[str, Any]") -> "dict[str, Any]":
+    """What this machine would choose, for all boxes, whatever memory theirs have."""
+    found = agent.plan(size, disable=mask, **buffers)
+    return {**{name: found[name] for name in _SIZES}, **buffers}
+
+
+# ---- the launcher's end
+
+
+def starter(plan: "Plan", where_signal: int, limit: "tuple[int, int] | None") -> Starter:
+    """Who starts the nodes of a plan."""
+    return Starter(plan, where_signal, limit) if plan.host is None else FarStarter(plan)
+
+
+class FarStarter(Starter):
+    """A box elsewhere, as if it were a warm process of this machine."""
+
+    def __init__(self, plan: "Plan") -> None:
+        self.plan = plan
+        self._exited: set[int] = set()
+        self._spawn(plan.host.relay, ["-s"] if sys.flags.no_user_site else [], None, dict(os.environ))
+
+    def run(self, group: "Group", report: int, where: int, cpus: "list[int] | None", stats: bool) -> None:
+        self._first = group.first
+        host = self.plan.host
+        self.far: FarSegment = group.segments[self.plan.box or 0]
+        host.box.update(
+            number=self.plan.box,
+            first=self.plan.indices.start - group.first,
+            nodes=self.plan.nodes,
+            size=group.size,
+            group=group.number,
+            places=group.places,
+            bind=cpus is not None,
+            stats=stats,
+        )
+        self._send(("run", host.about()), (report, *host.descriptors))
+        self._is_traced = bool(host.box["segment"]["trace_events"])
+        if self._is_traced:  # it answers before its nodes begin: at least this is known of its clock
+            self.ask_clock()
+
+    def receive(self) -> "tuple | None":
+        message = super().receive()
+        if message is None:
+            return None
+        self._check(*message)
+        if message[0] == "ready" and self._is_traced:
+            self.ask_clock()
+        elif message[0] == "noted" and isinstance(message[-1], dict):
+            self.far.known = message[-1]
+        elif message[0] == "answer" and isinstance(message[-1], dict):
+            self.far.answer(message[1], message[-1])
+        elif message[0] == "trace":
+            self.far.add_trace(*message[1:])
+        return message
+
+    def _check(self, verb: str, *rest: "Any") -> None:
+        """A box speaks for its own nodes, and says of each once how it ended. Raises `ValueError`."""
+        told = rest[0] if verb in ("started", "unstarted") else rest[:1] if verb == "exited" else ()
+        if any(type(index) is not int or index not in self.plan.indices for index in told):
+            raise ValueError(f"{verb}: {rest}")
+        if verb == "exited":
+            index, status = rest[:2]
+            if index in self._exited or type(status) is not int or not 0 <= status <= 0xFFFF:
+                raise ValueError(f"{verb}: {rest}")
+            self._exited.add(index)
+
+    @property
+    def first(self) -> int:
+        """The index of node 0 of its group."""
+        return self._first
+
+    def ask_clock(self) -> None:
+        """See `far.clock`; not counted among the questions."""
+        if self.far.ask_clock():
+            self._send(("ask", self.far.asked, CLOCK, []))
+
+    def ask_look(self, now: bool = False) -> None:
+        """What do its nodes do? See `far.look`."""
+        self._ask(NOW if now else LOOK, [])
+
+    def ask_lines(self, ranks: "list[int]") -> None:
+        """At which lines are these nodes? See `far.lines`."""
+        self._ask(LINES, ranks)
+
+    def _ask(self, question: str, ranks: "list[int]") -> None:
+        """The answer comes as a message."""
+        self.far.asked += 1
+        self._send(("ask", self.far.asked, question, ranks))
+
+
+def tell(plans: "list[Plan]", carriers: "Carriers | None", listen: "str | None") -> None:
+    """Tell the boxes where the server is, and its secrets. Say at which address it listens."""
+    said = set()
+    for plan in plans:
+        if plan.host is not None and carriers is not None:
+            host, (address, port) = plan.host, carriers.address
+            if address == "0.0.0.0":
+                address = _reaching(host.name)
+            host.secrets, host.port = carriers.secrets[plan.box], port
+            host.box.update(job=carriers.job, address=[address, port])
+            said.add(f"{address}:{port}")
+    if listen is not None and said and carriers is not None:
+        how = (
+            "it stays on this machine"
+            if carriers.address[0] == handshake.LOOPBACK
+            else "what they send is encrypted"
+        )
+        os.write(2, f"spcomm: boxes connect to {', '.join(sorted(said))}; {how}\n".encode())
+
+
+def listen(options: "Options", plans: "list[Plan]") -> "str | None":
+    """At which address the server listens; None: this machine only. Raises `UsageError`."""
+    far = [plan.host for plan in plans if plan.host is not None]
+    if not far or (tunnels(options) and options.listen is None):
+        return None
+    if options.listen is not None:
+        return options.listen
+    return _reaching(far[0].name)
+
+
+def _reaching(host: str) -> str:
+    """The address of this machine with which the way to a host begins."""
+    import _socket
+
+    name = host.rpartition("@")[2]
+    try:
+        found = _socket.getaddrinfo(name, 9, _socket.AF_INET, _socket.SOCK_DGRAM)
+        probe = _socket.socket(_socket.AF_INET, _socket.SOCK_DGRAM)
+        probe.connect(found[0][4])  # sends nothing
+        address = probe.getsockname()[0]
+        probe.close()
+    except OSError as error:
+        raise UsageError(
+            f"spcomm run: which address of this machine reaches host {name}? ({why(error)}); say it: --listen ADDRESS"
+        ) from None
+    return address

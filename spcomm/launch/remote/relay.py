@@ -1,0 +1,335 @@
+# SPDX-License-Identifier: MIT
+"""Between the launcher and a box on another host: to the launcher it is a warm process, and does its work over ssh.
+
+It speaks with the launcher as `warm` does, so that nothing else there knows of hosts; what is said goes on to `box`, at
+the other end of ssh, and the output of nodes comes back through the pipes that the launcher reads. It never
+outlives the launcher, and ssh never outlives it; the end of ssh's input ends the box.
+
+Messages of its own, to the launcher: ("failed", sentence, code)  ("warning", text)  ("text", text)
+("noted", what is known of the box's memory at the end)  ("deadlock", what its agent has proven)
+("answer", number of the question, what the box says: see `far`)  ("trace", what `spcomm.trace.far` has packed)
+"""
+
+import _signal
+import os
+import re
+import subprocess
+import sys
+
+from spcomm.launch.base import process
+from spcomm.launch.base.loop import Loop
+from spcomm.launch.base.report import EXITING, HEADER, KINDS
+from spcomm.launch.base.wire import Wire
+from spcomm.launch.remote import far, versions
+from spcomm.launch.remote.frames import MOST, NONSENSE, FrameError, Frames, Outlet, printable
+
+_PATIENCE_S = 5.0  # for nodes that were killed to be gone; then the connection itself is given up
+_ALLOCATED = re.compile(rb"Allocated port ([0-9]+) for remote forward")
+_PIECE = 1 << 16
+_WINDOW = 1 << 18  # bytes of a standard input under way
+_KEPT_ERRORS = 4096
+
+
+def main() -> None:
+    """The top level of the process."""
+    process.die_with(int(sys.argv[2]), _signal.SIGKILL)
+    Relay(Wire.adopt(int(sys.argv[1]))).run()
+
+
+class Relay:
+    """One host."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+        self._loop = Loop()
+        self._about: dict = {}
+        self._report = -1
+        self._more: list[int] = []  # descriptors
+        self._frames: Frames | None = None
+        self._waiting: list[list] = []  # for the box, which has not begun
+        self._begun = False
+        self._port = 0  # of the tunnel's other end
+        self._hello: dict | None = None
+        self._errors = b""  # what ssh has said
+        self._ranks: set[int] = set()  # of the nodes there
+        self._outlets: dict[tuple[int, int], Outlet] = {}  # (rank, 1 or 2) → the launcher's pipe
+        self._inputs: dict[int, list[int]] = {}  # rank → descriptor, bytes under way
+        self._leaving = False
+        self._paused = False
+        self._asked = 0  # the last question that the box has got
+        self._answered = 0
+
+    def run(self) -> None:
+        self._loop.add(self._wire.fileno(), self._obey)
+        while True:
+            self._loop.turn()
+            self._flush()
+
+    # From the launcher
+
+    def _obey(self) -> None:
+        received = self._wire.receive()
+        if received is None:
+            os._exit(0)
+        message, descriptors = received
+        verb = message[0]
+        if verb == "run":
+            self._about, self._report, *self._more = message[1], *descriptors
+            self._start()
+        elif verb == "nodes":
+            self._nodes(message[1], descriptors)
+        elif verb == "ask" and message[2] == far.LOOK and self._paused:  # it would answer after its output
+            self._wire.send(("answer", message[1], {"held": True}))
+        else:
+            self._asked = message[1] if verb == "ask" else self._asked
+            self._tell(list(message))
+            if verb == "signal" and message[1] == _signal.SIGKILL:
+                self._loop.at("patience", _PATIENCE_S, lambda: os._exit(1))
+
+    def _start(self) -> None:
+        command = self._about["command"]
+        try:
+            self._ssh = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                start_new_session=True,  # at the launcher's terminal an ssh that asks would be stopped
+                preexec_fn=_die_together,
+            )
+        except OSError as error:
+            self._fail(f"--ssh {command[0]}: cannot be started ({error.strerror})")
+            return
+        self._frames = Frames(self._ssh.stdout.fileno(), self._ssh.stdin.fileno(), False)
+        self._error_fd = self._ssh.stderr.fileno()
+        os.set_blocking(self._error_fd, False)
+        self._loop.add(self._frames.reading, self._hear)
+        self._loop.add(self._error_fd, self._hear_errors)
+
+    def _nodes(self, ranks: "list[int]", descriptors: "list[int]") -> None:
+        self._ranks.update(ranks)
+        reading = []
+        null = os.stat(os.devnull)
+        for at, rank in enumerate(ranks):
+            stdin, stdout, stderr = descriptors[3 * at : 3 * at + 3]
+            self._outlets[rank, 1], self._outlets[rank, 2] = Outlet(stdout), Outlet(stderr)
+            if os.fstat(stdin).st_rdev == null.st_rdev:
+                os.close(stdin)
+            else:
+                reading.append(rank)
+                self._inputs[rank] = [stdin, 0]
+                if self._begun:
+                    self._listen(rank)
+        self._tell(["nodes", ranks, reading])
+
+    def _tell(self, message: list) -> None:
+        if self._begun:
+            self._frames.send(message)
+        else:
+            self._waiting.append(message)
+
+    # From the host
+
+    def _hear(self) -> None:
+        try:
+            frames = self._frames.receive()
+            if frames is None:
+                self._ended()
+                return
+            for message, data in frames:
+                self._heard(message, data)
+        except (FrameError, *NONSENSE) as error:
+            how = error if isinstance(error, FrameError) else "sends what makes no sense"
+            self._fail(f"host {self._about['host']}: what ssh reaches there {how}")
+
+    def _heard(self, message: list, data: bytes) -> None:
+        verb, *rest = message
+        if verb == "hello":
+            self._hello = rest[0]
+            self._begin()
+        elif verb == "out":
+            self._outlets[rest[0], rest[1]].add(data)
+        elif verb == "closed":
+            self._outlets[rest[0], rest[1]].ending = True
+        elif verb == "report":
+            self._check_report(*rest, data)
+            data = data[: 4096 - HEADER]  # one write that is not torn
+            head = int(rest[0]).to_bytes(4, "little") + rest[1].encode()[:1] + len(data).to_bytes(2, "little")
+            os.write(self._report, head + data)
+        elif verb == "taken":
+            self._taken(*rest)
+        elif verb == "trace":
+            self._wire.send((verb, *rest, data))
+        elif verb == "answer":
+            self._answered = rest[0]
+            self._wire.send((verb, *rest))
+        elif verb == "failed":
+            code = int(rest[1])
+            self._fail(f"host {self._about['host']}: {rest[0]}", code if 0 < code < 256 else 125)
+        elif verb == "gone":
+            self._leaving = True
+        elif verb == "warning":
+            self._wire.send((verb, printable(rest[0])))
+        elif verb == "missing":
+            lines = [f"{printable(line)}\n" for line in str(rest[1]).splitlines()]
+            self._wire.send((verb, printable(rest[0]), "".join(lines)))
+        elif verb in ("ready", "started", "unstarted", "exited", "noted", "deadlock"):
+            self._wire.send((verb, *rest))
+
+    def _check_report(self, rank: int, kind: str, payload: bytes) -> None:
+        """Raise `ValueError` unless a box speaks of a node of its own, and the launcher can read that."""
+        if (
+            rank not in self._ranks
+            or kind.encode() not in KINDS
+            or (kind.encode() == EXITING and not payload.isdigit())
+        ):
+            raise ValueError(f"report: {rank} {kind}")
+
+    def _begin(self) -> None:
+        """Both the box and, where there is one, its way back to the server are there."""
+        if self._hello is None or self._begun or (self._about["tunnel"] and not self._port):
+            return
+        error, warning = versions.compare(self._about["host"], self._hello)
+        if error:
+            self._fail(error)
+            return
+        if warning:
+            self._wire.send(("warning", warning))
+        about = dict(self._about["box"])
+        if self._port:
+            about["address"] = ["127.0.0.1", self._port]
+        self._frames.send(["begin", about], self._about["secrets"])
+        self._begun = True
+        for rank in self._inputs:
+            self._listen(rank)
+        for waiting in self._waiting:
+            self._frames.send(waiting)
+        self._waiting.clear()
+        self._say_here()
+
+    def _say_here(self) -> None:
+        """Tell the box that the launcher is there: until TCP gives up, it has no other way to notice a cut network."""
+        self._frames.send(["here"])
+        self._loop.at("here", self._about["box"]["link_timeout"] / 6, self._say_here)
+
+    def _hear_errors(self) -> None:
+        try:
+            data = os.read(self._error_fd, _PIECE)
+        except BlockingIOError:
+            return
+        if not data:
+            self._loop.remove(self._error_fd)
+            return
+        self._errors += data
+        found = _ALLOCATED.search(self._errors)
+        if found is not None and not self._port:
+            self._port = int(found.group(1))
+            self._begin()
+        *lines, self._errors = self._errors.split(b"\n")
+        shown = [line for line in lines if not _ALLOCATED.search(line)]
+        if self._begun and shown:
+            text = "\n".join(printable(line.decode("utf-8", "replace")) for line in shown)
+            self._wire.send(("text", f"spcomm: host {self._about['host']}: {text}\n"))
+        elif not self._begun:
+            self._errors = b"\n".join([*shown, self._errors])[-_KEPT_ERRORS:]
+
+    def _ended(self) -> None:
+        """The end of ssh."""
+        self._loop.remove(self._frames.reading)
+        if self._leaving:
+            return
+        host = self._about["host"]
+        try:
+            self._hear_errors()
+            code = self._ssh.wait(2)
+        except subprocess.TimeoutExpired:
+            code = None
+        said = [line.strip() for line in self._errors.decode("utf-8", "replace").splitlines() if line.strip()]
+        why = f" ({said[-1]})" if said else ""
+        if self._begun:
+            self._fail(f"host {host}: the connection to it has ended, with its nodes{why}")
+        else:
+            how = "has ended" if code is None else f"ended with code {code}"
+            command = self._about["command"][0]
+            self._fail(f"host {host}: {command} {how} before a box was started there{why}")
+
+    def _fail(self, sentence: str, code: int = 125) -> None:
+        self._wire.send(("failed", printable(sentence), code))
+        self._leave()
+
+    def _leave(self) -> None:
+        self._wire.send(("gone",))
+        os._exit(0)
+
+    # Standard input of nodes there
+
+    def _listen(self, rank: int) -> None:
+        self._loop.add(self._inputs[rank][0], lambda: self._read(rank))
+
+    def _read(self, rank: int) -> None:
+        entry = self._inputs[rank]
+        try:
+            data = os.read(entry[0], _PIECE)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        self._frames.send(["stdin", rank], data)
+        entry[1] += len(data)
+        if not data or entry[1] >= _WINDOW:
+            self._loop.remove(entry[0])
+        if not data:
+            os.close(self._inputs.pop(rank)[0])
+
+    def _taken(self, rank: int, count: int) -> None:
+        """The node has read so much. Less than nothing: it reads no more."""
+        entry = self._inputs.get(rank)
+        if entry is None:
+            return
+        if count < 0:
+            self._loop.remove(entry[0])
+            os.close(self._inputs.pop(rank)[0])
+            return
+        entry[1] -= count
+        if entry[1] < _WINDOW:
+            self._listen(rank)
+
+    # What waits
+
+    def _flush(self) -> None:
+        for key, outlet in list(self._outlets.items()):
+            outlet.flush()
+            if outlet.kept:
+                self._loop.add(outlet.fd, _nothing, write=True)
+                continue
+            self._loop.remove(outlet.fd)
+            if outlet.ending:
+                os.close(outlet.fd)
+                del self._outlets[key]
+        kept = sum(outlet.kept for outlet in self._outlets.values())
+        if self._leaving and not kept:
+            self._leave()
+        if self._frames is None:
+            return
+        full = kept > MOST and self._asked == self._answered
+        if full != self._paused and not self._leaving:
+            self._paused = not self._paused
+            if self._paused:
+                self._loop.remove(self._frames.reading)
+            else:
+                self._loop.add(self._frames.reading, self._hear)
+        if self._frames.flush():
+            self._loop.remove(self._frames.writing)
+        else:
+            self._loop.add(self._frames.writing, _nothing, write=True)
+
+
+def _die_together() -> None:
+    from spcomm._core import net
+
+    net.die_with_parent(_signal.SIGTERM)
+
+
+def _nothing() -> None:
+    pass

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: MIT
+"""TLS 1.3 for connections that cross a network, from Python's `ssl`.
+
+The handshake proves who is there, and TLS keeps strangers out of what follows. Each listening end makes a certificate
+of its own, which says nothing about it. So both ends then show, inside TLS, a MAC of the handshake's transcript and of
+that certificate: somebody on the way, who has to use another certificate, has no MAC for it.
+
+The server shows it first, as one TLS record, so that the client, where somebody sits, can say what is wrong.
+"""
+
+import functools
+import hmac
+import ssl
+import tempfile
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import _socket
+    from collections.abc import Callable, Iterator
+    from typing import TypeVar
+
+    _Read = TypeVar("_Read", bytes, int)
+
+_HEAD_BYTES = 5  # of a record; the last two are the length of the rest
+_RECORD_BYTES = 1 << 14  # of data, at most
+_DAYS = 3650  # nobody looks when a certificate ends; this only has to be later than now
+
+
+class TlsError(ConnectionError):
+    """There is no TLS with the other end; the text says why."""
+
+
+class InterceptedError(TlsError):
+    """The other end of TLS is not the other end of the handshake."""
+
+
+@functools.cache
+def server_identity() -> "tuple[ssl.SSLContext, bytes]":
+    """Return what a listening end needs, made once for each process: a context, and its certificate (DER).
+
+    Raises `ImportError`: the package cryptography is not installed; `OSError`: there is no place for a file.
+    """
+    from datetime import UTC, datetime, timedelta
+
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "spcomm")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=_DAYS))
+        .not_valid_after(now + timedelta(days=_DAYS))
+        .sign(key, hashes.SHA256())
+    )
+    encoding, private = serialization.Encoding, serialization.PrivateFormat.PKCS8
+    context = _context(ssl.PROTOCOL_TLS_SERVER)
+    context.num_tickets = 0  # nobody resumes
+    with tempfile.NamedTemporaryFile(prefix="spcomm-", suffix=".pem") as file:  # `ssl` reads files only
+        file.write(key.private_bytes(encoding.PEM, private, serialization.NoEncryption()))
+        file.write(certificate.public_bytes(encoding.PEM))
+        file.flush()
+        context.load_cert_chain(file.name)
+    return context, certificate.public_bytes(encoding.DER)
+
+
+@functools.cache
+def _client_context() -> ssl.SSLContext:
+    """Return what a connecting end needs."""
+    context = _context(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # the MACs look at the certificate
+    return context
+
+
+def _context(protocol: int) -> ssl.SSLContext:
+    context = ssl.SSLContext(protocol)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    return context
+
+
+class Session:
+    """TLS over one connection, without its socket: `establish`, then `encrypt` and `decrypt`, one thread at a time."""
+
+    def __init__(self, server: bool, mac: "Callable[[str, bytes], bytes]") -> None:
+        """`mac(role, certificate)` is what the end with that role, "client" or "server", shows."""
+        self._server = server
+        self._mac = mac
+        self._coming, self._going = ssl.MemoryBIO(), ssl.MemoryBIO()
+        context, self._certificate = server_identity() if server else (_client_context(), b"")
+        self._tls = context.wrap_bio(self._coming, self._going, server_side=server)
+        self._record = b""  # as much of it as `receive` has read
+
+    def establish(self, sock: "_socket.socket") -> "Iterator[None]":
+        """Go on until the other end has to say something, where the socket does not wait. Raises `TlsError`, `OSError`.
+
+        Reads nothing that comes after the other end's MAC.
+        """
+        try:
+            while not self._shake_hands():
+                self._send(sock, self._going.read())
+                while not (record := self._next_record(sock)):
+                    yield
+                self._coming.write(record)
+            self._send(sock, self._going.read())
+            if self._server:
+                self._send(sock, self.encrypt(self._mac("server", self._certificate)))
+            else:
+                self._certificate = self._tls.getpeercert(True) or b""
+            while not (shown := self.receive(sock)):
+                yield
+            wanted = self._mac("client" if self._server else "server", self._certificate)
+            if not hmac.compare_digest(shown, wanted):
+                raise InterceptedError
+            if not self._server:
+                self._send(sock, self.encrypt(self._mac("client", self._certificate)))
+        except ssl.SSLError as error:
+            raise TlsError(str(error)) from None
+
+    def _shake_hands(self) -> bool:
+        try:
+            self._tls.do_handshake()
+        except ssl.SSLWantReadError:
+            return False
+        return True
+
+    def _send(self, sock: "_socket.socket", data: bytes) -> None:
+        """The little that is sent at first always finds room in a socket."""
+        if data and sock.send(data) != len(data):
+            raise TlsError("the other end does not read")
+
+    def receive(self, sock: "_socket.socket") -> bytes:
+        """Return what the next record has, and read no more; nothing: it is not complete. As `establish`."""
+        record = self._next_record(sock)
+        try:
+            return self.decrypt(record) if record else b""
+        except ssl.SSLError as error:
+            raise TlsError(str(error)) from None
+
+    def _next_record(self, sock: "_socket.socket") -> bytes:
+        while (missing := _missing(self._record)) > 0:
+            try:
+                data = sock.recv(missing)
+            except BlockingIOError:
+                return b""
+            if not data:
+                raise ConnectionResetError("the other end has closed the connection")
+            self._record += data
+        record, self._record = self._record, b""
+        return record
+
+    def encrypt(self, data: "bytes | memoryview") -> bytes:
+        """Return what is to be sent for this, which must not be empty."""
+        self._tls.write(data)
+        return self._going.read()
+
+    def decrypt(self, data: bytes) -> bytes:
+        """Return what is complete of all that has come. `ssl.SSLError`: somebody has changed it."""
+        self.feed(data)
+        found = []
+        try:
+            while self._has_unread:
+                found.append(self._some(self._tls.read(_RECORD_BYTES)))
+        except ssl.SSLWantReadError:  # the last record is not complete
+            pass
+        return b"".join(found)
+
+    def feed(self, data: "bytes | memoryview") -> None:
+        """Store received bytes for `read_into`."""
+        self._coming.write(data)
+
+    def read_into(self, room: memoryview) -> int:
+        """Return how many bytes were decrypted. `ssl.SSLError`: somebody has changed them."""
+        count = 0
+        try:
+            while self._has_unread and count < len(room):
+                count += self._some(self._tls.read(_RECORD_BYTES, room[count:]))
+        except ssl.SSLWantReadError:  # the last record is not complete
+            pass
+        return count
+
+    def _some(self, found: "_Read") -> "_Read":
+        """Return what was read. Nothing means that the other end has ended TLS, and nothing after that is read."""
+        if not found:
+            raise ssl.SSLZeroReturnError(ssl.SSL_ERROR_ZERO_RETURN, "the other end has ended TLS")
+        return found
+
+    @property
+    def _has_unread(self) -> bool:
+        """Whether something has come that was not decrypted, or was and has not been read."""
+        return self._coming.pending > 0 or self._tls.pending() > 0
+
+
+def _missing(record: bytes) -> int:
+    """Return how many bytes a record needs so that it, or its head, is complete."""
+    rest = int.from_bytes(record[3:_HEAD_BYTES], "big") if len(record) >= _HEAD_BYTES else 0
+    return _HEAD_BYTES + rest - len(record)

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: MIT
+"""Who failed first, and the sentence that says it.
+
+First is the node whose failure was *heard of* first: an exception is reported when it is raised, everything
+else when the node has ended. A `NodeLostError` is somebody else's failure as long as there is another one.
+Nothing that happens after the launcher has told nodes to end counts as a failure. Nodes are known by index.
+"""
+
+from collections.abc import Callable
+
+from spcomm.launch.base import report
+from spcomm.launch.base.process import signal_name
+from spcomm.launch.cmdline.groups import ALONE, Names
+
+_KEPT = 1 << 20  # bytes of traceback kept of one node
+
+
+class Failure:
+    """How one node failed, as far as is known."""
+
+    def __init__(self, index: int, name: str) -> None:
+        self.index = index
+        self.name = name
+        self.kind = b""  # of its report, if it made one
+        self.detail = ""
+        self.status: int | None = None  # as of os.waitpid
+        self.stopped = False  # it was ended by the launcher
+
+    @property
+    def code(self) -> int:
+        """The exit code of the run, if this failure was first."""
+        if self.status is not None and not self.stopped:
+            code = _code(self.status)
+            if code:
+                return code
+        return (
+            int(self.detail) if self.kind == report.EXITING else 130 if self.kind == report.INTERRUPTED else 1
+        )
+
+    def sentence(self) -> str:
+        """What happened to the node; the code is what the launcher exits with."""
+        if (
+            self.status is not None
+            and not self.stopped
+            and self.status & 0x7F
+            and self.kind != report.INTERRUPTED
+        ):
+            number = self.status & 0x7F
+            return f"{self.name} was killed by {signal_name(number)} (128+{number})"
+        if self.kind in (report.RAISED, report.LOST, report.CUT):
+            return f"{self.name} ended with an uncaught {self.detail} (exit code {self.code})"
+        if self.kind == report.INTERRUPTED:
+            return f"{self.name} ended with an uncaught KeyboardInterrupt (exit code {self.code})"
+        return f"{self.name} ended with exit code {self.code}"
+
+
+class Failures:
+    """All failures of a run. `first` is None as long as nobody but victims of a lost node has failed."""
+
+    def __init__(self, names: Names = ALONE) -> None:
+        self._names = names
+        self._known: dict[int, Failure] = {}
+        self.first: Failure | None = None
+        self.first_lost: Failure | None = None
+        self.closed = False  # nodes have been told to end: what follows is not counted
+        self._texts: dict[int, bytearray] = {}
+
+    def text(self, index: int, piece: bytes) -> None:
+        """A piece of a node's traceback."""
+        text = self._texts.setdefault(index, bytearray())
+        if len(text) < _KEPT:
+            text += piece
+
+    def reported(self, index: int, kind: bytes, detail: str) -> None:
+        """A node said what ends it."""
+        failure = self._failure(index)
+        failure.kind, failure.detail = kind, detail
+        self._count(failure)
+
+    def ended(self, index: int, status: int) -> None:
+        """A node has ended with a wait status that is not 0, or with 0 after it had said otherwise."""
+        failure = self._failure(index)
+        failure.status = status
+        failure.stopped = self.closed and status & 0x7F in (2, 9, 15) and self.first is not None
+        self._count(failure)
+
+    def known(self, index: int) -> bool:
+        return index in self._known
+
+    def spoke(self, index: int) -> bool:
+        """Whether the node failed by itself, as far as it has said or as it was first."""
+        return (self.first is not None and self.first.index == index) or bool(
+            index in self._known and self._known[index].kind
+        )
+
+    def settle(self) -> None:
+        """No other failure has come: the first victim is to blame (it waited for a finished node)."""
+        if self.first is None:
+            self.first = self.first_lost
+
+    def tracebacks(self, label: "Callable[[int, int], bytes]", interrupted: bool) -> "tuple[bytes, str]":
+        """All tracebacks worth showing, the first failure's last, and a sentence on those that are not shown.
+
+        Not shown: a `NodeLostError` and the like that followed from the first failure, a `MismatchError` after
+        another (all nodes get it, and each one names all), a KeyboardInterrupt that followed from Ctrl-C, and those
+        which say the same as one that is shown. `label(index, 2)` is what stands before a line.
+        """
+        first = self.first.index if self.first is not None else None
+        mine = bytes(self._texts.get(first, b"")) if first is not None else b""
+        shown, same, too, lost = [], [], [], []
+        others: dict[bytes, list[int]] = {}
+        silent = [
+            index for index in self._known if index not in self._texts
+        ]  # stopped before their tracebacks came
+        for index, text in [*self._texts.items(), *((index, b"") for index in silent)]:
+            kind = self._failure(index).kind
+            if index == first or (interrupted and kind == report.INTERRUPTED):
+                continue
+            if kind == report.LOST:
+                lost.append(index)
+            elif mine and bytes(text) == mine:
+                same.append(index)
+            elif self.first is not None and self._mismatched(self.first.index) and self._mismatched(index):
+                too.append(index)
+            elif text:
+                others.setdefault(bytes(text), []).append(index)
+        for text, indices in others.items():
+            shown.append(_labelled(text, label(indices[0], 2)))
+        if mine and first is not None:
+            shown.append(_labelled(mine, label(first, 2)))
+        notes = [f"{self._names.nodes(same)} failed in the same way"] if same else []
+        notes += [
+            f"{self._names.nodes(alike[1:])} failed as {self._names.nodes(alike[:1])} did"
+            for alike in others.values()
+            if len(alike) > 1
+        ]
+        notes += [f"{self._names.nodes(too)} raised MismatchError, too"] if too else []
+        victims: dict[str, list[int]] = {}
+        for index in lost if first is not None else ():
+            victims.setdefault(self._known[index].detail, []).append(index)
+        notes += [
+            f"{self._names.nodes(nodes)} raised {name} because of it" for name, nodes in victims.items()
+        ]
+        return b"".join(shown), "; ".join(notes)
+
+    def _mismatched(self, index: int) -> bool:
+        failure = self._known.get(index)
+        return failure is not None and failure.kind == report.RAISED and failure.detail == "MismatchError"
+
+    def _failure(self, index: int) -> Failure:
+        return self._known.setdefault(index, Failure(index, self._names.nodes([index])))
+
+    def _count(self, failure: Failure) -> None:
+        if self.closed or self.first is not None:
+            return
+        if failure.kind in (report.LOST, report.CUT):
+            self.first_lost = self.first_lost or failure
+        elif failure.kind or failure.status:
+            self.first = failure
+
+
+def _labelled(text: bytes, label: bytes) -> bytes:
+    if text and not text.endswith(b"\n"):
+        text += b"\n"
+    if not label or not text:
+        return text
+    return label + text[:-1].replace(b"\n", b"\n" + label) + b"\n"
+
+
+def _code(status: int) -> int:
+    return 128 + (status & 0x7F) if status & 0x7F else status >> 8

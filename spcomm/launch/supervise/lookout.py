@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: MIT
+"""Looks after the nodes while they run: do some wait for ever, or for long, or poll in vain?
+
+The status boards in shared memory tell (csrc/segment/spc_board.h); a look takes nothing from the nodes. Nodes
+are known by index here (see groups).
+"""
+
+import time
+from collections.abc import Callable
+
+from spcomm.launch.base.loop import Loop
+from spcomm.launch.base.process import state_of
+from spcomm.launch.cmdline.groups import Group
+from spcomm.launch.local import where
+from spcomm.launch.local.crew import Crew
+from spcomm.launch.supervise.inquiry import ANSWER_S, Inquiry
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from spcomm._core.waits import Wait
+    from spcomm.launch.local.starter import Starter
+
+_LOOK_S = 0.06  # between two looks for a deadlock; two of them make a proof
+_STALL_LOOK_S = 1.0  # between two looks for a stall
+_VAIN_POLLS = 1000  # in one of these: it polls
+_DUE_S = 10.0  # for nodes that are finished to end, and for those that have raised an error to report it
+DEADLOCK_CODE = 99  # exit code
+ENDED, UNSTARTED, SILENT, RUNNING = "finished", "not started", "no answer", "running"
+
+
+class Lookout:
+    """Reports through `found(text, exit_code)`, once, and `warn(text)`. Ask `places` for where everybody is."""
+
+    def __init__(
+        self,
+        crew: Crew,
+        loop: Loop,
+        stall_s: float,
+        found: "Callable[[str, int], None]",
+        warn: "Callable[[str], None]",
+        hear: "Callable[[Starter], None]",
+    ) -> None:
+        self._crew = crew
+        self._loop = loop
+        self._stall_s = stall_s  # 0: never
+        self._found = found
+        self._warn = warn
+        self._far = Inquiry(crew, hear)  # boxes into which nobody here can look
+        self._answers: where.Answers | None = None  # where nodes tell where they are
+        self._ended: dict[int, int] = {}
+        self._watched: dict[int, _Watched] = {}  # of each group, by its first node
+        self._vain: set[tuple[int, int]] = set()  # who waits in vain, and since when: that was told
+        self._stopped = False
+        self._due_until = 0.0
+
+    def start(self, answers: where.Answers, ended: "dict[int, int]", is_traced: bool = False) -> None:
+        """From now on. `ended` has the nodes that have ended, and stays the caller's.
+
+        Of a traced run the clocks of boxes elsewhere are compared with ours.
+        """
+        self._answers, self._ended = answers, ended
+        if self._crew.boxes == 1:  # else the agents look, and one of them tells `proven`
+            self._loop.at("look", _LOOK_S, self._look)
+        if self._stall_s:
+            self._loop.at("stall", _STALL_LOOK_S, self._look_for_stalls)
+        if is_traced:
+            self._far.keep_clocks(self._loop)
+
+    def stop(self) -> None:
+        self._stopped = True
+        self._loop.forget("look")
+        self._loop.forget("stall")
+        self._loop.forget("answers")
+
+    # Deadlocks
+
+    def _look(self) -> None:
+        for group in self._crew.groups:
+            blocked = group.segments[0].look()
+            if blocked:
+                self._tell(group, self._waits_of(group, blocked))
+                return
+            vain = group.segments[0].look(in_vain=True)
+            if vain:
+                self._warn_of_vain(group, self._waits_of(group, vain))
+        self._loop.at("look", _LOOK_S, self._look)
+
+    def _waits_of(self, group: Group, blocked: "list[int]") -> "dict[int, Wait]":
+        waits = {rank: group.segment(rank).wait(rank) for rank in blocked}
+        return {rank: wait for rank, wait in waits.items() if wait is not None}
+
+    def _warn_of_vain(self, group: Group, waits: "dict[int, Wait]") -> None:
+        """The run goes on: who still works may end, and then a wait fails, which a program may catch."""
+        from spcomm._core import waits as core
+
+        told = {(group.first + rank, wait.since_ns) for rank, wait in waits.items()}
+        if not told <= self._vain:
+            self._vain |= told
+            self._warn(core.report(waits, group.size, self._of(group), in_vain=True))
+
+    def proven(self, rows: list) -> None:
+        """By the agents of several boxes: these wait for ever (`waits.packed`)."""
+        from spcomm._core import waits
+
+        group = self._crew.groups[0]
+        known = {rank: wait for rank, wait in waits.unpacked(rows).items() if rank < group.size}
+        if not known:
+            raise ValueError("none of these nodes is of the run")
+        if not self._stopped:
+            self._tell(group, known)
+
+    def _tell(self, group: Group, known: "dict[int, Wait]") -> None:
+        from spcomm._core import waits
+
+        self._found(waits.report(known, group.size, self._of(group)), DEADLOCK_CODE)
+
+    def _of(self, group: Group) -> str:
+        return "" if len(self._crew.groups) == 1 else f" of group {group.number}"
+
+    # Stalls
+
+    def _look_for_stalls(self) -> None:
+        """Ask the boxes elsewhere first; what comes of it is looked at when all have answered, or are late."""
+        self._far.ask(self._answered)
+        if self._far.is_waiting:
+            self._loop.at("answers", ANSWER_S, self._judge_stalls)
+        else:
+            self._judge_stalls()
+
+    def _answered(self) -> None:
+        if self._loop.waits("answers") and not self._far.is_waiting:
+            self._loop.at("answers", 0.0, self._judge_stalls)
+
+    def _judge_stalls(self) -> None:
+        self._far.give_up()
+        for group in self._crew.groups:
+            watched = self._watched.setdefault(group.first, _Watched(self._stall_s))
+            text = self._stalled(group, watched)
+            if text and not self._stopped:
+                self._warn(text)
+        if not self._stopped:
+            self._loop.at("stall", _STALL_LOOK_S, self._look_for_stalls)
+
+    def _stalled(self, group: Group, watched: "_Watched") -> str:
+        waits = self.waits(group)
+        now_ns = time.monotonic_ns()
+        for_long = {
+            rank: wait for rank, wait in waits.items() if now_ns - wait.since_ns >= watched.threshold_s * 1e9
+        }
+        live = [rank for rank in range(group.size) if self._is_live(group.first + rank)]
+        spinning = watched.spinners(
+            group, [rank for rank in live if rank not in waits and self._is_known(group, rank)]
+        )
+        quiet = watched.is_quiet(group, now_ns) if spinning else False
+        if not live or (not for_long and not quiet):
+            return ""
+        others = [rank for rank in live if rank not in waits]
+        if quiet and set(spinning) == set(others) and set(waits) == set(for_long):
+            watched.told()
+            from spcomm.diagnose import stall
+
+            return stall.spinning(
+                for_long, self._where(group, spinning), watched.quiet_s(now_ns), self._of(group)
+            )
+        if spinning and set(spinning) == set(others):
+            return ""  # who polls computes nothing: soon it is known to be in vain, or no longer so
+        silences = {self._far.silence(group.first + rank) for rank in others} - {""}
+        if not for_long or watched.is_known(for_long, silences):
+            return ""
+        watched.told()
+        from spcomm.diagnose import stall
+
+        longest_s = (now_ns - min(wait.since_ns for wait in for_long.values())) / 1e9
+        return stall.report(for_long, self._where(group, others), longest_s, self._of(group), group.boxes)
+
+    def _is_live(self, index: int) -> bool:
+        group = self._crew.group(index)
+        rank = group.rank(index)
+        return (
+            index in self._crew.started
+            and index not in self._ended
+            and (group.segment(rank).process(rank) != 0 or not self._is_known(group, rank))
+        )
+
+    def _is_known(self, group: Group, rank: int) -> bool:
+        """Whether it can be told what a node does."""
+        return not self._far.silence(group.first + rank)
+
+    # Ends
+
+    def is_failure_due(self, is_known: "Callable[[int], bool]") -> bool:
+        """Whether a node may yet be to blame for what others have reported.
+
+        It has told them that it is finished, and its process has not ended; or it has told them of an error, which is
+        still alive and not reported. No longer after some seconds: a program may do anything meanwhile.
+        """
+        now = time.monotonic()
+        self._due_until = self._due_until or now + _DUE_S
+        left = [index for index in self._crew.started if index not in self._ended and not is_known(index)]
+        return now < self._due_until and any(map(self._may_fail, left))
+
+    def _may_fail(self, index: int) -> bool:
+        """As far as it can be seen: into the memory of other machines nobody here can look."""
+        from spcomm._core.agent import FINISHED
+
+        group = self._crew.group(index)
+        rank = group.rank(index)
+        segment = group.segment(rank)
+        return self._far.box(index) is None and (segment.state(rank) == FINISHED or segment.has_raised(rank))
+
+    # Where nodes are
+
+    def waits(self, group: Group) -> "dict[int, Wait]":
+        """What its nodes wait for: rank -> wait."""
+        found = {
+            rank: group.segment(rank).wait(rank)
+            for rank in range(group.size)
+            if self._is_live(group.first + rank)
+        }
+        return {rank: wait for rank, wait in found.items() if wait is not None}
+
+    def _where(self, group: Group, ranks: "list[int]") -> "dict[int, tuple[str, str]]":
+        """What nodes that do not wait do, and where: rank -> ("computes", "ring.py:12 in step")."""
+        from spcomm.diagnose.stall import COMPUTES, WORKS
+
+        known = [rank for rank in ranks if self._is_known(group, rank)]
+        states = {rank: self._state(group, rank) for rank in known}
+        lines = self._ask([group.first + rank for rank in known if self._is_able(group.first + rank)])
+        words = {"R": COMPUTES, "T": "is stopped (SIGSTOP)", "Z": "has ended"}
+        found = {}
+        for rank, state in states.items():
+            call, _, line = lines.get(group.first + rank, "").rpartition("  ")
+            asleep = WORKS if call == where.WORK else "sleeps, or waits for something else"
+            found[rank] = (words.get(state, asleep), line)
+        return {rank: found.get(rank) or (self._far.silence(group.first + rank), "") for rank in ranks}
+
+    def _state(self, group: Group, rank: int) -> str:
+        far = self._far.box(group.first + rank)
+        return far.state(rank) if far is not None else state_of(group.segment(rank).process(rank))
+
+    def _ask(self, indices: "list[int]") -> "dict[int, str]":
+        return self._far.lines(indices, lambda: self._ask_here(indices))
+
+    def _ask_here(self, indices: "list[int]") -> "dict[int, str]":
+        if self._answers is None:
+            return {}
+        processes = self._crew.started
+        here = [index for index in indices if self._far.box(index) is None]
+        running = [index for index in here if state_of(processes[index]) not in ("", "T", "Z")]
+        return self._answers.ask(self._crew.poke, running, processes)
+
+    def _is_able(self, index: int) -> bool:
+        return self._crew.of(index).plan.locatable
+
+    def places(self) -> "dict[int, str]":
+        """Where every node is, in words: index -> text."""
+        from spcomm._core import waits
+
+        self._far.look()
+        states: dict[int, str] = {}
+        waiting: dict[int, str] = {}
+        for group in self._crew.groups:
+            for ranks, *what in waits.rows(self.waits(group)):
+                waiting.update({group.first + rank: "  ".join(filter(None, what)) for rank in ranks})
+        asked = [
+            index
+            for index in sorted(set(self._crew.started) - set(self._ended) - set(waiting))
+            if self._is_able(index) and not self._far.silence(index)
+        ]
+        answers = self._ask(asked)
+        for index in range(self._crew.size):
+            if index in self._ended:
+                states[index] = ENDED
+            elif index not in self._crew.started:
+                states[index] = UNSTARTED
+            elif index in waiting:
+                states[index] = waiting[index]
+            else:
+                states[index] = answers.get(
+                    index, self._far.silence(index) or (SILENT if index in asked else RUNNING)
+                )
+        return states
+
+
+class _Watched:
+    """What the last looks at one group have found."""
+
+    def __init__(self, stall_s: float) -> None:
+        self._stall_s = stall_s
+        self.threshold_s = stall_s  # doubles with each warning, so that a long run is not full of them
+        self._known: set[int | str] = set()  # when the waits began that were told, and who did not answer
+        self._vain: dict[int, int] = {}
+        self._traffic = -1
+        self._since_ns = 0  # nothing has moved
+
+    def spinners(self, group: Group, ranks: "list[int]") -> "list[int]":
+        """Which of them have polled in vain since the last look, again and again."""
+        now = {rank: group.segment(rank).vain(rank) for rank in ranks}
+        found = [
+            rank for rank in ranks if (now[rank] - self._vain.get(rank, now[rank])) % 2**32 >= _VAIN_POLLS
+        ]
+        self._vain = now
+        return found
+
+    def is_quiet(self, group: Group, now_ns: int) -> bool:
+        """Has nothing been sent or completed for as long as a stall takes? Asked only while somebody polls."""
+        traffic = sum(segment.traffic() for segment in group.segments)
+        if traffic != self._traffic:
+            self._traffic, self._since_ns = traffic, now_ns
+        return now_ns - self._since_ns >= self.threshold_s * 1e9
+
+    def quiet_s(self, now_ns: int) -> float:
+        return (now_ns - self._since_ns) / 1e9
+
+    def is_known(self, waits: "dict[int, Wait]", silences: "set[str]") -> bool:
+        """Were all of these told of already?"""
+        found = {wait.since_ns for wait in waits.values()} | silences
+        known = found <= self._known
+        self._known |= found
+        return known
+
+    def told(self) -> None:
+        self.threshold_s *= 2

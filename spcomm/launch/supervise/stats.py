@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: MIT
+"""`--stats`: what each node has done, in a table at the end; and what went between boxes, if there are several.
+
+Times are the kernel's, from the node's end: how long it ran on a core (`computed`; polling for a moment counts), how
+long it was ready and had none (`no core`), and the rest, in which it waited: for messages, for other nodes, for a disk.
+Messages and collectives are read from shared memory, where their running numbers lie anyway; of bytes only those of
+received messages that do not fit into a slot are known. The server counts the frames that it
+forwards, and each agent those of its own links.
+"""
+
+from spcomm.text import aligned
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from spcomm.launch.cmdline.groups import Group
+    from spcomm.launch.local.crew import Crew
+    from spcomm.launch.remote.carriers import Carriers
+
+_HEAD = (
+    "node",
+    "time",
+    "computed",
+    "no core",
+    "waited",
+    "sent",
+    "received",
+    "MB sent",
+    "MB received",
+    "collectives",
+)
+_UNKNOWN = "?"
+
+
+def counts_of(group: "Group") -> "list[dict[str, int]]":
+    """What each node has done, by rank."""
+    if group.boxes == 1:
+        return group.segments[0].counts()
+    found = [segment.counts(group.ranks(box)) for box, segment in enumerate(group.segments)]
+    return [
+        {name: sum(counts[rank][name] for counts in found) for name in found[0][rank]}
+        for rank in range(group.size)
+    ]
+
+
+class Stats:
+    """Gathers the times of the nodes as they end."""
+
+    def __init__(self, crew: "Crew", carriers: "Carriers | None" = None) -> None:
+        crew.stats = True
+        self._crew = crew
+        self._carriers = carriers
+        self._times: dict[int, tuple[float, float, float]] = {}
+
+    def ended(self, index: int, times: "tuple[float, float, float]") -> None:
+        self._times[index] = times
+
+    def text(self) -> str:
+        """The table, with a line for all nodes together if there are several."""
+        rows = []
+        for group in self._crew.groups:
+            for rank, counts in enumerate(counts_of(group)):
+                rows.append((group.first + rank, self._times.get(group.first + rank), counts))
+        lines = [_HEAD, *(self._line(self._name(index), times, counts) for index, times, counts in rows)]
+        if len(rows) > 1:
+            lines.append(self._total(rows))
+        note = "times in seconds; MB: of received messages longer than 40 bytes"
+        return f"spcomm: what the nodes did ({note})\n{aligned(lines)}{self._links()}"
+
+    def _links(self) -> str:
+        """What went over the links of the boxes; nothing, if there are none, or the run has not ended well."""
+        links = self._carriers.counted() if self._carriers is not None else []
+        if not links:
+            return ""
+        kinds = _used(links)
+        lines: list[tuple[str, ...]] = [("box", "", *map(str.lower, kinds), "MB")]
+        for box, link in enumerate(links):  # as the server has it: what it received is what the box sent
+            lines += [(str(box), "out", *_moved(link, kinds, 2)), (str(box), "in", *_moved(link, kinds, 0))]
+        note = "out: from the box, in: to it; what was sent again does not count"
+        return f"spcomm: frames between boxes ({note})\n{aligned(lines)}{self._between()}"
+
+    def _between(self) -> str:
+        """The same of links between agents."""
+        found = self._carriers.between() if self._carriers is not None else {}
+        links = {name: link for name, link in found.items() if link is not None}
+        relayed = [name for name in found if name not in links]
+        kinds = _used(list(links.values()))
+        lines: list[tuple[str, ...]] = [("boxes", "", *map(str.lower, kinds), "MB")]
+        for name, link in links.items():
+            lines += [(name, "out", *_moved(link, kinds, 0)), (name, "in", *_moved(link, kinds, 2))]
+        text = ""
+        if links:
+            note = "out: from the first box, in: to it; the table above does not count them"
+            text = f"spcomm: frames between agents ({note})\n{aligned(lines)}"
+        if relayed:
+            text += f"spcomm: no direct connection between boxes {', '.join(relayed)}: the server relayed\n"
+        return text
+
+    def _name(self, index: int) -> str:
+        return self._crew.names.label(index).decode().strip("[] ")
+
+    def _line(
+        self, name: str, times: "tuple[float, float, float] | None", counts: "dict[str, int]"
+    ) -> "tuple[str, ...]":
+        cells = [_UNKNOWN] * 4
+        if times is not None:
+            life, computed, queued = times
+            cells = [f"{value:.2f}" for value in (life, computed, queued, max(0.0, life - computed - queued))]
+        numbers = [str(counts["sent"]), str(counts["received"])]
+        numbers += [f"{counts[name] / 1e6:.1f}" for name in ("sent_bytes", "received_bytes")]
+        return (name, *cells, *numbers, str(counts["collectives"]))
+
+    def _total(self, rows: "list[tuple]") -> "tuple[str, ...]":
+        known = [times for _index, times, _counts in rows if times is not None]
+        times = (
+            (max(time[0] for time in known), sum(time[1] for time in known), sum(time[2] for time in known))
+            if known
+            else None
+        )
+        counts = {name: sum(row[2][name] for row in rows) for name in rows[0][2]}
+        line = self._line("all", times, counts)
+        waited = sum(max(0.0, life - computed - queued) for life, computed, queued in known)
+        return (*line[:4], f"{waited:.2f}", *line[5:])
+
+
+def _used(links: "list[dict[str, Any]]") -> "list[str]":
+    """The kinds of frames that have occurred."""
+    kinds = [name for name, counts in links[0].items() if isinstance(counts, tuple)] if links else []
+    return [kind for kind in kinds if any(link[kind][0] + link[kind][2] for link in links)]
+
+
+def _moved(link: "dict[str, Any]", kinds: "list[str]", at: int) -> "list[str]":
+    """Frames of each kind, and MB of all, one way."""
+    return [
+        *(str(link[kind][at]) for kind in kinds),
+        f"{sum(link[kind][at + 1] for kind in kinds) / 1e6:.1f}",
+    ]

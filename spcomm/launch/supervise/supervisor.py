@@ -1,0 +1,462 @@
+# SPDX-License-Identifier: MIT
+"""One run, from the first node's start to the exit code: the launcher's event loop.
+
+The run *ends* when all nodes have ended by themselves, or when there is a reason to end it: a failure, a
+timeout, a signal, nobody who reads the output. Then nodes are told once, killed after the grace period, and
+everything that they had written is still forwarded. Marks in shared memory (finished, died) come before
+any of this, so that nodes which wait for a lost one are woken at once. Nodes are known by index here (see groups).
+"""
+
+import _signal
+import os
+import time
+
+from spcomm.launch.base import process, report
+from spcomm.launch.base.loop import Loop
+from spcomm.launch.base.process import signal_name
+from spcomm.launch.cmdline.options import Options
+from spcomm.launch.local import where
+from spcomm.launch.local.crew import Crew
+from spcomm.launch.local.display import Display
+from spcomm.launch.local.forward import Forwarder
+from spcomm.launch.local.starter import Starter
+from spcomm.launch.local.stdin import Stdin
+from spcomm.launch.supervise.failures import Failures
+from spcomm.launch.supervise.lookout import RUNNING, SILENT, Lookout
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from spcomm.launch.remote.carriers import Carrier, Carriers
+    from spcomm.launch.supervise.stats import Stats
+
+_STARTING_S = 2.0  # seconds for who starts nodes to say which it has started
+_CARRYING_S = 30.0  # seconds for the agents to end when all nodes have, beyond what a link may take
+_PARTING = 2.0  # seconds for nodes to raise ConnectionLostError, before they are told to end
+_SETTLE = 0.5  # seconds in which a NodeLostError may turn out to be the consequence of another failure
+
+
+class Supervisor:
+    """Owns everything of a running run. Call `run` once."""
+
+    def __init__(
+        self, crew: Crew, options: Options, display: Display, carriers: "Carriers | None" = None
+    ) -> None:
+        self._crew = crew
+        self._carriers = carriers  # between boxes
+        self._timeout = options.timeout
+        self._grace = options.grace
+        self._link_timeout = options.link_timeout
+        self._display = display
+        self._stats: Stats | None = None
+        if options.stats:
+            from spcomm.launch.supervise import stats
+
+            self._stats = stats.Stats(crew, carriers)
+        self._strict, self._is_traced = options.strict, options.is_traced
+        self._warned: dict[str, list[int]] = {}  # what was left, where that is an error: code → nodes
+        self._loop = Loop()
+        self._failures = Failures(crew.names)
+        self._forwarder = Forwarder(self._loop, crew.size == 1, display, self._cannot_write)
+        self._lookout = Lookout(
+            crew, self._loop, options.stall or 0.0, self._deadlocked, self._forwarder.write_text, self._hear
+        )
+        self._ended: dict[int, int] = {}  # node → wait status
+        self._readers: list[report.Reader] = []  # of each group
+        self._reason = ""  # why the run is being ended: failure, timeout, signal, reader, spcomm
+        self._code = 0
+        self._sentence = ""
+        self._report = ""  # of a deadlock
+        self._states: dict[int, str] = {}
+        self._is_lost = False  # a warm process was killed
+
+    def run(self, signals: int, stdin: Stdin) -> int:
+        """Start the nodes, forward their output, return the exit code. `signals`: the wake-up descriptor."""
+        self._signals, self._stdin = signals, stdin
+        stdin.use(self._loop)
+        self._readers = [report.Reader() for _group in self._crew.groups]
+        answers = where.Answers()
+        self._children = set(process.children())  # warm processes, and what was here before
+        self._crew.run([reader.write for reader in self._readers], answers.fileno())
+        answers.close_theirs()
+        for reader in self._readers:
+            os.close(reader.write)
+        self._listen()
+        if self._timeout is not None:
+            self._loop.at("timeout", self._timeout, self._timed_out)
+        self._lookout.start(answers, self._ended, self._is_traced)
+        self._display.start(self._loop, self._ended, stdin)
+        self._start_more()
+        while not self._crew.gone:
+            self._loop.turn()
+            self._forwarder.flush()
+        self._end_carriers()
+        return self._conclude()
+
+    def _listen(self) -> None:
+        for starter in self._crew:
+            self._loop.add(starter.fileno(), lambda starter=starter: self._hear(starter))
+        for reader in self._readers:
+            self._loop.add(reader.fd, self._read_reports)
+        for carrier in self._carriers or ():
+            self._loop.add(carrier.fileno(), lambda carrier=carrier: self._hear_carrier(carrier))
+        self._loop.add(self._signals, self._signalled)
+
+    # Starting
+
+    def _start_more(self) -> None:
+        if self._reason:
+            return
+        try:
+            self._crew.start(self._forwarder, self._stdin)
+        except OSError as error:
+            self._cannot_start(error.errno or 0)
+
+    def _cannot_start(self, number: int) -> None:
+        if self._reason not in ("", "spcomm"):
+            return
+        self._sentence = (
+            f"only {len(self._crew.started)} of {self._crew.size} nodes could be started ({os.strerror(number)}); "
+            "try fewer nodes (-n), or raise the limits (ulimit -u, ulimit -n, those of the container)"
+        )
+        self._end("spcomm", _signal.SIGKILL, 125)
+
+    # What the warm processes say
+
+    def _hear(self, starter: Starter) -> None:
+        if starter.plan.host is None:
+            self._heard(starter, starter.receive())
+            return
+        from spcomm.launch.remote.frames import NONSENSE
+
+        try:
+            self._heard(starter, starter.receive())
+        except NONSENSE:  # not an error of this machine: whoever runs a box there can make it say anything
+            self._host_failed(f"host {starter.plan.host.name}: what the box there says makes no sense", 125)
+
+    def _heard(self, starter: Starter, message: "tuple | None") -> None:
+        verb = message[0] if message is not None else "gone"
+        if message is None or verb == "gone":
+            self._loop.remove(starter.fileno())
+            was_gone, starter.gone = starter.gone, True
+            if message is None and not was_gone:
+                self._signalled()  # if the same has ended both, it is the reason
+                self._lost(starter)
+        elif verb == "exited":
+            if self._stats is not None and len(message) > 3:
+                self._stats.ended(message[1], message[3])
+            self._node_ended(message[1], message[2])
+        elif verb == "started":
+            self._crew.started.update(zip(message[1], message[2], strict=True))
+            self._start_more()
+        elif verb == "unstarted":
+            self._cannot_start(message[2])
+        elif verb == "ready":
+            self._is_ready(starter, message[1])
+        elif verb == "missing":
+            self._missing(message[1], message[2])
+        elif verb == "failed":  # it is on another host
+            self._host_failed(message[1], message[2])
+        elif verb == "deadlock":  # the agent there
+            self._lookout.proven(message[1])
+        elif verb == "warning":
+            self._say(f"warning: {message[1]}")
+        elif verb == "text":
+            self._forwarder.write_text(message[1])
+
+    def _host_failed(self, sentence: str, code: int) -> None:
+        if not self._reason:
+            self._sentence = sentence
+            self._end("spcomm", _signal.SIGTERM, code)
+
+    def _is_ready(self, starter: Starter, threads: int) -> None:
+        starter.ready = True
+        if threads > 1:
+            self._say(
+                f"warning: the imported modules have started {threads - 1} threads, which nodes do not have; "
+                "leave them out of --preload, or use --start exec"
+            )
+        if not self._crew.alone:
+            self._start_more()
+
+    def _missing(self, name: str, text: str) -> None:
+        """A warm process lacks a module, and ends. Nothing has started."""
+        if self._reason:
+            return
+        self._sentence = f"--preload: {name} cannot be imported" if text else f"no module named {name}"
+        if text:
+            self._forwarder.write_text(text)
+        self._end("spcomm", _signal.SIGKILL, 125 if text else 127)
+
+    def _lost(self, starter: Starter) -> None:
+        """A warm process has ended without having said so.
+
+        The kernel kills its nodes then. What they have started is adopted, and killed at the end.
+        """
+        self._is_lost = True
+        if self._reason:
+            return
+        status = starter.status
+        how = (
+            f"was killed by {signal_name(status & 0x7F)}"
+            if status & 0x7F
+            else f"ended with code {status >> 8}"
+        )
+        doing = (
+            "while it ran the nodes" if starter.ready else "while it imported modules; --start exec avoids it"
+        )
+        whose = "" if self._crew.alone else f" of {starter.plan.name}"
+        self._sentence = f"the process that starts the nodes{whose} {how} {doing}"
+        self._end("spcomm", _signal.SIGTERM, 125)
+
+    def _node_ended(self, node: int, status: int) -> None:
+        self._ended[node] = status
+        self._read_reports()  # what it had to say comes before its end
+        group = self._crew.group(node)
+        rank = group.rank(node)
+        if status == 0 and not self._failures.known(node):
+            group.segment(rank).mark_finished(rank)
+            return
+        group.segment(rank).mark_died(rank, -(status & 0x7F) if status & 0x7F else status >> 8)
+        self._failures.ended(node, status)
+        self._consider()
+
+    # What is between boxes
+
+    def _hear_carrier(self, carrier: "Carrier") -> None:
+        fd = carrier.fileno()
+        message = carrier.receive()
+        if message is None:
+            self._loop.remove(fd)
+            if carrier.status:  # else it has nothing to do any more
+                self._disconnected(f"{carrier.name} {carrier.how()}", carrier.box)
+        elif message[0] == "deadlock":
+            self._lookout.proven(message[1])
+        elif message[0] == "failed":
+            from spcomm.launch.remote.frames import printable
+
+            self._disconnected(printable(message[1]), message[2])
+        else:
+            self._forwarder.write_text(message[1])
+            self._disconnected(f"{carrier.name} has failed: an error of spcomm; report it", carrier.box)
+
+    def _disconnected(self, sentence: str, culprit: int) -> None:
+        """Nodes that wait hear of it at once, and end by themselves, as a rule."""
+        if self._reason:
+            return
+        self._sentence = f"{sentence}; the nodes were stopped (exit code 125)"
+        for group in self._crew.groups:
+            for segment in group.segments:
+                segment.mark_disconnected(culprit)
+        self._end("spcomm", _signal.SIGTERM, 125, parting=_PARTING)
+
+    def _end_carriers(self) -> None:
+        """All nodes have ended. What they have sent is still carried, if the run went well."""
+        if self._carriers is None:
+            return
+        self._loop.at("carrying", _CARRYING_S + self._link_timeout, self._carried_too_long)
+        while not self._reason and not self._carriers.over:
+            self._loop.turn()
+            self._forwarder.flush()
+        for carrier in self._carriers:
+            self._loop.remove(carrier.fileno())
+        self._carriers.close(_SETTLE if self._stats is not None and not self._reason else 0.0)
+        self._loop.forget("carrying")
+
+    def _carried_too_long(self) -> None:
+        self._disconnected(f"all nodes have ended, and {self._carriers.left()} did not", -1)
+
+    # Failures
+
+    def _read_reports(self) -> None:
+        for group, reader in zip(self._crew.groups, self._readers, strict=True):
+            if reader.ended:
+                continue
+            for rank, kind, payload in reader.read():
+                if rank < group.size:
+                    self._reported(group.first + rank, kind, payload)
+            if reader.ended:
+                self._loop.remove(reader.fd)
+
+    def _reported(self, node: int, kind: bytes, payload: bytes) -> None:
+        if kind == report.TEXT:
+            self._failures.text(node, payload)
+            self._display.traceback(node, payload)
+            return
+        detail = payload.decode("utf-8", "replace")
+        if kind == report.INTERRUPTED and detail and self._states.get(node) in (RUNNING, SILENT):
+            self._states[node] = detail
+        self._failures.reported(node, kind, detail)
+        group = self._crew.group(node)
+        rank = group.rank(node)
+        group.segment(rank).mark_failing(rank, int(detail) if kind == report.EXITING else 1)
+        self._consider()
+
+    def _consider(self) -> None:
+        """End the run if there is a failure that nobody else caused, or soon if there might be one."""
+        if self._reason:
+            return
+        if self._failures.first is not None:
+            self._end("failure", _signal.SIGTERM, 0, self._failures.first.index)
+        elif self._failures.first_lost is not None and not self._loop.waits("settle"):
+            self._loop.at("settle", _SETTLE, self._settle)
+
+    def _settle(self) -> None:
+        if self._lookout.is_failure_due(self._failures.known):
+            self._loop.at("settle", _SETTLE, self._settle)
+            return
+        self._read_reports()  # one may have come just before its error was dead
+        self._failures.settle()
+        self._consider()
+
+    # Reasons to end the run
+
+    def _end(
+        self, reason: str, number: int, code: int, spared: "int | None" = None, parting: float = 0.0
+    ) -> None:
+        """Tell all nodes but one (in so many seconds), and kill what is left after the grace period."""
+        if self._reason:
+            return
+        self._reason, self._code = reason, code
+        self._failures.closed = True
+        self._loop.forget("timeout")
+        self._lookout.stop()
+        self._loop.forget("settle")
+        self._loop.at("part", parting, lambda: self._crew.end(number, spared))
+        self._loop.at("kill", parting + self._grace, self._crew.kill)
+
+    def _timed_out(self) -> None:
+        self._locate()
+        self._sentence = (
+            f"the run took longer than --timeout {self._timeout:g} s; the nodes were stopped (exit code 124)"
+        )
+        self._end("timeout", _signal.SIGTERM, 124)
+
+    def _deadlocked(self, text: str, code: int) -> None:
+        self._report = text
+        self._end("deadlock", _signal.SIGTERM, code)
+
+    def _signalled(self) -> None:
+        for number in _read_all(self._signals):
+            if number == _signal.SIGTSTP:
+                self._stop()
+            elif number in (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP, _signal.SIGQUIT):
+                self._told_to_end(number)
+
+    def _told_to_end(self, number: int) -> None:
+        prompt = self._crew.at_prompt
+        if number == _signal.SIGINT and prompt is not None and prompt not in self._ended and not self._reason:
+            self._crew.poke(prompt, number)  # Ctrl-C is for who sits at the debugger
+            return
+        if self._reason:  # the second time: do not wait any longer
+            self._crew.kill()
+            return
+        if number == _signal.SIGINT:
+            self._locate()
+            self._sentence = "interrupted by Ctrl-C (exit code 130); the nodes were stopped"
+        else:
+            self._sentence = f"told to end by {signal_name(number)} (128+{number}); the nodes were stopped"
+        self._end("signal", number, 128 + number)
+
+    def _stop(self) -> None:
+        """Ctrl-Z: the nodes, which are in process groups of their own, stop and go on with the launcher."""
+        self._crew.stop()
+        self._display.clear()
+        os.kill(os.getpid(), _signal.SIGSTOP)
+        self._crew.go_on()
+
+    def _locate(self) -> None:
+        """Find out where each node is, before it is told to end.
+
+        Nodes may have printed, and who started them may not have said yet that it has.
+        """
+        end = time.monotonic() + _STARTING_S
+        for starter in self._crew:
+            while starter.unanswered and not starter.gone and starter.has_news(end - time.monotonic()):
+                self._hear(starter)
+        self._states = self._lookout.places()
+
+    def _cannot_write(self, error: OSError) -> None:
+        if isinstance(error, BrokenPipeError) and error.filename is None:  # `| head`: nobody wants more
+            self._end("reader", _signal.SIGTERM, 128 + _signal.SIGPIPE)
+            return
+        where = f" to {error.filename}" if error.filename else ""
+        self._sentence = f"the output cannot be written{where} ({error.strerror}); the nodes were stopped"
+        self._end("spcomm", _signal.SIGTERM, 125)
+
+    def _conclude(self) -> int:
+        """All nodes are gone: say what is to be said, in the order in which it is best read."""
+        self._display.stop()
+        self._forwarder.finish(self._signals)
+        self._read_reports()
+        if not self._reason:
+            self._failures.settle()
+            self._reason = "failure" if self._failures.first is not None else ""
+        tracebacks, notes = self._failures.tracebacks(self._display.label, self._reason == "signal")
+        self._forwarder.write_error(tracebacks)
+        if self._states:
+            table = where.describe(self._states, self._crew.names)
+            self._forwarder.write_text(f"spcomm: where the nodes were:\n{table}")
+        if self._reason == "failure":
+            self._code = self._failures.first.code
+            self._sentence = self._failure_sentence(notes)
+        elif not self._reason:
+            self._report_leftovers()
+        if not self._reason and self._warned:
+            self._code = 1
+            self._sentence = self._strict_sentence()
+        self._forwarder.write_text(self._report)
+        if self._stats is not None:
+            self._forwarder.write_text(self._stats.text())
+        if self._sentence:
+            self._say(self._sentence)
+        self._forwarder.drain(self._signals)
+        self._crew.wait()
+        if self._is_lost:
+            process.end_children(self._children)
+        return self._code
+
+    def _report_leftovers(self) -> None:
+        """The run has gone well: has it left messages that nobody received, or barriers that nobody waited for?"""
+        for group in self._crew.groups:
+            if any(segment.has_left() for segment in group.segments):
+                from spcomm.diagnose import leftovers
+
+                where = "" if len(self._crew.groups) == 1 else f" of group {group.number}"
+                here = [box for box, segment in enumerate(group.segments) if segment.fd >= 0]
+                boxes = [(group.segments[box].fd, group.ranks(box)) for box in here]
+                far = [segment.left() for segment in group.segments if segment.fd < 0]
+                text, found = leftovers.report(boxes, where, self._strict, far)
+                self._report += text
+                for code, ranks in found.items() if self._strict else ():
+                    self._warned.setdefault(code, []).extend(group.first + rank for rank in ranks)
+
+    def _strict_sentence(self) -> str:
+        found = [
+            f"{code} of {self._crew.names.nodes(sorted(nodes))}"
+            for code, nodes in sorted(self._warned.items())
+        ]
+        return f"warnings are errors (--strict): {', '.join(found)} (exit code 1)"
+
+    def _failure_sentence(self, notes: str) -> str:
+        parts = [self._failures.first.sentence()] + ([notes] if notes else [])
+        size = self._crew.size
+        stopped = [node for node in range(size) if not self._failures.spoke(node) and self._was_stopped(node)]
+        if stopped and len(stopped) == size - 1:
+            parts.append("the other nodes were stopped" if size > 2 else "the other node was stopped")
+        elif stopped:
+            parts.append(f"{self._crew.names.nodes(stopped)} {'were' if len(stopped) > 1 else 'was'} stopped")
+        return "; ".join(parts)
+
+    def _was_stopped(self, node: int) -> bool:
+        """By us: it has ended by a signal, or never started."""
+        return self._ended.get(node, _signal.SIGTERM) & 0x7F in (_signal.SIGTERM, _signal.SIGKILL)
+
+    def _say(self, text: str) -> None:
+        self._forwarder.write_text(f"spcomm: {text}\n")
+
+
+def _read_all(fd: int) -> bytes:
+    try:
+        return os.read(fd, 512)
+    except BlockingIOError:
+        return b""

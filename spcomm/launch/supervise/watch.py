@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: MIT
+"""`--watch`: what each node does, in a table at the terminal, four times a second.
+
+All of it is read: status boards and mailboxes in shared memory, /proc for who computes. Nodes do nothing for it, and
+are not asked for their lines: that of a node that waits is on its board. A look that takes long, with hundreds of
+nodes, is followed by a pause that is longer still. `screen` has the terminal, `watch_table` draws.
+"""
+
+import time
+
+from spcomm.launch.base.process import signal_name, state_of
+from spcomm.launch.local.screen import Screen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from spcomm.launch.base.loop import Loop
+    from spcomm.launch.cmdline.groups import Group
+    from spcomm.launch.local.crew import Crew
+    from spcomm.launch.local.stdin import Stdin
+    from spcomm.launch.supervise.watch_table import Draw
+
+_LOOK_S = 0.25
+_SHARE = 19  # a look that has taken so long is followed by so many times that
+_PRINTED_S = 0.05  # what is printed waits so long for more
+_RATE_S = 1.0  # rates are of this time
+_VAIN_POLLS = 1000  # between two looks: it polls
+UNSTARTED, WAITS, COMPUTES, SLEEPS, POLLS = "not started", "waits", "computes", "sleeps", "polls"
+STOPPED, ENDED, UNKNOWN = "stopped", "ended", "?"
+_WORDS = {"R": COMPUTES, "T": STOPPED, "t": STOPPED, "Z": ENDED, "S": SLEEPS, "D": SLEEPS}
+
+
+class Row:
+    """What one node does."""
+
+    def __init__(self, index: int, name: str, state: str, since: float) -> None:
+        self.index = index
+        self.name = name  # its rank, and its group if there are several
+        self.state = state
+        self.seconds = since  # for how long so far
+        self.call = ""
+        self.place = ""
+        self.rates = (0.0, 0.0, 0.0, 0.0)  # a second: messages sent and received, bytes sent and received
+
+
+class Watch:
+    """Looks at the nodes, again and again, and has them drawn."""
+
+    def __init__(self, crew: "Crew", screen: Screen, draw: "Draw") -> None:
+        self.screen = screen
+        self._crew = crew
+        self._draw = draw
+        self._begun = time.monotonic()
+        self._ended: dict[int, int] = {}
+        self._states: dict[int, tuple[str, float]] = {}  # and when it was seen first
+        self._traffic = {group.first: _Traffic(group) for group in crew.groups}
+
+    def start(self, loop: "Loop", ended: "dict[int, int]", stdin: "Stdin") -> None:
+        """From now on. `ended` has the wait statuses of nodes that have ended, and stays the caller's."""
+        self._loop, self._ended = loop, ended
+        stdin.typed = self.screen.typed
+        self.screen.later = lambda: loop.at("printed", _PRINTED_S, self.screen.renew)
+        self._look()
+
+    def stop(self) -> None:
+        """Nothing is drawn any more."""
+        self._loop.forget("watch")
+        self._loop.forget("printed")
+        self.screen.close()
+
+    def _look(self) -> None:
+        begun = time.monotonic()
+        self.screen.draw(self._draw(self.rows(begun), begun - self._begun, self.screen.size))
+        took = time.monotonic() - begun
+        self._loop.at("watch", max(_LOOK_S, _SHARE * took), self._look)
+
+    def rows(self, now: float) -> "list[Row]":
+        """What all nodes do at this time, by index."""
+        found = []
+        for group in self._crew.groups:
+            traffic = self._traffic[group.first]
+            traffic.look(now)
+            found += [self._row(group, rank, traffic, now) for rank in range(group.size)]
+        return found
+
+    def _row(self, group: "Group", rank: int, traffic: "_Traffic", now: float) -> Row:
+        index = group.first + rank
+        name = self._crew.names.label(index).decode().strip("[] ")
+        wait = None if index in self._ended else group.segment(rank).wait(rank)
+        if wait is None:
+            state = self._state(group, rank, traffic)
+            before, since = self._states.get(index, ("", now))
+            if before != state:
+                since = now
+            self._states[index] = state, since
+            row = Row(index, name, state, now - since)
+            row.call = getattr(group.segment(rank), "silence", "") if state == UNKNOWN else ""
+        else:
+            from spcomm._core import waits
+
+            self._states.pop(index, None)
+            row = Row(index, name, WAITS, max(0.0, now - wait.since_ns / 1e9))
+            [(_ranks, row.call, row.place)] = waits.rows({rank: wait})
+        row.rates = traffic.rates[rank]
+        return row
+
+    def _state(self, group: "Group", rank: int, traffic: "_Traffic") -> str:
+        """Of a node that has not waited for long."""
+        index = group.first + rank
+        if index in self._ended:
+            return _end(self._ended[index])
+        if index not in self._crew.started:
+            return UNSTARTED
+        segment = group.segment(rank)
+        if segment.fd < 0:  # on another host
+            return UNKNOWN if segment.silence else _WORDS.get(segment.state(rank), UNKNOWN)
+        state = _WORDS.get(state_of(self._crew.started[index]), ENDED)
+        return POLLS if state == COMPUTES and traffic.vain[rank] >= _VAIN_POLLS else state
+
+
+class _Traffic:
+    """What went from and to the nodes of a group lately."""
+
+    def __init__(self, group: "Group") -> None:
+        self._group = group
+        self._looks: list[tuple[float, list[dict[str, int]]]] = []  # of the last second or so
+        self._vain = [0] * group.size
+        self.vain = [0] * group.size  # polls that found nothing, since the last look
+        self.rates = [(0.0, 0.0, 0.0, 0.0)] * group.size
+
+    def look(self, now: float) -> None:
+        from spcomm.launch.supervise.stats import counts_of
+
+        counts = counts_of(self._group)
+        self._looks.append((now, counts))
+        while len(self._looks) > 2 and self._looks[1][0] <= now - _RATE_S:
+            self._looks.pop(0)
+        seconds = now - self._looks[0][0]
+        for rank in range(self._group.size):
+            vain = self._group.segment(rank).vain(rank)
+            self.vain[rank], self._vain[rank] = (vain - self._vain[rank]) % 2**32, vain
+            if seconds > 0:
+                self.rates[rank] = _rates(self._looks[0][1][rank], counts[rank], seconds)
+
+
+def _rates(
+    before: "dict[str, int]", now: "dict[str, int]", seconds: float
+) -> "tuple[float, float, float, float]":
+    names = ("sent", "received", "sent_bytes", "received_bytes")
+    sent, received, sent_bytes, received_bytes = ((now[name] - before[name]) / seconds for name in names)
+    return max(0.0, sent), max(0.0, received), max(0.0, sent_bytes), max(0.0, received_bytes)
+
+
+def _end(status: int) -> str:
+    """How a process has ended, by its wait status."""
+    if status & 0x7F:
+        return f"died ({signal_name(status & 0x7F)})"
+    return f"failed ({status >> 8})" if status >> 8 else ENDED

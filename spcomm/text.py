@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: MIT
+"""Text that several parts of spcomm write: tables, ranks, counted nouns, and what is safe on a terminal."""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+
+def aligned(
+    rows: "Sequence[Sequence[str]]",
+    left: "Collection[int] | None" = (0,),
+    indent: str = "  ",
+    gap: str = "  ",
+) -> str:
+    """Lines of columns. Columns in `left` (None: all) are flush left, the others flush right; rows may be short."""
+    columns = widths(rows)
+    lines = []
+    for row in rows:
+        blanks = [" " * (columns[i] - width(cell)) for i, cell in enumerate(row)]
+        cells = [
+            cell + blank if left is None or i in left else blank + cell
+            for i, (cell, blank) in enumerate(zip(row, blanks, strict=True))
+        ]
+        lines.append((indent + gap.join(cells)).rstrip() + "\n")
+    return "".join(lines)
+
+
+def widths(rows: "Sequence[Sequence[str]]") -> "list[int]":
+    """The width of each column."""
+    columns = max(map(len, rows), default=0)
+    return [max(width(row[i]) for row in rows if i < len(row)) for i in range(columns)]
+
+
+def width(text: str) -> int:
+    """How many columns of a terminal the text takes."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import combining, east_asian_width
+
+    return sum(0 if combining(letter) else 2 if east_asian_width(letter) in "WF" else 1 for letter in text)
+
+
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """`1 node`, `2 nodes`; `plural` is that of a noun that needs more than an s."""
+    return f"{count} {noun if count == 1 else plural or noun + 's'}"
+
+
+def ranks_text(ranks: "Sequence[int]") -> str:
+    """`node 3`, `nodes 0-2, 5`."""
+    runs: list[list[int]] = []
+    for rank in sorted(ranks):
+        if runs and runs[-1][1] == rank - 1:
+            runs[-1][1] = rank
+        else:
+            runs.append([rank, rank])
+    text = ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+    return f"node {text}" if len(ranks) == 1 else f"nodes {text}"
+
+
+def printable(text: str, kept: str = "\n\t") -> str:
+    """Text that cannot steer a terminal: what cannot be printed is replaced, but for what is kept."""
+    if text.isprintable():
+        return text
+    return "".join(
+        letter if letter.isprintable() or letter in kept else "\N{REPLACEMENT CHARACTER}" for letter in text
+    )

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: MIT */
+/* The report of a deadlock, each rule and each form, on waits that are written by hand. */
+#include "check.h"
+
+#include "diagnose/spc_deadlock_report.h"
+#include "reduce/spc_layout.h"
+#include "reduce/spc_reduce.h"
+#include "segment/spc_board.h"
+
+#define NODES 4
+#define IN_C SPC_BOARD_IN_C
+
+typedef struct told {
+    spc_waits_t waits;
+    bool known[NODES];
+    spc_board_entry_t entry[NODES];
+    bool needed[NODES * NODES];
+} told_t;
+
+static void wait_of(told_t *told, uint32_t rank, spc_board_entry_t entry) {
+    entry.rank = rank;
+    entry.size = NODES;
+    told->entry[rank] = entry;
+    told->known[rank] = true;
+    told->waits.known_count++;
+}
+
+static void needs(told_t *told, uint32_t rank, uint32_t other) {
+    told->needed[rank * NODES + other] = true;
+}
+
+static void message(told_t *told, uint32_t rank, spc_board_kind_t kind, uint32_t other, uint32_t flags) {
+    wait_of(told, rank,
+            (spc_board_entry_t){.kind = kind, .source = (int32_t)other, .tag = 7, .flags = flags});
+    needs(told, rank, other);
+}
+
+static spc_signature_t reduction(uint64_t kind) {
+    return (spc_signature_t){
+        .operation = SPC_OPERATION_REDUCE, .operator = SPC_SUM, .length_bytes = 8, .layout = kind << 56};
+}
+
+static void phase(told_t *told, uint32_t rank, spc_signature_t call, uint32_t missing, uint32_t flags) {
+    spc_board_entry_t entry = {.kind = SPC_BOARD_PHASE, .source = -1, .tag = -1, .flags = flags};
+    memcpy(entry.call, &call, sizeof call);
+    wait_of(told, rank, entry);
+    needs(told, rank, missing);
+}
+
+static void operation(told_t *told, uint32_t rank, uint8_t number, uint32_t missing, uint32_t flags) {
+    phase(told, rank, (spc_signature_t){.operation = number}, missing, flags);
+}
+
+static char *report_of(told_t *told, spc_deadlock_report_options_t options) {
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    CHECK(out != NULL);
+    told->waits.nodes = NODES;
+    told->waits.known = told->known;
+    told->waits.entry = told->entry;
+    told->waits.needed = told->needed;
+    CHECK_OK(spc_deadlock_report_write(&told->waits, &options, out));
+    fclose(out);
+    return text;
+}
+
+static void says(told_t *told, const char *why, const char *what) {
+    char expected[400];
+    char *text = report_of(told, (spc_deadlock_report_options_t){.has_launcher = false});
+    snprintf(expected, sizeof expected, "\n  %s\n  Try: %s     (spcomm explain SP101)\n", why, what);
+    const size_t length = strlen(expected);
+    CHECK(strlen(text) > length);
+    CHECK_STR(text + strlen(text) - length, expected);
+    free(text);
+}
+
+/* ---- receives ---- */
+
+static void receives_at_one_line(void) {
+    told_t told = {.known = {false}}, in_c = {.known = {false}};
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        message(&told, rank, SPC_BOARD_RECEIVE, 1 - rank, 0);
+        message(&in_c, rank, SPC_BOARD_RECEIVE, 1 - rank, IN_C);
+    }
+    says(&told, "No matching message has been sent: each of these nodes waits to receive.",
+         "let one node send before it receives, or use sendrecv().");
+    says(&in_c, "No matching message has been sent: each of these nodes waits to receive.",
+         "let one node send before it receives.");
+    in_c.entry[1].flags = 0; /* in two languages */
+    says(&in_c, "No matching message has been sent: each of these nodes waits to receive.",
+         "let one node send before it receives, or use sendrecv().");
+}
+
+static void receives_at_several_lines(void) {
+    told_t told = {.known = {false}};
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        message(&told, rank, SPC_BOARD_RECEIVE, 1 - rank, 0);
+        strcpy(told.entry[rank].file, "hub.py");
+        told.entry[rank].line = 5 + rank;
+    }
+    says(&told, "All of these receive, and nobody is left who could send to them.",
+         "let one node send before it receives here; is an answer missing, or a last message that ends a "
+         "loop?");
+}
+
+static void what_one_node_shows(void) {
+    told_t itself = {.known = {false}}, near = {.known = {false}};
+    message(&itself, 2, SPC_BOARD_RECEIPT, 2, 0);
+    says(&itself, "Node 2 sends synchronously to itself, and nobody else can.",
+         "check how the rank is computed.");
+    message(&near, 0, SPC_BOARD_RECEIVE, 1, 0);
+    message(&near, 1, SPC_BOARD_RECEIVE, 1, 0);
+    near.entry[0].near_count = 2;
+    near.entry[0].near_source = 3;
+    near.entry[0].near_tag = 7;
+    says(&near, "Node 0 has 2 messages, the first from node 3 with tag 7, and waits for one of node 1.",
+         "receive with source=3, or send what is waited for.");
+}
+
+/* ---- sends ---- */
+
+static void full_queues(void) {
+    told_t all = {.known = {false}}, some = {.known = {false}};
+    message(&all, 0, SPC_BOARD_SEND, 1, 0);
+    message(&all, 1, SPC_BOARD_SEND, 0, 0);
+    says(&all, "The queues are full: every node sends more than anybody receives.",
+         "receive between the sends; a higher limit only moves the point where it stops.");
+    all.entry[0].phase = 70000; /* bytes */
+    all.entry[1].phase = 100;
+    says(
+        &all, "The queues are full: every node sends more than anybody receives.",
+        "receive between the sends; a limit of 69K lets these sends go on, and only moves the point where it "
+        "stops.");
+    message(&some, 0, SPC_BOARD_SEND, 1, 0);
+    operation(&some, 1, SPC_OPERATION_BARRIER, 0, 0);
+    says(&some, "Node 0 sends more to node 1 than the queues hold, and nobody receives it.",
+         "receive before waiting for anything else; a higher limit only moves the point where it stops.");
+    message(&some, 2, SPC_BOARD_SEND, 3, 0);
+    says(&some, "Nodes 0, 2 send more to nodes 1, 3 than the queues hold, and nobody receives it.",
+         "receive before waiting for anything else; a higher limit only moves the point where it stops.");
+}
+
+static void synchronous_sends(void) {
+    told_t all = {.known = {false}}, in_c = {.known = {false}};
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        message(&all, rank, SPC_BOARD_RECEIPT, 1 - rank, 0);
+        message(&in_c, rank, SPC_BOARD_RECEIPT, 1 - rank, IN_C);
+    }
+    says(&all, "ssend() returns when its message has been received: every node sends first.",
+         "let one node receive before it sends, or use sendrecv().");
+    says(&in_c, "spcomm_ssend() returns when its message has been received: every node sends first.",
+         "let one node receive before it sends.");
+    in_c.entry[1].flags |= SPC_BOARD_RENDEZVOUS;
+    says(&in_c,
+         "With --rendezvous, spcomm_send() returns when its message has been received: every node sends "
+         "first.",
+         "let one node receive before it sends.");
+}
+
+static void synchronous_sends_and_receives(void) {
+    told_t told = {.known = {false}};
+    message(&told, 0, SPC_BOARD_RECEIPT, 1, IN_C);
+    message(&told, 1, SPC_BOARD_RECEIVE, 2, IN_C);
+    message(&told, 2, SPC_BOARD_RECEIVE, 1, IN_C);
+    says(&told,
+         "spcomm_ssend() returns when its message has been received, and node 1 waits for something else.",
+         "let node 1 receive first, or use spcomm_send(), which does not wait.");
+    message(&told, 3, SPC_BOARD_RECEIPT, 2, IN_C | SPC_BOARD_RENDEZVOUS);
+    says(
+        &told,
+        "With --rendezvous, spcomm_send() returns when its message has been received, and nodes 1-2 wait for "
+        "something else.",
+        "let nodes 1-2 receive first.");
+}
+
+/* ---- collective operations ---- */
+
+static void one_operation(void) {
+    told_t told = {.known = {false}};
+    operation(&told, 0, SPC_OPERATION_BARRIER, 1, 0);
+    message(&told, 1, SPC_BOARD_RECEIPT, 0, 0);
+    operation(&told, 2, SPC_OPERATION_BARRIER, 1, 0);
+    says(&told, "Nodes 0, 2 wait in barrier() for node 1, which must call it, too.",
+         "have every node call barrier(), also those that take another branch, before it waits for them.");
+    told.entry[0].communicator = told.entry[2].communicator = 1;
+    says(&told, "Nodes 0, 2 wait in barrier() of a part for node 1, which must call it, too.",
+         "have every node call barrier(), also those that take another branch, before it waits for them.");
+}
+
+static void several_operations(void) {
+    told_t told = {.known = {false}};
+    operation(&told, 0, SPC_OPERATION_BARRIER, 1, 0);
+    phase(&told, 1, reduction(SPC_KIND_INT), 0, 0);
+    operation(&told, 2, SPC_OPERATION_BARRIER, 1, 0);
+    operation(&told, 3, SPC_OPERATION_BARRIER, 2, 0);
+    told.entry[1].communicator = told.entry[3].communicator = 1;
+    says(&told,
+         "Nodes 0, 2 wait in barrier() for node 1; node 1 waits in global_sum() of an int of a part for node "
+         "0; "
+         "node 3 waits in barrier() of a part for node 2.",
+         "have all nodes call the same operations in the same order, those of parts among those of the run.");
+}
+
+static void is_called(spc_signature_t call, const char *words, const char *function) {
+    told_t told = {.known = {false}};
+    char why[100], what[200];
+    phase(&told, 0, call, 1, IN_C);
+    snprintf(why, sizeof why, "Node 0 waits in %s for node 1, which must call it, too.", words);
+    snprintf(what, sizeof what,
+             "have every node call %s, also those that take another branch, before it waits for them.",
+             function);
+    says(&told, why, what);
+}
+
+static void functions_of_c(void) {
+    is_called((spc_signature_t){.operation = SPC_OPERATION_BARRIER}, "barrier()", "spcomm_barrier()");
+    is_called((spc_signature_t){.operation = SPC_OPERATION_FUZZY}, "fuzzy_barrier()", "spcomm_fuzzy_enter()");
+    is_called((spc_signature_t){.operation = SPC_OPERATION_SPLIT}, "split()", "spcomm_split()");
+    is_called(reduction(SPC_KIND_INT), "global_sum() of an int", "spcomm_global_sum_int64()");
+    is_called(reduction(SPC_KIND_FLOAT), "global_sum() of a float", "spcomm_global_sum_double()");
+    is_called(reduction(SPC_KIND_SIMTIME), "global_sum() of a SimTime", "spcomm_global_sum_simtime()");
+    is_called(reduction(SPC_KIND_TUPLE), "global_sum() of a tuple, 8 bytes", "spcomm_global_sum()");
+    told_t told = {.known = {false}};
+    wait_of(&told, 0, (spc_board_entry_t){.kind = SPC_BOARD_CYCLE, .flags = IN_C});
+    needs(&told, 0, 3);
+    says(&told, "Node 0 waits in coordinated_recv() for node 3, which must call it, too.",
+         "have every node call spcomm_coordinated_recv(), also those that take another branch, before it "
+         "waits "
+         "for them.");
+}
+
+/* ---- forms ---- */
+
+static void headlines(void) {
+    static const struct {
+        spc_deadlock_report_options_t options;
+        uint32_t waiting;
+        const char *begin;
+    } CASES[] = {
+        {{0}, 1, "spcomm: DEADLOCK — node 0 of 4 waits for what can never come\n"},
+        {{0},
+         2,
+         "spcomm: DEADLOCK — nodes 0-1 of 4 wait for each other only, and no message is on its way\n"},
+        {{.group = " of group 2"},
+         3,
+         "spcomm: DEADLOCK — nodes 0-2 of the 4 nodes of group 2 wait for each other only, and no message is "
+         "on its "
+         "way\n"},
+        {{.group = " of group 2"},
+         4,
+         "spcomm: DEADLOCK — all 4 nodes of group 2 wait, and no message is on its way\n"},
+        {{.in_vain = true},
+         2,
+         "spcomm: warning: DEADLOCK — nodes 0-1 of 4 wait for each other, whatever the others still do\n"},
+        {{.in_vain = true},
+         3,
+         "spcomm: warning: DEADLOCK — nodes 0-2 of 4 wait for each other, whatever the other node still "
+         "does\n"},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        told_t told = {.known = {false}};
+        for (uint32_t rank = 0; rank < CASES[i].waiting; rank++) {
+            message(&told, rank, SPC_BOARD_RECEIVE, (rank + 1) % CASES[i].waiting, 0);
+        }
+        char *text = report_of(&told, CASES[i].options);
+        CHECK(strncmp(text, CASES[i].begin, strlen(CASES[i].begin)) == 0);
+        CHECK((strstr(text, "The run goes on until the other") != NULL) == CASES[i].options.in_vain);
+        free(text);
+    }
+}
+
+/* Of those who wait in vain, only each other's part in it is told. */
+static void others_that_still_run(void) {
+    for (int in_vain = 0; in_vain < 2; in_vain++) {
+        told_t told = {.known = {false}};
+        operation(&told, 0, SPC_OPERATION_BARRIER, 1, 0);
+        operation(&told, 1, SPC_OPERATION_BARRIER, 0, 0);
+        needs(&told, 0, 3);
+        char *text = report_of(&told, (spc_deadlock_report_options_t){.in_vain = in_vain != 0});
+        CHECK_EQ(strstr(text, "3") == NULL, in_vain != 0);
+        free(text);
+    }
+}
+
+static void the_launchers_option_is_named(void) {
+    for (uint64_t enough = 0; enough <= 100000; enough += 100000) {
+        told_t told = {.known = {false}};
+        for (uint32_t rank = 0; rank < 2; rank++) {
+            message(&told, rank, SPC_BOARD_SEND, 1 - rank, 0);
+            told.entry[rank].phase = enough;
+        }
+        char *text = report_of(&told, (spc_deadlock_report_options_t){.has_launcher = true});
+        CHECK(
+            strstr(text,
+                   enough != 0
+                       ? "receive between the sends; --queue-limit 98K lets these sends go on, and only moves"
+                       : "receive between the sends; --queue-limit only moves the point")
+            != NULL);
+        free(text);
+    }
+}
+
+/* Escape, CSI as one byte and as two of UTF-8 are replaced; letters of several bytes and bytes of Latin-1 stay. */
+static void names_of_files(void) {
+    told_t told = {.known = {false}};
+    message(&told, 0, SPC_BOARD_RECEIVE, 1, 0);
+    snprintf(told.entry[0].file, sizeof told.entry[0].file,
+             "/a/b\x1b[2J\x9b\xc2\x9b\xc3\x9f\xe2\x80\x9c\xff.py");
+    snprintf(told.entry[0].function, sizeof told.entry[0].function, "f\n");
+    told.entry[0].line = 3;
+    char *text = report_of(&told, (spc_deadlock_report_options_t){.has_launcher = true});
+    CHECK(strstr(text, "  b?[2J??\xc3\x9f\xe2\x80\x9c\xff.py:3 in f?\n") != NULL);
+    free(text);
+}
+
+/* What a box on another machine has sent may be anything: nothing is read beyond the entry. */
+static void any_entry(void) {
+    uint64_t state = check_seed();
+    for (int i = 0; i < 20000; i++) {
+        told_t told = {.known = {false}};
+        for (uint32_t rank = 0; rank < NODES; rank++) {
+            unsigned char *bytes = (unsigned char *)&told.entry[rank];
+            for (size_t at = 0; at < sizeof told.entry[rank]; at++) {
+                bytes[at] = (unsigned char)(check_random(&state) % 4 != 0 ? check_random(&state) % 9
+                                                                          : check_random(&state));
+            }
+            told.entry[rank].file[SPC_BOARD_FILE_BYTES - 1] = '\0';
+            told.entry[rank].function[SPC_BOARD_FUNCTION_BYTES - 1] = '\0';
+            told.entry[rank].kind %= SPC_BOARD_GATHERING + 1;
+            told.known[rank] = check_random(&state) % 4 != 0;
+            told.waits.known_count += told.known[rank];
+            for (uint32_t other = 0; other < NODES; other++) {
+                told.needed[rank * NODES + other] = check_random(&state) % 2 != 0;
+            }
+        }
+        free(report_of(&told, (spc_deadlock_report_options_t){.in_vain = i % 2 != 0}));
+    }
+}
+
+int main(void) {
+    RUN(receives_at_one_line);
+    RUN(receives_at_several_lines);
+    RUN(what_one_node_shows);
+    RUN(full_queues);
+    RUN(synchronous_sends);
+    RUN(synchronous_sends_and_receives);
+    RUN(one_operation);
+    RUN(several_operations);
+    RUN(functions_of_c);
+    RUN(headlines);
+    RUN(others_that_still_run);
+    RUN(the_launchers_option_is_named);
+    RUN(names_of_files);
+    RUN(any_entry);
+    return check_done();
+}

@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: MIT
+"""Anything that somebody who knows the code says to a room, and that a box says to its run.
+
+`make fuzz FUZZ_SECONDS=3600` goes on for an hour with each; what fails names its seed.
+"""
+
+import copy
+import json
+import os
+import random
+import select
+import socket
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from spcomm._core import net
+from spcomm.launch.base.loop import Loop
+from spcomm.launch.remote import hosts, relay, versions
+from spcomm.launch.remote.far import FarSegment
+from spcomm.launch.remote.frames import NONSENSE, FrameError
+from spcomm.launch.room.entering import hello
+from spcomm.launch.room.house import House
+from spcomm.launch.room.sealed import Sealed
+
+SECONDS = float(os.environ.get("FUZZ_SECONDS", "0"))
+ROUNDS = 60
+GUESTS = 30
+VALUES = (
+    None,
+    True,
+    False,
+    0,
+    1,
+    -1,
+    2**31,
+    2**64,
+    10**400,
+    0.5,
+    1e308,
+    "",
+    "x",
+    "\x1b[2J",
+    "é" * 300,
+    [],
+    {},
+    [[]],
+)
+
+
+def seeds():
+    """A few, or new ones until the time is over."""
+    ends = time.monotonic() + SECONDS
+    yield from range(2)
+    while time.monotonic() < ends:
+        yield random.SystemRandom().randrange(1 << 32)
+
+
+def anything(chance, depth=0):
+    kind = chance.random()
+    if depth > 3 or kind < 0.7:
+        return copy.deepcopy(chance.choice(VALUES))
+    if kind < 0.9:
+        return [anything(chance, depth + 1) for _item in range(chance.randrange(4))]
+    return {chance.choice(("run", "box", "name", "x")): anything(chance, depth + 1) for _item in range(3)}
+
+
+def places(message):
+    """All (container, key) below a message."""
+    keys = message.keys() if isinstance(message, dict) else range(len(message))
+    for key in list(keys):
+        yield message, key
+        if isinstance(message[key], (list, dict)):
+            yield from places(message[key])
+
+
+def spoilt(chance, message):
+    """Like a message, but for a part of it, or some."""
+    message = copy.deepcopy(message)
+    for _change in range(chance.choice((0, 1, 1, 2, 5))):
+        found = list(places(message))
+        if not found:
+            break
+        container, key = chance.choice(found)
+        if chance.random() < 0.2:
+            del container[key]
+        else:
+            container[key] = anything(chance)
+    if chance.random() < 0.02:
+        message.append(json.loads("[" * 500 + "]" * 500))
+    return message
+
+
+# ---- a room
+
+
+class Site:
+    """A house, and connections to it, in this process."""
+
+    def __init__(self):
+        self.loop = Loop()
+        self.server = net.Server(30, keep_running=True)
+        self.said = []
+        about = {"room": True, "expires": time.time() + 1e6, "most": 64, "link_timeout": 30.0}
+        self.house = House(self.loop, self.server, {}, about, self.said.append)
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.read, self.write = os.pipe()
+        self.loop.add(self.read, lambda: os.read(self.read, 1))
+
+    def guest(self):
+        client = socket.create_connection(self.listener.getsockname())
+        self.house.welcome(self.listener.accept()[0], None)
+        return Sealed(client, None)
+
+    def serve(self):
+        """Until everything that was said is heard."""
+        os.write(self.write, b".")
+        while select.select([self.read], [], [], 0)[0]:
+            self.loop.turn()
+            self.house.flush()
+        self.loop.at("now", 0.0, lambda: None)
+        self.loop.turn()
+        self.house.flush()
+
+    def close(self):
+        self.house.part()
+        self.house.close()
+        self.loop.close()
+        self.listener.close()
+        os.close(self.read)
+        os.close(self.write)
+
+
+def heard(frames):
+    """What has come to a guest; None: it was sent away."""
+    try:
+        found = frames.receive()
+    except FrameError:
+        pytest.fail("the room says what makes no sense")
+    return None if found is None else [message for message, _data in found]
+
+
+def known(messages, told):
+    """Tokens and tickets that this guest was told."""
+    for message in messages:
+        if message[0] == "members" and len(message) > 2:
+            told["run"] = message[1]
+        elif message[0] == "granted":
+            told["ticket"] = (message[1]["tickets"] or [""])[0]
+        elif message[0] == "run":
+            told.update({name: message[1][name] for name in ("run", "box", "ticket")})
+
+
+def says(chance, told):
+    """What somebody might say, or nearly that."""
+    about = {
+        "name": chance.choice("abc"),
+        "slots": 2,
+        "group": chance.randrange(3),
+        "program": "x",
+        "room": True,
+    }
+    way = {"run": "", "box": 0, "ticket": "", **told}
+    message = chance.choice(
+        [
+            ["hello", chance.choice(("join", "run", "look")), versions.mine(), {**about, "members": 1}],
+            ["hello", chance.choice(("reach", "box")), versions.mine(), way],
+            [
+                "begin",
+                {
+                    "places": chance.choice(([0], [0, 1], [0, 0])),
+                    "boxes": chance.choice(([], ["a"], ["a", "b"])),
+                },
+            ],
+            ["cannot", way["run"], "it is late"],
+            ["anything"],
+        ]
+    )
+    return spoilt(chance, message)
+
+
+def test_what_is_said_to_a_room():
+    for seed in seeds():
+        chance, site = random.Random(seed), Site()
+        told, guests = {}, []
+        for _round in range(ROUNDS):
+            if len(guests) < GUESTS:
+                guests.append(site.guest())
+            for guest in chance.sample(guests, len(guests) // 2 + 1):
+                if chance.random() < 0.02:
+                    guest._goes += os.urandom(chance.randrange(1, 40))
+                guest.send(says(chance, told), os.urandom(chance.choice((0, 0, 10))))
+            site.serve()
+            for guest in list(guests):
+                messages = heard(guest)
+                if messages is None or chance.random() < 0.01:
+                    guest.close()
+                    guests.remove(guest)
+                else:
+                    known(messages, told)
+        honest = site.guest()
+        hello(honest, "look", {})
+        site.serve()
+        assert heard(honest)[0][0] == "welcome", seed
+        assert all(text.isprintable() for text in site.said), seed
+        for guest in (honest, *guests):
+            guest.close()
+        site.close()
+
+
+# ---- a box
+
+
+class Left(Exception):
+    """The relay would end here."""
+
+
+class Relay(relay.Relay):
+    """One whose launcher is this test."""
+
+    def _leave(self):
+        raise Left
+
+
+def test_what_a_box_says():
+    messages = [
+        ["hello", versions.mine()],
+        ["out", 0, 1],
+        ["closed", 1, 2],
+        ["taken", 0, 10],
+        ["trace", 0, 0],
+        ["answer", 1, {"nodes": [[0, 77, 0, "S"]], "waits": [], "traffic": 5, "now_ns": 7, "clock_ns": 5}],
+        ["answer", 1, {"lines": [[0, "x.py:3"]], "left": [], "counts": []}],
+        ["report", 0, "E"],
+        ["report", 1, "X"],
+        ["failed", "it is late", 1],
+        ["warning", "it rains"],
+        ["missing", "x", "y\nz"],
+        ["ready"],
+        ["started", 0, 1],
+        ["unstarted", 11, 0],
+        ["exited", 0, 256, 3],
+        ["noted", {"left": [], "counts": [[0, 1]]}],
+        ["deadlock", []],
+        ["gone"],
+    ]
+    for seed in seeds():
+        chance, sent = random.Random(seed), []
+        ends = [os.pipe() for _pipe in range(5)]
+        made = Relay(SimpleNamespace(send=sent.append, fileno=lambda: -1))
+        made._about = {"host": "there", "tunnel": False, "box": {}, "secrets": b""}
+        made._frames = SimpleNamespace(send=lambda *_frame: None)
+        made._report = ends[4][1]
+        made._outlets = {
+            (rank, target): relay.Outlet(ends[2 * rank + target - 1][1])
+            for rank in (0, 1)
+            for target in (1, 2)
+        }
+        starter = hosts.FarStarter.__new__(hosts.FarStarter)
+        starter.plan = SimpleNamespace(indices=range(2), host=None)
+        starter._exited = set()
+        segment = FarSegment(2, "there", 100)
+        for _round in range(ROUNDS * 10):
+            message, data = spoilt(chance, chance.choice(messages)), os.urandom(chance.choice((0, 5, 100)))
+            if not message:
+                continue
+            try:
+                made._heard(message, data)
+            except (Left, FrameError, *NONSENSE):  # it ends with a sentence
+                pass
+            for _outlet, outlet in made._outlets.items():
+                outlet._kept.clear()
+            while sent:
+                take(starter, segment, sent.pop(0), seed)
+        for pair in ends:
+            for fd in pair:
+                os.close(fd)
+
+
+def take(starter, segment, message, seed):
+    """As the supervisor does, up to where it knows what to make of it."""
+    try:
+        starter._check(*message)
+        if message[0] == "noted" and isinstance(message[-1], dict):
+            segment.known = message[-1]
+            segment.left()
+            segment.counts()
+        elif message[0] == "answer" and isinstance(message[-1], dict):
+            segment.answer(message[1], message[-1])
+            for rank in (0, 1):
+                segment.state(rank), segment.wait(rank), segment.process(rank), segment.vain(rank)
+        elif message[0] == "trace":
+            segment.add_trace(*message[1:])
+        elif message[0] in ("failed", "warning"):
+            assert message[1].isprintable(), seed
+    except NONSENSE:
+        pass  # "what the box there says makes no sense"
