@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Runs whose boxes are connected through a network that breaks."""
 
+import os
+import signal
 import sys
 from pathlib import Path
 
@@ -39,6 +41,14 @@ class Net(Launch):
         super().close()
         if self.proxy is not None:
             self.proxy.close()
+
+
+def stop(pid):
+    """SIGSTOP, and wait until it holds: one thread takes the signal, and the others run until that one has run."""
+    os.kill(pid, signal.SIGSTOP)
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        while (thread / "stat").read_text().rpartition(")")[2].split()[0] != "T":
+            os.sched_yield()
 
 
 def carriers(net, process, nodes):

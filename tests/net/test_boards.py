@@ -11,7 +11,7 @@ import signal
 import pytest
 
 from launching import read_lines
-from netting import carriers
+from netting import carriers, stop
 
 # Nodes 0 and 1 are in box 0, nodes 2 and 3 in box 1. Node 0 sends what ends all waits, once it is told to.
 WAITS = """
@@ -59,7 +59,7 @@ WHO = ["spcomm agent 0", "spcomm agent 1", "spcomm server"]
 @pytest.mark.parametrize("who", WHO)
 def test_what_is_stopped_between_boxes(net, who):
     process, _nodes, found = start(net)
-    os.kill(found[who], signal.SIGSTOP)
+    stop(found[who])
     process.stdin.write(b"\n")
     read_until(process, "All nodes wait. Something is still on its way between the boxes")
     os.kill(found[who], signal.SIGCONT)
@@ -72,7 +72,7 @@ def test_what_is_stopped_between_boxes(net, who):
 def test_a_stopped_node(net, who):
     """It has been told of a message, and has not looked at it."""
     process, nodes, _found = start(net)
-    os.kill(nodes[who], signal.SIGSTOP)
+    stop(nodes[who])
     process.stdin.write(b"\n")
     read_until(process, "wait")
     os.kill(nodes[who], signal.SIGCONT)
@@ -93,7 +93,7 @@ def test_a_connection_that_breaks(net):
 @pytest.mark.parametrize("who", WHO)
 def test_a_deadlock_is_told_once_all_boxes_answer(net, who):
     process, _nodes, found = start(net, "for ever")
-    os.kill(found[who], signal.SIGSTOP)
+    stop(found[who])
     process.stdin.write(b"\n")
     read_until(process, "All nodes wait")
     os.kill(found[who], signal.SIGCONT)

@@ -11,7 +11,7 @@ import signal
 import pytest
 
 from launching import read_lines
-from netting import carriers
+from netting import carriers, stop
 from pairwise import each
 
 PLACES = (0, 0, 1, 0, 1, 2)  # nodes 0, 1, 3 | 2, 4 | 5
@@ -100,7 +100,7 @@ def counts(net, name, times):
     )  # fmt: skip
     nodes = dict(map(int, line.split()) for line in read_lines(process, len(PLACES)))
     agent = carriers(net, process, nodes.values())["spcomm agent 0"]
-    os.kill(agent, signal.SIGSTOP)
+    stop(agent)
     process.stdin.write(b"\n")
     assert read_lines(process, 1) == ["sent"]
     os.kill(agent, signal.SIGCONT)

@@ -8,7 +8,7 @@ import signal
 import pytest
 
 from launching import read_lines
-from netting import carriers
+from netting import carriers, stop
 
 # Each node waits in its own way for one that is elsewhere, and sends nothing until all have said so.
 WAITS = """
@@ -134,7 +134,7 @@ def test_a_box_that_is_out_of_reach_for_good(net):
 
 def test_an_agent_that_is_stopped_for_too_long(net):
     process, found = start(net, (0, 1, 2, 4), "--link-timeout", 2)
-    os.kill(found["spcomm agent 1"], signal.SIGSTOP)
+    stop(found["spcomm agent 1"])
     check(
         net.finish(process), 4, "the connection to box 1 is lost",
         "^spcomm: box 1 is lost: nothing was heard of it for 2 seconds",
@@ -143,7 +143,7 @@ def test_an_agent_that_is_stopped_for_too_long(net):
 
 def test_a_server_that_is_stopped_for_too_long(net):
     process, found = start(net, (0, 1, 2, 4), "--link-timeout", 2)
-    os.kill(found["spcomm server"], signal.SIGSTOP)
+    stop(found["spcomm server"])
     check(
         net.finish(process),
         4,

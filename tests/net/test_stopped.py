@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from launching import read_lines
-from netting import carriers
+from netting import carriers, stop
 from pairwise import each
 
 # Nodes 0 and 1 are in box 0, nodes 2 and 3 in box 1. A line that the test writes says when to go on.
@@ -59,7 +59,7 @@ def finish(net, process):
 @pytest.mark.parametrize("who", ["spcomm agent 0", "spcomm agent 1", "spcomm server"])
 def test_the_others_of_a_box_go_on(net, who):
     process, _nodes, found = start(net)
-    os.kill(found[who], signal.SIGSTOP)
+    stop(found[who])
     process.stdin.write(b"\n")
     assert read_lines(process, 1) == ["some"]
     os.kill(found[who], signal.SIGCONT)
@@ -72,7 +72,7 @@ def test_until_the_connection_is_given_up_and_made_again(net, who):
     """After a third of the timeout the other end closes it, which the proxy sees."""
     proxy = net.through()
     process, _nodes, found = start(net)
-    os.kill(found[who], signal.SIGSTOP)
+    stop(found[who])
     process.stdin.write(b"\n")
     assert read_lines(process, 1) == ["some"]
     assert proxy.ended.acquire(timeout=60)
@@ -82,7 +82,7 @@ def test_until_the_connection_is_given_up_and_made_again(net, who):
 
 def test_a_stopped_node_of_one_box_does_not_hold_up_the_others(net):
     process, nodes, _found = start(net, (0, 1, 2))
-    os.kill(nodes[3], signal.SIGSTOP)
+    stop(nodes[3])
     process.stdin.write(b"\n")
     assert read_lines(process, 1) == ["some"]
     os.kill(nodes[3], signal.SIGCONT)
