@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Blocks of the arenas that a caller holds: taken, written, given back or handed on. Once a block has been announced it
- * is another node's: so a call that fails after that (a wait for the receiver that was interrupted) has moved it, and
- * says so by its pointer. And how received messages end, of which the long ones lie in blocks.
+ * Blocks of the arenas that a caller holds: taken, written and given back (spc_comm_send.c hands them on). And how
+ * received messages end, of which the long ones lie in blocks.
  */
 #include <stdlib.h>
 
-#include "comm/spc_comm_perturb.h"
 #include "comm/spc_comm_private.h"
 
 static int take_block(spc_comm_t *comm, uint64_t length_bytes, bool kept, spc_block_shared_t **block) {
@@ -53,19 +51,6 @@ uint64_t spc_comm_block_bytes(spc_comm_t *comm) {
     uint64_t bytes = spc_outbox_block_bytes(node->outbox);
     pthread_mutex_unlock(&node->lock);
     return bytes;
-}
-
-/* ---- moving */
-
-int spc_comm_move_block(spc_comm_t *comm, int32_t destination, uint16_t context, int32_t tag,
-                        const spc_payload_t *payload, uint64_t deadline_ns, spc_block_shared_t **block) {
-    spc_send_call_t call = {
-        .destinations = &destination, .destination_count = 1, .tag = tag, .payload = payload, .block = block};
-    int status = spc_comm_prepare_send(comm, &call, context);
-    if (status == SPC_EAGAIN) {
-        return spc_comm_perturbed_send(comm, &call, context == SPC_CONTEXT_USER, deadline_ns);
-    }
-    return status != SPC_OK ? status : spc_comm_send_call(comm, &call, deadline_ns);
 }
 
 /* ---- ending what was received */

@@ -28,32 +28,6 @@ static bool enter_receive(spc_comm_t *comm) {
 
 /* ---- sending ---- */
 
-/* A cycle cannot begin inside another collective operation of this node, or it could never go on with that. */
-static int may_begin(const spc_comm_t *comm) {
-    if (!spc_comm_is_pending(comm)) {
-        return SPC_OK;
-    }
-    /* Relaxed: only to tell somebody who waits in it from one who has left it. */
-    return atomic_load_explicit(&comm->collective, memory_order_relaxed) != 0 ? SPC_EBUSY : SPC_EMISMATCH;
-}
-
-int spc_comm_coordinated_note_send(spc_send_call_t *call) {
-    spc_coordinated_t *account = call->counted_by->cycle.account;
-    int status = spc_coordinated_is_open(account) ? SPC_OK : may_begin(call->counted_by);
-    call->tag = spc_coordinated_tag(account);
-    return status != SPC_OK ? status
-                            : spc_coordinated_note_send(account, call->ranks, call->destination_count);
-}
-
-void spc_comm_coordinated_undo_send(const spc_send_call_t *call) {
-    const spc_comm_t *comm = call->counted_by;
-    for (uint32_t i = 0; i < call->destination_count; i++) {
-        if (!spc_outbox_took(comm->node->outbox, (uint32_t)call->destinations[i])) {
-            spc_coordinated_undo_send(comm->cycle.account, call->ranks[i]);
-        }
-    }
-}
-
 static int prepare(spc_comm_t *comm, spc_send_call_t *call) {
     call->counted_by = comm;
     return spc_comm_prepare_send(comm, call, SPC_CONTEXT_COORDINATED);
@@ -264,14 +238,4 @@ int spc_comm_coordinated_poll(spc_comm_t *comm, spc_message_t *message, bool *ov
     spc_comm_leave(comm);
     *over = call.over;
     return status;
-}
-
-/* ---- giving back ---- */
-
-int spc_comm_coordinated_check_back(const spc_comm_t *comm, int32_t tag) {
-    return tag == spc_coordinated_tag(comm->cycle.account) ? SPC_OK : SPC_ECYCLE;
-}
-
-void spc_comm_coordinated_note_back(spc_comm_t *comm, int32_t source) {
-    spc_coordinated_undo_handed(comm->cycle.account, source);
 }

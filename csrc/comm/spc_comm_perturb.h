@@ -12,8 +12,8 @@
  * same seed gives the same choices. (With several threads the numbers depend on who calls first; and what there is to
  * choose among depends on the others.)
  *
- * The calls come here from their slow paths: spc_comm_pass_gate says SPC_EAGAIN, which elsewhere means "the call that
- * never waits has not done it". Nothing is paid where nothing is perturbed.
+ * Calls ask from their slow paths (spc_comm_send.c, spc_comm_recv.c): spc_comm_pass_gate says SPC_EAGAIN, which
+ * elsewhere means "the call that never waits has not done it". Nothing is paid where nothing is perturbed.
  *
  * Any thread, no lock held. Delays are no waits: the node makes no progress in them, as if it computed.
  */
@@ -21,6 +21,11 @@
 #define SPC_COMM_PERTURB_H
 
 #include "comm/spc_comm_private.h"
+
+/* Is its schedule perturbed? (Or do only sends wait: SPC_PERTURB_RENDEZVOUS.) */
+static inline bool spc_comm_is_perturbed(const spc_comm_t *comm) {
+    return (comm->config->perturb & SPC_PERTURB_SCHEDULE) != 0;
+}
 
 void spc_comm_perturb_before(spc_comm_t *comm);
 
@@ -43,11 +48,16 @@ bool spc_comm_perturb_blinds(spc_comm_t *comm);
 /* When a node joins: nodes begin at different times. */
 void spc_comm_perturb_start(spc_comm_t *comm);
 
-/* spc_comm_send after prepare_send has said SPC_EAGAIN. `may_wait`: for the receivers, if the run is so. */
-int spc_comm_perturbed_send(spc_comm_t *comm, spc_send_call_t *call, bool may_wait, uint64_t deadline_ns);
+/* ---- receives from ANY */
 
-/* spc_comm_recv and spc_comm_try_recv; `match` has the source as a rank of the segment, and so has `message`. */
-int spc_comm_perturbed_recv(spc_comm_t *comm, const spc_recv_call_t *call, uint64_t deadline_ns);
-int spc_comm_perturbed_try_recv(spc_comm_t *comm, const spc_recv_call_t *call);
+/* A number for this call, by which its choices are made. */
+uint64_t spc_comm_perturb_number(spc_comm_t *comm);
+
+/* How much it likes that sender: it takes from the one it likes best. Never 0. */
+uint64_t spc_comm_perturb_liking(const spc_comm_t *comm, uint64_t number, uint32_t rank);
+
+/* How long it sleeps once the first message is there, so that other senders may be chosen; 0: not at all. */
+uint64_t spc_comm_perturb_lingering_ns(const spc_comm_t *comm, uint64_t number);
+void spc_comm_perturb_sleep(const spc_comm_t *comm, uint64_t duration_ns);
 
 #endif

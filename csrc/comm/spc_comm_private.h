@@ -161,9 +161,6 @@ typedef struct spc_recv_call {
     spc_message_t *message;
 } spc_recv_call_t;
 
-/* Of a wait whose argument begins with a match. */
-int spc_comm_doomed_by_source(spc_node_wait_t *wait);
-
 /* One destination of a message whose receipt is waited for. */
 typedef struct spc_awaited {
     int32_t destination; /* rank of the segment */
@@ -180,17 +177,6 @@ typedef struct spc_synchronous_call {
     bool sent; /* before, it waits for room in the queue */
     bool content; /* not an ssend: itself does not count, nor do those that end without taking it */
 } spc_synchronous_call_t;
-
-int spc_comm_send_and_wait(spc_comm_t *comm, spc_synchronous_call_t *call, uint64_t deadline_ns);
-
-/* Of a coordinated message, with the node's lock: before the outbox gets it, and after it has refused (some of)
- * it. */
-int spc_comm_coordinated_note_send(spc_send_call_t *call);
-void spc_comm_coordinated_undo_send(const spc_send_call_t *call);
-
-/* Before a coordinated message is given back, with the node's lock; SPC_ECYCLE: its cycle is over. And after. */
-int spc_comm_coordinated_check_back(const spc_comm_t *comm, int32_t tag);
-void spc_comm_coordinated_note_back(spc_comm_t *comm, int32_t source);
 
 /* The source of what was taken, as a rank of this communicator. Gives the status back. */
 int spc_comm_name_source(const spc_comm_t *comm, int status, spc_message_t *message);

@@ -490,7 +490,7 @@ static void anything_is_said_by_a_box(void) {
         for (int i = 0; i < 100; i++) {
             spc_frame_t frame;
             any_frame(&state, &frame, body);
-            (void)spc_agent_take(wide.agent[1], &frame, body);
+            (void)wide.agent[1]->deliver(wide.agent[1], &frame, body);
             while (recv_until(comm, SPC_ANY_SOURCE, SPC_ANY_TAG, 0, &message) == SPC_OK) {
                 spc_message_release(comm, &message);
             }

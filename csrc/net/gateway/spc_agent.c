@@ -11,11 +11,6 @@
 #include "comm/spc_comm.h"
 #include "net/gateway/spc_agent_peers.h"
 
-void spc_agent_wake_reader(const spc_agent_t *agent) {
-    const ssize_t written = write(agent->wake[1], "", 1);
-    (void)written; /* full: it wakes anyway */
-}
-
 /* ---- what comes */
 
 static int take_end_of_job(spc_agent_t *agent, const spc_frame_t *frame, const unsigned char *body) {
@@ -27,7 +22,7 @@ static int take_end_of_job(spc_agent_t *agent, const spc_frame_t *frame, const u
     return SPC_ECLOSED;
 }
 
-int spc_agent_take(void *argument, const spc_frame_t *frame, const unsigned char *body) {
+static int take_frame(void *argument, const spc_frame_t *frame, const unsigned char *body) {
     spc_agent_t *agent = argument;
     switch (frame->kind) {
     case SPC_FRAME_MESSAGE:
@@ -58,40 +53,6 @@ int spc_agent_take(void *argument, const spc_frame_t *frame, const unsigned char
 }
 
 /* ---- what goes */
-
-void spc_agent_fail(spc_agent_t *agent, int outcome) {
-    if (outcome != SPC_OK && agent->outcome == SPC_EAGAIN) {
-        agent->outcome = outcome;
-    }
-}
-
-void spc_agent_queue(spc_agent_t *agent, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
-                     uint32_t count) {
-    agent->sent_frames += frame->kind != SPC_FRAME_BOARD;
-    const int status = agent->peers != NULL ? spc_agent_peers_queue(agent, frame, pieces, count)
-                                            : spc_link_queue(agent->link, frame, pieces, count);
-    /* What comes when all nodes here are gone gives rise to nothing that anybody needs. */
-    spc_agent_fail(agent, status == SPC_ECLOSED && agent->is_finishing ? SPC_OK : status);
-}
-
-void spc_agent_send(spc_agent_t *agent, const spc_frame_t *frame, const void *body, uint32_t length_bytes) {
-    const spc_frame_piece_t piece = {body, length_bytes};
-    spc_agent_queue(agent, frame, &piece, length_bytes != 0 ? 1 : 0);
-}
-
-void spc_agent_write_links(spc_agent_t *agent) {
-    spc_agent_peers_write(agent);
-    spc_link_write(agent->link);
-}
-
-bool spc_agent_move(spc_agent_t *agent) {
-    spc_agent_phases_note(agent);
-    bool moved = spc_agent_rows_pump(agent);
-    moved = spc_agent_phases_pump(agent) || moved;
-    moved = spc_agent_sources_pump(agent) || moved;
-    moved = spc_agent_areas_pump(agent) || moved;
-    return spc_agent_ends_pump(agent) || moved;
-}
 
 /* Everything that can be done now. True: something was. */
 static bool spc_agent_pump(spc_agent_t *agent) {
@@ -368,7 +329,7 @@ static void choose_window(spc_agent_t *agent) {
 static int create_link(spc_agent_t *agent) {
     const spc_link_options_t options = {
         .job = agent->options.job,
-        .deliver = spc_agent_take,
+        .deliver = take_frame,
         .argument = agent,
         .heartbeat_ns = agent->options.heartbeat_ns,
         .suspect_ns = agent->options.suspect_ns,
@@ -439,6 +400,7 @@ int spc_agent_create(const spc_agent_options_t *options, spc_agent_t **agent) {
     }
     pthread_mutex_init(&made->lock, NULL);
     made->options = *options;
+    made->deliver = take_frame;
     made->outcome = SPC_EAGAIN;
     made->look_again_ns = SPC_NO_DEADLINE;
     made->wake[0] = made->wake[1] = -1;

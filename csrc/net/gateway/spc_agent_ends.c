@@ -129,7 +129,7 @@ static bool make_known(spc_agent_t *agent, uint32_t rank) {
     return true;
 }
 
-bool spc_agent_ends_pump(spc_agent_t *agent) {
+static bool ends_pump(spc_agent_t *agent) {
     bool moved = false;
     for (uint32_t i = 0; i < agent->here; i++) {
         pump_node(agent, agent->ranks[i], &moved);
@@ -141,4 +141,15 @@ bool spc_agent_ends_pump(spc_agent_t *agent) {
         }
     }
     return moved;
+}
+
+/* ---- all that can be done, in the order in which it must be done: ends last */
+
+bool spc_agent_move(spc_agent_t *agent) {
+    spc_agent_phases_note(agent);
+    bool moved = spc_agent_rows_pump(agent);
+    moved = spc_agent_phases_pump(agent) || moved;
+    moved = spc_agent_sources_pump(agent) || moved;
+    moved = spc_agent_areas_pump(agent) || moved;
+    return ends_pump(agent) || moved;
 }

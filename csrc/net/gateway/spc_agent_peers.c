@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/spc_error.h"
 
@@ -38,6 +39,19 @@ struct spc_agent_peer {
 
 static bool is_leader(const spc_agent_peer_t *peer) {
     return peer->agent->box < peer->box;
+}
+
+/* ---- what every file of the agent needs */
+
+void spc_agent_fail(spc_agent_t *agent, int outcome) {
+    if (outcome != SPC_OK && agent->outcome == SPC_EAGAIN) {
+        agent->outcome = outcome;
+    }
+}
+
+void spc_agent_wake_reader(const spc_agent_t *agent) {
+    const ssize_t written = write(agent->wake[1], "", 1);
+    (void)written; /* full: it wakes anyway */
 }
 
 /* ---- life */
@@ -164,7 +178,7 @@ static int queue_message(spc_agent_t *agent, const spc_frame_t *frame, const spc
     return status;
 }
 
-int spc_agent_peers_queue(spc_agent_t *agent, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
+static int queue_to_peers(spc_agent_t *agent, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
                           uint32_t count) {
     uint64_t boxes = UINT64_C(1) << frame->destination % 64;
     int status = SPC_OK;
@@ -184,12 +198,33 @@ int spc_agent_peers_queue(spc_agent_t *agent, const spc_frame_t *frame, const sp
     return status;
 }
 
-void spc_agent_peers_write(spc_agent_t *agent) {
+static void write_peers(spc_agent_t *agent) {
     for (uint32_t box = 0; agent->peers != NULL && box < agent->config->boxes; box++) {
         if (has_link(agent, box)) {
             spc_link_write(agent->peers[box].link);
         }
     }
+}
+
+/* ---- sending, over whatever link */
+
+void spc_agent_queue(spc_agent_t *agent, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
+                     uint32_t count) {
+    agent->sent_frames += frame->kind != SPC_FRAME_BOARD;
+    const int status = agent->peers != NULL ? queue_to_peers(agent, frame, pieces, count)
+                                            : spc_link_queue(agent->link, frame, pieces, count);
+    /* What comes when all nodes here are gone gives rise to nothing that anybody needs. */
+    spc_agent_fail(agent, status == SPC_ECLOSED && agent->is_finishing ? SPC_OK : status);
+}
+
+void spc_agent_send(spc_agent_t *agent, const spc_frame_t *frame, const void *body, uint32_t length_bytes) {
+    const spc_frame_piece_t piece = {body, length_bytes};
+    spc_agent_queue(agent, frame, &piece, length_bytes != 0 ? 1 : 0);
+}
+
+void spc_agent_write_links(spc_agent_t *agent) {
+    write_peers(agent);
+    spc_link_write(agent->link);
 }
 
 /* ---- the choice */
@@ -340,7 +375,7 @@ static int take(void *argument, const spc_frame_t *frame, const unsigned char *b
     const uint16_t *box_of_rank = spc_segment_part(&agent->segment, SPC_REGION_PLACE, 0);
     const bool is_theirs = frame->kind != SPC_FRAME_ROUTE
                            && spc_frame_is_of_box(frame, (uint16_t)peer->box, box_of_rank, agent->nodes);
-    return is_theirs ? spc_agent_take(agent, frame, body) : SPC_EINVAL;
+    return is_theirs ? agent->deliver(agent, frame, body) : SPC_EINVAL;
 }
 
 static int attach(spc_agent_peer_t *peer, spc_channel_t *channel) {

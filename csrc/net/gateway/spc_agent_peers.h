@@ -30,11 +30,6 @@
 int spc_agent_peers_create(spc_agent_t *agent);
 void spc_agent_peers_destroy(spc_agent_t *agent);
 
-/* In place of the link to the server: one frame to each box that it concerns. */
-int spc_agent_peers_queue(spc_agent_t *agent, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
-                          uint32_t count);
-void spc_agent_peers_write(spc_agent_t *agent);
-
 /* A SPC_FRAME_ROUTE from the link to the server. */
 int spc_agent_take_route(spc_agent_t *agent, const spc_frame_t *frame, const unsigned char *body);
 

@@ -105,6 +105,7 @@ typedef struct spc_agent_boards spc_agent_boards_t; /* spc_agent_boards.c */
 
 struct spc_agent {
     spc_agent_options_t options;
+    spc_link_deliver_t *deliver; /* what has come, over any link */
     spc_segment_t segment;
     const spc_config_t *config;
     uint32_t nodes;
@@ -163,9 +164,6 @@ static inline bool spc_agent_is_elsewhere(const spc_agent_t *agent, uint32_t ran
 /* The run of this agent ends with that outcome, if it has none yet; SPC_OK: it goes on. */
 void spc_agent_fail(spc_agent_t *agent, int outcome);
 
-/* What has come, over any link. */
-int spc_agent_take(void *argument, const spc_frame_t *frame, const unsigned char *body);
-
 /* The other agents' links first: they may go through the server. */
 void spc_agent_write_links(spc_agent_t *agent);
 
@@ -212,11 +210,12 @@ int spc_agent_areas_create(spc_agent_t *agent);
 void spc_agent_areas_destroy(spc_agent_t *agent);
 /* The first member here has sent the agent a communicator's memory. SPC_ENOMEM. */
 int spc_agent_add_area(spc_agent_t *agent, uint32_t number, spc_block_shared_t *block);
-int spc_agent_take_left(spc_agent_t *agent, const spc_frame_t *frame);
-/* Members here that have closed their communicators are told; areas that nobody here uses any more are given up. */
-bool spc_agent_areas_pump(spc_agent_t *agent);
-/* It has closed a communicator, and that is not told yet; of one elsewhere: not made known here. */
-bool spc_agent_is_leaving(const spc_agent_t *agent, uint32_t rank);
+/* By number and first member: parts of a communicator that was split have the same number. NULL: nobody here has it. */
+spc_agent_area_t *spc_agent_find_area(const spc_agent_t *agent, uint32_t number, uint32_t first);
+/* One that is in no list any more. */
+void spc_agent_destroy_area(spc_agent_t *agent, spc_agent_area_t *area);
+/* All arrivals that have come are in the lines of their nodes: none is ahead. */
+bool spc_agent_arrivals_are_taken(const spc_agent_t *agent);
 
 /* ---- phases */
 /* Phases at which all members here have arrived are noted, then sent: in between the rows are pumped. */
@@ -225,16 +224,20 @@ bool spc_agent_phases_pump(spc_agent_t *agent);
 /* Sends what this node has contributed, though others have not arrived; the server forwards it at once. */
 void spc_agent_phases_flush(spc_agent_t *agent, uint32_t rank);
 int spc_agent_take_arrivals(spc_agent_t *agent, const spc_frame_t *frame, const unsigned char *body);
-/* All arrivals that have come are in the lines of their nodes: none is ahead. */
-bool spc_agent_arrivals_are_taken(const spc_agent_t *agent);
+int spc_agent_take_left(spc_agent_t *agent, const spc_frame_t *frame);
+/* Members here that have closed their communicators are told; areas that nobody here uses any more are given up. */
+bool spc_agent_areas_pump(spc_agent_t *agent);
+/* It has closed a communicator, and that is not told yet; of one elsewhere: not made known here. */
+bool spc_agent_is_leaving(const spc_agent_t *agent, uint32_t rank);
 
 /* ---- ends */
 int spc_agent_ends_create(spc_agent_t *agent);
-bool spc_agent_ends_pump(spc_agent_t *agent);
 int spc_agent_take_note(spc_agent_t *agent, const spc_frame_t *frame, const unsigned char *body);
 int spc_agent_take_status(spc_agent_t *agent, const spc_frame_t *frame);
 /* All nodes here are gone, and that has been told. */
 bool spc_agent_ends_are_told(const spc_agent_t *agent);
+/* Everything that can be done now, but for boards. True: something was. */
+bool spc_agent_move(spc_agent_t *agent);
 
 /* ---- boards */
 int spc_agent_boards_create(spc_agent_t *agent);
@@ -245,8 +248,5 @@ uint64_t spc_agent_boards_deadline_ns(const spc_agent_t *agent); /* of the next 
 int spc_agent_take_board(spc_agent_t *agent, const spc_frame_t *frame, const unsigned char *body);
 /* Does what rounds ask for. */
 bool spc_agent_boards_pump(spc_agent_t *agent);
-
-/* Everything that can be done now, but for boards. True: something was. */
-bool spc_agent_move(spc_agent_t *agent);
 
 #endif

@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Receiving: waiting or not, into a place or not; probing, polling, and giving back. Perturbed if the run is.
+ */
+#include "comm/spc_comm_perturb.h"
+#include "comm/spc_comm_private.h"
+
+/* ---- what was received, or was not */
+
+int spc_comm_name_source(const spc_comm_t *comm, int status, spc_message_t *message) {
+    if (comm->rank_of != NULL && status == SPC_OK) {
+        message->source = comm->rank_of[message->source];
+    }
+    return status;
+}
+
+/*
+ * Calls that never wait. A caller that polls in a loop is waiting too, so it must learn when no message can arrive.
+ * These calls look for that only after they have found nothing: a call that finds something costs what it did.
+ */
+
+/* A call that does not wait has found nothing: SPC_EAGAIN, or, of several boxes, SPC_EDISCONNECTED, if nothing comes
+ * any more; or what it has found after all, taken. Without the lock. */
+static int look_again(spc_comm_t *comm, const spc_recv_call_t *call) {
+    spc_node_t *node = comm->node;
+    if (!spc_node_is_disconnected(node)) {
+        return SPC_EAGAIN;
+    }
+    /* What came before the end may have come after the first look; it is all here now. */
+    pthread_mutex_lock(&node->lock);
+    const int status = spc_inbox_take(node->inbox, &call->match, call->message);
+    spc_node_unlock(node);
+    return status == SPC_EAGAIN ? SPC_EDISCONNECTED : spc_comm_name_source(comm, status, call->message);
+}
+
+/* ---- receiving */
+
+static int take_locked(spc_node_t *node, const spc_recv_call_t *call) {
+    int status = spc_inbox_take(node->inbox, &call->match, call->message);
+    spc_outbox_flush(node->outbox);
+    return status;
+}
+
+static bool test_recv(spc_node_wait_t *wait) {
+    spc_node_t *node = wait->node;
+    pthread_mutex_lock(&node->lock);
+    wait->status = take_locked(node, wait->argument);
+    spc_node_unlock(node);
+    return wait->status != SPC_EAGAIN;
+}
+
+static bool waits_for_itself(spc_node_t *node) {
+    pthread_mutex_lock(&node->lock);
+    bool waits = spc_outbox_waiting(node->outbox, node->rank) != 0;
+    pthread_mutex_unlock(&node->lock);
+    return waits;
+}
+
+/* Nobody is left who could send. This node itself counts while it is alone, when other threads of it may send, and
+ * while something from it to itself is queued. */
+static int doomed_from_anybody(spc_comm_t *comm) {
+    uint32_t last = comm->rank;
+    for (uint32_t rank = 0; rank < comm->size; rank++) {
+        if (rank == comm->rank) {
+            continue;
+        }
+        if (!spc_comm_has_left(comm, rank)) {
+            return SPC_OK;
+        }
+        last = rank;
+    }
+    if (last == comm->rank) {
+        return SPC_OK;
+    }
+    return waits_for_itself(comm->node) ? SPC_EAGAIN : spc_comm_blame(comm, last);
+}
+
+/* The argument of a receive and of a probe begins with its match, where the source is a rank of the segment. */
+static int doomed_by_source(spc_node_wait_t *wait) {
+    spc_comm_t *comm = wait->owner;
+    const spc_match_t *match = wait->argument;
+    int status = spc_comm_check_usable(comm); /* another thread may have closed it */
+    if (status != SPC_OK) {
+        return status;
+    }
+    if (match->source == SPC_ANY_SOURCE) {
+        return doomed_from_anybody(comm);
+    }
+    uint32_t source = (uint32_t)(comm->rank_of == NULL ? match->source : comm->rank_of[match->source]);
+    return spc_comm_has_left(comm, source) ? spc_comm_blame(comm, source) : SPC_OK;
+}
+
+static void describe_by_source(const spc_node_wait_t *wait, spc_board_entry_t *entry,
+                               spc_board_pair_t *pairs) {
+    spc_comm_describe_match(wait->owner, wait->argument, entry, pairs);
+}
+
+/* Checks the call, and says what to look for in the inbox. */
+static int prepare(const spc_comm_t *comm, int32_t source, int32_t tag, uint16_t kind, spc_match_t *match) {
+    if (source != SPC_ANY_SOURCE && (uint32_t)source >= comm->size) {
+        return SPC_ERANK;
+    }
+    match->source = source;
+    match->tag = tag;
+    match->context = spc_comm_context(comm, kind);
+    match->posted = NULL;
+    if (comm->members != NULL && source != SPC_ANY_SOURCE) {
+        match->source = (int32_t)comm->members[source];
+    }
+    return spc_comm_pass_gate(comm);
+}
+
+/* ---- perturbed receives */
+
+typedef struct shuffled_call {
+    spc_recv_call_t recv; /* first: doomed sees nothing else */
+    uint64_t number;
+} shuffled_call_t;
+
+/* With the lock: of all that have something, the source that this call likes best. */
+static int choose_source(spc_comm_t *comm, const shuffled_call_t *call, spc_match_t *match) {
+    uint64_t best = 0;
+    int status = SPC_EAGAIN;
+    for (uint32_t rank = 0; rank < comm->size; rank++) {
+        spc_match_t one = call->recv.match;
+        one.source = (int32_t)spc_comm_member(comm, rank);
+        int32_t source, tag;
+        uint64_t length;
+        if (spc_inbox_peek(comm->node->inbox, &one, &source, &tag, &length) != SPC_OK) {
+            continue;
+        }
+        uint64_t liking = spc_comm_perturb_liking(comm, call->number, rank);
+        if (liking > best) {
+            best = liking;
+            *match = one;
+            status = SPC_OK;
+        }
+    }
+    return status;
+}
+
+/* With the lock. */
+static int take_shuffled(spc_comm_t *comm, const shuffled_call_t *call) {
+    spc_match_t match = call->recv.match;
+    int status = SPC_OK;
+    if (match.source == SPC_ANY_SOURCE && spc_comm_is_perturbed(comm)) {
+        status = choose_source(comm, call, &match);
+    }
+    status = status == SPC_OK ? spc_inbox_take(comm->node->inbox, &match, call->recv.message) : status;
+    spc_outbox_flush(comm->node->outbox);
+    return status;
+}
+
+static bool test_shuffled(spc_node_wait_t *wait) {
+    spc_node_t *node = wait->node;
+    pthread_mutex_lock(&node->lock);
+    wait->status = take_shuffled(wait->owner, wait->argument);
+    spc_node_unlock(node);
+    return wait->status != SPC_EAGAIN;
+}
+
+/* Something is there to be taken; it stays. */
+static bool test_arrived(spc_node_wait_t *wait) {
+    spc_node_t *node = wait->node;
+    const shuffled_call_t *call = wait->argument;
+    int32_t source, tag;
+    uint64_t length;
+    pthread_mutex_lock(&node->lock);
+    wait->status = spc_inbox_peek(node->inbox, &call->recv.match, &source, &tag, &length);
+    spc_node_unlock(node);
+    return wait->status != SPC_EAGAIN;
+}
+
+static int wait_until(spc_comm_t *comm, bool (*test)(spc_node_wait_t *wait), shuffled_call_t *call,
+                      uint64_t deadline_ns) {
+    spc_node_wait_t wait = {.node = comm->node,
+                            .test = test,
+                            .doomed = doomed_by_source,
+                            .describe = describe_by_source,
+                            .owner = comm,
+                            .argument = call};
+    int status = test(&wait) ? SPC_OK : spc_node_wait_for(&wait, deadline_ns);
+    return status == SPC_OK ? wait.status : status;
+}
+
+/* Once the first has come, waits for others that might be chosen instead. */
+static int linger(spc_comm_t *comm, shuffled_call_t *call, uint64_t deadline_ns) {
+    if (!spc_comm_is_perturbed(comm) || call->recv.match.source != SPC_ANY_SOURCE) {
+        return SPC_OK;
+    }
+    const uint64_t duration_ns = spc_comm_perturb_lingering_ns(comm, call->number);
+    if (duration_ns == 0) {
+        return SPC_OK;
+    }
+    int status = wait_until(comm, test_arrived, call, deadline_ns);
+    if (status == SPC_OK) {
+        spc_comm_perturb_sleep(comm, duration_ns);
+    }
+    return status;
+}
+
+static int perturbed_recv(spc_comm_t *comm, const spc_recv_call_t *call, uint64_t deadline_ns) {
+    spc_comm_perturb_before(comm);
+    shuffled_call_t shuffled = {*call, spc_comm_perturb_number(comm)};
+    int status = linger(comm, &shuffled, deadline_ns);
+    if (status == SPC_OK) {
+        status = wait_until(comm, test_shuffled, &shuffled, deadline_ns);
+    }
+    if (status == SPC_OK) {
+        spc_comm_perturb_after(comm);
+    }
+    return status;
+}
+
+static int perturbed_try_recv(spc_comm_t *comm, const spc_recv_call_t *call) {
+    shuffled_call_t shuffled = {*call, spc_comm_perturb_number(comm)};
+    if (call->match.source != (int32_t)comm->node->rank && spc_comm_perturb_blinds(comm)) {
+        return SPC_EAGAIN;
+    }
+    if (pthread_mutex_trylock(&comm->node->lock) != 0) {
+        return SPC_EAGAIN;
+    }
+    int status = take_shuffled(comm, &shuffled);
+    spc_node_unlock(comm->node);
+    return status;
+}
+
+/* ---- taking */
+
+static int try_to_take(spc_comm_t *comm, const spc_recv_call_t *call) {
+    spc_node_t *node = comm->node;
+    if (pthread_mutex_trylock(&node->lock) != 0) {
+        return SPC_EAGAIN;
+    }
+    int status = take_locked(node, call);
+    spc_node_unlock(node);
+    return spc_comm_name_source(comm, status, call->message);
+}
+
+int spc_comm_try_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag,
+                      spc_message_t *message) {
+    spc_recv_call_t call = {.message = message};
+    int status = prepare(comm, source, tag, context, &call.match);
+    if (status == SPC_OK) {
+        status = try_to_take(comm, &call);
+    } else if (status == SPC_EAGAIN) {
+        status = spc_comm_name_source(comm, perturbed_try_recv(comm, &call), message);
+    }
+    if (status == SPC_EAGAIN) {
+        spc_node_note_vain(comm->node);
+        status = look_again(comm, &call);
+    }
+    return status;
+}
+
+int spc_comm_poll_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag,
+                       spc_message_t *message) {
+    spc_recv_call_t call = {.message = message};
+    int status = prepare(comm, source, tag, context, &call.match);
+    if (status != SPC_OK) {
+        return status; /* SPC_EAGAIN, too: spc_comm_recv sees to it */
+    }
+    status = try_to_take(comm, &call);
+    uint32_t polls = atomic_load_explicit(&comm->node->polls, memory_order_relaxed);
+    for (uint32_t i = 0; i < polls && status == SPC_EAGAIN; i++) {
+        spc_cpu_relax();
+        status = try_to_take(comm, &call);
+    }
+    return status;
+}
+
+/* `prepared`: what prepare has said. */
+static int recv_and_wait(spc_comm_t *comm, spc_recv_call_t *call, int prepared, uint64_t deadline_ns) {
+    if (prepared != SPC_OK) {
+        return prepared != SPC_EAGAIN ? prepared : perturbed_recv(comm, call, deadline_ns);
+    }
+    spc_node_wait_t wait = {.node = comm->node,
+                            .test = test_recv,
+                            .doomed = doomed_by_source,
+                            .describe = describe_by_source,
+                            .owner = comm,
+                            .argument = call};
+    int status = SPC_OK;
+    if (!test_recv(&wait)) {
+        status = spc_node_wait_for(&wait, deadline_ns);
+    }
+    return status == SPC_OK ? wait.status : status;
+}
+
+int spc_comm_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, uint64_t deadline_ns,
+                  spc_message_t *message) {
+    spc_recv_call_t call = {.message = message};
+    int status = prepare(comm, source, tag, context, &call.match);
+    return spc_comm_name_source(comm, recv_and_wait(comm, &call, status, deadline_ns), message);
+}
+
+int spc_comm_recv_into(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, uint64_t deadline_ns,
+                       spc_sink_t *sink, spc_message_t *message) {
+    spc_node_t *node = comm->node;
+    spc_recv_call_t call = {.message = message};
+    int status = prepare(comm, source, tag, context, &call.match);
+    if (status != SPC_OK && status != SPC_EAGAIN) {
+        return status;
+    }
+    spc_posted_t posted;
+    pthread_mutex_lock(&node->lock);
+    spc_inbox_post(node->inbox, &call.match, sink, &posted);
+    pthread_mutex_unlock(&node->lock);
+    status = recv_and_wait(comm, &call, status, deadline_ns);
+    pthread_mutex_lock(&node->lock);
+    spc_inbox_withdraw(node->inbox, &posted);
+    spc_node_unlock(node);
+    return spc_comm_name_source(comm, status, message);
+}
+
+int spc_comm_take(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, spc_message_t *message) {
+    spc_recv_call_t call = {.message = message};
+    int status = prepare(comm, source, tag, context, &call.match);
+    if (status != SPC_OK && status != SPC_EAGAIN) { /* it looks only at what is here: nothing to perturb */
+        return status;
+    }
+    pthread_mutex_lock(&comm->node->lock);
+    status = spc_inbox_take_queued(comm->node->inbox, &call.match, message);
+    spc_node_unlock(comm->node);
+    return status == SPC_EAGAIN ? look_again(comm, &call) : spc_comm_name_source(comm, status, message);
+}
+
+/* ---- polling */
+
+static uint64_t count_waiting(spc_comm_t *comm, uint16_t context) {
+    spc_node_progress(comm->node);
+    pthread_mutex_lock(&comm->node->lock);
+    const uint64_t waiting = spc_inbox_count(comm->node->inbox, spc_comm_context(comm, context));
+    spc_node_unlock(comm->node);
+    return waiting;
+}
+
+int spc_comm_poll(spc_comm_t *comm, uint16_t context, uint64_t *waiting) {
+    int status = spc_comm_perturb(comm, spc_comm_pass_gate(comm));
+    if (status != SPC_OK) {
+        return status;
+    }
+    *waiting = count_waiting(comm, context);
+    if (*waiting == 0) {
+        spc_node_note_vain(comm->node);
+        if (spc_node_is_disconnected(comm->node)) {
+            *waiting = count_waiting(comm, context); /* as above */
+            status = *waiting == 0 ? SPC_EDISCONNECTED : SPC_OK;
+        }
+    }
+    return status;
+}
+
+/* ---- active messages (ACLMPL 4): the receiver's half; senders do not know of handlers */
+
+int spc_comm_handle(spc_comm_t *comm, int32_t tag) {
+    spc_node_t *node = comm->node;
+    int status = spc_comm_check_usable(comm);
+    if (status != SPC_OK) {
+        return status;
+    }
+    pthread_mutex_lock(&node->lock);
+    status = spc_inbox_divert(node->inbox, spc_comm_context(comm, SPC_CONTEXT_USER), tag,
+                              spc_comm_context(comm, SPC_CONTEXT_HANDLED));
+    spc_node_unlock(node);
+    /* Another thread may sleep beside such a message. Pairs, through the lock, with its look before it sleeps. */
+    spc_event_notify(node->event, node->config->features);
+    return status;
+}
+
+int spc_comm_take_handled(spc_comm_t *comm, spc_message_t *message) {
+    const spc_match_t match = {
+        .source = SPC_ANY_SOURCE, .tag = SPC_ANY_TAG, .context = spc_comm_context(comm, SPC_CONTEXT_HANDLED)};
+    spc_node_t *node = comm->node;
+    int status = spc_comm_check_usable(comm);
+    if (status != SPC_OK) {
+        return status;
+    }
+    pthread_mutex_lock(&node->lock);
+    spc_outbox_flush(node->outbox);
+    status = spc_inbox_take(node->inbox, &match, message);
+    spc_node_unlock(node);
+    return spc_comm_name_source(comm, status, message);
+}
+
+/* ---- looking */
+
+typedef struct probe_call {
+    spc_match_t match; /* first: see doomed_by_source */
+    int32_t source;
+    int32_t tag;
+    uint64_t length_bytes;
+} probe_call_t;
+
+static bool test_probe(spc_node_wait_t *wait) {
+    spc_node_t *node = wait->node;
+    probe_call_t *call = wait->argument;
+    pthread_mutex_lock(&node->lock);
+    wait->status = spc_inbox_peek(node->inbox, &call->match, &call->source, &call->tag, &call->length_bytes);
+    spc_outbox_flush(node->outbox);
+    spc_node_unlock(node);
+    return wait->status != SPC_EAGAIN;
+}
+
+int spc_comm_probe(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, uint64_t deadline_ns,
+                   int32_t *found_source, int32_t *found_tag, uint64_t *length_bytes) {
+    probe_call_t call = {.source = 0};
+    int status = spc_comm_perturb(comm, prepare(comm, source, tag, context, &call.match));
+    if (status != SPC_OK) {
+        return status;
+    }
+    spc_node_wait_t wait = {.node = comm->node,
+                            .test = test_probe,
+                            .doomed = doomed_by_source,
+                            .describe = describe_by_source,
+                            .owner = comm,
+                            .argument = &call};
+    if (!test_probe(&wait)) {
+        status = spc_node_wait_for(&wait, deadline_ns);
+    }
+    status = status == SPC_OK ? wait.status : status;
+    if (status == SPC_OK) {
+        *found_source = comm->rank_of == NULL ? call.source : comm->rank_of[call.source];
+        *found_tag = call.tag;
+        *length_bytes = call.length_bytes;
+    }
+    return status;
+}
+
+/* ---- giving back */
+
+/* With the lock, of a coordinated message; SPC_ECYCLE: its cycle is over. */
+static int check_back(const spc_comm_t *comm, int32_t tag) {
+    return tag == spc_coordinated_tag(comm->cycle.account) ? SPC_OK : SPC_ECYCLE;
+}
+
+int spc_comm_put_back(spc_comm_t *comm, spc_message_t *message) {
+    spc_node_t *node = comm->node;
+    int32_t source = message->source;
+    message->source = (int32_t)spc_comm_member(comm, (uint32_t)source);
+    bool counted = message->context == spc_comm_context(comm, SPC_CONTEXT_COORDINATED);
+    pthread_mutex_lock(&node->lock);
+    int status = counted ? check_back(comm, message->tag) : SPC_OK;
+    status = status != SPC_OK ? status : spc_inbox_put_back(node->inbox, message);
+    if (counted && status == SPC_OK) {
+        spc_coordinated_undo_handed(comm->cycle.account, source);
+    }
+    spc_node_unlock(node);
+    if (status != SPC_OK) {
+        message->source = source; /* it is still the caller's */
+    }
+    /* Another thread may wait for just this message. Pairs, through the lock, with its test before it sleeps. */
+    spc_event_notify(node->event, node->config->features);
+    return status;
+}

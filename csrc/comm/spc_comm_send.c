@@ -1,0 +1,524 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sending: queued, streamed to a receiver that waits, or with a wait for receipts; perturbed if the run is.
+ */
+#include "comm/spc_comm_perturb.h"
+#include "comm/spc_comm_private.h"
+
+/* ---- streams */
+
+/* Sending to a receiver that waits with a place for the data: both copy at once. See spc_outbox.c. */
+
+#define STREAM_BYTES (UINT64_C(1) << 19) /* shorter ones gain nothing */
+#define PATIENCE_NS UINT64_C(1000000)    /* without any part: the receiver does something else */
+#define IDLE_POLLS 64
+/* A sender waits for a receive for a hundredth of the time of a copy (10 bytes a nanosecond), or for a sixth of it if
+ * the last message to that node was a stream. */
+#define PATIENCE_BYTES_PER_NS 1024
+#define EXPECTING_BYTES_PER_NS 64
+
+static bool may_stream(const spc_node_t *node, const spc_send_call_t *call) {
+    return !node->config->shared_cores && call->destination_count == 1 && call->block == NULL
+           && call->counted_by == NULL && call->payload->data_bytes >= STREAM_BYTES
+           && (uint32_t)call->destinations[0] != node->rank;
+}
+
+/* The receive may come a little later than the send. */
+static bool begin(spc_node_t *node, const spc_send_call_t *call, spc_stream_t *stream) {
+    const uint64_t start_ns = spc_clock_now_ns();
+    uint64_t bytes_per_ns = PATIENCE_BYTES_PER_NS;
+    for (;;) {
+        pthread_mutex_lock(&node->lock);
+        /* True in the first round only, if ever: what was expected is taken back. */
+        if (spc_outbox_expect_stream(node->outbox, call->destinations[0], false)) {
+            bytes_per_ns = EXPECTING_BYTES_PER_NS;
+        }
+        spc_outbox_flush(node->outbox);
+        int status = spc_outbox_begin_stream(node->outbox, call->destinations[0], call->context, call->tag,
+                                             call->payload, stream);
+        pthread_mutex_unlock(&node->lock);
+        if (status == SPC_OK || spc_clock_now_ns() - start_ns >= call->payload->data_bytes / bytes_per_ns) {
+            return status == SPC_OK;
+        }
+        spc_cpu_relax();
+    }
+}
+
+/* Sends parts until the stream is done, or held because its receiver has been slower than a byte a nanosecond. So this
+ * takes no longer than a copy may take, and neither signals nor deadlines are looked at, as in a copy. */
+static void send_parts(spc_node_t *node, spc_stream_t *stream) {
+    const uint64_t start_ns = spc_clock_now_ns();
+    uint32_t idle = 0;
+    for (bool is_over = false; !is_over;) {
+        if (idle >= IDLE_POLLS) {
+            spc_platform_yield();
+        }
+        pthread_mutex_lock(&node->lock);
+        const uint64_t before = stream->sent;
+        spc_outbox_flush(node->outbox);
+        idle = stream->sent != before ? 0 : idle + 1;
+        const bool is_slow = idle >= IDLE_POLLS && spc_clock_now_ns() - start_ns > PATIENCE_NS + stream->sent;
+        stream->held = !stream->done && is_slow;
+        is_over = stream->done || stream->held;
+        pthread_mutex_unlock(&node->lock);
+        spc_cpu_relax();
+    }
+}
+
+/* Sends a long message to a receiver that waits for it with a place for the data, as fast as that takes it. SPC_EAGAIN:
+ * there is none; nothing was sent. Without the node's lock. */
+static int stream(spc_node_t *node, const spc_send_call_t *call) {
+    spc_stream_t stream;
+    if (!may_stream(node, call) || !begin(node, call, &stream)) {
+        return SPC_EAGAIN;
+    }
+    send_parts(node, &stream);
+    if (stream.held) { /* only this thread writes that; another one may end the stream meanwhile */
+        const uint64_t length = call->payload->meta_bytes + call->payload->data_bytes;
+        spc_payload_copy(call->payload, stream.sent, length - stream.sent, spc_block_payload(stream.block));
+    }
+    pthread_mutex_lock(&node->lock);
+    spc_outbox_end_stream(node->outbox, &stream);
+    pthread_mutex_unlock(&node->lock);
+    return SPC_OK;
+}
+
+/* ---- coordinated messages are counted when they are sent */
+
+/* A cycle cannot begin inside another collective operation of this node, or it could never go on with that. */
+static int may_begin(const spc_comm_t *comm) {
+    if (!spc_comm_is_pending(comm)) {
+        return SPC_OK;
+    }
+    /* Relaxed: only to tell somebody who waits in it from one who has left it. */
+    return atomic_load_explicit(&comm->collective, memory_order_relaxed) != 0 ? SPC_EBUSY : SPC_EMISMATCH;
+}
+
+static int note_counted(spc_send_call_t *call) {
+    spc_coordinated_t *account = call->counted_by->cycle.account;
+    int status = spc_coordinated_is_open(account) ? SPC_OK : may_begin(call->counted_by);
+    call->tag = spc_coordinated_tag(account);
+    return status != SPC_OK ? status
+                            : spc_coordinated_note_send(account, call->ranks, call->destination_count);
+}
+
+static void undo_counted(const spc_send_call_t *call) {
+    const spc_comm_t *comm = call->counted_by;
+    for (uint32_t i = 0; i < call->destination_count; i++) {
+        if (!spc_outbox_took(comm->node->outbox, (uint32_t)call->destinations[i])) {
+            spc_coordinated_undo_send(comm->cycle.account, call->ranks[i]);
+        }
+    }
+}
+
+/* ---- sending */
+
+/* And to be copied: what is moved lies in a block already. */
+static bool is_large(const spc_send_call_t *call) {
+    return call->block == NULL && call->payload->meta_bytes + call->payload->data_bytes > SPC_EAGER_BYTES;
+}
+
+int spc_comm_prepare_send(const spc_comm_t *comm, spc_send_call_t *call, uint16_t kind) {
+    call->context = spc_comm_context(comm, kind);
+    call->ranks = call->destinations;
+    for (uint32_t i = 0; i < call->destination_count; i++) {
+        if ((uint32_t)call->destinations[i] >= comm->size) {
+            return SPC_ERANK;
+        }
+    }
+    return call->tag >= 0 ? spc_comm_pass_gate(comm) : SPC_ETAG;
+}
+
+/* With the lock: of a call that has a block. */
+static int move_locked(spc_node_t *node, const spc_send_call_t *call) {
+    int status = spc_outbox_move_block(node->outbox, call->destinations[0], call->context, call->tag,
+                                       call->payload, *call->block);
+    if (status == SPC_OK) {
+        *call->block = NULL;
+    }
+    return status;
+}
+
+/* With the lock. A coordinated message is counted and sent in one hold of it. */
+static int send_locked(spc_node_t *node, spc_send_call_t *call) {
+    spc_outbox_flush(node->outbox);
+    if (call->block != NULL) {
+        return move_locked(node, call);
+    }
+    int status = call->counted_by == NULL ? SPC_OK : note_counted(call);
+    if (status != SPC_OK) {
+        return status;
+    }
+    status = spc_outbox_send(node->outbox, call->destinations, call->destination_count, call->context,
+                             call->tag, call->payload);
+    if (status != SPC_OK && call->counted_by != NULL) {
+        undo_counted(call);
+    }
+    return status;
+}
+
+/* As send_locked, of a block; nobody gets it if it is not to be sent. */
+static int send_block_locked(spc_node_t *node, spc_send_call_t *call, spc_block_shared_t *block) {
+    spc_outbox_flush(node->outbox);
+    int refused = call->counted_by == NULL ? SPC_OK : note_counted(call);
+    uint32_t count = refused == SPC_OK ? call->destination_count : 0;
+    int status = spc_outbox_send_block(node->outbox, call->destinations, count, call->context, call->tag,
+                                       call->payload, block);
+    if (refused != SPC_OK) {
+        return refused;
+    }
+    if (status != SPC_OK && call->counted_by != NULL) {
+        undo_counted(call);
+    }
+    return status;
+}
+
+static int send_either(spc_node_t *node, void *call, spc_block_shared_t *block) {
+    return block != NULL ? send_block_locked(node, call, block) : send_locked(node, call);
+}
+
+/* Has `send`, with `call`, hand a message to the outbox, with the node's lock: first in a block of the arena, if it is
+ * a large one and there is room, then with NULL instead of it. What the last has said. */
+typedef int spc_comm_hand_over_t(spc_node_t *node, void *call, spc_block_shared_t *block);
+
+/* The payload is copied without the lock, so that other threads of the node are not held up. SPC_EAGAIN: no room. */
+static int hand_over_block(spc_node_t *node, const spc_send_call_t *what, spc_comm_hand_over_t *send,
+                           void *call) {
+    const spc_payload_t *payload = what->payload;
+    uint64_t length = payload->meta_bytes + payload->data_bytes;
+    spc_block_shared_t *block;
+    pthread_mutex_lock(&node->lock);
+    int status = spc_outbox_take_block(node->outbox, length, &block);
+    pthread_mutex_unlock(&node->lock);
+    if (status != SPC_OK) {
+        return SPC_EAGAIN;
+    }
+    spc_payload_fill(payload, what->destination_count, spc_block_payload(block));
+    pthread_mutex_lock(&node->lock);
+    status = send(node, call, block);
+    pthread_mutex_unlock(&node->lock);
+    return status;
+}
+
+static int hand_over(spc_node_t *node, const spc_send_call_t *what, spc_comm_hand_over_t *send, void *call) {
+    int status = is_large(what) ? hand_over_block(node, what, send, call) : SPC_EAGAIN;
+    if (status == SPC_EAGAIN) {
+        pthread_mutex_lock(&node->lock);
+        status = send(node, call, NULL);
+        pthread_mutex_unlock(&node->lock);
+    }
+    return status;
+}
+
+int spc_comm_attempt_send(spc_node_t *node, spc_send_call_t *call) {
+    return hand_over(node, call, send_either, call);
+}
+
+static bool test_send(spc_node_wait_t *wait) {
+    wait->status = spc_comm_attempt_send(wait->node, wait->argument);
+    return wait->status != SPC_EAGAIN;
+}
+
+static void describe_send(const spc_node_wait_t *wait, spc_board_entry_t *entry, spc_board_pair_t *pairs) {
+    (void)pairs; /* what is queued says whose progress it needs */
+    spc_comm_describe_send(wait->owner, wait->argument, entry);
+}
+
+static int try_to_send(spc_node_t *node, spc_send_call_t *call) {
+    if (is_large(call) || pthread_mutex_trylock(&node->lock) != 0) {
+        return SPC_EAGAIN;
+    }
+    int status = send_locked(node, call);
+    pthread_mutex_unlock(&node->lock);
+    return status;
+}
+
+static int send_and_wait(spc_comm_t *comm, spc_send_call_t *call, uint64_t deadline_ns) {
+    spc_node_wait_t wait = {
+        .node = comm->node, .test = test_send, .describe = describe_send, .owner = comm, .argument = call};
+    if (stream(comm->node, call) == SPC_OK) {
+        return SPC_OK;
+    }
+    if (test_send(&wait)) {
+        return wait.status;
+    }
+    int status = spc_node_wait_for(&wait, deadline_ns);
+    return status == SPC_OK ? wait.status : status;
+}
+
+/* Destinations are ranks of this communicator; underneath they are ranks of the segment. */
+static void name_members(const spc_comm_t *comm, spc_send_call_t *call, int32_t members[]) {
+    for (uint32_t i = 0; i < call->destination_count; i++) {
+        members[i] = (int32_t)comm->members[call->destinations[i]];
+    }
+    call->destinations = members;
+}
+
+static int try_to_send_to_members(spc_comm_t *comm, spc_send_call_t *call) {
+    int32_t members[SPC_NODES_MAX];
+    name_members(comm, call, members);
+    return try_to_send(comm->node, call);
+}
+
+static int send_to_members(spc_comm_t *comm, spc_send_call_t *call, uint64_t deadline_ns) {
+    int32_t members[SPC_NODES_MAX];
+    name_members(comm, call, members);
+    return send_and_wait(comm, call, deadline_ns);
+}
+
+int spc_comm_try_send_call(spc_comm_t *comm, spc_send_call_t *call) {
+    return comm->members == NULL ? try_to_send(comm->node, call) : try_to_send_to_members(comm, call);
+}
+
+int spc_comm_send_call(spc_comm_t *comm, spc_send_call_t *call, uint64_t deadline_ns) {
+    return comm->members == NULL ? send_and_wait(comm, call, deadline_ns)
+                                 : send_to_members(comm, call, deadline_ns);
+}
+
+/* ---- sends that wait for the receiver */
+
+/*
+ * Sending that waits for the receiver: the message asks for a receipt (message/spc_receipt.h), and the wait is over
+ * when all receipts are there. One wait does both: it sends when there is room, and from then on looks for them.
+ *
+ * Two kinds of call use it. An ssend has one destination, and fails if that ends without taking the message. A send
+ * that was told to wait (spc_comm_perturb.c) may have several, does not wait for its own node, and is content with
+ * destinations that end: as ever, what is sent to them is dropped.
+ */
+
+static bool is_over(const spc_synchronous_call_t *call) {
+    return call->sent && call->next == call->count;
+}
+
+/* ---- asking for receipts */
+
+/* With the lock. Can all be numbered? */
+static int number_all(spc_node_t *node, spc_synchronous_call_t *call) {
+    int status =
+        node->receipts != NULL ? SPC_OK : spc_receipts_create(&node->segment, node->rank, &node->receipts);
+    for (uint32_t i = 0; i < call->send->destination_count && status == SPC_OK; i++) {
+        uint32_t rank = (uint32_t)call->send->destinations[i];
+        status = spc_receipts_next(node->receipts, rank, &call->awaited[i].number);
+        call->awaited[i].destination = (int32_t)rank;
+        call->awaited[i].rank = (uint32_t)call->send->ranks[i];
+    }
+    return status;
+}
+
+/* With the lock, after sending: those that were taken by the outbox have used their numbers, and are waited for. */
+static void note_sent(spc_node_t *node, spc_synchronous_call_t *call, int status) {
+    for (uint32_t i = 0; i < call->send->destination_count; i++) {
+        spc_awaited_t awaited = call->awaited[i];
+        uint32_t rank = (uint32_t)awaited.destination;
+        if (status != SPC_OK && !spc_outbox_took(node->outbox, rank)) {
+            continue;
+        }
+        spc_receipts_note_sent(node->receipts, rank);
+        if (call->content && rank == node->rank) {
+            spc_receipts_settle(node->receipts, rank, awaited.number);
+        } else {
+            call->awaited[call->count++] = awaited;
+        }
+    }
+    call->sent = true;
+}
+
+/* With the lock; `block` holds a copy of the payload, or is NULL. Nobody gets the block if it is not to be sent. */
+static int send_asking_locked(spc_node_t *node, void *argument, spc_block_shared_t *block) {
+    spc_synchronous_call_t *call = argument;
+    const spc_send_call_t *send = call->send;
+    spc_outbox_flush(node->outbox);
+    int refused = number_all(node, call);
+    uint32_t count = refused == SPC_OK ? send->destination_count : 0;
+    int status = refused;
+    spc_outbox_ask(node->outbox, true);
+    if (block != NULL) {
+        status = spc_outbox_send_block(node->outbox, send->destinations, count, send->context, send->tag,
+                                       send->payload, block);
+    } else if (refused == SPC_OK && send->block != NULL) {
+        status = move_locked(node, send);
+    } else if (refused == SPC_OK) {
+        status =
+            spc_outbox_send(node->outbox, send->destinations, count, send->context, send->tag, send->payload);
+    }
+    spc_outbox_ask(node->outbox, false);
+    if (refused == SPC_OK && status != SPC_EAGAIN) {
+        note_sent(node, call, status);
+    }
+    return refused != SPC_OK ? refused : status;
+}
+
+/* ---- waiting for receipts */
+
+static bool is_taken(spc_comm_t *comm, const spc_synchronous_call_t *call, const spc_awaited_t *awaited) {
+    return spc_receipts_given(comm->node->receipts, (uint32_t)awaited->destination, awaited->number)
+           || (call->content && spc_comm_has_left(comm, awaited->rank));
+}
+
+static bool test_synchronous(spc_node_wait_t *wait) {
+    spc_synchronous_call_t *call = wait->argument;
+    if (!call->sent) {
+        wait->status = hand_over(wait->node, call->send, send_asking_locked, call);
+        if (wait->status != SPC_OK) {
+            return wait->status != SPC_EAGAIN;
+        }
+    }
+    while (call->next < call->count && is_taken(wait->owner, call, &call->awaited[call->next])) {
+        call->next++;
+    }
+    return is_over(call);
+}
+
+/* The receiver has ended, or left the communicator. */
+static int doomed_synchronous(spc_node_wait_t *wait) {
+    const spc_synchronous_call_t *call = wait->argument;
+    spc_comm_t *comm = wait->owner;
+    int status = spc_comm_check_usable(comm); /* another thread may have closed it */
+    if (status != SPC_OK || call->content) {
+        return status;
+    }
+    uint32_t rank = (uint32_t)call->send->ranks[0];
+    return spc_comm_has_left(comm, rank) ? spc_comm_blame(comm, rank) : SPC_OK;
+}
+
+/* A receipt that is given while this node sleeps is known only to who looks at its bit: the board says which one. */
+static void describe_synchronous(const spc_node_wait_t *wait, spc_board_entry_t *entry,
+                                 spc_board_pair_t *pairs) {
+    const spc_synchronous_call_t *call = wait->argument;
+    if (call->sent && call->next < call->count) {
+        spc_comm_describe_receipt(wait->owner, call, entry, pairs);
+    } else {
+        spc_comm_describe_send(wait->owner, call->send, entry);
+    }
+}
+
+/* Receipts that come later are for nobody. */
+static void settle_all(spc_node_t *node, const spc_synchronous_call_t *call) {
+    if (call->count == 0) {
+        return;
+    }
+    pthread_mutex_lock(&node->lock);
+    for (uint32_t i = 0; i < call->count; i++) {
+        spc_receipts_settle(node->receipts, (uint32_t)call->awaited[i].destination, call->awaited[i].number);
+    }
+    pthread_mutex_unlock(&node->lock);
+}
+
+static int send_and_wait_for_receipts(spc_comm_t *comm, spc_synchronous_call_t *call, uint64_t deadline_ns) {
+    spc_node_wait_t wait = {.node = comm->node,
+                            .test = test_synchronous,
+                            .doomed = doomed_synchronous,
+                            .describe = describe_synchronous,
+                            .owner = comm,
+                            .argument = call};
+    int status = SPC_OK;
+    if (!test_synchronous(&wait)) {
+        status = spc_node_wait_for(&wait, deadline_ns);
+    }
+    settle_all(comm->node, call);
+    return status == SPC_OK ? wait.status : status;
+}
+
+/* ---- perturbed sends */
+
+static bool goes_to_others(const spc_comm_t *comm, const spc_send_call_t *call) {
+    return call->destination_count > 1
+           || (call->destination_count == 1 && (uint32_t)call->ranks[0] != comm->rank);
+}
+
+/* Waits for the receivers: not for this node itself, and not for those that end. A timeout ends the waiting: the
+ * message has been sent, as without rendezvous. */
+static int send_by_rendezvous(spc_comm_t *comm, spc_send_call_t *call, uint64_t deadline_ns) {
+    int32_t members[SPC_NODES_MAX];
+    spc_awaited_t awaited[SPC_NODES_MAX];
+    for (uint32_t i = 0; i < call->destination_count; i++) {
+        members[i] = (int32_t)spc_comm_member(comm, (uint32_t)call->ranks[i]);
+    }
+    call->destinations = members;
+    spc_synchronous_call_t synchronous = {.send = call, .awaited = awaited, .content = true};
+    int status = send_and_wait_for_receipts(comm, &synchronous, deadline_ns);
+    return status == SPC_ETIMEDOUT && synchronous.sent ? SPC_OK : status;
+}
+
+static int perturbed_send(spc_comm_t *comm, spc_send_call_t *call, bool may_wait, uint64_t deadline_ns) {
+    uint64_t length = call->payload->meta_bytes + call->payload->data_bytes;
+    bool waits = may_wait && (comm->config->perturb & SPC_PERTURB_RENDEZVOUS) != 0
+                 && length >= comm->config->rendezvous_bytes && goes_to_others(comm, call);
+    spc_comm_perturb_before(comm);
+    int status = waits ? send_by_rendezvous(comm, call, deadline_ns) : SPC_ELIMIT;
+    if (status == SPC_ELIMIT) { /* or too many were given up: then this one goes without waiting */
+        call->destinations = call->ranks;
+        status = spc_comm_send_call(comm, call, deadline_ns);
+    }
+    if (status == SPC_OK) {
+        spc_comm_perturb_after(comm);
+    }
+    return status;
+}
+
+/* ---- the calls */
+
+int spc_comm_try_send(spc_comm_t *comm, const int32_t *destinations, uint32_t destination_count,
+                      uint16_t context, int32_t tag, const spc_payload_t *payload) {
+    spc_send_call_t call = {
+        .destinations = destinations, .destination_count = destination_count, .tag = tag, .payload = payload};
+    int status = spc_comm_prepare_send(comm, &call, context);
+    if (status != SPC_OK) {
+        return status;
+    }
+    return spc_comm_try_send_call(comm, &call);
+}
+
+int spc_comm_send(spc_comm_t *comm, const int32_t *destinations, uint32_t destination_count, uint16_t context,
+                  int32_t tag, const spc_payload_t *payload, uint64_t deadline_ns) {
+    spc_send_call_t call = {
+        .destinations = destinations, .destination_count = destination_count, .tag = tag, .payload = payload};
+    int status = spc_comm_prepare_send(comm, &call, context);
+    if (status != SPC_OK) {
+        bool may_wait = context == SPC_CONTEXT_USER;
+        return status != SPC_EAGAIN ? status : perturbed_send(comm, &call, may_wait, deadline_ns);
+    }
+    return spc_comm_send_call(comm, &call, deadline_ns);
+}
+
+int spc_comm_send_ahead(spc_comm_t *comm, const int32_t *destinations, uint32_t destination_count,
+                        uint16_t context, int32_t tag, const spc_payload_t *payload, uint64_t deadline_ns) {
+    spc_send_call_t call = {
+        .destinations = destinations, .destination_count = destination_count, .tag = tag, .payload = payload};
+    int status = spc_comm_prepare_send(comm, &call, context);
+    if (status == SPC_EAGAIN) {
+        return perturbed_send(comm, &call, false, deadline_ns);
+    }
+    return status != SPC_OK ? status : spc_comm_send_call(comm, &call, deadline_ns);
+}
+
+/* Once a block has been announced it is another node's: so a call that fails after that (a wait for the receiver that
+ * was interrupted) has moved it, and says so by its pointer. */
+int spc_comm_move_block(spc_comm_t *comm, int32_t destination, uint16_t context, int32_t tag,
+                        const spc_payload_t *payload, uint64_t deadline_ns, spc_block_shared_t **block) {
+    spc_send_call_t call = {
+        .destinations = &destination, .destination_count = 1, .tag = tag, .payload = payload, .block = block};
+    int status = spc_comm_prepare_send(comm, &call, context);
+    if (status == SPC_EAGAIN) {
+        return perturbed_send(comm, &call, context == SPC_CONTEXT_USER, deadline_ns);
+    }
+    return status != SPC_OK ? status : spc_comm_send_call(comm, &call, deadline_ns);
+}
+
+int spc_comm_ssend(spc_comm_t *comm, int32_t destination, uint16_t context, int32_t tag,
+                   const spc_payload_t *payload, uint64_t deadline_ns) {
+    spc_send_call_t send = {
+        .destinations = &destination, .destination_count = 1, .tag = tag, .payload = payload};
+    int status = spc_comm_perturb(comm, spc_comm_prepare_send(comm, &send, context));
+    if (status != SPC_OK) {
+        return status;
+    }
+    if (spc_comm_has_left(comm, (uint32_t)destination)) {
+        return spc_comm_blame(comm, (uint32_t)destination);
+    }
+    int32_t member = (int32_t)spc_comm_member(comm, (uint32_t)destination);
+    spc_awaited_t awaited;
+    send.destinations = &member;
+    spc_synchronous_call_t call = {.send = &send, .awaited = &awaited};
+    return send_and_wait_for_receipts(comm, &call, deadline_ns);
+}

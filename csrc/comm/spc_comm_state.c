@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a communicator knows and says of itself and of its members: questions that wait for nobody, what a wait is for,
+ * and the notes that it leaves.
+ */
+#include <string.h>
+
+#include "base/spc_clock.h"
+#include "comm/spc_comm_private.h"
+
+/* ---- small questions */
+
+uint32_t spc_comm_rank(const spc_comm_t *comm) {
+    return comm->rank;
+}
+
+uint32_t spc_comm_size(const spc_comm_t *comm) {
+    return comm->size;
+}
+
+bool spc_comm_is_wide(const spc_comm_t *comm) {
+    return spc_comm_spans(comm);
+}
+
+uint32_t spc_comm_box(const spc_comm_t *comm, uint32_t rank) {
+    return spc_segment_box(&comm->node->segment, spc_comm_member(comm, rank));
+}
+
+const spc_config_t *spc_comm_config(const spc_comm_t *comm) {
+    return comm->config;
+}
+
+uint64_t spc_comm_scratch_bytes(const spc_comm_t *comm) {
+    return comm->area.scratch_bytes;
+}
+
+uint32_t spc_comm_rank_in_run(const spc_comm_t *comm, uint32_t rank) {
+    return spc_comm_member(comm, rank);
+}
+
+spc_trace_t *spc_comm_trace(const spc_comm_t *comm) {
+    const spc_node_t *node = comm->node;
+    return node->tracing != NULL && spc_owner_mark_holds(&node->owner) ? node->tracing : NULL;
+}
+
+void spc_comm_trace_call(const spc_comm_t *comm, uint32_t what, uint32_t place, uint32_t detail) {
+    spc_trace_event_t event = {.kind = SPC_TRACE_CALL, .what = what, .place = place, .number = detail};
+    if (comm->number != 0) {
+        event.context = (uint16_t)comm->number;
+        event.peer = (int32_t)spc_comm_member(comm, 0);
+        event.tag = (int32_t)comm->rank;
+        event.bytes = comm->size;
+    }
+    spc_trace_record(comm->node->tracing, &event);
+}
+
+int spc_comm_usable(const spc_comm_t *comm) {
+    return spc_comm_check_usable(comm);
+}
+
+bool spc_comm_has_left(const spc_comm_t *comm, uint32_t rank) {
+    if (spc_node_has_ended(comm->node, spc_comm_member(comm, rank))) {
+        return true;
+    }
+    /* Pairs with close_split. */
+    return comm->area.left != NULL && atomic_load_explicit(&comm->area.left[rank], memory_order_acquire) != 0;
+}
+
+int spc_comm_blame(spc_comm_t *comm, uint32_t rank) {
+    atomic_store_explicit(&comm->culprit, (int32_t)rank, memory_order_relaxed);
+    bool died = spc_status_state(comm->node->status, spc_comm_member(comm, rank)) == SPC_NODE_DIED;
+    return died ? SPC_ELOST : SPC_EFINISHED;
+}
+
+int32_t spc_comm_lost_box(const spc_comm_t *comm) {
+    const spc_node_t *node = comm->node;
+    return atomic_load_explicit(&node->status->line[node->size].reason, memory_order_relaxed);
+}
+
+int32_t spc_comm_culprit(const spc_comm_t *comm, spc_node_state_t *state, int32_t *reason) {
+    int32_t rank = atomic_load_explicit(&comm->culprit, memory_order_relaxed);
+    uint32_t member = spc_comm_member(comm, (uint32_t)rank);
+    *state = spc_status_state(comm->node->status, member);
+    *reason = atomic_load_explicit(&comm->node->status->line[member].reason, memory_order_relaxed);
+    return rank;
+}
+
+/* ---- memory that the nodes use together */
+
+void spc_comm_share_block(spc_comm_t *comm, spc_block_shared_t *block) {
+    pthread_mutex_lock(&comm->node->lock);
+    for (uint32_t rank = 0; rank < comm->size; rank++) {
+        spc_block_pin(block, spc_comm_member(comm, rank));
+    }
+    pthread_mutex_unlock(&comm->node->lock);
+}
+
+void spc_comm_unshare_block(spc_comm_t *comm, spc_block_shared_t *block) {
+    pthread_mutex_lock(&comm->node->lock);
+    for (uint32_t rank = 0; rank < comm->size; rank++) {
+        if (rank != comm->rank) {
+            /* relaxed: the others' use has happened before, as the caller knows; the arena looks with this lock. */
+            atomic_store_explicit(&block->pin[spc_comm_member(comm, rank)], 0, memory_order_relaxed);
+        }
+    }
+    pthread_mutex_unlock(&comm->node->lock);
+}
+
+bool spc_comm_offset(const spc_comm_t *comm, const void *address, uint64_t bytes, uint64_t *offset) {
+    const spc_segment_t *segment = &comm->node->segment;
+    const uintptr_t base = (uintptr_t)segment->base;
+    const uintptr_t at = (uintptr_t)address;
+    if (at < base || at - base > segment->size_bytes || bytes > segment->size_bytes - (at - base)) {
+        return false;
+    }
+    *offset = at - base;
+    return true;
+}
+
+void *spc_comm_address(const spc_comm_t *comm, uint64_t offset) {
+    return spc_segment_address(&comm->node->segment, offset);
+}
+
+/* ---- what a long wait is for */
+
+static void describe(const spc_comm_t *comm, spc_board_kind_t kind, int32_t source, int32_t tag,
+                     spc_board_entry_t *entry) {
+    entry->kind = kind;
+    entry->communicator = comm->number;
+    entry->rank = comm->rank;
+    entry->size = comm->size;
+    entry->source = source;
+    entry->tag = tag;
+}
+
+static void need(const spc_comm_t *comm, uint32_t rank, spc_board_pair_t *pairs) {
+    pairs[spc_comm_member(comm, rank)].needed = rank + 1;
+}
+
+static void need_others(const spc_comm_t *comm, spc_board_pair_t *pairs) {
+    for (uint32_t rank = 0; rank < comm->size; rank++) {
+        if (rank != comm->rank) {
+            need(comm, rank, pairs);
+        }
+    }
+}
+
+static int32_t rank_of(const spc_comm_t *comm, int32_t member) {
+    return member < 0 || comm->rank_of == NULL ? member : comm->rank_of[member];
+}
+
+void spc_comm_describe_match(const spc_comm_t *comm, const spc_match_t *match, spc_board_entry_t *entry,
+                             spc_board_pair_t *pairs) {
+    describe(comm, SPC_BOARD_RECEIVE, rank_of(comm, match->source), match->tag, entry);
+    if (match->source == SPC_ANY_SOURCE) {
+        need_others(comm, pairs);
+    } else {
+        need(comm, (uint32_t)entry->source, pairs);
+    }
+    entry->near_count = spc_inbox_near(comm->node->inbox, match, &entry->near_source, &entry->near_tag);
+    entry->near_source = entry->near_count != 0 ? rank_of(comm, entry->near_source) : 0;
+}
+
+void spc_comm_describe_send(const spc_comm_t *comm, const spc_send_call_t *call, spc_board_entry_t *entry) {
+    int32_t destination =
+        call->destination_count == 1 ? rank_of(comm, call->destinations[0]) : SPC_ANY_SOURCE;
+    describe(comm, SPC_BOARD_SEND, destination, call->tag, entry);
+    entry->phase =
+        spc_outbox_limit_for(comm->node->outbox, call->payload->meta_bytes + call->payload->data_bytes);
+}
+
+/* Of a collective that moves data, after all have entered it: `source` has not sent its part; SPC_ANY_SOURCE: what this
+ * node gives has no room. */
+void spc_comm_describe_gathering(const spc_comm_t *comm, int32_t source, int32_t tag,
+                                 spc_board_entry_t *entry, spc_board_pair_t *pairs) {
+    bool receives = source != SPC_ANY_SOURCE;
+    describe(comm, receives ? SPC_BOARD_GATHERING : SPC_BOARD_SEND, source, tag, entry);
+    if (receives) {
+        need(comm, (uint32_t)source, pairs);
+    }
+    memcpy(entry->call, &comm->pending.signature, sizeof(comm->pending.signature));
+}
+
+void spc_comm_describe_receipt(const spc_comm_t *comm, const spc_synchronous_call_t *call,
+                               spc_board_entry_t *entry, spc_board_pair_t *pairs) {
+    const spc_awaited_t *awaited = &call->awaited[call->next];
+    describe(comm, SPC_BOARD_RECEIPT, (int32_t)awaited->rank, call->send->tag, entry);
+    need(comm, awaited->rank, pairs);
+    entry->flags |= call->content ? SPC_BOARD_RENDEZVOUS : 0;
+    entry->phase = awaited->number;
+    entry->lines_offset = spc_segment_offset(&comm->node->segment,
+                                             spc_receipts_row(comm->node->receipts, awaited->destination));
+}
+
+void spc_comm_describe_phase(const spc_comm_t *comm, spc_board_kind_t kind, uint64_t phase,
+                             spc_board_entry_t *entry, spc_board_pair_t *pairs) {
+    spc_signature_t signature;
+    _Static_assert(sizeof(signature) == SPC_BOARD_CALL_BYTES, "a board has room for a signature");
+    describe(comm, kind, SPC_ANY_SOURCE, SPC_ANY_TAG, entry);
+    need_others(comm, pairs);
+    entry->phase = phase;
+    entry->lines_offset = spc_segment_offset(&comm->node->segment, spc_reduce_lines(comm->reduce, phase));
+    if (spc_reduce_signature(comm->reduce, phase, comm->rank, &signature)) {
+        memcpy(entry->call, &signature, sizeof(signature));
+    }
+}
+
+/* ---- what is left for others to read */
+
+/*
+ * What a node leaves for others to read (segment/spc_note.h): where it ended, its line in a mismatch, what it left
+ * open.
+ */
+
+#define LOOK_NS UINT64_C(200000) /* between two looks for another node's note */
+
+static const spc_note_shared_t *notes_of(const spc_comm_t *comm, uint32_t rank) {
+    return spc_segment_part(&comm->node->segment, SPC_REGION_NOTE, spc_comm_member(comm, rank));
+}
+
+void spc_comm_note(spc_comm_t *comm, spc_note_kind_t kind, const spc_note_t *note) {
+    if (spc_comm_usable(comm) != SPC_OK) {
+        return;
+    }
+    pthread_mutex_lock(&comm->node->lock);
+    spc_note_write(comm->node->notes, kind, note);
+    pthread_mutex_unlock(&comm->node->lock);
+    if (comm->config->boxes > 1) {
+        spc_event_raise(&comm->node->events[comm->node->size],
+                        comm->config->features); /* the agent tells others */
+    }
+}
+
+bool spc_comm_has_note(const spc_comm_t *comm, spc_note_kind_t kind) {
+    spc_note_t note;
+    return spc_note_read(comm->node->notes, kind, &note);
+}
+
+void spc_comm_note_failure(spc_comm_t *comm, int32_t exit_code) {
+    atomic_store_explicit(&comm->node->failure, exit_code, memory_order_relaxed); /* read in spc_node_close */
+}
+
+void spc_comm_note_raised(spc_comm_t *comm, int32_t change) {
+    if (spc_comm_usable(comm) == SPC_OK) {
+        spc_status_count_raised(comm->node->status, comm->node->rank, change);
+    }
+}
+
+void spc_comm_note_sent(spc_comm_t *comm, const spc_note_sent_t *sent) {
+    pthread_mutex_lock(&comm->node->lock);
+    spc_note_add_sent(comm->node->notes, sent);
+    pthread_mutex_unlock(&comm->node->lock);
+}
+
+/* ---- ends */
+
+/* Killed in a wait: the board is published still. */
+static bool find_wait(const spc_comm_t *comm, uint32_t rank, spc_note_t *note) {
+    const spc_board_shared_t *board =
+        spc_segment_part(&comm->node->segment, SPC_REGION_BOARD, spc_comm_member(comm, rank));
+    uint32_t stuck = spc_board_stuck(board);
+    spc_board_entry_t entry;
+    if (!spc_board_is_stuck(stuck) || !spc_board_read(board, stuck, &entry) || entry.line == 0) {
+        return false;
+    }
+    _Static_assert(sizeof(entry.file) == sizeof(note->file), "places are of one size");
+    _Static_assert(sizeof(entry.function) == sizeof(note->function), "places are of one size");
+    *note = (spc_note_t){.line = entry.line, .words = "in a call that waited"};
+    memcpy(note->function, entry.function, sizeof(note->function));
+    memcpy(note->file, entry.file, sizeof(note->file));
+    return true;
+}
+
+bool spc_comm_end_of(const spc_comm_t *comm, uint32_t rank, spc_note_t *note) {
+    return spc_note_read(notes_of(comm, rank), SPC_NOTE_END, note) || find_wait(comm, rank, note);
+}
+
+/* ---- mismatches */
+
+/* Phases of different communicators are different operations. Not 0. */
+static uint64_t key_of(const spc_comm_t *comm, uint64_t phase) {
+    return phase * SPC_COMMUNICATORS_MAX + comm->number;
+}
+
+void spc_comm_note_call(spc_comm_t *comm, uint64_t phase, spc_note_t *note) {
+    note->key = key_of(comm, phase);
+    spc_comm_note(comm, SPC_NOTE_CALL, note);
+}
+
+bool spc_comm_call_of(const spc_comm_t *comm, uint32_t rank, uint64_t phase, uint64_t deadline_ns,
+                      spc_note_t *note) {
+    uint64_t key = key_of(comm, phase);
+    for (;;) {
+        if (spc_note_read(notes_of(comm, rank), SPC_NOTE_CALL, note) && note->key == key) {
+            return true;
+        }
+        if (spc_comm_has_left(comm, rank) || spc_clock_now_ns() >= deadline_ns) {
+            return false;
+        }
+        spc_clock_sleep_ns(LOOK_NS);
+    }
+}
+
+/* ---- near misses */
+
+uint32_t spc_comm_near(const spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag,
+                       int32_t *near_source, int32_t *near_tag) {
+    spc_match_t match = {.source = source, .tag = tag, .context = spc_comm_context(comm, context)};
+    if (spc_comm_usable(comm) != SPC_OK || source >= (int32_t)comm->size) {
+        return 0;
+    }
+    if (comm->members != NULL && source >= 0) {
+        match.source = (int32_t)comm->members[source];
+    }
+    pthread_mutex_lock(&comm->node->lock);
+    uint32_t count = spc_inbox_near(comm->node->inbox, &match, near_source, near_tag);
+    pthread_mutex_unlock(&comm->node->lock);
+    if (count != 0 && comm->rank_of != NULL) {
+        *near_source = comm->rank_of[*near_source];
+    }
+    return count;
+}
