@@ -32,9 +32,9 @@ def main(arguments: list[str]) -> int:
     try:
         options = command_line.parse(arguments)
         if options.help:
-            from spcomm.launch.cmdline.help import HELP
+            from spcomm.launch.cmdline.table import help_text
 
-            sys.stdout.write(HELP)
+            sys.stdout.write(help_text())
             return 0
         return _run(options, signals)
     except UsageError as error:

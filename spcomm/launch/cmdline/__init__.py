@@ -3,7 +3,7 @@
 
 ============  =====================================================================================
 `options`     reads the command line: programs, separated by `:`, and the options of each and of the run
-`table`       which options there are; `help` is their text
+`table`       which options there are, and the text of --help
 `values`      the values of options; every sentence about a wrong one
 `machines`    the options about hosts, rooms and servers
 `ranks`       which nodes an option is about

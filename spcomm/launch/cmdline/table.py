@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The table of the options of `spcomm run`, and which of them are about the run as a whole."""
+"""The options of `spcomm run`: how each is read, what it sets, and its text in `spcomm run --help`."""
 
 from spcomm.launch.cmdline import ranks, values
 
@@ -11,75 +11,169 @@ def _hosts(name: str, text: str) -> "list[tuple[str, int]]":
     return machines.parse(name, text) if name == "--host" else machines.read(name, text)
 
 
-# option: (how to read its value or None, field, the value it sets or what to call its value)
-TABLE = {
-    "-n": (values.nodes, "nodes", "N"),
-    "-np": (values.nodes, "nodes", "N"),
-    "--group": (values.group, "group", "ID"),
-    "--start": (values.start, "start", "fork|exec"),
-    "--preload": (values.modules, "preload", "MODULES"),
-    "-m": (values.module, "module", "MODULE"),
-    "-x": (values.variable, "exports", "VAR[=VALUE]"),
-    "--env": (values.environment, "environment", "all|none"),
-    "--wdir": (values.folder, "folder", "FOLDER"),
-    "--boxes": (values.boxes, "boxes", "B"),
-    "--map": (values.placing, "placing", "block|cyclic|BOX,BOX,…"),
-    "--host": (_hosts, "hosts", "HOST:N,HOST:N,…"),
-    "--hostfile": (_hosts, "hosts", "FILE"),
-    "--ssh": (values.shell_words, "ssh", "COMMAND"),
-    "--tunnel": (values.tunnel, "tunnel", "ssh|none"),
-    "--listen": (values.words, "listen", "ADDRESS"),
-    "--room": (values.words, "room", "HOST[:PORT]"),
-    "--members": (values.members, "members", "N"),
-    "--server": (values.words, "server", "HOST[:PORT]"),
-    "--route": (values.route, "route", "relay|direct"),
-    "--link-timeout": (values.link_timeout, "link_timeout", "SECONDS"),
-    "-l": (None, "label", True),
-    "--label": (None, "label", True),
-    "--tag-output": (None, "label", True),
-    "--no-label": (None, "label", False),
-    "--color": (None, "color", True),
-    "--no-color": (None, "color", False),
-    "--show": (ranks.ranks, "show", "RANKS"),
-    "--output": (values.folder, "output", "FOLDER"),
-    "--window": (ranks.ranks, "window", "RANKS"),
-    "--stdin": (ranks.ranks, "stdin", "RANKS"),
-    "--bind-to": (values.binding, "bind_to", "core|none"),
-    "--report-bindings": (None, "report_bindings", True),
-    "--timeout": (values.seconds, "timeout", "SECONDS"),
-    "--grace": (values.seconds, "grace", "SECONDS"),
-    "--stall": (values.seconds_or_never, "stall", "SECONDS"),
-    "--close-timeout": (values.seconds_or_never, "close_timeout", "SECONDS"),
-    "--strict": (None, "strict", True),
-    "--stats": (None, "stats", True),
-    "--watch": (None, "watch", True),
-    "--trace": (values.file, "trace", "FILE"),
-    "--virtual": (None, "virtual", True),
-    "--trace-events": (values.events, "trace_events", "N"),
-    "--debug": (ranks.debug, "debug", "[TOOL:]RANKS"),
-    "--perturb": (None, "perturb", True),
-    "--seed": (values.seed, "seed", "NUMBER"),
-    "--rendezvous": (values.rendezvous, "rendezvous", "SIZE"),
-    "--slots": (values.count, "slots", "N"),
-    "--ring": (values.size, "ring", "SIZE"),
-    "--arena": (values.size, "arena", "SIZE"),
-    "--queue-limit": (values.size, "queue_limit", "SIZE"),
-    "--fanin": (values.count, "fanin", "N"),
-    "--prefault": (None, "prefault", True),
-    "--oversubscribe": (None, None, None),
-    "--allow-run-as-root": (None, None, None),
-    "--use-hwthread-cpus": (None, None, None),
-}
+# (as help shows it, field of `options.Part` or `options.Options`, how its value is read if it has one, help).
+# A field that is None: accepted without effect.
+_OF_A_PROGRAM = (
+    ("-n N, -np N", "nodes", values.nodes,
+     "number of nodes (default: the cores this process may use; required with several programs)"),
+    ("--group ID", "group", values.group,
+     "the group its nodes belong to (default: 0). Programs of one group share its ranks, in the order of the command "
+     "line; groups know nothing of each other"),
+    ("-m MODULE", "module", values.module, "run a module, as python -m does"),
+    ("--start fork|exec", "start", values.start,
+     "fork: all nodes from one process that has imported NumPy and spcomm once (default for Python on Linux); exec: "
+     "each node starts by itself (default for executables)"),
+    ("--preload MODULES", "preload", values.modules,
+     "what that process imports before it forks, separated by commas"),
+    ("-x VAR[=VALUE]", "exports", values.variable,
+     "set a variable for its nodes; without a value: the one it has here"),
+    ("--env all|none", "environment", values.environment,
+     "all: nodes also get the variables that are set here (default); none: only those of -x"),
+    ("--wdir FOLDER", "folder", values.folder, "as if it had been started in that folder"),
+)  # fmt: skip
+_OF_THE_RUN = (
+    ("--boxes B", "boxes", values.boxes,
+     "divide the nodes among B boxes: on this machine they share no memory, as if each were a machine of its own, and "
+     "reach each other over the network (default: 1)"),
+    ("--map block|cyclic|BOX,BOX,…", "placing", values.placing,
+     "which node is in which box. block: neighbours share one (default); cyclic: one box after another; or the box of "
+     "each node, as in 0,0,1,0,1"),
+    ("--host HOST:N,…", "hosts", _hosts,
+     "run N nodes on each host, reached by ssh (default: one); each is a box. The program must be there, at the same "
+     "path; localhost needs no ssh"),
+    ("--hostfile FILE", "hosts", _hosts, "the same from a file, with a line such as `alpha slots=4` for each"),
+    ("--ssh COMMAND", "ssh", values.shell_words,
+     "the command that reaches a host (default: ssh -o BatchMode=yes, and timeouts)"),
+    ("--tunnel ssh|none", "tunnel", values.tunnel,
+     "messages between boxes go through ssh (default); none: boxes connect to this machine, also encrypted"),
+    ("--listen ADDRESS", "listen", values.words,
+     "without tunnel: at which address of this machine (default: the one that reaches the first host); also with "
+     "--boxes"),
+    ("--room HOST[:PORT]", "room", values.words,
+     "run on the members of a room (spcomm serve --room, spcomm join), which receive the folder of the program; -n is "
+     "divided among them (default: all that they offer). The code is asked for, or taken from $SPCOMM_CODE"),
+    ("--members N", "members", values.members, "with --room: wait until so many have joined (default: 1)"),
+    ("--server HOST[:PORT]", "server", values.words,
+     "with --boxes: boxes reach each other through a spcomm serve that runs already; it serves one run of each --group "
+     "at a time"),
+    ("--route relay|direct", "route", values.route,
+     "messages between boxes go through the server (default), or from box to box where possible"),
+    ("--link-timeout SECONDS", "link_timeout", values.link_timeout,
+     "how long a box may be out of reach before the run fails (default: 30)"),
+    ("-l, --label, --no-label", "label", None,
+     "put [3] before each line that node 3 prints, or do not (default: at a terminal); with several groups [1:3] for "
+     "node 3 of group 1"),
+    ("--color, --no-color", "color", None,
+     "labels in a colour for each node (implies -l), or not (default: at a terminal, unless NO_COLOR is set)"),
+    ("--show RANKS", "show", ranks.ranks,
+     "whose output is shown (default: all that have no window); tracebacks always are"),
+    ("--output FOLDER", "output", values.folder,
+     "also keep what each node prints, in FOLDER/node-3.txt for node 3"),
+    ("--window RANKS", "window", ranks.ranks,
+     "show the output of these nodes in windows of their own (needs tmux)"),
+    ("--stdin RANKS", "stdin", ranks.ranks,
+     "which nodes get the standard input, each of them all of it (default: 0); for the others it is at its end"),
+    ("--bind-to core|none", "bind_to", values.binding, "bind each node to one core, in turn (default: none)"),
+    ("--report-bindings", "report_bindings", None, "print which node is on which core"),
+    ("--timeout SECONDS", "timeout", values.seconds,
+     "end the run after this time, report where each node was, exit with 124"),
+    ("--grace SECONDS", "grace", values.seconds,
+     "how long nodes that are told to end may take before they are killed (default: 3)"),
+    ("--stall SECONDS", "stall", values.seconds_or_never,
+     "when to warn of nodes that wait for one that does not come (default: 5; 0: never)"),
+    ("--close-timeout SECONDS", "close_timeout", values.seconds_or_never,
+     "how long a Python node goes on sending at its end (default: 10; 0: until all is taken)"),
+    ("--strict", "strict", None,
+     "messages that nobody received, and barriers left open at the end, are errors: exit code 1"),
+    ("--stats", "stats", None,
+     "print a table at the end: time, messages, bytes and collectives of each node, and, with several boxes, frames "
+     "between them"),
+    ("--watch", "watch", None,
+     "show at the terminal what each node does while the program runs: state, call, line, messages a second (needs "
+     "rich)"),
+    ("--trace FILE", "trace", values.file,
+     "record calls, messages and waits of all nodes; FILE opens in Perfetto, and with spcomm trace"),
+    ("--virtual", "virtual", None,
+     "print at the end how long the run takes where only comm.work(cost) takes time; not if it fails"),
+    ("--trace-events N", "trace_events", values.events,
+     "how many events each node keeps, the last ones (default: 65536)"),
+    ("--debug", "debug", ranks.debug, "run node 0 in a debugger: pdb, or gdb for an executable"),
+    ("--debug=[TOOL:]RANKS", "debug", ranks.debug,
+     "the same for other nodes and with another TOOL: pdb, gdb (one node, it has the standard input) or debugpy (many: "
+     "each prints the port at which it waits). No space before RANKS"),
+    ("--perturb", "perturb", None,
+     "delay calls at random, and change the order in which messages of different nodes arrive: programs that rely on "
+     "luck fail now, not later"),
+    ("--seed NUMBER", "seed", values.seed,
+     "the seed of --perturb (default: another one each time); the same seed makes the same choices"),
+    ("--rendezvous SIZE", "rendezvous", values.rendezvous,
+     "sends of this size or more wait until they have been received (0: every send)"),
+    ("--slots N", "slots", values.count, "announced messages, for each pair of nodes (default: 32)"),
+    ("--ring SIZE", "ring", values.size,
+     "memory for messages up to 8K, for each sender (default: 1M). Sizes are in bytes or end in K, M or G"),
+    ("--arena SIZE", "arena", values.size, "memory for longer messages, for each sender (default: 256M)"),
+    ("--queue-limit SIZE", "queue_limit", values.size,
+     "a send waits while this limit is reached by what its node has sent and nobody has received, beyond the share "
+     "(limit / nodes) that receivers keep for it"),
+    ("--fanin N", "fanin", values.count,
+     "nodes in a group of the reduction tree (default: one flat group, or 8)"),
+    ("--prefault", "prefault", None,
+     "have all rings and arenas in memory before the program begins: a slower start, and no slow first messages"),
+    ("--tag-output", "label", None, "as in other launchers: -l"),
+    ("--oversubscribe, --allow-run-as-root, --use-hwthread-cpus", None, None,
+     "accepted as in other launchers, without effect"),
+)  # fmt: skip
 
 BUFFERS = ("slots", "ring", "arena", "queue_limit", "fanin")
 
 # Fields that are about the run as a whole, with any of its programs; the buffers are, too.
-WHOLE = frozenset(
-    "boxes placing hosts ssh tunnel listen room members server route link_timeout "
-    "label color show output window stdin bind_to report_bindings timeout grace stall close_timeout strict stats watch "
-    "debug trace virtual trace_events perturb seed rendezvous prefault".split()
-)
+WHOLE = frozenset(row[1] for row in _OF_THE_RUN if row[1]) - frozenset(BUFFERS)
 
 # The value of an option that may be given without one; with one it is written with `=`, since the next word is
 # the program.
 ALONE = {"--debug": "0"}
+
+
+def _options() -> "dict[str, tuple]":
+    """{option: how its value is read, its field, and the value it sets or how its value is shown}"""
+    found = {}
+    for shown, field, read, _help in _OF_A_PROGRAM + _OF_THE_RUN:
+        for words in shown.split(", "):
+            name = words.split(maxsplit=1)[0].partition("=")[0]
+            found[name] = (read, field, words[len(name) + 1 :] if read else not name.startswith("--no-"))
+    return found
+
+
+TABLE = _options()
+
+
+def help_text() -> str:
+    """The text of `spcomm run --help`."""
+    import textwrap
+
+    def listed(rows: tuple) -> str:
+        lines = []
+        for shown, _field, _read, text in rows:
+            first, *rest = textwrap.wrap(text, 77, break_on_hyphens=False)
+            lines += [f"  {shown:20} {first}"] if len(shown) <= 20 else [f"  {shown}", f"{'':23}{first}"]
+            lines += [f"{'':23}{line}" for line in rest]
+        return "\n".join(lines)
+
+    return rf"""usage: spcomm run [options] program [arguments] [: [options] program [arguments]]...
+       spcomm run [options] -m module [arguments]
+
+Runs one program as N cooperating nodes, or several programs together. A program is a Python script
+(its name ends in .py) or an executable. What follows its name are its own arguments.
+
+Options of one program:
+{listed(_OF_A_PROGRAM)}
+
+Options of the whole run, given with any of its programs. RANKS are numbers and ranges such as
+0,2-5, or all, or none; with several groups 1:0-3 means nodes 0 to 3 of group 1:
+{listed(_OF_THE_RUN)}
+
+A lone : separates programs; to pass one to a program as an argument write '\:'.
+
+Exit codes: of the first node that failed; 99 deadlock, 124 timeout, 125 spcomm itself, 126 not
+executable, 127 not found, 128 + signal number, 130 Ctrl-C. The last line on stderr says which.
+"""
