@@ -9,6 +9,8 @@ The first bytes are a greeting, since a login shell may print something of its o
 import json
 import os
 
+from spcomm.text import printable
+
 GREETING = b"\0spcomm-box-1\n"
 MOST = 1 << 20  # bytes kept from which nothing should be added
 _MOST_MESSAGE = 16 << 20
@@ -123,9 +125,9 @@ class Frames:
         return message, data
 
 
-def printable(value: object, most: int = 1000) -> str:
-    """Return what somebody has sent as one line without control characters, which is safe on a terminal."""
-    return "".join(letter if letter.isprintable() else "?" for letter in str(value)[:most])
+def one_line(value: object, most: int = 1000) -> str:
+    """Return what another machine has sent, at most so many letters, as one line that is safe on a terminal."""
+    return printable(str(value)[:most], "")
 
 
 def _is_shallow(message: list) -> bool:

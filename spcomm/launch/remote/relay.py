@@ -21,7 +21,7 @@ from spcomm.launch.base.loop import Loop
 from spcomm.launch.base.report import EXITING, HEADER, KINDS
 from spcomm.launch.base.wire import Wire
 from spcomm.launch.remote import far, versions
-from spcomm.launch.remote.frames import MOST, NONSENSE, FrameError, Frames, Outlet, printable
+from spcomm.launch.remote.frames import MOST, NONSENSE, FrameError, Frames, Outlet, one_line
 
 _PATIENCE_S = 5.0  # for nodes that were killed to be gone; then the connection itself is given up
 _ALLOCATED = re.compile(rb"Allocated port ([0-9]+) for remote forward")
@@ -170,10 +170,10 @@ class Relay:
         elif verb == "gone":
             self._leaving = True
         elif verb == "warning":
-            self._wire.send((verb, printable(rest[0])))
+            self._wire.send((verb, one_line(rest[0])))
         elif verb == "missing":
-            lines = [f"{printable(line)}\n" for line in str(rest[1]).splitlines()]
-            self._wire.send((verb, printable(rest[0]), "".join(lines)))
+            lines = [f"{one_line(line)}\n" for line in str(rest[1]).splitlines()]
+            self._wire.send((verb, one_line(rest[0]), "".join(lines)))
         elif verb in ("ready", "started", "unstarted", "exited", "noted", "deadlock"):
             self._wire.send((verb, *rest))
 
@@ -229,7 +229,7 @@ class Relay:
         *lines, self._errors = self._errors.split(b"\n")
         shown = [line for line in lines if not _ALLOCATED.search(line)]
         if self._begun and shown:
-            text = "\n".join(printable(line.decode("utf-8", "replace")) for line in shown)
+            text = "\n".join(one_line(line.decode("utf-8", "replace")) for line in shown)
             self._wire.send(("text", f"spcomm: host {self._about['host']}: {text}\n"))
         elif not self._begun:
             self._errors = b"\n".join([*shown, self._errors])[-_KEPT_ERRORS:]
@@ -255,7 +255,7 @@ class Relay:
             self._fail(f"host {host}: {command} {how} before a box was started there{why}")
 
     def _fail(self, sentence: str, code: int = 125) -> None:
-        self._wire.send(("failed", printable(sentence), code))
+        self._wire.send(("failed", one_line(sentence), code))
         self._leave()
 
     def _leave(self) -> None:

@@ -3,7 +3,7 @@
 
 import sys
 
-from spcomm.launch.remote.frames import printable
+from spcomm.launch.remote.frames import one_line
 
 
 def mine() -> "dict[str, str]":
@@ -22,7 +22,7 @@ def mine() -> "dict[str, str]":
 def compare(host: str, theirs: "dict[str, str]", ours: "dict[str, str] | None" = None) -> "tuple[str, str]":
     """Why a box there cannot take part, and a warning; each empty if there is nothing to say."""
     ours = mine() if ours is None else ours
-    theirs = {name: printable(theirs.get(name, ""), 40) for name in ours}
+    theirs = {name: one_line(theirs.get(name, ""), 40) for name in ours}
     if theirs["spcomm"] != ours["spcomm"]:
         return (
             f"host {host} has spcomm {theirs['spcomm'] or '(not installed)'}, and this machine has {ours['spcomm']}; "

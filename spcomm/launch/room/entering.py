@@ -7,7 +7,7 @@ import time
 
 from spcomm._core import net
 from spcomm.launch.remote import handshake, versions
-from spcomm.launch.remote.frames import FrameError, printable
+from spcomm.launch.remote.frames import FrameError, one_line
 from spcomm.launch.room.asking import PORT, spelt
 from spcomm.launch.room.sealed import Sealed
 
@@ -86,7 +86,7 @@ def next_message(frames: Sealed, place: "tuple[str, int]") -> "list | None":
     if found == []:
         return None
     if found[0] == "refused":
-        raise EntryError(printable(found[1]))
+        raise EntryError(one_line(found[1]))
     return found
 
 

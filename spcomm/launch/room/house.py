@@ -19,7 +19,7 @@ from collections import deque
 
 from spcomm._core.errors import SpcommError
 from spcomm.launch.remote import versions
-from spcomm.launch.remote.frames import MOST, NONSENSE, FrameError, printable
+from spcomm.launch.remote.frames import MOST, NONSENSE, FrameError, one_line
 from spcomm.launch.remote.handshake import SECRET_BYTES
 from spcomm.launch.room.entering import differ, keep_alive
 from spcomm.launch.room.sealed import Sealed
@@ -66,7 +66,7 @@ class Run:
         self.runner = runner
         self.token = os.urandom(16).hex()
         self.group = int(about["group"])
-        self.program = printable(about["program"], 200)
+        self.program = one_line(about["program"], 200)
         self.is_room = bool(about["room"])
         self.wanted = max(1, int(about.get("members") or 1))
         self.job = 0
@@ -151,10 +151,10 @@ class House:
         elif visitor.role == "join" and message[0] == "cannot":
             run = self._runs.get(message[1])
             if run is not None and visitor in run.members:
-                self._over(run, f"{visitor.name}: {printable(message[2], 300)}")
+                self._over(run, f"{visitor.name}: {one_line(message[2], 300)}")
 
     def _enter(self, visitor: Visitor, purpose: str, theirs: dict, about: dict) -> None:
-        visitor.name = printable(about.get("name") or visitor.address, _NAME_MOST)
+        visitor.name = one_line(about.get("name") or visitor.address, _NAME_MOST)
         if purpose in ("reach", "box"):
             self._way(visitor, purpose, about)
             return

@@ -11,7 +11,7 @@ import tempfile
 
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline.values import MOST_NODES
-from spcomm.launch.remote.frames import printable
+from spcomm.launch.remote.frames import one_line
 from spcomm.launch.room.asking import code, place, spelt
 
 TYPE_CHECKING = False
@@ -136,7 +136,7 @@ class Member:
         try:
             while message := next_message(self._frames, self._where):
                 if message[0] == "members":
-                    _say(f"in the room: {', '.join(printable(name, 80) for name in message[1])}")
+                    _say(f"in the room: {', '.join(one_line(name, 80) for name in message[1])}")
                 elif message[0] == "run":
                     self._run(message[1])
                 elif message[0] == "bye":
@@ -225,6 +225,6 @@ def _user() -> str:
 
 def _say(text: str) -> None:
     try:
-        os.write(2, f"spcomm: {printable(text, 10_000)}\n".encode("utf-8", "backslashreplace"))
+        os.write(2, f"spcomm: {one_line(text, 10_000)}\n".encode("utf-8", "backslashreplace"))
     except OSError:
         pass

@@ -8,7 +8,7 @@ import select
 
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline.values import MOST_NODES
-from spcomm.launch.remote.frames import printable
+from spcomm.launch.remote.frames import one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Session:
         entering.hello(self.frames, "run", about)
         while (message := self._next())[0] != "members":
             if message[0] == "waiting":
-                text = printable(f"waiting for members: {message[1]} of {message[2]} are there")
+                text = one_line(f"waiting for members: {message[1]} of {message[2]} are there")
                 os.write(2, f"spcomm: {text}\n".encode())
         _members, self.token, there, link_timeout = message
         options.link_timeout = link_timeout
@@ -121,7 +121,7 @@ class Session:
         except entering.EntryError as error:
             raise UsageError(f"{_COMMAND}: {error}") from None
         if message[0] == "over":
-            raise UsageError(f"{_COMMAND}: {printable(message[1])}; nothing was started")
+            raise UsageError(f"{_COMMAND}: {one_line(message[1])}; nothing was started")
         return message
 
     def _wait(self) -> None:
@@ -204,7 +204,7 @@ class Server:
             if message is None and not self.gone:
                 poll.poll()
         if message is not None and message[0] == "over" and message[1]:
-            return "failed", printable(message[1]), -1
+            return "failed", one_line(message[1]), -1
         if message is not None and message[0] == "over":
             self.counted = {
                 box: {name: tuple(one) if isinstance(one, list) else one for name, one in counts.items()}

@@ -232,9 +232,9 @@ class Supervisor:
         elif message[0] == "deadlock":
             self._lookout.proven(message[1])
         elif message[0] == "failed":
-            from spcomm.launch.remote.frames import printable
+            from spcomm.launch.remote.frames import one_line
 
-            self._disconnected(printable(message[1]), message[2])
+            self._disconnected(one_line(message[1]), message[2])
         else:
             self._forwarder.write_text(message[1])
             self._disconnected(f"{carrier.name} has failed: an error of spcomm; report it", carrier.box)
