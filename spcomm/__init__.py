@@ -16,7 +16,7 @@ _HOMES = {
     "spcomm.notebook.errors": ("ClusterError",),
     "spcomm._core.comm": ("Comm",),
     "spcomm._core.collectives": ("FuzzyBarrier",),
-    "spcomm._core.destination": ("Destination",),
+    "spcomm._core.arguments": ("Destination",),
     "spcomm._core.simtime": ("SimTime",),
     "spcomm.net_types.net_types": (
         "NET_DOUBLE",

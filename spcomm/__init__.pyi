@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
+from spcomm._core.arguments import Destination as Destination
 from spcomm._core.collectives import FuzzyBarrier as FuzzyBarrier
 from spcomm._core.comm import Comm as Comm
-from spcomm._core.destination import Destination as Destination
 from spcomm._core.errors import AuthenticationError as AuthenticationError
 from spcomm._core.errors import BufferInUseError as BufferInUseError
 from spcomm._core.errors import ConfigError as ConfigError

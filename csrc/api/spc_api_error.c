@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "api/spc_api_private.h"
+#include "diagnose/spc_call_words.h"
 
 /* The public numbers are the core's: the list of errors is one. */
 #define SAME_NUMBER(name, number, message) \
@@ -85,59 +86,10 @@ static void add_culprit(writer_t *writer, const spcomm_t *comm) {
     }
 }
 
-/* The words for a signature of any language: the layout's topmost byte is the kind of value. */
-static void add_signature(writer_t *writer, const spc_signature_t *signature) {
-    static const char *const kinds[] = {"a value", "an int",    "a float",  "a bool",   "an array",
-                                        "several", "a complex", "a scalar", "a SimTime"};
-    static const char *const operators[] = {"sum", "min", "max"};
-    static const char *const arrays[] = {"an allreduce", "a reduce", "a reduce_scatter", "a scan",
-                                         "an exscan"};
-    uint64_t kind = signature->layout >> 56;
-    switch (signature->operation) {
-    case SPC_OPERATION_BARRIER:
-        add(writer, "a barrier");
-        break;
-    case SPC_OPERATION_FUZZY:
-        add(writer, "a fuzzy barrier");
-        break;
-    case SPC_OPERATION_REDUCE:
-        add(writer, "a global %s of %s (%llu bytes)",
-            signature->operator <= SPC_MAX ? operators[signature->operator] : "operation",
-            kinds[kind < sizeof(kinds) / sizeof(kinds[0]) ? kind : 0],
-            (unsigned long long)signature->length_bytes);
-        break;
-    case SPC_OPERATION_COORDINATED:
-        add(writer, "coordinated messages");
-        break;
-    case SPC_OPERATION_SPLIT:
-        add(writer, "a split");
-        break;
-    case SPC_OPERATION_DATA_BCAST:
-        add(writer, "a bcast from node %u", signature->root);
-        break;
-    case SPC_OPERATION_DATA_GATHER:
-        add(writer, "a gather to node %u", signature->root);
-        break;
-    case SPC_OPERATION_DATA_ALLGATHER:
-        add(writer, "an allgather");
-        break;
-    case SPC_OPERATION_DATA_SCATTER:
-        add(writer, "a scatter from node %u", signature->root);
-        break;
-    case SPC_OPERATION_DATA_ALLTOALL:
-        add(writer, "an alltoall");
-        break;
-    case SPC_OPERATION_ARRAY_ALLREDUCE:
-    case SPC_OPERATION_ARRAY_REDUCE:
-    case SPC_OPERATION_ARRAY_REDUCE_SCATTER:
-    case SPC_OPERATION_ARRAY_SCAN:
-    case SPC_OPERATION_ARRAY_EXSCAN:
-        add(writer, "%s of %llu bytes", arrays[signature->operation - SPC_OPERATION_ARRAY_ALLREDUCE],
-            (unsigned long long)signature->length_bytes);
-        break;
-    default:
-        add(writer, "another collective operation");
-    }
+static void add_call(writer_t *writer, const spc_signature_t *signature) {
+    char *words = spc_call_words_collective(signature);
+    add(writer, "%s", words != NULL ? words : "a collective operation");
+    free(words);
 }
 
 static void add_mismatch(writer_t *writer, const spcomm_t *comm) {
@@ -153,14 +105,14 @@ static void add_mismatch(writer_t *writer, const spcomm_t *comm) {
             spc_comm_note_call(comm->core, phase, &unknown); /* nodes of Python need not wait for a line */
             add(writer, "the nodes called different operations: node %u ",
                 spc_comm_rank_in_run(comm->core, comm->rank));
-            add_signature(writer, &mine);
+            add_call(writer, &mine);
             add(writer, ", node %u ", spc_comm_rank_in_run(comm->core, rank));
-            add_signature(writer, &other);
+            add_call(writer, &other);
             return;
         }
     }
     add(writer, "node %u has left ", spc_comm_rank_in_run(comm->core, comm->rank));
-    add_signature(writer, &mine);
+    add_call(writer, &mine);
     add(writer, " before its end; finish that first, by the same call again");
 }
 

@@ -77,7 +77,7 @@ static bool is_allowed(const spc_collect_call_t *call, uint32_t size) {
     const bool is_scattered = call->operation == SPC_OPERATION_ARRAY_REDUCE_SCATTER;
     const bool is_number = call->type > SPC_TYPE_WIDE && spc_ops_has(call->operator, call->type);
     const bool only_whole = call->algorithm == SPC_COLLECT_TREE || call->algorithm == SPC_COLLECT_BINARY_SWAP;
-    return call->operation >= SPC_OPERATION_ARRAY_ALLREDUCE && call->operation <= SPC_OPERATION_ARRAY_EXSCAN
+    return spc_operation_is_of_arrays(call->operation)
            && (unsigned)call->algorithm < SPC_COLLECT_ALGORITHM_COUNT && is_number && call->root < size
            && call->count <= UINT64_MAX / 2 / spc_type_size(call->type)
            && (!only_whole || may_combine_at_once(call)) && (!is_scattered || counts_add_up(call, size));

@@ -99,30 +99,11 @@ static const char *kind_word(uint64_t kind) {
     }
 }
 
-/* The name of the operation; NULL: it is a reduction. */
+/* The function of the operation; NULL: it is a reduction. */
 static const char *operation_word(const spc_signature_t *call) {
-    switch (call->operation) {
-    case SPC_OPERATION_BARRIER:
-        return "barrier";
-    case SPC_OPERATION_FUZZY:
-        return "fuzzy_barrier";
-    case SPC_OPERATION_COORDINATED:
-        return "coordinated_recv";
-    case SPC_OPERATION_SPLIT:
-        return "split";
-    case SPC_OPERATION_DATA_BCAST:
-        return "bcast";
-    case SPC_OPERATION_DATA_GATHER:
-        return "gather";
-    case SPC_OPERATION_DATA_ALLGATHER:
-        return "allgather";
-    case SPC_OPERATION_DATA_SCATTER:
-        return "scatter";
-    case SPC_OPERATION_DATA_ALLTOALL:
-        return "alltoall";
-    default:
-        return NULL;
-    }
+#define OPERATION_WORD(name, word) [SPC_OPERATION_##name] = word,
+    static const char *const words[SPC_OPERATION_COUNT] = {SPC_OPERATIONS(OPERATION_WORD)};
+    return call->operation < SPC_OPERATION_COUNT ? words[call->operation] : NULL;
 }
 
 static const char *reduction_word(const spc_signature_t *call) {
@@ -154,37 +135,15 @@ static void write_value(const spc_signature_t *call, const char *type, FILE *out
     }
 }
 
-/* Reductions of arrays: their functions, and below their operators. */
-static const char *array_word(uint32_t operation) {
-    switch (operation) {
-    case SPC_OPERATION_ARRAY_ALLREDUCE:
-        return "allreduce";
-    case SPC_OPERATION_ARRAY_REDUCE:
-        return "reduce";
-    case SPC_OPERATION_ARRAY_REDUCE_SCATTER:
-        return "reduce_scatter";
-    case SPC_OPERATION_ARRAY_SCAN:
-        return "scan";
-    case SPC_OPERATION_ARRAY_EXSCAN:
-        return "exscan";
-    default:
-        return NULL;
-    }
-}
-
-static const char *array_operator_word(uint32_t number) {
-    static const char *const words[SPC_OPERATOR_COUNT] = {
-        [SPC_SUM] = "SUM",          [SPC_MIN] = "MIN",          [SPC_MAX] = "MAX",
-        [SPC_PROD] = "PROD",        [SPC_LOGICAL_AND] = "LAND", [SPC_LOGICAL_OR] = "LOR",
-        [SPC_LOGICAL_XOR] = "LXOR", [SPC_BITWISE_AND] = "BAND", [SPC_BITWISE_OR] = "BOR",
-        [SPC_BITWISE_XOR] = "BXOR", [SPC_MINLOC] = "MINLOC",    [SPC_MAXLOC] = "MAXLOC",
-    };
+static const char *operator_word(uint32_t number) {
+#define OPERATOR_WORD(name, word) [SPC_##name] = word,
+    static const char *const words[SPC_OPERATOR_COUNT] = {SPC_OPERATORS(OPERATOR_WORD)};
     return number < SPC_OPERATOR_COUNT ? words[number] : "a function";
 }
 
 /* "allreduce(op=SUM)", "reduce(op=SUM, root=2)". */
 static void write_array_call(const spc_signature_t *call, FILE *out) {
-    fprintf(out, "%s(op=%s", array_word(call->operation), array_operator_word(call->operator));
+    fprintf(out, "%s(op=%s", operation_word(call), operator_word(call->operator));
     if (call->operation == SPC_OPERATION_ARRAY_REDUCE) {
         fprintf(out, ", root=%u", call->root);
     }
@@ -205,9 +164,9 @@ static bool has_root(const spc_signature_t *call) {
            || call->operation == SPC_OPERATION_DATA_SCATTER;
 }
 
-void spc_call_words_write_collective(const spc_signature_t *call, FILE *out) {
+static void write_collective(const spc_signature_t *call, FILE *out) {
     const char *name = operation_word(call);
-    if (array_word(call->operation) != NULL) {
+    if (spc_operation_is_of_arrays(call->operation)) {
         write_array_call(call, out);
         return;
     }
@@ -224,9 +183,21 @@ void spc_call_words_write_collective(const spc_signature_t *call, FILE *out) {
     write_value(call, element_word(call), out);
 }
 
-static void write_collective(const spc_board_entry_t *entry, FILE *out) {
+static void write_collective_of(const spc_board_entry_t *entry, FILE *out) {
     const spc_signature_t call = call_of(entry);
-    spc_call_words_write_collective(&call, out);
+    write_collective(&call, out);
+}
+
+char *spc_call_words_collective(const spc_signature_t *call) {
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    if (out == NULL) {
+        return NULL;
+    }
+    write_collective(call, out);
+    fclose(out);
+    return text;
 }
 
 /* ---- functions ---- */
@@ -249,9 +220,7 @@ void spc_call_words_write_function(const spc_board_entry_t *entry, bool in_c, FI
     const spc_signature_t call = call_of(entry);
     const char *name = entry->kind == SPC_BOARD_CYCLE ? "coordinated_recv" : operation_word(&call);
     const char *suffix = "";
-    if (name == NULL && array_word(call.operation) != NULL) {
-        name = array_word(call.operation);
-    } else if (name == NULL) {
+    if (name == NULL) {
         name = reduction_word(&call);
         suffix = in_c ? type_suffix(kind_of(&call)) : "";
     } else if (in_c && call.operation == SPC_OPERATION_FUZZY) {
@@ -294,13 +263,13 @@ void spc_call_words_write(const spc_board_entry_t *entry, const char *peer, FILE
                            out);
         break;
     case SPC_BOARD_GATHERING:
-        write_collective(entry, out);
+        write_collective_of(entry, out);
         fputs(" for the part of node ", out);
         write_peer(entry, peer, out);
         break;
     case SPC_BOARD_SEND:
         if (is_collective(entry)) {
-            write_collective(entry, out);
+            write_collective_of(entry, out);
         } else if (entry->size != 0 && entry->tag == ANY) {
             fputs("the end of the program, with messages still queued", out);
         } else {
@@ -311,7 +280,7 @@ void spc_call_words_write(const spc_board_entry_t *entry, const char *peer, FILE
         fputs("coordinated_recv()", out);
         break;
     case SPC_BOARD_PHASE:
-        write_collective(entry, out);
+        write_collective_of(entry, out);
         break;
     case SPC_BOARD_NOTHING:
         fputs("a call", out);

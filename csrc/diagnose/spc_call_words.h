@@ -17,8 +17,9 @@
 /* "recv(source=1, tag=7)", "barrier()". `peer`: what to say instead of the rank; NULL: the rank. */
 void spc_call_words_write(const spc_board_entry_t *entry, const char *peer, FILE *out);
 
-/* "barrier()", "global_sum() of an array of float64, 80 bytes". Shapes are not in a signature. */
-void spc_call_words_write_collective(const spc_signature_t *call, FILE *out);
+/* "barrier()", "global_sum() of an array of float64, 80 bytes"; the caller frees it. Shapes are not in a signature.
+ * NULL: no memory. */
+char *spc_call_words_collective(const spc_signature_t *call);
 
 /* "float64"; "numbers" where the core has no name for it. */
 const char *spc_call_words_type(uint32_t type);

@@ -34,20 +34,27 @@
 
 #define SPC_FIELDS_MAX 32
 
+/* X(name, what programs call it). Of floating point MIN and MAX are NaN if any value is, as numpy.minimum; -0.0 is less
+ * than 0.0. */
+#define SPC_OPERATORS(X)   \
+    X(SUM, "SUM")          \
+    X(MIN, "MIN")          \
+    X(MAX, "MAX")          \
+    X(PROD, "PROD")        \
+    X(LOGICAL_AND, "LAND") \
+    X(LOGICAL_OR, "LOR")   \
+    X(LOGICAL_XOR, "LXOR") \
+    X(BITWISE_AND, "BAND") \
+    X(BITWISE_OR, "BOR")   \
+    X(BITWISE_XOR, "BXOR") \
+    X(MINLOC, "MINLOC")    \
+    X(MAXLOC, "MAXLOC")
+
 typedef enum spc_operator {
-    SPC_SUM,
-    SPC_MIN, /* of floating point: NaN if any is NaN, as numpy.minimum; -0.0 is less than 0.0 */
-    SPC_MAX,
-    SPC_PROD,
-    SPC_LOGICAL_AND,
-    SPC_LOGICAL_OR,
-    SPC_LOGICAL_XOR,
-    SPC_BITWISE_AND,
-    SPC_BITWISE_OR,
-    SPC_BITWISE_XOR,
-    SPC_MINLOC,
-    SPC_MAXLOC,
-    SPC_OPERATOR_COUNT
+#define SPC_OPERATOR_ENUM(name, word) SPC_##name,
+    SPC_OPERATORS(SPC_OPERATOR_ENUM)
+#undef SPC_OPERATOR_ENUM
+        SPC_OPERATOR_COUNT
 } spc_operator_t;
 
 /* X(name, C type). */

@@ -58,27 +58,44 @@
 #define SPC_LINE_VALUE_BYTES 32
 #define SPC_REDUCE_FIELDS_BYTES (SPC_FIELDS_MAX * sizeof(spc_field_t))
 
+/*
+ * X(name, the function that programs call; NULL: it depends on the operator, or none is).
+ *
+ * COORDINATED is the first receive of a cycle of coordinated messages. After REDUCE everybody gets the combined value;
+ * after GATHER everybody may read everybody's bytes, of any length up to the scratch; SPLIT and DATA_… are the same, of
+ * those who divide a communicator, and who move data. ARRAY_… are steps of the reductions of arrays
+ * (comm/spc_collect.h): as REDUCE where there are fields, else as GATHER.
+ */
+#define SPC_OPERATIONS(X)                     \
+    X(NONE, NULL)                             \
+    X(BARRIER, "barrier")                     \
+    X(FUZZY, "fuzzy_barrier")                 \
+    X(COORDINATED, "coordinated_recv")        \
+    X(REDUCE, NULL)                           \
+    X(GATHER, NULL)                           \
+    X(SPLIT, "split")                         \
+    X(DATA_BCAST, "bcast")                    \
+    X(DATA_GATHER, "gather")                  \
+    X(DATA_ALLGATHER, "allgather")            \
+    X(DATA_SCATTER, "scatter")                \
+    X(DATA_ALLTOALL, "alltoall")              \
+    X(ARRAY_ALLREDUCE, "allreduce")           \
+    X(ARRAY_REDUCE, "reduce")                 \
+    X(ARRAY_REDUCE_SCATTER, "reduce_scatter") \
+    X(ARRAY_SCAN, "scan")                     \
+    X(ARRAY_EXSCAN, "exscan")
+
 typedef enum spc_operation {
-    SPC_OPERATION_NONE,
-    SPC_OPERATION_BARRIER,
-    SPC_OPERATION_FUZZY,
-    SPC_OPERATION_COORDINATED, /* the first receive of a cycle of coordinated messages */
-    SPC_OPERATION_REDUCE, /* everybody gets the combined value */
-    SPC_OPERATION_GATHER, /* everybody may read everybody's bytes, of any length up to the scratch */
-    SPC_OPERATION_SPLIT,  /* the same, of those who divide a communicator */
-    SPC_OPERATION_DATA_BCAST, /* the same, of those who move data: the first of them, */
-    SPC_OPERATION_DATA_GATHER,
-    SPC_OPERATION_DATA_ALLGATHER,
-    SPC_OPERATION_DATA_SCATTER,
-    SPC_OPERATION_DATA_ALLTOALL, /* and the last */
-    /* Steps of the reductions of arrays (comm/spc_collect.h): as REDUCE where there are fields, else as GATHER. */
-    SPC_OPERATION_ARRAY_ALLREDUCE,
-    SPC_OPERATION_ARRAY_REDUCE, /* at one root */
-    SPC_OPERATION_ARRAY_REDUCE_SCATTER,
-    SPC_OPERATION_ARRAY_SCAN,
-    SPC_OPERATION_ARRAY_EXSCAN,
-    SPC_OPERATION_COUNT
+#define SPC_OPERATION_ENUM(name, word) SPC_OPERATION_##name,
+    SPC_OPERATIONS(SPC_OPERATION_ENUM)
+#undef SPC_OPERATION_ENUM
+        SPC_OPERATION_COUNT
 } spc_operation_t;
+
+/* Is it a reduction of arrays? */
+static inline bool spc_operation_is_of_arrays(uint32_t operation) {
+    return operation >= SPC_OPERATION_ARRAY_ALLREDUCE && operation <= SPC_OPERATION_ARRAY_EXSCAN;
+}
 
 /* What must be equal on all nodes; published first, for the comparison and for the error text. */
 typedef struct spc_signature {

@@ -57,8 +57,7 @@ static inline uint32_t spc_reduce_members(const spc_reduce_t *reduce, uint32_t l
 static inline bool spc_reduce_combines(const spc_signature_t *signature) {
     const uint32_t operation = signature->operation;
     return operation == SPC_OPERATION_REDUCE
-           || (operation >= SPC_OPERATION_ARRAY_ALLREDUCE && operation <= SPC_OPERATION_ARRAY_EXSCAN
-               && signature->field_count != 0);
+           || (spc_operation_is_of_arrays(operation) && signature->field_count != 0);
 }
 
 /* Whether a value that is combined travels in the lines themselves. */

@@ -4,7 +4,7 @@ from typing import Any, Self
 
 from typing_extensions import disjoint_base
 
-from spcomm._core.waits import Wait
+from spcomm._core.diagnose import Wait
 
 __pyx_capi__: dict[str, Any]
 

@@ -3,30 +3,30 @@
 """What a launcher needs of the core: the shared segment, and what this machine can do. Imports no NumPy."""
 
 from libc.errno cimport errno
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport uint16_t, uint32_t, uint64_t
 from libc.string cimport memset
 
-from spcomm._core.boxes cimport check_places, count_here, divide
-from spcomm._core.libnotes cimport spc_leftovers_any
 from spcomm._core.libspc cimport (
+    SPC_BOXES_MAX,
     SPC_ENOMEM,
     SPC_ESYSTEM,
-    SPC_NODE_DIED,
-    SPC_NODE_FINISHED,
-    SPC_NODE_LIVE,
-    SPC_NODE_STARTING,
-    SPC_NODES_MAX,
-    SPC_OK,
-    SPC_PERTURB_RENDEZVOUS,
-    SPC_PERTURB_SCHEDULE,
-    SPC_REGION_BOARD,
-    SPC_REGION_MAILBOX,
-    SPC_REGION_STATUS,
     SPC_FEATURE_eventfd,
     SPC_FEATURE_futex,
     SPC_FEATURE_memfd,
     SPC_FEATURE_pidfd,
     SPC_FEATURE_wipe_on_fork,
+    SPC_NODES_MAX,
+    SPC_NODE_DIED,
+    SPC_NODE_FINISHED,
+    SPC_NODE_LIVE,
+    SPC_NODE_STARTING,
+    SPC_OK,
+    SPC_PERTURB_RENDEZVOUS,
+    SPC_PERTURB_SCHEDULE,
+    SPC_REGION_BOARD,
+    SPC_REGION_EVENT,
+    SPC_REGION_MAILBOX,
+    SPC_REGION_STATUS,
     spc_board_shared_t,
     spc_board_vain,
     spc_comm_count_collectives,
@@ -42,6 +42,9 @@ from spcomm._core.libspc cimport (
     spc_deadlock_look,
     spc_deadlock_t,
     spc_error_message,
+    spc_event_shared_t,
+    spc_event_stand_in,
+    spc_leftovers_any,
     spc_mailbox_count,
     spc_mailbox_shared_t,
     spc_platform_cores,
@@ -51,9 +54,11 @@ from spcomm._core.libspc cimport (
     spc_segment_attach,
     spc_segment_create,
     spc_segment_detach,
+    spc_segment_is_here,
     spc_segment_offset,
     spc_segment_part,
     spc_segment_plan_t,
+    spc_segment_set_boxes,
     spc_segment_stride,
     spc_segment_t,
     spc_status_has_raised,
@@ -62,9 +67,10 @@ from spcomm._core.libspc cimport (
     spc_status_state,
     spc_traffic_seen,
 )
-from spcomm._core.waits cimport read_wait
+from spcomm._core.diagnose cimport read_wait
 
 import os
+import sys
 
 from spcomm._core import errors
 
@@ -447,3 +453,38 @@ cdef int check(int status, nodes) except -1:
     if status == SPC_ESYSTEM:
         raise OSError(number, f"the shared memory for {nodes} nodes cannot be made: {os.strerror(number)}")
     raise errors.ConfigError(f"the shared memory for {nodes} nodes: {spc_error_message(status).decode()}")
+
+
+# ---- which node is in which box
+
+
+cdef int check_places(nodes, boxes, box, places) except -1:
+    """The box of each node, and this one, are among those that there are."""
+    most = min(nodes, SPC_BOXES_MAX)
+    if not 1 <= boxes <= most or not 0 <= box < boxes:
+        raise errors.ConfigError(f"boxes={boxes}, box={box}: allowed are 1 to {most}, and one of them")
+    if boxes > 1 and (len(places) != nodes or set(places) != set(range(boxes))):
+        raise errors.ConfigError(f"places={places!r}: needed is the box of each of {nodes} nodes, 0 to {boxes - 1}")
+    return 0
+
+
+cdef int divide(const spc_segment_t *segment, uint32_t box, places) except -1:
+    """Write down who is where. This box's agent looks for whoever is in another one."""
+    cdef spc_event_shared_t *events = <spc_event_shared_t *>spc_segment_part(segment, SPC_REGION_EVENT, 0)
+    cdef bytes by_rank = b"".join([int(place).to_bytes(2, sys.byteorder) for place in places])
+    cdef uint32_t rank
+    spc_segment_set_boxes(segment, <const uint16_t *><const char *>by_rank)
+    for rank in range(segment.config.nodes):
+        if places[rank] != box:
+            spc_event_stand_in(&events[rank], &events[segment.config.nodes])
+    return 0
+
+
+cdef int count_here(spc_segment_t *segment) except -1:
+    """How many nodes are in this box. Gives up the mapping."""
+    cdef uint32_t rank
+    cdef int found = 0
+    for rank in range(segment.config.nodes):
+        found += spc_segment_is_here(segment, rank)
+    spc_segment_detach(segment)
+    return found

@@ -2,6 +2,7 @@
 from libc.stdint cimport int32_t, uint32_t
 
 from spcomm._core.handle cimport Handle
+from spcomm._core.libspc cimport spcomm_destination_t
 
 cdef extern from *:
     """
@@ -26,3 +27,7 @@ cdef int32_t root_from(Handle handle, object root, str call) except -1
 cdef int32_t source_from(Handle handle, object source, str call) except? -2147483647
 cdef int32_t send_tag(object tag, str call, str argument) except -1
 cdef int32_t tag_or_any(object tag, str call, str argument) except? -2147483647
+
+
+cdef class RankSet:
+    cdef spcomm_destination_t bits

@@ -25,16 +25,6 @@ from posix.stdlib cimport posix_memalign
 
 from spcomm._core.arguments cimport NOBODY, one_target, send_tag
 from spcomm._core.handle cimport Handle, deadline_of, fail, limit_of
-from spcomm._core.libblock cimport (
-    spc_block_payload,
-    spc_block_shared_t,
-    spc_comm_await_gone,
-    spc_comm_block_bytes,
-    spc_comm_move_block,
-    spc_comm_take_block,
-    spc_comm_take_kept,
-    spc_copy_past,
-)
 from spcomm._core.libspc cimport (
     SPC_CONTEXT_USER,
     SPC_EAGAIN,
@@ -45,10 +35,18 @@ from spcomm._core.libspc cimport (
     SPC_STORED_ARENA,
     SPC_STORED_HEAP,
     spc_array_meta_t,
+    spc_block_payload,
+    spc_block_shared_t,
+    spc_comm_await_gone,
+    spc_comm_block_bytes,
+    spc_comm_move_block,
     spc_comm_put_back,
     spc_comm_release_stored,
     spc_comm_send,
+    spc_comm_take_block,
+    spc_comm_take_kept,
     spc_comm_usable,
+    spc_copy_past,
     spc_message_claim,
     spc_message_data,
     spc_message_data_bytes,
@@ -63,7 +61,7 @@ from pickle import dumps, loads
 
 import numpy as np
 
-from spcomm._core import block_errors, errors, holders, places
+from spcomm._core import error_text, errors, holders, places
 from spcomm.net_types import net_scalars
 
 cnp.import_array()
@@ -558,14 +556,14 @@ cdef object make_array(Handle self, object shape, object dtype, object order):
     cdef tuple lengths = as_shape(shape)
     cdef object size
     if kind.hasobject:
-        raise block_errors.bad_dtype("empty(dtype)", kind)
+        raise error_text.bad_dtype("empty(dtype)", kind)
     if order not in ("C", "F"):
-        raise block_errors.bad_order(order)
+        raise error_text.bad_order(order)
     if kind.itemsize == 0:
         kind = np.empty(0, kind).dtype  # NumPy's choice for a text of no length
     size = prod(lengths) * kind.itemsize
     if size > 1 << 62:
-        raise block_errors.too_large(shape, kind)
+        raise error_text.too_large(shape, kind)
     return np.ndarray(lengths, kind, take_bytes(self, size, len(lengths), kind), 0, None, order)
 
 
@@ -577,10 +575,10 @@ cdef tuple as_shape(object shape):
         try:
             lengths = tuple([index(length) for length in shape])
         except TypeError:
-            raise block_errors.bad_shape(shape) from None
+            raise error_text.bad_shape(shape) from None
     for length in lengths:
         if length < 0:
-            raise block_errors.negative_shape(shape)
+            raise error_text.negative_shape(shape)
     return lengths
 
 
@@ -597,7 +595,7 @@ cdef object take_bytes(Handle self, uint64_t length, Py_ssize_t dimensions, obje
     if status != SPC_EAGAIN:
         fail(self, status, "empty()")
     if posix_memalign(&private, ALIGNMENT, length if length > 0 else 1) != 0:
-        raise block_errors.too_large(length, "bytes")
+        raise error_text.too_large(length, "bytes")
     return owned_bytes(self, SPC_STORED_HEAP, private, private, length)
 
 
@@ -634,9 +632,9 @@ cdef int move_array(Handle self, object a, Py_ssize_t references, object dest, o
     cdef object holder = None
     cdef Memory memory
     if not is_array(a):
-        raise block_errors.not_an_array(a)
+        raise error_text.not_an_array(a)
     if a.dtype.hasobject:
-        raise block_errors.bad_dtype("move(a)", a.dtype)
+        raise error_text.bad_dtype("move(a)", a.dtype)
     if status != SPC_OK:
         fail(self, status, (send_call, "move", dest, tag))
     memory = memory_of(a)
@@ -644,7 +642,7 @@ cdef int move_array(Handle self, object a, Py_ssize_t references, object dest, o
     if references > 1:
         holder = holders.find(a, references)
         if holder:
-            raise block_errors.is_seen(holder)
+            raise error_text.is_seen(holder)
     if rank == NOBODY:
         make_empty(a, holder is not None)
         return 0
@@ -662,26 +660,26 @@ cdef Memory memory_of(object a):
     cdef Memory memory
     if base is None:
         if not a.flags.owndata:
-            raise block_errors.is_a_view(base)
+            raise error_text.is_a_view(base)
         return None
     if not is_array(base):
-        raise block_errors.is_a_view(base)
+        raise error_text.is_a_view(base)
     if Py_REFCNT(base) > 2:  # that of `a`, and of the variable
-        raise block_errors.is_seen("another array")
+        raise error_text.is_seen("another array")
     if base.nbytes != a.nbytes or not a.flags.forc or (
             cnp.PyArray_DATA(<cnp.ndarray>a) != cnp.PyArray_DATA(<cnp.ndarray>base)):
-        raise block_errors.is_a_part(a.nbytes, base.nbytes)
+        raise error_text.is_a_part(a.nbytes, base.nbytes)
     if isinstance(base.base, memoryview):  # one of the arrays of an object
         if is_hidden(base.base.obj) and not (<Memory>base.base.obj.base).is_sole:
-            raise block_errors.is_shared()
+            raise error_text.is_shared()
         return None
     if base.base is None and base.flags.owndata:
         return None  # `a` is all that is left of it: np.zeros(6).reshape(2, 3)
     if not is_hidden(base):
-        raise block_errors.is_a_view(base)
+        raise error_text.is_a_view(base)
     memory = base.base
     if not memory.is_sole:
-        raise block_errors.is_shared()
+        raise error_text.is_shared()
     return memory if memory.storage == SPC_STORED_ARENA and Py_REFCNT(memory) == 2 else None
 
 
@@ -723,7 +721,7 @@ cdef int copy_array(Handle self, object a, int32_t rank, int32_t number, int64_t
     encoded.payload.extents = NULL
     kept = encode_array(a, &encoded)
     if kept is None:
-        raise block_errors.bad_dtype("move(a)", a.dtype)
+        raise error_text.bad_dtype("move(a)", a.dtype)
     with nogil:
         status = spc_comm_send(self.core, &rank, 1, SPC_CONTEXT_USER, number, &encoded.payload,
                                deadline_of(limit))

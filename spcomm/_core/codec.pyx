@@ -39,8 +39,8 @@ from spcomm._core.arrays cimport (
     take_over,
 )
 from spcomm._core.handle cimport Handle
-from spcomm._core.libblock cimport SPC_BUFFER_ALIGNMENT, spc_pickle_meta_t
 from spcomm._core.libspc cimport (
+    SPC_BUFFER_ALIGNMENT,
     SPC_FORMAT_ARRAY,
     SPC_FORMAT_BOOL,
     SPC_FORMAT_BYTES,
@@ -59,6 +59,7 @@ from spcomm._core.libspc cimport (
     spc_message_data_bytes,
     spc_message_release,
     spc_message_t,
+    spc_pickle_meta_t,
     spcomm_simtime_t,
 )
 from spcomm._core.simtime cimport SimTime, new_simtime

@@ -3,8 +3,11 @@ from libc.stdint cimport int32_t, uint64_t
 
 from spcomm._core.arrays cimport Encoded
 from spcomm._core.handle cimport Handle
-from spcomm._core.libgathering cimport spc_gathering_t
-from spcomm._core.libspc cimport spc_payload_t, spc_signature_t
+from spcomm._core.libspc cimport (
+    spc_gathering_t,
+    spc_payload_t,
+    spc_signature_t,
+)
 
 
 cdef class FuzzyBarrier:

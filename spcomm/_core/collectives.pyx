@@ -17,12 +17,6 @@ from spcomm._core.arguments cimport root_from
 from spcomm._core.arrays cimport NOGIL_BYTES, Encoded
 from spcomm._core.codec cimport copy_pickle, decode, encode
 from spcomm._core.handle cimport Handle, deadline_of, fail, first_of, limit_of, timeout_to_ns
-from spcomm._core.libgathering cimport (
-    spc_comm_gathering,
-    spc_comm_gathering_end,
-    spc_comm_gathering_poll,
-    spc_gathering_t,
-)
 from spcomm._core.libspc cimport (
     SPC_EAGAIN,
     SPC_EFINISHED,
@@ -47,8 +41,12 @@ from spcomm._core.libspc cimport (
     spc_comm_fuzzy_done,
     spc_comm_fuzzy_enter,
     spc_comm_fuzzy_wait,
+    spc_comm_gathering,
+    spc_comm_gathering_end,
+    spc_comm_gathering_poll,
     spc_comm_rank_in_run,
     spc_comm_t,
+    spc_gathering_t,
     spc_message_t,
     spc_payload_t,
     spc_signature_t,
@@ -56,7 +54,7 @@ from spcomm._core.libspc cimport (
 
 import numpy as np
 
-from spcomm._core import endings, errors, gathering_errors, places
+from spcomm._core import endings, error_text, errors, places
 
 cnp.import_array()
 
@@ -306,7 +304,7 @@ cdef class Gathering:
             error._spcomm_raised = endings.Raised(first_of(self.handle))
         except AttributeError:
             pass  # its class refuses attributes; then the launcher waits for its report as for that of any other
-        self.failure = gathering_errors.reason(error).encode("utf-8", "replace")
+        self.failure = error_text.reason(error).encode("utf-8", "replace")
         self.call.failure = self.failure
         self.call.failure_bytes = <uint32_t>len(self.failure)
         return 0
@@ -337,7 +335,7 @@ cdef class Gathering:
             call = words_of(self)
             if handle.parent is not None:
                 call = errors.in_a_part(call, handle.rank_number, handle.node_count)
-            raise gathering_errors.gave_nothing(call, <int>spc_comm_rank_in_run(core, self.call.failed),
+            raise error_text.gave_nothing(call, <int>spc_comm_rank_in_run(core, self.call.failed),
                                                 decode(handle, reason, True))
         return 0
 
@@ -380,14 +378,14 @@ cdef list as_items(str name, object values, int32_t size):
     cdef list items
     if isinstance(values, np.ndarray):
         if values.ndim == 0:
-            raise gathering_errors.no_items(name, values)
+            raise error_text.no_items(name, "objs", values)
         items = [values[i] for i in range(len(values))] if len(values) == size else [None] * len(values)
     elif isinstance(values, (str, bytes, bytearray, dict, set, frozenset)) or not hasattr(values, "__iter__"):
-        raise gathering_errors.no_items(name, values)
+        raise error_text.no_items(name, "objs", values)
     else:
         items = list(values)
     if len(items) != size:
-        raise gathering_errors.wrong_number(name, len(items), size)
+        raise error_text.wrong_number(name, "objs", len(items), size)
     return items
 
 

@@ -19,7 +19,6 @@ from spcomm._core.collectives cimport (
 )
 from spcomm._core.generic_reduce cimport reduce_along, reduce_and_divide, reduce_on_all, reduce_on_root
 from spcomm._core.handle cimport Handle, Part, deadline_of, fail, first_of, limit_of, timeout_to_ns
-from spcomm._core.libcollect cimport SPC_OPERATION_ARRAY_EXSCAN, SPC_OPERATION_ARRAY_SCAN
 from spcomm._core.libspc cimport (
     SPC_ECLOSED,
     SPC_EFORKED,
@@ -29,6 +28,8 @@ from spcomm._core.libspc cimport (
     SPC_MIN,
     SPC_NO_DEADLINE,
     SPC_OK,
+    SPC_OPERATION_ARRAY_EXSCAN,
+    SPC_OPERATION_ARRAY_SCAN,
     SPC_OPERATION_REDUCE,
     SPC_SUM,
     spc_clock_now_ns,
@@ -61,7 +62,7 @@ from operator import index
 
 import numpy as np
 
-from spcomm._core import collectives, endings, errors, names, notes, operators, regions
+from spcomm._core import collectives, endings, errors, handle, names, operators, regions
 
 FuzzyBarrier = collectives.FuzzyBarrier
 Message = names.Message
@@ -1724,8 +1725,8 @@ cdef int before_close(Comm comm) except -1:
         endings.closed()
     begun = comm.cycle_begun or comm.cycle_receiving
     entered = next(iter(comm.entered.values()), None) if comm.entered else None
-    notes.leave_open(comm, entered, (begun[1], begun[2], "") if begun is not None else None)
-    notes.tell_sent(comm)
+    handle.leave_open(comm, entered, (begun[1], begun[2], "") if begun is not None else None)
+    handle.tell_sent(comm)
     return 0
 
 

@@ -66,10 +66,10 @@ class Raised:
     def __init__(self, node: "Handle") -> None:
         import _weakref
 
-        from spcomm._core import notes
+        from spcomm._core import handle
 
         self._node = _weakref.ref(node)
-        self._count = notes.raised  # imports fail when the interpreter ends
+        self._count = handle.raised  # imports fail when the interpreter ends
         self._count(node, 1)
 
     def __del__(self) -> None:
@@ -96,9 +96,9 @@ def watch(node: "Handle") -> None:
 def _tell(words: str, code: int, file: str, line: int, function: str) -> None:
     node = _node() if _node is not None else None  # type: ignore[operator]
     if node is not None:
-        from spcomm._core import notes
+        from spcomm._core import handle
 
-        notes.end(node, words, file, line, function, code)
+        handle.end(node, words, file, line, function, code)
 
 
 def raised(error: BaseException) -> None:

@@ -219,9 +219,9 @@ def how_ended(state: int, reason: int, note: "Note | None" = None) -> str:
 def in_cycle(
     call: str, rank: int, begun: "tuple[str, str, int] | None", receiving: "tuple[str, str, int] | None"
 ) -> CycleError:
-    from spcomm._core import cycles
+    from spcomm._core import error_text
 
-    return cycles.not_allowed(call, rank, begun, receiving)
+    return error_text.cycle_not_allowed(call, rank, begun, receiving)
 
 
 def _lost(call: str, culprit: int, state: int, reason: int, note: "Note | None") -> NodeLostError:
@@ -258,9 +258,9 @@ def disconnected(call: str, box: int) -> ConnectionLostError:
 
 def add_near(error: SpcommError, node: "Comm", source: int, tag: int) -> None:
     """`error`: a receive (negative: of any source or tag) has failed; say so if a message nearly matches."""
-    from spcomm._core import endings, notes
+    from spcomm._core import endings, handle
 
-    found = notes.near(node, source, tag)
+    found = handle.near(node, source, tag)
     if found is not None:
         error.args = (f"{error}. {endings.near(found, source, node.members)}.",)
 
@@ -278,14 +278,14 @@ def failure(
 ) -> Exception:
     """The exception for a status of the core. MismatchError, MemoryError and OSError are made elsewhere."""
     if call.startswith("coordinated_"):
-        from spcomm._core import cycles
+        from spcomm._core import error_text
 
         if name in ("SPC_ELOST", "SPC_EFINISHED"):
-            return cycles.lost(call, culprit, state, reason, note)
+            return error_text.cycle_lost(call, culprit, state, reason, note)
         if name == "SPC_ETIMEDOUT":
-            return cycles.timed_out(call, rank)
+            return error_text.cycle_timed_out(call, rank)
         if name == "SPC_EBUSY":
-            return cycles.busy(call, rank)
+            return error_text.cycle_busy(call, rank)
     if name in ("SPC_ELOST", "SPC_EFINISHED"):
         return _lost(call, culprit, state, reason, note)
     if name == "SPC_ETIMEDOUT":
@@ -347,9 +347,9 @@ def mismatch(
 
     Ranks are those of the run.
     """
-    from spcomm._core.mismatch import text  # late: it needs the compiled modules, the launcher does not
+    from spcomm._core import error_text  # late: it needs this
 
-    return MismatchError(text(call, rank, number, called, notes or {}))
+    return MismatchError(error_text.mismatch(call, rank, number, called, notes or {}))
 
 
 # ---- split

@@ -7,12 +7,16 @@ from libc.stdint cimport uint32_t
 from libc.stdio cimport fflush
 
 from spcomm._core.handle cimport Handle
-from spcomm._core.libfork cimport (
+from spcomm._core.libspc cimport (
+    SPC_ENOMEM,
+    SPC_ESYSTEM,
     SPC_INFILE_MESSAGE_BYTES,
+    SPC_OK,
+    spc_error_message,
     spc_fork_nodes,
-    spc_fork_own_signals,
     spc_fork_options_t,
     spc_fork_other_threads,
+    spc_fork_own_signals,
     spc_fork_report_descriptor,
     spc_fork_t,
     spc_fork_wait,
@@ -20,7 +24,6 @@ from spcomm._core.libfork cimport (
     spc_infile_read,
     spc_infile_t,
 )
-from spcomm._core.libspc cimport SPC_ENOMEM, SPC_ESYSTEM, SPC_OK, spc_error_message
 
 import os
 

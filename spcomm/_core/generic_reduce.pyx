@@ -20,21 +20,33 @@ from spcomm._core.arguments cimport root_from
 from spcomm._core.arrays cimport owned_bytes
 from spcomm._core.collectives cimport Gathering, begin_step, is_new
 from spcomm._core.handle cimport Handle, fail
-from spcomm._core.libblock cimport spc_block_shared_t
-from spcomm._core.libcollect cimport (
+from spcomm._core.libspc cimport (
+    ARRAY,
     SPC_COLLECT_BINARY_SWAP,
     SPC_COLLECT_DEFAULT,
     SPC_COLLECT_FLAT,
     SPC_COLLECT_SLICES,
     SPC_COLLECT_TREE,
+    SPC_EINTERRUPTED,
+    SPC_EMISMATCH,
+    SPC_ENOMEM,
+    SPC_NO_DEADLINE,
+    SPC_OK,
     SPC_OPERATION_ARRAY_ALLREDUCE,
     SPC_OPERATION_ARRAY_EXSCAN,
     SPC_OPERATION_ARRAY_REDUCE,
     SPC_OPERATION_ARRAY_REDUCE_SCATTER,
     SPC_OPERATION_ARRAY_SCAN,
+    SPC_OPERATION_DATA_ALLGATHER,
+    SPC_OPERATION_DATA_ALLTOALL,
+    SPC_OPERATION_DATA_BCAST,
+    SPC_OPERATION_DATA_GATHER,
+    SPC_STORED_ARENA,
+    SPC_SUM,
     SPC_TYPE_BOOL,
     SPC_TYPE_COMPLEX128,
     SPC_TYPE_COMPLEX64,
+    SPC_TYPE_NONE,
     SPC_TYPE_PAIR_FLOAT32,
     SPC_TYPE_PAIR_FLOAT64,
     SPC_TYPE_PAIR_INT16,
@@ -45,6 +57,10 @@ from spcomm._core.libcollect cimport (
     SPC_TYPE_PAIR_UINT32,
     SPC_TYPE_PAIR_UINT64,
     SPC_TYPE_PAIR_UINT8,
+    SPC_TYPE_SIMTIME,
+    layout_of,
+    mix,
+    spc_block_shared_t,
     spc_collect_call_t,
     spc_collect_choose,
     spc_collect_create,
@@ -53,27 +69,9 @@ from spcomm._core.libcollect cimport (
     spc_collect_run,
     spc_collect_t,
     spc_collect_take_result,
-    spc_ops_has,
-)
-from spcomm._core.libspc cimport (
-    ARRAY,
-    SPC_EINTERRUPTED,
-    SPC_EMISMATCH,
-    SPC_ENOMEM,
-    SPC_NO_DEADLINE,
-    SPC_OK,
-    SPC_OPERATION_DATA_ALLGATHER,
-    SPC_OPERATION_DATA_ALLTOALL,
-    SPC_OPERATION_DATA_BCAST,
-    SPC_OPERATION_DATA_GATHER,
-    SPC_STORED_ARENA,
-    SPC_SUM,
-    SPC_TYPE_NONE,
-    SPC_TYPE_SIMTIME,
-    layout_of,
-    mix,
     spc_comm_scratch_bytes,
     spc_field_t,
+    spc_ops_has,
     spc_signature_t,
 )
 from spcomm._core.reductions cimport combine, core_type, empty_like, mix_array, reduce_value, set_signature
@@ -84,8 +82,7 @@ from operator import index
 
 import numpy as np
 
-from spcomm._core import fold_errors, fold_rounds, operators
-from spcomm._core.mismatch import described
+from spcomm._core import error_text, fold_rounds, operators
 from spcomm._core.reductions import is_simtimes
 from spcomm._core.simtime import SimTime
 
@@ -93,7 +90,9 @@ cnp.import_array()
 
 cdef dict ALGORITHMS = {None: SPC_COLLECT_DEFAULT, "tree": SPC_COLLECT_TREE, "flat": SPC_COLLECT_FLAT,
                         "slices": SPC_COLLECT_SLICES, "binary-swap": SPC_COLLECT_BINARY_SWAP}
-cdef dict HASHES = {type(value): operators.hashed(described("", value)) for value in (0, 0.5, True, 0j, SimTime(0))}
+cdef dict HASHES = {
+    type(value): operators.hashed(error_text.described("", value)) for value in (0, 0.5, True, 0j, SimTime(0))
+}
 cdef dict ROUNDS = {SPC_COLLECT_TREE: fold_rounds.tree, SPC_COLLECT_SLICES: fold_rounds.slices,
                     SPC_COLLECT_BINARY_SWAP: fold_rounds.binary_swap}
 cdef dict PATTERNS = {"alltoall": SPC_OPERATION_DATA_ALLTOALL, "allgather": SPC_OPERATION_DATA_ALLGATHER,
@@ -107,7 +106,7 @@ cdef enum:
 cdef uint64_t hash_of(object value) except? 0:
     """Of what kind of value it is: for those of operators of spcomm, which are to be of one kind."""
     cdef object hash = HASHES.get(type(value))
-    return operators.hashed(described("", value)) if hash is None else hash
+    return operators.hashed(error_text.described("", value)) if hash is None else hash
 
 
 cdef class Fold:
@@ -118,7 +117,7 @@ cdef class Fold:
 
     cdef str words_of(self, object value):
         """The call with its value, for mismatches. Operators of programs take any value."""
-        return self.name if self.number == OWN else described(self.name, value)
+        return self.name if self.number == OWN else error_text.described(self.name, value)
 
     cdef int fill_signature(self, spc_signature_t *signature, uint64_t hash, int step) except -1:
         memset(signature, 0, sizeof(spc_signature_t))
@@ -189,10 +188,10 @@ cdef class Fold:
         cdef object made
         cdef object elements
         if axes < 0:
-            raise fold_errors.no_element(self.name, self.op.name, self.op.element_axes, shape)
-        self.doing = described(self.name, array)
+            raise error_text.no_element(self.name, self.op.name, self.op.element_axes, shape)
+        self.doing = error_text.described(self.name, array)
         elements = np.ascontiguousarray(array).reshape(math.prod(shape[:axes]), *shape[axes:])
-        made = self.fold_by_rounds(elements, operators.hashed(described("", array)))
+        made = self.fold_by_rounds(elements, operators.hashed(error_text.described("", array)))
         return None if made is None else made.reshape(shape)
 
     cdef object fold_by_rounds(self, object value, uint64_t hash):
@@ -248,11 +247,11 @@ cdef Fold new_fold(Handle handle, int operation, str function, object op, int32_
     """Checks operator and algorithm; `root` is one, or 0."""
     cdef Fold self = Fold.__new__(Fold)
     if type(op) is not operators.Op:
-        raise fold_errors.bad_operator(function, op)
+        raise error_text.bad_operator(function, op)
     if (algorithm is not None and type(algorithm) is not str) or algorithm not in ALGORITHMS:
-        raise fold_errors.bad_algorithm(function, algorithm)
+        raise error_text.bad_algorithm(function, algorithm)
     if (algorithm == "slices" or algorithm == "binary-swap") and not op.elementwise:
-        raise fold_errors.not_elementwise(function, algorithm, op.name)
+        raise error_text.not_elementwise(function, algorithm, op.name)
     self.handle, self.operation, self.function, self.op, self.root = handle, operation, function, op, root
     self.number = op.number
     self.algorithm = ALGORITHMS[algorithm]
@@ -507,7 +506,7 @@ cdef object reduce_and_divide(Handle self, object x, object op, object counts):
     if not isinstance(x, np.ndarray):
         return fold.fold_items(as_items(self, x, counts))
     if x.ndim == 0:
-        raise fold_errors.no_axis(x)
+        raise error_text.no_axis(x)
     counts = as_counts(self, counts, len(x))
     if fold.number != OWN:
         x = operators.plain_array(op, "reduce_scatter", x)
@@ -540,12 +539,12 @@ cdef object combine_all(Fold fold, object x):
 
 cdef list as_items(Handle self, object x, object counts):
     if counts is not None:
-        raise fold_errors.counts_of_objects()
+        raise error_text.counts_of_objects()
     if isinstance(x, (str, bytes, bytearray, dict, set, frozenset)) or not hasattr(x, "__iter__"):
-        raise fold_errors.no_items(x)
+        raise error_text.no_items("reduce_scatter", "x", x)
     items = list(x)
     if len(items) != self.node_count:
-        raise fold_errors.wrong_number_of_items(len(items), self.node_count)
+        raise error_text.wrong_number("reduce_scatter", "x", len(items), self.node_count)
     return items
 
 
@@ -557,12 +556,12 @@ cdef list as_counts(Handle self, object counts, Py_ssize_t length):
     try:
         numbers = [index(count) for count in counts]
     except TypeError:
-        raise fold_errors.bad_counts_type(counts) from None
+        raise error_text.bad_counts_type(counts) from None
     if len(numbers) != size:
-        raise fold_errors.wrong_number_of_counts(len(numbers), size)
+        raise error_text.wrong_number_of_counts(len(numbers), size)
     for rank, count in enumerate(numbers):
         if count < 0:
-            raise fold_errors.negative_count(count, rank)
+            raise error_text.negative_count(count, rank)
     if sum(numbers) != length:
-        raise fold_errors.wrong_sum(sum(numbers), length)
+        raise error_text.wrong_sum(sum(numbers), length)
     return numbers

@@ -44,5 +44,5 @@ cdef extern from "diagnose/spc_deadlock_report.h":
 
 
 cdef extern from "diagnose/spc_call_words.h":
-    void spc_call_words_write_collective(const spc_signature_t *call, FILE *out)
+    char *spc_call_words_collective(const spc_signature_t *call)
     const char *spc_call_words_type(uint32_t type)

@@ -49,6 +49,39 @@ cdef extern from "base/spc_process.h" nogil:
     void spc_process_adopt_orphans()
 
 
+cdef extern from "base/spc_copy.h" nogil:
+    void *spc_copy_past(void *target, const void *source, size_t length_bytes)
+
+
+cdef extern from "<stdbool.h>" nogil:
+    ctypedef bint spc_bool "bool"
+
+
+cdef extern from "spcomm/simtime.h" nogil:
+    ctypedef struct spcomm_simtime_t:
+        double time
+        int32_t priority[4]
+    spcomm_simtime_t spcomm_simtime_from(double time)
+    int spcomm_simtime_compare(spcomm_simtime_t left, spcomm_simtime_t right)
+
+
+cdef extern from "spcomm/destination.h" nogil:
+    enum:
+        SPCOMM_DESTINATION_RANKS
+    ctypedef struct spcomm_destination_t:
+        uint64_t words[16]
+    void spcomm_destination_clear(spcomm_destination_t *destination)
+    int spcomm_destination_set(spcomm_destination_t *destination, int rank)
+    int spcomm_destination_reset(spcomm_destination_t *destination, int rank)
+    bint spcomm_destination_contains(const spcomm_destination_t *destination, int rank)
+    int spcomm_destination_count(const spcomm_destination_t *destination)
+    bint spcomm_destination_equal(const spcomm_destination_t *left, const spcomm_destination_t *right)
+    int spcomm_destination_from(const spcomm_destination_t *destination, int rank)
+    int spcomm_destination_next(spcomm_destination_t *destination)
+    int spcomm_destination_first(spcomm_destination_t *destination)
+    int spcomm_destination_to_ranks(const spcomm_destination_t *destination, int32_t *ranks, int room)
+
+
 cdef extern from "segment/spc_config.h" nogil:
     enum:
         SPC_NODES_MAX
@@ -80,6 +113,10 @@ cdef extern from "segment/spc_segment.h" nogil:
         SPC_REGION_BOARD
         SPC_REGION_STATUS
         SPC_REGION_MAILBOX
+        SPC_BOXES_MAX
+        SPC_REGION_EVENT
+        SPC_REGION_NOTE
+        SPC_REGION_TRACE
     ctypedef struct spc_segment_plan_t:
         spc_config_t config
     ctypedef struct spc_segment_t:
@@ -93,15 +130,20 @@ cdef extern from "segment/spc_segment.h" nogil:
     void *spc_segment_part(const spc_segment_t *segment, int region, uint32_t index)
     uint64_t spc_segment_stride(const spc_segment_t *segment, int region)
     uint64_t spc_segment_offset(const spc_segment_t *segment, const void *address)
+    bint spc_segment_is_here(const spc_segment_t *segment, uint32_t rank)
+    void spc_segment_set_boxes(const spc_segment_t *segment, const uint16_t *box_by_rank)
 
 
-cdef extern from "message/spc_mailbox.h" nogil:
-    ctypedef struct spc_mailbox_shared_t:
+cdef extern from "segment/spc_arena.h" nogil:
+    ctypedef struct spc_block_shared_t:
         pass
-    ctypedef struct spc_mailbox_count_t:
-        uint32_t slots
-        uint64_t long_bytes
-    spc_mailbox_count_t spc_mailbox_count(spc_mailbox_shared_t *mailbox, uint32_t sender, uint32_t slots)
+    void *spc_block_payload(spc_block_shared_t *block)
+
+
+cdef extern from "segment/spc_event.h" nogil:
+    ctypedef struct spc_event_shared_t:
+        pass
+    void spc_event_stand_in(spc_event_shared_t *event, const spc_event_shared_t *agent)
 
 
 cdef extern from "segment/spc_status.h" nogil:
@@ -115,6 +157,130 @@ cdef extern from "segment/spc_status.h" nogil:
     int32_t spc_status_process(const spc_status_shared_t *status, uint32_t rank)
     bint spc_status_has_raised(const spc_status_shared_t *status, uint32_t rank)
     spc_node_state_t spc_status_state(const spc_status_shared_t *status, uint32_t rank)
+
+
+cdef extern from "segment/spc_note.h" nogil:
+    enum:
+        SPC_NOTE_WORDS_BYTES
+        SPC_NOTE_FUNCTION_BYTES
+        SPC_NOTE_FILE_BYTES
+        SPC_NOTE_SENT_FILE_BYTES
+        SPC_NOTE_LEFT_MAX
+        SPC_NOTE_END
+        SPC_NOTE_CALL
+        SPC_NOTE_FUZZY
+        SPC_NOTE_CYCLE
+    ctypedef struct spc_note_t:
+        uint32_t count
+        uint32_t line
+        char words[136]
+        char function[64]
+        char file[256]
+    ctypedef struct spc_note_left_t:
+        uint32_t source
+        uint32_t destination
+        int32_t tag
+        uint32_t context
+        uint64_t count
+    ctypedef struct spc_note_sent_t:
+        uint32_t destination
+        int32_t tag
+        uint32_t line
+        char file[112]
+    ctypedef struct spc_note_shared_t:
+        uint32_t left_count
+        uint64_t left_more
+        spc_note_left_t left[32]
+        uint32_t sent_count
+        spc_note_sent_t sent[32]
+    bint spc_note_read(const spc_note_shared_t *notes, int kind, spc_note_t *note)
+    bint spc_note_is_settled(const spc_note_shared_t *notes)
+
+
+cdef extern from "segment/spc_trace.h" nogil:
+    enum:
+        SPC_TRACE_CALL
+        SPC_TRACE_RETURN
+        SPC_TRACE_SEND
+        SPC_TRACE_RECEIVE
+        SPC_TRACE_WAIT
+        SPC_TRACE_GO_ON
+        SPC_TRACE_ENTER
+        SPC_TRACE_LEAVE
+        SPC_TRACE_WORK
+        SPC_TRACE_HANDLE
+        SPC_TRACE_HANDLED
+        SPC_TRACE_NAMES_MAX
+        SPC_TRACE_NAME_BYTES
+    const char *SPC_TRACE_NO_ROOM
+    ctypedef struct spc_trace_event_t:
+        uint64_t ticks
+        uint8_t kind
+        uint16_t context
+        int32_t peer
+        int32_t tag
+        uint32_t what
+        uint32_t place
+        uint32_t number
+        uint64_t thread
+        uint64_t bytes
+    ctypedef struct spc_trace_shared_t:
+        pass
+    ctypedef struct spc_trace_t:
+        pass
+    void spc_trace_record(spc_trace_t *trace, const spc_trace_event_t *event)
+    uint32_t spc_trace_name(spc_trace_t *trace, const char *text)
+    ctypedef struct spc_trace_reader_t:
+        const spc_trace_shared_t *shared
+        uint64_t first
+        uint64_t count
+    void spc_trace_look(spc_trace_reader_t *reader, const spc_trace_shared_t *shared, uint64_t bytes)
+    bint spc_trace_read(const spc_trace_reader_t *reader, uint64_t number, spc_trace_event_t *event,
+                        uint64_t *time_ns)
+    void spc_trace_text(const spc_trace_shared_t *shared, uint32_t number, char *text)
+
+
+cdef extern from "segment/spc_board.h" nogil:
+    enum:
+        SPC_BOARD_FILE_BYTES
+        SPC_BOARD_FUNCTION_BYTES
+    ctypedef struct spc_board_entry_t:
+        uint32_t kind
+        uint32_t doubts
+        uint32_t flags
+        uint32_t communicator
+        uint32_t rank
+        uint32_t size
+        int32_t source
+        int32_t tag
+        int32_t near_source
+        int32_t near_tag
+        uint32_t near_count
+        uint32_t line
+        uint64_t since_ns
+        uint64_t phase
+        uint64_t lines_offset
+        unsigned char call[24]
+        char function[64]
+        char file[256]
+    ctypedef struct spc_board_shared_t:
+        pass
+    uint32_t spc_board_vain(const spc_board_shared_t *board)
+
+
+cdef extern from "message/spc_mailbox.h" nogil:
+    ctypedef struct spc_mailbox_shared_t:
+        pass
+    ctypedef struct spc_mailbox_count_t:
+        uint32_t slots
+        uint64_t long_bytes
+    spc_mailbox_count_t spc_mailbox_count(spc_mailbox_shared_t *mailbox, uint32_t sender, uint32_t slots)
+    ctypedef struct spc_unread_t:
+        uint16_t source
+        uint16_t context
+        int32_t tag
+    bint spc_mailbox_unread(spc_mailbox_shared_t *mailbox, uint32_t sender, uint32_t slots, uint32_t *at,
+                            spc_unread_t *unread)
 
 
 cdef extern from "message/spc_format.h" nogil:
@@ -137,6 +303,8 @@ cdef extern from "message/spc_format.h" nogil:
         SPC_FORMAT_DICT
         SPC_STORED_ARENA
         SPC_STORED_HEAP
+        SPC_FORMAT_SIMTIME
+        SPC_BUFFER_ALIGNMENT
     ctypedef struct spc_array_meta_t:
         char byte_order
         char kind
@@ -177,6 +345,10 @@ cdef extern from "message/spc_format.h" nogil:
         uint8_t sole
     unsigned char *spc_message_data(const spc_message_t *message)
     uint64_t spc_message_data_bytes(const spc_message_t *message)
+    ctypedef struct spc_pickle_meta_t:
+        uint64_t pickle_bytes
+        uint32_t count
+        uint32_t reserved
 
 
 cdef extern from "reduce/spc_ops.h" nogil:
@@ -198,9 +370,35 @@ cdef extern from "reduce/spc_ops.h" nogil:
         SPC_TYPE_UINT64
         SPC_TYPE_FLOAT32
         SPC_TYPE_FLOAT64
+        SPC_TYPE_SIMTIME
+        SPC_PROD
+        SPC_LOGICAL_AND
+        SPC_LOGICAL_OR
+        SPC_LOGICAL_XOR
+        SPC_BITWISE_AND
+        SPC_BITWISE_OR
+        SPC_BITWISE_XOR
+        SPC_MINLOC
+        SPC_MAXLOC
+        SPC_TYPE_BOOL
+        SPC_TYPE_COMPLEX64
+        SPC_TYPE_COMPLEX128
+        SPC_TYPE_PAIR_INT8
+        SPC_TYPE_PAIR_INT16
+        SPC_TYPE_PAIR_INT32
+        SPC_TYPE_PAIR_INT64
+        SPC_TYPE_PAIR_UINT8
+        SPC_TYPE_PAIR_UINT16
+        SPC_TYPE_PAIR_UINT32
+        SPC_TYPE_PAIR_UINT64
+        SPC_TYPE_PAIR_FLOAT32
+        SPC_TYPE_PAIR_FLOAT64
     ctypedef struct spc_field_t:
         uint32_t type
         uint32_t count
+    int spc_ops_combine(int op, const spc_field_t *fields, uint32_t field_count, void *left,
+                        const void *right)
+    bint spc_ops_has(int op, uint32_t type)
 
 
 cdef extern from "reduce/spc_reduce.h" nogil:
@@ -215,6 +413,12 @@ cdef extern from "reduce/spc_reduce.h" nogil:
         SPC_OPERATION_DATA_ALLGATHER
         SPC_OPERATION_DATA_SCATTER
         SPC_OPERATION_DATA_ALLTOALL
+        SPC_OPERATION_FUZZY
+        SPC_OPERATION_ARRAY_ALLREDUCE
+        SPC_OPERATION_ARRAY_REDUCE
+        SPC_OPERATION_ARRAY_REDUCE_SCATTER
+        SPC_OPERATION_ARRAY_SCAN
+        SPC_OPERATION_ARRAY_EXSCAN
     ctypedef struct spc_signature_t:
         uint64_t length_bytes
         uint64_t layout
@@ -240,37 +444,6 @@ cdef extern from "reduce/spc_layout.h" nogil:
     uint64_t layout_of_one "spc_layout_of_one"(uint64_t kind)
 
 
-cdef extern from "segment/spc_board.h" nogil:
-    enum:
-        SPC_BOARD_FILE_BYTES
-        SPC_BOARD_FUNCTION_BYTES
-
-    ctypedef struct spc_board_entry_t:
-        uint32_t kind
-        uint32_t doubts
-        uint32_t flags
-        uint32_t communicator
-        uint32_t rank
-        uint32_t size
-        int32_t source
-        int32_t tag
-        int32_t near_source
-        int32_t near_tag
-        uint32_t near_count
-        uint32_t line
-        uint64_t since_ns
-        uint64_t phase
-        uint64_t lines_offset
-        unsigned char call[24]
-        char function[64]
-        char file[256]
-
-    ctypedef struct spc_board_shared_t:
-        pass
-
-    uint32_t spc_board_vain(const spc_board_shared_t *board)
-
-
 cdef extern from "diagnose/spc_traffic.h" nogil:
     uint64_t spc_traffic_seen(const spc_segment_t *segment)
 
@@ -278,7 +451,6 @@ cdef extern from "diagnose/spc_traffic.h" nogil:
 cdef extern from "diagnose/spc_deadlock.h" nogil:
     ctypedef struct spc_deadlock_t:
         pass
-
     int spc_deadlock_create(const spc_segment_t *segment, spc_deadlock_t **deadlock)
     void spc_deadlock_destroy(spc_deadlock_t *deadlock)
     void spc_deadlock_find_vain(spc_deadlock_t *deadlock)
@@ -286,11 +458,16 @@ cdef extern from "diagnose/spc_deadlock.h" nogil:
     bint spc_deadlock_has(const spc_deadlock_t *deadlock, uint32_t rank)
 
 
+cdef extern from "diagnose/spc_leftovers.h" nogil:
+    bint spc_leftovers_any(const spc_segment_t *segment)
+
+
 cdef extern from "comm/spc_comm.h" nogil:
-    ctypedef struct spc_comm_t:
-        pass
     enum:
         SPC_CONTEXT_USER
+        SPC_CONTEXT_KINDS
+    ctypedef struct spc_comm_t:
+        pass
     ctypedef struct spc_comm_options_t:
         int descriptor
         uint32_t rank
@@ -299,14 +476,12 @@ cdef extern from "comm/spc_comm.h" nogil:
         void *check_argument
         int32_t (*locate)(void *argument, spc_board_entry_t *entry) noexcept
         uint64_t own_signals
-
     int spc_comm_plan(const spc_config_t *config, spc_segment_plan_t *plan)
     int spc_comm_count_collectives(const spc_segment_t *segment, uint64_t *counts)
     void spc_comm_mark_ending(const spc_segment_t *segment, uint32_t rank, spc_node_state_t state,
                               int32_t reason)
     void spc_comm_mark_ended(const spc_segment_t *segment, uint32_t rank, spc_node_state_t state,
                              int32_t reason)
-
     int spc_comm_create(const spc_comm_options_t *options, spc_comm_t **comm)
     int spc_comm_close(spc_comm_t *comm, uint64_t deadline_ns)
     void spc_comm_destroy(spc_comm_t *comm)
@@ -321,7 +496,6 @@ cdef extern from "comm/spc_comm.h" nogil:
     int32_t spc_comm_lost_box(const spc_comm_t *comm)
     int32_t spc_comm_culprit(const spc_comm_t *comm, spc_node_state_t *state, int32_t *reason)
     int spc_comm_usable(const spc_comm_t *comm)
-
     int spc_comm_send(spc_comm_t *comm, const int32_t *destinations, uint32_t destination_count,
                       uint16_t context,
                       int32_t tag, const spc_payload_t *payload, uint64_t deadline_ns)
@@ -349,7 +523,6 @@ cdef extern from "comm/spc_comm.h" nogil:
     void spc_message_release(spc_comm_t *comm, spc_message_t *message)
     int spc_comm_put_back(spc_comm_t *comm, spc_message_t *message)
     void spc_comm_release_stored(spc_comm_t *comm, int storage, void *handle)
-
     int spc_comm_collective(spc_comm_t *comm, const spc_signature_t *signature, const spc_field_t *fields,
                             const void *value, uint64_t length_bytes, void *result, uint64_t deadline_ns)
     int spc_comm_collective_poll(spc_comm_t *comm, const spc_signature_t *signature,
@@ -361,60 +534,113 @@ cdef extern from "comm/spc_comm.h" nogil:
     int spc_comm_fuzzy_enter(spc_comm_t *comm, uint64_t *phase)
     int spc_comm_fuzzy_done(spc_comm_t *comm, uint64_t phase)
     int spc_comm_fuzzy_wait(spc_comm_t *comm, uint64_t phase, uint64_t deadline_ns)
-
-
-# ---- times and destinations
-
-cdef extern from "spcomm/simtime.h" nogil:
-    ctypedef struct spcomm_simtime_t:
-        double time
-        int32_t priority[4]
-    spcomm_simtime_t spcomm_simtime_from(double time)
-    int spcomm_simtime_compare(spcomm_simtime_t left, spcomm_simtime_t right)
-
-
-cdef extern from "spcomm/destination.h" nogil:
-    enum:
-        SPCOMM_DESTINATION_RANKS
-    ctypedef struct spcomm_destination_t:
-        uint64_t words[16]
-    void spcomm_destination_clear(spcomm_destination_t *destination)
-    int spcomm_destination_set(spcomm_destination_t *destination, int rank)
-    int spcomm_destination_reset(spcomm_destination_t *destination, int rank)
-    bint spcomm_destination_contains(const spcomm_destination_t *destination, int rank)
-    int spcomm_destination_count(const spcomm_destination_t *destination)
-    bint spcomm_destination_equal(const spcomm_destination_t *left, const spcomm_destination_t *right)
-    int spcomm_destination_from(const spcomm_destination_t *destination, int rank)
-    int spcomm_destination_next(spcomm_destination_t *destination)
-    int spcomm_destination_first(spcomm_destination_t *destination)
-    int spcomm_destination_to_ranks(const spcomm_destination_t *destination, int32_t *ranks, int room)
-
-
-cdef extern from "message/spc_format.h" nogil:
-    enum:
-        SPC_FORMAT_SIMTIME
-
-
-cdef extern from "reduce/spc_ops.h" nogil:
-    enum:
-        SPC_TYPE_SIMTIME
-    int spc_ops_combine(int op, const spc_field_t *fields, uint32_t field_count, void *left,
-                        const void *right)
-
-
-cdef extern from "reduce/spc_reduce.h" nogil:
-    enum:
-        SPC_OPERATION_FUZZY
-
-
-cdef extern from "<stdbool.h>" nogil:
-    ctypedef bint spc_bool "bool"
-
-
-cdef extern from "comm/spc_comm.h" nogil:  # coordinated messages
     int spc_comm_coordinated_send(spc_comm_t *comm, const int32_t *destinations, uint32_t destination_count,
                                   const spc_payload_t *payload, uint64_t deadline_ns)
     int spc_comm_coordinated_try_send(spc_comm_t *comm, const int32_t *destinations, uint32_t destination_count,
                                       const spc_payload_t *payload)
     int spc_comm_coordinated_recv(spc_comm_t *comm, uint64_t deadline_ns, spc_message_t *message, spc_bool *over)
     int spc_comm_coordinated_poll(spc_comm_t *comm, spc_message_t *message, spc_bool *over)
+    int spc_comm_take_block(spc_comm_t *comm, uint64_t length_bytes, spc_block_shared_t **block)
+    int spc_comm_take_kept(spc_comm_t *comm, uint64_t length_bytes, spc_block_shared_t **block)
+    int spc_comm_move_block(spc_comm_t *comm, int32_t destination, uint16_t context, int32_t tag,
+                            const spc_payload_t *payload, uint64_t deadline_ns, spc_block_shared_t **block)
+    int spc_comm_await_gone(spc_comm_t *comm, uint64_t deadline_ns)
+    uint64_t spc_comm_block_bytes(spc_comm_t *comm)
+    ctypedef struct spc_gathering_t:
+        uint32_t operation
+        uint32_t root
+        spc_signature_t signature
+        const spc_payload_t *payloads
+        uint32_t payload_count
+        uint32_t failure_bytes
+        const char *failure
+        spc_message_t *messages
+        int32_t failed
+    int spc_comm_gathering(spc_comm_t *comm, spc_gathering_t *call)
+    int spc_comm_gathering_poll(spc_comm_t *comm, spc_gathering_t *call)
+    void spc_comm_gathering_end(spc_comm_t *comm, spc_gathering_t *call)
+    void spc_comm_note(spc_comm_t *comm, int kind, const spc_note_t *note)
+    void spc_comm_note_sent(spc_comm_t *comm, const spc_note_sent_t *sent)
+    void spc_comm_note_failure(spc_comm_t *comm, int32_t exit_code)
+    void spc_comm_note_raised(spc_comm_t *comm, int32_t change)
+    bint spc_comm_has_note(const spc_comm_t *comm, int kind)
+    bint spc_comm_end_of(const spc_comm_t *comm, uint32_t rank, spc_note_t *note)
+    void spc_comm_note_call(spc_comm_t *comm, uint64_t phase, spc_note_t *note)
+    bint spc_comm_call_of(const spc_comm_t *comm, uint32_t rank, uint64_t phase, uint64_t deadline_ns,
+                          spc_note_t *note)
+    uint32_t spc_comm_near(const spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag,
+                           int32_t *near_source, int32_t *near_tag)
+    spc_trace_t *spc_comm_trace(const spc_comm_t *comm)
+    void spc_comm_trace_call(const spc_comm_t *comm, uint32_t what, uint32_t place, uint32_t detail)
+
+
+cdef extern from "comm/spc_collect.h" nogil:
+    enum:
+        SPC_COLLECT_DEFAULT
+        SPC_COLLECT_TREE
+        SPC_COLLECT_FLAT
+        SPC_COLLECT_SLICES
+        SPC_COLLECT_BINARY_SWAP
+    ctypedef struct spc_collect_call_t:
+        int operation
+        int algorithm
+        int op "operator"
+        uint32_t type
+        uint32_t root
+        uint64_t count
+        const uint64_t *counts
+        uint64_t kind
+        uint64_t hash
+        const void *input
+        void *memory
+    ctypedef struct spc_collect_t:
+        pass
+    int spc_collect_choose(const spc_comm_t *comm, const spc_collect_call_t *call)
+    uint64_t spc_collect_memory_bytes(const spc_comm_t *comm, const spc_collect_call_t *call)
+    int spc_collect_create(spc_comm_t *comm, const spc_collect_call_t *call, spc_collect_t **collect)
+    int spc_collect_run(spc_collect_t *collect, uint64_t deadline_ns)
+    void *spc_collect_take_result(spc_collect_t *collect, spc_block_shared_t **block)
+    void spc_collect_destroy(spc_collect_t *collect)
+
+
+cdef extern from "fork/spc_fork.h" nogil:
+    ctypedef struct spc_fork_t:
+        pass
+    ctypedef struct spc_fork_options_t:
+        int descriptor
+        uint32_t nodes
+        double grace_s
+    uint32_t spc_fork_other_threads()
+    int spc_fork_nodes(const spc_fork_options_t *options, spc_fork_t **fork, uint32_t *rank)
+    int spc_fork_check(void *fork)
+    uint64_t spc_fork_own_signals(const spc_fork_t *fork)
+    int spc_fork_wait(spc_fork_t *fork, int own_code, int *exit_code)
+    int spc_fork_wait_at_exit(spc_fork_t *fork)
+    int spc_fork_report_descriptor(const spc_fork_t *fork)
+
+
+cdef extern from "fork/spc_infile.h" nogil:
+    enum:
+        SPC_INFILE_SERVER_BYTES
+        SPC_INFILE_MESSAGE_BYTES
+    ctypedef struct spc_infile_t:
+        int32_t local_nodes
+        int32_t total_nodes
+        int32_t group_id
+        char *server
+    int spc_infile_read(const char *path, spc_infile_t *infile, char *message, uint64_t message_bytes)
+
+
+cdef extern from "Python.h":
+    ctypedef struct PyFrameObject:
+        pass
+    PyFrameObject *PyEval_GetFrame()  # borrowed; the caller's, for functions in C have none
+    int PyFrame_GetLineNumber(PyFrameObject *frame)
+    PyFrameObject *PyFrame_GetBack(PyFrameObject *frame)  # a new reference, or NULL
+    ctypedef struct PyCodeObject:
+        pass
+    PyCodeObject *PyFrame_GetCode(PyFrameObject *frame)  # a new reference
+
+
+cdef extern from "frameobject.h":
+    int PyFrame_GetLasti(PyFrameObject *frame)

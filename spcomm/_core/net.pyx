@@ -43,7 +43,7 @@ from spcomm._core.libspc cimport (
 
 import os
 
-from spcomm._core.waits cimport read_wait
+from spcomm._core.diagnose cimport read_wait
 from spcomm._core import errors
 
 READ, WRITE, SIGN, OVER = SPC_HANDSHAKE_READ, SPC_HANDSHAKE_WRITE, SPC_HANDSHAKE_SIGN, SPC_HANDSHAKE_OVER

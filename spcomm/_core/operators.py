@@ -13,7 +13,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from spcomm._core import fold_errors
+from spcomm._core import error_text
 from spcomm._core.reductions import combined_times, is_simtimes
 from spcomm._core.simtime import SimTime
 from spcomm.net_types.net_scalars import plain_numbers
@@ -187,7 +187,7 @@ def op(
     >>> comm.allreduce(np.ones((48, 64, 4)), over, algorithm="binary-swap").shape
     (48, 64, 4)
     """
-    axes = fold_errors.checked_axes(element_axes, elementwise)
+    axes = error_text.checked_axes(element_axes, elementwise)
     if function is None:
         return lambda function: _own(function, commutative, elementwise, axes)
     return _own(function, commutative, elementwise, axes)
@@ -195,7 +195,7 @@ def op(
 
 def _own(function: Callable[[Any, Any], Any], commutative: bool, elementwise: bool, element_axes: int) -> Op:
     if not callable(function):
-        raise fold_errors.not_callable(function)
+        raise error_text.not_callable(function)
     self = Op()
     update_wrapper(self, function)
     name = getattr(function, "__qualname__", getattr(function, "__name__", type(function).__qualname__))
@@ -215,10 +215,10 @@ def combined_elements(operator: Op, left: Any, right: Any) -> Any:
     try:
         made = operator.function(left, right)
     except Exception as error:
-        error.add_note(fold_errors.elements_it_got(operator.name, operator.element_axes, shape))
+        error.add_note(error_text.elements_it_got(operator.name, operator.element_axes, shape))
         raise
     if not isinstance(made, np.ndarray) or made.shape != shape:
-        raise fold_errors.wrong_shape(operator.name, made, shape)
+        raise error_text.wrong_shape(operator.name, made, shape)
     return made
 
 
@@ -264,7 +264,7 @@ def plain(operator: Op, call: str, value: Any) -> Any:
         if operator in _LOGICAL:
             return float(bool(value))
         return float(value) if isinstance(value, float) else complex(value)
-    raise fold_errors.not_foldable(call, operator.name, value)
+    raise error_text.not_foldable(call, operator.name, value)
 
 
 def _pair(operator: Op, call: str, value: Any) -> Any:
@@ -275,12 +275,12 @@ def _pair(operator: Op, call: str, value: Any) -> Any:
         real = isinstance(first, (bool, int, float, np.bool_, np.integer, np.floating))
         if real and isinstance(second, (int, np.integer)) and not isinstance(first, np.timedelta64):
             return plain(MIN, call, first), index(second)
-    raise fold_errors.no_pair(call, operator.name, value)
+    raise error_text.no_pair(call, operator.name, value)
 
 
 def _check(operator: Op, call: str, kind: str, value: Any) -> None:
     if kind not in _KINDS.get(operator, ""):
-        raise fold_errors.not_foldable(call, operator.name, value, fold_errors.why_not(operator.name, kind))
+        raise error_text.not_foldable(call, operator.name, value, error_text.why_not(operator.name, kind))
 
 
 def pairs_dtype(dtype: Any) -> Any:
@@ -296,13 +296,13 @@ def pairs_dtype(dtype: Any) -> Any:
 def plain_array(operator: Op, call: str, array: Any) -> Any:
     """In the machine's byte order, bools as int64 where they are counted; the array itself where it is so already."""
     if isinstance(array, np.ma.MaskedArray):
-        raise fold_errors.not_foldable(call, operator.name, array, "its mask would be lost; give x.filled(…)")
+        raise error_text.not_foldable(call, operator.name, array, "its mask would be lost; give x.filled(…)")
     array = plain_numbers(array)
     dtype = array.dtype
     if is_locating(operator):
         aligned = pairs_dtype(dtype)
         if aligned is None:
-            raise fold_errors.no_pair(call, operator.name, array)
+            raise error_text.no_pair(call, operator.name, array)
         return array if dtype == aligned and dtype.itemsize == 16 else array.astype(aligned)
     if is_simtimes(dtype):
         _check(operator, call, "T", array)

@@ -28,6 +28,8 @@ from spcomm._core.libspc cimport (
     SPC_CONTEXT_USER,
     SPC_EAGAIN,
     SPC_OK,
+    SPC_TRACE_HANDLE,
+    SPC_TRACE_HANDLED,
     spc_bool,
     spc_comm_coordinated_poll,
     spc_comm_coordinated_recv,
@@ -45,20 +47,21 @@ from spcomm._core.libspc cimport (
     spc_comm_ssend,
     spc_comm_take,
     spc_comm_take_handled,
+    spc_comm_trace,
     spc_comm_try_recv,
     spc_comm_try_send,
     spc_comm_usable,
     spc_message_release,
     spc_message_t,
     spc_sink_t,
+    spc_trace_t,
 )
-from spcomm._core.libtrace cimport SPC_TRACE_HANDLE, SPC_TRACE_HANDLED, spc_comm_trace, spc_trace_t
 from spcomm._core.regions cimport record_handling
 
 import sys
 from sys import _getframe
 
-from spcomm._core import errors, names, places, value_errors
+from spcomm._core import error_text, errors, names, places
 
 cnp.import_array()
 
@@ -339,7 +342,7 @@ cdef int register_handler(Handle self, int32_t tag, object function) except -1:
     cdef int status
     cdef object before
     if not callable(function):
-        raise value_errors.bad_handler(tag, function)
+        raise error_text.bad_handler(tag, function)
     if self.handlers is None:
         self.handlers = {}
         first.run_handlers = call_handlers
@@ -375,7 +378,7 @@ def call_handlers(Handle handle):
 cdef int before_receive(Handle self, str name, int32_t tag) except -1:
     """In a communicator that has handlers."""
     if tag in self.handlers:
-        raise value_errors.tag_has_handler(name, tag, self.handlers[tag])
+        raise error_text.tag_has_handler(name, tag, self.handlers[tag])
     return run_handlers(self)
 
 

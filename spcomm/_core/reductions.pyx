@@ -61,9 +61,9 @@ from pickle import dumps, loads
 
 import numpy as np
 
-from spcomm._core import fold_errors, value_errors
+from spcomm._core import error_text
 from spcomm.net_types.net_scalars import plain_numbers
-from spcomm._core.signatures import TYPES
+from spcomm._core.diagnose import TYPES
 
 cnp.import_array()
 
@@ -334,9 +334,8 @@ cdef uint64_t mix_array(uint64_t hash, int kind, uint32_t core, cnp.ndarray arra
 cdef int fail_with(Handle handle, int status, str name, object value) except -1:
     """As fail; what was to be combined is told where another node called something else."""
     if status == SPC_EMISMATCH:
-        from spcomm._core.mismatch import described  # late: it needs this module
 
-        handle.doing = described(name, value)
+        handle.doing = error_text.described(name, value)
     return fail(handle, status, call_of(name))
 
 
@@ -362,13 +361,13 @@ cdef class Item:
         elif isinstance(value, complex):
             self.set_array(np.array(value, np.complex128), COMPLEX)
         elif isinstance(value, np.ma.MaskedArray):
-            raise fold_errors.not_reducible(name, value, "its mask would be lost; give x.filled(…)")
+            raise error_text.not_reducible(name, value, "its mask would be lost; give x.filled(…)")
         elif isinstance(value, ARRAYS):
             value = plain_numbers(value)
             check_kind(op, value, name, value)  # not every dtype can be copied as below
             self.set_array(value, SCALAR if isinstance(value, np.generic) else ARRAY)
         else:
-            raise fold_errors.not_reducible(name, value)
+            raise error_text.not_reducible(name, value)
         check_kind(op, self.array, name, value)
         self.prepare(op)
 
@@ -429,7 +428,7 @@ cdef object as_simtime(const spcomm_simtime_t *value, str name):
     """What has come of times; sums of infinite ones may be NaN, on all nodes alike."""
     cdef object result = new_simtime(value)
     if result is None:
-        raise value_errors.nan_result(name)
+        raise error_text.nan_result(name)
     return result
 
 
@@ -443,11 +442,11 @@ cdef int check_kind(int op, object array, str name, object value) except -1:
     if is_simtimes(array.dtype):
         return 0
     if kind not in "biufcmM" or array.dtype.names is not None:
-        raise fold_errors.not_reducible(name, value, "it is not made of numbers")
+        raise error_text.not_reducible(name, value, "it is not made of numbers")
     if kind == "c" and op != SPC_SUM:
-        raise fold_errors.not_reducible(name, value, "complex numbers have no order")
+        raise error_text.not_reducible(name, value, "complex numbers have no order")
     if kind == "M" and op == SPC_SUM:
-        raise fold_errors.not_reducible(name, value, "points in time cannot be added")
+        raise error_text.not_reducible(name, value, "points in time cannot be added")
     return 0
 
 

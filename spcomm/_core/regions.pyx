@@ -14,21 +14,19 @@ from libc.string cimport memcpy, memset
 
 from spcomm._core.collectives cimport FuzzyBarrier, enter_fuzzy_barrier
 from spcomm._core.handle cimport Handle
-from spcomm._core.libframe cimport (
+from spcomm._core.libspc cimport (
     PyEval_GetFrame,
+    PyFrameObject,
     PyFrame_GetBack,
     PyFrame_GetCode,
     PyFrame_GetLasti,
     PyFrame_GetLineNumber,
-    PyFrameObject,
-)
-from spcomm._core.libspc cimport spc_comm_t
-from spcomm._core.libtrace cimport (
     SPC_TRACE_ENTER,
     SPC_TRACE_LEAVE,
     SPC_TRACE_NAMES_MAX,
     SPC_TRACE_RETURN,
     SPC_TRACE_WORK,
+    spc_comm_t,
     spc_comm_trace,
     spc_comm_trace_call,
     spc_trace_event_t,
@@ -41,7 +39,7 @@ import os
 from math import inf
 from operator import index
 
-from spcomm._core import value_errors, working
+from spcomm._core import error_text, working
 from spcomm._core.places import is_ours
 
 # A process is one node at a time: its trace has one set of numbers. They count from `forget` to `forget`.
@@ -362,13 +360,13 @@ cdef void record_work(spc_trace_t *trace, double cost) noexcept:
 def units(cost):
     """A cost as a float, or the sentence about what is none."""
     if isinstance(cost, (bool, str, bytes, complex)) or getattr(cost, "shape", ()) != ():
-        raise value_errors.bad_cost(cost)
+        raise error_text.bad_cost(cost)
     try:
         found = float(cost)
     except (TypeError, ValueError, OverflowError):
-        raise value_errors.bad_cost(cost) from None
+        raise error_text.bad_cost(cost) from None
     if not 0 <= found < inf or getattr(cost, "dtype", None) == bool:
-        raise value_errors.bad_cost(cost)
+        raise error_text.bad_cost(cost)
     return found + 0.0  # -0.0 becomes 0.0: its sign would be a bit that no cost has
 
 

@@ -13,7 +13,7 @@ from numbers import Real
 
 import numpy as np
 
-from spcomm._core import value_errors
+from spcomm._core import error_text
 
 cdef enum:
     PRIORITIES = 4
@@ -88,7 +88,7 @@ cdef class SimTime:
         if isinstance(time, SimTime):
             self.value = (<SimTime>time).value
             if priorities != (0, 0, 0, 0):
-                raise value_errors.two_priorities(time)
+                raise error_text.two_priorities(time)
             return
         self.value.time = time_from(time)
         for i in range(PRIORITIES):
@@ -135,7 +135,7 @@ cdef class SimTime:
         """
         if not isinstance(record, RECORDS) or np.ndim(record) != 0 or (
                 record.dtype.newbyteorder("=") != SimTime.dtype):
-            raise value_errors.no_time_record(record)
+            raise error_text.no_time_record(record)
         return cls(float(record["time"]), *record["priorities"].tolist())
 
     def __float__(self):
@@ -193,20 +193,20 @@ cdef double time_from(object value) except? -1:
             raise TypeError  # float() would read them
         time = float(value)
     except OverflowError as error:
-        raise value_errors.bad_time(value, "it is too large for a float") from error
+        raise error_text.bad_time(value, "it is too large for a float") from error
     except (TypeError, ValueError) as error:
-        raise value_errors.bad_time_type(value) from error
+        raise error_text.bad_time_type(value) from error
     if time != time:
-        raise value_errors.bad_time(value, "NaN is neither earlier nor later than anything; never is math.inf")
+        raise error_text.bad_time(value, "NaN is neither earlier nor later than anything; never is math.inf")
     return time
 
 
 cdef int32_t priority_from(object value, int number) except? -1:
     cdef object priority = as_int(value)
     if priority is None:
-        raise value_errors.bad_priority_type(number, value)
+        raise error_text.bad_priority_type(number, value)
     if not INT32_MIN <= priority <= INT32_MAX:
-        raise value_errors.bad_priority(number, value)
+        raise error_text.bad_priority(number, value)
     return priority
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """SP102 and SP103: warnings that a run stands still, though it might go on."""
 
-from spcomm._core import waits as core
-from spcomm._core.waits import HANDLER, THREADS, TIMED, TIMER, Wait
+from spcomm._core import diagnose as core
+from spcomm._core.diagnose import HANDLER, THREADS, TIMED, TIMER, Wait
 from spcomm.text import aligned, ranks_text
 
 STALL = "SP102"

@@ -4,7 +4,7 @@
 import pytest
 
 import spcomm
-from spcomm._core import errors, fold_errors, gathering_errors, signatures
+from spcomm._core import diagnose, error_text, errors
 
 
 def failure(name, call="recv(source=1, tag=7)", culprit=1, state=3, reason=1):
@@ -57,15 +57,13 @@ def test_a_handler_inside_a_collective_call_is_no_other_thread():
 )
 def test_kinds_have_their_article(value, words):
     assert errors.a_kind(value) == words
-    assert words in str(gathering_errors.no_items("scatter", value))
-    assert words in str(fold_errors.no_items(value)) and words in str(
-        fold_errors.bad_operator("reduce", value)
-    )
+    assert words in str(error_text.no_items("scatter", "objs", value))
+    assert words in str(error_text.bad_operator("reduce", value))
 
 
 def test_functions_that_are_no_operators():
     for function in (max, lambda one, other: one):
-        assert str(fold_errors.bad_operator("reduce", function)).endswith("or give op=spcomm.op(function)")
+        assert str(error_text.bad_operator("reduce", function)).endswith("or give op=spcomm.op(function)")
 
 
 def test_what_does_not_fit_into_out_can_be_received_without():
@@ -88,7 +86,7 @@ def signature(
     operation="", operator="global_sum", type="float64", fields=1, length=8, kind="a float", layout=0, char=0
 ):
     """As the core has it, in numbers; "" is an operation with values, and what has no name an unknown number."""
-    worded = signatures.worded
+    worded = diagnose.worded
     scalar = number_of(
         lambda number: worded((77, 0, 0, 1, 8, number << 56, 0)).partition(" of ")[2], "a NumPy scalar"
     )

@@ -108,7 +108,7 @@ static void test_timeouts(void) {
     if (rank == 0) {
         spcomm_message_t message;
         CHECK_FAILS(spcomm_barrier(comm, 0), SPCOMM_ETIMEDOUT, "spcomm_barrier(): not all nodes came");
-        CHECK_FAILS(spcomm_global_sum_int64(comm, 1, 0, &sum), SPCOMM_EMISMATCH, "has left a barrier");
+        CHECK_FAILS(spcomm_global_sum_int64(comm, 1, 0, &sum), SPCOMM_EMISMATCH, "has left barrier()");
         CHECK_OK(spcomm_send_all(comm, 2, spcomm_raw(NULL, 0), SPCOMM_FOREVER));
         CHECK_OK(spcomm_recv(comm, 0, 2, SPCOMM_FOREVER, &message));
         spcomm_message_free(&message);
@@ -127,7 +127,7 @@ static void test_mismatch(void) {
                                : spcomm_global_min_double(comm, 1.0, SPCOMM_FOREVER, &real);
         CHECK(status == SPCOMM_EMISMATCH);
         CHECK(strstr(spcomm_last_error(), "barrier") != NULL);
-        CHECK(strstr(spcomm_last_error(), "a global min of a float") != NULL);
+        CHECK(strstr(spcomm_last_error(), "global_min() of a float") != NULL);
         CHECK(strstr(spcomm_last_error(), "node 0 ") != NULL);
     }
 }

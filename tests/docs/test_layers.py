@@ -27,7 +27,7 @@ BELOW = {
     "net/server": {"base", "net/wire", "net/link"},
     "net/gateway": {"base", "segment", "reduce", "message", "diagnose", "comm", "net/wire", "net/link"},
     "fork": {"base", "segment", "diagnose", "comm"},
-    "api": {"base", "comm", "fork", "include"},
+    "api": {"base", "diagnose", "comm", "fork", "include"},
     "include": set(),
 }
 # Public headers that stand alone, values and no functions of the core: every floor may include them.
@@ -47,10 +47,10 @@ IMPORTS = {
     "trace": {"_core", "config", "text"},
     "launch": {
         "_core.agent",
+        "_core.diagnose",
         "_core.errors",
         "_core.net",
         "_core.places",
-        "_core.waits",
         "config",
         "diagnose",
         "trace",

@@ -97,7 +97,7 @@ def test_different_operations_are_named_in_both(compiler, launch):
     assert result.code == 0, result
     in_c, in_python = sorted(result.lines)
     assert in_c.startswith(
-        "-10 spcomm_barrier(): the nodes called different operations: node 0 a barrier, node 1 a"
+        "-10 spcomm_barrier(): the nodes called different operations: node 0 barrier(), node 1 global_max() of a float"
     )
     assert "node 0: barrier()" in in_python
     assert "node 1: global_max() of a float" in in_python

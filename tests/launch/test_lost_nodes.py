@@ -9,7 +9,7 @@ import pytest
 
 from launching import read_lines
 from pairwise import each
-from spcomm._core import endings, notes
+from spcomm._core import endings, handle
 
 # All nodes meet once, so that every node is known to be running before anything happens to one.
 MEET = """
@@ -170,7 +170,7 @@ def test_the_root_that_gave_nothing_is_first_however_long_it_cleans_up(launch, s
 def test_an_error_counts_as_long_as_it_is_alive(monkeypatch):
     """A copy in another process, or of another process, does not count."""
     counted = []
-    monkeypatch.setattr(notes, "raised", lambda node, change: counted.append((node, change)))
+    monkeypatch.setattr(handle, "raised", lambda node, change: counted.append((node, change)))
     node = type("Node", (), {})()
     error = ValueError("wrong")
     error.raised = endings.Raised(node)

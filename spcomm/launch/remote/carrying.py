@@ -9,8 +9,8 @@ import os
 import time
 
 from spcomm._core import net
+from spcomm._core.diagnose import packed
 from spcomm._core.errors import AuthenticationError, ConnectionLostError, SpcommError, VersionError
-from spcomm._core.waits import packed
 from spcomm.launch.base.loop import Loop
 from spcomm.launch.base.wire import Wire
 from spcomm.launch.remote import handshake
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import _socket
     from collections.abc import Callable
 
-    from spcomm._core.waits import Wait
+    from spcomm._core.diagnose import Wait
     from spcomm.launch.remote.peers import Peers
 
 _AGAIN_S = (0.0, 0.01, 0.05, 0.2, 1.0)  # between attempts to connect; the last one repeats

@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from spcomm._core.waits import Wait
+    from spcomm._core.diagnose import Wait
     from spcomm.launch.local.where import Answers
     from spcomm.trace.far import FarTraces
 
@@ -29,7 +29,7 @@ LOOK, NOW, LINES, CLOCK = "look", "now", "lines", "clock"
 
 def look(segment: "Any", ranks: "list[int]") -> dict:
     """What its nodes do: state and number of vain polls of each; what they wait for, as far as words need it."""
-    from spcomm._core import waits
+    from spcomm._core import diagnose
 
     nodes = []
     waiting = {}
@@ -41,7 +41,7 @@ def look(segment: "Any", ranks: "list[int]") -> dict:
             waiting[rank] = wait._replace(needs=())
     return {
         "nodes": nodes,
-        "waits": waits.packed(waiting),
+        "waits": diagnose.packed(waiting),
         "traffic": segment.traffic(),
         "now_ns": time.monotonic_ns(),
     }
@@ -137,7 +137,7 @@ class FarSegment:
         self.told()
 
     def _seen(self, about: dict) -> None:
-        from spcomm._core import waits
+        from spcomm._core import diagnose
 
         if self._clock_ns is None:  # once: a wait is known again by when it began
             self._clock_ns = time.monotonic_ns() - about["now_ns"]
@@ -145,7 +145,7 @@ class FarSegment:
         self._traffic = about["traffic"]
         self._waits = {
             rank: wait._replace(since_ns=wait.since_ns + self._clock_ns)
-            for rank, wait in waits.unpacked(about["waits"]).items()
+            for rank, wait in diagnose.unpacked(about["waits"]).items()
         }
 
     def give_up(self) -> None:

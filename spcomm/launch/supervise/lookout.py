@@ -17,7 +17,7 @@ from spcomm.launch.supervise.inquiry import ANSWER_S, Inquiry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from spcomm._core.waits import Wait
+    from spcomm._core.diagnose import Wait
     from spcomm.launch.local.starter import Starter
 
 _LOOK_S = 0.06  # between two looks for a deadlock; two of them make a proof
@@ -91,7 +91,7 @@ class Lookout:
 
     def _warn_of_vain(self, group: Group, waits: "dict[int, Wait]") -> None:
         """The run goes on: who still works may end, and then a wait fails, which a program may catch."""
-        from spcomm._core import waits as core
+        from spcomm._core import diagnose as core
 
         told = {(group.first + rank, wait.since_ns) for rank, wait in waits.items()}
         if not told <= self._vain:
@@ -99,20 +99,20 @@ class Lookout:
             self._warn(core.report(waits, group.size, self._of(group), in_vain=True))
 
     def proven(self, rows: list) -> None:
-        """By the agents of several boxes: these wait for ever (`waits.packed`)."""
-        from spcomm._core import waits
+        """By the agents of several boxes: these wait for ever (`diagnose.packed`)."""
+        from spcomm._core import diagnose
 
         group = self._crew.groups[0]
-        known = {rank: wait for rank, wait in waits.unpacked(rows).items() if rank < group.size}
+        known = {rank: wait for rank, wait in diagnose.unpacked(rows).items() if rank < group.size}
         if not known:
             raise ValueError("none of these nodes is of the run")
         if not self._stopped:
             self._tell(group, known)
 
     def _tell(self, group: Group, known: "dict[int, Wait]") -> None:
-        from spcomm._core import waits
+        from spcomm._core import diagnose
 
-        self._found(waits.report(known, group.size, self._of(group)), DEADLOCK_CODE)
+        self._found(diagnose.report(known, group.size, self._of(group)), DEADLOCK_CODE)
 
     def _of(self, group: Group) -> str:
         return "" if len(self._crew.groups) == 1 else f" of group {group.number}"
@@ -254,13 +254,13 @@ class Lookout:
 
     def places(self) -> "dict[int, str]":
         """Where every node is, in words: index -> text."""
-        from spcomm._core import waits
+        from spcomm._core import diagnose
 
         self._far.look()
         states: dict[int, str] = {}
         waiting: dict[int, str] = {}
         for group in self._crew.groups:
-            for ranks, *what in waits.rows(self.waits(group)):
+            for ranks, *what in diagnose.rows(self.waits(group)):
                 waiting.update({group.first + rank: "  ".join(filter(None, what)) for rank in ranks})
         asked = [
             index

@@ -95,11 +95,11 @@ class Watch:
             row = Row(index, name, state, now - since)
             row.call = getattr(group.segment(rank), "silence", "") if state == UNKNOWN else ""
         else:
-            from spcomm._core import waits
+            from spcomm._core import diagnose
 
             self._states.pop(index, None)
             row = Row(index, name, WAITS, max(0.0, now - wait.since_ns / 1e9))
-            [(_ranks, row.call, row.place)] = waits.rows({rank: wait})
+            [(_ranks, row.call, row.place)] = diagnose.rows({rank: wait})
         row.rates = traffic.rates[rank]
         return row
 

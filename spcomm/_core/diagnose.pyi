@@ -8,6 +8,11 @@ TIMER: int
 HANDLER: int
 UNKNOWN: int
 
+MOVES_DATA: range
+TYPES: dict[int, str]
+_Messages = list[tuple[int, int, int, int]]
+_Open = list[tuple[int, bool, int, str, int, str]]
+
 class Wait(NamedTuple):
     entry: bytes
     needs: tuple[int, ...]
@@ -18,5 +23,9 @@ def packed(waits: Mapping[int, Wait]) -> list[Any]: ...
 def unpacked(rows: Iterable[Any]) -> dict[int, Wait]: ...
 def report(waits: Mapping[int, Wait], size: int, group: str = "", in_vain: bool = False) -> str: ...
 def rows(waits: Mapping[int, Wait]) -> list[tuple[list[int], str, str]]: ...
+def worded(signature: tuple[int, ...]) -> str: ...
+def leftovers(
+    boxes: list[tuple[int, list[int]]],
+) -> tuple[_Messages, int, _Open, dict[tuple[int, int, int], tuple[str, int]]]: ...
 
 __pyx_capi__: dict[str, Any]

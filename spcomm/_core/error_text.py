@@ -1,0 +1,460 @@
+# SPDX-License-Identifier: MIT
+"""Texts of errors that are about one call: which value was given, what is allowed, what to try.
+
+Errors that any call may raise (a lost node, a timeout, a wrong rank) are in `errors`.
+"""
+
+import os
+from operator import index
+
+from spcomm._core.errors import (
+    BufferInUseError,
+    CycleError,
+    NodeLostError,
+    RankError,
+    SpcommError,
+    TagError,
+    WaitTimeoutError,
+    a_kind,
+    how_ended,
+    shown,
+)
+from spcomm.text import counted, ranks_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from spcomm._core.endings import Note
+
+
+# ---- times, destinations, handlers, costs
+
+
+def bad_time(value: object, why: str) -> ValueError:
+    return ValueError(f"SimTime({shown(value)}): {why}")
+
+
+def bad_time_type(value: object) -> TypeError:
+    return TypeError(f"SimTime({shown(value)}): a time is a real number, not a {type(value).__name__}")
+
+
+def two_priorities(value: object) -> TypeError:
+    found = f"{shown(value)} has priorities of its own"
+    return TypeError(f"SimTime({shown(value)}, …): {found}; for others give float(t) as the time")
+
+
+def _priority(number: int, value: object, found: str) -> str:
+    return f"SimTime(p{number}={shown(value)}): a priority is an int from {-(2**31)} to {2**31 - 1}{found}"
+
+
+def bad_priority(number: int, value: object) -> ValueError:
+    return ValueError(_priority(number, value, ""))
+
+
+def bad_priority_type(number: int, value: object) -> TypeError:
+    return TypeError(_priority(number, value, f", not a {type(value).__name__}"))
+
+
+def no_time_record(value: object) -> TypeError:
+    found = f"an array element of {value.dtype}" if hasattr(value, "dtype") else f"a {type(value).__name__}"
+    return TypeError(
+        f"SimTime.from_record({shown(value)}): a record is one element of an array of SimTime.dtype, not {found}"
+    )
+
+
+def nan_result(call: str) -> ValueError:
+    why = "inf and -inf are among the times, or a C program gave NaN"
+    name = call.partition("(")[0]
+    return ValueError(f"{name}(x): the result is NaN, which is no SimTime: {why}. All nodes took part.")
+
+
+def bad_ranks(value: object) -> TypeError:
+    found = f"ranks are an iterable of ints, not a {type(value).__name__}"
+    return TypeError(f"Destination({shown(value)}): {found}; for one node, Destination([rank])")
+
+
+def _member(method: str, value: object, limit: int) -> str:
+    call = f"Destination().{method}({shown(value)})" if method else f"Destination([… {shown(value)} …])"
+    return f"{call}: a rank is an int from 0 to {limit - 1}"
+
+
+def bad_member(method: str, value: object, limit: int) -> RankError:
+    return RankError(_member(method, value, limit))
+
+
+def bad_member_type(method: str, value: object, limit: int) -> TypeError:
+    return TypeError(f"{_member(method, value, limit)}, not a {type(value).__name__}")
+
+
+def bad_handler(tag: int, value: object) -> TypeError:
+    return TypeError(
+        f"handler(tag={tag}): a {type(value).__name__} cannot be called; "
+        f"decorate a function of one argument, the Message"
+    )
+
+
+def tag_has_handler(call: str, tag: int, function: object) -> TagError:
+    name = getattr(function, "__qualname__", repr(function))
+    return TagError(
+        f"{call}(tag={tag}): messages of this tag are for their handler, {name}; receives never see them. "
+        f"Try: another tag, or poll(), which calls the handler."
+    )
+
+
+def bad_cost(value: object) -> ValueError:
+    found = "a cost is a finite number of units, 0 or more"
+    return ValueError(
+        f"work({shown(value)}): {found}, as in comm.work(2.5); a unit is slept as a millisecond"
+    )
+
+
+# ---- arrays in shared memory: empty and move
+
+
+def bad_dtype(call: str, dtype: object) -> TypeError:
+    reason = "it holds Python objects, which are of no use to another process"
+    return TypeError(f"{call}: an array of {dtype} cannot live in shared memory: {reason}. Use send.")
+
+
+def bad_shape(value: object) -> TypeError:
+    return TypeError(f"empty(shape={shown(value)}): a shape is an int or a sequence of ints")
+
+
+def negative_shape(value: object) -> ValueError:
+    return ValueError(f"empty(shape={shown(value)}): lengths are 0 or more")
+
+
+def too_large(value: object, dtype: object) -> MemoryError:
+    return MemoryError(f"empty(shape={shown(value)}): an array of {dtype} of this shape exceeds all memory")
+
+
+def bad_order(value: object) -> ValueError:
+    return ValueError(f"empty(order={shown(value)}): order is 'C' (last index fastest) or 'F' (first)")
+
+
+def not_an_array(value: object) -> TypeError:
+    kind = type(value).__name__
+    advice = "move takes a numpy.ndarray, best one from comm.empty or recv. Use send, which copies"
+    return TypeError(f"move(a): a is a {kind}; {advice}.")
+
+
+def is_a_view(base: object) -> BufferInUseError:
+    found = f"a does not own its memory, which belongs to a {type(base).__name__}"
+    return BufferInUseError(f"move(a): {found}. Move the array itself, or send this one, which copies it.")
+
+
+def is_a_part(found: int, whole: int) -> BufferInUseError:
+    text = f"a is a view of {found} of the {whole} bytes of an array, or not contiguous"
+    return BufferInUseError(f"move(a): {text}; only whole arrays can be moved. Use send, which copies it.")
+
+
+def is_seen(kind: str) -> BufferInUseError:
+    text = f"{kind} still sees the memory of a, and would see what its next owner writes"
+    return BufferInUseError(f"move(a): {text}. Delete that first (del), or use send, which copies.")
+
+
+def is_shared() -> BufferInUseError:
+    text = "other nodes see the memory of a, which was received with copy=False"
+    return BufferInUseError(f"move(a): {text}. Use send, which copies it.")
+
+
+# ---- collective operations that move data
+
+
+def no_items(call: str, name: str, value: object) -> TypeError:
+    """`name` is the parameter that has to hold an item for each node."""
+    found = "an array without axes" if hasattr(value, "ndim") else a_kind(value)
+    return TypeError(
+        f"{call}({name}={shown(value)}): {name} is a sequence with one item for each node, or an array whose first "
+        f"axis is divided among them, not {found}"
+    )
+
+
+def wrong_number(call: str, name: str, found: int, size: int) -> ValueError:
+    return ValueError(
+        f"{call}({name}): {name} has {counted(found, 'item')} for {counted(size, 'node')}; give one for each, in the "
+        "order of their ranks: a sequence, or an array whose first axis is divided"
+    )
+
+
+def gave_nothing(call: str, rank: int, reason: str) -> SpcommError:
+    """On the other nodes: a consequence of the error there, which the launcher reports instead."""
+    error = SpcommError(f"{call}: node {rank} gave nothing, because it raised {reason or 'an error'}")
+    error.is_consequence = True
+    return error
+
+
+def reason(error: BaseException) -> str:
+    """What the others are told."""
+    return f"{type(error).__name__}: {error}"
+
+
+# ---- reductions
+
+
+ALGORITHMS = ("tree", "flat", "slices", "binary-swap")
+_ALLOWED = {
+    "SUM": "int, float, bool, complex, SimTime, NumPy arrays of numbers or of SimTime.dtype, and tuples of these",
+    "PROD": "int, float, bool, complex, NumPy arrays of numbers, and tuples of these",
+    "MIN": "int, float, bool, SimTime, NumPy arrays of real numbers or of SimTime.dtype, and tuples of these",
+    "LAND": "int, float, bool, NumPy arrays of real numbers, and tuples of these",
+    "BAND": "int, bool, NumPy arrays of ints and bools, and tuples of these",
+}
+_LIKE = {"MAX": "MIN", "LOR": "LAND", "LXOR": "LAND", "BOR": "BAND", "BXOR": "BAND"}
+
+
+def not_reducible(call: str, value: object, why: str = "") -> TypeError:
+    kind = f"an array of {value.dtype}" if hasattr(value, "dtype") else f"a {type(value).__name__}"
+    allowed = (
+        "int, float, bool, complex, SimTime, NumPy arrays of numbers or of SimTime.dtype, and tuples of these"
+    )
+    if isinstance(value, list):
+        why = why or "for element by element, give np.array(x); for several values, tuple(x)"
+    name = call.partition("(")[0]
+    return TypeError(f"{name}(x): x cannot be {kind}{': ' + why if why else ''}. Allowed are {allowed}.")
+
+
+def not_callable(value: object) -> TypeError:
+    found = a_kind(value)
+    return TypeError(f"op({shown(value)}): an operator is made of a function of two values, not of {found}")
+
+
+def bad_operator(call: str, value: object) -> TypeError:
+    found = a_kind(value)
+    hint = "or what @spcomm.op makes of a function"
+    if callable(value):
+        hint = "decorate the function with @spcomm.op, or give op=spcomm.op(function)"
+    return TypeError(f"{call}(op={shown(value)}): op is spcomm.SUM or its like, not {found}; {hint}")
+
+
+def bad_algorithm(call: str, value: object) -> ValueError:
+    names = ", ".join(f'"{name}"' for name in ALGORITHMS)
+    return ValueError(f"{call}(algorithm={shown(value)}): algorithm is None or one of {names}")
+
+
+def why_not(operator: str, kind: str) -> str:
+    if kind == "c" and operator in ("MIN", "MAX"):
+        return "complex numbers have no order"
+    if kind == "M" and operator == "SUM":
+        return "points in time cannot be added"
+    if kind == "f" and operator[0] == "B":
+        return "it is for ints and bools"
+    return "it is not made of numbers" if kind in "OSUV" else ""
+
+
+def not_foldable(call: str, operator: str, value: object, why: str = "") -> TypeError:
+    found = f"an array of {value.dtype}" if hasattr(value, "dtype") else a_kind(value)
+    allowed = _ALLOWED[_LIKE.get(operator, operator)]
+    if isinstance(value, list):
+        why = why or "for element by element, give np.array(x); for several values, tuple(x)"
+    head = f"{call}(x, op={operator})" if call else f"{operator}(left, right)"
+    return TypeError(
+        f"{head}: {'x' if call else 'a value'} cannot be {found}{': ' + why if why else ''}. Allowed are {allowed}; "
+        "for other values make an operator with @spcomm.op."
+    )
+
+
+def no_pair(call: str, operator: str, value: object) -> TypeError:
+    found = f"an array of {value.dtype}" if hasattr(value, "dtype") else shown(value)
+    head = f"{call}(x, op={operator})" if call else f"{operator}(left, right)"
+    return TypeError(
+        f"{head}: x is a tuple (value, index) of a real number and an int, or an array of such pairs, of dtype "
+        f"[('value', T), ('index', 'i8')] with T an integer or floating-point type of at most 64 bits, not {found}"
+    )
+
+
+def bad_counts_type(value: object) -> TypeError:
+    return TypeError(
+        f"reduce_scatter(counts={shown(value)}): counts is a sequence of ints, one for each node, or None"
+    )
+
+
+def wrong_number_of_counts(found: int, size: int) -> ValueError:
+    return ValueError(
+        f"reduce_scatter(counts): counts has {counted(found, 'number')} for {counted(size, 'node')}; give one for "
+        "each, in the order of their ranks"
+    )
+
+
+def negative_count(count: int, rank: int) -> ValueError:
+    return ValueError(
+        f"reduce_scatter(counts): counts[{rank}] is {count}; how many rows a node gets is 0 or more"
+    )
+
+
+def wrong_sum(total: int, length: int) -> ValueError:
+    return ValueError(
+        f"reduce_scatter(counts): the counts are {total} together, but the first axis of x has length {length}"
+    )
+
+
+def counts_of_objects() -> TypeError:
+    return TypeError(
+        "reduce_scatter(counts): counts divides the first axis of an array; of a sequence of objects each node gets one"
+    )
+
+
+def no_axis(value: object) -> TypeError:
+    return TypeError(
+        "reduce_scatter(x): x is an array without axes; its first axis is what is divided. Give an array with at least "
+        "one, or a sequence with one item for each node"
+    )
+
+
+def not_elementwise(call: str, algorithm: str, name: str) -> ValueError:
+    return ValueError(
+        f'{call}(op={name}, algorithm="{algorithm}"): this combines parts of arrays, and {name} gets whole ones. If '
+        'it works element by element, say so with @spcomm.op(elementwise=True); otherwise use "tree" or "flat"'
+    )
+
+
+def elements_it_got(name: str, axes: int, shape: tuple[int, ...]) -> str:
+    """A note for what an elementwise operator has raised."""
+    return (
+        f"{name} is elementwise: it is given some of the elements, here two arrays of shape {shape}. "
+        f"So many last axes of x stay together: element_axes={axes}"
+    )
+
+
+def wrong_shape(name: str, found: object, shape: tuple[int, ...]) -> ValueError:
+    kind = f"an array of shape {found.shape}" if hasattr(found, "shape") else f"a {type(found).__name__}"
+    return ValueError(
+        f"{name} gave {kind} for two of shape {shape}: an elementwise operator is given parts of the arrays and "
+        "makes an array of the same shape; leave elementwise=True out for one that needs them whole"
+    )
+
+
+def no_element(call: str, name: str, axes: int, shape: tuple[int, ...]) -> ValueError:
+    last = "last axis" if axes == 1 else f"last {axes} axes"
+    return ValueError(
+        f"{call}: the elements of {name} are the {last} of an array (element_axes={axes}), and x has shape {shape}"
+    )
+
+
+def checked_axes(value: object, elementwise: bool) -> int:
+    """The int, if it may be given to op()."""
+    if not hasattr(value, "__index__"):
+        raise TypeError(f"op(element_axes={shown(value)}): a number of axes is an int")
+    axes = index(value)
+    if axes < 0 or (axes != 0 and not elementwise):
+        why = (
+            "only elementwise operators have elements; add elementwise=True"
+            if axes > 0
+            else "it is 0 or more"
+        )
+        raise ValueError(f"op(element_axes={axes}): {why}")
+    return axes
+
+
+# ---- cycles of coordinated messages
+
+# The call that began something, and where it is: words, file, line; file and line may be unknown.
+Place = tuple[str, str, int]
+
+_UNTIL = "until coordinated_recv() returns None or the loop over coordinated_messages() comes to its end"
+
+
+def _since(place: Place | None) -> str:
+    if place is None or not place[1]:
+        return "" if place is None else f", since {place[0]}"
+    return f", since {place[0]} at {os.path.basename(place[1])}:{place[2]}"
+
+
+def cycle_not_allowed(call: str, rank: int, begun: Place | None, receiving: Place | None) -> CycleError:
+    """`begun`: the first send of the cycle; `receiving`: its first receive."""
+    if call.startswith("coordinated_send("):
+        return CycleError(
+            f"{call}: node {rank} receives the coordinated messages of this cycle{_since(receiving)}; after its first "
+            f"coordinated_recv() nothing can be sent in it. Nothing was sent, and the cycle goes on: receive "
+            f"{_UNTIL}, then send in the next one."
+        )
+    return CycleError(
+        f"{call}: node {rank} is within a cycle of coordinated messages{_since(begun or receiving)}; until its end no "
+        f"call may synchronise the nodes. Nothing was done or lost, and the cycle goes on: receive {_UNTIL} "
+        f"(leaving the loop early leaves the cycle open), then call this."
+    )
+
+
+def cycle_lost(call: str, culprit: int, state: int, reason: int, note: "Note | None" = None) -> NodeLostError:
+    how = how_ended(state, reason, note)
+    error = NodeLostError(
+        f"{call}: node {culprit} {how}; it has not received in this cycle, or has announced messages that cannot "
+        "come any more. This cycle cannot end (spcomm explain SP104)."
+    )
+    error.rank = culprit
+    return error
+
+
+def cycle_timed_out(call: str, rank: int) -> WaitTimeoutError:
+    if call.startswith("coordinated_send("):
+        advice = "its receivers take too little; nothing was sent"
+        return WaitTimeoutError(
+            f"{call}: the queue of node {rank} was at its limit all the time, because {advice}"
+        )
+    return WaitTimeoutError(
+        f"{call}: in that time no message came to node {rank}, and not all nodes called coordinated_recv() or one of "
+        "their messages is still on its way; the cycle stays open, call it again"
+    )
+
+
+def cycle_busy(call: str, rank: int) -> SpcommError:
+    return SpcommError(
+        f"{call}: another thread of node {rank} is inside coordinated_recv() or a collective operation; receives and "
+        "collective calls of one node must come one after another (other threads may send)"
+    )
+
+
+# ---- collective operations that do not match
+
+Signature = tuple[int, ...]
+
+_ADVICE = "All nodes must call the same operations in the same order, with values of the same type and shape."
+_ADVICE_FOR_DATA = "All nodes must call the same operations in the same order, with the same root."
+
+
+def described(name: str, value: object) -> str:
+    """The words for a reduction of this value, with its shape, which signatures do not hold."""
+    return f"{name if name.endswith(')') else name + '()'} of {_value(value)}"
+
+
+def _value(value: object) -> str:
+    if type(value) is tuple:
+        return f"a tuple of ({', '.join(_value(item) for item in value)})"
+    shape = getattr(value, "shape", None)
+    if shape is None or shape == ():
+        name = type(value).__name__
+        return f"{'an' if name.startswith('int') else 'a'} {name}"
+    from spcomm._core.reductions import is_simtimes  # late: it needs this module
+
+    dtype = value.dtype  # type: ignore[attr-defined]
+    return f"an array of {'SimTime' if is_simtimes(dtype) else dtype}, shape {shape}"
+
+
+def mismatch(
+    call: str, rank: int, number: int, called: dict[int, Signature], notes: "dict[int, Note]"
+) -> str:
+    """The text of the error that node `rank` raises; `called`: what each node called, `notes`: at which line."""
+    from spcomm._core.diagnose import MOVES_DATA, worded
+    from spcomm._core.endings import at
+
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for node, signature in called.items():
+        note = notes.get(node)
+        groups.setdefault((signature, note.words if note else "", at(note)), []).append(node)
+    signatures = list(dict.fromkeys(called.values()))
+    if len(signatures) < 2:
+        other = worded(*signatures) if signatures else "another operation"
+        return (
+            f"{call}: node {rank} has left {other} before its end. Finish that first, by the same call again."
+        )
+
+    texts = {signature: worded(signature) for signature in signatures}
+    lines = []
+    for (signature, words, place), nodes in groups.items():
+        plain = texts[signature]
+        alike = not words and list(texts.values()).count(plain) > 1
+        again = " (of another shape, or made of other types)" if alike else ""
+        lines.append(f"  {ranks_text(nodes)}: {words or plain}{again}{place}")
+    head = f"{call}: the nodes called different operations (number {number} of each):"
+    moves_data = all(signature[0] in MOVES_DATA for signature in signatures)
+    advice = _ADVICE_FOR_DATA if moves_data else _ADVICE
+    return "\n".join([head, *lines, f"{advice} (spcomm explain SP105)"])
