@@ -101,6 +101,19 @@ def test_named_files_exist():
     fail_with(complaints)
 
 
+def test_documents_named_in_sources_exist():
+    """`(NAME 4)` is section 4 of NAME.md, or of a paper."""
+    known = {path.stem for path in files(".md")} | {"ACLMPL"}
+    fail_with(
+        [
+            f"{relative(path)} names {name}, which is not in the repository"
+            for path in files(".c", ".h", ".hpp", ".py", ".pyx", ".pxd")
+            for name in re.findall(r"(?:\(|, )([A-Z]{5,}) \d", path.read_text())
+            if name not in known
+        ]
+    )
+
+
 def test_changelog_has_this_version():
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     assert f"## [{version}]" in (ROOT / "CHANGELOG.md").read_text()

@@ -233,13 +233,13 @@ def test_python_parts():
     fail_with(complaints)
 
 
-def launch_imports():
-    """{module of spcomm/launch: the others that it imports when it runs}"""
-    modules = {module_of(path): path for path in files(".py", below="spcomm/launch")}
+def imports_of(package):
+    """{module of spcomm/<package>: the others that it imports when it runs}"""
+    modules = {module_of(path): path for path in files(".py", below=f"spcomm/{package}")}
     found = {}
     for mine, path in modules.items():
         names = {name if name in modules else name.rpartition(".")[0] for name in imported(path, walk)}
-        found[mine] = {name for name in names & modules.keys() if name not in (mine, "spcomm.launch")}
+        found[mine] = {name for name in names & modules.keys() if name not in (mine, f"spcomm.{package}")}
     return found
 
 
@@ -252,20 +252,32 @@ def test_packages_of_the_launcher():
     fail_with(
         [
             f"{mine} imports {name}; {package_of(mine)} may import {sorted(LAUNCH[package_of(mine)])}"
-            for mine, names in launch_imports().items()
+            for mine, names in imports_of("launch").items()
             for name in names
             if package_of(mine) and package_of(name) not in LAUNCH[package_of(mine)] | {package_of(mine)}
         ]
     )
 
 
-def test_no_circle_in_the_launcher():
-    imports = launch_imports()
-    assert "spcomm.launch.base.wire" in imports["spcomm.launch.base.loop"]
+# Not _core: what is said of an error there is imported late, by what is imported to say it.
+@pytest.mark.parametrize(
+    "package", ["bench", "diagnose", "launch", "learn", "net_types", "notebook", "trace"]
+)
+def test_no_circle_of_modules(package):
+    imports = imports_of(package)
+    assert package != "launch" or "spcomm.launch.base.wire" in imports["spcomm.launch.base.loop"]
     try:
         list(TopologicalSorter(imports).static_order())
     except CycleError as error:
         pytest.fail(f"each of these imports the one before it: {', '.join(error.args[1])}")
+
+
+def test_names_of_modules_are_unique_in_a_package():
+    found = defaultdict(list)
+    for path in files(".c", below="csrc") + files(".py", ".pyx", below="spcomm"):
+        if path.stem != "__init__" and "programs" not in path.parts:
+            found[path.relative_to(ROOT).parts[:2] if path.suffix != ".c" else "csrc", path.stem].append(path)
+    fail_with([", ".join(map(relative, paths)) for paths in found.values() if len(paths) > 1])
 
 
 def test_only_core_touches_c():

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_agent: stands in, in one box, for the nodes of all other boxes (DESIGN 1 and 4, PROTOCOLS 6).
+ * spc_agent: stands in, in one box, for the nodes of all other boxes.
  *
  * A box's segment is laid out for all nodes of the run, and every structure in it has one writer. For a node that is in
  * another box that writer is this box's agent: it reads the mailboxes of absent nodes and sends on what it finds there,

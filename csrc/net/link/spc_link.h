@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_link: one end of a stream of frames that outlives its connections (DESIGN 4, PROTOCOLS 8).
+ * spc_link: one end of a stream of frames that outlives its connections.
  *
  * Each frame gets a number and is kept until the other end has acknowledged it. When a channel breaks, the owner
  * attaches a new one: both ends say in a HELLO what they have received, and go on behind it. So every frame is

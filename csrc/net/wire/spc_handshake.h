@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_handshake: before the first frame both ends of a connection prove that they know the secret of their box (DESIGN
- * 4). A state machine without sockets, keys or a clock: it is fed bytes, gives bytes to send, and asks its driver for
+ * spc_handshake: before the first frame both ends of a connection prove that they know the secret of their box. A
+ * state machine without sockets, keys or a clock: it is fed bytes, gives bytes to send, and asks its driver for
  * HMAC-SHA-256 of a few bytes, and the driver says what time it is.
  *
  *     client                                            server
