@@ -7,7 +7,9 @@ in wheels (`spcomm config` knows where). The extensions are the .pyx files of sp
 spcomm/net_types, which is plain C. All are found by looking, so that a new file needs no change here.
 """
 
+import ast
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -155,6 +157,41 @@ class BuildExtensions(build_ext):
             extension.include_dirs.append(numpy.get_include())
 
 
+def docstrings_of(source):
+    """{(class or "", name): docstring in its quotes} of the definitions in a .pyx file."""
+    text = Path(source).read_text()
+    found, owner = {}, ""
+    definition = re.compile(
+        r'^(    )?(?:def|cdef class|class) (\w+)(?:\((?:[^()]|\([^()]*\))*\))?:\n +("""(?:(?!""").)*""")?',
+        re.MULTILINE | re.DOTALL,
+    )
+    for indent, name, docstring in definition.findall(text):
+        if docstring:
+            found[owner if indent else "", name] = docstring
+        owner = owner if indent else name
+    return found
+
+
+def with_docstrings(stub, docstrings):
+    """A stub as editors show it when the pointer rests on a name."""
+    lines, inserted = stub.splitlines(), []
+    for node in ast.parse(stub).body:
+        owner = node.name if isinstance(node, ast.ClassDef) else ""
+        inserted += [("", node)] + [(owner, inner) for inner in (node.body if owner else [])]
+    for owner, node in reversed(inserted):
+        docstring = docstrings.get((owner, getattr(node, "name", None)))
+        if docstring is None:
+            continue
+        first = node.body[0]
+        at = min([first.lineno, *(line.lineno for line in getattr(first, "decorator_list", []))]) - 1
+        indent = "        " if owner else "    "
+        if isinstance(first, ast.Expr) and lines[at].endswith(": ..."):
+            lines[at : at + 1] = [lines[at].removesuffix(" ..."), indent + docstring]
+        else:
+            lines.insert(at, indent + docstring)
+    return "\n".join(lines) + "\n"
+
+
 class BuildModules(build_py):
     """Copy modules, headers, and examples, exercises and documents as data; an editable install uses the checkout's."""
 
@@ -166,6 +203,10 @@ class BuildModules(build_py):
             for origin, copy in self.data_copies():
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(origin, copy)
+            for stub in Path(self.build_lib, "spcomm", "_core").glob("*.pyi"):
+                stub.write_text(
+                    with_docstrings(stub.read_text(), docstrings_of(f"spcomm/_core/{stub.stem}.pyx"))
+                )
 
     def forget_old_files(self):
         """Remove what an earlier build left in build/lib: a wheel must not carry files that are gone."""

@@ -51,6 +51,8 @@ def check_wheel(path):
     inside = [name for name in names if not name.startswith(sources)]
     complaints += refuse(inside, ".pyx", ".pxd", ".c", ".h", ".pyc")
     complaints += debug_information(path)
+    if '"""Send an object' not in zipfile.ZipFile(path).read("spcomm/_core/comm.pyi").decode():
+        complaints.append("has stubs without docstrings")
     return complaints + [f"installs {n} beside spcomm" for n in names if not n.startswith("spcomm")]
 
 

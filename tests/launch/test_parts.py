@@ -5,6 +5,7 @@ import os
 import select
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -22,6 +23,8 @@ from spcomm.launch.local.output import LONG, Sink, Stream
 from spcomm.launch.local.where import Answers, describe, user_line
 from spcomm.launch.supervise import supervisor
 from spcomm.launch.supervise.failures import Failures
+
+TABLE_OF_FAILURES = Path(__file__).parents[1] / "csrc" / "failures.txt"
 
 
 @pytest.fixture
@@ -188,28 +191,27 @@ def test_without_a_launcher_the_exception_is_shown(alone, capsys):
 # Who was first
 
 
-def test_the_first_that_is_heard_of_is_first():
+def apply(failures, event):
+    verb, *words = event.split(maxsplit=3)
+    if verb == "closed":
+        failures.closed = True
+    elif verb == "report":
+        failures.reported(int(words[0]), words[1].encode(), words[2])
+    elif int(words[1]):  # an end with status 0 is no failure, and is not told
+        failures.ended(int(words[0]), int(words[1]) << (8 if verb == "exit" else 0))
+
+
+@pytest.mark.parametrize(
+    "row", [line for line in TABLE_OF_FAILURES.read_text().splitlines() if not line.startswith("#")]
+)
+def test_who_was_first(row):
+    """The same table holds for runs without a launcher (tests/csrc/test_failures.c)."""
+    events, expected = row.split(" -> ")
     failures = Failures()
-    failures.ended(3, 256 * 5)
-    failures.reported(1, report.RAISED, "ValueError")
-    assert failures.first.index == 3 and failures.first.code == 5
-
-
-def test_a_lost_node_is_not_first_while_there_is_another():
-    failures = Failures()
-    failures.reported(0, report.LOST, "NodeLostError")
-    failures.ended(0, 256)
-    assert failures.first is None and failures.first_lost.index == 0
-    failures.ended(2, 11)
-    assert failures.first.index == 2
-    assert failures.first.sentence() == "node 2 was killed by SIGSEGV (128+11)"
-
-
-def test_a_lost_node_is_to_blame_when_nobody_else_is():
-    failures = Failures()
-    failures.reported(0, report.LOST, "NodeLostError")
+    for event in events.split(";"):
+        apply(failures, event)
     failures.settle()
-    assert failures.first.sentence() == "node 0 ended with an uncaught NodeLostError (exit code 1)"
+    assert f"{failures.first.code}: {failures.first.sentence()}" == expected
 
 
 def test_what_happens_after_the_end_was_asked_for_is_no_failure():
