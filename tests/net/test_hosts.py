@@ -20,7 +20,7 @@ from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline import machines
 from spcomm.launch.cmdline.options import parse
 from spcomm.launch.remote import versions
-from spcomm.launch.remote.frames import GREETING, FrameError, Frames
+from spcomm.launch.remote.framing import GREETING, FrameError, Frames
 
 SUMS = """
     import sys, spcomm
@@ -46,7 +46,7 @@ FAILS = """
 # A box that says something else than what happens there.
 FORGER = """\
 import sys
-from spcomm.launch.remote.frames import Frames
+from spcomm.launch.remote.framing import Frames
 right = Frames.send
 def send(self, message, data=b""):
     verb, *rest = message
@@ -322,9 +322,8 @@ def sshd(tmp_path):
     daemon, keygen = shutil.which("sshd") or "/usr/sbin/sshd", shutil.which("ssh-keygen")
     if not os.path.exists(daemon) or keygen is None or shutil.which("ssh") is None:
         pytest.skip("needs ssh, ssh-keygen and sshd")
-    made = os.geteuid() == 0 and not os.path.isdir("/run/sshd")  # it wants one, and is usually not the first
-    if made:
-        os.mkdir("/run/sshd", 0o755)
+    if os.geteuid() == 0:  # as the system's own start of sshd does; it stays, since another test may use it
+        os.makedirs("/run/sshd", 0o755, exist_ok=True)
     for name in ("host", "user"):
         subprocess.run([keygen, "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / name], check=True)
     with socket.socket() as probe:
@@ -349,8 +348,6 @@ def sshd(tmp_path):
     finally:
         process.terminate()
         process.wait()
-        if made:
-            os.rmdir("/run/sshd")
 
 
 @pytest.mark.parametrize("tunnel", ["ssh", "none"])
