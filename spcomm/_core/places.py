@@ -4,7 +4,7 @@
 import os
 import sys
 
-# The handlers of this package, which answer where a node is (launch.local.where): bits as in the core.
+# The handlers of this package, which answer where a node is (launch.local.stack_probe): bits as in the core.
 OWN_SIGNALS = 0
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -44,7 +44,7 @@ def of_caller() -> "tuple[str, int, str]":
     while frame is not None:
         frames.append((frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name))
         frame = frame.f_back
-    if frames[-1][0] == "<string>" and "spcomm.launch.local.warm" in sys.modules:
+    if frames[-1][0] == "<string>" and "spcomm.launch.local.fork_server" in sys.modules:
         frames.pop()  # the first lines of the process that a node was forked from
     return _innermost(frames)
 

@@ -9,17 +9,17 @@ Who does what::
 
 With several programs there is a warm process for each; programs of one group share its memory and its ranks.
 
-============  =====================================================================================
-`command`     from the command line to the exit code
-`tracing`     what is made of a trace when the run is over
-`stale`       is a C source newer than what was compiled from it?
-`cmdline`     a package: options, and the programs, groups and boxes that they describe
-`local`       a package: nodes of this machine, their start and end, input and output
-`remote`      a package: what carries messages between boxes, and boxes on other machines
-`supervise`   a package: one run, from the first node's start to the exit code
-`room`        a package: servers that outlive a run, and rooms that machines join without ssh
-`base`        a package: what the others stand on
-============  =====================================================================================
+===============  =====================================================================================
+`command`        from the command line to the exit code
+`tracing`        what is made of a trace when the run is over
+`rebuild_check`  is a C source newer than what was compiled from it?
+`cmdline`        a package: options, and the programs, groups and boxes that they describe
+`local`          a package: nodes of this machine, their start and end, input and output
+`remote`         a package: what carries messages between boxes, and boxes on other machines
+`supervise`      a package: one run, from the first node's start to the exit code
+`room`           a package: servers that outlive a run, and rooms that machines join without ssh
+`base`           a package: what the others stand on
+===============  =====================================================================================
 
 From the bottom: `base`, `cmdline`, `local`, `remote`, and on these `supervise` and `room`, side by side. A package
 imports only from those below it. Their docstrings say what each module does.

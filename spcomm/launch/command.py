@@ -81,7 +81,7 @@ def _start(options: Options, programs: "list[plans.Plan]", session: "Any", signa
         spread = hosts.spread if session is None else session.spread
         programs = spread(options, programs[0])
     limit = _raise_descriptor_limit(sum(plan.nodes or 1 for plan in programs), len(programs), options)
-    from spcomm.launch.local.starter import Starter
+    from spcomm.launch.local.fork_client import Starter
 
     start = Starter if options.hosts is None else hosts.starter
     starters: list[Starter] = []
@@ -101,7 +101,7 @@ def _supervise(
     options: Options, programs: "list[plans.Plan]", starters: "list[Any]", session: "Any", signals: int
 ) -> int:
     from spcomm.launch.cmdline.groups import gather
-    from spcomm.launch.local.crew import Crew
+    from spcomm.launch.local.run_processes import Crew
     from spcomm.launch.supervise.supervisor import Supervisor
 
     agent = _agent()
@@ -140,7 +140,7 @@ def _supervise(
         if session is not None:
             carriers = session.begin(groups[0], options)
         elif crew.boxes > 1:
-            from spcomm.launch.remote.carriers import Carriers
+            from spcomm.launch.remote.transport_processes import Carriers
 
             carriers = Carriers(groups[0], options.link_timeout, listen, route=options.route)
         if options.hosts is not None and session is None:
@@ -398,7 +398,7 @@ def _note_late_number(options: Options) -> None:
 
 
 def _warn_if_stale() -> None:
-    from spcomm.launch.stale import newer_source
+    from spcomm.launch.rebuild_check import newer_source
 
     source = newer_source(sys.modules["spcomm"].__path__[0])
     if source is not None:

@@ -11,9 +11,9 @@ run. Nodes that have come back, with a result or an exception, are as good as ne
 from spcomm.launch.base import report
 from spcomm.launch.base.process import signal_name
 from spcomm.launch.base.wire import encoded
-from spcomm.launch.local.where import describe
+from spcomm.launch.local.stack_probe import describe
 from spcomm.launch.supervise.failures import Failures
-from spcomm.launch.supervise.lookout import Lookout
+from spcomm.launch.supervise.watchdog import Lookout
 from spcomm.notebook.bell import Bell
 from spcomm.notebook.channel import Channel
 from spcomm.notebook.nodes import Nodes

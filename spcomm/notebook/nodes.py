@@ -19,9 +19,9 @@ from spcomm.launch.base.usage import UsageError
 from spcomm.launch.base.wire import encoded
 from spcomm.launch.cmdline import options, plan
 from spcomm.launch.cmdline.groups import gather
-from spcomm.launch.local import where
-from spcomm.launch.local.crew import Crew
-from spcomm.launch.local.starter import Starter
+from spcomm.launch.local import stack_probe
+from spcomm.launch.local.fork_client import Starter
+from spcomm.launch.local.run_processes import Crew
 from spcomm.notebook.channel import Channel, Sockets
 from spcomm.notebook.screen import Screen
 
@@ -47,7 +47,7 @@ class Nodes:
         self._owner = os.getpid()
         self._starter: Starter | None = None
         self._error = ""
-        self.answers: where.Answers | None = None  # where nodes tell at which line they are
+        self.answers: stack_probe.Answers | None = None  # where nodes tell at which line they are
         self._guarded(self._begin)
 
     @property
@@ -88,7 +88,7 @@ class Nodes:
         (self.group,) = gather([starter.plan])
         self.crew = Crew([starter], [self.group])
         self.channels = [Channel() for _node in range(self.size)]
-        self.answers, self._reports = where.Answers(), report.Reader()
+        self.answers, self._reports = stack_probe.Answers(), report.Reader()
         self.renew(0)
         try:
             self.crew.run([self._reports.write], self.answers.fileno())

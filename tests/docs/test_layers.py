@@ -244,7 +244,7 @@ def imports_of(package):
 
 
 def package_of(module):
-    """spcomm.launch.local.warm -> local; spcomm.launch.command -> "" """
+    """spcomm.launch.local.fork_server -> local; spcomm.launch.command -> "" """
     return module.split(".")[2] if module.count(".") > 2 else ""
 
 

@@ -20,7 +20,7 @@ from spcomm.launch.cmdline.groups import Names, gather
 from spcomm.launch.cmdline.options import Options
 from spcomm.launch.cmdline.plan import Plan
 from spcomm.launch.local.output import LONG, Sink, Stream
-from spcomm.launch.local.where import Answers, describe, user_line
+from spcomm.launch.local.stack_probe import Answers, describe, user_line
 from spcomm.launch.supervise import supervisor
 from spcomm.launch.supervise.failures import Failures
 
@@ -482,7 +482,7 @@ def test_the_loop_calls_back(pipe):
 
 
 def test_a_source_newer_than_the_compiled_core_is_found(tmp_path):
-    from spcomm.launch.stale import newer_source
+    from spcomm.launch.rebuild_check import newer_source
 
     for name, age in (
         ("spcomm/_core/agent.so", 5),

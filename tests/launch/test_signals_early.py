@@ -44,13 +44,13 @@ EXECUTABLE = """
 # An agent or a server, with what a terminal sends to all processes of a group that it has not left yet.
 CARRIER = """
     import os, signal
-    from spcomm.launch.remote import carrying
+    from spcomm.launch.remote import transport_main
     launcher = os.getpid()
     signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())
     if (pid := os.fork()) == 0:
         for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM, signal.SIGTSTP):
             os.kill(os.getpid(), number)
-        carrying.become("test", lambda: None, None, [], launcher)
+        transport_main.become("test", lambda: None, None, [], launcher)
     print(os.waitstatus_to_exitcode(os.waitpid(pid, os.WUNTRACED)[1]))
 """
 

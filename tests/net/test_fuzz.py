@@ -18,11 +18,11 @@ import pytest
 from spcomm._core import net
 from spcomm.launch.base.loop import Loop
 from spcomm.launch.remote import hosts, relay, versions
-from spcomm.launch.remote.far import FarSegment
-from spcomm.launch.remote.frames import NONSENSE, FrameError
+from spcomm.launch.remote.box_proxy import FarSegment
+from spcomm.launch.remote.framing import NONSENSE, FrameError
 from spcomm.launch.room.entering import hello
 from spcomm.launch.room.house import House
-from spcomm.launch.room.sealed import Sealed
+from spcomm.launch.room.mac_framing import Sealed
 
 SECONDS = float(os.environ.get("FUZZ_SECONDS", "0"))
 ROUNDS = 60

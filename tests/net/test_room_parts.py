@@ -15,10 +15,10 @@ import pytest
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline.options import Part, parse
 from spcomm.launch.remote import handshake, tls
-from spcomm.launch.remote.frames import FrameError
+from spcomm.launch.remote.framing import FrameError
 from spcomm.launch.room import asking, codes, folder
+from spcomm.launch.room.mac_framing import Sealed
 from spcomm.launch.room.running import _spread
-from spcomm.launch.room.sealed import Sealed
 
 # ---- codes
 

@@ -13,8 +13,8 @@ import types
 
 from spcomm import cli
 from spcomm.launch.remote import handshake, peers
-from spcomm.launch.remote.carriers import Carriers
 from spcomm.launch.remote.peers import Peers
+from spcomm.launch.remote.transport_processes import Carriers
 
 
 def reach(_self, box, address):

@@ -7,7 +7,7 @@ import zlib
 from spcomm._core.traces import Event
 
 from spcomm._core import traces
-from spcomm.launch.remote.far import FarSegment
+from spcomm.launch.remote.box_proxy import FarSegment
 
 MOST = 1000
 

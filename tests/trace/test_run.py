@@ -393,12 +393,12 @@ def test_other_hosts(launch, tmp_path):
 FORGER = """\
 import sys
 from spcomm._core import traces
-from spcomm.trace import far
-right = far.packed
+from spcomm.trace import remote_traces
+right = remote_traces.packed
 def wrong(fd, ranks):
     for rank, lost, piece in right(fd, ranks):
         yield {what}
-far.packed = wrong
+remote_traces.packed = wrong
 sys.argv = ["spcomm", "box"]
 from spcomm.cli import main
 sys.exit(main())

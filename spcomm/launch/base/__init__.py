@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 """What the other packages of `spcomm.launch` stand on.
 
-============  =====================================================================================
-`loop`        descriptors with callbacks, and deadlines
-`wire`        messages and descriptors over a socket between processes of a run
-`process`     what Python does not offer: death signals, orphans, interpreter options, times of a node
-`report`      how a node says, before it is gone, that an exception ended it
-`usage`       the error of a run that cannot be started as it was asked for
-============  =====================================================================================
+=========  =====================================================================================
+`loop`     descriptors with callbacks, and deadlines
+`wire`     messages and descriptors over a socket between processes of a run
+`process`  what Python does not offer: death signals, orphans, interpreter options, times of a node
+`report`   how a node says, before it is gone, that an exception ended it
+`usage`    the error of a run that cannot be started as it was asked for
+=========  =====================================================================================
 """

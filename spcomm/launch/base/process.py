@@ -6,8 +6,8 @@ import os
 import sys
 import time
 
-# A forked node answers it with the line at which it is (see local.where); 0 where there is no signal to spare, or the
-# system does not say whose answer it is.
+# A forked node answers it with the line at which it is (see local.stack_probe); 0 where there is no signal to spare,
+# or the system does not say whose answer it is.
 WHERE_SIGNAL = _signal.SIGRTMIN + 5 if sys.platform.startswith("linux") else 0
 
 _TRACKER_S = 2.0  # seconds for trackers of multiprocessing to remove what is left

@@ -201,7 +201,7 @@ def _not_executable(name: str) -> str:
 def _not_found(name: str) -> str:
     if not name.endswith(".py") and os.path.isfile(name + ".py"):
         return f"not found; did you mean {name}.py?"
-    from spcomm.launch.cmdline.near import near
+    from spcomm.launch.cmdline.did_you_mean import near
 
     if os.sep in name or _python_name(name):
         return f"no such file (looked in {os.path.dirname(os.path.abspath(name))}){near(name)}"

@@ -17,7 +17,7 @@ import sys
 from spcomm import config
 from spcomm._core import places
 from spcomm.launch.base import process, report
-from spcomm.launch.local import ending
+from spcomm.launch.local import fast_exit
 
 
 class Program:
@@ -91,7 +91,7 @@ class Node:
         _reseed()
         report.aim(self.shared["report"], self.member.rank)
         config.join(self.member)
-        ending.arm()
+        fast_exit.arm()
         gc.enable()
         sys.argv[:] = self.program.arguments
         sys.orig_argv[:] = self.program.command
@@ -180,13 +180,13 @@ def _run_as_main(program: Program, held: "set[int]", debug: bool) -> None:
             runpy._run_module_as_main(program.target)
         else:
             _run_script(program, main)
-        ending.expect(0)
+        fast_exit.expect(0)
     except SystemExit as error:
         code = _exit_code(error)
         report.leaving(error, code)
         # One that does not fit into a C int means 255 to Python.
         if not isinstance(error.code, int) or -(2**31) <= error.code < 2**31:
-            ending.expect(code)
+            fast_exit.expect(code)
         raise
     except BaseException as error:
         with report.Undisturbed():
@@ -261,7 +261,7 @@ def _failed(error: BaseException) -> None:
         # Python ends by SIGINT after an uncaught KeyboardInterrupt; shown it has been.
         sys.excepthook = _quiet
         raise error
-    ending.expect(1)
+    fast_exit.expect(1)
     raise SystemExit(1) from None
 
 

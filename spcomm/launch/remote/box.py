@@ -11,7 +11,7 @@ import _signal
 import os
 import sys
 
-from spcomm.launch.remote.frames import MOST, FrameError, Frames, Outlet
+from spcomm.launch.remote.framing import MOST, FrameError, Frames, Outlet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -135,8 +135,8 @@ class Box:
         from spcomm.launch.base import report
         from spcomm.launch.base.process import WHERE_SIGNAL
         from spcomm.launch.cmdline.groups import Group
-        from spcomm.launch.local import where
-        from spcomm.launch.local.starter import Starter
+        from spcomm.launch.local import stack_probe
+        from spcomm.launch.local.fork_client import Starter
         from spcomm.launch.remote import boxparts
 
         about = self._about
@@ -151,7 +151,7 @@ class Box:
             self._agent = boxparts.agent(about, self._segment, secrets)
             self._loop.add(self._agent.fileno(), self._hear_agent)
         self._reader = report.Reader()
-        self._answers = where.Answers()
+        self._answers = stack_probe.Answers()
         starter.run(group, self._reader.write, self._answers.fileno(), boxparts.cpus(about), about["stats"])
         self._answers.close_theirs()
         os.close(self._reader.write)
@@ -200,15 +200,15 @@ class Box:
         self._consider()
 
     def _asked(self, number: int, question: str, ranks: "list[int]") -> None:
-        from spcomm.launch.remote import far
+        from spcomm.launch.remote import box_proxy
 
-        if question == far.CLOCK:
-            about = far.clock()
-        elif question == far.LINES:
+        if question == box_proxy.CLOCK:
+            about = box_proxy.clock()
+        elif question == box_proxy.LINES:
             running = {rank: self._started[rank] for rank in ranks if rank in self._started}
-            about = far.lines(self._answers, self._starter.poke, running)
+            about = box_proxy.lines(self._answers, self._starter.poke, running)
         else:
-            about = far.look(self._segment, self._ranks)
+            about = box_proxy.look(self._segment, self._ranks)
         self._frames.send(["answer", number, about])
 
     def _hear_starter(self) -> None:
@@ -337,9 +337,9 @@ class Box:
             while fd in self._pipes and self._rest(fd):
                 pass
         if self._about["segment"].get("trace_events"):
-            from spcomm.trace import far
+            from spcomm.trace import remote_traces
 
-            for rank, lost, piece in far.packed(self._segment.fd, self._ranks):
+            for rank, lost, piece in remote_traces.packed(self._segment.fd, self._ranks):
                 self._frames.send(["trace", rank, lost], piece)
         self._frames.send(["noted", self._known()])
         self._frames.send(["gone"])

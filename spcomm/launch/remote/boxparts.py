@@ -49,14 +49,14 @@ def segment(about: dict, nodes: int) -> "Any":
 
 
 def agent(about: dict, segment: "Any", secrets: bytes) -> "Any":
-    from spcomm.launch.remote import carrying
-    from spcomm.launch.remote.carriers import Carrier
+    from spcomm.launch.remote import transport_main
+    from spcomm.launch.remote.transport_processes import Carrier
 
     number, address = about["number"], (about["address"][0], about["address"][1])
 
     def carry(wire: "Any") -> None:
         places = about["places"] if about.get("route") == "direct" else None
-        carrying.carry(
+        transport_main.carry(
             wire, address, secrets, about["job"], number, segment.fd, about["link_timeout"], places
         )
 

@@ -14,9 +14,9 @@ import time
 
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline.machines import tunnels, why
-from spcomm.launch.local.starter import Starter
+from spcomm.launch.local.fork_client import Starter
 from spcomm.launch.remote import handshake
-from spcomm.launch.remote.far import CLOCK, LINES, LOOK, NOW, FarSegment
+from spcomm.launch.remote.box_proxy import CLOCK, LINES, LOOK, NOW, FarSegment
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from spcomm.launch.cmdline.groups import Group
     from spcomm.launch.cmdline.options import Options, Part
     from spcomm.launch.cmdline.plan import Plan
-    from spcomm.launch.remote.carriers import Carriers
+    from spcomm.launch.remote.transport_processes import Carriers
 
 SSH = "ssh -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=5 -o ServerAliveCountMax=6"
 _SIZES = ("slots", "ring", "arena", "scratch", "queue_limit")

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Between the launcher and a box on another host: to the launcher it is a warm process, and does its work over ssh.
 
-It speaks with the launcher as `warm` does, so that nothing else there knows of hosts; what is said goes on to `box`, at
-the other end of ssh, and the output of nodes comes back through the pipes that the launcher reads. It never
+It speaks with the launcher as `fork_server` does, so that nothing else there knows of hosts; what is said goes on to
+`box`, at the other end of ssh, and the output of nodes comes back through the pipes that the launcher reads. It never
 outlives the launcher, and ssh never outlives it; the end of ssh's input ends the box.
 
 Messages of its own, to the launcher: ("failed", sentence, code)  ("warning", text)  ("text", text)
 ("noted", what is known of the box's memory at the end)  ("deadlock", what its agent has proven)
-("answer", number of the question, what the box says: see `far`)  ("trace", what `spcomm.trace.far` has packed)
+("answer", number of the question, what the box says: see `box_proxy`)  ("trace", what `remote_traces` has packed)
 """
 
 import _signal
@@ -20,8 +20,8 @@ from spcomm.launch.base import process
 from spcomm.launch.base.loop import Loop
 from spcomm.launch.base.report import EXITING, HEADER, KINDS
 from spcomm.launch.base.wire import Wire
-from spcomm.launch.remote import far, versions
-from spcomm.launch.remote.frames import MOST, NONSENSE, FrameError, Frames, Outlet, one_line
+from spcomm.launch.remote import box_proxy, versions
+from spcomm.launch.remote.framing import MOST, NONSENSE, FrameError, Frames, Outlet, one_line
 
 _PATIENCE_S = 5.0  # for nodes that were killed to be gone; then the connection itself is given up
 _ALLOCATED = re.compile(rb"Allocated port ([0-9]+) for remote forward")
@@ -78,7 +78,9 @@ class Relay:
             self._start()
         elif verb == "nodes":
             self._nodes(message[1], descriptors)
-        elif verb == "ask" and message[2] == far.LOOK and self._paused:  # it would answer after its output
+        elif (
+            verb == "ask" and message[2] == box_proxy.LOOK and self._paused
+        ):  # it would answer after its output
             self._wire.send(("answer", message[1], {"held": True}))
         else:
             self._asked = message[1] if verb == "ask" else self._asked

@@ -3,7 +3,7 @@
 
 import sys
 
-from spcomm.launch.remote.frames import one_line
+from spcomm.launch.remote.framing import one_line
 
 
 def mine() -> "dict[str, str]":

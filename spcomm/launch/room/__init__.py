@@ -5,18 +5,18 @@ One machine serves (`spcomm serve`, `spcomm serve --room`); all others connect o
 has proved by the handshake that it knows the code, and says then what it wants: to join, to run a program, to be one
 end of the way between a run and a box of it, or to look.
 
-============  =====================================================================================
-`codes`       six words, and the key that comes of them
-`asking`      where the code comes from, and how an address is written
-`sealed`      frames, through TLS where they cross a network
-`entering`    the way in, for all who connect; every sentence about what went wrong there
-`serving`     `spcomm serve`: the command line, the listener, the end
-`house`       who is there: members, runs, and the ways between them
-`member`      `spcomm join`
-`boxing`      one box of a run, on a member
-`folder`      a program's folder as one stream of bytes
-`running`     `spcomm run --room` and `--server`: the launcher's end
-`relaying`    the way from the launcher to one box
-`doctor`      `spcomm doctor`
-============  =====================================================================================
+=============  =====================================================================================
+`codes`        six words, and the key that comes of them
+`asking`       where the code comes from, and how an address is written
+`mac_framing`  frames, through TLS where they cross a network
+`entering`     the way in, for all who connect; every sentence about what went wrong there
+`serving`      `spcomm serve`: the command line, the listener, the end
+`house`        who is there: members, runs, and the ways between them
+`member`       `spcomm join`
+`boxing`       one box of a run, on a member
+`folder`       a program's folder as one stream of bytes
+`running`      `spcomm run --room` and `--server`: the launcher's end
+`relaying`     the way from the launcher to one box
+`doctor`       `spcomm doctor`
+=============  =====================================================================================
 """

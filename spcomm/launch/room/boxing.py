@@ -12,7 +12,7 @@ import tempfile
 from spcomm._core import net
 from spcomm.launch.remote.box import Box, withdraw
 from spcomm.launch.room import entering, folder
-from spcomm.launch.room.sealed import Sealed
+from spcomm.launch.room.mac_framing import Sealed
 
 
 def main() -> None:

@@ -7,9 +7,9 @@ import time
 
 from spcomm._core import net
 from spcomm.launch.remote import handshake, versions
-from spcomm.launch.remote.frames import FrameError, one_line
+from spcomm.launch.remote.framing import FrameError, one_line
 from spcomm.launch.room.asking import PORT, spelt
-from spcomm.launch.room.sealed import Sealed
+from spcomm.launch.room.mac_framing import Sealed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

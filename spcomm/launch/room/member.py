@@ -11,12 +11,12 @@ import tempfile
 
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline.values import MOST_NODES
-from spcomm.launch.remote.frames import one_line
+from spcomm.launch.remote.framing import one_line
 from spcomm.launch.room.asking import code, place, spelt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from spcomm.launch.room.sealed import Sealed
+    from spcomm.launch.room.mac_framing import Sealed
 
 HELP = """usage: spcomm join HOST[:PORT] [options]
 

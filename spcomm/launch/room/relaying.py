@@ -8,7 +8,7 @@ import sys
 from spcomm.launch.base import process
 from spcomm.launch.base.wire import Wire
 from spcomm.launch.remote import relay
-from spcomm.launch.remote.frames import MOST
+from spcomm.launch.remote.framing import MOST
 from spcomm.launch.room import entering
 
 _PIECE = 1 << 18

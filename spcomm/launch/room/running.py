@@ -8,7 +8,7 @@ import select
 
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline.values import MOST_NODES
-from spcomm.launch.remote.frames import one_line
+from spcomm.launch.remote.framing import one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from spcomm.launch.cmdline.groups import Group
     from spcomm.launch.cmdline.options import Options
     from spcomm.launch.cmdline.plan import Plan
-    from spcomm.launch.remote.carriers import Carrier, Carriers
-    from spcomm.launch.room.sealed import Sealed
+    from spcomm.launch.remote.transport_processes import Carrier, Carriers
+    from spcomm.launch.room.mac_framing import Sealed
 
 _COMMAND = "spcomm run"
 
@@ -109,7 +109,7 @@ class Session:
         server = Server(self)
         if options.room is not None:
             return Carrying(server)
-        from spcomm.launch.remote.carriers import Carriers
+        from spcomm.launch.remote.transport_processes import Carriers
 
         return Carriers(group, options.link_timeout, None, server)
 

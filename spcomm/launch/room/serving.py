@@ -139,8 +139,8 @@ def _listen(settings: Settings) -> "_socket.socket":
 def _serve(settings: Settings, listener: "_socket.socket", code: str) -> int:
     from spcomm._core import net
     from spcomm.launch.base.loop import Loop
-    from spcomm.launch.remote.carrying import Runner
     from spcomm.launch.remote.handshake import ROOM, Gate
+    from spcomm.launch.remote.transport_main import Runner
     from spcomm.launch.room.house import House
 
     most = min(_CONNECTIONS, _raise_limit() // 4)

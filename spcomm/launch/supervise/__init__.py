@@ -4,7 +4,7 @@
 ============  =====================================================================================
 `supervisor`  one run: starts, watches, ends, concludes
 `failures`    who was first, and the sentence that says it
-`lookout`     which nodes wait for ever, or for long
+`watchdog`    which nodes wait for ever, or for long
 `inquiry`     what boxes on other machines are asked of their nodes
 `watch`       what each node does, in a table at the terminal; `watch_table` draws it
 `stats`       what each node did, for the end

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from spcomm.launch.base.loop import Loop
-    from spcomm.launch.local.crew import Crew
-    from spcomm.launch.local.starter import Starter
-    from spcomm.launch.remote.far import FarSegment
+    from spcomm.launch.local.fork_client import Starter
+    from spcomm.launch.local.run_processes import Crew
+    from spcomm.launch.remote.box_proxy import FarSegment
     from spcomm.launch.remote.hosts import FarStarter
 
 ANSWER_S = 2.0  # seconds for a box to answer

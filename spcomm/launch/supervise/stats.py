@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from spcomm.launch.cmdline.groups import Group
-    from spcomm.launch.local.crew import Crew
-    from spcomm.launch.remote.carriers import Carriers
+    from spcomm.launch.local.run_processes import Crew
+    from spcomm.launch.remote.transport_processes import Carriers
 
 _HEAD = (
     "node",

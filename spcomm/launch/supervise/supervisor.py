@@ -15,18 +15,18 @@ from spcomm.launch.base import process, report
 from spcomm.launch.base.loop import Loop
 from spcomm.launch.base.process import signal_name
 from spcomm.launch.cmdline.options import Options
-from spcomm.launch.local import where
-from spcomm.launch.local.crew import Crew
+from spcomm.launch.local import stack_probe
 from spcomm.launch.local.display import Display
+from spcomm.launch.local.fork_client import Starter
 from spcomm.launch.local.forward import Forwarder
-from spcomm.launch.local.starter import Starter
+from spcomm.launch.local.run_processes import Crew
 from spcomm.launch.local.stdin import Stdin
 from spcomm.launch.supervise.failures import Failures
-from spcomm.launch.supervise.lookout import RUNNING, SILENT, Lookout
+from spcomm.launch.supervise.watchdog import RUNNING, SILENT, Lookout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from spcomm.launch.remote.carriers import Carrier, Carriers
+    from spcomm.launch.remote.transport_processes import Carrier, Carriers
     from spcomm.launch.supervise.stats import Stats
 
 _STARTING_S = 2.0  # seconds for who starts nodes to say which it has started
@@ -74,7 +74,7 @@ class Supervisor:
         self._signals, self._stdin = signals, stdin
         stdin.use(self._loop)
         self._readers = [report.Reader() for _group in self._crew.groups]
-        answers = where.Answers()
+        answers = stack_probe.Answers()
         self._children = set(process.children())  # warm processes, and what was here before
         self._crew.run([reader.write for reader in self._readers], answers.fileno())
         answers.close_theirs()
@@ -126,7 +126,7 @@ class Supervisor:
         if starter.plan.host is None:
             self._heard(starter, starter.receive())
             return
-        from spcomm.launch.remote.frames import NONSENSE
+        from spcomm.launch.remote.framing import NONSENSE
 
         try:
             self._heard(starter, starter.receive())
@@ -232,7 +232,7 @@ class Supervisor:
         elif message[0] == "deadlock":
             self._lookout.proven(message[1])
         elif message[0] == "failed":
-            from spcomm.launch.remote.frames import one_line
+            from spcomm.launch.remote.framing import one_line
 
             self._disconnected(one_line(message[1]), message[2])
         else:
@@ -394,7 +394,7 @@ class Supervisor:
         tracebacks, notes = self._failures.tracebacks(self._display.label, self._reason == "signal")
         self._forwarder.write_error(tracebacks)
         if self._states:
-            table = where.describe(self._states, self._crew.names)
+            table = stack_probe.describe(self._states, self._crew.names)
             self._forwarder.write_text(f"spcomm: where the nodes were:\n{table}")
         if self._reason == "failure":
             self._code = self._failures.first.code

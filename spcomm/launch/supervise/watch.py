@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from spcomm.launch.base.loop import Loop
     from spcomm.launch.cmdline.groups import Group
-    from spcomm.launch.local.crew import Crew
+    from spcomm.launch.local.run_processes import Crew
     from spcomm.launch.local.stdin import Stdin
     from spcomm.launch.supervise.watch_table import Draw
 

@@ -11,14 +11,14 @@ from collections.abc import Callable
 from spcomm.launch.base.loop import Loop
 from spcomm.launch.base.process import state_of
 from spcomm.launch.cmdline.groups import Group
-from spcomm.launch.local import where
-from spcomm.launch.local.crew import Crew
+from spcomm.launch.local import stack_probe
+from spcomm.launch.local.run_processes import Crew
 from spcomm.launch.supervise.inquiry import ANSWER_S, Inquiry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from spcomm._core.diagnose import Wait
-    from spcomm.launch.local.starter import Starter
+    from spcomm.launch.local.fork_client import Starter
 
 _LOOK_S = 0.06  # between two looks for a deadlock; two of them make a proof
 _STALL_LOOK_S = 1.0  # between two looks for a stall
@@ -46,14 +46,14 @@ class Lookout:
         self._found = found
         self._warn = warn
         self._far = Inquiry(crew, hear)  # boxes into which nobody here can look
-        self._answers: where.Answers | None = None  # where nodes tell where they are
+        self._answers: stack_probe.Answers | None = None  # where nodes tell where they are
         self._ended: dict[int, int] = {}
         self._watched: dict[int, _Watched] = {}  # of each group, by its first node
         self._vain: set[tuple[int, int]] = set()  # who waits in vain, and since when: that was told
         self._stopped = False
         self._due_until = 0.0
 
-    def start(self, answers: where.Answers, ended: "dict[int, int]", is_traced: bool = False) -> None:
+    def start(self, answers: stack_probe.Answers, ended: "dict[int, int]", is_traced: bool = False) -> None:
         """From now on. `ended` has the nodes that have ended, and stays the caller's.
 
         Of a traced run the clocks of boxes elsewhere are compared with ours.
@@ -230,7 +230,7 @@ class Lookout:
         found = {}
         for rank, state in states.items():
             call, _, line = lines.get(group.first + rank, "").rpartition("  ")
-            asleep = WORKS if call == where.WORK else "sleeps, or waits for something else"
+            asleep = WORKS if call == stack_probe.WORK else "sleeps, or waits for something else"
             found[rank] = (words.get(state, asleep), line)
         return {rank: found.get(rank) or (self._far.silence(group.first + rank), "") for rank in ranks}
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from spcomm._core.diagnose import Wait
-    from spcomm.launch.local.where import Answers
-    from spcomm.trace.far import FarTraces
+    from spcomm.launch.local.stack_probe import Answers
+    from spcomm.trace.remote_traces import FarTraces
 
 LOOK, NOW, LINES, CLOCK = "look", "now", "lines", "clock"
 
@@ -99,7 +99,7 @@ class FarSegment:
         if not self._recorded:
             return
         if self.traces is None:
-            from spcomm.trace.far import FarTraces
+            from spcomm.trace.remote_traces import FarTraces
 
             self.traces = FarTraces(self._size, self._recorded)
         self.traces.add(rank, lost, piece)

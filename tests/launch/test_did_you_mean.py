@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from spcomm.launch.cmdline.near import near
+from spcomm.launch.cmdline.did_you_mean import near
 from spcomm.learn import catalogue, lessons, progress
 
 

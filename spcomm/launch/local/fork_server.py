@@ -29,7 +29,7 @@ import sys
 from spcomm.config import Membership
 from spcomm.launch.base import process
 from spcomm.launch.base.wire import Wire
-from spcomm.launch.local import child, ending
+from spcomm.launch.local import child, fast_exit
 
 # What the nodes of a Python program need in any case, beside spcomm. If it is missing, the program will say so.
 DEFAULT_PRELOAD = ("numpy",)
@@ -45,7 +45,7 @@ def main() -> None:
     launcher = int(sys.argv[2])
     process.die_with(launcher, _signal.SIGKILL)
     gc.disable()
-    ending.prepare()
+    fast_exit.prepare()
     server = Server(Wire.adopt(int(sys.argv[1])), launcher)
     server.warm_up()
     node = server.serve()
@@ -83,7 +83,7 @@ class Server:
         self._program.compile()
         process.adopt_orphans()
         threads = _threads()
-        ending.seal()
+        fast_exit.seal()
         self._send(("ready", threads))
 
     def _import(self, plan: dict) -> None:

@@ -5,7 +5,7 @@ out, repeated or reordered ends the connection."""
 import os
 import ssl
 
-from spcomm.launch.remote.frames import FrameError, Frames
+from spcomm.launch.remote.framing import FrameError, Frames
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

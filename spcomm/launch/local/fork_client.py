@@ -34,7 +34,7 @@ class Starter:
     def __init__(self, plan: Plan, where_signal: int, limit: "tuple[int, int] | None") -> None:
         self.plan = plan
         flags = interpreter_flags() if plan.kind != "executable" else ["-S", "-E", "-s"]
-        self._spawn("local.warm", flags, plan.folder, plan.environment)
+        self._spawn("local.fork_server", flags, plan.folder, plan.environment)
         self._send(("program", {**plan.message(where_signal), "descriptor_limit": limit}))
 
     def _spawn(

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The processes between the boxes of a run, as the launcher sees them: a server, and an agent in each box.
 
-They are forked from the launcher, which has no threads, and become what `carrying` says. Each has one wire to the
+They are forked from the launcher, which has no threads, and become what `transport_main` says. Each has one wire to the
 launcher: it says there why it ends, and ends when the launcher does. An agent ends by itself when all nodes of the run
 have ended and all that they sent has been carried; the server, when all agents have.
 """
@@ -14,7 +14,7 @@ import select
 from spcomm.launch.base.process import signal_name
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.base.wire import Wire, opened
-from spcomm.launch.remote import carrying, handshake
+from spcomm.launch.remote import handshake, transport_main
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Carrier:
             if self.pid == 0:
                 for segment in forgotten:
                     segment.close()
-                carrying.become(label, lambda: work(theirs), theirs, [theirs.fileno(), kept], launcher)
+                transport_main.become(label, lambda: work(theirs), theirs, [theirs.fileno(), kept], launcher)
         finally:
             _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
             theirs.close()
@@ -129,7 +129,7 @@ class Carriers:
                 raise
             return
         # By box; handed over by the fork: they stand in no file, and on no command line.
-        self.secrets = carrying.make_secrets(group.boxes)
+        self.secrets = transport_main.make_secrets(group.boxes)
         self.job = int.from_bytes(os.urandom(4), "little") or 1
         listener = _listen(listen or "127.0.0.1")
         try:
@@ -145,7 +145,7 @@ class Carriers:
         here = [segment for segment in group.segments if segment.fd >= 0]
 
         def serve(wire: Wire) -> None:
-            carrying.serve(wire, listener, self.secrets, self.job, group.places, self._link_timeout)
+            transport_main.serve(wire, listener, self.secrets, self.job, group.places, self._link_timeout)
 
         self._all.append(Carrier("the server", -1, "spcomm server", serve, listener.fileno(), here))
         self._start_agents(group)
@@ -164,7 +164,7 @@ class Carriers:
                 reached: "tuple[str, int]" = reached,
             ) -> None:
                 secrets = self.secrets[box]
-                carrying.carry(
+                transport_main.carry(
                     wire, reached, secrets, self.job, box, segment.fd, self._link_timeout, self._places
                 )
 

@@ -9,8 +9,8 @@ import _signal
 import os
 
 from spcomm.launch.cmdline.groups import Group, Names
+from spcomm.launch.local.fork_client import Starter
 from spcomm.launch.local.forward import Forwarder
-from spcomm.launch.local.starter import Starter
 from spcomm.launch.local.stdin import Stdin
 
 TYPE_CHECKING = False
