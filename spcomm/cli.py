@@ -55,7 +55,7 @@ def _box(words: "list[str]") -> int:
 
 
 def _serve(words: "list[str]") -> int:
-    from spcomm.launch.room.serving import main as serve
+    from spcomm.launch.room.server import main as serve
 
     return serve(words)
 

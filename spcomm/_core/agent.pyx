@@ -44,7 +44,7 @@ from spcomm._core.libspc cimport (
     spc_error_message,
     spc_event_shared_t,
     spc_event_stand_in,
-    spc_leftovers_any,
+    spc_unmatched_any,
     spc_mailbox_count,
     spc_mailbox_shared_t,
     spc_platform_cores,
@@ -344,8 +344,8 @@ cdef class Segment:
         return spc_traffic_seen(&self.segment)
 
     def has_left(self):
-        """After the end of all nodes: may there be something that they have left? See leftovers.pyx."""
-        return self.segment.base != NULL and spc_leftovers_any(&self.segment)
+        """After the end of all nodes: may there be something that they have left? See diagnose.pyx."""
+        return self.segment.base != NULL and spc_unmatched_any(&self.segment)
 
     def mark_finished(self, rank, exit_code=0):
         """Tell all nodes that the process of `rank` has ended well."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # cython: autotestdict=False, auto_pickle=False
-"""Waits, the report of a deadlock, words for collective operations, and leftovers, read from the memory of a run.
+"""Waits, deadlock reports, words for collective operations and what is unmatched, read from the memory of a run.
 
 The core has the texts (csrc/diagnose). Imports no NumPy.
 """
@@ -243,7 +243,7 @@ def worded(signature):
 # ---- what nodes have left after their end
 
 
-def leftovers(boxes):
+def unmatched(boxes):
     """What the nodes of a run have left: all of them have ended.
 
     Parameters

@@ -313,7 +313,7 @@ def failure(
         return SpcommError(f"{call}: node {rank} is inside a collective operation already ({who}); {advice}")
     if name == "SPC_ECLOSED":
         after = "after which nothing can be sent or received in it"
-        after += config.NEW_COMM if "spcomm.notebook.worker" in sys.modules else ""
+        after += config.NEW_COMM if "spcomm.notebook.node_main" in sys.modules else ""
         return SpcommError(f"{call}: node {rank} has closed this communicator, {after}")
     if name == "SPC_EFORKED":
         advice = "Let the node itself communicate, and pass results to it by other means"

@@ -458,8 +458,8 @@ cdef extern from "diagnose/spc_deadlock.h" nogil:
     bint spc_deadlock_has(const spc_deadlock_t *deadlock, uint32_t rank)
 
 
-cdef extern from "diagnose/spc_leftovers.h" nogil:
-    bint spc_leftovers_any(const spc_segment_t *segment)
+cdef extern from "diagnose/spc_unmatched.h" nogil:
+    bint spc_unmatched_any(const spc_segment_t *segment)
 
 
 cdef extern from "comm/spc_comm.h" nogil:

@@ -64,9 +64,9 @@ def _run(options: Options, signals: int) -> int:
     _try_to_write(options.trace)
     session = None
     if options.room is not None or options.server is not None:
-        from spcomm.launch.room import running
+        from spcomm.launch.room import client
 
-        session = running.enter(options, programs, signals)
+        session = client.enter(options, programs, signals)
     try:
         return _start(options, programs, session, signals)
     finally:

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from pathlib import Path
 
-from spcomm.learn.handed_in import HandedIn
-from spcomm.learn.kept import Kept, key
+from spcomm.learn.grade_cache import Kept, key
+from spcomm.learn.submissions import HandedIn
 
 _TOLD = 500  # characters of what a judge said before it failed
 

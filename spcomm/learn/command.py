@@ -17,10 +17,10 @@ def main(arguments: "Sequence[str] | None" = None) -> int:
     """Run `spcomm check`. Returns 0 if all passed, 1 if something did not, 125 if it could not be judged."""
     options = _parser().parse_args(arguments)
     if options.walls == "required":
-        from spcomm.learn import walls
+        from spcomm.learn import sandbox
 
         try:
-            walls.require()
+            sandbox.require()
         except LearnError as error:
             _complain(error)
             return 125
@@ -61,8 +61,8 @@ def _grade_class(options: argparse.Namespace) -> int:
 def _graded_class(options: argparse.Namespace) -> int:
     from spcomm.learn import class_report
     from spcomm.learn.class_grading import ClassGrading
-    from spcomm.learn.handed_in import handed_in
-    from spcomm.learn.kept import Kept
+    from spcomm.learn.grade_cache import Kept
+    from spcomm.learn.submissions import handed_in
 
     students = handed_in(options.files, options.exercise)
     width = max(len(student.student) for student in students)

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from spcomm.learn import running, walls, words
+from spcomm.learn import failure_text, running, sandbox
 from spcomm.learn.case import Case, Outcome, Wrong
 from spcomm.learn.catalogue import Exercise, exercise_of, find
+from spcomm.learn.check_script import Check
 from spcomm.learn.errors import LearnError, of_system, shown
-from spcomm.learn.teacher import Check
 from spcomm.text import printable
 
 QUICK = 3  # cases
@@ -107,7 +107,7 @@ def grade(
     message = wrong[0] if wrong else ""
     left = sum(1 for _case in cases)
     return Grade(
-        exercise.name, os.fspath(path), not wrong, tuple(done), message, walls.walls().about, seed, left
+        exercise.name, os.fspath(path), not wrong, tuple(done), message, sandbox.walls().about, seed, left
     )
 
 
@@ -140,9 +140,9 @@ def _grade_cases(
     done: list[CaseGrade] = []
     for number, case in enumerate(cases):
         disturbance = random.Random(f"{seed} {number}").randrange(1 << 31)
-        run = running.run(case, file, exercise, disturbance, walls.walls())
+        run = running.run(case, file, exercise, disturbance, sandbox.walls())
         try:
-            found = words.values_of(run, file.name, exercise.limits)
+            found = failure_text.values_of(run, file.name, exercise.limits)
             check.judge(case, Recorded(found, run))
             done.append(CaseGrade(case.name, True))
         except Wrong as wrong:

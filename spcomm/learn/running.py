@@ -20,7 +20,7 @@ from spcomm.learn import copying, values
 from spcomm.learn.case import Case
 from spcomm.learn.catalogue import Exercise, Limits
 from spcomm.learn.errors import LearnError
-from spcomm.learn.walls import FOLDER, Walls, python
+from spcomm.learn.sandbox import FOLDER, Walls, python
 
 TRACE = "trace.json"
 TRACE_EVENTS = 1 << 17  # of each node
@@ -137,7 +137,7 @@ def _guarded(
             "output": limits.output_kib * 1024 + _RESULTS,
         },
     }
-    guard = [sys.executable, "-I", "-S", str(Path(__file__).with_name("guard.py")), json.dumps(about)]
+    guard = [sys.executable, "-I", "-S", str(Path(__file__).with_name("limits.py")), json.dumps(about)]
     done = subprocess.Popen(guard, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         out, err = done.communicate(told, limits.seconds + _GRACE + _PATIENCE)

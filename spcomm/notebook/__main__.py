@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What every node of a Cluster runs."""
 
-from spcomm.notebook.worker import serve
+from spcomm.notebook.node_main import serve
 
 serve()

@@ -14,9 +14,9 @@ from spcomm.launch.base.wire import encoded
 from spcomm.launch.local.stack_probe import describe
 from spcomm.launch.supervise.failures import Failures
 from spcomm.launch.supervise.watchdog import Lookout
-from spcomm.notebook.bell import Bell
 from spcomm.notebook.channel import Channel
 from spcomm.notebook.nodes import Nodes
+from spcomm.notebook.wakeup import Bell
 from spcomm.text import ranks_text
 
 TYPE_CHECKING = False
@@ -260,15 +260,15 @@ class Call:
         """Where nodes were, a line for each place."""
         return describe(self.places)
 
-    def leftovers(self) -> str:
+    def unmatched(self) -> str:
         """Warnings of messages that nobody has received, and of barriers that nobody waited for."""
         segment = self._segment()
         if not segment.has_left():
             return ""
-        from spcomm.diagnose import leftovers
+        from spcomm.diagnose import unmatched
 
         boxes = [(segment.fd, list(range(self._nodes.size)))]
-        return leftovers.report(boxes, strict=True)[0]  # a cell has no --strict that would show lines
+        return unmatched.report(boxes, strict=True)[0]  # a cell has no --strict that would show lines
 
     def tracebacks(self) -> str:
         """Of all nodes, the first failure's last."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from spcomm.learn.catalogue import Exercise
 from spcomm.learn.errors import LearnError
-from spcomm.notebook.words import MagicError
+from spcomm.notebook.magic_options import MagicError
 
 _MANY = "%spcomm check takes an exercise and a file at most, as in %spcomm check 02 mine.py"
 

@@ -10,11 +10,11 @@ from operator import index
 
 from spcomm._core import agent
 from spcomm._core.errors import ConfigError, shown
-from spcomm.notebook import lines, objects
+from spcomm.notebook import pickling, source_cache
 from spcomm.notebook.calls import Call
 from spcomm.notebook.errors import ClusterError
-from spcomm.notebook.keeper import Keeper
 from spcomm.notebook.mapping import MapCall
+from spcomm.notebook.node_pool import Keeper
 from spcomm.text import counted
 
 _open: "weakref.WeakSet[Cluster]" = weakref.WeakSet()
@@ -138,11 +138,11 @@ class Cluster:
         """
         if not callable(function):
             raise TypeError(f"run({shown(function)}): it takes a function, and what it is to be called with")
-        work = objects.packed((function, arguments), f"run({_name(function)})", function)
+        work = pickling.packed((function, arguments), f"run({_name(function)})", function)
         __tracebackhide__ = True  # IPython and pytest leave these frames out
 
         def begin(call: Call) -> None:
-            call.lines = lines.of(function)
+            call.lines = source_cache.of(function)
             call.run("run", work, call.lines)
 
         return _values(self._keeper.call(begin, f"run({_name(function)})", f"{_name(function)}()", timeout))
@@ -181,12 +181,12 @@ class Cluster:
         if not callable(function):
             raise TypeError(f"map({shown(function)}): it takes a function, and an iterable of items")
         name = _name(function)
-        work = objects.packed(function, f"map({name})", function)
-        parts = [objects.packed(item, f"map({name}): item {at}") for at, item in enumerate(items)]
+        work = pickling.packed(function, f"map({name})", function)
+        parts = [pickling.packed(item, f"map({name}): item {at}") for at, item in enumerate(items)]
         __tracebackhide__ = True
 
         def begin(call: MapCall) -> None:
-            call.lines = lines.of(function)
+            call.lines = source_cache.of(function)
             call.run_items(parts, work, call.lines)
 
         call = self._keeper.call(begin, f"map({name})", f"{name}()", timeout, MapCall)
@@ -284,8 +284,8 @@ class Cluster:
         [10, 11]
         """
         for name, value in variables.items():
-            objects.packed(value, f"push({name}=…)")  # so that the right one is named
-        work = objects.packed(variables, f"push({', '.join(variables)})")
+            pickling.packed(value, f"push({name}=…)")  # so that the right one is named
+        work = pickling.packed(variables, f"push({', '.join(variables)})")
         __tracebackhide__ = True
         self._keeper.call(lambda call: call.run("push", work), "push()", "push()")
 
@@ -403,7 +403,7 @@ def _name(function: object) -> str:
 
 def _read(data: bytes, what: str) -> object:
     try:
-        return objects.unpacked(data)
+        return pickling.unpacked(data)
     except Exception as error:
         raise ClusterError(
             f"{what} cannot be read here: {type(error).__name__}: {error}", error=error

@@ -11,7 +11,7 @@ from matplotlib._pylab_helpers import Gcf
 from matplotlib.backend_bases import FigureManagerBase as FigureManager
 from matplotlib.backends.backend_agg import FigureCanvasAgg as FigureCanvas
 
-from spcomm.notebook import worker
+from spcomm.notebook import node_main
 
 __all__ = ["FigureCanvas", "FigureManager", "show"]
 
@@ -21,7 +21,7 @@ def show(*_arguments: object, **_options: object) -> None:
     for manager in Gcf.get_all_fig_managers():
         file = io.BytesIO()
         manager.canvas.figure.savefig(file, format="png", bbox_inches="tight")
-        worker.current.send_figure(file.getvalue())
+        node_main.current.send_figure(file.getvalue())
     forget()
 
 

@@ -15,7 +15,7 @@ from IPython.display import Image, display
 
 from spcomm._core import agent
 from spcomm._core.errors import SpcommError
-from spcomm.notebook import words
+from spcomm.notebook import magic_options
 from spcomm.notebook.cluster import Cluster
 from spcomm.notebook.errors import ClusterError
 from spcomm.text import counted
@@ -93,7 +93,7 @@ class SpcommMagics(Magics):
     def _guarded(self, work: "object") -> object:
         try:
             return work()  # type: ignore[operator]
-        except words.MagicError as error:
+        except magic_options.MagicError as error:
             raise UsageError(str(error)) from None
         except SyntaxError as error:
             told = _told(error, "".join(traceback.format_exception_only(error)))
@@ -108,7 +108,7 @@ class SpcommMagics(Magics):
     # Cells
 
     def _run_cell(self, line: str, cell: str) -> "list | None":
-        options = words.parse(line, agent.NODES_MAX)
+        options = magic_options.parse(line, agent.NODES_MAX)
         name = self._name()
         shown = f"%%spcomm {line}".rstrip() + "\n" + cell
         source = "\n" + cell  # lines are counted as the notebook does, from %%spcomm on
@@ -128,7 +128,7 @@ class SpcommMagics(Magics):
         finally:
             if trace is not None:
                 _show_trace(trace)
-        hidden = words.ends_silently(cell) or all(value is None for value in values)
+        hidden = magic_options.ends_silently(cell) or all(value is None for value in values)
         return None if hidden else values
 
     def _name(self) -> str:
@@ -141,11 +141,13 @@ class SpcommMagics(Magics):
             frame = frame.f_back
         return f"In[{self.shell.execution_count}]"
 
-    def _prepared(self, options: words.CellOptions) -> Cluster:
+    def _prepared(self, options: magic_options.CellOptions) -> Cluster:
         """The nodes as the cell wants them."""
         if self.cluster is None:
             if options.nodes is None:
-                raise words.MagicError("%%spcomm: there are no nodes yet; say how many, as in %%spcomm -n 4")
+                raise magic_options.MagicError(
+                    "%%spcomm: there are no nodes yet; say how many, as in %%spcomm -n 4"
+                )
             self.cluster = Cluster(options.nodes)
             return self.cluster
         before = self.cluster.size
@@ -161,7 +163,7 @@ class SpcommMagics(Magics):
     # %spcomm
 
     def _command(self, line: str) -> object:
-        verb, names = words.command(line)
+        verb, names = magic_options.command(line)
         if verb == "check":
             from spcomm.notebook import checking
 
@@ -176,7 +178,7 @@ class SpcommMagics(Magics):
             self.stop()
             return None
         if self.cluster is None:
-            raise words.MagicError(
+            raise magic_options.MagicError(
                 f"%spcomm {verb}: there are no nodes yet; a cell starts them: %%spcomm -n 4"
             )
         return self._push(names) if verb == "push" else self._pull(names)
@@ -185,7 +187,7 @@ class SpcommMagics(Magics):
         space = self.shell.user_ns
         missing = [name for name in names if name not in space]
         if missing:
-            raise words.MagicError(
+            raise magic_options.MagicError(
                 f"%spcomm push {missing[0]}: there is no variable {missing[0]} in this notebook"
             )
         self.cluster.push(**{name: space[name] for name in names})  # type: ignore[union-attr]
@@ -214,7 +216,7 @@ def _check(source: str, name: str) -> None:
         line = (error.text or "").lstrip()
         if line.startswith(("%", "!")):
             where = f"{name}, line {error.lineno}"
-            raise words.MagicError(
+            raise magic_options.MagicError(
                 f"%%spcomm: {where}: nodes run plain Python, and {line.split()[0]} is IPython's; "
                 "put it into a cell of its own"
             ) from None

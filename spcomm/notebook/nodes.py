@@ -117,7 +117,7 @@ class Nodes:
         found.takes_interrupt = True
         found.environment["MPLBACKEND"] = "module://spcomm.notebook.figures"
         if found.kind != "executable":
-            found.preload = ["numpy", "spcomm.notebook.worker"]
+            found.preload = ["numpy", "spcomm.notebook.node_main"]
         return found
 
     def renew(self, trace_events: int) -> "agent.Segment":

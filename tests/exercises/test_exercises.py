@@ -16,7 +16,7 @@ import pytest
 from pairwise import each
 from spcomm.learn import case as api
 from spcomm.learn import catalogue, grade
-from spcomm.learn.teacher import Check
+from spcomm.learn.check_script import Check
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from programs import finish, start
-from spcomm.learn import LearnError, grade, grading, teacher
+from spcomm.learn import LearnError, check_script, grade, grading
 from spcomm.learn.case import Case, Wrong
 from spcomm.learn.running import Run
 
@@ -156,7 +156,7 @@ def test_cases_go_on_after_each_run_was_judged(room):
 
 
 def test_an_endless_list_of_cases(room, monkeypatch):
-    monkeypatch.setattr(teacher, "_MOST", 2)
+    monkeypatch.setattr(check_script, "_MOST", 2)
     (room / "check.py").write_text(CHECK.replace("for nodes in (1, 2, 3, 2)", "nodes = 1\n    while True"))
     with pytest.raises(LearnError, match="more than 2 cases"):
         grade(room / "exercise.py", str(room))

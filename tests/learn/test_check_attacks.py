@@ -13,7 +13,7 @@ import pytest
 
 from pairwise import each
 from programs import finish, start
-from spcomm.learn import grade, running, walls
+from spcomm.learn import grade, running, sandbox
 
 FOLDER = Path(__file__).parent
 ATTACKS = sorted((FOLDER / "attacks").glob("*.py"), key=lambda path: path.name)
@@ -26,7 +26,7 @@ ORDINARY = ("borrows_reaper", "escapes", "forks", "hides_memory", "keeps_keys", 
             "vandal", "writes_settings")  # fmt: skip
 AS_ORDINARY = ["bwrap", "--dev-bind", "/", "/", "--unshare-user", "--uid", "1000", "--gid", "1000", "--"]
 
-walled = pytest.mark.skipif(walls.walls().bwrap is None, reason=walls.walls().about)
+walled = pytest.mark.skipif(sandbox.walls().bwrap is None, reason=sandbox.walls().about)
 
 
 HAS_LANDLOCK = sys.platform == "linux" and ctypes.CDLL(None).syscall(444, None, 0, 1) >= 2
@@ -97,7 +97,7 @@ def test_behind_walls_of_an_ordinary_user(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", each(4, OPEN))
 def test_without_walls(name, monkeypatch):
-    monkeypatch.setattr(walls, "walls", lambda: walls.Walls("none: for a test"))
+    monkeypatch.setattr(sandbox, "walls", lambda: sandbox.Walls("none: for a test"))
     if name in ("pipes_trace", "stops_guard"):  # as long as it takes
         monkeypatch.setattr(running, "_GRACE", 1)
         monkeypatch.setattr(running, "_PATIENCE", 9.0)

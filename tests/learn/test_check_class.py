@@ -13,7 +13,7 @@ from classes import EXERCISE, STUB, attack, command, grades, hand_in, own_exerci
 from programs import finish, start
 from spcomm.learn import catalogue, class_report
 from spcomm.learn.errors import LearnError
-from spcomm.learn.handed_in import handed_in
+from spcomm.learn.submissions import handed_in
 
 RIGHT = attack("right")
 KINDS = ("right", "exits", "prints_lines", "loop", "forks")

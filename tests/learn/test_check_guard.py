@@ -10,25 +10,25 @@ from pathlib import Path
 import pytest
 
 import spcomm.learn
-from spcomm.learn import guard
+from spcomm.learn import limits
 
 PROGRAM = """
 import os, sys
 sys.path.insert(0, sys.argv[1])
-import guard
+import limits
 close = os.close
 
 def ended(fd):
     close(fd)
     raise SystemExit(143)  # as by SIGTERM, just after the fork
 
-guard._control(guard._SUBREAPER, 1)
+limits._control(limits._SUBREAPER, 1)
 os.close = ended
 try:
-    limits = {"seconds": 60, "memory": 2**30, "processes": 8, "output": 1000}
-    guard.Guard(limits).run([sys.executable, "-c", "input()"], {}, "/")
+    bounds = {"seconds": 60, "memory": 2**30, "processes": 8, "output": 1000}
+    limits.Guard(bounds).run([sys.executable, "-c", "input()"], {}, "/")
 except SystemExit as error:
-    print(error.code, guard.descendants())
+    print(error.code, limits.descendants())
 """
 
 
@@ -52,7 +52,7 @@ print("hidden")
 
 
 def test_memory_on_its_way_between_sockets_counts():
-    group = guard.ControlGroup()
+    group = limits.ControlGroup()
     group.make(1 << 30)
     made = group.folder
     group.close()
@@ -64,7 +64,7 @@ def test_memory_on_its_way_between_sockets_counts():
         "environment": dict(os.environ),
         "limits": {"seconds": 60, "memory": 64 << 20, "processes": 8, "output": 1000},
     }
-    command = [sys.executable, "-IS", guard.__file__, json.dumps(about)]
+    command = [sys.executable, "-IS", limits.__file__, json.dumps(about)]
     done = subprocess.Popen(command, stdout=subprocess.PIPE)
     told = json.loads(done.communicate()[0])
     assert (told["status"], told["stopped"], told["out"]) == (-9, "memory", "")

@@ -13,19 +13,19 @@ from pathlib import Path
 import pytest
 
 from programs import PATIENCE_S, finish, start
-from spcomm.learn import LearnError, grade, lessons, running, walls
+from spcomm.learn import LearnError, grade, lessons, running, sandbox
 from spcomm.learn.case import Case, Wrong
 from spcomm.learn.catalogue import Limits, exercises
+from spcomm.learn.failure_text import values_of
 from spcomm.learn.running import Run
-from spcomm.learn.words import values_of
 
 EXERCISE = Path(__file__).parent / "room" / "01_sum"
 RIGHT = Path(__file__).parent / "attacks" / "right.py"
 CHECK = [sys.executable, "-m", "spcomm", "check", "--exercise", str(EXERCISE)]
 UNWALLED = """
 import sys
-from spcomm.learn import grade, walls
-walls.walls = lambda: walls.Walls("none: for a test")
+from spcomm.learn import grade, sandbox
+sandbox.walls = lambda: sandbox.Walls("none: for a test")
 found = grade(sys.argv[1], sys.argv[2])
 """
 PRINT = "print('passed' if found.passed else found.message)"
@@ -187,7 +187,7 @@ def solve(comm, items):
 """
 
 
-@pytest.mark.skipif(walls.walls().bwrap is None, reason=walls.walls().about)
+@pytest.mark.skipif(sandbox.walls().bwrap is None, reason=sandbox.walls().about)
 def test_exercises_are_hidden_whichever_way_packages_are_found(tmp_path, monkeypatch):
     """The path of this checkout, with links, as of who sets PYTHONPATH to it."""
     checkout = exercises()[0].folder.parent.parent
@@ -220,7 +220,7 @@ def test_spcomm_among_the_packages_of_a_user(tmp_path, command):
     assert "passed" in done.stdout, done
 
 
-@pytest.mark.skipif(walls.walls().bwrap is None, reason=walls.walls().about)
+@pytest.mark.skipif(sandbox.walls().bwrap is None, reason=sandbox.walls().about)
 def test_an_exercise_of_the_teachers_own_is_hidden(tmp_path, monkeypatch):
     """It lies where Python looks for packages, so that check.py finds a module beside it."""
     own = tmp_path / "packages" / "01_sum"
@@ -238,14 +238,14 @@ def test_folders_are_hidden_once(tmp_path, monkeypatch):
     """Those of a wheel lie in each other, and bubblewrap makes nothing in a hidden folder."""
     data = tmp_path / "data" / "exercises" / "01_sum"
     data.mkdir(parents=True)
-    monkeypatch.setattr(walls, "exercises_dir", lambda: data.parent)
-    assert walls._hidden([str(tmp_path)], str(data)) == [str(data.parent)]
+    monkeypatch.setattr(sandbox, "exercises_dir", lambda: data.parent)
+    assert sandbox._hidden([str(tmp_path)], str(data)) == [str(data.parent)]
 
 
 def test_walls_required(tmp_path, monkeypatch, capsys):
     from spcomm.learn import command
 
-    monkeypatch.setattr(walls, "walls", lambda: walls.Walls("none: for a test"))
+    monkeypatch.setattr(sandbox, "walls", lambda: sandbox.Walls("none: for a test"))
     (tmp_path / "a.py").write_text("def solve(comm, items):\n    return 42\n")
     assert command.main(["--walls", "required", "--exercise", str(EXERCISE), str(tmp_path / "a.py")]) == 125
     said = capsys.readouterr()

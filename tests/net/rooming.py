@@ -7,10 +7,10 @@ import subprocess
 import sys
 
 from launching import WATCHDOG_S, Launch
-from spcomm.launch.room import codes
+from spcomm.launch.room import join_code
 
-CODE = " ".join(map(codes.word, (1, 22, 333, 4444, 5555, 7000)))
-OTHER_CODE = " ".join(map(codes.word, (1, 22, 333, 4444, 5555, 7001)))
+CODE = " ".join(map(join_code.word, (1, 22, 333, 4444, 5555, 7000)))
+OTHER_CODE = " ".join(map(join_code.word, (1, 22, 333, 4444, 5555, 7001)))
 HOST = "127.0.0.2"  # to spcomm another machine, since it is not 127.0.0.1: what goes there is encrypted
 
 

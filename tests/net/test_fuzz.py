@@ -20,8 +20,8 @@ from spcomm.launch.base.loop import Loop
 from spcomm.launch.remote import hosts, relay, versions
 from spcomm.launch.remote.box_proxy import FarSegment
 from spcomm.launch.remote.framing import NONSENSE, FrameError
-from spcomm.launch.room.entering import hello
-from spcomm.launch.room.house import House
+from spcomm.launch.room.broker import House
+from spcomm.launch.room.connect import hello
 from spcomm.launch.room.mac_framing import Sealed
 
 SECONDS = float(os.environ.get("FUZZ_SECONDS", "0"))

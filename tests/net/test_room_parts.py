@@ -16,23 +16,23 @@ from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline.options import Part, parse
 from spcomm.launch.remote import handshake, tls
 from spcomm.launch.remote.framing import FrameError
-from spcomm.launch.room import asking, codes, folder
+from spcomm.launch.room import folder, join_code, prompt
+from spcomm.launch.room.client import _spread
 from spcomm.launch.room.mac_framing import Sealed
-from spcomm.launch.room.running import _spread
 
 # ---- codes
 
 
 def test_there_are_as_many_words_as_two_to_the_77_needs():
-    words = {codes.word(number) for number in range(codes.COUNT)}
-    assert len(words) == codes.COUNT == 6**5 and {len(word) for word in words} == {5}
-    assert codes.COUNT**codes.WORDS > 2**77
+    words = {join_code.word(number) for number in range(join_code.COUNT)}
+    assert len(words) == join_code.COUNT == 6**5 and {len(word) for word in words} == {5}
+    assert join_code.COUNT**join_code.WORDS > 2**77
 
 
 def test_codes_are_read_as_people_write_them():
-    code = codes.new()
-    assert code != codes.new() and codes.read(code) == code
-    assert codes.read("  " + code.upper().replace(" ", " - ") + ".\n") == code
+    code = join_code.new()
+    assert code != join_code.new() and join_code.read(code) == code
+    assert join_code.read("  " + code.upper().replace(" ", " - ") + ".\n") == code
 
 
 @pytest.mark.parametrize(
@@ -45,8 +45,8 @@ def test_codes_are_read_as_people_write_them():
     ],
 )
 def test_what_is_no_code(text, part):
-    with pytest.raises(codes.CodeError, match=part):
-        codes.read(text)
+    with pytest.raises(join_code.CodeError, match=part):
+        join_code.read(text)
 
 
 # ---- frames through TLS
@@ -261,11 +261,11 @@ def test_a_folder_that_is_damaged(tmp_path):
 
 
 def test_places():
-    assert asking.place("x", "alpha") == ("alpha", asking.PORT)
-    assert asking.place("x", "10.0.0.1:99") == ("10.0.0.1", 99)
+    assert prompt.place("x", "alpha") == ("alpha", prompt.PORT)
+    assert prompt.place("x", "10.0.0.1:99") == ("10.0.0.1", 99)
     for text in ("", ":5", "a:b", "a:65536", "a:0", "-x", "a b", "a:" + "9" * 5000):
         with pytest.raises(UsageError, match="HOST:PORT"):
-            asking.place("x", text)
+            prompt.place("x", text)
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,9 @@ from rooming import CODE, HOST, OTHER_CODE, read_until
 from spcomm import VersionError
 from spcomm._core import net
 from spcomm.launch.remote import handshake, versions
-from spcomm.launch.room import codes, entering
+from spcomm.launch.room import connect, join_code
 
-KEY = codes.key(CODE)
+KEY = join_code.key(CODE)
 RUNS = """
     import sys, threading, numpy as np, spcomm
     comm = spcomm.startup()
@@ -136,8 +136,8 @@ def recorded(room):
 
     thread = threading.Thread(target=listen)
     thread.start()
-    frames = entering.enter(listener.getsockname(), KEY)
-    entering.hello(frames, "look", {})
+    frames = connect.enter(listener.getsockname(), KEY)
+    connect.hello(frames, "look", {})
     assert following(frames)[0] == "welcome"
     frames.close()
     thread.join()
@@ -159,14 +159,14 @@ def test_a_handshake_that_is_played_again(busy):
 
 @pytest.mark.stress
 def test_wrong_codes_over_and_over(busy):
-    other = codes.key(OTHER_CODE)
+    other = join_code.key(OTHER_CODE)
     for _time in range(5):
-        with pytest.raises(entering.EntryError, match="does not know that code"):
-            entering.enter((HOST, busy.port), other)
-    with pytest.raises(entering.EntryError, match="does not know that code"):  # nor as an agent of some job
+        with pytest.raises(connect.EntryError, match="does not know that code"):
+            connect.enter((HOST, busy.port), other)
+    with pytest.raises(connect.EntryError, match="does not know that code"):  # nor as an agent of some job
         sock, talk = handshake.meet((HOST, busy.port), KEY, 12345, 0)
         sock.close()
-        raise entering.EntryError(entering.refusal(("x", 1), talk))
+        raise connect.EntryError(connect.refusal(("x", 1), talk))
 
 
 @pytest.mark.slow
@@ -198,7 +198,7 @@ ABOUT = {"name": "x", "slots": 1, "group": 7, "program": "x", "room": True, "mem
 
 
 def guest(room):
-    return entering.enter((HOST, room.port), KEY)
+    return connect.enter((HOST, room.port), KEY)
 
 
 def ended_with(frames):
@@ -254,7 +254,7 @@ def test_who_makes_no_sense_is_sent_away(busy):
 def test_a_way_to_a_box_that_is_nobodys(busy):
     for purpose in ("reach", "box"):
         frames = guest(busy)
-        entering.hello(frames, purpose, {"run": "0" * 32, "box": 0})
+        connect.hello(frames, purpose, {"run": "0" * 32, "box": 0})
         assert "has ended" in ended_with(frames)
 
 
@@ -262,16 +262,16 @@ def run_and_members(room):
     """A run, its token, and two members."""
     run, *members = (guest(room) for _ in range(3))
     for number, member in enumerate(members):
-        entering.hello(member, "join", ABOUT | {"name": f"member{number + 1}"})
+        connect.hello(member, "join", ABOUT | {"name": f"member{number + 1}"})
         read_until(room.server.stderr, f"member{number + 1} has joined")
-    entering.hello(run, "run", ABOUT | {"name": "run"})
+    connect.hello(run, "run", ABOUT | {"name": "run"})
     token = following(run)[1]
     return run, token, *members
 
 
 def way(room, role, about):
     frames = guest(room)
-    entering.hello(frames, role, about)
+    connect.hello(frames, role, about)
     return frames
 
 
@@ -325,7 +325,7 @@ def test_a_member_with_the_name_of_one_who_has_left(busy):
     member.close()
     read_until(busy.server.stderr, "member1 has left")
     again = guest(busy)
-    entering.hello(again, "join", ABOUT | {"name": "member1"})
+    connect.hello(again, "join", ABOUT | {"name": "member1"})
     read_until(busy.server.stderr, "member1 has joined")
     run.send(["begin", {"places": [0, 0], "boxes": ["member1"]}])
     assert following(run) == ["over", "member1 has left the room"]
@@ -334,7 +334,7 @@ def test_a_member_with_the_name_of_one_who_has_left(busy):
 
 
 def following(frames):
-    return entering.following(frames, ("x", 1), lambda: select.select([frames.reading], [], []))
+    return connect.following(frames, ("x", 1), lambda: select.select([frames.reading], [], []))
 
 
 IMPOSSIBLE = [
@@ -349,12 +349,12 @@ IMPOSSIBLE = [
 def test_a_run_that_asks_for_what_cannot_be(busy):
     for wish in IMPOSSIBLE:
         frames = guest(busy)
-        entering.hello(frames, "run", ABOUT)
+        connect.hello(frames, "run", ABOUT)
         assert following(frames)[0] == "members"
         frames.send(["begin", wish])
         assert ended_with(frames) == "", wish
     frames = guest(busy)
-    entering.hello(frames, "run", ABOUT)
+    connect.hello(frames, "run", ABOUT)
     assert following(frames)[0] == "members"
     frames.send(["begin", {"places": [0, 1], "boxes": ["ann", "zoe"]}])
     assert following(frames) == ["over", "zoe has left the room"]
@@ -364,7 +364,7 @@ def test_a_run_that_asks_for_what_cannot_be(busy):
 @pytest.mark.slow
 def test_a_member_that_comes_while_a_run_decides(busy):
     frames = guest(busy)
-    entering.hello(frames, "run", ABOUT)
+    connect.hello(frames, "run", ABOUT)
     assert following(frames)[0] == "members"
     member = busy.join("zoe")
     frames.send(["begin", {"places": [0, 0], "boxes": ["ann"]}])
@@ -376,7 +376,7 @@ def test_a_member_that_comes_while_a_run_decides(busy):
 @pytest.mark.slow
 def test_a_name_that_would_write_on_a_terminal(busy):
     frames = guest(busy)
-    entering.hello(frames, "join", {"name": "x\x1b[2J\n" + "y" * 999, "slots": 1})
+    connect.hello(frames, "join", {"name": "x\x1b[2J\n" + "y" * 999, "slots": 1})
     found = read_until(busy.server.stderr, "has joined, from 127.0.0.1 (3 members)")
     assert "\x1b" not in found and "y" * 99 not in found
     assert "x\N{REPLACEMENT CHARACTER}[2J\N{REPLACEMENT CHARACTER}yyy" in found
@@ -389,7 +389,7 @@ def test_a_full_server(room):
     few = 200
     room.serve(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (few, few)))
     frames = []
-    with pytest.raises(entering.EntryError, match="is full"):
+    with pytest.raises(connect.EntryError, match="is full"):
         while len(frames) < few:
             frames.append(guest(room))
     assert len(frames) == few // 4

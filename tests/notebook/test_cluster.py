@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import spcomm
-from spcomm.notebook import nodes, objects
+from spcomm.notebook import nodes, pickling
 
 SIZES = (1, 2, 4, 8)
 
@@ -340,7 +340,7 @@ TOO_LARGE = r"it has \d+ bytes, and 1000 can go to or from a node at once; divid
 def test_what_is_too_large_reaches_no_node(cluster, monkeypatch, call, text):
     before = cluster.processes
     with monkeypatch.context() as changed:
-        changed.setattr(objects, "_MOST", 1000)
+        changed.setattr(pickling, "_MOST", 1000)
         with pytest.raises(ValueError, match=text + TOO_LARGE):
             call(cluster)
     assert cluster.processes == before
@@ -360,7 +360,7 @@ def test_what_is_too_large_reaches_no_node(cluster, monkeypatch, call, text):
 def test_what_is_too_large_leaves_no_node(cluster, call, what):
     before = cluster.processes
     cluster.execute(
-        "import spcomm.notebook.objects as objects\nobjects._MOST = 1000\nbig = list(range(1000))"
+        "import spcomm.notebook.pickling as objects\nobjects._MOST = 1000\nbig = list(range(1000))"
     )
     with pytest.raises(spcomm.ClusterError, match=what + TOO_LARGE):
         call(cluster)
@@ -368,7 +368,7 @@ def test_what_is_too_large_leaves_no_node(cluster, call, what):
 
 
 def test_what_is_too_large_is_shown(cluster):
-    cluster.execute("import numpy, spcomm.notebook.objects as objects\nobjects._MOST = 2000")
+    cluster.execute("import numpy, spcomm.notebook.pickling as objects\nobjects._MOST = 2000")
     (value, *_others) = cluster.execute("numpy.zeros(100000)")
     assert repr(value) == repr(np.zeros(100000))
 
@@ -384,7 +384,7 @@ def test_a_very_long_message_of_an_exception_is_cut(cluster):
 
 
 def test_without_cloudpickle_it_says_what_to_install(cluster, monkeypatch):
-    monkeypatch.setattr(objects, "cloudpickle", None)
+    monkeypatch.setattr(pickling, "cloudpickle", None)
     with pytest.raises(TypeError, match="pip install cloudpickle"):
         cluster.run(lambda comm: 1)
     assert cluster.map(abs, [-1, 2]) == [1, 2]

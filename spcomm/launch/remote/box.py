@@ -362,9 +362,9 @@ class Box:
             known["counts"] = self._segment.counts(self._ranks)
         known["has_left"] = not self._ending and self._segment.has_left()
         if known["has_left"] or (self._about["strict"] and not self._ending):  # else nobody asks for lines
-            from spcomm.diagnose import leftovers
+            from spcomm.diagnose import unmatched
 
-            known["left"] = leftovers.packed([(self._segment.fd, self._ranks)])
+            known["left"] = unmatched.packed([(self._segment.fd, self._ranks)])
         return known
 
     def _fail(self, sentence: str, code: int = 125) -> None:

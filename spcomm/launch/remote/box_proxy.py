@@ -192,7 +192,7 @@ class FarSegment:
         return bool(self.known.get("has_left"))
 
     def left(self) -> list:
-        """What its nodes have left, as `leftovers.packed` has it."""
+        """What its nodes have left, as `unmatched.packed` has it."""
         return self.known.get("left") or [[], 0, [], []]
 
     def counts(self, _ranks: "list[int] | None" = None) -> "list[dict[str, int]]":

@@ -35,7 +35,7 @@ _REFUSED = bytes([net.REFUSED])
 _ROLE_BYTES = 16  # of what is signed; HELLO and CHALLENGE follow
 LOOPBACK = "127.0.0.1"
 SECRET_BYTES = 32
-ROOM = 0  # the job of those who come to the server itself (room.house); their box is 0, too
+ROOM = 0  # the job of those who come to the server itself (room.broker); their box is 0, too
 INTERCEPTED, NO_TLS = -1, -2  # outcomes, beside those of `net`: somebody is on the way; TLS has failed
 
 

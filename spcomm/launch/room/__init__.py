@@ -6,17 +6,17 @@ has proved by the handshake that it knows the code, and says then what it wants:
 end of the way between a run and a box of it, or to look.
 
 =============  =====================================================================================
-`codes`        six words, and the key that comes of them
-`asking`       where the code comes from, and how an address is written
+`join_code`    six words, and the key that comes of them
+`prompt`       where the code comes from, and how an address is written
 `mac_framing`  frames, through TLS where they cross a network
-`entering`     the way in, for all who connect; every sentence about what went wrong there
-`serving`      `spcomm serve`: the command line, the listener, the end
-`house`        who is there: members, runs, and the ways between them
+`connect`      the way in, for all who connect; every sentence about what went wrong there
+`server`       `spcomm serve`: the command line, the listener, the end
+`broker`       who is there: members, runs, and the ways between them
 `member`       `spcomm join`
-`boxing`       one box of a run, on a member
+`remote_box`   one box of a run, on a member
 `folder`       a program's folder as one stream of bytes
-`running`      `spcomm run --room` and `--server`: the launcher's end
-`relaying`     the way from the launcher to one box
+`client`       `spcomm run --room` and `--server`: the launcher's end
+`room_relay`   the way from the launcher to one box
 `doctor`       `spcomm doctor`
 =============  =====================================================================================
 """

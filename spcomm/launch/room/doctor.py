@@ -7,7 +7,7 @@ import sys
 import time
 
 from spcomm.launch.base.usage import UsageError
-from spcomm.launch.room import asking, codes
+from spcomm.launch.room import join_code, prompt
 from spcomm.text import counted
 
 TYPE_CHECKING = False
@@ -18,7 +18,7 @@ HELP = f"""usage: spcomm doctor HOST[:PORT] [--code]
 
 Goes the way to the machine where spcomm serve runs, and says at which hop it ends: the name, the
 port, a firewall between, what listens there, its version and, with --code (or $SPCOMM_CODE), the code.
-The port is {asking.PORT} if none is given. The exit code is 0 if all is well, and 1 if not.
+The port is {prompt.PORT} if none is given. The exit code is 0 if all is well, and 1 if not.
 """
 
 
@@ -31,13 +31,13 @@ def main(words: "list[str]") -> int:
     if not words or "-h" in words or "--help" in words:
         sys.stdout.write(HELP)
         return 0 if words else 125
-    asks = "--code" in words or codes.VARIABLE in os.environ
+    asks = "--code" in words or join_code.VARIABLE in os.environ
     rest = [word for word in words if word != "--code"]
     try:
         if len(rest) != 1:
             raise UsageError(f"spcomm doctor: {' '.join(rest)}: give one host, as in spcomm doctor alpha")
-        where = asking.place("spcomm doctor", rest[0])
-        code = asking.code("spcomm doctor", asking.spelt(where)) if asks else None
+        where = prompt.place("spcomm doctor", rest[0])
+        code = prompt.code("spcomm doctor", prompt.spelt(where)) if asks else None
     except UsageError as error:
         print(error, file=sys.stderr)
         return error.code
@@ -73,14 +73,14 @@ def _name(where: _Place, _address: _Place, _code: "str | None") -> "tuple[_Place
 
 
 def _port(_where: _Place, address: _Place, _code: "str | None") -> "tuple[_Place, str]":
-    from spcomm.launch.room.entering import CONNECT_S
+    from spcomm.launch.room.connect import CONNECT_S
 
     sock = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
     begun = time.monotonic()
     try:
         sock.settimeout(CONNECT_S)
         sock.connect(address)
-        return address, f"{asking.spelt(address)} answers, after {1000 * (time.monotonic() - begun):.1f} ms"
+        return address, f"{prompt.spelt(address)} answers, after {1000 * (time.monotonic() - begun):.1f} ms"
     except ConnectionRefusedError:
         raise _Ill(
             f"{address[0]} is there, and nothing listens at port {address[1]}",
@@ -88,7 +88,7 @@ def _port(_where: _Place, address: _Place, _code: "str | None") -> "tuple[_Place
         ) from None
     except TimeoutError:
         raise _Ill(
-            f"{asking.spelt(address)} does not answer within {CONNECT_S:g} s: the machine is off or in another "
+            f"{prompt.spelt(address)} does not answer within {CONNECT_S:g} s: the machine is off or in another "
             "network, or a firewall drops what comes",
             f"the same network for both, and on that machine to allow TCP port {address[1]}",
         ) from None
@@ -105,18 +105,18 @@ def _server(_where: _Place, address: _Place, code: "str | None") -> "tuple[_Plac
     """Who says HELLO back is a server of spcomm; what it thinks of the code is not asked yet."""
     from spcomm._core import net
     from spcomm.launch.remote import handshake
-    from spcomm.launch.room import entering
+    from spcomm.launch.room import connect
 
-    key = codes.key(code if code is not None else codes.new())
+    key = join_code.key(code if code is not None else join_code.new())
     try:
-        sock, talk = handshake.meet(address, key, handshake.ROOM, 0, entering.CONNECT_S)
+        sock, talk = handshake.meet(address, key, handshake.ROOM, 0, connect.CONNECT_S)
     except OSError as error:
-        raise _Ill(entering.unreachable(address, error), _elsewhere(address)) from None
+        raise _Ill(connect.unreachable(address, error), _elsewhere(address)) from None
     sock.close()
     outcome = talk.outcome
     if outcome in (net.ACCEPTED, net.REFUSED):
         return address, f"is spcomm's, and speaks version {net.VERSION} as this machine does"
-    raise _Ill(entering.refusal(address, talk), _advice(outcome, address, net))
+    raise _Ill(connect.refusal(address, talk), _advice(outcome, address, net))
 
 
 def _advice(outcome: int, address: _Place, net: "net") -> str:
@@ -137,18 +137,18 @@ def _code(where: _Place, address: _Place, code: "str | None") -> "tuple[_Place, 
     if code is None:
         return address, ""
     from spcomm.launch.remote import versions
-    from spcomm.launch.room import entering
+    from spcomm.launch.room import connect
 
     try:
-        frames = entering.enter(address, codes.key(code))
-    except entering.EntryError as error:
+        frames = connect.enter(address, join_code.key(code))
+    except connect.EntryError as error:
         raise _Ill(
             str(error), "the code once more, or a new one: spcomm serve shows one when it starts"
         ) from None
     try:
-        entering.hello(frames, "look", {})
-        _welcome, theirs, about = entering.following(frames, address, lambda: _wait(frames.reading))
-    except entering.EntryError as error:
+        connect.hello(frames, "look", {})
+        _welcome, theirs, about = connect.following(frames, address, lambda: _wait(frames.reading))
+    except connect.EntryError as error:
         raise _Ill(str(error), "a new code: spcomm serve shows one when it starts") from None
     finally:
         frames.close()

@@ -12,7 +12,7 @@ import tempfile
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline.values import MOST_NODES
 from spcomm.launch.remote.framing import one_line
-from spcomm.launch.room.asking import code, place, spelt
+from spcomm.launch.room.prompt import code, place, spelt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ you trust only.
 _BOOTSTRAP = (
     "import sys\n"
     "sys.path[:1] = [sys.argv[1]]\n"
-    "from spcomm.launch.room.boxing import main\n"
+    "from spcomm.launch.room.remote_box import main\n"
     "del sys.path[0]\n"
     "main()\n"
 )
@@ -42,7 +42,7 @@ def main(words: "list[str]") -> int:
     if not words or "-h" in words or "--help" in words:
         sys.stdout.write(HELP)
         return 0 if words else 125
-    from spcomm.launch.room.entering import EntryError
+    from spcomm.launch.room.connect import EntryError
 
     try:
         where, name, slots = _read(words)
@@ -89,14 +89,14 @@ def _join(where: "tuple[str, int]", name: str, slots: int, words: str) -> int:
     from spcomm.launch.base.loop import Loop
     from spcomm.launch.base.process import adopt_orphans
     from spcomm.launch.remote import versions
-    from spcomm.launch.room import codes, entering
+    from spcomm.launch.room import connect, join_code
 
-    key = codes.key(words)
-    frames = entering.enter(where, key)
-    entering.hello(frames, "join", {"name": name, "slots": slots or max(1, int(agent.cores()))})
+    key = join_code.key(words)
+    frames = connect.enter(where, key)
+    connect.hello(frames, "join", {"name": name, "slots": slots or max(1, int(agent.cores()))})
     loop = Loop()
     loop.add(frames.reading, lambda: None)
-    welcome = entering.following(frames, where, loop.turn)
+    welcome = connect.following(frames, where, loop.turn)
     theirs, about = welcome[1], welcome[2]
     _error, warning = versions.compare(where[0], theirs)
     if warning:
@@ -131,7 +131,7 @@ class Member:
 
     def hear(self) -> None:
         """What the server says."""
-        from spcomm.launch.room.entering import EntryError, next_message
+        from spcomm.launch.room.connect import EntryError, next_message
 
         try:
             while message := next_message(self._frames, self._where):

@@ -400,7 +400,7 @@ class Supervisor:
             self._code = self._failures.first.code
             self._sentence = self._failure_sentence(notes)
         elif not self._reason:
-            self._report_leftovers()
+            self._report_unmatched()
         if not self._reason and self._warned:
             self._code = 1
             self._sentence = self._strict_sentence()
@@ -415,17 +415,17 @@ class Supervisor:
             process.end_children(self._children)
         return self._code
 
-    def _report_leftovers(self) -> None:
+    def _report_unmatched(self) -> None:
         """The run has gone well: has it left messages that nobody received, or barriers that nobody waited for?"""
         for group in self._crew.groups:
             if any(segment.has_left() for segment in group.segments):
-                from spcomm.diagnose import leftovers
+                from spcomm.diagnose import unmatched
 
                 where = "" if len(self._crew.groups) == 1 else f" of group {group.number}"
                 here = [box for box, segment in enumerate(group.segments) if segment.fd >= 0]
                 boxes = [(group.segments[box].fd, group.ranks(box)) for box in here]
                 far = [segment.left() for segment in group.segments if segment.fd < 0]
-                text, found = leftovers.report(boxes, where, self._strict, far)
+                text, found = unmatched.report(boxes, where, self._strict, far)
                 self._report += text
                 for code, ranks in found.items() if self._strict else ():
                     self._warned.setdefault(code, []).extend(group.first + rank for rank in ranks)

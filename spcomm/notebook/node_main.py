@@ -22,7 +22,7 @@ from spcomm import config, joining
 from spcomm._core import endings
 from spcomm._core.errors import WaitTimeoutError, shown
 from spcomm.launch.base import report
-from spcomm.notebook import channel, objects
+from spcomm.notebook import channel, pickling
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -145,9 +145,9 @@ class Worker:
 
     def _run(self, work: bytes, lines: "dict[str, list[str]]") -> bytes:
         _remember(lines)
-        function, arguments = objects.unpacked(work)  # type: ignore[misc]
+        function, arguments = pickling.unpacked(work)  # type: ignore[misc]
         result = function(self._comm, *arguments)
-        return objects.packed(result, f"the result of node {self.rank}, a {type(result).__name__}")
+        return pickling.packed(result, f"the result of node {self.rank}, a {type(result).__name__}")
 
     def _cell(self, source: str, name: str, shown: str) -> "bytes | None":
         _remember({name: [f"{line}\n" for line in shown.split("\n")]})
@@ -173,26 +173,26 @@ class Worker:
         return self._runner.run(found)
 
     def _push(self, work: bytes) -> None:
-        self.main.__dict__.update(objects.unpacked(work))  # type: ignore[call-overload]
+        self.main.__dict__.update(pickling.unpacked(work))  # type: ignore[call-overload]
 
     def _pull(self, name: str) -> bytes:
         if name not in self.main.__dict__:
             raise NameError(f"name {name!r} is not defined")
-        return objects.packed(self.main.__dict__[name], f"{name} of node {self.rank}")
+        return pickling.packed(self.main.__dict__[name], f"{name} of node {self.rank}")
 
     def _map(self, work: bytes, lines: "dict[str, list[str]]") -> None:
         """Items come one at a time. Between them Ctrl-C has nothing to end."""
         _signal.signal(_signal.SIGINT, _nothing)
         _remember(lines)
-        function = objects.unpacked(work)
+        function = pickling.unpacked(work)
         while (found := self.wire.receive()) is not None and found[0][0] == "item":
             _verb, number, argument = found[0]
             result = self._interruptible(lambda: self._one(function, number, argument))  # noqa: B023 - called at once
             self.wire.send(("item", number, result))
 
     def _one(self, function: "Callable", number: int, argument: bytes) -> bytes:
-        result = function(objects.unpacked(argument))
-        return objects.packed(result, f"the result of item {number}, a {type(result).__name__}")
+        result = function(pickling.unpacked(argument))
+        return pickling.packed(result, f"the result of item {number}, a {type(result).__name__}")
 
     def _show_figures(self) -> None:
         if FIGURES in sys.modules:
@@ -234,7 +234,7 @@ def _told(error: BaseException) -> tuple:
     endings.raised(error)
     kind, detail = report.kind_of(error)
     try:
-        itself = objects.packed(error, "")
+        itself = pickling.packed(error, "")
     except BaseException:  # of the program's own methods
         itself = None
     # The hook in C would look for lines in files only.
@@ -246,10 +246,10 @@ def _packed_to_show(value: object) -> bytes:
     """The value of a cell, or what shows the same: what cannot be pickled, and what plotting functions give back."""
     if not _is_drawn(value):
         try:
-            return objects.packed(value, "")
+            return pickling.packed(value, "")
         except (TypeError, ValueError, MemoryError):
             pass
-    return objects.packed(objects.Unsendable(_cut(repr(value))), "")
+    return pickling.packed(pickling.Unsendable(_cut(repr(value))), "")
 
 
 def _cut(text: str) -> str:

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 from spcomm._core.errors import SpcommError, bad_timeout, bad_timeout_type
 from spcomm.launch.cmdline.values import TRACE_EVENTS
+from spcomm.notebook.call_errors import closed_meanwhile, new_nodes, verdict
 from spcomm.notebook.calls import Call, how_ended
 from spcomm.notebook.nodes import Nodes
-from spcomm.notebook.verdict import closed_meanwhile, new_nodes, verdict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ class Keeper:
         """Say what there is to be said, get new nodes if they are needed, and return what the call is to raise."""
         nodes: Nodes = self.nodes  # type: ignore[assignment]
         well = not (call.reason or call.has_failed or call.damaged)
-        nodes.screen.say(call.leftovers() if well else nodes.last_words())
+        nodes.screen.say(call.unmatched() if well else nodes.last_words())
         nodes.drop()
         if call.damaged and not self.closed:
             self._renew()

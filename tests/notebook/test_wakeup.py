@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from spcomm.launch.base.loop import Loop
-from spcomm.notebook.bell import Bell
+from spcomm.notebook.wakeup import Bell
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 
 import pytest
 
-from spcomm.notebook.words import MagicError, command, ends_silently, parse
+from spcomm.notebook.magic_options import MagicError, command, ends_silently, parse
 
 
 def fields(line):

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_leftovers: have the nodes of a run left something that is worth a warning?
+ * spc_unmatched: have the nodes of a run left something that is worth a warning?
  *
  * For the launcher, after the end of all nodes; reads only. It says yes a little too often (a message may be spcomm's
  * own), so that a run that leaves nothing pays two cache lines a node. What it is, the caller reads from the notes
  * (segment/spc_note.h) and from what lies unread in mailboxes (spc_mailbox_unread).
  */
-#ifndef SPC_LEFTOVERS_H
-#define SPC_LEFTOVERS_H
+#ifndef SPC_UNMATCHED_H
+#define SPC_UNMATCHED_H
 
 #include <stdbool.h>
 
 #include "segment/spc_segment.h"
 
-bool spc_leftovers_any(const spc_segment_t *segment);
+bool spc_unmatched_any(const spc_segment_t *segment);
 
 #endif

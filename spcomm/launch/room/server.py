@@ -8,8 +8,8 @@ import sys
 import time
 
 from spcomm.launch.base.usage import UsageError
-from spcomm.launch.room import codes
-from spcomm.launch.room.asking import PORT, place
+from spcomm.launch.room import join_code
+from spcomm.launch.room.prompt import PORT, place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ Serves runs of several boxes on this machine or, with --room, makes a room: mach
   --link-timeout SECONDS
                        how long a box may be out of reach before its run fails (default: 30)
 
-The code is shown here and nowhere else; in scripts ${codes.VARIABLE} gives one to use.
+The code is shown here and nowhere else; in scripts ${join_code.VARIABLE} gives one to use.
 """
 
 
@@ -59,11 +59,11 @@ def main(words: "list[str]") -> int:
         return 0
     try:
         settings = _read(words)
-        given = os.environ.pop(codes.VARIABLE, None) or None
+        given = os.environ.pop(join_code.VARIABLE, None) or None
         try:
-            code = codes.new() if given is None else codes.read(given)
-        except codes.CodeError as error:
-            raise UsageError(f"spcomm serve: {error} (in ${codes.VARIABLE})") from None
+            code = join_code.new() if given is None else join_code.read(given)
+        except join_code.CodeError as error:
+            raise UsageError(f"spcomm serve: {error} (in ${join_code.VARIABLE})") from None
         listener = _listen(settings)
     except UsageError as error:
         print(error, file=sys.stderr)
@@ -141,12 +141,12 @@ def _serve(settings: Settings, listener: "_socket.socket", code: str) -> int:
     from spcomm.launch.base.loop import Loop
     from spcomm.launch.remote.handshake import ROOM, Gate
     from spcomm.launch.remote.transport_main import Runner
-    from spcomm.launch.room.house import House
+    from spcomm.launch.room.broker import House
 
     most = min(_CONNECTIONS, _raise_limit() // 4)
     signals = _watch()
     loop, ended = Loop(), []
-    secrets = {(ROOM, 0): codes.key(code)}
+    secrets = {(ROOM, 0): join_code.key(code)}
     server = net.Server(settings.link_timeout, keep_running=True)
     expires = time.time() + settings.expires
     about = {

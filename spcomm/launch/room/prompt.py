@@ -7,7 +7,7 @@ import select
 import sys
 
 from spcomm.launch.base.usage import UsageError
-from spcomm.launch.room import codes
+from spcomm.launch.room import join_code
 
 PORT = 7726
 _TRIES = 3
@@ -21,14 +21,14 @@ def code(command: str, where: str, interrupt: int = -1) -> str:
 
     The variable is taken out: nodes and other machines get copies of the environment.
     """
-    given = os.environ.pop(codes.VARIABLE, None) or None
+    given = os.environ.pop(join_code.VARIABLE, None) or None
     if given is not None:
-        return _read(command, given, f" (in ${codes.VARIABLE})")
+        return _read(command, given, f" (in ${join_code.VARIABLE})")
     if not os.isatty(0):
         line = _line(command, interrupt)
         if not line.strip():
             raise UsageError(
-                f"{command}: needs the code of {where}: set {codes.VARIABLE}, or write it to its standard input"
+                f"{command}: needs the code of {where}: set {join_code.VARIABLE}, or write it to its standard input"
             )
         return _read(command, line, "")
     for attempt in range(_TRIES):
@@ -78,8 +78,8 @@ def wait(command: str, fd: int, interrupt: int) -> None:
 
 def _read(command: str, text: str, where: str) -> str:
     try:
-        return codes.read(text)
-    except codes.CodeError as error:
+        return join_code.read(text)
+    except join_code.CodeError as error:
         raise UsageError(f"{command}: {error}{where}") from None
 
 

@@ -26,23 +26,23 @@ _COMMAND = "spcomm run"
 
 def enter(options: "Options", plans: "list[Plan]", signals: int) -> "Session":
     """Ask a server, or a room, for what the run needs. Waits for members, if there are too few. `UsageError`."""
-    from spcomm.launch.room import asking, codes, entering
+    from spcomm.launch.room import connect, join_code, prompt
 
-    where = asking.place(_COMMAND, options.room or options.server or "")
+    where = prompt.place(_COMMAND, options.room or options.server or "")
     part, packed = options.parts[0], None
     if options.room is not None:
         from spcomm.launch.room import folder
 
         path, part.program = folder.choose(part)
         packed = folder.pack(path)
-    key = codes.key(asking.code(_COMMAND, asking.spelt(where), signals))
+    key = join_code.key(prompt.code(_COMMAND, prompt.spelt(where), signals))
     for plan in plans:
-        plan.environment.pop(codes.VARIABLE, None)
+        plan.environment.pop(join_code.VARIABLE, None)
     try:
-        frames = entering.enter(where, key)
+        frames = connect.enter(where, key)
         session = Session(frames, where, key, packed, signals)
         session.ask(options)
-    except entering.EntryError as error:
+    except connect.EntryError as error:
         raise UsageError(f"{_COMMAND}: {error}") from None
     return session
 
@@ -65,7 +65,7 @@ class Session:
 
     def ask(self, options: "Options") -> None:
         """For members. Puts what comes of it into the options."""
-        from spcomm.launch.room import entering
+        from spcomm.launch.room import connect
 
         part, is_room = options.parts[0], options.room is not None
         about = {
@@ -75,7 +75,7 @@ class Session:
             "room": is_room,
             "members": options.members,
         }
-        entering.hello(self.frames, "run", about)
+        connect.hello(self.frames, "run", about)
         while (message := self._next())[0] != "members":
             if message[0] == "waiting":
                 text = one_line(f"waiting for members: {message[1]} of {message[2]} are there")
@@ -114,26 +114,26 @@ class Session:
         return Carriers(group, options.link_timeout, None, server)
 
     def _next(self) -> list:
-        from spcomm.launch.room import entering
+        from spcomm.launch.room import connect
 
         try:
-            message = entering.following(self.frames, self.where, self._wait)
-        except entering.EntryError as error:
+            message = connect.following(self.frames, self.where, self._wait)
+        except connect.EntryError as error:
             raise UsageError(f"{_COMMAND}: {error}") from None
         if message[0] == "over":
             raise UsageError(f"{_COMMAND}: {one_line(message[1])}; nothing was started")
         return message
 
     def _wait(self) -> None:
-        from spcomm.launch.room import asking
+        from spcomm.launch.room import prompt
 
-        asking.wait(_COMMAND, self.frames.reading, self._signals)
+        prompt.wait(_COMMAND, self.frames.reading, self._signals)
 
     def close(self) -> None:
         """The run has ended: all that the server has of it is forgotten."""
-        from spcomm.launch.room import entering
+        from spcomm.launch.room import connect
 
-        entering.close(self.frames)
+        connect.close(self.frames)
         if self.packed is not None:
             self.packed.close()
 
@@ -156,7 +156,7 @@ def _member_class() -> "Any":
     class Member(Host):
         """A member of the room, where a box is."""
 
-        relay = "room.relaying"
+        relay = "room.room_relay"
         session: Session
 
         def about(self) -> "dict[str, Any]":
@@ -177,7 +177,7 @@ class Server:
     box = -1
 
     def __init__(self, session: Session) -> None:
-        from spcomm.launch.room.asking import spelt
+        from spcomm.launch.room.prompt import spelt
 
         self.session = session
         self.name = f"the server at {spelt(session.where)}"
@@ -191,15 +191,15 @@ class Server:
 
     def receive(self) -> "tuple | None":
         """Why the run cannot go on; None when all has been carried, or the server is gone."""
-        from spcomm.launch.room import entering
+        from spcomm.launch.room import connect
 
         poll = select.poll()
         poll.register(self.fileno(), select.POLLIN)
         message = None
         while not self.gone and message is None:
             try:
-                message = entering.next_message(self.session.frames, self.session.where)
-            except entering.EntryError:
+                message = connect.next_message(self.session.frames, self.session.where)
+            except connect.EntryError:
                 self.gone, self.status = True, 1 << 8
             if message is None and not self.gone:
                 poll.poll()

@@ -2,7 +2,7 @@
 """What a call that has gone wrong raises, and its words."""
 
 from spcomm._core.errors import DeadlockError, NodeLostError, SpcommError, WaitTimeoutError
-from spcomm.notebook import calls, lines, objects
+from spcomm.notebook import calls, pickling, source_cache
 from spcomm.notebook.calls import Call
 from spcomm.notebook.errors import ClusterError
 from spcomm.text import ranks_text
@@ -33,7 +33,7 @@ def verdict(call: Call, words: str) -> BaseException:
     if call.reason == calls.BROKEN and call.broken is not None:
         return call.broken
     error = _verdict(call, words)
-    error.args = (lines.named(str(error), call.lines),)
+    error.args = (source_cache.named(str(error), call.lines),)
     return error
 
 
@@ -79,6 +79,6 @@ def _failed(call: Call) -> BaseException:
 def _error(data: "bytes | None") -> "BaseException | None":
     """The exception of a node, if its class is known here."""
     try:
-        return objects.unpacked(data) if data is not None else None  # type: ignore[return-value]
+        return pickling.unpacked(data) if data is not None else None  # type: ignore[return-value]
     except Exception:
         return None

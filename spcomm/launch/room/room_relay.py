@@ -9,7 +9,7 @@ from spcomm.launch.base import process
 from spcomm.launch.base.wire import Wire
 from spcomm.launch.remote import relay
 from spcomm.launch.remote.framing import MOST
-from spcomm.launch.room import entering
+from spcomm.launch.room import connect
 
 _PIECE = 1 << 18
 
@@ -34,12 +34,12 @@ class Relay(relay.Relay):
         place = room["place"][0], room["place"][1]
         self._folder = self._more.pop(0)
         try:
-            frames = entering.enter(place, room["key"])
-        except entering.EntryError as error:
+            frames = connect.enter(place, room["key"])
+        except connect.EntryError as error:
             self._fail(str(error))
             return
         way = {"run": room["run"], "box": self._about["box"]["number"], "ticket": room["ticket"]}
-        entering.hello(frames, "reach", way)
+        connect.hello(frames, "reach", way)
         self._frames = frames
         self._loop.add(frames.reading, self._hear)
 

@@ -11,7 +11,7 @@ import tempfile
 
 from spcomm._core import net
 from spcomm.launch.remote.box import Box, withdraw
-from spcomm.launch.room import entering, folder
+from spcomm.launch.room import connect, folder
 from spcomm.launch.room.mac_framing import Sealed
 
 
@@ -29,8 +29,8 @@ def main() -> None:
     net.rename("spcomm box")
     key = bytes.fromhex(about["key"])
     try:
-        frames = entering.enter((about["place"][0], about["place"][1]), key)
-    except entering.EntryError as error:
+        frames = connect.enter((about["place"][0], about["place"][1]), key)
+    except connect.EntryError as error:
         os.write(2, f"spcomm join: {error}\n".encode("utf-8", "backslashreplace"))
         os._exit(125)
     RoomBox(frames, watch, about).run()
@@ -47,7 +47,7 @@ class RoomBox(Box):
         self._loop.add(watch, self._leave)
 
     def _greet(self) -> None:
-        entering.hello(self._frames, "box", {name: self._of[name] for name in ("run", "box", "ticket")})
+        connect.hello(self._frames, "box", {name: self._of[name] for name in ("run", "box", "ticket")})
 
     def _heard(self, message: list, data: bytes) -> None:
         if message[0] == "refused":

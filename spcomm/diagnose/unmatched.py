@@ -33,7 +33,7 @@ def report(
     far : sequence of list
         Of each box on another machine what it has `packed`.
     """
-    messages, more, still_open, sent = diagnose.leftovers(boxes)
+    messages, more, still_open, sent = diagnose.unmatched(boxes)
     for found_there in far:
         messages += map(tuple, found_there[0])
         more += found_there[1]
@@ -53,7 +53,7 @@ def report(
 
 def packed(boxes: "list[tuple[int, list[int]]]") -> list:
     """What the nodes of these boxes have left, as lists, numbers and texts: for a `report` on another machine."""
-    messages, more, still_open, sent = diagnose.leftovers(boxes)
+    messages, more, still_open, sent = diagnose.unmatched(boxes)
     return [messages, more, still_open, [[*key, *place] for key, place in sent.items()]]
 
 

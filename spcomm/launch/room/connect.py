@@ -8,8 +8,8 @@ import time
 from spcomm._core import net
 from spcomm.launch.remote import handshake, versions
 from spcomm.launch.remote.framing import FrameError, one_line
-from spcomm.launch.room.asking import PORT, spelt
 from spcomm.launch.room.mac_framing import Sealed
+from spcomm.launch.room.prompt import PORT, spelt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

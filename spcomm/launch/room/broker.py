@@ -21,7 +21,7 @@ from spcomm._core.errors import SpcommError
 from spcomm.launch.remote import versions
 from spcomm.launch.remote.framing import MOST, NONSENSE, FrameError, one_line
 from spcomm.launch.remote.handshake import SECRET_BYTES
-from spcomm.launch.room.entering import differ, keep_alive
+from spcomm.launch.room.connect import differ, keep_alive
 from spcomm.launch.room.mac_framing import Sealed
 from spcomm.text import counted
 
