@@ -105,9 +105,9 @@ def how_to_have_more(program: str) -> str:
 
 def limits() -> "dict[str, tuple[int, int, int]]":
     """(minimum, maximum, default) of each buffer size and tree parameter, by name."""
-    from spcomm._core import agent
+    from spcomm._core import segments
 
-    return dict(agent.LIMITS)
+    return dict(segments.LIMITS)
 
 
 def _parse(text: str) -> "Membership | None":

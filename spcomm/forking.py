@@ -10,7 +10,7 @@ import signal
 import sys
 
 from spcomm import config
-from spcomm._core import agent, comm, errors, forking
+from spcomm._core import comm, errors, forking, segments
 
 _ADVICE = "put the program into a file and start it with `spcomm run -n 4 program.py`"
 
@@ -24,7 +24,7 @@ def start(nodes: int, group_id: int, call: str) -> comm.Comm:
     from spcomm.launch.base import report
 
     _refuse(call)
-    segment = agent.Segment(nodes, disable=agent.disable_mask(os.environ.get("SPCOMM_DISABLE", "")))
+    segment = segments.Segment(nodes, disable=segments.disable_mask(os.environ.get("SPCOMM_DISABLE", "")))
     # Ctrl-C waits until there is a node that can report it.
     held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:

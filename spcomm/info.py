@@ -33,14 +33,14 @@ def main(words: "list[str]") -> int:
 
 def gather() -> "dict[str, dict[str, object]]":
     """All of it, by section and name. Sizes are bytes; None: there is none, or it cannot be known."""
-    from spcomm._core import agent
+    from spcomm._core import segments
 
-    disabled = agent.disable_mask(os.environ.get("SPCOMM_DISABLE", ""))
+    disabled = segments.disable_mask(os.environ.get("SPCOMM_DISABLE", ""))
     return {
         "versions": _versions(),
-        "processors": _processors(agent.cores()),
-        "memory": _memory(agent.memory()),
-        "allowed": agent.features(disabled),
+        "processors": _processors(segments.cores()),
+        "memory": _memory(segments.memory()),
+        "allowed": segments.features(disabled),
         "mpi": _mpi(),
         "tools": {**{name: _in_path(name) for name in ("cc", "gdb", "tmux")}, "debugpy": _version("debugpy")},
     }

@@ -7,7 +7,7 @@ import sys
 from operator import index
 
 from spcomm import config
-from spcomm._core import agent, comm, errors
+from spcomm._core import comm, errors, segments
 
 _NODES = ("local_nodes", "total_nodes")
 
@@ -121,8 +121,8 @@ class _Start:
     def _check(self) -> None:
         local, total = (self.numbers[name] for name in _NODES)
         for name in _NODES:
-            if self.numbers[name] > agent.NODES_MAX:
-                raise self.wrong(name, f"a run has up to {agent.NODES_MAX} nodes")
+            if self.numbers[name] > segments.NODES_MAX:
+                raise self.wrong(name, f"a run has up to {segments.NODES_MAX} nodes")
         if local and 0 < total < local:
             raise self.wrong("total_nodes", f"that is less than local_nodes={local}, which are part of them")
 
@@ -204,7 +204,7 @@ def _join(start: _Start) -> comm.Comm:
         node = forking.start(start.nodes, start.numbers["group_id"], start.call)
     else:
         _how = ", started by startup() without nodes" if not start.nodes else f", started by {start.call}"
-        segment = agent.Segment(1, disable=agent.disable_mask(os.environ.get("SPCOMM_DISABLE", "")))
+        segment = segments.Segment(1, disable=segments.disable_mask(os.environ.get("SPCOMM_DISABLE", "")))
         node = comm.Comm(segment.fd, 0, start.numbers["group_id"])
         segment.close()
     # Functions that the program registers from now on run before this one, and may still communicate.
@@ -216,7 +216,7 @@ def _join_launched(start: _Start, member: config.Membership) -> comm.Comm:
     group = member.group or start.numbers["group_id"]
     if not config.is_segment(member):
         raise errors.closed_segment(member.fd, member.rank)
-    here = agent.nodes_here(member.fd) if start.numbers["local_nodes"] else member.size
+    here = segments.nodes_here(member.fd) if start.numbers["local_nodes"] else member.size
     start.agree(member.size, here, group, _how)
     return _made(member, group, config.traced())
 

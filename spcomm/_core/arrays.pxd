@@ -34,4 +34,4 @@ cdef object decode_array(Handle handle, spc_message_t *message, bint copy)
 cdef int check_out(object out) except -1
 cdef object receive_into(Handle handle, spc_message_t *message, object out)
 cdef object make_array(Handle self, object shape, object dtype, object order)
-cdef int move_array(Handle self, object a, Py_ssize_t references, object dest, object tag, object timeout) except -1
+cdef int move_array(Handle self, object a, Py_ssize_t found, object dest, object tag, object timeout) except -1

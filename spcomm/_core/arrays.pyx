@@ -10,8 +10,8 @@ As a message, an array that is contiguous and of a plain dtype costs no call of 
 in. Where a message lies in memory that this node may keep, the array *is* that memory.
 
 An array may go without a copy (`move`) if nothing else sees its memory. The hidden array's reference count tells of
-NumPy arrays for certain. Who refers to the array itself, a memoryview or only another name, is found out in holders.py;
-where that stays unknown, the array is copied, and whoever it was keeps the old memory.
+NumPy arrays for certain. Who refers to the array itself, a memoryview or only another name, is found out in
+references.py; where that stays unknown, the array is copied, and whoever it was keeps the old memory.
 """
 
 cimport cython
@@ -61,7 +61,7 @@ from pickle import dumps, loads
 
 import numpy as np
 
-from spcomm._core import error_text, errors, holders, places
+from spcomm._core import call_site, error_text, errors, references
 from spcomm.net_types import net_scalars
 
 cnp.import_array()
@@ -623,8 +623,8 @@ def bytes_given_out(Handle handle):
 # ---- moving
 
 
-cdef int move_array(Handle self, object a, Py_ssize_t references, object dest, object tag, object timeout) except -1:
-    """Hand `a` over; `references`: as many as the method has seen."""
+cdef int move_array(Handle self, object a, Py_ssize_t found, object dest, object tag, object timeout) except -1:
+    """Hand `a` over; `found`: as many references to it as the method has seen."""
     cdef int32_t number = send_tag(tag, "move", "tag")
     cdef int32_t rank = one_target(self, dest, "move")
     cdef int64_t limit = limit_of(timeout, "move")
@@ -638,9 +638,9 @@ cdef int move_array(Handle self, object a, Py_ssize_t references, object dest, o
     if status != SPC_OK:
         fail(self, status, (send_call, "move", dest, tag))
     memory = memory_of(a)
-    references -= own_references
-    if references > 1:
-        holder = holders.find(a, references)
+    found -= own_references
+    if found > 1:
+        holder = references.find(a, found)
         if holder:
             raise error_text.is_seen(holder)
     if rank == NOBODY:
@@ -748,5 +748,5 @@ cdef int remember(Handle self, int32_t rank, int32_t tag) except -1:
     if self.sent is None:
         self.sent = {}
     self.sent.pop((rank, tag), None)
-    self.sent[(rank, tag)] = places.of_caller()
+    self.sent[(rank, tag)] = call_site.of_caller()
     return 0

@@ -54,7 +54,7 @@ from spcomm._core.libspc cimport (
 
 import numpy as np
 
-from spcomm._core import endings, error_text, errors, places
+from spcomm._core import call_site, error_text, errors, exit_text
 
 cnp.import_array()
 
@@ -217,7 +217,7 @@ cdef FuzzyBarrier enter_fuzzy_barrier(Handle self):
     if status != SPC_OK:
         fail(self, status, "fuzzy_barrier()")
     if self.strict:
-        self.entered = {**(self.entered or {}), phase: places.of_caller()}
+        self.entered = {**(self.entered or {}), phase: call_site.of_caller()}
     barrier = FuzzyBarrier.__new__(FuzzyBarrier)
     barrier.handle = self
     barrier.phase = phase
@@ -301,7 +301,7 @@ cdef class Gathering:
     cdef int fail_with(self, object error) except -1:
         self.error = error
         try:
-            error._spcomm_raised = endings.Raised(first_of(self.handle))
+            error._spcomm_raised = exit_text.Raised(first_of(self.handle))
         except AttributeError:
             pass  # its class refuses attributes; then the launcher waits for its report as for that of any other
         self.failure = error_text.reason(error).encode("utf-8", "replace")

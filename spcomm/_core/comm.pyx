@@ -62,7 +62,7 @@ from operator import index
 
 import numpy as np
 
-from spcomm._core import collectives, endings, errors, handle, names, operators, regions
+from spcomm._core import collectives, errors, exit_text, handle, names, operators, regions
 
 FuzzyBarrier = collectives.FuzzyBarrier
 Message = names.Message
@@ -1722,7 +1722,7 @@ cdef int before_close(Comm comm) except -1:
     if spc_comm_usable(comm.core) != SPC_OK:
         return 0
     if comm.parent is None:
-        endings.closed()
+        exit_text.closed()
     begun = comm.cycle_begun or comm.cycle_receiving
     entered = next(iter(comm.entered.values()), None) if comm.entered else None
     handle.leave_open(comm, entered, (begun[1], begun[2], "") if begun is not None else None)

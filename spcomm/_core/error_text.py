@@ -23,7 +23,7 @@ from spcomm.text import counted, ranks_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from spcomm._core.endings import Note
+    from spcomm._core.exit_text import Note
 
 
 # ---- times, destinations, handlers, costs
@@ -434,7 +434,7 @@ def mismatch(
 ) -> str:
     """The text of the error that node `rank` raises; `called`: what each node called, `notes`: at which line."""
     from spcomm._core.diagnose import MOVES_DATA, worded
-    from spcomm._core.endings import at
+    from spcomm._core.exit_text import at
 
     groups: dict[tuple[object, ...], list[int]] = {}
     for node, signature in called.items():

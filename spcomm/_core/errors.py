@@ -26,7 +26,7 @@ from spcomm._core.error_types import WaitTimeoutError as WaitTimeoutError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from spcomm._core.comm import Comm
-    from spcomm._core.endings import Note
+    from spcomm._core.exit_text import Note
 
 
 # ---- the calls, as text
@@ -195,7 +195,7 @@ _STATES = {2: "finished", 3: "died"}
 
 
 def _ended(reason: int, note: "Note | None" = None) -> str:
-    from spcomm._core import endings  # late: it needs this
+    from spcomm._core import exit_text  # late: it needs this
 
     if reason < 0:
         import signal  # late: the launcher imports this module, too, and its start is part of every run
@@ -204,8 +204,8 @@ def _ended(reason: int, note: "Note | None" = None) -> str:
             name = signal.Signals(-reason).name
         except ValueError:
             name = "unknown"
-        return f"killed by signal {-reason} ({name}){endings.at(note)}"
-    return endings.text(note) if note is not None else f"it ended with exit code {reason}"
+        return f"killed by signal {-reason} ({name}){exit_text.at(note)}"
+    return exit_text.text(note) if note is not None else f"it ended with exit code {reason}"
 
 
 def how_ended(state: int, reason: int, note: "Note | None" = None) -> str:
@@ -258,11 +258,11 @@ def disconnected(call: str, box: int) -> ConnectionLostError:
 
 def add_near(error: SpcommError, node: "Comm", source: int, tag: int) -> None:
     """`error`: a receive (negative: of any source or tag) has failed; say so if a message nearly matches."""
-    from spcomm._core import endings, handle
+    from spcomm._core import exit_text, handle
 
     found = handle.near(node, source, tag)
     if found is not None:
-        error.args = (f"{error}. {endings.near(found, source, node.members)}.",)
+        error.args = (f"{error}. {exit_text.near(found, source, node.members)}.",)
 
 
 def failure(

@@ -27,7 +27,7 @@ from spcomm._core.libspc cimport (
 
 import os
 
-from spcomm._core import errors, places
+from spcomm._core import call_site, errors
 
 cdef extern from "Python.h":
     void PyOS_BeforeFork()
@@ -107,7 +107,7 @@ def fork_nodes(descriptor, nodes, grace=0.0):
     if status != SPC_OK:
         raise errors.SpcommError(f"fork_nodes({nodes}): {spc_error_message(status).decode()}")
     made.rank = rank
-    places.OWN_SIGNALS |= spc_fork_own_signals(made.core)
+    call_site.OWN_SIGNALS |= spc_fork_own_signals(made.core)
     return made
 
 

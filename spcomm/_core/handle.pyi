@@ -3,7 +3,7 @@ from typing import Any, Self
 
 from typing_extensions import disjoint_base
 
-from spcomm._core.endings import Note
+from spcomm._core.exit_text import Note
 
 __pyx_capi__: dict[str, Any]
 

@@ -64,7 +64,7 @@ import os
 import sys
 
 from spcomm import config
-from spcomm._core import endings, errors, places
+from spcomm._core import call_site, errors, exit_text
 
 cdef extern from "Python.h":
     int PyErr_CheckSignals() except -1
@@ -108,8 +108,8 @@ cdef int32_t locate(void *argument, spc_board_entry_t *entry) noexcept with gil:
     Those that Python does not know may call back into it: they count unless they wait for others of this process.
     """
     try:
-        file, line, function = places.of_caller()
-        copy_text(entry.file, SPC_BOARD_FILE_BYTES, places.tail(file, SPC_BOARD_FILE_BYTES - 1))
+        file, line, function = call_site.of_caller()
+        copy_text(entry.file, SPC_BOARD_FILE_BYTES, call_site.tail(file, SPC_BOARD_FILE_BYTES - 1))
         copy_text(entry.function, SPC_BOARD_FUNCTION_BYTES, function.encode())
         entry.line = line
         threads = len(sys._current_frames()) - 1
@@ -156,7 +156,7 @@ cdef class Handle:
         make_lists(self)
         self.strict = config.strict()
         if self.parent is None:
-            endings.watch(self)
+            exit_text.watch(self)
 
     def __dealloc__(self):
         # Arrays that lie in shared memory hold a reference to this object, so none is left. In a forked child
@@ -185,7 +185,7 @@ cdef int join(Handle self, object descriptor, object rank) except -1:
     options.handle = handle_messages
     options.check_argument = <void *>self
     options.locate = locate
-    options.own_signals = places.OWN_SIGNALS
+    options.own_signals = call_site.OWN_SIGNALS
     status = spc_comm_create(&options, &self.core)
     if status != SPC_OK:
         self.core = NULL
@@ -278,13 +278,13 @@ cdef int fill(spc_note_t *note, str words, str file, int line, str function) exc
     memset(note, 0, sizeof(spc_note_t))
     copy_text(note.words, SPC_NOTE_WORDS_BYTES, words.encode())
     copy_text(note.function, SPC_NOTE_FUNCTION_BYTES, function.encode())
-    copy_text(note.file, SPC_NOTE_FILE_BYTES, places.tail(file, SPC_NOTE_FILE_BYTES - 1))
+    copy_text(note.file, SPC_NOTE_FILE_BYTES, call_site.tail(file, SPC_NOTE_FILE_BYTES - 1))
     note.line = line
     return 0
 
 
 cdef object as_note(const spc_note_t *note):
-    return endings.Note(
+    return exit_text.Note(
         (<bytes>note.words).decode("utf-8", "replace"),
         os.fsdecode(<bytes>note.file),
         note.line,
@@ -330,7 +330,7 @@ def tell_sent(Handle handle):
     for (rank, tag), (file, line, _function) in list(handle.sent.items())[:-SPC_NOTE_LEFT_MAX - 1:-1]:
         memset(&sent, 0, sizeof(sent))
         sent.destination, sent.tag, sent.line = spc_comm_rank_in_run(handle.core, rank), tag, line
-        copy_text(sent.file, SPC_NOTE_SENT_FILE_BYTES, places.tail(file, SPC_NOTE_SENT_FILE_BYTES - 1))
+        copy_text(sent.file, SPC_NOTE_SENT_FILE_BYTES, call_site.tail(file, SPC_NOTE_SENT_FILE_BYTES - 1))
         spc_comm_note_sent(handle.core, &sent)
 
 
@@ -353,7 +353,7 @@ cdef tuple called_by_all(Handle handle, str words):
                             found.layout, found.root)
     if len(set(called.values())) < 2:
         return phase, by_rank_in_run(handle, called), notes
-    file, line, function = places.of_caller()
+    file, line, function = call_site.of_caller()
     fill(&note, words, file, line, function)
     spc_comm_note_call(handle.core, phase, &note)
     for rank in called:

@@ -61,7 +61,7 @@ from spcomm._core.regions cimport record_handling
 import sys
 from sys import _getframe
 
-from spcomm._core import error_text, errors, names, places
+from spcomm._core import call_site, error_text, errors, names
 
 cnp.import_array()
 
@@ -149,7 +149,7 @@ cdef int transmit_and_wait(Handle self, object value, object dest, object tag, i
 cdef int remember(Handle self, const Targets *targets, int32_t tag) except -1:
     """For a warning about messages that nobody received (--strict): the line of the last one to each node."""
     cdef uint32_t i
-    cdef object place = places.of_caller()
+    cdef object place = call_site.of_caller()
     if self.sent is None:
         self.sent = {}
     for i in range(targets.count):

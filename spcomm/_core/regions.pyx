@@ -39,8 +39,8 @@ import os
 from math import inf
 from operator import index
 
-from spcomm._core import error_text, working
-from spcomm._core.places import is_ours
+from spcomm._core import error_text, work_sleep
+from spcomm._core.call_site import is_ours
 
 # A process is one node at a time: its trace has one set of numbers. They count from `forget` to `forget`.
 generation = 0
@@ -376,4 +376,4 @@ def work(Handle handle, cost):
     cdef spc_trace_t *trace = spc_comm_trace(handle.core)
     if trace != NULL:
         record_work(trace, declared)
-    working.pass_time(declared * UNIT_S)
+    work_sleep.pass_time(declared * UNIT_S)

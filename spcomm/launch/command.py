@@ -104,10 +104,10 @@ def _supervise(
     from spcomm.launch.local.run_processes import Crew
     from spcomm.launch.supervise.supervisor import Supervisor
 
-    agent = _agent()
-    agent.adopt_orphans()  # should a warm process be killed, who would have adopted them
-    command_line.check_buffers(options, agent.LIMITS)
-    cores = agent.cores()
+    segments = _segments()
+    segments.adopt_orphans()  # should a warm process be killed, who would have adopted them
+    command_line.check_buffers(options, segments.LIMITS)
+    cores = segments.cores()
     for plan in programs:
         plan.nodes = plan.nodes or max(1, int(cores))
     groups = gather(programs)
@@ -132,7 +132,7 @@ def _supervise(
 
         hosts.place(programs, groups)
         listen, busy = hosts.listen(options, programs), hosts.busy(programs)
-    _make_segments(agent, options, groups, busy > cores)
+    _make_segments(segments, options, groups, busy > cores)
     display = _display(options, crew)
     _warn_if_stale()
     carriers = None
@@ -268,35 +268,35 @@ def _places(options: Options, crew: "Any") -> "list[int] | None":
     return cpus
 
 
-def _agent() -> "Any":
+def _segments() -> "Any":
     try:
-        from spcomm._core import agent
+        from spcomm._core import segments
     except ImportError as error:
         raise UsageError(
             f"spcomm: the compiled core cannot be loaded ({error}); install it with: "
             "python -m pip install . (in a checkout: python -m pip install -e .)"
         ) from None
-    return agent
+    return segments
 
 
-def _make_segments(agent: "Any", options: Options, groups: "list[Any]", oversubscribed: bool) -> None:
+def _make_segments(segments: "Any", options: Options, groups: "list[Any]", oversubscribed: bool) -> None:
     """All nodes of the run share the cores, whichever group or box they belong to."""
     from spcomm._core.errors import SpcommError
 
     buffers: dict[str, Any] = {}
     try:
-        mask = agent.disable_mask(os.environ.get("SPCOMM_DISABLE", ""))
+        mask = segments.disable_mask(os.environ.get("SPCOMM_DISABLE", ""))
         if options.buffers or len(groups) > 1 or groups[0].places:  # else the core's defaults fit
             from spcomm.launch.cmdline.memory import sizes
 
-            buffers = sizes(agent, options, groups, mask)
+            buffers = sizes(segments, options, groups, mask)
     except SpcommError as error:
         raise UsageError(f"spcomm run: {error}") from None
     for group in groups:
         if group.far:
             from spcomm.launch.remote import hosts
 
-            buffers = hosts.same_sizes(agent, group.size, mask, buffers)
+            buffers = hosts.same_sizes(segments, group.size, mask, buffers)
         for box in range(group.boxes):
             if group.places:
                 buffers.setdefault("begun_ns", time.monotonic_ns())  # the same in all boxes
@@ -304,16 +304,16 @@ def _make_segments(agent: "Any", options: Options, groups: "list[Any]", oversubs
             if box in group.far:
                 group.segments.append(hosts.far_segment(group, box, mask, options, buffers))
                 continue
-            group.segments.append(_segment(agent, group.size, oversubscribed, mask, options, buffers))
+            group.segments.append(_segment(segments, group.size, oversubscribed, mask, options, buffers))
 
 
 def _segment(
-    agent: "Any", size: int, oversubscribed: bool, mask: int, options: Options, buffers: "dict[str, Any]"
+    segments: "Any", size: int, oversubscribed: bool, mask: int, options: Options, buffers: "dict[str, Any]"
 ) -> "Any":
     from spcomm._core.errors import SpcommError
 
     try:
-        return agent.Segment(
+        return segments.Segment(
             size,
             oversubscribed=oversubscribed,
             disable=mask,

@@ -23,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from spcomm._core.agent import Segment
+    from spcomm._core.segments import Segment
 
 # For other nodes to come back, or to fail in a way that says more, before they are interrupted; and after that.
 SETTLE_S = 0.5

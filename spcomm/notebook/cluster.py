@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable, Iterable
 from operator import index
 
-from spcomm._core import agent
+from spcomm._core import segments
 from spcomm._core.errors import ConfigError, shown
 from spcomm.notebook import pickling, source_cache
 from spcomm.notebook.calls import Call
@@ -373,7 +373,7 @@ def _values(call: Call) -> list:
 def _number(nodes: object) -> int:
     """How many nodes are meant."""
     if nodes is None:
-        return max(1, int(agent.cores()))
+        return max(1, int(segments.cores()))
     if isinstance(nodes, bool):
         raise TypeError(f"Cluster({nodes!r}): the number of nodes is an int, not a bool")
     try:
@@ -381,8 +381,8 @@ def _number(nodes: object) -> int:
     except TypeError:
         kind = type(nodes).__name__
         raise TypeError(f"Cluster({shown(nodes)}): the number of nodes is an int, not a {kind}") from None
-    if not 1 <= number <= agent.NODES_MAX:
-        raise ConfigError(f"Cluster({shown(number)}): there may be 1 to {agent.NODES_MAX} nodes")
+    if not 1 <= number <= segments.NODES_MAX:
+        raise ConfigError(f"Cluster({shown(number)}): there may be 1 to {segments.NODES_MAX} nodes")
     return number
 
 

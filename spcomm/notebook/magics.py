@@ -13,7 +13,7 @@ from IPython.core.error import UsageError
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
 from IPython.display import Image, display
 
-from spcomm._core import agent
+from spcomm._core import segments
 from spcomm._core.errors import SpcommError
 from spcomm.notebook import magic_options
 from spcomm.notebook.cluster import Cluster
@@ -108,7 +108,7 @@ class SpcommMagics(Magics):
     # Cells
 
     def _run_cell(self, line: str, cell: str) -> "list | None":
-        options = magic_options.parse(line, agent.NODES_MAX)
+        options = magic_options.parse(line, segments.NODES_MAX)
         name = self._name()
         shown = f"%%spcomm {line}".rstrip() + "\n" + cell
         source = "\n" + cell  # lines are counted as the notebook does, from %%spcomm on

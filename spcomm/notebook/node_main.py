@@ -19,7 +19,7 @@ import sys
 import traceback
 
 from spcomm import config, joining
-from spcomm._core import endings
+from spcomm._core import exit_text
 from spcomm._core.errors import WaitTimeoutError, shown
 from spcomm.launch.base import report
 from spcomm.notebook import channel, pickling
@@ -229,9 +229,9 @@ def _told(error: BaseException) -> tuple:
     error.__traceback__ = report.users_part(error.__traceback__)
     if isinstance(error, SystemExit):
         code = error.code
-        endings.exited(error, code if isinstance(code, int) else 1)
+        exit_text.exited(error, code if isinstance(code, int) else 1)
         return report.EXITING, shown(code), b"", None
-    endings.raised(error)
+    exit_text.raised(error)
     kind, detail = report.kind_of(error)
     try:
         itself = pickling.packed(error, "")

@@ -10,7 +10,7 @@ import os
 import sys
 import time
 
-from spcomm._core import agent
+from spcomm._core import segments
 from spcomm._core.errors import ConfigError, SpcommError
 from spcomm.launch.base import report
 from spcomm.launch.base.loop import Loop
@@ -120,12 +120,12 @@ class Nodes:
             found.preload = ["numpy", "spcomm.notebook.node_main"]
         return found
 
-    def renew(self, trace_events: int) -> "agent.Segment":
+    def renew(self, trace_events: int) -> "segments.Segment":
         """Give the nodes shared memory without a past, which the next call is to have."""
         self.drop()
-        mask = agent.disable_mask(os.environ.get("SPCOMM_DISABLE", ""))
-        busy = self.size > agent.cores()
-        segment = agent.Segment(self.size, oversubscribed=busy, disable=mask, trace_events=trace_events)
+        mask = segments.disable_mask(os.environ.get("SPCOMM_DISABLE", ""))
+        busy = self.size > segments.cores()
+        segment = segments.Segment(self.size, oversubscribed=busy, disable=mask, trace_events=trace_events)
         self.group.segments.append(segment)
         return segment
 

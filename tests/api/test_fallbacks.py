@@ -77,9 +77,9 @@ def test_forks(comm):
 
 
 def test_the_nodes_know_what_is_switched_off(comm):
-    from spcomm._core import agent
+    from spcomm._core import segments
 
     text = os.environ.get("SPCOMM_DISABLE", "")
     assert text
-    features = agent.features(agent.disable_mask(text))
+    features = segments.features(segments.disable_mask(text))
     assert not any(features[name] for name in text.split(","))

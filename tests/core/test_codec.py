@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import spcomm
 from naming import name_of
 from nodetools import same
-from spcomm._core import agent
 from spcomm._core import comm as core
+from spcomm._core import segments
 
 
 @pytest.fixture(scope="module")
@@ -251,7 +251,7 @@ class Forged:
     """Two nodes in this process. What the first one has sent can be changed before the second one receives it."""
 
     def __init__(self):
-        self.segment = agent.Segment(2, ring=1 << 16, arena=1 << 20)
+        self.segment = segments.Segment(2, ring=1 << 16, arena=1 << 20)
         self.sender, self.receiver = (core.Comm(self.segment.fd, rank, 0) for rank in (0, 1))
 
     def receive(self, value, old, new):

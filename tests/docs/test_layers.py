@@ -46,11 +46,11 @@ IMPORTS = {
     "diagnose": {"_core", "config", "text"},
     "trace": {"_core", "config", "text"},
     "launch": {
-        "_core.agent",
+        "_core.segments",
         "_core.diagnose",
         "_core.errors",
         "_core.net",
-        "_core.places",
+        "_core.call_site",
         "config",
         "diagnose",
         "trace",
@@ -61,9 +61,9 @@ IMPORTS = {
     "learn": PUBLIC | {"launch", "config", "demo", "trace", "text"},
     "notebook": PUBLIC
     | {
-        "_core.agent",
+        "_core.segments",
         "_core.comm",
-        "_core.endings",
+        "_core.exit_text",
         "_core.errors",
         "config",
         "diagnose",
@@ -75,7 +75,7 @@ IMPORTS = {
     },
     "demo": PUBLIC | {"launch", "config"},
     "compiling": set(),
-    "info": {"_core.agent"},
+    "info": {"_core.segments"},
     "cli": PUBLIC | {"diagnose", "launch", "bench", "demo", "learn", "trace", "config", "compiling", "info"},
     "__main__": {"cli"},
 }
@@ -199,7 +199,7 @@ def imported(path, walk=ast.walk):
 
 
 def is_allowed(name, allowed):
-    """Whether one of the allowed parts, such as "launch" or "_core.agent", covers the imported name."""
+    """Whether one of the allowed parts, such as "launch" or "_core.segments", covers the imported name."""
     below = name.partition(".")[2]
     if "" in allowed and not (ROOT / "spcomm" / part_of(name)).is_dir() and not exists(part_of(name)):
         return True  # a public name
@@ -387,8 +387,8 @@ def symbols(library, *options):
     ("statement", "unwanted"),
     [
         ("import spcomm", ["numpy", "spcomm.launch", "spcomm.bench", "spcomm._core.comm"]),
-        ("import spcomm.config", ["numpy", "spcomm._core.agent", "spcomm.launch"]),
-        ("from spcomm._core import agent", ["numpy", "spcomm._core.comm"]),
+        ("import spcomm.config", ["numpy", "spcomm._core.segments", "spcomm.launch"]),
+        ("from spcomm._core import segments", ["numpy", "spcomm._core.comm"]),
         ("import spcomm.cli", ["numpy", "spcomm.launch", "spcomm.bench", "argparse"]),
     ],
 )

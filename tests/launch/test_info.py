@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from spcomm import info
-from spcomm._core import agent
+from spcomm._core import segments
 
 
 def run(launch, *words, env=None):
@@ -36,15 +36,18 @@ def test_the_page_says_what_matters(launch):
         "pidfd",
     }
     assert expected <= set(rows) and {"mpiexec", "mpi4py", "tmux", "gdb"} <= set(rows)
-    assert rows["cores"].startswith(f"{agent.cores():g} may be used")
+    assert rows["cores"].startswith(f"{segments.cores():g} may be used")
 
 
 def test_json_has_the_same(launch):
     done = run(launch, "--json")
     found = json.loads(done.stdout)
-    assert found["memory"]["usable"] == agent.memory() and found["memory"]["buffers"] == agent.memory() // 4
-    assert found["processors"]["usable"] == agent.cores()
-    assert set(found["allowed"]) == set(agent.features())
+    assert (
+        found["memory"]["usable"] == segments.memory()
+        and found["memory"]["buffers"] == segments.memory() // 4
+    )
+    assert found["processors"]["usable"] == segments.cores()
+    assert set(found["allowed"]) == set(segments.features())
     assert found["versions"]["python"].split()[0] == ".".join(map(str, sys.version_info[:3]))
     assert info.page(found)
 

@@ -9,7 +9,7 @@ import pytest
 
 from launching import read_lines
 from pairwise import each
-from spcomm._core import endings, handle
+from spcomm._core import exit_text, handle
 
 # All nodes meet once, so that every node is known to be running before anything happens to one.
 MEET = """
@@ -173,7 +173,7 @@ def test_an_error_counts_as_long_as_it_is_alive(monkeypatch):
     monkeypatch.setattr(handle, "raised", lambda node, change: counted.append((node, change)))
     node = type("Node", (), {})()
     error = ValueError("wrong")
-    error.raised = endings.Raised(node)
+    error.raised = exit_text.Raised(node)
     copied = pickle.loads(pickle.dumps(error))
     assert counted == [(node, 1)] and copied.raised is None
     try:

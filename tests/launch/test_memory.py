@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from spcomm._core import agent
+from spcomm._core import segments
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline.groups import Group
 from spcomm.launch.cmdline.memory import sizes
@@ -32,19 +32,19 @@ def taken(plan, nodes):
 
 @pytest.mark.parametrize("nodes", [1, 2, 3, 8, 32, 200, 1024])
 def test_defaults_stay_within_a_quarter(nodes):
-    assert taken(agent.plan(nodes), nodes) <= agent.memory() // 4
+    assert taken(segments.plan(nodes), nodes) <= segments.memory() // 4
 
 
 @pytest.mark.parametrize("counts", [(8, 8), (1, 1, 1, 1), (64, 2, 64), (300, 300), (1000, 1000)], ids=str)
 def test_several_groups_share_it(counts):
-    found = sizes(agent, parse(["x.py"]), groups(*counts), 0)
-    assert sum(taken(agent.plan(count, **found), count) for count in counts) <= agent.memory() // 4
+    found = sizes(segments, parse(["x.py"]), groups(*counts), 0)
+    assert sum(taken(segments.plan(count, **found), count) for count in counts) <= segments.memory() // 4
 
 
 def limited(memory):
     """The core, on a machine with less memory."""
     return SimpleNamespace(
-        memory=lambda: memory, plan=agent.plan, LIMITS=agent.LIMITS, NODES_MAX=agent.NODES_MAX
+        memory=lambda: memory, plan=segments.plan, LIMITS=segments.LIMITS, NODES_MAX=segments.NODES_MAX
     )
 
 
@@ -52,13 +52,13 @@ def limited(memory):
 @pytest.mark.parametrize("counts", [(2,), (8,), (4, 3)], ids=str)
 def test_more_is_refused_and_what_is_advised_is_accepted(option, counts):
     with pytest.raises(UsageError) as caught:
-        sizes(agent, parse([f"--{option}", str(agent.memory() // 4), "x.py"]), groups(*counts), 0)
+        sizes(segments, parse([f"--{option}", str(segments.memory() // 4), "x.py"]), groups(*counts), 0)
     text = str(caught.value)
     assert text.startswith(f"spcomm run: --{option} ")
-    assert f"may take {about(agent.memory() // 4)}, a quarter of the memory that there is here" in text
+    assert f"may take {about(segments.memory() // 4)}, a quarter of the memory that there is here" in text
     advised = re.search(rf"try --{option} (\w+) or less", text)
     assert advised is not None, text
-    assert sizes(agent, parse([f"--{option}", advised[1], "x.py"]), groups(*counts), 0)
+    assert sizes(segments, parse([f"--{option}", advised[1], "x.py"]), groups(*counts), 0)
 
 
 def test_where_there_is_no_room_at_all_fewer_nodes_are_advised():
@@ -67,18 +67,18 @@ def test_where_there_is_no_room_at_all_fewer_nodes_are_advised():
 
 
 def test_what_is_asked_for_is_kept_and_the_rest_follows():
-    arena = agent.memory() // 32
-    found = sizes(agent, parse(["--arena", str(arena), "x.py"]), groups(3), 0)
+    arena = segments.memory() // 32
+    found = sizes(segments, parse(["--arena", str(arena), "x.py"]), groups(3), 0)
     assert found == {"arena": arena}
-    plan = agent.plan(3, **found)
-    assert plan["arena"] == arena - arena % 4096 and taken(plan, 3) <= agent.memory() // 4
+    plan = segments.plan(3, **found)
+    assert plan["arena"] == arena - arena % 4096 and taken(plan, 3) <= segments.memory() // 4
 
 
 def test_a_run_is_refused_before_anything_starts(launch):
-    size = f"{agent.memory() >> 30 or 1}G"
+    size = f"{segments.memory() >> 30 or 1}G"
     result = launch.program(PROGRAM, options=("-n", 4, "--arena", size))
     assert (result.code, result.out) == (125, "") and len(result.err.splitlines()) == 1
-    assert f"a quarter of the memory that there is here ({about(agent.memory())})" in result.err
+    assert f"a quarter of the memory that there is here ({about(segments.memory())})" in result.err
 
 
 def test_runs_of_groups_start(launch):

@@ -319,8 +319,8 @@ def test_whether_cores_are_shared_depends_on_all_nodes_of_the_run(monkeypatch, n
         LIMITS={}, cores=lambda: 3.0, adopt_orphans=lambda: None, disable_mask=lambda _text: 0,
         memory=lambda: 1 << 40, plan=lambda *_sizes, **_more: {"bytes": 0, "queue_limit": 0},
     )  # fmt: skip
-    monkeypatch.setattr(command, "_agent", lambda: core)
-    monkeypatch.setattr(command, "_segment", lambda _agent, *found: segments.append(found[:2]))
+    monkeypatch.setattr(command, "_segments", lambda: core)
+    monkeypatch.setattr(command, "_segment", lambda _core, *found: segments.append(found[:2]))
     monkeypatch.setattr(supervisor, "Supervisor", lambda *_: SimpleNamespace(run=lambda *_: 7))
     monkeypatch.setattr("spcomm.launch.local.stdin.Stdin", lambda: None)
     assert command._supervise(Options(), made, [], None, 0) == 7
@@ -485,7 +485,7 @@ def test_a_source_newer_than_the_compiled_core_is_found(tmp_path):
     from spcomm.launch.rebuild_check import newer_source
 
     for name, age in (
-        ("spcomm/_core/agent.so", 5),
+        ("spcomm/_core/segments.so", 5),
         ("csrc/base/old.c", 1),
         ("csrc/base/new.c", 9),
         ("csrc/x.txt", 9),
@@ -495,6 +495,6 @@ def test_a_source_newer_than_the_compiled_core_is_found(tmp_path):
         path.touch()
         os.utime(path, (age, age))
     assert newer_source(str(tmp_path / "spcomm")) == os.path.join("csrc", "base", "new.c")
-    os.utime(tmp_path / "spcomm/_core/agent.so", (10, 10))
+    os.utime(tmp_path / "spcomm/_core/segments.so", (10, 10))
     assert newer_source(str(tmp_path / "spcomm")) is None
     assert newer_source(str(tmp_path / "installed" / "spcomm")) is None

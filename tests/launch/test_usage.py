@@ -238,10 +238,10 @@ def test_buffers_outside_their_limits(words, text):
 
 
 def test_the_limit_of_nodes_is_that_of_the_core():
-    from spcomm._core import agent
+    from spcomm._core import segments
 
-    assert agent.NODES_MAX == options.MOST_NODES
-    assert set(agent.LIMITS) >= set(LIMITS)
+    assert segments.NODES_MAX == options.MOST_NODES
+    assert set(segments.LIMITS) >= set(LIMITS)
 
 
 def test_programs_are_separated_by_a_colon():
@@ -374,9 +374,9 @@ def test_an_executable_that_the_system_refuses(launch):
 
 
 def test_the_default_is_one_node_per_usable_core(launch):
-    from spcomm._core import agent
+    from spcomm._core import segments
 
-    assert len(launch.program("print('x')").lines) == max(1, int(agent.cores()))
+    assert len(launch.program("print('x')").lines) == max(1, int(segments.cores()))
 
 
 FLAGS = (

@@ -135,7 +135,7 @@ def uncaught(error: BaseException, hook: object = None) -> None:
 
 def _endings() -> "types.ModuleType | None":
     """Where to leave word for the nodes that need this one: they ask as soon as they know. None: it is no node."""
-    return sys.modules.get("spcomm._core.endings")
+    return sys.modules.get("spcomm._core.exit_text")
 
 
 def _listening() -> bool:

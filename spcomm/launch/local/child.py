@@ -15,7 +15,7 @@ import os
 import sys
 
 from spcomm import config
-from spcomm._core import places
+from spcomm._core import call_site
 from spcomm.launch.base import process, report
 from spcomm.launch.local import fast_exit
 
@@ -86,7 +86,7 @@ class Node:
         if self.program.where_signal:
             faulthandler.register(self.program.where_signal, file=self.shared["where"], all_threads=False)
             _signal.pthread_sigmask(_signal.SIG_UNBLOCK, {self.program.where_signal})
-            places.own_signal(self.program.where_signal)
+            call_site.own_signal(self.program.where_signal)
         _reopen_streams()
         _reseed()
         report.aim(self.shared["report"], self.member.rank)

@@ -35,7 +35,7 @@ def plan(about: dict) -> "Any":
 
 
 def segment(about: dict, nodes: int) -> "Any":
-    from spcomm._core import agent as core
+    from spcomm._core import segments as core
 
     began = dict(about["segment"])
     if "begun_ns" in about:

@@ -85,7 +85,7 @@ def _read(words: "list[str]") -> "tuple[tuple[str, int], str, int]":
 
 
 def _join(where: "tuple[str, int]", name: str, slots: int, words: str) -> int:
-    from spcomm._core import agent
+    from spcomm._core import segments
     from spcomm.launch.base.loop import Loop
     from spcomm.launch.base.process import adopt_orphans
     from spcomm.launch.remote import versions
@@ -93,7 +93,7 @@ def _join(where: "tuple[str, int]", name: str, slots: int, words: str) -> int:
 
     key = join_code.key(words)
     frames = connect.enter(where, key)
-    connect.hello(frames, "join", {"name": name, "slots": slots or max(1, int(agent.cores()))})
+    connect.hello(frames, "join", {"name": name, "slots": slots or max(1, int(segments.cores()))})
     loop = Loop()
     loop.add(frames.reading, lambda: None)
     welcome = connect.following(frames, where, loop.turn)

@@ -201,7 +201,7 @@ class Lookout:
 
     def _may_fail(self, index: int) -> bool:
         """As far as it can be seen: into the memory of other machines nobody here can look."""
-        from spcomm._core.agent import FINISHED
+        from spcomm._core.segments import FINISHED
 
         group = self._crew.group(index)
         rank = group.rank(index)

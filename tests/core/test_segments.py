@@ -11,26 +11,26 @@ import pytest
 import leaks
 from nodepool import environment
 from spcomm import SpcommError
-from spcomm._core import agent
+from spcomm._core import segments
 
 ALL_FEATURES = ["memfd", "futex", "pidfd", "eventfd", "wipe_on_fork"]
 
 
 @pytest.mark.parametrize("nodes", [1, 2, 3, 64, 1024])
 def test_a_segment(nodes):
-    segment = agent.Segment(nodes)
+    segment = segments.Segment(nodes)
     try:
         status = os.fstat(segment.fd)
         assert (segment.device, segment.inode) == (status.st_dev, status.st_ino)
         assert segment.nodes == nodes and segment.size == status.st_size > 0
         assert not os.get_inheritable(segment.fd)
-        assert [segment.state(rank) for rank in range(nodes)] == [agent.STARTING] * nodes
+        assert [segment.state(rank) for rank in range(nodes)] == [segments.STARTING] * nodes
     finally:
         segment.close()
 
 
 def test_it_takes_room_only_where_it_is_touched():
-    segment = agent.Segment(64)
+    segment = segments.Segment(64)
     try:
         assert os.fstat(segment.fd).st_blocks * 512 < segment.size / 10
     finally:
@@ -39,9 +39,9 @@ def test_it_takes_room_only_where_it_is_touched():
 
 def test_nobody_can_shrink_it():
     """Sealed: a node that truncated it would kill the others."""
-    if not agent.features()["memfd"]:
+    if not segments.features()["memfd"]:
         pytest.skip("this system has no memfd")
-    segment = agent.Segment(2)
+    segment = segments.Segment(2)
     try:
         assert fcntl.fcntl(segment.fd, fcntl.F_GET_SEALS) & fcntl.F_SEAL_SHRINK
         with pytest.raises(OSError):
@@ -52,7 +52,7 @@ def test_nobody_can_shrink_it():
 
 def test_without_memfd_nothing_is_left_behind():
     before = leaks.shared_files()
-    segment = agent.Segment(2, arena=1 << 20, disable=agent.disable_mask("memfd"))
+    segment = segments.Segment(2, arena=1 << 20, disable=segments.disable_mask("memfd"))
     try:
         assert leaks.shared_files() == before
         assert (
@@ -63,25 +63,25 @@ def test_without_memfd_nothing_is_left_behind():
 
 
 def test_states():
-    segment = agent.Segment(4)
+    segment = segments.Segment(4)
     try:
         segment.mark_finished(1)
         segment.mark_died(2, -9)
         assert [segment.state(rank) for rank in range(4)] == [
-            agent.STARTING, agent.FINISHED, agent.DIED, agent.STARTING,
+            segments.STARTING, segments.FINISHED, segments.DIED, segments.STARTING,
         ]  # fmt: skip
         segment.mark_died(1, 3)  # only the first end counts
-        assert segment.state(1) == agent.FINISHED
+        assert segment.state(1) == segments.FINISHED
     finally:
         segment.close()
 
 
 def test_states_are_four_different_ones():
-    assert len({agent.STARTING, agent.LIVE, agent.FINISHED, agent.DIED}) == 4
+    assert len({segments.STARTING, segments.LIVE, segments.FINISHED, segments.DIED}) == 4
 
 
 def test_closed_twice_and_used_after():
-    segment = agent.Segment(2)
+    segment = segments.Segment(2)
     segment.close()
     segment.close()
     for call in (lambda: segment.state(0), lambda: segment.mark_finished(0), lambda: segment.mark_died(0, 1)):
@@ -90,7 +90,7 @@ def test_closed_twice_and_used_after():
 
 
 def test_ranks_are_checked():
-    segment = agent.Segment(2)
+    segment = segments.Segment(2)
     try:
         for rank in (-1, 2, 1 << 20):
             for call in (segment.state, segment.mark_finished, lambda rank: segment.mark_died(rank, 1)):
@@ -100,43 +100,45 @@ def test_ranks_are_checked():
         segment.close()
 
 
-@pytest.mark.parametrize("name", sorted(agent.LIMITS))
+@pytest.mark.parametrize("name", sorted(segments.LIMITS))
 def test_limits_hold(name):
-    minimum, maximum, _ = agent.LIMITS[name]
-    agent.Segment(2, **{name: max(1, minimum)}).close()
+    minimum, maximum, _ = segments.LIMITS[name]
+    segments.Segment(2, **{name: max(1, minimum)}).close()
     for wrong in [minimum - 1] * (minimum > 1) + [maximum + 1]:
         with pytest.raises((ValueError, OverflowError)) as caught:
-            agent.Segment(2, **{name: wrong})
+            segments.Segment(2, **{name: wrong})
         assert str(minimum) in str(caught.value) or isinstance(caught.value, OverflowError)
 
 
 @pytest.mark.parametrize("nodes", [0, -1, 1 << 20])
 def test_numbers_of_nodes(nodes):
     with pytest.raises((ValueError, OverflowError)):
-        agent.Segment(nodes)
+        segments.Segment(nodes)
 
 
 def test_features_can_be_switched_off():
-    assert set(agent.features()) == set(ALL_FEATURES)
-    assert agent.features(agent.disable_mask(",".join(ALL_FEATURES))) == dict.fromkeys(ALL_FEATURES, False)
+    assert set(segments.features()) == set(ALL_FEATURES)
+    assert segments.features(segments.disable_mask(",".join(ALL_FEATURES))) == dict.fromkeys(
+        ALL_FEATURES, False
+    )
     for name in ALL_FEATURES:
-        found = agent.features(agent.disable_mask(name))
-        assert found == {**agent.features(), name: False}
-    assert agent.disable_mask("") == 0
-    assert agent.disable_mask(" memfd , futex ") in (agent.disable_mask("memfd,futex"),)
+        found = segments.features(segments.disable_mask(name))
+        assert found == {**segments.features(), name: False}
+    assert segments.disable_mask("") == 0
+    assert segments.disable_mask(" memfd , futex ") in (segments.disable_mask("memfd,futex"),)
 
 
 def test_unknown_features_are_refused():
     with pytest.raises(ValueError, match="colours"):
-        agent.disable_mask("memfd,colours")
+        segments.disable_mask("memfd,colours")
 
 
 def test_cores():
-    cores = agent.cores()
+    cores = segments.cores()
     assert isinstance(cores, float) and 0 < cores <= os.cpu_count()
     code = (
-        "import os\nfrom spcomm._core import agent\n"
-        "os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\nassert agent.cores() <= 1, agent.cores()\n"
+        "import os\nfrom spcomm._core import segments\n"
+        "os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\nassert segments.cores() <= 1, segments.cores()\n"
         "import sys\nassert 'numpy' not in sys.modules\n"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment())

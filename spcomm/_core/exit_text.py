@@ -5,7 +5,7 @@ import os
 import sys
 from typing import NamedTuple
 
-from spcomm._core import places
+from spcomm._core import call_site
 from spcomm._core.errors import shown
 
 TYPE_CHECKING = False
@@ -103,18 +103,18 @@ def _tell(words: str, code: int, file: str, line: int, function: str) -> None:
 
 def raised(error: BaseException) -> None:
     """This node ends by an uncaught exception."""
-    _tell(f"an uncaught {type(error).__name__}", 1, *places.of_error(error))
+    _tell(f"an uncaught {type(error).__name__}", 1, *call_site.of_error(error))
 
 
 def exited(error: SystemExit, code: int) -> None:
     """This node ends by `sys.exit`, which makes that its exit code."""
     argument = "" if error.code is None else shown(error.code)
-    _tell(f"sys.exit({argument})", code, *places.of_error(error))
+    _tell(f"sys.exit({argument})", code, *call_site.of_error(error))
 
 
 def closed() -> None:
     """This node leaves the run: where it is told to, or when its program has come to its end."""
-    found = places.of_caller()
+    found = call_site.of_caller()
     program = os.path.basename(sys.argv[0]) if getattr(sys, "argv", None) else ""
     if found[1]:
         _tell("close()", 0, *found)
