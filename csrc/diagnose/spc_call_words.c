@@ -302,8 +302,14 @@ char *spc_call_words(const spc_board_entry_t *entry, const char *peer) {
 
 /* ---- places ---- */
 
+/* As it is shown: on several machines one program may lie in several folders. */
+static const char *name_of_file(const spc_board_entry_t *entry) {
+    const char *slash = strrchr(entry->file, '/');
+    return slash != NULL ? slash + 1 : entry->file;
+}
+
 bool spc_call_words_same_place(const spc_board_entry_t *one, const spc_board_entry_t *other) {
-    bool same_file = strcmp(one->file, other->file) == 0;
+    const bool same_file = strcmp(name_of_file(one), name_of_file(other)) == 0;
     return same_file
            && (one->file[0] == '\0'
                || (one->line == other->line && strcmp(one->function, other->function) == 0));
@@ -327,8 +333,7 @@ void spc_call_words_write_place(const spc_board_entry_t *entry, FILE *out) {
     if (entry->file[0] == '\0') {
         return;
     }
-    const char *slash = strrchr(entry->file, '/');
-    write_name(slash != NULL ? slash + 1 : entry->file, out);
+    write_name(name_of_file(entry), out);
     fprintf(out, ":%u", entry->line);
     if (entry->function[0] != '\0' && entry->function[0] != '<') {
         fputs(" in ", out);

@@ -204,10 +204,28 @@ def test_an_exit_code(launch, ssh):
     assert result.code == 7 and "exit code 7" in result.last, result
 
 
+SENT = b"".join(b"line %d\n" % number for number in range(100_000))
+
+
 def test_standard_input_reaches_nodes_there(launch, ssh):
-    sent = b"".join(b"line %d\n" % number for number in range(100_000))
-    result = launch("--host", "a:1,b:1", "--ssh", ssh, "--stdin", "1", "cat", stdin=sent)
-    assert result.code == 0 and result.raw == sent, (result.code, len(result.raw), result.err)
+    result = launch("--host", "a:1,b:1", "--ssh", ssh, "--stdin", "1", "cat", stdin=SENT)
+    assert result.code == 0 and result.raw == SENT, (result.code, len(result.raw), result.err)
+
+
+def test_a_file_as_standard_input_reaches_nodes_there(launch, ssh, tmp_path):
+    (tmp_path / "sent").write_bytes(SENT)
+    with open(tmp_path / "sent", "rb") as file:
+        result = launch.finish(
+            launch.start("--host", "a:1,b:1", "--ssh", ssh, "--stdin", "all", "cat", stdin=file)
+        )
+    assert result.code == 0 and sorted(result.raw.split()) == sorted(2 * SENT.split()), result.err
+
+
+def test_a_deadlock_in_the_only_box(launch, ssh):
+    ring = launch.script("import spcomm\ncomm = spcomm.startup()\ncomm.recv((comm.rank + 1) % comm.size)")
+    result = launch("--host", "a:3", "--ssh", ssh, ring)
+    assert result.code == 99 and "SP101" in result.err, result
+    assert "nodes 0-2  recv(source=rank" in result.err, result
 
 
 def test_variables(launch, ssh):

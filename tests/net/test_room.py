@@ -164,7 +164,7 @@ def test_a_box_that_is_killed_ends_the_run_with_the_name_of_its_member(two):
     assert len(boxes) == 2
     os.kill(max(boxes), signal.SIGKILL)
     result = two.finish(run)
-    assert result.code == 125 and ("host bob" in result.last or "host ann" in result.last), result
+    assert result.code == 125 and ("member bob" in result.last or "member ann" in result.last), result
     result = two.run("-n", 2, two.script(SUMS))  # the member is still one
     assert result.code == 0, result
     two.close_room()

@@ -31,17 +31,25 @@ class Loop:
         self._in = select.EPOLLIN if self._epoll else select.POLLIN
         self._out = select.EPOLLOUT if self._epoll else select.POLLOUT
         self._calls: dict[int, Callable[[], None]] = {}
+        self._files: set[int] = set()  # of these, those that are always ready
         self._deadlines: dict[str, tuple[float, Callable[[], None]]] = {}
 
     def add(self, fd: int, call: "Callable[[], None]", write: bool = False) -> None:
         """Call back when `fd` can be read, or written, without blocking."""
         if fd not in self._calls:
-            self._poll.register(fd, self._out if write else self._in)
+            try:
+                self._poll.register(fd, self._out if write else self._in)
+            except PermissionError:  # epoll has no regular files: these never block
+                self._files.add(fd)
         self._calls[fd] = call
 
     def remove(self, fd: int) -> None:
         """Forget a descriptor; before it is closed."""
-        if self._calls.pop(fd, None) is not None:
+        if self._calls.pop(fd, None) is None:
+            return
+        if fd in self._files:
+            self._files.remove(fd)
+        else:
             self._poll.unregister(fd)
 
     def at(self, name: str, seconds: float, call: "Callable[[], None]") -> None:
@@ -64,9 +72,11 @@ class Loop:
         timeout = -1.0
         if self._deadlines:
             timeout = max(0.0, min(end for end, _call in self._deadlines.values()) - time.monotonic())
+        if self._files:
+            timeout = 0.0
         if self._epoll is None and timeout >= 0:
             timeout *= 1000
-        for fd, _events in self._poll.poll(timeout):
+        for fd in [*(fd for fd, _events in self._poll.poll(timeout)), *self._files]:
             call = self._calls.get(fd)
             if call is not None:
                 call()

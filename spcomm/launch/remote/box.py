@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _PIECE = 1 << 16
 _CARRYING_S = 30.0  # for the agent to end when all nodes have
 _LATE_S = 1.0  # for frames that the system still holds after this process was stopped
+_LOOK_S = 0.06  # between two looks for a deadlock; two of them make a proof
 
 
 def main(words: "list[str]") -> int:
@@ -150,6 +151,8 @@ class Box:
         if group.boxes > 1:
             self._agent = boxparts.agent(about, self._segment, secrets)
             self._loop.add(self._agent.fileno(), self._hear_agent)
+        else:  # nobody else has the memory in which a deadlock can be proven
+            self._loop.at("look", _LOOK_S, self._look)
         self._reader = report.Reader()
         self._answers = stack_probe.Answers()
         starter.run(group, self._reader.write, self._answers.fileno(), boxparts.cpus(about), about["stats"])
@@ -272,6 +275,16 @@ class Box:
                 else "its agent has failed, an error of spcomm; report it"
             )
             self._fail(f"{text}; the nodes were stopped (exit code 125)")
+
+    def _look(self) -> None:
+        blocked = self._segment.look()
+        if not blocked:
+            self._loop.at("look", _LOOK_S, self._look)
+            return
+        from spcomm._core import diagnose
+
+        waits = {rank: self._segment.wait(rank) for rank in blocked}
+        self._frames.send(["deadlock", diagnose.packed({rank: wait for rank, wait in waits.items() if wait})])
 
     def _carried_too_long(self) -> None:
         self._fail("all nodes there have ended, and its agent has not")

@@ -39,6 +39,8 @@ def main() -> None:
 class Relay:
     """One host."""
 
+    what = "host"  # as messages call what it leads to
+
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
         self._loop = Loop()
@@ -143,7 +145,7 @@ class Relay:
                 self._heard(message, data)
         except (FrameError, *NONSENSE) as error:
             how = error if isinstance(error, FrameError) else "sends what makes no sense"
-            self._fail(f"host {self._about['host']}: what ssh reaches there {how}")
+            self._fail(f"{self.what} {self._about['host']}: what ssh reaches there {how}")
 
     def _heard(self, message: list, data: bytes) -> None:
         verb, *rest = message
@@ -168,7 +170,7 @@ class Relay:
             self._wire.send((verb, *rest))
         elif verb == "failed":
             code = int(rest[1])
-            self._fail(f"host {self._about['host']}: {rest[0]}", code if 0 < code < 256 else 125)
+            self._fail(f"{self.what} {self._about['host']}: {rest[0]}", code if 0 < code < 256 else 125)
         elif verb == "gone":
             self._leaving = True
         elif verb == "warning":
@@ -232,7 +234,7 @@ class Relay:
         shown = [line for line in lines if not _ALLOCATED.search(line)]
         if self._begun and shown:
             text = "\n".join(one_line(line.decode("utf-8", "replace")) for line in shown)
-            self._wire.send(("text", f"spcomm: host {self._about['host']}: {text}\n"))
+            self._wire.send(("text", f"spcomm: {self.what} {self._about['host']}: {text}\n"))
         elif not self._begun:
             self._errors = b"\n".join([*shown, self._errors])[-_KEPT_ERRORS:]
 
@@ -250,11 +252,11 @@ class Relay:
         said = [line.strip() for line in self._errors.decode("utf-8", "replace").splitlines() if line.strip()]
         why = f" ({said[-1]})" if said else ""
         if self._begun:
-            self._fail(f"host {host}: the connection to it has ended, with its nodes{why}")
+            self._fail(f"{self.what} {host}: the connection to it has ended, with its nodes{why}")
         else:
             how = "has ended" if code is None else f"ended with code {code}"
             command = self._about["command"][0]
-            self._fail(f"host {host}: {command} {how} before a box was started there{why}")
+            self._fail(f"{self.what} {host}: {command} {how} before a box was started there{why}")
 
     def _fail(self, sentence: str, code: int = 125) -> None:
         self._wire.send(("failed", one_line(sentence), code))

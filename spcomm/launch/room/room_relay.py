@@ -23,6 +23,8 @@ def main() -> None:
 class Relay(relay.Relay):
     """One member."""
 
+    what = "member"
+
     def __init__(self, wire: Wire) -> None:
         super().__init__(wire)
         self._folder = -1
@@ -45,7 +47,7 @@ class Relay(relay.Relay):
 
     def _heard(self, message: list, data: bytes) -> None:
         if message[0] == "refused":
-            self._fail(f"host {self._about['host']}: {message[1]}")
+            self._fail(f"{self.what} {self._about['host']}: {message[1]}")
         else:
             super()._heard(message, data)
 
@@ -75,4 +77,6 @@ class Relay(relay.Relay):
     def _ended(self) -> None:
         self._loop.remove(self._frames.reading)
         if not self._leaving:
-            self._fail(f"host {self._about['host']}: the connection to it has ended, with its nodes")
+            self._fail(
+                f"{self.what} {self._about['host']}: the connection to it has ended, with its nodes; run it again"
+            )
