@@ -79,6 +79,8 @@ def listen(rank: int) -> None:
 
     debugpy has no passwords for clients and no Unix sockets, so whoever is first at the port has the node.
     """
+    # Else it warns of Python's own modules, in three lines for each node, before the one that matters.
+    os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")
     import debugpy
 
     host, port = debugpy.listen(("127.0.0.1", 0))
