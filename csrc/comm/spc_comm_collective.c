@@ -20,7 +20,7 @@ void spc_comm_leave(spc_comm_t *comm) { /* pairs with enter */
 }
 
 int spc_comm_run_collective(spc_comm_t *comm, spc_comm_inside_t *inside, void *call) {
-    int passed = spc_comm_pass_gate(comm);
+    int passed = spc_comm_check_callable(comm);
     int status = spc_comm_perturb(comm, passed);
     if (status != SPC_OK) {
         return status;
@@ -168,7 +168,7 @@ int spc_comm_collective(spc_comm_t *comm, const spc_signature_t *signature, cons
 int spc_comm_collective_poll(spc_comm_t *comm, const spc_signature_t *signature, const spc_field_t *fields,
                              const void *value, uint64_t length_bytes, void *result) {
     collective_call_t call = {signature, fields, value, length_bytes, result, SPC_NO_DEADLINE};
-    int status = spc_comm_pass_gate(comm);
+    int status = spc_comm_check_callable(comm);
     if (status != SPC_OK) {
         return status;
     }
@@ -203,7 +203,7 @@ bool spc_comm_mismatch(const spc_comm_t *comm, uint32_t rank, spc_signature_t *s
 /* ---- fuzzy barriers ---- */
 
 int spc_comm_fuzzy_enter(spc_comm_t *comm, uint64_t *phase) {
-    int status = spc_comm_perturb(comm, spc_comm_pass_gate(comm));
+    int status = spc_comm_perturb(comm, spc_comm_check_callable(comm));
     if (status != SPC_OK) {
         return status;
     }
@@ -236,7 +236,7 @@ static int fuzzy_leave(spc_comm_t *comm, uint64_t phase) {
 }
 
 int spc_comm_fuzzy_done(spc_comm_t *comm, uint64_t phase) {
-    int status = spc_comm_pass_gate(comm);
+    int status = spc_comm_check_callable(comm);
     if (status == SPC_EAGAIN && !spc_comm_perturb_blinds(comm)) {
         status = SPC_OK;
     }
@@ -255,7 +255,7 @@ int spc_comm_fuzzy_done(spc_comm_t *comm, uint64_t phase) {
 }
 
 int spc_comm_fuzzy_wait(spc_comm_t *comm, uint64_t phase, uint64_t deadline_ns) {
-    int status = spc_comm_perturb(comm, spc_comm_pass_gate(comm));
+    int status = spc_comm_perturb(comm, spc_comm_check_callable(comm));
     if (status == SPC_OK && spc_coordinated_is_open(comm->cycle.account)) {
         return SPC_ECYCLE;
     }

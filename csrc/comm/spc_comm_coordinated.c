@@ -178,7 +178,7 @@ int spc_comm_coordinated_recv(spc_comm_t *comm, uint64_t deadline_ns, spc_messag
                             .describe = describe_receive,
                             .owner = comm,
                             .argument = &call};
-    int status = spc_comm_perturb(comm, spc_comm_pass_gate(comm));
+    int status = spc_comm_perturb(comm, spc_comm_check_callable(comm));
     if (status != SPC_OK) {
         return status;
     }
@@ -220,7 +220,7 @@ static int try_to_receive(spc_comm_t *comm, receive_call_t *call) {
 
 int spc_comm_coordinated_poll(spc_comm_t *comm, spc_message_t *message, bool *over) {
     receive_call_t call = {.message = message};
-    int status = spc_comm_pass_gate(comm);
+    int status = spc_comm_check_callable(comm);
     if (status != SPC_OK) {
         return status;
     }

@@ -510,7 +510,7 @@ int spc_comm_gathering(spc_comm_t *comm, spc_gathering_t *call) {
 }
 
 int spc_comm_gathering_poll(spc_comm_t *comm, spc_gathering_t *call) {
-    int status = spc_comm_pass_gate(comm);
+    int status = spc_comm_check_callable(comm);
     if (status != SPC_OK) {
         return status;
     }

@@ -12,7 +12,7 @@
  * same seed gives the same choices. (With several threads the numbers depend on who calls first; and what there is to
  * choose among depends on the others.)
  *
- * Calls ask from their slow paths (spc_comm_send.c, spc_comm_recv.c): spc_comm_pass_gate says SPC_EAGAIN, which
+ * Calls ask from their slow paths (spc_comm_send.c, spc_comm_recv.c): spc_comm_check_callable says SPC_EAGAIN, which
  * elsewhere means "the call that never waits has not done it". Nothing is paid where nothing is perturbed.
  *
  * Any thread, no lock held. Delays are no waits: the node makes no progress in them, as if it computed.
@@ -29,7 +29,7 @@ static inline bool spc_comm_is_perturbed(const spc_comm_t *comm) {
 
 void spc_comm_perturb_before(spc_comm_t *comm);
 
-/* What pass_gate has said, in a call that may take its time: SPC_EAGAIN becomes SPC_OK, after a delay.
+/* What check_callable has said, in a call that may take its time: SPC_EAGAIN becomes SPC_OK, after a delay.
  * Everything else stays. */
 static inline int spc_comm_perturb(spc_comm_t *comm, int status) {
     if (__builtin_expect(status == SPC_EAGAIN, 0)) {

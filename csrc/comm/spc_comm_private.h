@@ -121,7 +121,7 @@ static inline int spc_comm_check_usable(const spc_comm_t *comm) {
 
 /* The same where calls begin. SPC_EAGAIN: they may, but their schedule is perturbed. So calls that never wait send
  * their callers to those that may, which look into it; and where nothing is perturbed nobody pays for asking. */
-static inline int spc_comm_pass_gate(const spc_comm_t *comm) {
+static inline int spc_comm_check_callable(const spc_comm_t *comm) {
     int status = spc_node_check_usable(comm->node);
     if (status == SPC_OK) {
         uint32_t gate = atomic_load_explicit(&comm->gate, memory_order_acquire);
@@ -147,7 +147,7 @@ typedef struct spc_send_call {
 } spc_send_call_t;
 
 /* Of a message of this kind. Destinations are checked, and so is whether the communicator may be used; SPC_EAGAIN: it
- * may, and all is prepared, but see spc_comm_pass_gate. */
+ * may, and all is prepared, but see spc_comm_check_callable. */
 int spc_comm_prepare_send(const spc_comm_t *comm, spc_send_call_t *call, uint16_t kind);
 int spc_comm_try_send_call(spc_comm_t *comm, spc_send_call_t *call);
 int spc_comm_send_call(spc_comm_t *comm, spc_send_call_t *call, uint64_t deadline_ns);

@@ -107,7 +107,7 @@ static int prepare(const spc_comm_t *comm, int32_t source, int32_t tag, uint16_t
     if (comm->members != NULL && source != SPC_ANY_SOURCE) {
         match->source = (int32_t)comm->members[source];
     }
-    return spc_comm_pass_gate(comm);
+    return spc_comm_check_callable(comm);
 }
 
 /* ---- perturbed receives */
@@ -336,7 +336,7 @@ static uint64_t count_waiting(spc_comm_t *comm, uint16_t context) {
 }
 
 int spc_comm_poll(spc_comm_t *comm, uint16_t context, uint64_t *waiting) {
-    int status = spc_comm_perturb(comm, spc_comm_pass_gate(comm));
+    int status = spc_comm_perturb(comm, spc_comm_check_callable(comm));
     if (status != SPC_OK) {
         return status;
     }

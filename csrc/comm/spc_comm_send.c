@@ -126,7 +126,7 @@ int spc_comm_prepare_send(const spc_comm_t *comm, spc_send_call_t *call, uint16_
             return SPC_ERANK;
         }
     }
-    return call->tag >= 0 ? spc_comm_pass_gate(comm) : SPC_ETAG;
+    return call->tag >= 0 ? spc_comm_check_callable(comm) : SPC_ETAG;
 }
 
 /* With the lock: of a call that has a block. */

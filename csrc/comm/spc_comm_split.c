@@ -10,7 +10,7 @@
  * The first member in each box then takes a block of its arena, zeroed, and sends it to all members there as any large
  * message goes. They hold it as long as they have the communicator, so it is freed when the last has destroyed it, or
  * has died. If there are members in other boxes, this box's agent gets it, too, behind a table of the members: it
- * stands in for them (spc_agent.h). Several boxes may not all have room, so in such a run all tell each other.
+ * stands in for them (spc_gateway.h). Several boxes may not all have room, so in such a run all tell each other.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -310,7 +310,7 @@ static int split_inside(spc_comm_t *comm, int64_t color, int64_t key, uint64_t d
 
 int spc_comm_split(spc_comm_t *comm, int64_t color, int64_t key, uint64_t deadline_ns, spc_comm_t **part) {
     *part = NULL;
-    int status = spc_comm_perturb(comm, spc_comm_pass_gate(comm));
+    int status = spc_comm_perturb(comm, spc_comm_check_callable(comm));
     if (status != SPC_OK) {
         return status;
     }

@@ -26,7 +26,7 @@
  * so that is worth a warning, and is no proof that the run is over.
  *
  * Over several boxes each one reads the boards of its own nodes by spc_deadlock_read, and the detector looks at what
- * all of them have read, put together: net/gateway/spc_agent_boards.c.
+ * all of them have read, put together: net/gateway/spc_gateway_deadlock.c.
  *
  * Memory: private to the caller, 6 bytes a node. Cost of a look: a load a node; where nodes wait for long, eight cache
  * lines each; where they may be stuck, two for each pair of them.

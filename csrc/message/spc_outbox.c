@@ -432,11 +432,11 @@ int spc_outbox_send(spc_outbox_t *outbox, const int32_t *destinations, uint32_t 
 /* ---- blocks of an arena */
 
 int spc_outbox_take_block(spc_outbox_t *outbox, uint64_t length_bytes, spc_block_shared_t **block) {
-    return outbox->arena != NULL ? spc_arena_take(outbox->arena, length_bytes, block) : SPC_EAGAIN;
+    return outbox->arena != NULL ? spc_arena_alloc(outbox->arena, length_bytes, block) : SPC_EAGAIN;
 }
 
 int spc_outbox_take_kept(spc_outbox_t *outbox, uint64_t length_bytes, spc_block_shared_t **block) {
-    return outbox->arena != NULL ? spc_arena_take_kept(outbox->arena, length_bytes, block) : SPC_EAGAIN;
+    return outbox->arena != NULL ? spc_arena_alloc_kept(outbox->arena, length_bytes, block) : SPC_EAGAIN;
 }
 
 int spc_outbox_send_block(spc_outbox_t *outbox, const int32_t *destinations, uint32_t destination_count,

@@ -32,7 +32,7 @@ struct spc_arena {
     uint32_t owner;
     uint32_t nodes;
     uint64_t header_bytes;
-    uint64_t kept_bytes; /* in blocks of spc_arena_take_kept that were in use when last looked at */
+    uint64_t kept_bytes; /* in blocks of spc_arena_alloc_kept that were in use when last looked at */
     uint64_t kept_max;
     spc_piece_t *piece;
     uint32_t count;
@@ -298,11 +298,11 @@ static int take(spc_arena_t *arena, uint64_t length_bytes, bool kept, spc_block_
     return status;
 }
 
-int spc_arena_take(spc_arena_t *arena, uint64_t length_bytes, spc_block_shared_t **block) {
+int spc_arena_alloc(spc_arena_t *arena, uint64_t length_bytes, spc_block_shared_t **block) {
     return take(arena, length_bytes, false, block);
 }
 
-int spc_arena_take_kept(spc_arena_t *arena, uint64_t length_bytes, spc_block_shared_t **block) {
+int spc_arena_alloc_kept(spc_arena_t *arena, uint64_t length_bytes, spc_block_shared_t **block) {
     return take(arena, length_bytes, true, block);
 }
 

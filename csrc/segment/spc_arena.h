@@ -50,10 +50,10 @@ int spc_arena_create(void *base, uint64_t size_bytes, uint32_t owner, uint32_t n
 void spc_arena_destroy(spc_arena_t *arena);
 
 /* A block with room for `length_bytes`, pinned for the owner itself. SPC_EAGAIN when nothing fits now. */
-int spc_arena_take(spc_arena_t *arena, uint64_t length_bytes, spc_block_shared_t **block);
+int spc_arena_alloc(spc_arena_t *arena, uint64_t length_bytes, spc_block_shared_t **block);
 
 /* As that, for what a node may keep for long: no more than half of the arena in all. SPC_EAGAIN, too, when it is. */
-int spc_arena_take_kept(spc_arena_t *arena, uint64_t length_bytes, spc_block_shared_t **block);
+int spc_arena_alloc_kept(spc_arena_t *arena, uint64_t length_bytes, spc_block_shared_t **block);
 
 /* Bytes in blocks that are given out; for tests and statistics. Looks at every block. */
 uint64_t spc_arena_used(spc_arena_t *arena);
@@ -63,7 +63,7 @@ static inline void spc_block_pin(spc_block_shared_t *block, uint32_t rank) {
     atomic_store_explicit(&block->pin[rank], 1, memory_order_relaxed);
 }
 
-/* By `rank`, when it no longer reads or writes the payload. Pairs with the owner's load in spc_arena_take, and with
+/* By `rank`, when it no longer reads or writes the payload. Pairs with the owner's load in spc_arena_alloc, and with
  * spc_block_is_sole: what this node did to the payload has happened before the owner gives the block out again, or its
  * last user writes. seq_cst, because the owner may sleep until there is room: the caller notifies its event next. */
 static inline void spc_block_unpin(spc_block_shared_t *block, uint32_t rank) {

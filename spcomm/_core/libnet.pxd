@@ -119,10 +119,10 @@ cdef extern from "net/server/spc_server.h" nogil:
     int spc_server_count(spc_server_t *server, uint32_t job, uint16_t box, spc_link_counts_t *counts)
 
 
-cdef extern from "net/gateway/spc_agent.h" nogil:
-    ctypedef struct spc_agent_t:
+cdef extern from "net/gateway/spc_gateway.h" nogil:
+    ctypedef struct spc_gateway_t:
         pass
-    ctypedef struct spc_agent_options_t:
+    ctypedef struct spc_gateway_options_t:
         int segment
         uint32_t job
         uint64_t heartbeat_ns, suspect_ns, broken_ns, link_timeout_ns
@@ -131,24 +131,24 @@ cdef extern from "net/gateway/spc_agent.h" nogil:
         void (*wanted)(void *argument) noexcept nogil
         void (*blocked)(void *argument) noexcept nogil
         void *argument
-    ctypedef struct spc_agent_peer_counts_t:
+    ctypedef struct spc_gateway_peer_counts_t:
         spc_link_counts_t link
         bint is_direct
     enum:
-        SPC_AGENT_ADDRESS_BYTES
-    int spc_agent_listens(spc_agent_t *agent, const char *address)
-    int spc_agent_next_wanted(spc_agent_t *agent, uint32_t *box, uint32_t *number, char *address)
-    bint spc_agent_is_wanted(spc_agent_t *agent, uint32_t box, uint32_t number)
-    int spc_agent_attach_peer(spc_agent_t *agent, uint32_t box, uint32_t number, spc_channel_t *channel)
-    void spc_agent_relay_peer(spc_agent_t *agent, uint32_t box, uint32_t number)
-    int spc_agent_count_peer(spc_agent_t *agent, uint32_t box, spc_agent_peer_counts_t *counts)
-    int spc_agent_create(const spc_agent_options_t *options, spc_agent_t **agent)
-    void spc_agent_destroy(spc_agent_t *agent)
-    int spc_agent_attach(spc_agent_t *agent, spc_channel_t *channel)
-    int spc_agent_run(spc_agent_t *agent)
-    void spc_agent_stop(spc_agent_t *agent)
-    const char *spc_agent_sentence(const spc_agent_t *agent)
-    uint32_t spc_agent_culprit(const spc_agent_t *agent)
-    void spc_agent_disconnect(spc_agent_t *agent)
-    const spc_segment_t *spc_agent_blocked(spc_agent_t *agent)
-    void spc_agent_count(spc_agent_t *agent, spc_link_counts_t *counts)
+        SPC_GATEWAY_ADDRESS_BYTES
+    int spc_gateway_listens(spc_gateway_t *agent, const char *address)
+    int spc_gateway_next_wanted(spc_gateway_t *agent, uint32_t *box, uint32_t *number, char *address)
+    bint spc_gateway_is_wanted(spc_gateway_t *agent, uint32_t box, uint32_t number)
+    int spc_gateway_attach_peer(spc_gateway_t *agent, uint32_t box, uint32_t number, spc_channel_t *channel)
+    void spc_gateway_relay_peer(spc_gateway_t *agent, uint32_t box, uint32_t number)
+    int spc_gateway_count_peer(spc_gateway_t *agent, uint32_t box, spc_gateway_peer_counts_t *counts)
+    int spc_gateway_create(const spc_gateway_options_t *options, spc_gateway_t **agent)
+    void spc_gateway_destroy(spc_gateway_t *agent)
+    int spc_gateway_attach(spc_gateway_t *agent, spc_channel_t *channel)
+    int spc_gateway_run(spc_gateway_t *agent)
+    void spc_gateway_stop(spc_gateway_t *agent)
+    const char *spc_gateway_sentence(const spc_gateway_t *agent)
+    uint32_t spc_gateway_culprit(const spc_gateway_t *agent)
+    void spc_gateway_disconnect(spc_gateway_t *agent)
+    const spc_segment_t *spc_gateway_blocked(spc_gateway_t *agent)
+    void spc_gateway_count(spc_gateway_t *agent, spc_link_counts_t *counts)

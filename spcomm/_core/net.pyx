@@ -18,23 +18,83 @@ from libc.string cimport memcpy, memset
 from posix.unistd cimport write
 
 from spcomm._core.libnet cimport (
-    SPC_AGENT_ADDRESS_BYTES, SPC_HANDSHAKE_ACCEPTED, SPC_HANDSHAKE_CLIENT, SPC_HANDSHAKE_CLOSED,
-    SPC_HANDSHAKE_FULL, SPC_HANDSHAKE_LATE, SPC_HANDSHAKE_MAC_BYTES, SPC_HANDSHAKE_NONCE_BYTES,
-    SPC_HANDSHAKE_OTHER_BYTE_ORDER, SPC_HANDSHAKE_OTHER_VERSION, SPC_HANDSHAKE_OVER, SPC_HANDSHAKE_READ,
-    SPC_HANDSHAKE_REFUSED, SPC_HANDSHAKE_SERVER, SPC_HANDSHAKE_SIGN, SPC_HANDSHAKE_SIGNED_BYTES,
-    SPC_HANDSHAKE_STRANGER, SPC_HANDSHAKE_TIMEOUT_NS, SPC_HANDSHAKE_VERSION, SPC_HANDSHAKE_WRITE,
-    spc_agent_attach, spc_agent_attach_peer, spc_agent_blocked, spc_agent_count, spc_agent_count_peer, spc_agent_create,
-    spc_agent_culprit, spc_agent_destroy, spc_agent_disconnect, spc_agent_is_wanted, spc_agent_listens,
-    spc_agent_next_wanted, spc_agent_options_t, spc_agent_peer_counts_t, spc_agent_relay_peer, spc_agent_run,
-    spc_agent_sentence, spc_agent_stop, spc_agent_t, spc_channel_descriptor, spc_channel_destroy,
-    spc_channel_methods_t, spc_channel_read, spc_channel_t, spc_channel_tcp_create, spc_channel_write,
-    spc_frame_piece_t, spc_handshake_closed, spc_handshake_create,
-    spc_handshake_destroy, spc_handshake_feed, spc_handshake_options_t, spc_handshake_outcome,
-    spc_handshake_output, spc_handshake_peer, spc_handshake_peer_t, spc_handshake_sent, spc_handshake_sign,
-    spc_handshake_step, spc_handshake_t, spc_handshake_to_sign, spc_handshake_wants, spc_link_counts_t,
-    spc_process_close_range, spc_process_die_with_parent, spc_process_rename, spc_server_add_job,
-    spc_server_adopt, spc_server_count, spc_server_create, spc_server_destroy, spc_server_fail_job,
-    spc_server_options_t, spc_server_remove_job, spc_server_run, spc_server_stop, spc_server_t,
+    SPC_GATEWAY_ADDRESS_BYTES,
+    SPC_HANDSHAKE_ACCEPTED,
+    SPC_HANDSHAKE_CLIENT,
+    SPC_HANDSHAKE_CLOSED,
+    SPC_HANDSHAKE_FULL,
+    SPC_HANDSHAKE_LATE,
+    SPC_HANDSHAKE_MAC_BYTES,
+    SPC_HANDSHAKE_NONCE_BYTES,
+    SPC_HANDSHAKE_OTHER_BYTE_ORDER,
+    SPC_HANDSHAKE_OTHER_VERSION,
+    SPC_HANDSHAKE_OVER,
+    SPC_HANDSHAKE_READ,
+    SPC_HANDSHAKE_REFUSED,
+    SPC_HANDSHAKE_SERVER,
+    SPC_HANDSHAKE_SIGN,
+    SPC_HANDSHAKE_SIGNED_BYTES,
+    SPC_HANDSHAKE_STRANGER,
+    SPC_HANDSHAKE_TIMEOUT_NS,
+    SPC_HANDSHAKE_VERSION,
+    SPC_HANDSHAKE_WRITE,
+    spc_channel_descriptor,
+    spc_channel_destroy,
+    spc_channel_methods_t,
+    spc_channel_read,
+    spc_channel_t,
+    spc_channel_tcp_create,
+    spc_channel_write,
+    spc_frame_piece_t,
+    spc_gateway_attach,
+    spc_gateway_attach_peer,
+    spc_gateway_blocked,
+    spc_gateway_count,
+    spc_gateway_count_peer,
+    spc_gateway_create,
+    spc_gateway_culprit,
+    spc_gateway_destroy,
+    spc_gateway_disconnect,
+    spc_gateway_is_wanted,
+    spc_gateway_listens,
+    spc_gateway_next_wanted,
+    spc_gateway_options_t,
+    spc_gateway_peer_counts_t,
+    spc_gateway_relay_peer,
+    spc_gateway_run,
+    spc_gateway_sentence,
+    spc_gateway_stop,
+    spc_gateway_t,
+    spc_handshake_closed,
+    spc_handshake_create,
+    spc_handshake_destroy,
+    spc_handshake_feed,
+    spc_handshake_options_t,
+    spc_handshake_outcome,
+    spc_handshake_output,
+    spc_handshake_peer,
+    spc_handshake_peer_t,
+    spc_handshake_sent,
+    spc_handshake_sign,
+    spc_handshake_step,
+    spc_handshake_t,
+    spc_handshake_to_sign,
+    spc_handshake_wants,
+    spc_link_counts_t,
+    spc_process_close_range,
+    spc_process_die_with_parent,
+    spc_process_rename,
+    spc_server_add_job,
+    spc_server_adopt,
+    spc_server_count,
+    spc_server_create,
+    spc_server_destroy,
+    spc_server_fail_job,
+    spc_server_options_t,
+    spc_server_remove_job,
+    spc_server_run,
+    spc_server_stop,
+    spc_server_t,
 )
 from spcomm._core.libspc cimport (
     SPC_EAGAIN, SPC_ECLOSED, SPC_EINTERRUPTED, SPC_ENOMEM, SPC_ESYSTEM, SPC_ETIMEDOUT, SPC_OK,
@@ -493,7 +553,7 @@ cdef void say_blocked(void *argument) noexcept nogil:
 
 
 cdef class Agent:
-    """Stands in, in one box, for the nodes of all others (spc_agent.h). Any thread may call while one runs it.
+    """Stands in, in one box, for the nodes of all others (spc_gateway.h). Any thread may call while one runs it.
 
     Parameters
     ----------
@@ -507,14 +567,14 @@ cdef class Agent:
         Agents have links to each other, too.
     """
 
-    cdef spc_agent_t *core
+    cdef spc_gateway_t *core
     cdef readonly uint32_t box
     cdef readonly double link_timeout
     cdef readonly int news  # can be read when a new connection is needed, or nodes are proven to wait for ever
     cdef int say
 
     def __cinit__(self, int segment, uint32_t job, double link_timeout=LINK_TIMEOUT_S, bint direct=False):
-        cdef spc_agent_options_t options
+        cdef spc_gateway_options_t options
         self.news, self.say = os.pipe()
         os.set_blocking(self.news, False)
         os.set_blocking(self.say, False)
@@ -525,11 +585,11 @@ cdef class Agent:
         options.broken, options.wanted, options.direct = say_broken, say_wanted, direct
         options.blocked = say_blocked
         options.argument = <void *><long>self.say
-        check(spc_agent_create(&options, &self.core), "the agent")
+        check(spc_gateway_create(&options, &self.core), "the agent")
         self.box = self.culprit  # until something fails
 
     def __dealloc__(self):
-        spc_agent_destroy(self.core)
+        spc_gateway_destroy(self.core)
         os.close(self.news)
         os.close(self.say)
 
@@ -544,7 +604,7 @@ cdef class Agent:
         """The nodes of all boxes that are proven to wait for ever: rank -> `Wait`."""
         cdef const spc_segment_t *together
         with nogil:
-            together = spc_agent_blocked(self.core)
+            together = spc_gateway_blocked(self.core)
         if together == NULL:
             return {}
         nodes = together.config.nodes
@@ -556,7 +616,7 @@ cdef class Agent:
         cdef spc_channel_t *channel = new_channel(descriptor, session)
         cdef int status
         with nogil:
-            status = spc_agent_attach(self.core, channel)
+            status = spc_gateway_attach(self.core, channel)
         check(status, "the connection to the server")
 
     def run(self):
@@ -569,9 +629,9 @@ cdef class Agent:
         """
         cdef int status
         with nogil:
-            status = spc_agent_run(self.core)
+            status = spc_gateway_run(self.core)
         if status == SPC_ECLOSED:
-            raise errors.ConnectionLostError(spc_agent_sentence(self.core).decode("utf-8", "replace"))
+            raise errors.ConnectionLostError(spc_gateway_sentence(self.core).decode("utf-8", "replace"))
         if status == SPC_ETIMEDOUT and self.culprit != self.box:
             raise errors.ConnectionLostError(
                 f"boxes {self.box} and {self.culprit} cannot reach each other: the connection between them broke, and "
@@ -588,15 +648,15 @@ cdef class Agent:
     @property
     def culprit(self):
         """After `run` has failed: the box whose fault it is."""
-        return spc_agent_culprit(self.core)
+        return spc_gateway_culprit(self.core)
 
     def disconnect(self):
         """After that: tell the nodes of this box, which wait for nothing more."""
-        spc_agent_disconnect(self.core)
+        spc_gateway_disconnect(self.core)
 
     def stop(self):
         with nogil:
-            spc_agent_stop(self.core)
+            spc_gateway_stop(self.core)
 
     # ---- links to other agents
 
@@ -606,18 +666,18 @@ cdef class Agent:
         cdef const char *text = encoded
         cdef int status
         with nogil:
-            status = spc_agent_listens(self.core, text)
+            status = spc_gateway_listens(self.core, text)
         check(status, f"the address {address}")
 
     def wanted(self):
         """To which boxes a connection is to be made: each with its number, and the address that was told."""
         cdef uint32_t box = 0, number = 0
-        cdef char[SPC_AGENT_ADDRESS_BYTES] address
+        cdef char[SPC_GATEWAY_ADDRESS_BYTES] address
         cdef int status
         found = []
         while True:
             with nogil:
-                status = spc_agent_next_wanted(self.core, &box, &number, address)
+                status = spc_gateway_next_wanted(self.core, &box, &number, address)
             if status != SPC_OK:
                 return found
             found.append((box, number, (<bytes>address).decode("ascii", "replace")))
@@ -626,7 +686,7 @@ cdef class Agent:
         """Is that one still to be made?"""
         cdef bint found
         with nogil:
-            found = spc_agent_is_wanted(self.core, box, number)
+            found = spc_gateway_is_wanted(self.core, box, number)
         return found
 
     def attach_peer(self, uint32_t box, uint32_t number, int descriptor, session=None):
@@ -634,20 +694,20 @@ cdef class Agent:
         cdef spc_channel_t *channel = new_channel(descriptor, session)
         cdef int status
         with nogil:
-            status = spc_agent_attach_peer(self.core, box, number, channel)
+            status = spc_gateway_attach_peer(self.core, box, number, channel)
         check(status, f"the connection to box {box}")
 
     def relay_peer(self, uint32_t box, uint32_t number):
         """That one cannot be made: the server relays, unless it was to replace one that has broken."""
         with nogil:
-            spc_agent_relay_peer(self.core, box, number)
+            spc_gateway_relay_peer(self.core, box, number)
 
     def peer_counts(self, uint32_t box):
         """Of the link to another agent: see `counted`; None: the server relays."""
-        cdef spc_agent_peer_counts_t counts
+        cdef spc_gateway_peer_counts_t counts
         cdef int status
         with nogil:
-            status = spc_agent_count_peer(self.core, box, &counts)
+            status = spc_gateway_count_peer(self.core, box, &counts)
         check(status, f"the link to box {box}")
         return counted(&counts.link) if counts.is_direct else None
 
@@ -655,7 +715,7 @@ cdef class Agent:
         """Of its link: see `counted`."""
         cdef spc_link_counts_t counts
         with nogil:
-            spc_agent_count(self.core, &counts)
+            spc_gateway_count(self.core, &counts)
         return counted(&counts)
 
 

@@ -29,7 +29,7 @@ LIBS := -pthread -lm $(if $(filter Linux,$(shell uname -s)),-lrt)
 LINK_test_outbox := -Wl,--wrap=spc_mailbox_writer_init
 LINK_test_comm_hand_back := -Wl,--wrap=spc_trace_record_words
 LINK_test_comm_block := -Wl,--wrap=spc_status_end
-LINK_test_agent := -Wl,--wrap=spc_status_end
+LINK_test_gateway := -Wl,--wrap=spc_status_end
 LINK_test_credit := -Wl,--wrap=spc_link_create
 
 CORE := $(shell find csrc -name '*.c')

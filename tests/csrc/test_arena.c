@@ -41,7 +41,7 @@ static void free_store(store_t *store) {
 
 static spc_block_shared_t *take(store_t *store, uint64_t length_bytes) {
     spc_block_shared_t *block = NULL;
-    CHECK_OK(spc_arena_take(store->arena, length_bytes, &block));
+    CHECK_OK(spc_arena_alloc(store->arena, length_bytes, &block));
     CHECK(block->capacity_bytes >= length_bytes);
     CHECK_EQ_U(block->owner, OWNER);
     unsigned char *payload = spc_block_payload(block);
@@ -59,7 +59,7 @@ static void fill(spc_block_shared_t *block) {
 
 static void is_full(store_t *store, uint64_t length_bytes) {
     spc_block_shared_t *block = (spc_block_shared_t *)store;
-    CHECK_EQ(spc_arena_take(store->arena, length_bytes, &block), SPC_EAGAIN);
+    CHECK_EQ(spc_arena_alloc(store->arena, length_bytes, &block), SPC_EAGAIN);
     CHECK_EQ_PTR(block, store);
 }
 
@@ -138,7 +138,7 @@ static void no_memory_no_blocks(void) {
     spc_arena_t *arena;
     spc_block_shared_t *block;
     CHECK_OK(spc_arena_create(NULL, 0, OWNER, NODES, NULL, &arena));
-    CHECK_EQ(spc_arena_take(arena, 1, &block), SPC_EAGAIN);
+    CHECK_EQ(spc_arena_alloc(arena, 1, &block), SPC_EAGAIN);
     CHECK_EQ_U(spc_arena_used(arena), 0);
     spc_arena_destroy(arena);
     spc_arena_destroy(NULL);
@@ -250,7 +250,7 @@ static void random_blocks_never_overlap(void) {
         }
         uint64_t length_bytes = check_below(&seed, check_below(&seed, 20) == 0 ? 30000 : 700);
         spc_block_shared_t *block;
-        int status = spc_arena_take(store.arena, length_bytes, &block);
+        int status = spc_arena_alloc(store.arena, length_bytes, &block);
         if (status == SPC_EAGAIN) {
             continue;
         }
@@ -285,7 +285,7 @@ static void send_all(traffic_t *traffic) {
     for (long i = 0; i < traffic->rounds; i++) {
         uint64_t length_bytes = 8 * (1 + (uint64_t)i % 50);
         spc_block_shared_t *block;
-        while (spc_arena_take(traffic->store.arena, length_bytes, &block) == SPC_EAGAIN) {
+        while (spc_arena_alloc(traffic->store.arena, length_bytes, &block) == SPC_EAGAIN) {
             sched_yield();
         }
         uint64_t *payload = spc_block_payload(block);
@@ -397,7 +397,7 @@ static void pass_around(int rank, int size, void *argument) {
     for (long i = 0; rank == OWNER && i < hands->rounds; i++) {
         spc_block_shared_t *block;
         take_hands(hands, OWNER, &seed);
-        if (spc_arena_take(hands->store.arena, 64, &block) != SPC_OK) {
+        if (spc_arena_alloc(hands->store.arena, 64, &block) != SPC_OK) {
             sched_yield();
             continue;
         }
@@ -452,7 +452,7 @@ static void what_is_passed_on_is_never_free(void) {
     hands->store = make_store_of(1024, MANY);
     hands->rounds = check_scale(4000000);
     spc_block_shared_t *block;
-    CHECK_OK(spc_arena_take(hands->store.arena, 64, &block));
+    CHECK_OK(spc_arena_alloc(hands->store.arena, 64, &block));
     hands->place[0][0] = block;
     spc_block_pass(hands->place[0][0], OWNER, 0);
     check_threads(2, pass_or_look, hands);
@@ -468,14 +468,14 @@ static void half_may_be_kept(void) {
     spc_block_shared_t *kept[8], *block;
     for (uint32_t lap = 0; lap < 3; lap++) {
         for (uint32_t i = 0; i < 8; i++) {
-            CHECK_OK(spc_arena_take_kept(store.arena, 64, &kept[i]));
+            CHECK_OK(spc_arena_alloc_kept(store.arena, 64, &kept[i]));
         }
-        CHECK_EQ(spc_arena_take_kept(store.arena, 64, &block), SPC_EAGAIN);
+        CHECK_EQ(spc_arena_alloc_kept(store.arena, 64, &block), SPC_EAGAIN);
         spc_block_unpin(take(&store, 64), OWNER); /* is not counted */
-        CHECK_EQ(spc_arena_take_kept(store.arena, 64, &block), SPC_EAGAIN);
+        CHECK_EQ(spc_arena_alloc_kept(store.arena, 64, &block), SPC_EAGAIN);
         spc_block_unpin(kept[lap], OWNER);
-        CHECK_OK(spc_arena_take_kept(store.arena, 64, &kept[lap]));
-        CHECK_EQ(spc_arena_take_kept(store.arena, 64, &block), SPC_EAGAIN);
+        CHECK_OK(spc_arena_alloc_kept(store.arena, 64, &kept[lap]));
+        CHECK_EQ(spc_arena_alloc_kept(store.arena, 64, &block), SPC_EAGAIN);
         CHECK_EQ_U(spc_arena_used(store.arena), 8 * SMALL);
         for (uint32_t i = 0; i < 8; i++) {
             spc_block_unpin(kept[i], OWNER);

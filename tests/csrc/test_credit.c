@@ -2,7 +2,7 @@
 /* Credit: whatever the map, all that agents may have under way to one box fits into what the server keeps for it. */
 #include "net/wire/spc_credit.h"
 
-#include "net/gateway/spc_agent_private.h"
+#include "net/gateway/spc_gateway_private.h"
 #include "net/server/spc_server.h"
 #include "net/wire/spc_frame.h"
 #include "wide_box.h"

@@ -9,14 +9,14 @@
 #include <sys/socket.h>
 
 #include "comm_box.h"
-#include "net/gateway/spc_agent.h"
+#include "net/gateway/spc_gateway.h"
 
 #define WIDE_BOXES 2
 
 typedef struct wide_box {
     comm_box_t box[WIDE_BOXES];
     uint16_t place[SPC_NODES_MAX]; /* by rank */
-    spc_agent_t *agent[WIDE_BOXES];
+    spc_gateway_t *agent[WIDE_BOXES];
     pthread_t thread[WIDE_BOXES];
 } wide_box_t;
 
@@ -40,7 +40,7 @@ static inline spc_channel_t *wide_channel(int descriptor) {
 /* `place`: the box of each rank; NULL: the first half of them in box 0, the others in box 1. `given`: of
  * each agent, beside what is set here. */
 static inline void wide_open_with(wide_box_t *wide, spc_config_t config, const uint16_t *place,
-                                  const spc_agent_options_t given[WIDE_BOXES]) {
+                                  const spc_gateway_options_t given[WIDE_BOXES]) {
     int ends[2];
     CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
     config.boxes = WIDE_BOXES;
@@ -51,25 +51,25 @@ static inline void wide_open_with(wide_box_t *wide, spc_config_t config, const u
         config.box = i;
         wide->box[i] = comm_box_open(config);
         wide_divide(&wide->box[i], wide->place);
-        spc_agent_options_t options = given[i];
+        spc_gateway_options_t options = given[i];
         options.segment = wide->box[i].descriptor;
         options.within = ONE_MAPPING ? &wide->box[i].segment : NULL;
         options.job = 7;
         if (options.link_timeout_ns == 0) { /* a machine that stands still for a while breaks no connection */
             options.suspect_ns = options.broken_ns = options.link_timeout_ns = UINT64_MAX / 4;
         }
-        CHECK_OK(spc_agent_create(&options, &wide->agent[i]));
-        CHECK_OK(spc_agent_attach(wide->agent[i], wide_channel(ends[i])));
+        CHECK_OK(spc_gateway_create(&options, &wide->agent[i]));
+        CHECK_OK(spc_gateway_attach(wide->agent[i], wide_channel(ends[i])));
     }
 }
 
 static inline void wide_open(wide_box_t *wide, spc_config_t config, const uint16_t *place) {
-    const spc_agent_options_t given[WIDE_BOXES] = {{0}};
+    const spc_gateway_options_t given[WIDE_BOXES] = {{0}};
     wide_open_with(wide, config, place, given);
 }
 
 static inline void *wide_run_agent(void *argument) {
-    CHECK_OK(spc_agent_run(argument));
+    CHECK_OK(spc_gateway_run(argument));
     return NULL;
 }
 
@@ -96,7 +96,7 @@ static inline void wide_finish(wide_box_t *wide) {
 
 static inline void wide_free(wide_box_t *wide) {
     for (int i = 0; i < WIDE_BOXES; i++) {
-        spc_agent_destroy(wide->agent[i]);
+        spc_gateway_destroy(wide->agent[i]);
         comm_box_close(&wide->box[i]);
     }
 }

@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "base/spc_error.h"
-#include "net/gateway/spc_agent_private.h"
+#include "net/gateway/spc_gateway_private.h"
 
-int spc_agent_ends_create(spc_agent_t *agent) {
+int spc_gateway_lifecycle_create(spc_gateway_t *agent) {
     agent->told = calloc(agent->nodes, sizeof(*agent->told));
     agent->told_gone = calloc(agent->nodes, sizeof(*agent->told_gone));
     agent->told_notes = calloc((size_t)agent->nodes * SPC_NOTE_KINDS, sizeof(*agent->told_notes));
@@ -20,7 +20,7 @@ int spc_agent_ends_create(spc_agent_t *agent) {
 
 /* ---- telling ---- */
 
-static void tell(spc_agent_t *agent, uint32_t rank, uint32_t state, bool is_gone) {
+static void tell(spc_gateway_t *agent, uint32_t rank, uint32_t state, bool is_gone) {
     const int32_t reason = state == SPC_NODE_LIVE ? spc_status_process(agent->status, rank)
                                                   : atomic_load_explicit(&agent->status->line[rank].reason,
                                                                          memory_order_relaxed);
@@ -30,17 +30,17 @@ static void tell(spc_agent_t *agent, uint32_t rank, uint32_t state, bool is_gone
                                .tag = reason,
                                .total_bytes = state,
                                .offset = is_gone};
-    spc_agent_send(agent, &frame, NULL, 0);
+    spc_gateway_send(agent, &frame, NULL, 0);
     agent->told[rank] = state;
     agent->told_gone[rank] = is_gone;
 }
 
-static spc_note_shared_t *notes_of(const spc_agent_t *agent, uint32_t rank) {
+static spc_note_shared_t *notes_of(const spc_gateway_t *agent, uint32_t rank) {
     return spc_segment_part(&agent->segment, SPC_REGION_NOTE, rank);
 }
 
 /* One that is being written is told when it is: its writer notifies. */
-static void tell_note(spc_agent_t *agent, uint32_t rank, spc_note_kind_t kind, bool *moved) {
+static void tell_note(spc_gateway_t *agent, uint32_t rank, spc_note_kind_t kind, bool *moved) {
     uint32_t *told = &agent->told_notes[rank * SPC_NOTE_KINDS + kind];
     const uint32_t version = spc_note_version(notes_of(agent, rank), kind);
     spc_note_t note;
@@ -49,12 +49,12 @@ static void tell_note(spc_agent_t *agent, uint32_t rank, spc_note_kind_t kind, b
     }
     const spc_frame_t frame = {
         .kind = SPC_FRAME_NOTE, .flags = SPC_FRAME_OTHERS, .source = (uint16_t)rank, .tag = (int32_t)kind};
-    spc_agent_send(agent, &frame, &note, sizeof(note));
+    spc_gateway_send(agent, &frame, &note, sizeof(note));
     *told = version;
     *moved = true;
 }
 
-static void pump_node(spc_agent_t *agent, uint32_t rank, bool *moved) {
+static void progress_node(spc_gateway_t *agent, uint32_t rank, bool *moved) {
     const uint32_t state = spc_status_state(agent->status, rank);
     /* After the state, since `gone` comes first: one frame says both. The state alone says that there is news. */
     const bool is_gone = state >= SPC_NODE_FINISHED && spc_status_is_gone(agent->status, rank);
@@ -64,16 +64,16 @@ static void pump_node(spc_agent_t *agent, uint32_t rank, bool *moved) {
         return;
     }
     if (state >= SPC_NODE_FINISHED) {
-        if (!spc_agent_rows_are_empty(agent, rank)) {
+        if (!spc_gateway_send_are_empty(agent, rank)) {
             return;
         }
-        spc_agent_phases_flush(agent, rank);
+        spc_gateway_collective_flush(agent, rank);
     }
     tell(agent, rank, state, is_gone);
     *moved = true;
 }
 
-bool spc_agent_ends_are_told(const spc_agent_t *agent) {
+bool spc_gateway_lifecycle_are_told(const spc_gateway_t *agent) {
     bool told = true;
     for (uint32_t i = 0; i < agent->here && told; i++) {
         told = agent->told_gone[agent->ranks[i]];
@@ -83,9 +83,9 @@ bool spc_agent_ends_are_told(const spc_agent_t *agent) {
 
 /* ---- making known ---- */
 
-int spc_agent_take_note(spc_agent_t *agent, const spc_frame_t *frame, const unsigned char *body) {
+int spc_gateway_on_note(spc_gateway_t *agent, const spc_frame_t *frame, const unsigned char *body) {
     spc_note_t note;
-    if (!spc_agent_is_elsewhere(agent, frame->source) || frame->length_bytes != sizeof(note)
+    if (!spc_gateway_is_elsewhere(agent, frame->source) || frame->length_bytes != sizeof(note)
         || (frame->tag != SPC_NOTE_CALL && frame->tag != SPC_NOTE_END)) {
         return SPC_EINVAL;
     }
@@ -94,11 +94,11 @@ int spc_agent_take_note(spc_agent_t *agent, const spc_frame_t *frame, const unsi
     return SPC_OK;
 }
 
-int spc_agent_take_status(spc_agent_t *agent, const spc_frame_t *frame) {
-    if (!spc_agent_is_elsewhere(agent, frame->source) || frame->total_bytes > SPC_NODE_DIED) {
+int spc_gateway_on_status(spc_gateway_t *agent, const spc_frame_t *frame) {
+    if (!spc_gateway_is_elsewhere(agent, frame->source) || frame->total_bytes > SPC_NODE_DIED) {
         return SPC_EINVAL;
     }
-    spc_agent_source_t *source = &agent->sources[frame->source];
+    spc_gateway_source_t *source = &agent->sources[frame->source];
     if (frame->total_bytes == SPC_NODE_LIVE) {
         spc_status_set_live(agent->status, frame->source, frame->tag);
         return SPC_OK;
@@ -110,14 +110,14 @@ int spc_agent_take_status(spc_agent_t *agent, const spc_frame_t *frame) {
     return SPC_OK;
 }
 
-static bool make_known(spc_agent_t *agent, uint32_t rank) {
-    spc_agent_source_t *source = &agent->sources[rank];
+static bool make_known(spc_gateway_t *agent, uint32_t rank) {
+    spc_gateway_source_t *source = &agent->sources[rank];
     const uint32_t features = agent->config->features;
     if (source->state < SPC_NODE_FINISHED) {
         return false;
     }
-    spc_agent_drop_assemblies(agent, rank); /* what it did not finish */
-    if (!spc_agent_source_is_empty(agent, rank)) {
+    spc_gateway_drop_assemblies(agent, rank); /* what it did not finish */
+    if (!spc_gateway_source_is_empty(agent, rank)) {
         return false;
     }
     if (source->is_gone) { /* first, as in the node's own box */
@@ -129,10 +129,10 @@ static bool make_known(spc_agent_t *agent, uint32_t rank) {
     return true;
 }
 
-static bool ends_pump(spc_agent_t *agent) {
+static bool lifecycle_progress(spc_gateway_t *agent) {
     bool moved = false;
     for (uint32_t i = 0; i < agent->here; i++) {
-        pump_node(agent, agent->ranks[i], &moved);
+        progress_node(agent, agent->ranks[i], &moved);
     }
     for (uint32_t i = agent->here; i < agent->nodes; i++) {
         const uint32_t rank = agent->ranks[i];
@@ -145,11 +145,11 @@ static bool ends_pump(spc_agent_t *agent) {
 
 /* ---- all that can be done, in the order in which it must be done: ends last */
 
-bool spc_agent_move(spc_agent_t *agent) {
-    spc_agent_phases_note(agent);
-    bool moved = spc_agent_rows_pump(agent);
-    moved = spc_agent_phases_pump(agent) || moved;
-    moved = spc_agent_sources_pump(agent) || moved;
-    moved = spc_agent_areas_pump(agent) || moved;
-    return ends_pump(agent) || moved;
+bool spc_gateway_move(spc_gateway_t *agent) {
+    spc_gateway_collective_note(agent);
+    bool moved = spc_gateway_send_progress(agent);
+    moved = spc_gateway_collective_progress(agent) || moved;
+    moved = spc_gateway_recv_progress(agent) || moved;
+    moved = spc_gateway_areas_progress(agent) || moved;
+    return lifecycle_progress(agent) || moved;
 }

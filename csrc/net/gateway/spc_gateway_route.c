@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "net/gateway/spc_agent_peers.h"
+#include "net/gateway/spc_gateway_route.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,8 +24,8 @@ typedef struct held {
     unsigned char body[];
 } held_t;
 
-struct spc_agent_peer {
-    spc_agent_t *agent;
+struct spc_gateway_peer {
+    spc_gateway_t *agent;
     uint32_t box;
     way_t way;
     held_t *first, *last; /* frames that wait for the choice */
@@ -34,29 +34,29 @@ struct spc_agent_peer {
     bool is_awaited; /* has been told */
     bool is_over; /* LEAVES */
     uint32_t connection; /* leader: the last that was asked for; follower: the last that was handed in */
-    char address[SPC_AGENT_ADDRESS_BYTES]; /* where it listens; empty: not known, or nowhere */
+    char address[SPC_GATEWAY_ADDRESS_BYTES]; /* where it listens; empty: not known, or nowhere */
 };
 
-static bool is_leader(const spc_agent_peer_t *peer) {
+static bool is_leader(const spc_gateway_peer_t *peer) {
     return peer->agent->box < peer->box;
 }
 
 /* ---- what every file of the agent needs */
 
-void spc_agent_fail(spc_agent_t *agent, int outcome) {
+void spc_gateway_fail(spc_gateway_t *agent, int outcome) {
     if (outcome != SPC_OK && agent->outcome == SPC_EAGAIN) {
         agent->outcome = outcome;
     }
 }
 
-void spc_agent_wake_reader(const spc_agent_t *agent) {
+void spc_gateway_wake_reader(const spc_gateway_t *agent) {
     const ssize_t written = write(agent->wake[1], "", 1);
     (void)written; /* full: it wakes anyway */
 }
 
 /* ---- life */
 
-int spc_agent_peers_create(spc_agent_t *agent) {
+int spc_gateway_route_create(spc_gateway_t *agent) {
     if (!agent->options.direct) {
         return SPC_OK;
     }
@@ -66,18 +66,18 @@ int spc_agent_peers_create(spc_agent_t *agent) {
         return SPC_ENOMEM;
     }
     for (uint32_t box = 0; box < agent->config->boxes; box++) {
-        agent->peers[box] = (spc_agent_peer_t){.agent = agent, .box = box};
+        agent->peers[box] = (spc_gateway_peer_t){.agent = agent, .box = box};
     }
     return SPC_OK;
 }
 
-static void free_first(spc_agent_peer_t *peer) {
+static void free_first(spc_gateway_peer_t *peer) {
     held_t *held = peer->first;
     peer->first = held->next;
     free(held);
 }
 
-void spc_agent_peers_destroy(spc_agent_t *agent) {
+void spc_gateway_route_destroy(spc_gateway_t *agent) {
     for (uint32_t box = 0; agent->peers != NULL && box < agent->config->boxes; box++) {
         while (agent->peers[box].first != NULL) {
             free_first(&agent->peers[box]);
@@ -89,17 +89,17 @@ void spc_agent_peers_destroy(spc_agent_t *agent) {
 }
 
 /* One that is still of use. */
-static bool has_link(const spc_agent_t *agent, uint32_t box) {
+static bool has_link(const spc_gateway_t *agent, uint32_t box) {
     return agent->peers[box].link != NULL && !agent->peers[box].is_over;
 }
 
-static bool is_down(const spc_agent_t *agent, uint32_t box) {
+static bool is_down(const spc_gateway_t *agent, uint32_t box) {
     return has_link(agent, box) && spc_link_state(agent->peers[box].link) == SPC_LINK_DOWN;
 }
 
 /* ---- sending */
 
-static int hold(spc_agent_peer_t *peer, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
+static int hold(spc_gateway_peer_t *peer, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
                 uint32_t count) {
     size_t length_bytes = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -125,7 +125,7 @@ static int hold(spc_agent_peer_t *peer, const spc_frame_t *frame, const spc_fram
 }
 
 /* The server forwards it as it is. Arrivals it would collect, and so they could be overtaken by messages. */
-static int relay(const spc_agent_peer_t *peer, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
+static int relay(const spc_gateway_peer_t *peer, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
                  uint32_t count) {
     spc_frame_t part = *frame;
     part.destination = (uint16_t)peer->box;
@@ -134,9 +134,9 @@ static int relay(const spc_agent_peer_t *peer, const spc_frame_t *frame, const s
     return spc_link_queue(peer->agent->link, &part, pieces, count);
 }
 
-static int queue(spc_agent_t *agent, uint32_t box, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
-                 uint32_t count) {
-    spc_agent_peer_t *peer = &agent->peers[box];
+static int queue(spc_gateway_t *agent, uint32_t box, const spc_frame_t *frame,
+                 const spc_frame_piece_t *pieces, uint32_t count) {
+    spc_gateway_peer_t *peer = &agent->peers[box];
     if (box == agent->box || peer->is_over) {
         return SPC_OK;
     }
@@ -151,7 +151,7 @@ static int queue(spc_agent_t *agent, uint32_t box, const spc_frame_t *frame, con
 }
 
 /* One frame for each box, with its ranks only. */
-static int queue_message(spc_agent_t *agent, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
+static int queue_message(spc_gateway_t *agent, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
                          uint32_t count) {
     const uint16_t *ranks = pieces[0].start;
     spc_frame_piece_t parts[4];
@@ -178,7 +178,7 @@ static int queue_message(spc_agent_t *agent, const spc_frame_t *frame, const spc
     return status;
 }
 
-static int queue_to_peers(spc_agent_t *agent, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
+static int queue_to_peers(spc_gateway_t *agent, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
                           uint32_t count) {
     uint64_t boxes = UINT64_C(1) << frame->destination % 64;
     int status = SPC_OK;
@@ -198,7 +198,7 @@ static int queue_to_peers(spc_agent_t *agent, const spc_frame_t *frame, const sp
     return status;
 }
 
-static void write_peers(spc_agent_t *agent) {
+static void write_peers(spc_gateway_t *agent) {
     for (uint32_t box = 0; agent->peers != NULL && box < agent->config->boxes; box++) {
         if (has_link(agent, box)) {
             spc_link_write(agent->peers[box].link);
@@ -208,28 +208,29 @@ static void write_peers(spc_agent_t *agent) {
 
 /* ---- sending, over whatever link */
 
-void spc_agent_queue(spc_agent_t *agent, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
-                     uint32_t count) {
+void spc_gateway_queue(spc_gateway_t *agent, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
+                       uint32_t count) {
     agent->sent_frames += frame->kind != SPC_FRAME_BOARD;
     const int status = agent->peers != NULL ? queue_to_peers(agent, frame, pieces, count)
                                             : spc_link_queue(agent->link, frame, pieces, count);
     /* What comes when all nodes here are gone gives rise to nothing that anybody needs. */
-    spc_agent_fail(agent, status == SPC_ECLOSED && agent->is_finishing ? SPC_OK : status);
+    spc_gateway_fail(agent, status == SPC_ECLOSED && agent->is_finishing ? SPC_OK : status);
 }
 
-void spc_agent_send(spc_agent_t *agent, const spc_frame_t *frame, const void *body, uint32_t length_bytes) {
+void spc_gateway_send(spc_gateway_t *agent, const spc_frame_t *frame, const void *body,
+                      uint32_t length_bytes) {
     const spc_frame_piece_t piece = {body, length_bytes};
-    spc_agent_queue(agent, frame, &piece, length_bytes != 0 ? 1 : 0);
+    spc_gateway_queue(agent, frame, &piece, length_bytes != 0 ? 1 : 0);
 }
 
-void spc_agent_write_links(spc_agent_t *agent) {
+void spc_gateway_write_links(spc_gateway_t *agent) {
     write_peers(agent);
     spc_link_write(agent->link);
 }
 
 /* ---- the choice */
 
-static void want(spc_agent_peer_t *peer) {
+static void want(spc_gateway_peer_t *peer) {
     const bool is_needed =
         peer->way == UNDECIDED || (peer->way == DIRECT && spc_link_state(peer->link) == SPC_LINK_DOWN);
     if (is_leader(peer) && is_needed && !peer->is_over && !peer->is_awaited && peer->address[0] != '\0') {
@@ -238,8 +239,8 @@ static void want(spc_agent_peer_t *peer) {
 }
 
 /* From now on; the frames that were held go first. */
-static int choose(spc_agent_peer_t *peer, way_t way) {
-    spc_agent_t *agent = peer->agent;
+static int choose(spc_gateway_peer_t *peer, way_t way) {
+    spc_gateway_t *agent = peer->agent;
     int status = SPC_OK;
     peer->way = way;
     while (peer->first != NULL && status == SPC_OK) {
@@ -250,11 +251,11 @@ static int choose(spc_agent_peer_t *peer, way_t way) {
     if (status == SPC_OK && way == DIRECT && agent->is_finishing) {
         status = spc_link_finish(peer->link);
     }
-    spc_agent_write_links(agent);
+    spc_gateway_write_links(agent);
     return status;
 }
 
-static int say(spc_agent_t *agent, uint16_t flags, uint32_t box, word_t word, const char *text) {
+static int say(spc_gateway_t *agent, uint16_t flags, uint32_t box, word_t word, const char *text) {
     const spc_frame_t frame = {.kind = SPC_FRAME_ROUTE,
                                .flags = flags,
                                .source = (uint16_t)agent->box,
@@ -264,12 +265,12 @@ static int say(spc_agent_t *agent, uint16_t flags, uint32_t box, word_t word, co
     return spc_link_send(agent->link, &frame, &piece, 1);
 }
 
-static int choose_relay(spc_agent_peer_t *peer) {
+static int choose_relay(spc_gateway_peer_t *peer) {
     const int status = say(peer->agent, 0, peer->box, RELAYS, "");
     return status == SPC_OK ? choose(peer, RELAYED) : status;
 }
 
-static int take_address(spc_agent_peer_t *peer, const spc_frame_t *frame, const unsigned char *body) {
+static int take_address(spc_gateway_peer_t *peer, const spc_frame_t *frame, const unsigned char *body) {
     if (frame->length_bytes >= sizeof(peer->address) || peer->address[0] != '\0') {
         return SPC_EINVAL;
     }
@@ -280,11 +281,11 @@ static int take_address(spc_agent_peer_t *peer, const spc_frame_t *frame, const 
                                                                                  : SPC_OK;
 }
 
-int spc_agent_take_route(spc_agent_t *agent, const spc_frame_t *frame, const unsigned char *body) {
+int spc_gateway_on_route(spc_gateway_t *agent, const spc_frame_t *frame, const unsigned char *body) {
     if (agent->peers == NULL || frame->source >= agent->config->boxes || frame->source == agent->box) {
         return SPC_EINVAL;
     }
-    spc_agent_peer_t *peer = &agent->peers[frame->source];
+    spc_gateway_peer_t *peer = &agent->peers[frame->source];
     switch (frame->tag) {
     case LISTENS:
         return take_address(peer, frame, body);
@@ -303,13 +304,13 @@ int spc_agent_take_route(spc_agent_t *agent, const spc_frame_t *frame, const uns
 
 /* ---- what whoever makes connections does */
 
-static spc_agent_peer_t *find(spc_agent_t *agent, uint32_t box) {
+static spc_gateway_peer_t *find(spc_gateway_t *agent, uint32_t box) {
     const bool is_other = agent->peers != NULL && box < agent->config->boxes && box != agent->box;
     return is_other ? &agent->peers[box] : NULL;
 }
 
-int spc_agent_listens(spc_agent_t *agent, const char *address) {
-    if (agent->peers == NULL || strlen(address) >= SPC_AGENT_ADDRESS_BYTES) {
+int spc_gateway_listens(spc_gateway_t *agent, const char *address) {
+    if (agent->peers == NULL || strlen(address) >= SPC_GATEWAY_ADDRESS_BYTES) {
         return SPC_EINVAL;
     }
     pthread_mutex_lock(&agent->lock);
@@ -318,16 +319,16 @@ int spc_agent_listens(spc_agent_t *agent, const char *address) {
     return status;
 }
 
-int spc_agent_next_wanted(spc_agent_t *agent, uint32_t *box, uint32_t *number,
-                          char address[SPC_AGENT_ADDRESS_BYTES]) {
+int spc_gateway_next_wanted(spc_gateway_t *agent, uint32_t *box, uint32_t *number,
+                            char address[SPC_GATEWAY_ADDRESS_BYTES]) {
     int status = SPC_EAGAIN;
     pthread_mutex_lock(&agent->lock);
     for (uint32_t i = 0; agent->peers != NULL && i < agent->config->boxes && status != SPC_OK; i++) {
-        spc_agent_peer_t *peer = &agent->peers[i];
+        spc_gateway_peer_t *peer = &agent->peers[i];
         if (peer->is_wanted) {
             peer->is_wanted = false;
             peer->is_awaited = true;
-            memcpy(address, peer->address, SPC_AGENT_ADDRESS_BYTES);
+            memcpy(address, peer->address, SPC_GATEWAY_ADDRESS_BYTES);
             *box = i;
             *number = ++peer->connection;
             status = SPC_OK;
@@ -337,12 +338,12 @@ int spc_agent_next_wanted(spc_agent_t *agent, uint32_t *box, uint32_t *number,
     return status;
 }
 
-static bool is_awaited(const spc_agent_peer_t *peer, uint32_t number) {
+static bool is_awaited(const spc_gateway_peer_t *peer, uint32_t number) {
     return peer->is_awaited && peer->connection == number && !peer->is_over && !peer->agent->has_left;
 }
 
-bool spc_agent_is_wanted(spc_agent_t *agent, uint32_t box, uint32_t number) {
-    const spc_agent_peer_t *peer = find(agent, box);
+bool spc_gateway_is_wanted(spc_gateway_t *agent, uint32_t box, uint32_t number) {
+    const spc_gateway_peer_t *peer = find(agent, box);
     if (peer == NULL) {
         return false;
     }
@@ -352,34 +353,34 @@ bool spc_agent_is_wanted(spc_agent_t *agent, uint32_t box, uint32_t number) {
     return is;
 }
 
-void spc_agent_relay_peer(spc_agent_t *agent, uint32_t box, uint32_t number) {
-    spc_agent_peer_t *peer = find(agent, box);
+void spc_gateway_relay_peer(spc_gateway_t *agent, uint32_t box, uint32_t number) {
+    spc_gateway_peer_t *peer = find(agent, box);
     if (peer == NULL) {
         return;
     }
     pthread_mutex_lock(&agent->lock);
     if (peer->way == UNDECIDED && is_awaited(peer, number)) {
         peer->is_awaited = false;
-        spc_agent_fail(agent, choose_relay(peer));
+        spc_gateway_fail(agent, choose_relay(peer));
     }
     pthread_mutex_unlock(&agent->lock);
     spc_event_raise(agent->event,
-                    agent->config->features); /* spc_agent_run may wait for frames that were held */
-    spc_agent_wake_reader(agent);
+                    agent->config->features); /* spc_gateway_run may wait for frames that were held */
+    spc_gateway_wake_reader(agent);
 }
 
 /* What agents say about their ways comes from the server alone. */
 static int take(void *argument, const spc_frame_t *frame, const unsigned char *body) {
-    const spc_agent_peer_t *peer = argument;
-    spc_agent_t *agent = peer->agent;
+    const spc_gateway_peer_t *peer = argument;
+    spc_gateway_t *agent = peer->agent;
     const uint16_t *box_of_rank = spc_segment_part(&agent->segment, SPC_REGION_PLACE, 0);
     const bool is_theirs = frame->kind != SPC_FRAME_ROUTE
                            && spc_frame_is_of_box(frame, (uint16_t)peer->box, box_of_rank, agent->nodes);
     return is_theirs ? agent->deliver(agent, frame, body) : SPC_EINVAL;
 }
 
-static int attach(spc_agent_peer_t *peer, spc_channel_t *channel) {
-    const spc_agent_t *agent = peer->agent;
+static int attach(spc_gateway_peer_t *peer, spc_channel_t *channel) {
+    const spc_gateway_t *agent = peer->agent;
     const spc_link_options_t options = {
         .job = agent->options.job,
         .deliver = take,
@@ -402,8 +403,8 @@ static int attach(spc_agent_peer_t *peer, spc_channel_t *channel) {
     return status;
 }
 
-int spc_agent_attach_peer(spc_agent_t *agent, uint32_t box, uint32_t number, spc_channel_t *channel) {
-    spc_agent_peer_t *peer = find(agent, box);
+int spc_gateway_attach_peer(spc_gateway_t *agent, uint32_t box, uint32_t number, spc_channel_t *channel) {
+    spc_gateway_peer_t *peer = find(agent, box);
     if (peer == NULL) {
         spc_channel_destroy(channel);
         return SPC_EINVAL;
@@ -415,19 +416,19 @@ int spc_agent_attach_peer(spc_agent_t *agent, uint32_t box, uint32_t number, spc
     } else {
         peer->connection = number;
         peer->is_awaited = false;
-        spc_agent_fail(agent, attach(peer, channel)); /* not the caller's business: the channel is taken */
+        spc_gateway_fail(agent, attach(peer, channel)); /* not the caller's business: the channel is taken */
     }
     pthread_mutex_unlock(&agent->lock);
-    spc_agent_wake_reader(agent);
+    spc_gateway_wake_reader(agent);
     return SPC_OK;
 }
 
-int spc_agent_count_peer(spc_agent_t *agent, uint32_t box, spc_agent_peer_counts_t *counts) {
-    const spc_agent_peer_t *peer = find(agent, box);
+int spc_gateway_count_peer(spc_gateway_t *agent, uint32_t box, spc_gateway_peer_counts_t *counts) {
+    const spc_gateway_peer_t *peer = find(agent, box);
     if (peer == NULL) {
         return SPC_EINVAL;
     }
-    *counts = (spc_agent_peer_counts_t){0};
+    *counts = (spc_gateway_peer_counts_t){0};
     pthread_mutex_lock(&agent->lock);
     counts->is_direct = peer->way == DIRECT;
     if (counts->is_direct) {
@@ -439,18 +440,18 @@ int spc_agent_count_peer(spc_agent_t *agent, uint32_t box, spc_agent_peer_counts
 
 /* ---- the reading thread */
 
-static void look_after(spc_agent_peer_t *peer, uint64_t now_ns) {
+static void look_after(spc_gateway_peer_t *peer, uint64_t now_ns) {
     if (spc_link_tick(peer->link, now_ns) == SPC_LINK_DEAD) {
         const int reason = spc_link_reason(peer->link, &(int){0});
         if (reason == SPC_ETIMEDOUT && peer->agent->outcome == SPC_EAGAIN) {
             peer->agent->culprit = peer->box;
         }
-        spc_agent_fail(peer->agent, reason);
+        spc_gateway_fail(peer->agent, reason);
     }
     want(peer);
 }
 
-bool spc_agent_peers_look_after(spc_agent_t *agent) {
+bool spc_gateway_route_look_after(spc_gateway_t *agent) {
     const uint64_t now_ns = agent->peers != NULL ? spc_clock_now_ns() : 0;
     bool wants = false;
     for (uint32_t box = 0; agent->peers != NULL && !agent->has_left && box < agent->config->boxes; box++) {
@@ -462,7 +463,7 @@ bool spc_agent_peers_look_after(spc_agent_t *agent) {
     return wants;
 }
 
-uint64_t spc_agent_peers_deadline_ns(const spc_agent_t *agent) {
+uint64_t spc_gateway_route_deadline_ns(const spc_gateway_t *agent) {
     uint64_t deadline_ns = SPC_NO_DEADLINE;
     /* After the farewell nobody looks after these links any more. */
     for (uint32_t box = 0; agent->peers != NULL && !agent->has_left && box < agent->config->boxes; box++) {
@@ -473,7 +474,7 @@ uint64_t spc_agent_peers_deadline_ns(const spc_agent_t *agent) {
     return deadline_ns;
 }
 
-uint32_t spc_agent_peers_poll(const spc_agent_t *agent, struct pollfd polled[]) {
+uint32_t spc_gateway_route_poll(const spc_gateway_t *agent, struct pollfd polled[]) {
     uint32_t count = 0;
     for (uint32_t box = 0; agent->peers != NULL && box < agent->config->boxes; box++) {
         const spc_link_t *link = agent->peers[box].link;
@@ -487,7 +488,7 @@ uint32_t spc_agent_peers_poll(const spc_agent_t *agent, struct pollfd polled[]) 
 }
 
 /* By descriptor: since the wait began connections may have come and gone. A read in vain finds nothing. */
-int spc_agent_peers_read(spc_agent_t *agent, const struct pollfd polled[], uint32_t count) {
+int spc_gateway_route_read(spc_gateway_t *agent, const struct pollfd polled[], uint32_t count) {
     int status = SPC_OK;
     for (uint32_t i = 0; i < count; i++) {
         for (uint32_t box = 0; polled[i].revents != 0 && box < agent->config->boxes && status == SPC_OK;
@@ -500,10 +501,10 @@ int spc_agent_peers_read(spc_agent_t *agent, const struct pollfd polled[], uint3
     return status;
 }
 
-bool spc_agent_peers_need_reader(const spc_agent_t *agent) {
+bool spc_gateway_route_need_reader(const spc_gateway_t *agent) {
     bool needs = false;
     for (uint32_t box = 0; agent->peers != NULL && !needs && box < agent->config->boxes; box++) {
-        const spc_agent_peer_t *peer = &agent->peers[box];
+        const spc_gateway_peer_t *peer = &agent->peers[box];
         needs = peer->is_wanted || is_down(agent, box)
                 || (peer->link != NULL && spc_link_wants_write(peer->link));
     }
@@ -512,27 +513,27 @@ bool spc_agent_peers_need_reader(const spc_agent_t *agent) {
 
 /* ---- the end */
 
-void spc_agent_peers_finish(spc_agent_t *agent) {
+void spc_gateway_route_finish(spc_gateway_t *agent) {
     for (uint32_t box = 0; agent->peers != NULL && box < agent->config->boxes; box++) {
         if (has_link(agent, box)) {
-            spc_agent_fail(agent, spc_link_finish(agent->peers[box].link));
+            spc_gateway_fail(agent, spc_link_finish(agent->peers[box].link));
         }
     }
 }
 
-bool spc_agent_peers_are_flushed(const spc_agent_t *agent) {
+bool spc_gateway_route_are_flushed(const spc_gateway_t *agent) {
     bool are = true;
     for (uint32_t box = 0; agent->peers != NULL && are && box < agent->config->boxes; box++) {
-        const spc_agent_peer_t *peer = &agent->peers[box];
+        const spc_gateway_peer_t *peer = &agent->peers[box];
         are =
             peer->is_over || (peer->first == NULL && (peer->link == NULL || spc_link_is_flushed(peer->link)));
     }
     return are;
 }
 
-void spc_agent_peers_leave(spc_agent_t *agent) {
+void spc_gateway_route_leave(spc_gateway_t *agent) {
     if (agent->peers != NULL) {
-        spc_agent_fail(agent, say(agent, SPC_FRAME_OTHERS, 0, LEAVES, ""));
+        spc_gateway_fail(agent, say(agent, SPC_FRAME_OTHERS, 0, LEAVES, ""));
         agent->has_left = true;
     }
 }

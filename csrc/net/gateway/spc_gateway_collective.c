@@ -8,7 +8,7 @@
  *
  * A node that ends, or closes the communicator, may have arrived where others have not: then its contribution is sent
  * by itself, and the server forwards it at once (SPC_FRAME_URGENT), so that the node is known to have arrived when its
- * end becomes known (spc_agent_area_flush).
+ * end becomes known (area_flush).
  *
  * On the wire: the boxes that take part, a bit each, then a contribution after the other, in the byte order of the
  * machines, which is the same for all of a run (spc_handshake).
@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "base/spc_error.h"
-#include "net/gateway/spc_agent_private.h"
+#include "net/gateway/spc_gateway_private.h"
 
 typedef struct contribution_head {
     spc_signature_t signature;
@@ -50,7 +50,7 @@ static bool add(arrivals_t *arrivals, const void *bytes, uint64_t length_bytes) 
 }
 
 /* False, and nothing was added: there is no room. */
-static bool add_contribution(const spc_agent_area_t *area, uint32_t member, uint64_t phase,
+static bool add_contribution(const spc_gateway_area_t *area, uint32_t member, uint64_t phase,
                              arrivals_t *arrivals) {
     const uint32_t before = arrivals->length_bytes;
     spc_contribution_t contribution;
@@ -74,8 +74,8 @@ static bool add_contribution(const spc_agent_area_t *area, uint32_t member, uint
     return false;
 }
 
-static void send_arrivals(spc_agent_t *agent, const spc_agent_area_t *area, uint64_t phase, uint16_t flags,
-                          arrivals_t *arrivals) {
+static void send_arrivals(spc_gateway_t *agent, const spc_gateway_area_t *area, uint64_t phase,
+                          uint16_t flags, arrivals_t *arrivals) {
     const spc_frame_t frame = {
         .kind = SPC_FRAME_ARRIVE,
         .flags = flags,
@@ -84,20 +84,20 @@ static void send_arrivals(spc_agent_t *agent, const spc_agent_area_t *area, uint
         .context = (uint16_t)area->number,
         .offset = phase,
     };
-    spc_agent_send(agent, &frame, arrivals->body, arrivals->length_bytes);
+    spc_gateway_send(agent, &frame, arrivals->body, arrivals->length_bytes);
     arrivals->length_bytes = sizeof(area->boxes);
 }
 
 /* What members here (all, or this one) contribute to the phase and was not sent yet. */
-static void send_phase(spc_agent_t *agent, spc_agent_area_t *area, uint64_t phase, uint32_t only) {
+static void send_phase(spc_gateway_t *agent, spc_gateway_area_t *area, uint64_t phase, uint32_t only) {
     arrivals_t arrivals = {.room_bytes = SPC_FRAME_BODY_MAX, .body = malloc(SPC_FRAME_BODY_MAX)};
     if (arrivals.body == NULL) {
-        spc_agent_fail(agent, SPC_ENOMEM);
+        spc_gateway_fail(agent, SPC_ENOMEM);
         return;
     }
     (void)add(&arrivals, &area->boxes, sizeof(area->boxes));
     for (uint32_t i = 0; i < area->size; i++) {
-        if (!spc_agent_is_here(agent, area->members[i]) || area->phase[i] + 1 != phase
+        if (!spc_gateway_is_here(agent, area->members[i]) || area->phase[i] + 1 != phase
             || (only != area->size && only != i)) {
             continue;
         }
@@ -115,7 +115,7 @@ static void send_phase(spc_agent_t *agent, spc_agent_area_t *area, uint64_t phas
 /* ---- what comes */
 
 /* One contribution; *at goes behind it. SPC_EINVAL: it makes no sense. */
-static int take_contribution(spc_agent_t *agent, spc_agent_area_t *area, uint64_t phase,
+static int take_contribution(spc_gateway_t *agent, spc_gateway_area_t *area, uint64_t phase,
                              const unsigned char *body, uint32_t length_bytes, uint32_t *at) {
     contribution_head_t head;
     if (length_bytes - *at < sizeof(head)) {
@@ -123,7 +123,7 @@ static int take_contribution(spc_agent_t *agent, spc_agent_area_t *area, uint64_
     }
     memcpy(&head, body + *at, sizeof(head));
     *at += sizeof(head);
-    if (head.member >= area->size || !spc_agent_is_elsewhere(agent, area->members[head.member])
+    if (head.member >= area->size || !spc_gateway_is_elsewhere(agent, area->members[head.member])
         || head.signature.field_count > SPC_FIELDS_MAX || head.length_bytes > area->area.scratch_bytes
         || area->phase[head.member] + 1 != phase) {
         return SPC_EINVAL;
@@ -149,7 +149,7 @@ static int take_contribution(spc_agent_t *agent, spc_agent_area_t *area, uint64_
 }
 
 /* The contributions of one frame. */
-static int take_contributions(spc_agent_t *agent, spc_agent_area_t *area, const spc_frame_t *frame,
+static int take_contributions(spc_gateway_t *agent, spc_gateway_area_t *area, const spc_frame_t *frame,
                               const unsigned char *body) {
     uint32_t at = sizeof(area->boxes);
     int status = SPC_OK;
@@ -161,31 +161,31 @@ static int take_contributions(spc_agent_t *agent, spc_agent_area_t *area, const 
 
 /* The bank of the phase is free. The nodes of one box see to that themselves (spc_reduce.h), since they have completed
  * the phase that is asked for. Where boxes have links of their own, another one may have completed it earlier. */
-static bool has_bank(const spc_agent_area_t *area, uint64_t phase) {
+static bool has_bank(const spc_gateway_area_t *area, uint64_t phase) {
     return phase <= SPC_FUZZY_MAX + 1 || spc_reduce_test(area->reduce[0], phase - SPC_FUZZY_MAX - 1);
 }
 
 /* A member contributes a value to at most one of the phases that have no bank yet: its other open phases are fuzzy
  * barriers. */
-static uint64_t ahead_max_bytes(const spc_agent_area_t *area) {
+static uint64_t ahead_max_bytes(const spc_gateway_area_t *area) {
     const uint64_t value_bytes =
         area->area.scratch_bytes + SPC_REDUCE_FIELDS_BYTES + area->size * sizeof(uint64_t);
     const uint64_t heads_bytes = (SPC_FUZZY_MAX + 1) * (sizeof(area->boxes) + sizeof(contribution_head_t));
     return area->size * (value_bytes + heads_bytes);
 }
 
-static int keep_ahead(spc_agent_area_t *area, const spc_frame_t *frame, const unsigned char *body) {
+static int keep_ahead(spc_gateway_area_t *area, const spc_frame_t *frame, const unsigned char *body) {
     if (frame->length_bytes > ahead_max_bytes(area) - area->ahead_bytes) {
         return SPC_ELIMIT;
     }
-    spc_agent_ahead_t *ahead = malloc(sizeof(*ahead) + frame->length_bytes);
+    spc_gateway_ahead_t *ahead = malloc(sizeof(*ahead) + frame->length_bytes);
     if (ahead == NULL) {
         return SPC_ENOMEM;
     }
     ahead->frame = *frame;
     memcpy(ahead->body, body, frame->length_bytes);
     area->ahead_bytes += frame->length_bytes;
-    spc_agent_ahead_t **at = &area->ahead;
+    spc_gateway_ahead_t **at = &area->ahead;
     while (*at != NULL && (*at)->frame.offset <= frame->offset) {
         at = &(*at)->next;
     }
@@ -194,10 +194,10 @@ static int keep_ahead(spc_agent_area_t *area, const spc_frame_t *frame, const un
     return SPC_OK;
 }
 
-static int take_ahead(spc_agent_t *agent, spc_agent_area_t *area) {
+static int take_ahead(spc_gateway_t *agent, spc_gateway_area_t *area) {
     int status = SPC_OK;
     while (status == SPC_OK && area->ahead != NULL && has_bank(area, area->ahead->frame.offset)) {
-        spc_agent_ahead_t *ahead = area->ahead;
+        spc_gateway_ahead_t *ahead = area->ahead;
         area->ahead = ahead->next;
         area->ahead_bytes -= ahead->frame.length_bytes;
         status = take_contributions(agent, area, &ahead->frame, ahead->body);
@@ -206,8 +206,8 @@ static int take_ahead(spc_agent_t *agent, spc_agent_area_t *area) {
     return status;
 }
 
-int spc_agent_take_arrivals(spc_agent_t *agent, const spc_frame_t *frame, const unsigned char *body) {
-    spc_agent_area_t *area = spc_agent_find_area(agent, frame->context, (uint32_t)frame->tag);
+int spc_gateway_on_arrive(spc_gateway_t *agent, const spc_frame_t *frame, const unsigned char *body) {
+    spc_gateway_area_t *area = spc_gateway_find_area(agent, frame->context, (uint32_t)frame->tag);
     if (frame->length_bytes < sizeof(area->boxes)) {
         return SPC_EINVAL;
     }
@@ -225,9 +225,9 @@ int spc_agent_take_arrivals(spc_agent_t *agent, const spc_frame_t *frame, const 
 /* ---- what is to be done */
 
 /* Up to which phase have all members here arrived, from the one that comes next on? */
-static bool have_arrived(const spc_agent_t *agent, const spc_agent_area_t *area, uint64_t phase) {
+static bool have_arrived(const spc_gateway_t *agent, const spc_gateway_area_t *area, uint64_t phase) {
     for (uint32_t i = 0; i < area->size; i++) {
-        if (spc_agent_is_here(agent, area->members[i]) && area->phase[i] < phase
+        if (spc_gateway_is_here(agent, area->members[i]) && area->phase[i] < phase
             && !spc_reduce_arrived(area->reduce[i], phase, i)) {
             return false;
         }
@@ -235,46 +235,46 @@ static bool have_arrived(const spc_agent_t *agent, const spc_agent_area_t *area,
     return true;
 }
 
-static uint32_t first_here(const spc_agent_t *agent, const spc_agent_area_t *area) {
+static uint32_t first_here(const spc_gateway_t *agent, const spc_gateway_area_t *area) {
     uint32_t i = 0;
-    while (!spc_agent_is_here(agent, area->members[i])) {
+    while (!spc_gateway_is_here(agent, area->members[i])) {
         i++;
     }
     return i;
 }
 
 /* The same, of one communicator. */
-static void spc_agent_area_note(const spc_agent_t *agent, spc_agent_area_t *area) {
+static void area_note(const spc_gateway_t *agent, spc_gateway_area_t *area) {
     while (have_arrived(agent, area, area->noted + 1)) {
         area->noted++;
     }
 }
 
-void spc_agent_phases_note(spc_agent_t *agent) {
-    for (spc_agent_area_t *area = agent->areas; area != NULL; area = area->next) {
-        spc_agent_area_note(agent, area);
+void spc_gateway_collective_note(spc_gateway_t *agent) {
+    for (spc_gateway_area_t *area = agent->areas; area != NULL; area = area->next) {
+        area_note(agent, area);
     }
 }
 
-static bool spc_agent_area_pump(spc_agent_t *agent, spc_agent_area_t *area) {
+static bool area_progress(spc_gateway_t *agent, spc_gateway_area_t *area) {
     const bool sends = area->sent < area->noted;
     while (area->sent < area->noted) {
         send_phase(agent, area, ++area->sent, area->size);
         spc_reduce_pass(area->reduce[first_here(agent, area)], area->sent);
     }
-    spc_agent_fail(agent, take_ahead(agent, area));
+    spc_gateway_fail(agent, take_ahead(agent, area));
     return sends;
 }
 
-bool spc_agent_phases_pump(spc_agent_t *agent) {
+bool spc_gateway_collective_progress(spc_gateway_t *agent) {
     bool moved = false;
-    for (spc_agent_area_t *area = agent->areas; area != NULL; area = area->next) {
-        moved = spc_agent_area_pump(agent, area) || moved;
+    for (spc_gateway_area_t *area = agent->areas; area != NULL; area = area->next) {
+        moved = area_progress(agent, area) || moved;
     }
     return moved;
 }
 
-static void spc_agent_area_flush(spc_agent_t *agent, spc_agent_area_t *area, uint32_t member) {
+static void area_flush(spc_gateway_t *agent, spc_gateway_area_t *area, uint32_t member) {
     const uint64_t last = spc_reduce_last(area->reduce[member], member);
     if (spc_reduce_test(area->reduce[member], last)) {
         return;
@@ -285,11 +285,11 @@ static void spc_agent_area_flush(spc_agent_t *agent, spc_agent_area_t *area, uin
     }
 }
 
-void spc_agent_phases_flush(spc_agent_t *agent, uint32_t rank) {
-    for (spc_agent_area_t *area = agent->areas; area != NULL; area = area->next) {
+void spc_gateway_collective_flush(spc_gateway_t *agent, uint32_t rank) {
+    for (spc_gateway_area_t *area = agent->areas; area != NULL; area = area->next) {
         for (uint32_t i = 0; i < area->size; i++) {
             if (area->members[i] == rank) {
-                spc_agent_area_flush(agent, area, i);
+                area_flush(agent, area, i);
             }
         }
     }
@@ -297,8 +297,8 @@ void spc_agent_phases_flush(spc_agent_t *agent, uint32_t rank) {
 
 /* ---- nodes that close them */
 
-int spc_agent_take_left(spc_agent_t *agent, const spc_frame_t *frame) {
-    spc_agent_area_t *area = spc_agent_find_area(agent, frame->context, (uint32_t)frame->tag);
+int spc_gateway_on_left(spc_gateway_t *agent, const spc_frame_t *frame) {
+    spc_gateway_area_t *area = spc_gateway_find_area(agent, frame->context, (uint32_t)frame->tag);
     for (uint32_t i = 0; area != NULL && area->block != NULL && i < area->size; i++) {
         area->leaves[i] = area->leaves[i] || area->members[i] == frame->source;
     }
@@ -306,9 +306,9 @@ int spc_agent_take_left(spc_agent_t *agent, const spc_frame_t *frame) {
 }
 
 /* Once all that it has sent is in the rows of its receivers. */
-static void make_left_known(spc_agent_t *agent, spc_agent_area_t *area, uint32_t member, bool *moved) {
+static void make_left_known(spc_gateway_t *agent, spc_gateway_area_t *area, uint32_t member, bool *moved) {
     if (!area->leaves[member] || area->has_left[member]
-        || !spc_agent_source_is_empty(agent, area->members[member])) {
+        || !spc_gateway_source_is_empty(agent, area->members[member])) {
         return;
     }
     /* Release: what it announced here is seen with it. Pairs with spc_comm_has_left. */
@@ -318,29 +318,29 @@ static void make_left_known(spc_agent_t *agent, spc_agent_area_t *area, uint32_t
     *moved = true;
 }
 
-static void tell_left(spc_agent_t *agent, spc_agent_area_t *area, uint32_t member) {
+static void tell_left(spc_gateway_t *agent, spc_gateway_area_t *area, uint32_t member) {
     const spc_frame_t frame = {.kind = SPC_FRAME_LEFT,
                                .flags = SPC_FRAME_OTHERS,
                                .source = (uint16_t)area->members[member],
                                .tag = (int32_t)area->members[0],
                                .context = (uint16_t)area->number};
-    spc_agent_send(agent, &frame, NULL, 0);
+    spc_gateway_send(agent, &frame, NULL, 0);
     area->has_left[member] = true;
 }
 
 /* True: all members here have closed it, or have ended, and that has been told. */
-static bool pump_left(spc_agent_t *agent, spc_agent_area_t *area, bool *moved) {
+static bool progress_left(spc_gateway_t *agent, spc_gateway_area_t *area, bool *moved) {
     uint32_t left = 0;
     for (uint32_t i = 0; i < area->size; i++) {
         const uint32_t rank = area->members[i];
-        if (!spc_agent_is_here(agent, rank)) {
+        if (!spc_gateway_is_here(agent, rank)) {
             make_left_known(agent, area, i, moved);
             continue;
         }
         /* Acquire: what it has sent before is seen. Pairs with spc_comm_close. */
         const bool has = atomic_load_explicit(&area->area.left[i], memory_order_acquire) != 0;
-        if (has && !area->has_left[i] && spc_agent_rows_are_empty(agent, rank)) {
-            spc_agent_area_flush(agent, area, i);
+        if (has && !area->has_left[i] && spc_gateway_send_are_empty(agent, rank)) {
+            area_flush(agent, area, i);
             tell_left(agent, area, i);
             *moved = true;
         }
@@ -349,13 +349,13 @@ static bool pump_left(spc_agent_t *agent, spc_agent_area_t *area, bool *moved) {
     return left == area->here;
 }
 
-bool spc_agent_is_leaving(const spc_agent_t *agent, uint32_t rank) {
-    for (const spc_agent_area_t *area = agent->areas->next; area != NULL; area = area->next) {
+bool spc_gateway_is_leaving(const spc_gateway_t *agent, uint32_t rank) {
+    for (const spc_gateway_area_t *area = agent->areas->next; area != NULL; area = area->next) {
         for (uint32_t i = 0; i < area->size; i++) {
             if (area->members[i] != rank || area->has_left[i]) {
                 continue;
             }
-            /* Acquire: as in pump_left. */
+            /* Acquire: as in progress_left. */
             if (area->leaves[i] || atomic_load_explicit(&area->area.left[i], memory_order_acquire) != 0) {
                 return true;
             }
@@ -364,17 +364,17 @@ bool spc_agent_is_leaving(const spc_agent_t *agent, uint32_t rank) {
     return false;
 }
 
-bool spc_agent_areas_pump(spc_agent_t *agent) {
+bool spc_gateway_areas_progress(spc_gateway_t *agent) {
     bool moved = false;
-    spc_agent_area_t **at = &agent->areas->next;
+    spc_gateway_area_t **at = &agent->areas->next;
     while (*at != NULL) {
-        spc_agent_area_t *area = *at;
-        if (pump_left(agent, area, &moved)) {
+        spc_gateway_area_t *area = *at;
+        if (progress_left(agent, area, &moved)) {
             /* What they have arrived at meanwhile; else the server would wait for it for ever. */
-            spc_agent_area_note(agent, area);
-            (void)spc_agent_area_pump(agent, area);
+            area_note(agent, area);
+            (void)area_progress(agent, area);
             *at = area->next;
-            spc_agent_destroy_area(agent, area);
+            spc_gateway_destroy_area(agent, area);
         } else {
             at = &area->next;
         }

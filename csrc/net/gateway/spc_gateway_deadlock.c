@@ -8,7 +8,7 @@
  * the first time has come to its receiver's box before that is read for the second time: there it has changed a board,
  * or is told as something on its way. docs/internals/deadlock.md argues it.
  */
-#include "net/gateway/spc_agent_private.h"
+#include "net/gateway/spc_gateway_private.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,55 +19,55 @@
 #include "diagnose/spc_deadlock.h"
 #include "segment/spc_board.h"
 
-#define SPC_AGENT_LOOK_NS UINT64_C(60000000) /* between two looks at the boards here */
+#define SPC_GATEWAY_LOOK_NS UINT64_C(60000000) /* between two looks at the boards here */
 
 /* What a BOARD frame is, in its tag. `offset` is the number of the round, `source` the box that sends it. */
-typedef enum spc_agent_board_tag {
-    SPC_AGENT_BOARD_WANT, /* to the judge: some wait for long here */
-    SPC_AGENT_BOARD_ASK, /* by the judge: a round begins; total_bytes: a bit for each box that takes part */
-    SPC_AGENT_BOARD_MARK, /* context: the judge's box */
-    SPC_AGENT_BOARD_WAIT, /* to the judge: a claim of node `context` */
+typedef enum spc_gateway_board_tag {
+    SPC_GATEWAY_BOARD_WANT, /* to the judge: some wait for long here */
+    SPC_GATEWAY_BOARD_ASK, /* by the judge: a round begins; total_bytes: a bit for each box that takes part */
+    SPC_GATEWAY_BOARD_MARK, /* context: the judge's box */
+    SPC_GATEWAY_BOARD_WAIT, /* to the judge: a claim of node `context` */
     /* To the judge: who has arrived at what; context: the communicator, total_bytes: its first member. */
-    SPC_AGENT_BOARD_TABLE,
-    SPC_AGENT_BOARD_DONE, /* to the judge: that was all; total_bytes: 1 if it has sent nothing since its mark */
-} spc_agent_board_tag_t;
+    SPC_GATEWAY_BOARD_TABLE,
+    SPC_GATEWAY_BOARD_DONE, /* to the judge: that was all; total_bytes: 1 if it has sent nothing since its mark */
+} spc_gateway_board_tag_t;
 
-/* A node that waits. On the wire `received` of a pair is SPC_AGENT_CLAIM_…. */
-typedef struct spc_agent_claim {
+/* A node that waits. On the wire `received` of a pair is SPC_GATEWAY_CLAIM_…. */
+typedef struct spc_gateway_claim {
     spc_board_entry_t entry;
     spc_board_pair_t pair[]; /* of each node, and of the agent */
-} spc_agent_claim_t;
+} spc_gateway_claim_t;
 
 enum {
-    SPC_AGENT_CLAIM_ABSENT = 1, /* that one has not arrived at the phase, as far as is known in this box */
-    SPC_AGENT_CLAIM_COMING = 2, /* the agent here holds something of that one's, for this node */
+    SPC_GATEWAY_CLAIM_ABSENT = 1, /* that one has not arrived at the phase, as far as is known in this box */
+    SPC_GATEWAY_CLAIM_COMING = 2, /* the agent here holds something of that one's, for this node */
 };
 
-typedef struct spc_agent_table_row {
+typedef struct spc_gateway_table_row {
     uint32_t rank;
     uint32_t padding;
     uint64_t last; /* phase that it has arrived at */
-} spc_agent_table_row_t;
+} spc_gateway_table_row_t;
 
-typedef struct spc_agent_done {
+typedef struct spc_gateway_done {
     uint64_t told[SPC_NODES_MAX / 64]; /* a bit a rank: in this box all know of its end */
-    uint64_t leaving[SPC_NODES_MAX / 64]; /* spc_agent_is_leaving */
-} spc_agent_done_t;
+    uint64_t leaving[SPC_NODES_MAX / 64]; /* spc_gateway_is_leaving */
+} spc_gateway_done_t;
 
-_Static_assert(sizeof(spc_agent_claim_t) == 424, "it travels between machines");
-_Static_assert(sizeof(spc_agent_table_row_t) == 16, "it travels between machines");
+_Static_assert(sizeof(spc_gateway_claim_t) == 424, "it travels between machines");
+_Static_assert(sizeof(spc_gateway_table_row_t) == 16, "it travels between machines");
 
 /* What has been said of the members of a communicator in one box. */
-typedef struct spc_agent_table {
-    struct spc_agent_table *next;
+typedef struct spc_gateway_table {
+    struct spc_gateway_table *next;
     uint32_t number;
     uint32_t first;
     uint32_t count;
-    spc_agent_table_row_t row[];
-} spc_agent_table_t;
+    spc_gateway_table_row_t row[];
+} spc_gateway_table_t;
 
 /* Of the judge. */
-typedef struct spc_agent_judge {
+typedef struct spc_gateway_judge {
     uint64_t round; /* its last */
     uint64_t boxes; /* that take part */
     uint64_t done; /* of them */
@@ -75,15 +75,15 @@ typedef struct spc_agent_judge {
     bool is_wanted; /* another one */
     bool is_quiet; /* no box has sent anything */
     uint64_t earliest_ns; /* when the next may begin */
-    spc_agent_claim_t **claims; /* by rank, or NULL */
-    spc_agent_table_t *tables;
-    spc_agent_done_t all; /* told: in all boxes; leaving: in some */
+    spc_gateway_claim_t **claims; /* by rank, or NULL */
+    spc_gateway_table_t *tables;
+    spc_gateway_done_t all; /* told: in all boxes; leaving: in some */
     spc_segment_t together; /* all boards; made when first needed */
     spc_deadlock_t *deadlock; /* looks at that */
     bool has_proven;
-} spc_agent_judge_t;
+} spc_gateway_judge_t;
 
-struct spc_agent_boards {
+struct spc_gateway_boards {
     spc_deadlock_t *deadlock; /* reads the boards here */
     uint64_t look_ns; /* the next look */
     uint64_t want_ns; /* not before, unless something has changed */
@@ -94,7 +94,7 @@ struct spc_agent_boards {
     uint32_t judge_box; /* of the round that this box takes part in */
     uint64_t round;
     uint64_t boxes;
-    enum { SPC_AGENT_ROUND_NONE, SPC_AGENT_ROUND_ASKED, SPC_AGENT_ROUND_MARKED } stage;
+    enum { SPC_GATEWAY_ROUND_NONE, SPC_GATEWAY_ROUND_ASKED, SPC_GATEWAY_ROUND_MARKED } stage;
     struct {
         uint64_t round;
         uint32_t judge_box;
@@ -106,19 +106,19 @@ struct spc_agent_boards {
     bool *is_leaving; /* then */
     bool *is_pending; /* by row, then */
 
-    spc_agent_judge_t judge;
+    spc_gateway_judge_t judge;
 };
 
-static inline bool spc_agent_bit(const uint64_t *bits, uint32_t rank) {
+static inline bool spc_gateway_bit(const uint64_t *bits, uint32_t rank) {
     return (bits[rank / 64] >> rank % 64 & 1) != 0;
 }
 
-static inline void spc_agent_set_bit(uint64_t *bits, uint32_t rank) {
+static inline void spc_gateway_set_bit(uint64_t *bits, uint32_t rank) {
     bits[rank / 64] |= UINT64_C(1) << rank % 64;
 }
 
 /* Boxes that have a node which is not gone, a bit each: as far as is known here. */
-static uint64_t spc_agent_boxes_left(const spc_agent_t *agent) {
+static uint64_t spc_gateway_boxes_left(const spc_gateway_t *agent) {
     uint64_t boxes = 0;
     for (uint32_t rank = 0; rank < agent->nodes; rank++) {
         if (!spc_status_is_gone(agent->status, rank)) {
@@ -129,12 +129,13 @@ static uint64_t spc_agent_boxes_left(const spc_agent_t *agent) {
 }
 
 /* This box takes part in a round from now on. */
-static void spc_agent_boards_asked(spc_agent_t *agent, uint32_t judge_box, uint64_t round, uint64_t boxes) {
-    spc_agent_boards_t *boards = agent->boards;
+static void spc_gateway_deadlock_asked(spc_gateway_t *agent, uint32_t judge_box, uint64_t round,
+                                       uint64_t boxes) {
+    spc_gateway_deadlock_t *boards = agent->boards;
     boards->judge_box = judge_box;
     boards->round = round;
     boards->boxes = boxes;
-    boards->stage = SPC_AGENT_ROUND_ASKED;
+    boards->stage = SPC_GATEWAY_ROUND_ASKED;
     boards->wanted_of = SPC_BOXES_MAX;
     boards->want_ns = spc_clock_now_ns() + boards->pause_ns; /* it is for this box, too */
 }
@@ -151,21 +152,21 @@ static void spc_agent_boards_asked(spc_agent_t *agent, uint32_t judge_box, uint6
  * between boxes stands on the boards, as queued at its sender.
  */
 
-static void forget_round(spc_agent_t *agent) {
-    spc_agent_judge_t *judge = &agent->boards->judge;
+static void forget_round(spc_gateway_t *agent) {
+    spc_gateway_judge_t *judge = &agent->boards->judge;
     for (uint32_t rank = 0; judge->claims != NULL && rank < agent->nodes; rank++) {
         free(judge->claims[rank]);
         judge->claims[rank] = NULL;
     }
     while (judge->tables != NULL) {
-        spc_agent_table_t *table = judge->tables;
+        spc_gateway_table_t *table = judge->tables;
         judge->tables = table->next;
         free(table);
     }
 }
 
-static void spc_agent_judge_destroy(spc_agent_t *agent) {
-    spc_agent_judge_t *judge = &agent->boards->judge;
+static void spc_gateway_judge_destroy(spc_gateway_t *agent) {
+    spc_gateway_judge_t *judge = &agent->boards->judge;
     forget_round(agent);
     free(judge->claims);
     spc_deadlock_destroy(judge->deadlock);
@@ -174,8 +175,8 @@ static void spc_agent_judge_destroy(spc_agent_t *agent) {
 
 /* ---- its rounds */
 
-static void begin(spc_agent_t *agent, uint64_t boxes) {
-    spc_agent_judge_t *judge = &agent->boards->judge;
+static void begin(spc_gateway_t *agent, uint64_t boxes) {
+    spc_gateway_judge_t *judge = &agent->boards->judge;
     forget_round(agent);
     judge->is_wanted = false;
     judge->is_on = judge->is_quiet = true;
@@ -183,21 +184,21 @@ static void begin(spc_agent_t *agent, uint64_t boxes) {
     judge->done = 0;
     memset(&judge->all, 0, sizeof(judge->all));
     memset(judge->all.told, 0xff, sizeof(judge->all.told));
-    judge->earliest_ns = spc_clock_now_ns() + SPC_AGENT_LOOK_NS / 2 + BOX_NS * agent->config->boxes;
+    judge->earliest_ns = spc_clock_now_ns() + SPC_GATEWAY_LOOK_NS / 2 + BOX_NS * agent->config->boxes;
     const spc_frame_t frame = {.kind = SPC_FRAME_BOARD,
                                .flags = SPC_FRAME_OTHERS,
                                .source = (uint16_t)agent->box,
-                               .tag = SPC_AGENT_BOARD_ASK,
+                               .tag = SPC_GATEWAY_BOARD_ASK,
                                .total_bytes = boxes,
                                .offset = ++judge->round};
-    spc_agent_send(agent, &frame, NULL, 0);
-    spc_agent_boards_asked(agent, agent->box, judge->round, boxes);
+    spc_gateway_send(agent, &frame, NULL, 0);
+    spc_gateway_deadlock_asked(agent, agent->box, judge->round, boxes);
 }
 
 /* Begins a round, if it may; one that waits for a box which has ended is given up. True: something is to be sent. */
-static bool spc_agent_judge_begin(spc_agent_t *agent) {
-    spc_agent_judge_t *judge = &agent->boards->judge;
-    const uint64_t boxes = spc_agent_boxes_left(agent);
+static bool spc_gateway_judge_begin(spc_gateway_t *agent) {
+    spc_gateway_judge_t *judge = &agent->boards->judge;
+    const uint64_t boxes = spc_gateway_boxes_left(agent);
     const bool has_lost = (judge->boxes & ~boxes) != 0; /* its agent may have ended, and never answers */
     if (judge->has_proven || (judge->is_on && !has_lost) || (boxes >> agent->box & 1) == 0
         || spc_clock_now_ns() < judge->earliest_ns) {
@@ -209,8 +210,8 @@ static bool spc_agent_judge_begin(spc_agent_t *agent) {
 
 /* ---- the segment */
 
-static int make_segment(spc_agent_t *agent) {
-    spc_agent_judge_t *judge = &agent->boards->judge;
+static int make_segment(spc_gateway_t *agent) {
+    spc_gateway_judge_t *judge = &agent->boards->judge;
     spc_config_t config = {.nodes = agent->nodes,
                            .features = agent->config->features,
                            .slots = 1,
@@ -237,9 +238,9 @@ static int make_segment(spc_agent_t *agent) {
 }
 
 /* Whom this box takes for absent may have arrived in its own box, which says so once all there have. */
-static bool has_arrived(const spc_agent_judge_t *judge, const spc_agent_claim_t *claim, uint32_t first,
+static bool has_arrived(const spc_gateway_judge_t *judge, const spc_gateway_claim_t *claim, uint32_t first,
                         uint32_t rank) {
-    for (const spc_agent_table_t *table = judge->tables; table != NULL; table = table->next) {
+    for (const spc_gateway_table_t *table = judge->tables; table != NULL; table = table->next) {
         for (uint32_t i = 0;
              table->number == claim->entry.communicator && table->first == first && i < table->count; i++) {
             if (table->row[i].rank == rank) {
@@ -251,7 +252,7 @@ static bool has_arrived(const spc_agent_judge_t *judge, const spc_agent_claim_t 
 }
 
 /* The first member of the communicator that the wait is about: `needed` says it, unless that is the node itself. */
-static uint32_t first_of(const spc_agent_t *agent, const spc_agent_claim_t *claim, uint32_t rank) {
+static uint32_t first_of(const spc_gateway_t *agent, const spc_gateway_claim_t *claim, uint32_t rank) {
     for (uint32_t other = 0; other < agent->nodes; other++) {
         if (claim->pair[other].needed == 1) {
             return other;
@@ -261,13 +262,13 @@ static uint32_t first_of(const spc_agent_t *agent, const spc_agent_claim_t *clai
 }
 
 /* Who has arrived at the phase, in lines of this node's own: where its ring would be. */
-static void write_lines(const spc_agent_t *agent, uint32_t rank, const spc_agent_claim_t *claim,
+static void write_lines(const spc_gateway_t *agent, uint32_t rank, const spc_gateway_claim_t *claim,
                         spc_reduce_line_shared_t *lines) {
     const uint32_t first = first_of(agent, claim, rank);
     for (uint32_t other = 0; other < agent->nodes; other++) {
         const spc_board_pair_t *pair = &claim->pair[other];
         if (pair->needed != 0) {
-            const bool arrived = (pair->received & SPC_AGENT_CLAIM_ABSENT) == 0
+            const bool arrived = (pair->received & SPC_GATEWAY_CLAIM_ABSENT) == 0
                                  || has_arrived(&agent->boards->judge, claim, first, other);
             /* Relaxed: this thread alone reads it. */
             atomic_store_explicit(&lines[pair->needed - 1].phase, arrived ? claim->entry.phase : 0,
@@ -276,7 +277,7 @@ static void write_lines(const spc_agent_t *agent, uint32_t rank, const spc_agent
     }
 }
 
-static void publish(spc_agent_t *agent, uint32_t rank, spc_agent_claim_t *claim) {
+static void publish(spc_gateway_t *agent, uint32_t rank, spc_gateway_claim_t *claim) {
     const spc_segment_t *together = &agent->boards->judge.together;
     const spc_event_shared_t *events = spc_segment_part(together, SPC_REGION_EVENT, 0);
     spc_reduce_line_shared_t *lines = spc_segment_part(together, SPC_REGION_RING, rank);
@@ -300,11 +301,11 @@ static void publish(spc_agent_t *agent, uint32_t rank, spc_agent_claim_t *claim)
 /* ---- judging */
 
 /* What an agent holds of a node's, for another one, is queued at the former. */
-static void move_what_is_coming(const spc_agent_t *agent) {
-    spc_agent_claim_t *const *claims = agent->boards->judge.claims;
+static void move_what_is_coming(const spc_gateway_t *agent) {
+    spc_gateway_claim_t *const *claims = agent->boards->judge.claims;
     for (uint32_t rank = 0; rank < agent->nodes; rank++) {
         for (uint32_t from = 0; claims[rank] != NULL && from < agent->nodes; from++) {
-            if (claims[from] != NULL && (claims[rank]->pair[from].received & SPC_AGENT_CLAIM_COMING) != 0) {
+            if (claims[from] != NULL && (claims[rank]->pair[from].received & SPC_GATEWAY_CLAIM_COMING) != 0) {
                 claims[from]->pair[rank].queued++;
             }
         }
@@ -313,21 +314,22 @@ static void move_what_is_coming(const spc_agent_t *agent) {
 
 /* May the detector look at what it waits for? One who closes a communicator ends waits of others when that is made
  * known; and room may still be on its way while there are frames. */
-static bool is_to_be_judged(const spc_agent_judge_t *judge, uint32_t rank) {
-    const spc_agent_claim_t *claim = judge->claims[rank];
-    return claim != NULL && !spc_agent_bit(judge->all.leaving, rank) && !spc_agent_bit(judge->all.told, rank)
+static bool is_to_be_judged(const spc_gateway_judge_t *judge, uint32_t rank) {
+    const spc_gateway_claim_t *claim = judge->claims[rank];
+    return claim != NULL && !spc_gateway_bit(judge->all.leaving, rank)
+           && !spc_gateway_bit(judge->all.told, rank)
            && (claim->entry.kind != SPC_BOARD_SEND || judge->is_quiet);
 }
 
-static void put_together(spc_agent_t *agent) {
-    spc_agent_judge_t *judge = &agent->boards->judge;
+static void put_together(spc_gateway_t *agent) {
+    spc_gateway_judge_t *judge = &agent->boards->judge;
     move_what_is_coming(agent);
     for (uint32_t rank = 0; rank < agent->nodes; rank++) {
         spc_board_shared_t *board = spc_segment_part(&judge->together, SPC_REGION_BOARD, rank);
         if (spc_board_is_stuck(spc_board_stuck(board))) { /* of the last round */
             spc_board_retract(board);
         }
-        if (spc_agent_bit(judge->all.told, rank)) {
+        if (spc_gateway_bit(judge->all.told, rank)) {
             spc_comm_mark_ending(&judge->together, rank, SPC_NODE_FINISHED, 0);
         }
     }
@@ -338,7 +340,7 @@ static void put_together(spc_agent_t *agent) {
     }
 }
 
-static bool has_claims(const spc_agent_t *agent) {
+static bool has_claims(const spc_gateway_t *agent) {
     bool has = false;
     for (uint32_t rank = 0; rank < agent->nodes && !has; rank++) {
         has = agent->boards->judge.claims[rank] != NULL;
@@ -347,8 +349,8 @@ static bool has_claims(const spc_agent_t *agent) {
 }
 
 /* Two rounds in a row have to find the same nodes, as two looks have to in one box. */
-static void judge_all(spc_agent_t *agent) {
-    spc_agent_judge_t *judge = &agent->boards->judge;
+static void judge_all(spc_gateway_t *agent) {
+    spc_gateway_judge_t *judge = &agent->boards->judge;
     judge->is_on = false;
     if (judge->deadlock == NULL && (!has_claims(agent) || make_segment(agent) != SPC_OK)) {
         return; /* nothing to prove; or no memory for it, and a run does not fail of that */
@@ -371,8 +373,8 @@ static void judge_all(spc_agent_t *agent) {
     }
 }
 
-const spc_segment_t *spc_agent_blocked(spc_agent_t *agent) {
-    const spc_agent_judge_t *judge = &agent->boards->judge;
+const spc_segment_t *spc_gateway_blocked(spc_gateway_t *agent) {
+    const spc_gateway_judge_t *judge = &agent->boards->judge;
     pthread_mutex_lock(&agent->lock);
     const bool has_proven = judge->has_proven;
     pthread_mutex_unlock(&agent->lock);
@@ -381,8 +383,8 @@ const spc_segment_t *spc_agent_blocked(spc_agent_t *agent) {
 
 /* ---- what the boxes say */
 
-static int take_claim(spc_agent_t *agent, const spc_frame_t *frame, const unsigned char *body) {
-    spc_agent_judge_t *judge = &agent->boards->judge;
+static int take_claim(spc_gateway_t *agent, const spc_frame_t *frame, const unsigned char *body) {
+    spc_gateway_judge_t *judge = &agent->boards->judge;
     const uint32_t rank = frame->context;
     if (rank >= agent->nodes || spc_segment_box(&agent->segment, rank) != frame->source
         || frame->length_bytes != agent->boards->claim_bytes || judge->claims[rank] != NULL) {
@@ -404,28 +406,28 @@ static int take_claim(spc_agent_t *agent, const spc_frame_t *frame, const unsign
     return is_sane ? SPC_OK : SPC_EINVAL;
 }
 
-static int take_table(spc_agent_t *agent, const spc_frame_t *frame, const unsigned char *body) {
-    spc_agent_judge_t *judge = &agent->boards->judge;
-    const uint32_t count = frame->length_bytes / (uint32_t)sizeof(spc_agent_table_row_t);
-    if (frame->length_bytes != count * sizeof(spc_agent_table_row_t) || count > agent->nodes) {
+static int take_table(spc_gateway_t *agent, const spc_frame_t *frame, const unsigned char *body) {
+    spc_gateway_judge_t *judge = &agent->boards->judge;
+    const uint32_t count = frame->length_bytes / (uint32_t)sizeof(spc_gateway_table_row_t);
+    if (frame->length_bytes != count * sizeof(spc_gateway_table_row_t) || count > agent->nodes) {
         return SPC_EINVAL;
     }
-    spc_agent_table_t *table = malloc(sizeof(*table) + frame->length_bytes);
+    spc_gateway_table_t *table = malloc(sizeof(*table) + frame->length_bytes);
     if (table == NULL) {
         return SPC_ENOMEM;
     }
-    *table = (spc_agent_table_t){.next = judge->tables,
-                                 .number = frame->context,
-                                 .first = (uint32_t)frame->total_bytes,
-                                 .count = count};
+    *table = (spc_gateway_table_t){.next = judge->tables,
+                                   .number = frame->context,
+                                   .first = (uint32_t)frame->total_bytes,
+                                   .count = count};
     memcpy(table->row, body, frame->length_bytes);
     judge->tables = table;
     return SPC_OK;
 }
 
-static int take_done(spc_agent_t *agent, const spc_frame_t *frame, const unsigned char *body) {
-    spc_agent_judge_t *judge = &agent->boards->judge;
-    spc_agent_done_t done;
+static int take_done(spc_gateway_t *agent, const spc_frame_t *frame, const unsigned char *body) {
+    spc_gateway_judge_t *judge = &agent->boards->judge;
+    spc_gateway_done_t done;
     if (frame->length_bytes != sizeof(done)) {
         return SPC_EINVAL;
     }
@@ -443,15 +445,15 @@ static int take_done(spc_agent_t *agent, const spc_frame_t *frame, const unsigne
 }
 
 /* WAIT, TABLE, DONE, also from this box. SPC_EINVAL: it makes no sense; SPC_ENOMEM. */
-static int spc_agent_judge_take(spc_agent_t *agent, const spc_frame_t *frame, const unsigned char *body) {
-    const spc_agent_judge_t *judge = &agent->boards->judge;
+static int spc_gateway_judge_take(spc_gateway_t *agent, const spc_frame_t *frame, const unsigned char *body) {
+    const spc_gateway_judge_t *judge = &agent->boards->judge;
     if (!judge->is_on || frame->offset != judge->round) {
         return SPC_OK; /* of a round that was given up */
     }
     switch (frame->tag) {
-    case SPC_AGENT_BOARD_WAIT:
+    case SPC_GATEWAY_BOARD_WAIT:
         return take_claim(agent, frame, body);
-    case SPC_AGENT_BOARD_TABLE:
+    case SPC_GATEWAY_BOARD_TABLE:
         return take_table(agent, frame, body);
     default:
         return take_done(agent, frame, body);
@@ -465,14 +467,14 @@ static int spc_agent_judge_take(spc_agent_t *agent, const spc_frame_t *frame, co
 
 /* One box's part in proving a deadlock: looking for nodes that wait for long, and reading their boards twice. */
 
-int spc_agent_boards_create(spc_agent_t *agent) {
-    spc_agent_boards_t *boards = calloc(1, sizeof(*boards));
+int spc_gateway_deadlock_create(spc_gateway_t *agent) {
+    spc_gateway_deadlock_t *boards = calloc(1, sizeof(*boards));
     if (boards == NULL) {
         return SPC_ENOMEM;
     }
     agent->boards = boards;
     boards->wanted_of = SPC_BOXES_MAX;
-    boards->claim_bytes = sizeof(spc_agent_claim_t) + (agent->nodes + 1) * sizeof(spc_board_pair_t);
+    boards->claim_bytes = sizeof(spc_gateway_claim_t) + (agent->nodes + 1) * sizeof(spc_board_pair_t);
     boards->first = calloc(agent->here + 1, boards->claim_bytes); /* one more: the second reading */
     boards->is_claimed = calloc(agent->here, sizeof(bool));
     boards->is_leaving = calloc(agent->here, sizeof(bool));
@@ -483,12 +485,12 @@ int spc_agent_boards_create(spc_agent_t *agent) {
     return has_all ? spc_deadlock_create(&agent->segment, &boards->deadlock) : SPC_ENOMEM;
 }
 
-void spc_agent_boards_destroy(spc_agent_t *agent) {
-    spc_agent_boards_t *boards = agent->boards;
+void spc_gateway_deadlock_destroy(spc_gateway_t *agent) {
+    spc_gateway_deadlock_t *boards = agent->boards;
     if (boards == NULL) {
         return;
     }
-    spc_agent_judge_destroy(agent);
+    spc_gateway_judge_destroy(agent);
     spc_deadlock_destroy(boards->deadlock);
     free(boards->first);
     free(boards->is_claimed);
@@ -500,7 +502,7 @@ void spc_agent_boards_destroy(spc_agent_t *agent) {
 /* ---- looking */
 
 /* Which nodes here wait without doubts, and since when, as one number; 0: none. */
-static uint64_t see(const spc_agent_t *agent) {
+static uint64_t see(const spc_gateway_t *agent) {
     uint64_t seen = 0;
     for (uint32_t i = 0; i < agent->here; i++) {
         const spc_board_shared_t *board =
@@ -515,13 +517,13 @@ static uint64_t see(const spc_agent_t *agent) {
 }
 
 /* The judge is in the first box that has nodes. Who has told it says nothing more before its next round. */
-static bool want(spc_agent_t *agent) {
-    spc_agent_boards_t *boards = agent->boards;
-    const uint64_t boxes = spc_agent_boxes_left(agent);
+static bool want(spc_gateway_t *agent) {
+    spc_gateway_deadlock_t *boards = agent->boards;
+    const uint64_t boxes = spc_gateway_boxes_left(agent);
     const uint32_t judge_box = boxes == 0 ? agent->box : (uint32_t)__builtin_ctzll(boxes);
     if (judge_box == agent->box) {
         boards->judge.is_wanted = true;
-        return spc_agent_judge_begin(agent);
+        return spc_gateway_judge_begin(agent);
     }
     if (boards->wanted_of == judge_box) {
         return false;
@@ -529,29 +531,29 @@ static bool want(spc_agent_t *agent) {
     const spc_frame_t frame = {.kind = SPC_FRAME_BOARD,
                                .source = (uint16_t)agent->box,
                                .destination = (uint16_t)judge_box,
-                               .tag = SPC_AGENT_BOARD_WANT};
-    spc_agent_send(agent, &frame, NULL, 0);
+                               .tag = SPC_GATEWAY_BOARD_WANT};
+    spc_gateway_send(agent, &frame, NULL, 0);
     boards->wanted_of = judge_box;
     return true;
 }
 
-uint64_t spc_agent_boards_deadline_ns(const spc_agent_t *agent) {
+uint64_t spc_gateway_deadlock_deadline_ns(const spc_gateway_t *agent) {
     return agent->boards->look_ns;
 }
 
-bool spc_agent_boards_look(spc_agent_t *agent) {
-    spc_agent_boards_t *boards = agent->boards;
+bool spc_gateway_deadlock_look(spc_gateway_t *agent) {
+    spc_gateway_deadlock_t *boards = agent->boards;
     const uint64_t now_ns = spc_clock_now_ns();
     if (now_ns < boards->look_ns) {
         return false;
     }
-    boards->look_ns = now_ns + SPC_AGENT_LOOK_NS;
-    const bool begins = boards->judge.is_wanted && spc_agent_judge_begin(agent);
+    boards->look_ns = now_ns + SPC_GATEWAY_LOOK_NS;
+    const bool begins = boards->judge.is_wanted && spc_gateway_judge_begin(agent);
     const uint64_t seen = see(agent);
     if (seen != boards->seen) {
         boards->seen = seen;
         boards->want_ns = now_ns;
-        boards->pause_ns = SPC_AGENT_LOOK_NS / 2;
+        boards->pause_ns = SPC_GATEWAY_LOOK_NS / 2;
     }
     if (seen == 0 || now_ns < boards->want_ns) {
         return begins;
@@ -563,38 +565,38 @@ bool spc_agent_boards_look(spc_agent_t *agent) {
 
 /* ---- taking part in a round */
 
-static spc_agent_claim_t *first_claim(const spc_agent_boards_t *boards, uint32_t i) {
-    return (spc_agent_claim_t *)(void *)(boards->first + i * boards->claim_bytes);
+static spc_gateway_claim_t *first_claim(const spc_gateway_deadlock_t *boards, uint32_t i) {
+    return (spc_gateway_claim_t *)(void *)(boards->first + i * boards->claim_bytes);
 }
 
 /* Boards first: what these nodes have done before is seen then, and goes out before the mark. */
-static void read_first(spc_agent_t *agent) {
-    spc_agent_boards_t *boards = agent->boards;
+static void read_first(spc_gateway_t *agent) {
+    spc_gateway_deadlock_t *boards = agent->boards;
     for (uint32_t i = 0; i < agent->here; i++) {
-        spc_agent_claim_t *claim = first_claim(boards, i);
+        spc_gateway_claim_t *claim = first_claim(boards, i);
         boards->is_claimed[i] =
             spc_deadlock_read(boards->deadlock, agent->ranks[i], &claim->entry, claim->pair);
     }
     for (int i = 0; i < PASSES; i++) {
-        (void)spc_agent_move(agent);
+        (void)spc_gateway_move(agent);
     }
-    spc_agent_rows_note(agent, boards->is_pending);
+    spc_gateway_send_note(agent, boards->is_pending);
     for (uint32_t i = 0; i < agent->here; i++) {
-        boards->is_leaving[i] = spc_agent_is_leaving(agent, agent->ranks[i]);
+        boards->is_leaving[i] = spc_gateway_is_leaving(agent, agent->ranks[i]);
     }
     const spc_frame_t frame = {.kind = SPC_FRAME_BOARD,
                                .flags = SPC_FRAME_OTHERS,
                                .source = (uint16_t)agent->box,
-                               .tag = SPC_AGENT_BOARD_MARK,
+                               .tag = SPC_GATEWAY_BOARD_MARK,
                                .context = (uint16_t)boards->judge_box,
                                .offset = boards->round};
-    spc_agent_send(agent, &frame, NULL, 0);
+    spc_gateway_send(agent, &frame, NULL, 0);
     boards->sent_frames = agent->sent_frames;
-    boards->stage = SPC_AGENT_ROUND_MARKED;
+    boards->stage = SPC_GATEWAY_ROUND_MARKED;
 }
 
-static bool has_all_marks(const spc_agent_t *agent) {
-    const spc_agent_boards_t *boards = agent->boards;
+static bool has_all_marks(const spc_gateway_t *agent) {
+    const spc_gateway_deadlock_t *boards = agent->boards;
     for (uint32_t box = 0; box < agent->config->boxes; box++) {
         const bool waits = box != agent->box && (boards->boxes >> box & 1) != 0;
         if (waits
@@ -606,22 +608,22 @@ static bool has_all_marks(const spc_agent_t *agent) {
     return true;
 }
 
-static void give(spc_agent_t *agent, spc_frame_t frame, const void *body, uint32_t length_bytes) {
-    const spc_agent_boards_t *boards = agent->boards;
+static void give(spc_gateway_t *agent, spc_frame_t frame, const void *body, uint32_t length_bytes) {
+    const spc_gateway_deadlock_t *boards = agent->boards;
     frame.kind = SPC_FRAME_BOARD;
     frame.source = (uint16_t)agent->box;
     frame.destination = (uint16_t)boards->judge_box;
     frame.offset = boards->round;
     if (boards->judge_box == agent->box) {
         frame.length_bytes = length_bytes;
-        spc_agent_fail(agent, spc_agent_judge_take(agent, &frame, body));
+        spc_gateway_fail(agent, spc_gateway_judge_take(agent, &frame, body));
     } else {
-        spc_agent_send(agent, &frame, body, length_bytes);
+        spc_gateway_send(agent, &frame, body, length_bytes);
     }
 }
 
 /* What this box alone knows of its nodes' waits. */
-static void add_what_is_known_here(const spc_agent_t *agent, uint32_t i, spc_agent_claim_t *claim) {
+static void add_what_is_known_here(const spc_gateway_t *agent, uint32_t i, spc_gateway_claim_t *claim) {
     const spc_reduce_line_shared_t *lines = spc_segment_address(&agent->segment, claim->entry.lines_offset);
     const bool is_phase = spc_board_is_phase(&claim->entry);
     for (uint32_t other = 0; other <= agent->nodes; other++) {
@@ -629,8 +631,8 @@ static void add_what_is_known_here(const spc_agent_t *agent, uint32_t i, spc_age
         const bool absent = is_phase && pair->needed != 0
                             && !spc_reduce_line_arrived(&lines[pair->needed - 1], claim->entry.phase);
         const bool coming =
-            spc_agent_is_elsewhere(agent, other) && spc_agent_source_holds(agent, other, agent->ranks[i]);
-        pair->received = (absent ? SPC_AGENT_CLAIM_ABSENT : 0) | (coming ? SPC_AGENT_CLAIM_COMING : 0);
+            spc_gateway_is_elsewhere(agent, other) && spc_gateway_source_holds(agent, other, agent->ranks[i]);
+        pair->received = (absent ? SPC_GATEWAY_CLAIM_ABSENT : 0) | (coming ? SPC_GATEWAY_CLAIM_COMING : 0);
     }
     for (uint32_t row = i; row < agent->row_count; row += agent->here) { /* those of this sender */
         const uint32_t destination = agent->rows[row].destination;
@@ -640,60 +642,61 @@ static void add_what_is_known_here(const spc_agent_t *agent, uint32_t i, spc_age
 
 /* A node that has woken meanwhile, and sleeps again with the same board, has done nothing: the board says when its wait
  * began, how far it has read and what it was told. */
-static void tell_waits(spc_agent_t *agent) {
-    spc_agent_boards_t *boards = agent->boards;
-    spc_agent_claim_t *claim = first_claim(boards, agent->here);
+static void tell_waits(spc_gateway_t *agent) {
+    spc_gateway_deadlock_t *boards = agent->boards;
+    spc_gateway_claim_t *claim = first_claim(boards, agent->here);
     for (uint32_t i = 0; i < agent->here; i++) {
         if (boards->is_claimed[i]
             && spc_deadlock_read(boards->deadlock, agent->ranks[i], &claim->entry, claim->pair)
             && memcmp(claim, first_claim(boards, i), boards->claim_bytes) == 0) {
             add_what_is_known_here(agent, i, claim);
-            const spc_frame_t frame = {.tag = SPC_AGENT_BOARD_WAIT, .context = (uint16_t)agent->ranks[i]};
+            const spc_frame_t frame = {.tag = SPC_GATEWAY_BOARD_WAIT, .context = (uint16_t)agent->ranks[i]};
             give(agent, frame, claim, (uint32_t)boards->claim_bytes);
         }
     }
 }
 
 /* In other boxes they learn of an arrival here only when all members have arrived. */
-static void tell_tables(spc_agent_t *agent) {
-    for (const spc_agent_area_t *area = agent->areas; area != NULL; area = area->next) {
-        spc_agent_table_row_t rows[SPC_NODES_MAX] = {{0}};
+static void tell_tables(spc_gateway_t *agent) {
+    for (const spc_gateway_area_t *area = agent->areas; area != NULL; area = area->next) {
+        spc_gateway_table_row_t rows[SPC_NODES_MAX] = {{0}};
         uint32_t count = 0;
         for (uint32_t i = 0; i < area->size; i++) {
-            if (spc_agent_is_here(agent, area->members[i])) {
-                rows[count++] = (spc_agent_table_row_t){.rank = area->members[i],
-                                                        .last = spc_reduce_last(area->reduce[i], i)};
+            if (spc_gateway_is_here(agent, area->members[i])) {
+                rows[count++] = (spc_gateway_table_row_t){.rank = area->members[i],
+                                                          .last = spc_reduce_last(area->reduce[i], i)};
             }
         }
-        const spc_frame_t frame = {
-            .tag = SPC_AGENT_BOARD_TABLE, .context = (uint16_t)area->number, .total_bytes = area->members[0]};
+        const spc_frame_t frame = {.tag = SPC_GATEWAY_BOARD_TABLE,
+                                   .context = (uint16_t)area->number,
+                                   .total_bytes = area->members[0]};
         give(agent, frame, rows, count * (uint32_t)sizeof(rows[0]));
     }
 }
 
-static void tell_done(spc_agent_t *agent) {
-    const spc_agent_boards_t *boards = agent->boards;
-    spc_agent_done_t done = {{0}, {0}};
+static void tell_done(spc_gateway_t *agent) {
+    const spc_gateway_deadlock_t *boards = agent->boards;
+    spc_gateway_done_t done = {{0}, {0}};
     for (uint32_t i = 0; i < agent->nodes; i++) {
         const uint32_t rank = agent->ranks[i];
         if (spc_status_is_told(agent->status, rank)) {
-            spc_agent_set_bit(done.told, rank);
+            spc_gateway_set_bit(done.told, rank);
         }
-        if (i < agent->here ? boards->is_leaving[i] : spc_agent_is_leaving(agent, rank)) {
-            spc_agent_set_bit(done.leaving, rank);
+        if (i < agent->here ? boards->is_leaving[i] : spc_gateway_is_leaving(agent, rank)) {
+            spc_gateway_set_bit(done.leaving, rank);
         }
     }
     const bool is_quiet =
         agent->sent_frames == boards->sent_frames && agent->look_again_ns == SPC_NO_DEADLINE;
-    give(agent, (spc_frame_t){.tag = SPC_AGENT_BOARD_DONE, .total_bytes = is_quiet}, &done, sizeof(done));
+    give(agent, (spc_frame_t){.tag = SPC_GATEWAY_BOARD_DONE, .total_bytes = is_quiet}, &done, sizeof(done));
 }
 
-bool spc_agent_boards_pump(spc_agent_t *agent) {
-    spc_agent_boards_t *boards = agent->boards;
-    if (boards->stage == SPC_AGENT_ROUND_NONE) {
+bool spc_gateway_deadlock_progress(spc_gateway_t *agent) {
+    spc_gateway_deadlock_t *boards = agent->boards;
+    if (boards->stage == SPC_GATEWAY_ROUND_NONE) {
         return false;
     }
-    const bool is_asked = boards->stage == SPC_AGENT_ROUND_ASKED;
+    const bool is_asked = boards->stage == SPC_GATEWAY_ROUND_ASKED;
     if (is_asked) {
         read_first(agent);
     }
@@ -701,38 +704,38 @@ bool spc_agent_boards_pump(spc_agent_t *agent) {
         return is_asked;
     }
     for (int i = 0; i < PASSES; i++) { /* what came before the marks is where it belongs */
-        (void)spc_agent_move(agent);
+        (void)spc_gateway_move(agent);
     }
-    boards->stage = SPC_AGENT_ROUND_NONE;
+    boards->stage = SPC_GATEWAY_ROUND_NONE;
     tell_waits(agent);
     tell_tables(agent);
     tell_done(agent);
     return true;
 }
 
-int spc_agent_take_board(spc_agent_t *agent, const spc_frame_t *frame, const unsigned char *body) {
-    spc_agent_boards_t *boards = agent->boards;
+int spc_gateway_on_board(spc_gateway_t *agent, const spc_frame_t *frame, const unsigned char *body) {
+    spc_gateway_deadlock_t *boards = agent->boards;
     if (frame->source >= agent->config->boxes || frame->source == agent->box) {
         return SPC_EINVAL;
     }
-    switch ((spc_agent_board_tag_t)frame->tag) {
-    case SPC_AGENT_BOARD_WANT:
+    switch ((spc_gateway_board_tag_t)frame->tag) {
+    case SPC_GATEWAY_BOARD_WANT:
         boards->judge.is_wanted = true;
-        (void)spc_agent_judge_begin(agent);
+        (void)spc_gateway_judge_begin(agent);
         return SPC_OK;
-    case SPC_AGENT_BOARD_ASK:
+    case SPC_GATEWAY_BOARD_ASK:
         if ((frame->total_bytes >> agent->box & 1) != 0) {
-            spc_agent_boards_asked(agent, frame->source, frame->offset, frame->total_bytes);
+            spc_gateway_deadlock_asked(agent, frame->source, frame->offset, frame->total_bytes);
         }
         return SPC_OK;
-    case SPC_AGENT_BOARD_MARK:
+    case SPC_GATEWAY_BOARD_MARK:
         boards->mark[frame->source].round = frame->offset;
         boards->mark[frame->source].judge_box = frame->context;
         return SPC_OK;
-    case SPC_AGENT_BOARD_WAIT:
-    case SPC_AGENT_BOARD_TABLE:
-    case SPC_AGENT_BOARD_DONE:
-        return spc_agent_judge_take(agent, frame, body);
+    case SPC_GATEWAY_BOARD_WAIT:
+    case SPC_GATEWAY_BOARD_TABLE:
+    case SPC_GATEWAY_BOARD_DONE:
+        return spc_gateway_judge_take(agent, frame, body);
     }
     return SPC_EINVAL;
 }

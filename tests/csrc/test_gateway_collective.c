@@ -12,7 +12,7 @@ enum { SEEN_MAX = 64, OPEN = SPC_FUZZY_MAX + 1 };
 
 typedef struct lone_box {
     comm_box_t box;
-    spc_agent_t *agent;
+    spc_gateway_t *agent;
     pthread_t thread;
     _Atomic int outcome; /* SPC_EAGAIN: it runs */
     spc_link_t *link;
@@ -34,7 +34,7 @@ static int see(void *argument, const spc_frame_t *frame, const unsigned char *bo
 
 static void *run_lone(void *argument) {
     lone_box_t *lone = argument;
-    atomic_store(&lone->outcome, spc_agent_run(lone->agent));
+    atomic_store(&lone->outcome, spc_gateway_run(lone->agent));
     return NULL;
 }
 
@@ -45,11 +45,11 @@ static void lone_open(lone_box_t *lone, uint32_t boxes) {
     *lone = (lone_box_t){.box = comm_box_open((spc_config_t){.nodes = boxes, .boxes = boxes}),
                          .outcome = SPC_EAGAIN};
     wide_divide(&lone->box, place);
-    const spc_agent_options_t options = {
+    const spc_gateway_options_t options = {
         .segment = lone->box.descriptor, .within = ONE_MAPPING ? &lone->box.segment : NULL, .job = 7};
     CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-    CHECK_OK(spc_agent_create(&options, &lone->agent));
-    CHECK_OK(spc_agent_attach(lone->agent, wide_channel(ends[0])));
+    CHECK_OK(spc_gateway_create(&options, &lone->agent));
+    CHECK_OK(spc_gateway_attach(lone->agent, wide_channel(ends[0])));
     CHECK_EQ(pthread_create(&lone->thread, NULL, run_lone, lone), 0);
     spc_channel_t *channel;
     lone->descriptor = ends[1];
@@ -73,14 +73,14 @@ static void see_until(lone_box_t *lone, int count) {
 
 static void lone_close(lone_box_t *lone, int outcome) {
     if (outcome == SPC_EINTERRUPTED) {
-        spc_agent_stop(lone->agent);
+        spc_gateway_stop(lone->agent);
     }
     while (atomic_load(&lone->outcome) == SPC_EAGAIN) {
         exchange(lone);
     }
     pthread_join(lone->thread, NULL);
     CHECK_EQ(lone->outcome, outcome);
-    spc_agent_destroy(lone->agent);
+    spc_gateway_destroy(lone->agent);
     spc_link_destroy(lone->link);
     comm_box_close(&lone->box);
 }

@@ -6,7 +6,7 @@
  * its memory, and a box says so after its agent has got that memory. So frames for an unknown communicator concern one
  * that all members here have left, or that has none here. They are dropped.
  */
-#include "net/gateway/spc_agent_private.h"
+#include "net/gateway/spc_gateway_private.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 
 /* ---- life */
 
-void spc_agent_destroy_area(spc_agent_t *agent, spc_agent_area_t *area) {
+void spc_gateway_destroy_area(spc_gateway_t *agent, spc_gateway_area_t *area) {
     for (uint32_t i = 0; area->reduce != NULL && i < area->size; i++) {
         spc_reduce_destroy(area->reduce[i]);
     }
@@ -25,7 +25,7 @@ void spc_agent_destroy_area(spc_agent_t *agent, spc_agent_area_t *area) {
         spc_event_notify(&agent->events[owner], agent->config->features);
     }
     while (area->ahead != NULL) {
-        spc_agent_ahead_t *ahead = area->ahead;
+        spc_gateway_ahead_t *ahead = area->ahead;
         area->ahead = ahead->next;
         free(ahead);
     }
@@ -37,7 +37,7 @@ void spc_agent_destroy_area(spc_agent_t *agent, spc_agent_area_t *area) {
     free(area);
 }
 
-static int create_halves(spc_agent_t *agent, spc_agent_area_t *area) {
+static int create_halves(spc_gateway_t *agent, spc_gateway_area_t *area) {
     for (uint32_t i = 0; i < area->size; i++) {
         const spc_reduce_options_t options = {
             .shared = area->area.reduce,
@@ -62,9 +62,9 @@ static int create_halves(spc_agent_t *agent, spc_agent_area_t *area) {
 }
 
 /* `member`: NULL, or its members; of the run, all are. */
-static int create_area(spc_agent_t *agent, uint32_t number, uint32_t size, const uint16_t *member,
-                       const spc_comm_area_t *memory, spc_agent_area_t **result) {
-    spc_agent_area_t *area = calloc(1, sizeof(*area));
+static int create_area(spc_gateway_t *agent, uint32_t number, uint32_t size, const uint16_t *member,
+                       const spc_comm_area_t *memory, spc_gateway_area_t **result) {
+    spc_gateway_area_t *area = calloc(1, sizeof(*area));
     if (area == NULL) {
         return SPC_ENOMEM;
     }
@@ -81,44 +81,44 @@ static int create_area(spc_agent_t *agent, uint32_t number, uint32_t size, const
         && area->leaves != NULL) {
         for (uint32_t i = 0; i < size; i++) {
             area->members[i] = member == NULL ? i : member[i];
-            area->here += spc_agent_is_here(agent, area->members[i]);
+            area->here += spc_gateway_is_here(agent, area->members[i]);
         }
         status = create_halves(agent, area);
     }
     if (status != SPC_OK) {
-        spc_agent_destroy_area(agent, area);
+        spc_gateway_destroy_area(agent, area);
         return status;
     }
     *result = area;
     return SPC_OK;
 }
 
-int spc_agent_areas_create(spc_agent_t *agent) {
+int spc_gateway_areas_create(spc_gateway_t *agent) {
     const spc_comm_area_t memory = spc_comm_area_of_run(&agent->segment);
     return create_area(agent, 0, agent->nodes, NULL, &memory, &agent->areas);
 }
 
-void spc_agent_areas_destroy(spc_agent_t *agent) {
+void spc_gateway_areas_destroy(spc_gateway_t *agent) {
     while (agent->areas != NULL) {
-        spc_agent_area_t *area = agent->areas;
+        spc_gateway_area_t *area = agent->areas;
         agent->areas = area->next;
-        spc_agent_destroy_area(agent, area);
+        spc_gateway_destroy_area(agent, area);
     }
 }
 
-spc_agent_area_t *spc_agent_find_area(const spc_agent_t *agent, uint32_t number, uint32_t first) {
-    spc_agent_area_t *area = agent->areas;
+spc_gateway_area_t *spc_gateway_find_area(const spc_gateway_t *agent, uint32_t number, uint32_t first) {
+    spc_gateway_area_t *area = agent->areas;
     while (area != NULL && (area->number != number || area->members[0] != first)) {
         area = area->next;
     }
     return area;
 }
 
-int spc_agent_add_area(spc_agent_t *agent, uint32_t number, spc_block_shared_t *block) {
+int spc_gateway_add_area(spc_gateway_t *agent, uint32_t number, spc_block_shared_t *block) {
     const spc_comm_table_t *table = spc_block_payload(block);
     unsigned char *memory = (unsigned char *)spc_block_payload(block) + spc_comm_table_bytes(table->size);
     const spc_comm_area_t area = spc_comm_area_in(agent->config, table->size, memory);
-    spc_agent_area_t *made;
+    spc_gateway_area_t *made;
     int status = create_area(agent, number, table->size, table->member, &area, &made);
     if (status != SPC_OK) {
         return status;
@@ -129,8 +129,8 @@ int spc_agent_add_area(spc_agent_t *agent, uint32_t number, spc_block_shared_t *
     return SPC_OK;
 }
 
-bool spc_agent_arrivals_are_taken(const spc_agent_t *agent) {
-    const spc_agent_area_t *area = agent->areas;
+bool spc_gateway_arrivals_are_taken(const spc_gateway_t *agent) {
+    const spc_gateway_area_t *area = agent->areas;
     while (area != NULL && area->ahead == NULL) {
         area = area->next;
     }

@@ -31,7 +31,7 @@ static void renew(void *argument) {
     breaking->renewed++;
     pthread_mutex_unlock(&breaking->lock);
     for (int i = 0; i < WIDE_BOXES; i++) {
-        CHECK_OK(spc_agent_attach(breaking->wide.agent[i], wide_channel(ends[i])));
+        CHECK_OK(spc_gateway_attach(breaking->wide.agent[i], wide_channel(ends[i])));
     }
 }
 
@@ -62,7 +62,7 @@ static void breaking_body(int rank, int size, void *argument) {
 /* Nothing is lost, doubled or in another order. */
 static void connections_break(void) {
     breaking_t breaking = {.lock = PTHREAD_MUTEX_INITIALIZER, .end = -1};
-    const spc_agent_options_t options[WIDE_BOXES] = {{0}, {.broken = renew, .argument = &breaking}};
+    const spc_gateway_options_t options[WIDE_BOXES] = {{0}, {.broken = renew, .argument = &breaking}};
     wide_open_with(&breaking.wide, (spc_config_t){.nodes = NODES}, NULL, options);
     renew(&breaking);
     wide_start(&breaking.wide);
@@ -75,9 +75,9 @@ static void connections_break(void) {
 /* ---- do not */
 
 static void *run_and_disconnect(void *argument) {
-    spc_agent_t *agent = argument;
-    CHECK_EQ(spc_agent_run(agent), SPC_EINTERRUPTED);
-    spc_agent_disconnect(agent);
+    spc_gateway_t *agent = argument;
+    CHECK_EQ(spc_gateway_run(agent), SPC_EINTERRUPTED);
+    spc_gateway_disconnect(agent);
     return NULL;
 }
 
@@ -97,7 +97,7 @@ static void lost_body(int rank, int size, void *argument) {
     barrier(comm);
     if (rank == 0) { /* the others may be asleep by now, or about to be */
         for (int i = 0; i < WIDE_BOXES; i++) {
-            spc_agent_stop(wide->agent[i]);
+            spc_gateway_stop(wide->agent[i]);
         }
         status = recv_until(comm, after, 1, SPC_NO_DEADLINE, &message);
     } else if (rank == 1) {
@@ -128,13 +128,13 @@ static void lost(void) {
 /* ---- whose fault it is */
 
 typedef struct silent {
-    spc_agent_t *agent;
+    spc_gateway_t *agent;
     _Atomic int status;
 } silent_t;
 
 static void *run_silent(void *argument) {
     silent_t *silent = argument;
-    atomic_store(&silent->status, spc_agent_run(silent->agent));
+    atomic_store(&silent->status, spc_gateway_run(silent->agent));
     return NULL;
 }
 
@@ -151,7 +151,7 @@ static void fault_of(bool is_told, int expected, uint32_t culprit) {
     const uint16_t place[2] = {1, 0};
     wide_divide(&box, place);
     silent_t silent = {.status = SPC_EAGAIN};
-    const spc_agent_options_t options = {
+    const spc_gateway_options_t options = {
         .segment = box.descriptor,
         .within = ONE_MAPPING ? &box.segment : NULL,
         .job = 7,
@@ -159,8 +159,8 @@ static void fault_of(bool is_told, int expected, uint32_t culprit) {
     };
     int ends[2];
     CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-    CHECK_OK(spc_agent_create(&options, &silent.agent));
-    CHECK_OK(spc_agent_attach(silent.agent, wide_channel(ends[0])));
+    CHECK_OK(spc_gateway_create(&options, &silent.agent));
+    CHECK_OK(spc_gateway_attach(silent.agent, wide_channel(ends[0])));
     pthread_t thread;
     CHECK_EQ(pthread_create(&thread, NULL, run_silent, &silent), 0);
     spc_channel_t *channel;
@@ -183,15 +183,15 @@ static void fault_of(bool is_told, int expected, uint32_t culprit) {
     }
     pthread_join(thread, NULL);
     CHECK_EQ(atomic_load(&silent.status), expected);
-    CHECK_EQ_U(spc_agent_culprit(silent.agent), culprit);
-    CHECK(!is_told || strcmp(spc_agent_sentence(silent.agent), "box 0 is lost") == 0);
-    spc_agent_disconnect(silent.agent);
+    CHECK_EQ_U(spc_gateway_culprit(silent.agent), culprit);
+    CHECK(!is_told || strcmp(spc_gateway_sentence(silent.agent), "box 0 is lost") == 0);
+    spc_gateway_disconnect(silent.agent);
     spc_comm_t *comm = comm_box_join(&box, 0);
     spc_message_t message;
     CHECK_EQ(recv_until(comm, 1, 1, SPC_NO_DEADLINE, &message), SPC_EDISCONNECTED);
     CHECK_EQ(spc_comm_lost_box(comm), (int32_t)culprit);
     comm_box_leave(comm);
-    spc_agent_destroy(silent.agent);
+    spc_gateway_destroy(silent.agent);
     spc_link_destroy(link);
     if (!is_told) {
         spc_channel_destroy(channel);

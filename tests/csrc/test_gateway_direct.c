@@ -40,15 +40,15 @@ static void break_it(ways_t *ways, const int *end) {
 
 /* By agent 0, which leads: a connection for both, now for this end first and now for that. */
 static void make(ways_t *ways) {
-    char address[SPC_AGENT_ADDRESS_BYTES];
+    char address[SPC_GATEWAY_ADDRESS_BYTES];
     uint32_t box, number;
-    while (spc_agent_next_wanted(ways->wide.agent[0], &box, &number, address) == SPC_OK) {
+    while (spc_gateway_next_wanted(ways->wide.agent[0], &box, &number, address) == SPC_OK) {
         int ends[2];
         CHECK_EQ_U(box, 1);
         CHECK(strcmp(address, "here") == 0);
-        CHECK(spc_agent_is_wanted(ways->wide.agent[0], box, number));
+        CHECK(spc_gateway_is_wanted(ways->wide.agent[0], box, number));
         if (ways->refuses) {
-            spc_agent_relay_peer(ways->wide.agent[0], box, number);
+            spc_gateway_relay_peer(ways->wide.agent[0], box, number);
             continue;
         }
         CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
@@ -58,7 +58,7 @@ static void make(ways_t *ways) {
         pthread_mutex_unlock(&ways->lock);
         for (uint32_t i = 0; i < WIDE_BOXES; i++) {
             const uint32_t at = (first + i) % 2;
-            CHECK_OK(spc_agent_attach_peer(ways->wide.agent[at], 1 - at, number, wide_channel(ends[at])));
+            CHECK_OK(spc_gateway_attach_peer(ways->wide.agent[at], 1 - at, number, wide_channel(ends[at])));
         }
     }
 }
@@ -80,7 +80,7 @@ static void renew(void *argument) {
     keep(&ways->server_end, ends[0]);
     pthread_mutex_unlock(&ways->lock);
     for (int i = 0; i < WIDE_BOXES; i++) {
-        CHECK_OK(spc_agent_attach(ways->wide.agent[i], wide_channel(ends[i])));
+        CHECK_OK(spc_gateway_attach(ways->wide.agent[i], wide_channel(ends[i])));
     }
 }
 
@@ -129,20 +129,20 @@ static void body(int rank, int size, void *argument) {
 }
 
 static void open_ways(ways_t *ways) {
-    const spc_agent_options_t options = {.direct = true,
-                                         .argument = ways,
-                                         .heartbeat_ns = ways->timeout_ns / 30,
-                                         .suspect_ns = ways->timeout_ns / 6,
-                                         .broken_ns = ways->timeout_ns / 3,
-                                         .link_timeout_ns = ways->timeout_ns};
-    spc_agent_options_t given[WIDE_BOXES] = {options, options};
+    const spc_gateway_options_t options = {.direct = true,
+                                           .argument = ways,
+                                           .heartbeat_ns = ways->timeout_ns / 30,
+                                           .suspect_ns = ways->timeout_ns / 6,
+                                           .broken_ns = ways->timeout_ns / 3,
+                                           .link_timeout_ns = ways->timeout_ns};
+    spc_gateway_options_t given[WIDE_BOXES] = {options, options};
     given[0].wanted = make_wanted;
     given[1].broken = renew;
     pthread_mutex_init(&ways->lock, NULL);
     ways->end = ways->server_end = -1;
     wide_open_with(&ways->wide, (spc_config_t){.nodes = NODES}, interleaved, given);
     for (int i = 0; i < WIDE_BOXES; i++) {
-        CHECK_OK(spc_agent_listens(ways->wide.agent[i], ways->listens_nowhere ? "" : "here"));
+        CHECK_OK(spc_gateway_listens(ways->wide.agent[i], ways->listens_nowhere ? "" : "here"));
     }
     if (ways->breaks_server) {
         renew(ways);
@@ -160,11 +160,11 @@ static void close_ways(ways_t *ways) {
 }
 
 /* All that the boxes say to each other goes one way. */
-static spc_agent_peer_counts_t count(const ways_t *ways) {
-    spc_agent_peer_counts_t counts;
+static spc_gateway_peer_counts_t count(const ways_t *ways) {
+    spc_gateway_peer_counts_t counts;
     spc_link_counts_t server;
-    CHECK_OK(spc_agent_count_peer(ways->wide.agent[0], 1, &counts));
-    spc_agent_count(ways->wide.agent[0], &server);
+    CHECK_OK(spc_gateway_count_peer(ways->wide.agent[0], 1, &counts));
+    spc_gateway_count(ways->wide.agent[0], &server);
     const spc_link_counts_t *used = counts.is_direct ? &counts.link : &server;
     const spc_link_counts_t *unused = counts.is_direct ? &server : &counts.link;
     CHECK(used->sent[SPC_FRAME_STATUS].frames > 0);
@@ -174,12 +174,12 @@ static spc_agent_peer_counts_t count(const ways_t *ways) {
     return counts;
 }
 
-static spc_agent_peer_counts_t run(ways_t *ways) {
+static spc_gateway_peer_counts_t run(ways_t *ways) {
     open_ways(ways);
     wide_start(&ways->wide);
     check_threads(NODES, body, ways);
     wide_finish(&ways->wide);
-    const spc_agent_peer_counts_t counts = count(ways);
+    const spc_gateway_peer_counts_t counts = count(ways);
     close_ways(ways);
     return counts;
 }
@@ -263,7 +263,7 @@ typedef struct agent_thread {
 
 static void *run_agent(void *argument) {
     const agent_thread_t *given = argument;
-    given->ways->outcome[given->box] = spc_agent_run(given->ways->wide.agent[given->box]);
+    given->ways->outcome[given->box] = spc_gateway_run(given->ways->wide.agent[given->box]);
     return NULL;
 }
 
@@ -276,16 +276,16 @@ static void a_connection_stays_away(void) {
         given[i] = (agent_thread_t){&ways, i};
         CHECK_EQ(pthread_create(&ways.wide.thread[i], NULL, run_agent, &given[i]), 0);
     }
-    spc_agent_peer_counts_t counts = {0};
+    spc_gateway_peer_counts_t counts = {0};
     while (!counts.is_direct) {
-        CHECK_OK(spc_agent_count_peer(ways.wide.agent[1], 0, &counts));
+        CHECK_OK(spc_gateway_count_peer(ways.wide.agent[1], 0, &counts));
     }
     atomic_store(&ways.is_late, true); /* no more are made */
     break_it(&ways, &ways.end);
     for (uint32_t i = 0; i < WIDE_BOXES; i++) {
         pthread_join(ways.wide.thread[i], NULL);
         CHECK_EQ(ways.outcome[i], SPC_ETIMEDOUT);
-        CHECK_EQ_U(spc_agent_culprit(ways.wide.agent[i]), 1 - i);
+        CHECK_EQ_U(spc_gateway_culprit(ways.wide.agent[i]), 1 - i);
     }
     close_ways(&ways);
 }

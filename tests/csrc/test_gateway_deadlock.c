@@ -58,8 +58,8 @@ static void *play_all(void *argument) {
 }
 
 static void open_stage(stage_t *stage, void (*act)(spc_comm_t *comm, int rank)) {
-    const spc_agent_options_t given = {.blocked = note_blocked, .argument = &stage->blocked};
-    const spc_agent_options_t options[WIDE_BOXES] = {given, given};
+    const spc_gateway_options_t given = {.blocked = note_blocked, .argument = &stage->blocked};
+    const spc_gateway_options_t options[WIDE_BOXES] = {given, given};
     *stage = (stage_t){.act = act};
     wide_open_with(&stage->wide, (spc_config_t){.nodes = NODES}, (const uint16_t[]){0, 1, 0, 1}, options);
 }
@@ -86,8 +86,8 @@ static void prove(void (*act)(spc_comm_t *comm, int rank), uint32_t expected) {
     while (atomic_load(&stage.blocked) == 0) {
         spc_platform_yield();
     }
-    const spc_segment_t *together = spc_agent_blocked(stage.wide.agent[0]);
-    CHECK(together != NULL && spc_agent_blocked(stage.wide.agent[1]) == NULL);
+    const spc_segment_t *together = spc_gateway_blocked(stage.wide.agent[0]);
+    CHECK(together != NULL && spc_gateway_blocked(stage.wide.agent[1]) == NULL);
     uint32_t found = 0;
     for (uint32_t rank = 0; rank < NODES; rank++) {
         const spc_board_shared_t *board = spc_segment_part(together, SPC_REGION_BOARD, rank);
@@ -187,15 +187,15 @@ static void a_silent_box_proves_nothing(void) {
     pthread_t thread;
     spc_link_counts_t counts;
     open_stage(&stage, along_a_chain);
-    spc_agent_count(stage.wide.agent[0], &counts);
+    spc_gateway_count(stage.wide.agent[0], &counts);
     pthread_t *agents = stage.wide.thread;
     CHECK_EQ(pthread_create(&agents[0], NULL, wide_run_agent, stage.wide.agent[0]), 0);
     CHECK_EQ(pthread_create(&thread, NULL, play_all, &stage), 0);
     while (counts.sent[SPC_FRAME_BOARD].frames < 2) { /* it has asked, and has read its own */
-        spc_agent_count(stage.wide.agent[0], &counts);
+        spc_gateway_count(stage.wide.agent[0], &counts);
         spc_platform_yield();
     }
-    CHECK(spc_agent_blocked(stage.wide.agent[0]) == NULL);
+    CHECK(spc_gateway_blocked(stage.wide.agent[0]) == NULL);
     CHECK_EQ(pthread_create(&agents[1], NULL, wide_run_agent, stage.wide.agent[1]), 0);
     pthread_join(thread, NULL);
     CHECK_EQ_U(atomic_load(&stage.blocked), 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_agent_peers: the ways to the other agents, beside the link to the server (`direct` of spc_agent_options_t).
+ * spc_gateway_peers: the ways to the other agents, beside the link to the server (`direct` of spc_gateway_options_t).
  *
  * Each pair of boxes chooses its way once, before its first frame: a connection of its own between the two agents,
  * with an spc_link over it, or the server (the relay), which forwards each frame to its box. All that the two boxes
@@ -20,33 +20,33 @@
  *
  * For the files of the agent only, with its lock.
  */
-#ifndef SPC_AGENT_PEERS_H
-#define SPC_AGENT_PEERS_H
+#ifndef SPC_GATEWAY_ROUTE_H
+#define SPC_GATEWAY_ROUTE_H
 
 #include <poll.h>
 
-#include "net/gateway/spc_agent_private.h"
+#include "net/gateway/spc_gateway_private.h"
 
-int spc_agent_peers_create(spc_agent_t *agent);
-void spc_agent_peers_destroy(spc_agent_t *agent);
+int spc_gateway_route_create(spc_gateway_t *agent);
+void spc_gateway_route_destroy(spc_gateway_t *agent);
 
 /* A SPC_FRAME_ROUTE from the link to the server. */
-int spc_agent_take_route(spc_agent_t *agent, const spc_frame_t *frame, const unsigned char *body);
+int spc_gateway_on_route(spc_gateway_t *agent, const spc_frame_t *frame, const unsigned char *body);
 
-/* Clocks, and connections that have broken. True: a connection is wanted (spc_agent_next_wanted). */
-bool spc_agent_peers_look_after(spc_agent_t *agent);
-uint64_t spc_agent_peers_deadline_ns(const spc_agent_t *agent);
+/* Clocks, and connections that have broken. True: a connection is wanted (spc_gateway_next_wanted). */
+bool spc_gateway_route_look_after(spc_gateway_t *agent);
+uint64_t spc_gateway_route_deadline_ns(const spc_gateway_t *agent);
 
 /* Connections to wait for, into the array, which has room for all; returns how many. */
-uint32_t spc_agent_peers_poll(const spc_agent_t *agent, struct pollfd polled[]);
-int spc_agent_peers_read(spc_agent_t *agent, const struct pollfd polled[], uint32_t count);
+uint32_t spc_gateway_route_poll(const spc_gateway_t *agent, struct pollfd polled[]);
+int spc_gateway_route_read(spc_gateway_t *agent, const struct pollfd polled[], uint32_t count);
 /* Something that only the reading thread does is to be done. */
-bool spc_agent_peers_need_reader(const spc_agent_t *agent);
+bool spc_gateway_route_need_reader(const spc_gateway_t *agent);
 
 /* Nothing more will be sent; then: what was, has arrived, or is in the link to the server; then: says that this agent
  * leaves. */
-void spc_agent_peers_finish(spc_agent_t *agent);
-bool spc_agent_peers_are_flushed(const spc_agent_t *agent);
-void spc_agent_peers_leave(spc_agent_t *agent);
+void spc_gateway_route_finish(spc_gateway_t *agent);
+bool spc_gateway_route_are_flushed(const spc_gateway_t *agent);
+void spc_gateway_route_leave(spc_gateway_t *agent);
 
 #endif

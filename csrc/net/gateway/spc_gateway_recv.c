@@ -12,9 +12,9 @@
 #include <string.h>
 
 #include "base/spc_error.h"
-#include "net/gateway/spc_agent_private.h"
+#include "net/gateway/spc_gateway_private.h"
 
-int spc_agent_sources_create(spc_agent_t *agent) {
+int spc_gateway_recv_create(spc_gateway_t *agent) {
     agent->sources = calloc(agent->nodes, sizeof(*agent->sources));
     agent->owed = calloc((size_t)agent->config->boxes * agent->nodes, sizeof(*agent->owed));
     if (agent->sources == NULL || agent->owed == NULL) {
@@ -37,7 +37,7 @@ int spc_agent_sources_create(spc_agent_t *agent) {
     return SPC_OK;
 }
 
-static void free_assembly(uint32_t rank, spc_agent_assembly_t *assembly) {
+static void free_assembly(uint32_t rank, spc_gateway_assembly_t *assembly) {
     if (assembly->block != NULL) {
         spc_block_unpin(assembly->block, rank);
     } else {
@@ -46,24 +46,24 @@ static void free_assembly(uint32_t rank, spc_agent_assembly_t *assembly) {
     free(assembly);
 }
 
-void spc_agent_drop_assemblies(spc_agent_t *agent, uint32_t rank) {
-    spc_agent_source_t *source = &agent->sources[rank];
+void spc_gateway_drop_assemblies(spc_gateway_t *agent, uint32_t rank) {
+    spc_gateway_source_t *source = &agent->sources[rank];
     while (source->assemblies != NULL) {
-        spc_agent_assembly_t *assembly = source->assemblies;
+        spc_gateway_assembly_t *assembly = source->assemblies;
         source->assemblies = assembly->next;
         free_assembly(rank, assembly);
     }
 }
 
-void spc_agent_sources_destroy(spc_agent_t *agent) {
+void spc_gateway_recv_destroy(spc_gateway_t *agent) {
     for (uint32_t rank = 0; agent->sources != NULL && rank < agent->nodes; rank++) {
-        spc_agent_drop_assemblies(agent, rank);
+        spc_gateway_drop_assemblies(agent, rank);
         spc_outbox_destroy(agent->sources[rank].outbox);
         free(agent->sources[rank].asked);
         free(agent->sources[rank].lent);
     }
     while (agent->watched != NULL) {
-        spc_agent_watch_t *watch = agent->watched;
+        spc_gateway_watch_t *watch = agent->watched;
         agent->watched = watch->next;
         free(watch);
     }
@@ -74,23 +74,23 @@ void spc_agent_sources_destroy(spc_agent_t *agent) {
 /* ---- receipts ---- */
 
 /* Messages that ask are counted here as their sender counts them: so both know their numbers. */
-static int watch(spc_agent_t *agent, uint32_t source, uint32_t destination) {
-    spc_agent_watch_t *made = malloc(sizeof(*made));
+static int watch(spc_gateway_t *agent, uint32_t source, uint32_t destination) {
+    spc_gateway_watch_t *made = malloc(sizeof(*made));
     if (made == NULL) {
         return SPC_ENOMEM;
     }
-    *made =
-        (spc_agent_watch_t){agent->watched, source, destination, agent->sources[source].asked[destination]++};
+    *made = (spc_gateway_watch_t){agent->watched, source, destination,
+                                  agent->sources[source].asked[destination]++};
     agent->watched = made;
     return SPC_OK;
 }
 
-static spc_row_shared_t *row_of(const spc_agent_t *agent, uint32_t source, uint32_t destination) {
+static spc_row_shared_t *row_of(const spc_gateway_t *agent, uint32_t source, uint32_t destination) {
     return spc_mailbox_row(spc_segment_part(&agent->segment, SPC_REGION_MAILBOX, destination), source,
                            agent->config->slots);
 }
 
-static void tell_receipt(spc_agent_t *agent, const spc_agent_watch_t *watch) {
+static void tell_receipt(spc_gateway_t *agent, const spc_gateway_watch_t *watch) {
     const spc_frame_t frame = {
         .kind = SPC_FRAME_RECEIPT,
         .source = (uint16_t)watch->source,
@@ -98,14 +98,14 @@ static void tell_receipt(spc_agent_t *agent, const spc_agent_watch_t *watch) {
         .tag = (int32_t)watch->destination,
         .offset = watch->number,
     };
-    spc_agent_send(agent, &frame, NULL, 0);
+    spc_gateway_send(agent, &frame, NULL, 0);
 }
 
-static bool pump_receipts(spc_agent_t *agent) {
+static bool progress_receipts(spc_gateway_t *agent) {
     bool moved = false;
-    spc_agent_watch_t **at = &agent->watched;
+    spc_gateway_watch_t **at = &agent->watched;
     while (*at != NULL) {
-        spc_agent_watch_t *watch = *at;
+        spc_gateway_watch_t *watch = *at;
         /* Before the receipt, which the node may have given just before it died. */
         const bool is_gone = spc_status_is_gone(agent->status, watch->destination);
         const bool given =
@@ -124,9 +124,9 @@ static bool pump_receipts(spc_agent_t *agent) {
     return moved;
 }
 
-int spc_agent_take_receipt(spc_agent_t *agent, const spc_frame_t *frame) {
+int spc_gateway_on_receipt(spc_gateway_t *agent, const spc_frame_t *frame) {
     const uint32_t destination = (uint32_t)frame->tag;
-    if (!spc_agent_is_here(agent, frame->source) || !spc_agent_is_elsewhere(agent, destination)) {
+    if (!spc_gateway_is_here(agent, frame->source) || !spc_gateway_is_elsewhere(agent, destination)) {
         return SPC_EINVAL;
     }
     spc_receipt_give(row_of(agent, frame->source, destination), (uint32_t)frame->offset);
@@ -136,8 +136,8 @@ int spc_agent_take_receipt(spc_agent_t *agent, const spc_frame_t *frame) {
 
 /* ---- what receivers keep ---- */
 
-static bool tell_lent(spc_agent_t *agent, uint32_t rank, uint32_t destination) {
-    spc_agent_source_t *source = &agent->sources[rank];
+static bool tell_lent(spc_gateway_t *agent, uint32_t rank, uint32_t destination) {
+    spc_gateway_source_t *source = &agent->sources[rank];
     const bool has_ended = spc_status_state(agent->status, destination) >= SPC_NODE_FINISHED;
     const uint64_t lent = has_ended ? 0 : spc_mailbox_lent(row_of(agent, rank, destination));
     if (lent == source->lent[destination]) {
@@ -152,14 +152,14 @@ static bool tell_lent(spc_agent_t *agent, uint32_t rank, uint32_t destination) {
         .tag = (int32_t)destination,
         .total_bytes = lent,
     };
-    spc_agent_send(agent, &frame, NULL, 0);
+    spc_gateway_send(agent, &frame, NULL, 0);
     return true;
 }
 
-static bool pump_lent(spc_agent_t *agent) {
+static bool progress_lent(spc_gateway_t *agent) {
     bool moved = false;
     for (uint32_t i = agent->here; i < agent->nodes; i++) {
-        const spc_agent_source_t *source = &agent->sources[agent->ranks[i]];
+        const spc_gateway_source_t *source = &agent->sources[agent->ranks[i]];
         for (uint32_t to = 0; to < agent->here && source->lenders != 0; to++) {
             if (source->lent[agent->ranks[to]] != 0) {
                 moved = tell_lent(agent, agent->ranks[i], agent->ranks[to]) || moved;
@@ -169,9 +169,9 @@ static bool pump_lent(spc_agent_t *agent) {
     return moved;
 }
 
-int spc_agent_take_lent(spc_agent_t *agent, const spc_frame_t *frame) {
+int spc_gateway_on_lent(spc_gateway_t *agent, const spc_frame_t *frame) {
     const uint32_t destination = (uint32_t)frame->tag;
-    if (!spc_agent_is_here(agent, frame->source) || !spc_agent_is_elsewhere(agent, destination)) {
+    if (!spc_gateway_is_here(agent, frame->source) || !spc_gateway_is_elsewhere(agent, destination)) {
         return SPC_EINVAL;
     }
     spc_mailbox_lend(row_of(agent, frame->source, destination), frame->total_bytes);
@@ -192,8 +192,8 @@ static spc_payload_t payload_of(const spc_frame_t *frame, const unsigned char *b
 }
 
 /* `block` holds it, or `bytes` do. */
-static int announce(spc_agent_t *agent, const spc_frame_t *frame, const int32_t *destinations, uint32_t count,
-                    const unsigned char *bytes, spc_block_shared_t *block) {
+static int announce(spc_gateway_t *agent, const spc_frame_t *frame, const int32_t *destinations,
+                    uint32_t count, const unsigned char *bytes, spc_block_shared_t *block) {
     spc_outbox_t *outbox = agent->sources[frame->source].outbox;
     const spc_payload_t payload = payload_of(frame, bytes);
     const bool asks = (frame->flags & SPC_FRAME_ASKS) != 0;
@@ -213,7 +213,7 @@ static int announce(spc_agent_t *agent, const spc_frame_t *frame, const int32_t 
     return status;
 }
 
-static int take_whole(spc_agent_t *agent, const spc_frame_t *frame, const int32_t *destinations,
+static int take_whole(spc_gateway_t *agent, const spc_frame_t *frame, const int32_t *destinations,
                       const unsigned char *bytes) {
     spc_block_shared_t *block = NULL;
     if (frame->total_bytes > SPC_EAGER_BYTES
@@ -225,19 +225,19 @@ static int take_whole(spc_agent_t *agent, const spc_frame_t *frame, const int32_
 }
 
 /* Parts of one message to one receiver come one after the other; those to others may come in between. */
-static spc_agent_assembly_t **find_assembly(spc_agent_t *agent, const spc_frame_t *frame,
-                                            int32_t destination) {
-    spc_agent_assembly_t **at = &agent->sources[frame->source].assemblies;
+static spc_gateway_assembly_t **find_assembly(spc_gateway_t *agent, const spc_frame_t *frame,
+                                              int32_t destination) {
+    spc_gateway_assembly_t **at = &agent->sources[frame->source].assemblies;
     while (*at != NULL && (*at)->destinations[0] != destination) {
         at = &(*at)->next;
     }
     return at;
 }
 
-static spc_agent_assembly_t *begin(spc_agent_t *agent, const spc_frame_t *frame,
-                                   const int32_t *destinations) {
-    spc_agent_source_t *source = &agent->sources[frame->source];
-    spc_agent_assembly_t *made = calloc(1, sizeof(*made) + frame->count * sizeof(*destinations));
+static spc_gateway_assembly_t *begin(spc_gateway_t *agent, const spc_frame_t *frame,
+                                     const int32_t *destinations) {
+    spc_gateway_source_t *source = &agent->sources[frame->source];
+    spc_gateway_assembly_t *made = calloc(1, sizeof(*made) + frame->count * sizeof(*destinations));
     if (made == NULL) {
         return NULL;
     }
@@ -259,10 +259,10 @@ static spc_agent_assembly_t *begin(spc_agent_t *agent, const spc_frame_t *frame,
     return made;
 }
 
-static int take_part(spc_agent_t *agent, const spc_frame_t *frame, const int32_t *destinations,
+static int take_part(spc_gateway_t *agent, const spc_frame_t *frame, const int32_t *destinations,
                      const unsigned char *bytes, uint64_t length_bytes) {
-    spc_agent_assembly_t **at = find_assembly(agent, frame, destinations[0]);
-    spc_agent_assembly_t *assembly = *at;
+    spc_gateway_assembly_t **at = find_assembly(agent, frame, destinations[0]);
+    spc_gateway_assembly_t *assembly = *at;
     if (assembly == NULL) {
         if (frame->offset != 0) {
             return SPC_EINVAL;
@@ -294,7 +294,7 @@ static int take_part(spc_agent_t *agent, const spc_frame_t *frame, const int32_t
 
 /* The ranks at the start of the body; all must be here, and each once: a block is pinned once for each receiver.
  * Returns how many bytes they take, 0: they make no sense. */
-static uint32_t read_destinations(const spc_agent_t *agent, const spc_frame_t *frame,
+static uint32_t read_destinations(const spc_gateway_t *agent, const spc_frame_t *frame,
                                   const unsigned char *body, int32_t *destinations) {
     const uint32_t bytes = (uint32_t)spc_round_up(frame->count * sizeof(uint16_t), 8);
     if (frame->count == 0 || frame->count > agent->here || bytes > frame->length_bytes) {
@@ -304,7 +304,7 @@ static uint32_t read_destinations(const spc_agent_t *agent, const spc_frame_t *f
     for (uint32_t i = 0; i < frame->count; i++) {
         uint16_t rank;
         memcpy(&rank, body + i * sizeof(rank), sizeof(rank));
-        if (!spc_agent_is_here(agent, rank) || (seen[rank / 64] >> rank % 64 & 1) != 0) {
+        if (!spc_gateway_is_here(agent, rank) || (seen[rank / 64] >> rank % 64 & 1) != 0) {
             return 0;
         }
         seen[rank / 64] |= UINT64_C(1) << rank % 64;
@@ -313,9 +313,9 @@ static uint32_t read_destinations(const spc_agent_t *agent, const spc_frame_t *f
     return bytes;
 }
 
-int spc_agent_take_message(spc_agent_t *agent, const spc_frame_t *frame, const unsigned char *body) {
+int spc_gateway_on_message(spc_gateway_t *agent, const spc_frame_t *frame, const unsigned char *body) {
     int32_t destinations[SPC_NODES_MAX];
-    if (!spc_agent_is_elsewhere(agent, frame->source) || frame->meta_bytes > frame->total_bytes) {
+    if (!spc_gateway_is_elsewhere(agent, frame->source) || frame->meta_bytes > frame->total_bytes) {
         return SPC_EINVAL;
     }
     const uint32_t list_bytes = read_destinations(agent, frame, body, destinations);
@@ -340,7 +340,7 @@ int spc_agent_take_message(spc_agent_t *agent, const spc_frame_t *frame, const u
 
 /* ---- credit ---- */
 
-static bool is_queued(const spc_agent_t *agent, uint32_t box, uint32_t rank) {
+static bool is_queued(const spc_gateway_t *agent, uint32_t box, uint32_t rank) {
     for (uint32_t i = agent->here; i < agent->nodes; i++) {
         const uint32_t source = agent->ranks[i];
         if (spc_segment_box(&agent->segment, source) == box
@@ -352,7 +352,7 @@ static bool is_queued(const spc_agent_t *agent, uint32_t box, uint32_t rank) {
 }
 
 /* What came from this box may be kept now: only then is there more than was told. */
-static void tell_all_lent(spc_agent_t *agent, uint32_t box, uint32_t destination) {
+static void tell_all_lent(spc_gateway_t *agent, uint32_t box, uint32_t destination) {
     for (uint32_t i = agent->here; i < agent->nodes; i++) {
         if (spc_segment_box(&agent->segment, agent->ranks[i]) == box) {
             (void)tell_lent(agent, agent->ranks[i], destination);
@@ -361,7 +361,7 @@ static void tell_all_lent(spc_agent_t *agent, uint32_t box, uint32_t destination
 }
 
 /* In pieces of a quarter of the window: the sender still has half of it, which is two parts, when the next comes. */
-static bool pump_credit(spc_agent_t *agent) {
+static bool progress_credit(spc_gateway_t *agent) {
     bool moved = false;
     for (uint32_t box = 0; box < agent->config->boxes; box++) {
         for (uint32_t i = 0; i < agent->here; i++) {
@@ -376,7 +376,7 @@ static bool pump_credit(spc_agent_t *agent) {
                                        .destination = (uint16_t)box,
                                        .tag = (int32_t)rank,
                                        .total_bytes = *owed};
-            spc_agent_send(agent, &frame, NULL, 0);
+            spc_gateway_send(agent, &frame, NULL, 0);
             *owed = 0;
             moved = true;
         }
@@ -384,9 +384,9 @@ static bool pump_credit(spc_agent_t *agent) {
     return moved;
 }
 
-bool spc_agent_source_holds(const spc_agent_t *agent, uint32_t rank, uint32_t destination) {
-    const spc_agent_source_t *source = &agent->sources[rank];
-    for (const spc_agent_assembly_t *parts = source->assemblies; parts != NULL; parts = parts->next) {
+bool spc_gateway_source_holds(const spc_gateway_t *agent, uint32_t rank, uint32_t destination) {
+    const spc_gateway_source_t *source = &agent->sources[rank];
+    for (const spc_gateway_assembly_t *parts = source->assemblies; parts != NULL; parts = parts->next) {
         for (uint32_t i = 0; i < parts->count; i++) {
             if (parts->destinations[i] == (int32_t)destination) {
                 return true;
@@ -396,16 +396,16 @@ bool spc_agent_source_holds(const spc_agent_t *agent, uint32_t rank, uint32_t de
     return spc_outbox_waiting(source->outbox, destination) != 0;
 }
 
-bool spc_agent_source_is_empty(const spc_agent_t *agent, uint32_t rank) {
-    return spc_outbox_is_empty(agent->sources[rank].outbox) && spc_agent_arrivals_are_taken(agent);
+bool spc_gateway_source_is_empty(const spc_gateway_t *agent, uint32_t rank) {
+    return spc_outbox_is_empty(agent->sources[rank].outbox) && spc_gateway_arrivals_are_taken(agent);
 }
 
-bool spc_agent_sources_pump(spc_agent_t *agent) {
+bool spc_gateway_recv_progress(spc_gateway_t *agent) {
     bool moved = false;
     for (uint32_t i = agent->here; i < agent->nodes; i++) {
         moved = spc_outbox_flush(agent->sources[agent->ranks[i]].outbox) || moved;
     }
-    moved = pump_receipts(agent) || moved;
-    moved = pump_lent(agent) || moved;
-    return pump_credit(agent) || moved;
+    moved = progress_receipts(agent) || moved;
+    moved = progress_lent(agent) || moved;
+    return progress_credit(agent) || moved;
 }

@@ -6,20 +6,20 @@
  * parts, as credit comes; meanwhile other rows go on. A message to several nodes goes in one frame (see below).
  * What is for a node that has ended is dropped here, as its own inbox would.
  */
-#include "net/gateway/spc_agent_private.h"
+#include "net/gateway/spc_gateway_private.h"
 
 #include <stdlib.h>
 
 #include "base/spc_error.h"
 
-int spc_agent_rows_create(spc_agent_t *agent) {
+int spc_gateway_send_create(spc_gateway_t *agent) {
     const uint32_t elsewhere = agent->nodes - agent->here;
     agent->row_count = (elsewhere + 1) * agent->here;
     agent->rows = calloc(agent->row_count, sizeof(*agent->rows));
     if (agent->rows == NULL) {
         return SPC_ENOMEM;
     }
-    spc_agent_row_t *row = agent->rows;
+    spc_gateway_row_t *row = agent->rows;
     for (uint32_t to = 0; to <= elsewhere; to++) {
         const uint32_t destination = to < elsewhere ? agent->ranks[agent->here + to] : agent->nodes;
         for (uint32_t from = 0; from < agent->here; from++, row++) {
@@ -36,17 +36,17 @@ int spc_agent_rows_create(spc_agent_t *agent) {
 /* ---- what a slot holds */
 
 /* What a slot holds. */
-typedef struct spc_agent_piece {
+typedef struct spc_gateway_piece {
     const unsigned char *bytes;
     uint64_t length_bytes;
     uint64_t offset; /* in the message */
     spc_ring_header_shared_t *header; /* of what lies in a ring */
     spc_block_shared_t *block; /* in an arena */
-} spc_agent_piece_t;
+} spc_gateway_piece_t;
 
-static spc_agent_piece_t spc_agent_find_piece(const spc_agent_t *agent, const spc_agent_row_t *row,
-                                              const spc_slot_shared_t *slot) {
-    spc_agent_piece_t piece = {.bytes = slot->payload.inlined, .length_bytes = slot->length_bytes};
+static spc_gateway_piece_t spc_gateway_find_piece(const spc_gateway_t *agent, const spc_gateway_row_t *row,
+                                                  const spc_slot_shared_t *slot) {
+    spc_gateway_piece_t piece = {.bytes = slot->payload.inlined, .length_bytes = slot->length_bytes};
     if ((slot->flags & SPC_SLOT_PLACE) == SPC_SLOT_RING) {
         piece.header = spc_segment_address(&agent->segment, slot->payload.offset);
         piece.bytes = spc_ring_payload(piece.header);
@@ -60,9 +60,9 @@ static spc_agent_piece_t spc_agent_find_piece(const spc_agent_t *agent, const sp
 }
 
 /* The head of the row and what it holds are their owners' again. */
-static void give_back(spc_agent_t *agent, spc_agent_row_t *row) {
+static void give_back(spc_gateway_t *agent, spc_gateway_row_t *row) {
     const spc_slot_shared_t *slot = spc_mailbox_peek(&row->reader);
-    const spc_agent_piece_t piece = spc_agent_find_piece(agent, row, slot);
+    const spc_gateway_piece_t piece = spc_gateway_find_piece(agent, row, slot);
     const uint32_t features = agent->config->features;
     if (spc_status_is_gone(agent->status, row->destination)) {
         row->part_offset = 0; /* its owners have taken the memory back already, and may use it again */
@@ -101,18 +101,19 @@ static void give_back(spc_agent_t *agent, spc_agent_row_t *row) {
 /* The longest wait for a sender that was interrupted while it announced, or that has something queued. */
 #define DEFER_NS UINT64_C(200000)
 
-static bool is_same(const spc_agent_t *agent, const spc_agent_row_t *row, const spc_agent_piece_t *piece) {
+static bool is_same(const spc_gateway_t *agent, const spc_gateway_row_t *row,
+                    const spc_gateway_piece_t *piece) {
     const spc_slot_shared_t *slot = spc_mailbox_peek(&row->reader);
     if (slot == NULL || row->leader != NULL || row->part_offset != 0 || row->done != 0) {
         return false;
     }
-    const spc_agent_piece_t head = spc_agent_find_piece(agent, row, slot);
+    const spc_gateway_piece_t head = spc_gateway_find_piece(agent, row, slot);
     return piece->block != NULL ? head.block == piece->block
                                 : head.header != NULL && head.bytes == piece->bytes;
 }
 
 /* Will the message come into this row, too? Those after this header in the ring get it; of a block, those with pins. */
-static bool is_expected(const spc_agent_piece_t *piece, uint32_t rank) {
+static bool is_expected(const spc_gateway_piece_t *piece, uint32_t rank) {
     if (piece->block != NULL) {
         /* Relaxed: set before the announcement that was seen. */
         return atomic_load_explicit(&piece->block->pin[rank], memory_order_relaxed) != 0;
@@ -129,18 +130,19 @@ static bool is_expected(const spc_agent_piece_t *piece, uint32_t rank) {
 }
 
 /* An empty row that the message will come into is a reason to wait, unless its sender has ended. */
-static bool is_missing(const spc_agent_t *agent, const spc_agent_row_t *row, const spc_agent_piece_t *piece) {
+static bool is_missing(const spc_gateway_t *agent, const spc_gateway_row_t *row,
+                       const spc_gateway_piece_t *piece) {
     return spc_mailbox_peek(&row->reader) == NULL && is_expected(piece, row->destination)
            && spc_status_state(agent->status, row->source) < SPC_NODE_FINISHED;
 }
 
-static bool is_cast(const spc_slot_shared_t *slot, const spc_agent_piece_t *piece) {
+static bool is_cast(const spc_slot_shared_t *slot, const spc_gateway_piece_t *piece) {
     return (slot->flags & (SPC_SLOT_SOLE | SPC_SLOT_PART)) == 0
            && (piece->header != NULL || piece->block != NULL);
 }
 
 /* True: too long. */
-static bool defer(spc_agent_t *agent, spc_agent_row_t *row) {
+static bool defer(spc_gateway_t *agent, spc_gateway_row_t *row) {
     const uint64_t now_ns = spc_clock_now_ns();
     row->deferred_ns = row->deferred_ns == 0 ? now_ns : row->deferred_ns;
     if (now_ns - row->deferred_ns >= DEFER_NS) {
@@ -152,7 +154,7 @@ static bool defer(spc_agent_t *agent, spc_agent_row_t *row) {
 }
 
 /* What has begun goes on as it began. */
-static uint32_t find_followers(spc_agent_t *agent, spc_agent_row_t *row, spc_agent_row_t *rows[]) {
+static uint32_t find_followers(spc_gateway_t *agent, spc_gateway_row_t *row, spc_gateway_row_t *rows[]) {
     uint32_t count = 0;
     rows[count++] = row;
     for (uint32_t i = 0; i < agent->row_count && row->is_leader; i++) {
@@ -165,8 +167,8 @@ static uint32_t find_followers(spc_agent_t *agent, spc_agent_row_t *row, spc_age
 
 /* A row whose head is one message to several nodes: those of the same sender with the same message at their heads, this
  * one first, which lead or follow from now on. How many; 0: not all of it has been announced yet, look again soon. */
-static uint32_t spc_agent_cast(spc_agent_t *agent, spc_agent_row_t *row, const spc_slot_shared_t *slot,
-                               const spc_agent_piece_t *piece, spc_agent_row_t *rows[]) {
+static uint32_t spc_gateway_cast(spc_gateway_t *agent, spc_gateway_row_t *row, const spc_slot_shared_t *slot,
+                                 const spc_gateway_piece_t *piece, spc_gateway_row_t *rows[]) {
     uint32_t count = 0;
     if (!is_cast(slot, piece) || row->done != 0) {
         return find_followers(agent, row, rows);
@@ -175,20 +177,20 @@ static uint32_t spc_agent_cast(spc_agent_t *agent, spc_agent_row_t *row, const s
     rows[count++] = row;
     bool misses = false;
     for (uint32_t i = 0; i < agent->row_count; i++) {
-        spc_agent_row_t *other = &agent->rows[i];
+        spc_gateway_row_t *other = &agent->rows[i];
         if (other == row || other->source != row->source || other->destination == agent->nodes) {
             continue;
         }
         if (!is_same(agent, other, piece)) {
             misses = misses || is_missing(agent, other, piece);
-        } else if (agent->credit[other->destination] >= spc_agent_cost(whole)) {
+        } else if (agent->credit[other->destination] >= spc_gateway_cost(whole)) {
             rows[count++] = other;
         }
     }
     if (misses && !defer(agent, row)) {
         return 0;
     }
-    if (agent->credit[row->destination] < spc_agent_cost(whole)) {
+    if (agent->credit[row->destination] < spc_gateway_cost(whole)) {
         return 1; /* by itself, part by part */
     }
     row->is_leader = count > 1;
@@ -201,19 +203,19 @@ static uint32_t spc_agent_cast(spc_agent_t *agent, spc_agent_row_t *row, const s
 
 /* ---- sending */
 
-static bool has_credit(const spc_agent_t *agent, spc_agent_row_t *const rows[], uint32_t count,
+static bool has_credit(const spc_gateway_t *agent, spc_gateway_row_t *const rows[], uint32_t count,
                        uint64_t bytes) {
     bool has = true;
     for (uint32_t i = 0; i < count && has; i++) {
-        has = agent->credit[rows[i]->destination] >= spc_agent_cost(bytes);
+        has = agent->credit[rows[i]->destination] >= spc_gateway_cost(bytes);
     }
     return has;
 }
 
 /* The next part of the slot at the heads of these rows. False: there is no credit. */
-static bool send_part(spc_agent_t *agent, spc_agent_row_t *const rows[], uint32_t count,
-                      const spc_slot_shared_t *slot, const spc_agent_piece_t *piece) {
-    const spc_agent_row_t *row = rows[0];
+static bool send_part(spc_gateway_t *agent, spc_gateway_row_t *const rows[], uint32_t count,
+                      const spc_slot_shared_t *slot, const spc_gateway_piece_t *piece) {
+    const spc_gateway_row_t *row = rows[0];
     const uint64_t left = piece->length_bytes - row->done;
     const uint64_t length = left < agent->part_bytes ? left : agent->part_bytes;
     uint16_t list[SPC_NODES_MAX + 4] = {0};
@@ -237,22 +239,22 @@ static bool send_part(spc_agent_t *agent, spc_agent_row_t *const rows[], uint32_
     }
     for (uint32_t i = 0; i < count; i++) {
         list[i] = (uint16_t)rows[i]->destination;
-        agent->credit[rows[i]->destination] -= spc_agent_cost(length);
+        agent->credit[rows[i]->destination] -= spc_gateway_cost(length);
         rows[i]->done += length;
     }
-    spc_agent_queue(agent, &frame, pieces, 2);
+    spc_gateway_queue(agent, &frame, pieces, 2);
     return true;
 }
 
 /* All of the head of this row, or as much as may be; with those that follow it. True: it is done with. */
-static bool send_head(spc_agent_t *agent, spc_agent_row_t *row, const spc_slot_shared_t *slot) {
-    const spc_agent_piece_t piece = spc_agent_find_piece(agent, row, slot);
-    spc_agent_row_t *rows[SPC_NODES_MAX];
+static bool send_head(spc_gateway_t *agent, spc_gateway_row_t *row, const spc_slot_shared_t *slot) {
+    const spc_gateway_piece_t piece = spc_gateway_find_piece(agent, row, slot);
+    spc_gateway_row_t *rows[SPC_NODES_MAX];
     if (!row->is_leader && spc_status_state(agent->status, row->destination) >= SPC_NODE_FINISHED) {
         give_back(agent, row);
         return true;
     }
-    const uint32_t count = spc_agent_cast(agent, row, slot, &piece, rows);
+    const uint32_t count = spc_gateway_cast(agent, row, slot, &piece, rows);
     do {
         if (count == 0 || !send_part(agent, rows, count, slot, &piece)) {
             return false;
@@ -265,16 +267,17 @@ static bool send_head(spc_agent_t *agent, spc_agent_row_t *row, const spc_slot_s
 }
 
 /* A communicator's memory, from its first member here: the block stays pinned for this agent. */
-static void take_own(spc_agent_t *agent, spc_agent_row_t *row, const spc_slot_shared_t *slot) {
-    const spc_agent_piece_t piece = spc_agent_find_piece(agent, row, slot);
-    spc_agent_fail(agent, piece.block == NULL ? SPC_EINVAL
-                                              : spc_agent_add_area(agent, (uint32_t)slot->tag, piece.block));
+static void take_own(spc_gateway_t *agent, spc_gateway_row_t *row, const spc_slot_shared_t *slot) {
+    const spc_gateway_piece_t piece = spc_gateway_find_piece(agent, row, slot);
+    spc_gateway_fail(agent, piece.block == NULL
+                                ? SPC_EINVAL
+                                : spc_gateway_add_area(agent, (uint32_t)slot->tag, piece.block));
     if (spc_mailbox_consume(&row->reader)) {
         spc_event_notify(&agent->events[row->source], agent->config->features);
     }
 }
 
-static bool pump_row(spc_agent_t *agent, spc_agent_row_t *row) {
+static bool progress_row(spc_gateway_t *agent, spc_gateway_row_t *row) {
     const spc_slot_shared_t *slot;
     bool moved = false;
     while (row->leader == NULL && (slot = spc_mailbox_peek(&row->reader)) != NULL) {
@@ -293,34 +296,34 @@ static bool pump_row(spc_agent_t *agent, spc_agent_row_t *row) {
 }
 
 /* Which rows may have something: those whose senders have rung. */
-static void collect(spc_agent_t *agent) {
+static void collect(spc_gateway_t *agent) {
     for (uint32_t first = 0; first < agent->row_count; first += agent->here) {
         spc_mailbox_shared_t *mailbox =
             spc_segment_part(&agent->segment, SPC_REGION_MAILBOX, agent->rows[first].destination);
         const uint64_t bits = spc_mailbox_collect(mailbox);
         for (uint32_t i = first; bits != 0 && i < first + agent->here; i++) {
-            spc_agent_row_t *row = &agent->rows[i];
+            spc_gateway_row_t *row = &agent->rows[i];
             row->ready = row->ready || (bits >> row->source % 64 & 1) != 0;
         }
     }
 }
 
-bool spc_agent_rows_pump(spc_agent_t *agent) {
+bool spc_gateway_send_progress(spc_gateway_t *agent) {
     bool moved = false;
     agent->look_again_ns = SPC_NO_DEADLINE;
     collect(agent);
     for (uint32_t i = 0; i < agent->row_count; i++) {
         if (agent->rows[i].ready) {
-            moved = pump_row(agent, &agent->rows[i]) || moved;
+            moved = progress_row(agent, &agent->rows[i]) || moved;
         }
     }
     return moved;
 }
 
-bool spc_agent_rows_are_empty(const spc_agent_t *agent, uint32_t source) {
+bool spc_gateway_send_are_empty(const spc_gateway_t *agent, uint32_t source) {
     bool empty = true;
     for (uint32_t i = 0; i < agent->row_count; i++) {
-        spc_agent_row_t *row = &agent->rows[i];
+        spc_gateway_row_t *row = &agent->rows[i];
         if (row->source == source && spc_mailbox_peek(&row->reader) != NULL) {
             row->ready = true; /* who died may not have rung */
             empty = false;
@@ -329,15 +332,15 @@ bool spc_agent_rows_are_empty(const spc_agent_t *agent, uint32_t source) {
     return empty;
 }
 
-void spc_agent_rows_note(const spc_agent_t *agent, bool *is_pending) {
+void spc_gateway_send_note(const spc_gateway_t *agent, bool *is_pending) {
     for (uint32_t i = 0; i < agent->row_count; i++) {
         is_pending[i] = spc_mailbox_peek(&agent->rows[i].reader) != NULL;
     }
 }
 
-int spc_agent_take_credit(spc_agent_t *agent, const spc_frame_t *frame) {
+int spc_gateway_on_credit(spc_gateway_t *agent, const spc_frame_t *frame) {
     const uint32_t rank = (uint32_t)frame->tag;
-    if (!spc_agent_is_elsewhere(agent, rank) || frame->total_bytes > agent->window - agent->credit[rank]) {
+    if (!spc_gateway_is_elsewhere(agent, rank) || frame->total_bytes > agent->window - agent->credit[rank]) {
         return SPC_EINVAL;
     }
     agent->credit[rank] += frame->total_bytes;

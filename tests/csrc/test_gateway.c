@@ -3,7 +3,7 @@
 #include "any_frame.h"
 #include "wide_box.h"
 
-#include "net/gateway/spc_agent_private.h"
+#include "net/gateway/spc_gateway_private.h"
 #include "reduce/spc_reduce.h"
 
 static const uint16_t interleaved[] = {0, 0, 1, 0, 1}; /* the paper's Table 1 */
@@ -91,7 +91,7 @@ static void casts(void) {
     wide_start(&wide);
     check_threads(5, casts_body, &wide);
     wide_finish(&wide);
-    spc_agent_count(wide.agent[0], &counts);
+    spc_gateway_count(wide.agent[0], &counts);
     for (int i = 0; i < 200; i++) { /* parts of a quarter of the window */
         frames += (lengths[i % LENGTHS] + (1 << 18)) / ((1 << 18) - 64);
     }
@@ -470,9 +470,9 @@ static void a_receiver_is_named_twice(void) {
         .kind = SPC_FRAME_MESSAGE, .tag = 1, .count = 2, .total_bytes = BYTES, .length_bytes = sizeof body};
     const uint16_t twice[] = {3, 3}, each[] = {2, 3};
     memcpy(body, twice, sizeof twice);
-    CHECK_EQ(spc_agent_take_message(wide.agent[1], &frame, body), SPC_EINVAL);
+    CHECK_EQ(spc_gateway_on_message(wide.agent[1], &frame, body), SPC_EINVAL);
     memcpy(body, each, sizeof each);
-    CHECK_OK(spc_agent_take_message(wide.agent[1], &frame, body));
+    CHECK_OK(spc_gateway_on_message(wide.agent[1], &frame, body));
     wide_free(&wide);
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_agent_private: what the files of the agent share. Nobody else includes it.
+ * spc_gateway_private: what the files of the agent share. Nobody else includes it.
  *
  * All of it with the agent's lock. Ranks are the run's; of a communicator's they are called members.
  */
-#ifndef SPC_AGENT_PRIVATE_H
-#define SPC_AGENT_PRIVATE_H
+#ifndef SPC_GATEWAY_PRIVATE_H
+#define SPC_GATEWAY_PRIVATE_H
 
 #include <pthread.h>
 
@@ -15,7 +15,7 @@
 #include "message/spc_mailbox.h"
 #include "message/spc_outbox.h"
 #include "message/spc_receipt.h"
-#include "net/gateway/spc_agent.h"
+#include "net/gateway/spc_gateway.h"
 #include "net/wire/spc_credit.h"
 #include "reduce/spc_reduce.h"
 #include "segment/spc_note.h"
@@ -23,46 +23,46 @@
 #include "segment/spc_status.h"
 
 /* How long the reading thread looks again before it sleeps: while yields are short, see base/spc_wait.h. */
-#define SPC_AGENT_YIELDS 50
-#define SPC_AGENT_LONG_YIELD_NS UINT64_C(100000)
+#define SPC_GATEWAY_YIELDS 50
+#define SPC_GATEWAY_LONG_YIELD_NS UINT64_C(100000)
 
 /* A row of a mailbox that this agent reads: from a node here to one elsewhere, or to the agent itself. */
-typedef struct spc_agent_row {
+typedef struct spc_gateway_row {
     spc_mailbox_reader_t reader;
     uint32_t source;
     uint32_t destination;
     bool ready;           /* the bell has rung since it was found empty */
     uint64_t part_offset; /* of the slot, in a message that comes in parts */
     uint64_t done;        /* bytes of the slot that have been sent */
-    struct spc_agent_row *leader; /* its slot is sent along with that row's; or NULL */
+    struct spc_gateway_row *leader; /* its slot is sent along with that row's; or NULL */
     bool is_leader; /* and others are sent along with this one's */
     uint64_t
         deferred_ns; /* since when it waits for the rest of a multicast to be announced; 0: it does not */
-} spc_agent_row_t;
+} spc_gateway_row_t;
 
 /* A message in parts that is on its way in. */
-typedef struct spc_agent_assembly {
-    struct spc_agent_assembly *next;
+typedef struct spc_gateway_assembly {
+    struct spc_gateway_assembly *next;
     spc_frame_t frame; /* the first part's */
     uint64_t received;
     spc_block_shared_t *block; /* in the arena of its sender here, or NULL: in memory of the agent's */
     unsigned char *bytes;
     uint32_t count;
     int32_t destinations[];
-} spc_agent_assembly_t;
+} spc_gateway_assembly_t;
 
 /* A receipt that a node here has not given yet. */
-typedef struct spc_agent_watch {
-    struct spc_agent_watch *next;
+typedef struct spc_gateway_watch {
+    struct spc_gateway_watch *next;
     uint32_t source;
     uint32_t destination;
     uint32_t number;
-} spc_agent_watch_t;
+} spc_gateway_watch_t;
 
 /* A node elsewhere: this agent is its sender here. */
-typedef struct spc_agent_source {
+typedef struct spc_gateway_source {
     spc_outbox_t *outbox;
-    spc_agent_assembly_t *assemblies;
+    spc_gateway_assembly_t *assemblies;
     uint32_t *asked;       /* by destination: messages that ask for a receipt, so far */
     uint64_t *lent;        /* by destination: lent_bytes as sent to the source's box */
     uint32_t lenders;      /* of these, how many are not 0 */
@@ -70,18 +70,18 @@ typedef struct spc_agent_source {
     int32_t reason;
     bool is_gone;          /* and this; */
     bool is_known;         /* it has been made known here */
-} spc_agent_source_t;
+} spc_gateway_source_t;
 
 /* Arrivals at a phase whose bank is still in use here. */
-typedef struct spc_agent_ahead {
-    struct spc_agent_ahead *next;
+typedef struct spc_gateway_ahead {
+    struct spc_gateway_ahead *next;
     spc_frame_t frame;
     _Alignas(8) unsigned char body[];
-} spc_agent_ahead_t;
+} spc_gateway_ahead_t;
 
 /* A communicator that has members here and elsewhere. */
-typedef struct spc_agent_area {
-    struct spc_agent_area *next;
+typedef struct spc_gateway_area {
+    struct spc_gateway_area *next;
     uint32_t number;
     uint32_t size;
     uint32_t here; /* how many members are in this box */
@@ -96,15 +96,15 @@ typedef struct spc_agent_area {
     bool *
         has_left; /* by member: has closed it; of those here: and that has been told; elsewhere: is known here */
     bool *leaves; /* by member elsewhere: has closed it, and what came before may be queued here still */
-    spc_agent_ahead_t *ahead; /* in the order in which they came */
+    spc_gateway_ahead_t *ahead; /* in the order in which they came */
     uint64_t ahead_bytes;
-} spc_agent_area_t;
+} spc_gateway_area_t;
 
-typedef struct spc_agent_peer spc_agent_peer_t;
-typedef struct spc_agent_boards spc_agent_boards_t; /* spc_agent_boards.c */
+typedef struct spc_gateway_peer spc_gateway_peer_t;
+typedef struct spc_gateway_boards spc_gateway_deadlock_t; /* spc_gateway_deadlock.c */
 
-struct spc_agent {
-    spc_agent_options_t options;
+struct spc_gateway {
+    spc_gateway_options_t options;
     spc_link_deliver_t *deliver; /* what has come, over any link */
     spc_segment_t segment;
     const spc_config_t *config;
@@ -124,11 +124,11 @@ struct spc_agent {
     int outcome; /* SPC_EAGAIN: goes on */
     bool has_called; /* `broken`, since the last connection */
     uint32_t culprit; /* of a failure: a box */
-    char sentence[SPC_AGENT_SENTENCE_BYTES];
+    char sentence[SPC_GATEWAY_SENTENCE_BYTES];
 
     uint32_t *ranks; /* those here, then those elsewhere */
     uint32_t here;
-    spc_agent_row_t *rows;
+    spc_gateway_row_t *rows;
     uint32_t row_count;
     uint64_t look_again_ns; /* rows are deferred until then; SPC_NO_DEADLINE: none is */
     uint64_t window; /* credit at first, for each node elsewhere */
@@ -137,116 +137,117 @@ struct spc_agent {
     uint64_t
         *owed; /* by box * nodes + rank: what came from that box for a node here, and was not given back */
 
-    spc_agent_peer_t *peers; /* by box; NULL: everything goes over `link` */
+    spc_gateway_peer_t *peers; /* by box; NULL: everything goes over `link` */
     unsigned char *peers_buffer; /* what their links read into */
-    bool has_left; /* spc_agent_peers_leave */
+    bool has_left; /* spc_gateway_route_leave */
 
-    spc_agent_source_t *sources; /* by rank */
-    spc_agent_watch_t *watched;
-    spc_agent_area_t *areas; /* the run's is the first */
+    spc_gateway_source_t *sources; /* by rank */
+    spc_gateway_watch_t *watched;
+    spc_gateway_area_t *areas; /* the run's is the first */
 
     uint32_t *told; /* by rank here: spc_node_state_t that was told */
     uint32_t *told_notes; /* by rank and kind: the version that was */
     bool *told_gone;
 
     uint64_t sent_frames; /* but for those about boards */
-    spc_agent_boards_t *boards;
+    spc_gateway_deadlock_t *boards;
 };
 
-static inline bool spc_agent_is_here(const spc_agent_t *agent, uint32_t rank) {
+static inline bool spc_gateway_is_here(const spc_gateway_t *agent, uint32_t rank) {
     return rank < agent->nodes && spc_segment_box(&agent->segment, rank) == agent->box;
 }
 
-static inline bool spc_agent_is_elsewhere(const spc_agent_t *agent, uint32_t rank) {
+static inline bool spc_gateway_is_elsewhere(const spc_gateway_t *agent, uint32_t rank) {
     return rank < agent->nodes && spc_segment_box(&agent->segment, rank) != agent->box;
 }
 
 /* The run of this agent ends with that outcome, if it has none yet; SPC_OK: it goes on. */
-void spc_agent_fail(spc_agent_t *agent, int outcome);
+void spc_gateway_fail(spc_gateway_t *agent, int outcome);
 
 /* The other agents' links first: they may go through the server. */
-void spc_agent_write_links(spc_agent_t *agent);
+void spc_gateway_write_links(spc_gateway_t *agent);
 
 /* The reading thread looks around. */
-void spc_agent_wake_reader(const spc_agent_t *agent);
+void spc_gateway_wake_reader(const spc_gateway_t *agent);
 
 /* A frame with a body in one piece. It is queued, or the agent fails: what may be queued is bounded by credit, and by
  * the few phases that can be open at once. */
-void spc_agent_send(spc_agent_t *agent, const spc_frame_t *frame, const void *body, uint32_t length_bytes);
+void spc_gateway_send(spc_gateway_t *agent, const spc_frame_t *frame, const void *body,
+                      uint32_t length_bytes);
 
-void spc_agent_queue(spc_agent_t *agent, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
-                     uint32_t count);
+void spc_gateway_queue(spc_gateway_t *agent, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
+                       uint32_t count);
 
 /* ---- rows */
-int spc_agent_rows_create(spc_agent_t *agent);
+int spc_gateway_send_create(spc_gateway_t *agent);
 /* Sends what is there and may be sent. True: something was. */
-bool spc_agent_rows_pump(spc_agent_t *agent);
+bool spc_gateway_send_progress(spc_gateway_t *agent);
 /* Nothing of this node waits to be sent on. */
-bool spc_agent_rows_are_empty(const spc_agent_t *agent, uint32_t source);
-int spc_agent_take_credit(spc_agent_t *agent, const spc_frame_t *frame);
+bool spc_gateway_send_are_empty(const spc_gateway_t *agent, uint32_t source);
+int spc_gateway_on_credit(spc_gateway_t *agent, const spc_frame_t *frame);
 /* By row: it waits for credit, or for the rest of a multicast. */
-void spc_agent_rows_note(const spc_agent_t *agent, bool *is_pending);
+void spc_gateway_send_note(const spc_gateway_t *agent, bool *is_pending);
 
-static inline uint64_t spc_agent_cost(uint64_t length_bytes) {
+static inline uint64_t spc_gateway_cost(uint64_t length_bytes) {
     return length_bytes + SPC_CREDIT_FRAME_COST;
 }
 
 /* ---- stand-ins */
-int spc_agent_sources_create(spc_agent_t *agent);
-void spc_agent_sources_destroy(spc_agent_t *agent);
-int spc_agent_take_message(spc_agent_t *agent, const spc_frame_t *frame, const unsigned char *body);
-int spc_agent_take_receipt(spc_agent_t *agent, const spc_frame_t *frame);
-int spc_agent_take_lent(spc_agent_t *agent, const spc_frame_t *frame);
+int spc_gateway_recv_create(spc_gateway_t *agent);
+void spc_gateway_recv_destroy(spc_gateway_t *agent);
+int spc_gateway_on_message(spc_gateway_t *agent, const spc_frame_t *frame, const unsigned char *body);
+int spc_gateway_on_receipt(spc_gateway_t *agent, const spc_frame_t *frame);
+int spc_gateway_on_lent(spc_gateway_t *agent, const spc_frame_t *frame);
 /* Announces messages that have waited, sends receipts and what is lent, gives credit back. */
-bool spc_agent_sources_pump(spc_agent_t *agent);
+bool spc_gateway_recv_progress(spc_gateway_t *agent);
 /* All messages of this node are in the rows of their receivers, and all its arrivals in its lines. */
-bool spc_agent_source_is_empty(const spc_agent_t *agent, uint32_t rank);
+bool spc_gateway_source_is_empty(const spc_gateway_t *agent, uint32_t rank);
 /* Something of it waits for room in the row of that node here, or for its other parts. */
-bool spc_agent_source_holds(const spc_agent_t *agent, uint32_t rank, uint32_t destination);
-void spc_agent_drop_assemblies(spc_agent_t *agent, uint32_t rank);
+bool spc_gateway_source_holds(const spc_gateway_t *agent, uint32_t rank, uint32_t destination);
+void spc_gateway_drop_assemblies(spc_gateway_t *agent, uint32_t rank);
 
 /* ---- communicators */
-int spc_agent_areas_create(spc_agent_t *agent);
-void spc_agent_areas_destroy(spc_agent_t *agent);
+int spc_gateway_areas_create(spc_gateway_t *agent);
+void spc_gateway_areas_destroy(spc_gateway_t *agent);
 /* The first member here has sent the agent a communicator's memory. SPC_ENOMEM. */
-int spc_agent_add_area(spc_agent_t *agent, uint32_t number, spc_block_shared_t *block);
+int spc_gateway_add_area(spc_gateway_t *agent, uint32_t number, spc_block_shared_t *block);
 /* By number and first member: parts of a communicator that was split have the same number. NULL: nobody here has it. */
-spc_agent_area_t *spc_agent_find_area(const spc_agent_t *agent, uint32_t number, uint32_t first);
+spc_gateway_area_t *spc_gateway_find_area(const spc_gateway_t *agent, uint32_t number, uint32_t first);
 /* One that is in no list any more. */
-void spc_agent_destroy_area(spc_agent_t *agent, spc_agent_area_t *area);
+void spc_gateway_destroy_area(spc_gateway_t *agent, spc_gateway_area_t *area);
 /* All arrivals that have come are in the lines of their nodes: none is ahead. */
-bool spc_agent_arrivals_are_taken(const spc_agent_t *agent);
+bool spc_gateway_arrivals_are_taken(const spc_gateway_t *agent);
 
 /* ---- phases */
 /* Phases at which all members here have arrived are noted, then sent: in between the rows are pumped. */
-void spc_agent_phases_note(spc_agent_t *agent);
-bool spc_agent_phases_pump(spc_agent_t *agent);
+void spc_gateway_collective_note(spc_gateway_t *agent);
+bool spc_gateway_collective_progress(spc_gateway_t *agent);
 /* Sends what this node has contributed, though others have not arrived; the server forwards it at once. */
-void spc_agent_phases_flush(spc_agent_t *agent, uint32_t rank);
-int spc_agent_take_arrivals(spc_agent_t *agent, const spc_frame_t *frame, const unsigned char *body);
-int spc_agent_take_left(spc_agent_t *agent, const spc_frame_t *frame);
+void spc_gateway_collective_flush(spc_gateway_t *agent, uint32_t rank);
+int spc_gateway_on_arrive(spc_gateway_t *agent, const spc_frame_t *frame, const unsigned char *body);
+int spc_gateway_on_left(spc_gateway_t *agent, const spc_frame_t *frame);
 /* Members here that have closed their communicators are told; areas that nobody here uses any more are given up. */
-bool spc_agent_areas_pump(spc_agent_t *agent);
+bool spc_gateway_areas_progress(spc_gateway_t *agent);
 /* It has closed a communicator, and that is not told yet; of one elsewhere: not made known here. */
-bool spc_agent_is_leaving(const spc_agent_t *agent, uint32_t rank);
+bool spc_gateway_is_leaving(const spc_gateway_t *agent, uint32_t rank);
 
 /* ---- ends */
-int spc_agent_ends_create(spc_agent_t *agent);
-int spc_agent_take_note(spc_agent_t *agent, const spc_frame_t *frame, const unsigned char *body);
-int spc_agent_take_status(spc_agent_t *agent, const spc_frame_t *frame);
+int spc_gateway_lifecycle_create(spc_gateway_t *agent);
+int spc_gateway_on_note(spc_gateway_t *agent, const spc_frame_t *frame, const unsigned char *body);
+int spc_gateway_on_status(spc_gateway_t *agent, const spc_frame_t *frame);
 /* All nodes here are gone, and that has been told. */
-bool spc_agent_ends_are_told(const spc_agent_t *agent);
+bool spc_gateway_lifecycle_are_told(const spc_gateway_t *agent);
 /* Everything that can be done now, but for boards. True: something was. */
-bool spc_agent_move(spc_agent_t *agent);
+bool spc_gateway_move(spc_gateway_t *agent);
 
 /* ---- boards */
-int spc_agent_boards_create(spc_agent_t *agent);
-void spc_agent_boards_destroy(spc_agent_t *agent);
+int spc_gateway_deadlock_create(spc_gateway_t *agent);
+void spc_gateway_deadlock_destroy(spc_gateway_t *agent);
 /* Now and then, by the thread at the event: do nodes here wait for long? True: something is to be written. */
-bool spc_agent_boards_look(spc_agent_t *agent);
-uint64_t spc_agent_boards_deadline_ns(const spc_agent_t *agent); /* of the next look */
-int spc_agent_take_board(spc_agent_t *agent, const spc_frame_t *frame, const unsigned char *body);
+bool spc_gateway_deadlock_look(spc_gateway_t *agent);
+uint64_t spc_gateway_deadlock_deadline_ns(const spc_gateway_t *agent); /* of the next look */
+int spc_gateway_on_board(spc_gateway_t *agent, const spc_frame_t *frame, const unsigned char *body);
 /* Does what rounds ask for. */
-bool spc_agent_boards_pump(spc_agent_t *agent);
+bool spc_gateway_deadlock_progress(spc_gateway_t *agent);
 
 #endif

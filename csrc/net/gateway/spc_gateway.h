@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_agent: stands in, in one box, for the nodes of all other boxes.
+ * spc_gateway: stands in, in one box, for the nodes of all other boxes.
  *
  * A box's segment is laid out for all nodes of the run, and every structure in it has one writer. For a node that is in
  * another box that writer is this box's agent: it reads the mailboxes of absent nodes and sends on what it finds there,
@@ -16,12 +16,12 @@
  * are in the node's row. Without credit it leaves messages where they are: the row fills, and the sender queues and in
  * the end waits, as for any slow receiver. Other destinations go on.
  *
- * Two threads share one lock: that of spc_agent_run sleeps on the agent's event, as nodes do on theirs; another one
+ * Two threads share one lock: that of spc_gateway_run sleeps on the agent's event, as nodes do on theirs; another one
  * sleeps where the connection is. Each does what its news asks for itself, so nothing is handed from one to the other.
  * Neither needs an interpreter.
  *
  * With `direct`, what nodes of two boxes say goes from agent to agent, if whoever makes connections can make one
- * between them, and through the server otherwise; each pair chooses once, before its first frame (spc_agent_peers.h).
+ * between them, and through the server otherwise; each pair chooses once, before its first frame (spc_gateway_route.h).
  *
  * Deadlocks. Agents look at the status boards of their nodes. Where some wait for long all agents read theirs, twice,
  * so that nothing can be on its way; one of them puts all together and proves (docs/internals/deadlock.md). Where a box
@@ -30,8 +30,8 @@
  * When the connection breaks `broken` is called; whoever makes connections hands in a new one, and the link goes on
  * where it was.
  */
-#ifndef SPC_AGENT_H
-#define SPC_AGENT_H
+#ifndef SPC_GATEWAY_H
+#define SPC_GATEWAY_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -39,81 +39,82 @@
 #include "net/link/spc_link.h"
 #include "segment/spc_segment.h"
 
-#define SPC_AGENT_SENTENCE_BYTES 256
-#define SPC_AGENT_ADDRESS_BYTES 64
+#define SPC_GATEWAY_SENTENCE_BYTES 256
+#define SPC_GATEWAY_ADDRESS_BYTES 64
 
-typedef struct spc_agent spc_agent_t;
+typedef struct spc_gateway spc_gateway_t;
 
-typedef struct spc_agent_options {
+typedef struct spc_gateway_options {
     int segment; /* descriptor; stays the caller's */
     const spc_segment_t *within; /* borrowed instead of it, until the agent is destroyed; or NULL */
     uint32_t job;
     uint64_t heartbeat_ns, suspect_ns, broken_ns, link_timeout_ns; /* as in spc_link.h */
     void (*broken)(void *argument); /* by an agent's thread, without its lock: a new connection is needed */
     bool direct;                     /* the same in all boxes */
-    void (*wanted)(void *argument); /* the same: spc_agent_next_wanted has something */
-    void (*blocked)(void *argument); /* the same, with its lock: see spc_agent_blocked; or NULL */
+    void (*wanted)(void *argument); /* the same: spc_gateway_next_wanted has something */
+    void (*blocked)(void *argument); /* the same, with its lock: see spc_gateway_blocked; or NULL */
     void *argument;
-} spc_agent_options_t;
+} spc_gateway_options_t;
 
 /* SPC_EINVAL: the run has one box; SPC_EVERSION, SPC_ESYSTEM: see spc_segment_attach; SPC_ENOMEM. */
-int spc_agent_create(const spc_agent_options_t *options, spc_agent_t **agent);
-void spc_agent_destroy(spc_agent_t *agent); /* spc_agent_run is over; NULL is allowed */
+int spc_gateway_create(const spc_gateway_options_t *options, spc_gateway_t **agent);
+void spc_gateway_destroy(spc_gateway_t *agent); /* spc_gateway_run is over; NULL is allowed */
 
 /* The first connection, or one in place of the last; any thread. Takes the channel in any case. */
-int spc_agent_attach(spc_agent_t *agent, spc_channel_t *channel);
+int spc_gateway_attach(spc_gateway_t *agent, spc_channel_t *channel);
 
 /* ---- with `direct`; any thread */
 
 /* Tells the other agents where they may connect: a text without meaning here; empty: nowhere. Each agent does so once.
  * SPC_EINVAL: not `direct`, or too long. */
-int spc_agent_listens(spc_agent_t *agent, const char *address);
+int spc_gateway_listens(spc_gateway_t *agent, const char *address);
 
 /* To which agent a connection is to be made now, and where it listens. SPC_EAGAIN: to none. Whoever asks tries while
- * spc_agent_is_wanted, sends the number over the connection, first of all, and hands it in; or reports that none can be
- * made, with spc_agent_relay_peer. */
-int spc_agent_next_wanted(spc_agent_t *agent, uint32_t *box, uint32_t *number,
-                          char address[SPC_AGENT_ADDRESS_BYTES]);
+ * spc_gateway_is_wanted, sends the number over the connection, first of all, and hands it in; or reports that none can
+ * be made, with spc_gateway_relay_peer. */
+int spc_gateway_next_wanted(spc_gateway_t *agent, uint32_t *box, uint32_t *number,
+                            char address[SPC_GATEWAY_ADDRESS_BYTES]);
 
 /* Whether that one is still of use. */
-bool spc_agent_is_wanted(spc_agent_t *agent, uint32_t box, uint32_t number);
+bool spc_gateway_is_wanted(spc_gateway_t *agent, uint32_t box, uint32_t number);
 
 /* Such a connection, at either end, once its number is known there. One that is not needed any more is closed.
  * SPC_EINVAL: no such box. Takes the channel in any case. */
-int spc_agent_attach_peer(spc_agent_t *agent, uint32_t box, uint32_t number, spc_channel_t *channel);
+int spc_gateway_attach_peer(spc_gateway_t *agent, uint32_t box, uint32_t number, spc_channel_t *channel);
 
 /* That one cannot be made: the two boxes go through the server, for ever. Of one in place of another that has broken:
  * changes nothing. */
-void spc_agent_relay_peer(spc_agent_t *agent, uint32_t box, uint32_t number);
+void spc_gateway_relay_peer(spc_gateway_t *agent, uint32_t box, uint32_t number);
 
-typedef struct spc_agent_peer_counts {
+typedef struct spc_gateway_peer_counts {
     bool is_direct;
     spc_link_counts_t link; /* of the connection; else zeros: the link to the server counts what it relays */
-} spc_agent_peer_counts_t;
+} spc_gateway_peer_counts_t;
 
-int spc_agent_count_peer(spc_agent_t *agent, uint32_t box, spc_agent_peer_counts_t *counts);
+int spc_gateway_count_peer(spc_gateway_t *agent, uint32_t box, spc_gateway_peer_counts_t *counts);
 
 /* ---- running */
 
 /* Until all nodes of this box are gone and everybody has been told: SPC_OK. SPC_ETIMEDOUT: the other end of a link
- * has been silent for too long; SPC_ECLOSED: the server has ended the job, see spc_agent_sentence; SPC_EINTERRUPTED:
- * spc_agent_stop; SPC_EINVAL: what came makes no sense; SPC_ENOMEM. */
-int spc_agent_run(spc_agent_t *agent);
-void spc_agent_stop(spc_agent_t *agent);
+ * has been silent for too long; SPC_ECLOSED: the server has ended the job, see spc_gateway_sentence; SPC_EINTERRUPTED:
+ * spc_gateway_stop; SPC_EINVAL: what came makes no sense; SPC_ENOMEM. */
+int spc_gateway_run(spc_gateway_t *agent);
+void spc_gateway_stop(spc_gateway_t *agent);
 
 /* After SPC_ECLOSED: why; it ends with a zero. */
-const char *spc_agent_sentence(const spc_agent_t *agent);
+const char *spc_gateway_sentence(const spc_gateway_t *agent);
 
-/* After spc_agent_run has failed: the box whose fault it is, as far as is known; this one, or that of the sentence. */
-uint32_t spc_agent_culprit(const spc_agent_t *agent);
+/* After spc_gateway_run has failed: the box whose fault it is, as far as is known; this one, or that of the sentence.
+ */
+uint32_t spc_gateway_culprit(const spc_gateway_t *agent);
 
 /* After that: the nodes here wait for nothing more (SPC_EDISCONNECTED). */
-void spc_agent_disconnect(spc_agent_t *agent);
+void spc_gateway_disconnect(spc_gateway_t *agent);
 
 /* Once `blocked` was called: in this segment, which is the agent's and no box's, are the status boards of the nodes of
  * all boxes that are proven to wait for ever; those of the others are not published. NULL: nothing is proven. */
-const spc_segment_t *spc_agent_blocked(spc_agent_t *agent);
+const spc_segment_t *spc_gateway_blocked(spc_gateway_t *agent);
 
-void spc_agent_count(spc_agent_t *agent, spc_link_counts_t *counts);
+void spc_gateway_count(spc_gateway_t *agent, spc_link_counts_t *counts);
 
 #endif
