@@ -7,7 +7,7 @@ import signal
 import pytest
 
 import spcomm
-from owners import Owner, have_ended
+from owners import WATCHDOG_S, Owner, have_ended
 from pairwise import each
 from spcomm.notebook import calls
 
@@ -289,7 +289,8 @@ def test_a_node_that_ends_in_a_call(cluster, end, how):
 def test_a_node_that_ends_between_calls(cluster, capfd):
     before = cluster.processes
     os.kill(before[1], signal.SIGKILL)
-    assert have_ended([before[1]])
+    [starter] = cluster._keeper.nodes.crew
+    assert starter.has_news(WATCHDOG_S)  # its parent has reported it: the next call knows
     assert cluster.run(lambda comm: comm.global_sum(1)) == [3] * 3
     assert f"spcomm: node 1 was killed (SIGKILL): {NEW}" in capfd.readouterr().err
     assert not set(before) & set(cluster.processes)
