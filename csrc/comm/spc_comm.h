@@ -63,16 +63,16 @@ int spc_comm_plan(const spc_config_t *config, spc_segment_plan_t *plan);
 /* How many collectives of the whole run each node has started, by rank, out of what lies there anyway. SPC_ENOMEM. */
 int spc_comm_count_collectives(const spc_segment_t *segment, uint64_t *counts);
 
-/* The agent's hand in it. Ending: a node will do nothing more for the others, but its process may still run and read
- * what it has received. Ended: the process is gone, too; a node that sees the end also sees that the memory is free.
- * A process that waits at its exit is not gone: another thread of it may still read. */
+/* The supervisor's hand in it. Ending: a node will do nothing more for the others, but its process may still run and
+ * read what it has received. Ended: the process is gone, too; a node that sees the end also sees that the memory is
+ * free. A process that waits at its exit is not gone: another thread of it may still read. */
 void spc_comm_mark_ending(const spc_segment_t *segment, uint32_t rank, spc_node_state_t state,
                           int32_t reason);
 void spc_comm_mark_ended(const spc_segment_t *segment, uint32_t rank, spc_node_state_t state, int32_t reason);
 
-/* By the agent, or for it: nothing comes from other boxes any more, because of this one (or SPC_STATUS_SERVER). Every
- * wait of the nodes here that has not got what it waits for ends with SPC_EDISCONNECTED, and so does every later one.
- * The first culprit stays. */
+/* By the supervisor, or for it: nothing comes from other boxes any more, because of this one (or SPC_STATUS_SERVER).
+ * Every wait of the nodes here that has not got what it waits for ends with SPC_EDISCONNECTED, and so does every later
+ * one. The first culprit stays. */
 void spc_comm_mark_disconnected(const spc_segment_t *segment, int32_t culprit);
 
 /* ---- life ---- */

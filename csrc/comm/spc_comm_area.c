@@ -24,7 +24,7 @@ static uint64_t split_scratch_bytes(const spc_config_t *config, uint32_t size) {
     return share < most ? share : most;
 }
 
-/* Two halves, and in a run of several boxes what the agent must know of them. */
+/* Two halves, and in a run of several boxes what the gateway must know of them. */
 static uint64_t scratch_stride(const spc_config_t *config, uint64_t half_bytes) {
     return 2 * half_bytes + (config->boxes > 1 ? SPC_REDUCE_FIELDS_BYTES : 0);
 }
@@ -87,7 +87,7 @@ int spc_comm_attach(spc_comm_t *comm) {
         .members = comm->members,
         .features = comm->config->features,
         .here = comm->here == comm->size ? 0 : comm->here,
-        .agent = comm->here == comm->size ? NULL : &node->events[node->size],
+        .gateway = comm->here == comm->size ? NULL : &node->events[node->size],
     };
     int status = spc_reduce_create(&options, &comm->reduce);
     if (status == SPC_OK) {

@@ -5,9 +5,9 @@
  * The communicator of the whole run has regions of the segment. That of some of the nodes has an area: a block of the
  * arena of its first member in this box, sent to all members here, who find its parts by their number alone. If it has
  * members in other boxes, each box has an area of its own, laid out for all members, and before it stands a table of
- * them for this box's agent, which stands in for those that are elsewhere.
+ * them for this box's gateway, which stands in for those that are elsewhere.
  *
- * Pure functions of the configuration; communicators and agents call them.
+ * Pure functions of the configuration; communicators and gateways call them.
  */
 #ifndef SPC_COMM_AREA_H
 #define SPC_COMM_AREA_H
@@ -38,7 +38,7 @@ spc_comm_area_t spc_comm_area_in(const spc_config_t *config, uint32_t size, unsi
 /* In the segment: a node's part of the scratch. */
 uint64_t spc_comm_scratch_stride(const spc_config_t *config);
 
-/* What stands before the area of a split communicator that has members in several boxes: for the agents. */
+/* What stands before the area of a split communicator that has members in several boxes: for the gateways. */
 typedef struct spc_comm_table {
     uint32_t size;
     uint16_t member[]; /* ranks in the run, by rank */

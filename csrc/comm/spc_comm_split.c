@@ -9,7 +9,7 @@
  *
  * The first member in each box then takes a block of its arena, zeroed, and sends it to all members there as any large
  * message goes. They hold it as long as they have the communicator, so it is freed when the last has destroyed it, or
- * has died. If there are members in other boxes, this box's agent gets it, too, behind a table of the members: it
+ * has died. If there are members in other boxes, this box's gateway gets it, too, behind a table of the members: it
  * stands in for them (spc_gateway.h). Several boxes may not all have room, so in such a run all tell each other.
  */
 #include <stdlib.h>
@@ -129,7 +129,7 @@ static int agree(spc_comm_t *comm, int64_t color, int64_t key, uint64_t deadline
 
 /* ---- the memory ---- */
 
-/* Whom this node, the first member of its box, tells: the members here, as ranks of the segment, and the agent. */
+/* Whom this node, the first member of its box, tells: the members here, as ranks of the segment, and the gateway. */
 static uint32_t find_receivers(const spc_comm_t *comm, int32_t receivers[]) {
     const spc_splitting_t *splitting = &comm->splitting;
     uint32_t count = 0;
@@ -245,7 +245,7 @@ static int confirm(spc_comm_t *comm, int64_t color, uint64_t deadline_ns) {
 static int make_tables(spc_comm_t *part, const spc_comm_t *parent) {
     const spc_splitting_t *splitting = &parent->splitting;
     part->members = malloc(part->size * sizeof(*part->members));
-    /* One more: the agent announces for nodes. */
+    /* One more: the gateway announces for nodes. */
     part->rank_of = malloc((part->node->size + 1) * sizeof(*part->rank_of));
     if (part->members == NULL || part->rank_of == NULL) {
         return SPC_ENOMEM;

@@ -227,7 +227,7 @@ void spc_comm_note(spc_comm_t *comm, spc_note_kind_t kind, const spc_note_t *not
     pthread_mutex_unlock(&comm->node->lock);
     if (comm->config->boxes > 1) {
         spc_event_raise(&comm->node->events[comm->node->size],
-                        comm->config->features); /* the agent tells others */
+                        comm->config->features); /* the supervisor tells others */
     }
 }
 

@@ -2,8 +2,8 @@
 /*
  * spc_deadlock: proves that some nodes wait for ever.
  *
- * The agent looks now and then; a look takes nothing from the nodes. Nodes whose boards are published may be stuck. Of
- * these, the *able* ones are struck out again and again until none is left:
+ * The supervisor looks now and then; a look takes nothing from the nodes. Nodes whose boards are published may be
+ * stuck. Of these, the *able* ones are struck out again and again until none is left:
  *
  *   - its event has been raised since its last test: it has been told of something that it has not looked at
  *   - its wait may end by itself (spc_board doubts), or it has not considered all ends of nodes yet

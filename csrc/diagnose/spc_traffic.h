@@ -2,7 +2,7 @@
 /*
  * spc_traffic: has anything been sent or completed since the last look?
  *
- * For the agent, once in a while, when a run seems to stand still: nodes that poll in vain and nodes that exchange
+ * For the supervisor, once in a while, when a run seems to stand still: nodes that poll in vain and nodes that exchange
  * messages by polling look alike otherwise. Reads only. Cost: a cache line for each slot of each pair of nodes.
  */
 #ifndef SPC_TRAFFIC_H

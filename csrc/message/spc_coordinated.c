@@ -168,7 +168,7 @@ void spc_coordinated_next(spc_coordinated_t *coordinated) {
     set_open(coordinated);
 }
 
-/* ---- agents ---- */
+/* ---- gateways ---- */
 
 uint32_t spc_coordinated_read_row(const void *shared, uint32_t rank, uint32_t nodes, uint64_t counts[]) {
     const spc_coordinated_half_shared_t *half[2];

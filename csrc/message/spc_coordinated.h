@@ -93,8 +93,8 @@ uint64_t spc_coordinated_missing(const spc_coordinated_t *coordinated, uint32_t 
 /* Counted, and all handed over. */
 bool spc_coordinated_is_over(const spc_coordinated_t *coordinated);
 
-/* The row that `rank` published last, and its stamp; and the same row as another box's agent has read it: for agents,
- * between the arrival at a cycle's phase and its completion. */
+/* The row that `rank` published last, and its stamp; and the same row as another box's gateway has read it: for
+ * gateways, between the arrival at a cycle's phase and its completion. */
 uint32_t spc_coordinated_read_row(const void *shared, uint32_t rank, uint32_t nodes, uint64_t counts[]);
 void spc_coordinated_write_row(void *shared, uint32_t rank, uint32_t nodes, uint32_t stamp,
                                const uint64_t counts[]);

@@ -91,7 +91,7 @@ static inline uint16_t spc_inbox_context(const spc_inbox_t *inbox, const spc_slo
 
 int spc_inbox_create(const spc_inbox_options_t *options, spc_inbox_t **inbox) {
     const spc_config_t *config = options->segment->config;
-    uint32_t senders = config->nodes + 1; /* the agent is one */
+    uint32_t senders = config->nodes + 1; /* the gateway is one */
     spc_inbox_t *made = calloc(1, sizeof(*made) + senders * sizeof(spc_inbox_row_t));
     if (made == NULL) {
         return SPC_ENOMEM;

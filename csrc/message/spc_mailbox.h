@@ -50,7 +50,7 @@ enum {
 typedef struct spc_slot_shared {
     _Atomic uint32_t sequence;
     int32_t tag;
-    uint16_t source; /* global rank: the agent announces for others */
+    uint16_t source; /* global rank: the gateway announces for others */
     uint16_t context;
     uint16_t meta_bytes;
     uint8_t format;

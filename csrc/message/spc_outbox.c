@@ -63,7 +63,7 @@ static uint64_t clamp(uint64_t count, uint64_t most) {
 int spc_outbox_create(const spc_outbox_options_t *options, spc_outbox_t **outbox) {
     const spc_segment_t *segment = options->segment;
     const spc_config_t *config = segment->config;
-    const uint32_t receivers = config->nodes + (config->boxes > 1); /* then the agent is one, too */
+    const uint32_t receivers = config->nodes + (config->boxes > 1); /* then the gateway is one, too */
     spc_outbox_t *made = calloc(1, sizeof(*made) + receivers * sizeof(destination_t));
     if (made == NULL) {
         return SPC_ENOMEM;

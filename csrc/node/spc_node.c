@@ -128,7 +128,7 @@ int spc_node_close(spc_node_t *node, uint64_t deadline_ns) {
         return status; /* the caller decides whether to come again */
     }
     atomic_store_explicit(&node->closed, true, memory_order_release);
-    /* A process that is about to fail closes, too, and may be here before the agent has heard of the failure. */
+    /* A process that is about to fail closes, too, and may be here before the supervisor has heard of the failure. */
     int32_t failure = atomic_load_explicit(&node->failure, memory_order_relaxed);
     spc_status_end(node->status, node->rank, failure == 0 ? SPC_NODE_FINISHED : SPC_NODE_DIED, failure,
                    node->events, node->size + 1, node->config->features);

@@ -74,7 +74,7 @@ typedef struct spc_node {
     spc_board_shared_t *board; /* NULL: there is none */
     const struct spc_node_wait *located; /* whose caller `entry` names */
     spc_board_entry_t entry;
-    spc_board_pair_t *pairs; /* of all nodes, and of the agent */
+    spc_board_pair_t *pairs; /* of all nodes, and of the gateway */
 } spc_node_t;
 
 #define SPC_NODE_INTERRUPTED INT32_MIN /* instead of a number of threads: a signal came meanwhile */
@@ -161,7 +161,7 @@ static inline int spc_node_check_usable(const spc_node_t *node) {
     return atomic_load_explicit(&node->closed, memory_order_acquire) ? SPC_ECLOSED : SPC_OK;
 }
 
-/* A poll has found nothing. Relaxed: a hint for the agent. */
+/* A poll has found nothing. Relaxed: a hint for the supervisor. */
 static inline void spc_node_note_vain(const spc_node_t *node) {
     if (node->board != NULL) {
         atomic_fetch_add_explicit(&node->board->vain, 1, memory_order_relaxed);

@@ -214,7 +214,7 @@ static void publish_value(spc_reduce_t *reduce, spc_reduce_line_shared_t *line, 
 }
 
 /* The paper's last box: everybody may go. Whoever waits for it reads one line, which has the result too. `is_node`:
- * a node does this for itself, and is awake; not so an agent that uses the half of one. */
+ * a node does this for itself, and is awake; not so a gateway that uses the half of one. */
 static void release(spc_reduce_t *reduce, const spc_reduce_bank_t *bank, uint64_t phase, int status,
                     bool is_node) {
     const spc_reduce_options_t *options = &reduce->options;
@@ -234,7 +234,7 @@ static void release(spc_reduce_t *reduce, const spc_reduce_bank_t *bank, uint64_
 static void arrive(spc_reduce_t *reduce, const spc_reduce_bank_t *bank, const spc_reduce_call_t *call,
                    uint64_t phase, int status, bool is_node) {
     const uint64_t hash = hash_of(reduce, &call->signature);
-    const uint32_t agents = reduce->options.here != 0; /* they arrive at the one group that there is then */
+    const uint32_t gateways = reduce->options.here != 0; /* they arrive at the one group that there is then */
     /* Of the hashes of all signatures below here, mod 2^48, above 16 zero bits. */
     uint64_t sum = is_node ? hash << 16 : 0;
     uint32_t member = reduce->options.rank;
@@ -246,7 +246,7 @@ static void arrive(spc_reduce_t *reduce, const spc_reduce_bank_t *bank, const sp
         }
         /* Release: our line, and what we combined. Acquire, for the last: all that lies below this group. */
         const uint64_t before = atomic_fetch_add_explicit(&counter->arrivals, sum + 1, memory_order_acq_rel);
-        if ((before & 0xffff) + 1 != spc_reduce_members(reduce, level, group) + agents) {
+        if ((before & 0xffff) + 1 != spc_reduce_members(reduce, level, group) + gateways) {
             return; /* somebody comes later, and climbs */
         }
         sum += before & ~UINT64_C(0xffff);
@@ -268,14 +268,14 @@ static void arrive(spc_reduce_t *reduce, const spc_reduce_bank_t *bank, const sp
     release(reduce, bank, phase, status, is_node);
 }
 
-/* The last of this box's nodes tells the agent. */
+/* The last of this box's nodes tells the gateway. */
 static void arrive_here(const spc_reduce_t *reduce, const spc_reduce_bank_t *bank) {
     const spc_reduce_options_t *options = &reduce->options;
-    /* Acquire and release, so that the last one's notice stands for all; then the agent looks at the lines. */
+    /* Acquire and release, so that the last one's notice stands for all; then the gateway looks at the lines. */
     if (atomic_fetch_add_explicit(&bank->release->here, 1, memory_order_acq_rel) + 1 == options->here) {
         /* Nobody comes here again before the phase is complete. seq_cst: before the load of `sleeping`. */
         atomic_store_explicit(&bank->release->here, 0, memory_order_seq_cst);
-        spc_event_notify(options->agent, options->features);
+        spc_event_notify(options->gateway, options->features);
     }
 }
 
@@ -299,7 +299,7 @@ int spc_reduce_start(spc_reduce_t *reduce, const spc_signature_t *signature, con
     /* For spc_reduce_signature and _arrived; those who combine are told by the counter. */
     atomic_store_explicit(&line->phase, *phase, memory_order_release);
     arrive(reduce, bank, &call, *phase, status, true);
-    if (__builtin_expect(reduce->options.agent != NULL, 0)) {
+    if (__builtin_expect(reduce->options.gateway != NULL, 0)) {
         arrive_here(reduce, bank);
     }
     return SPC_OK;

@@ -36,9 +36,9 @@
  * node writes a half again only after its use of the other half is complete, when everybody has arrived there
  * and so has copied what was in the first.
  *
- * Several boxes. Each box has all lines. For nodes of other boxes its agent starts their halves, when what they
+ * Several boxes. Each box has all lines. For nodes of other boxes its gateway starts their halves, when what they
  * contribute has come over the network; and it arrives once for itself (spc_reduce_pass), after it has read what the
- * nodes here contribute. There is one group then. So the values are combined after that, in every box by its agent,
+ * nodes here contribute. There is one group then. So the values are combined after that, in every box by its gateway,
  * along the same tree.
  *
  * One thread of a node at a time (spc_comm sees to that). Nothing here waits: start, then test.
@@ -132,7 +132,7 @@ typedef struct spc_reduce_release_shared { /* one a bank */
         unsigned char bytes[SPC_LINE_VALUE_BYTES];
         uint64_t offset;
     } value;
-    _Atomic uint32_t here; /* how many nodes of this box have arrived, if the agent wants to know */
+    _Atomic uint32_t here; /* how many nodes of this box have arrived, if the gateway wants to know */
     unsigned char rest[SPC_CACHE_LINE - 52];
 } spc_reduce_release_shared_t;
 
@@ -160,7 +160,7 @@ typedef struct spc_reduce_options {
     const uint32_t *members; /* whose event belongs to which rank; NULL: the rank's own. Outlives it */
     uint32_t features;
     uint32_t here; /* how many of the nodes are in this box; 0: all */
-    spc_event_shared_t *agent; /* else: whom to notify when these have arrived; NULL: this is the agent */
+    spc_event_shared_t *gateway; /* else: whom to notify when these have arrived; NULL: this is the gateway */
 } spc_reduce_options_t;
 
 uint64_t spc_reduce_bytes(uint32_t nodes, uint32_t fanin);
@@ -203,8 +203,8 @@ bool spc_reduce_arrived(const spc_reduce_t *reduce, uint64_t phase, uint32_t ran
 /* The lines of a phase, by rank: for those outside who ask the same. */
 const spc_reduce_line_shared_t *spc_reduce_lines(const spc_reduce_t *reduce, uint64_t phase);
 
-/* What the node of this rank contributes to a phase, in its line and its scratch: for the agent, from its arrival until
- * the phase is complete. False: it has not arrived. `reduce` was created for this rank. */
+/* What the node of this rank contributes to a phase, in its line and its scratch: for the gateway, from its arrival
+ * until the phase is complete. False: it has not arrived. `reduce` was created for this rank. */
 typedef struct spc_contribution {
     spc_signature_t signature;
     const spc_field_t *fields; /* signature.field_count */
@@ -214,7 +214,7 @@ typedef struct spc_contribution {
 
 bool spc_reduce_read(const spc_reduce_t *reduce, uint64_t phase, spc_contribution_t *contribution);
 
-/* By the agent, after it has read what all nodes here contribute, once a phase: it arrives, too. With the half of one
+/* By the gateway, after it has read what all nodes here contribute, once a phase: it arrives, too. With the half of one
  * of these nodes. */
 void spc_reduce_pass(spc_reduce_t *reduce, uint64_t phase);
 

@@ -7,7 +7,7 @@
  * its wait unsatisfied. So whoever reads the same odd `stuck` twice knows that the node did nothing in between. Calls
  * that need not wait never come here.
  *
- * The agent reads: to say where everybody is, and to prove a deadlock (diagnose/spc_deadlock.h).
+ * The supervisor reads: to say where everybody is, and to prove a deadlock (diagnose/spc_deadlock.h).
  */
 #ifndef SPC_BOARD_H
 #define SPC_BOARD_H
@@ -90,7 +90,7 @@ typedef struct spc_board_shared {
     _Atomic uint32_t stuck; /* odd while published */
     _Atomic uint32_t vain; /* polls that found nothing */
     _Atomic uint32_t entry[SPC_BOARD_ENTRY_WORDS];
-    _Atomic uint32_t pair[]; /* SPC_BOARD_PAIR_WORDS for each node and for the agent */
+    _Atomic uint32_t pair[]; /* SPC_BOARD_PAIR_WORDS for each node and for the gateway */
 } spc_board_shared_t;
 
 _Static_assert(sizeof(spc_board_entry_t) == 424, "the entry is copied word by word");

@@ -55,7 +55,7 @@ static uint64_t estimate_bytes(const spc_config_t *config) {
     uint64_t nodes = config->nodes;
     uint64_t row = (uint64_t)config->slots * SPC_CACHE_LINE + SPC_ROW_BYTES;
     uint64_t buffers = config->ring_bytes + config->arena_bytes + 2 * config->scratch_bytes;
-    return (nodes + 1) * (buffers + SPC_NODE_BYTES + (nodes + 1) * row); /* one more: the agent's */
+    return (nodes + 1) * (buffers + SPC_NODE_BYTES + (nodes + 1) * row); /* one more: the gateway's */
 }
 
 /* What the private queues of all nodes may take together: each node's limit, and all the shares of its inbox. */
@@ -118,7 +118,7 @@ static uint64_t default_queue_limit(const spc_config_t *config, uint64_t memory_
 static uint32_t choose_fanin(const spc_config_t *asked, bool shared_cores, uint32_t standard) {
     if (asked->boxes > 1) {
         return power_of_two(
-            asked->nodes); /* nodes' own values stay where the agent reads them: spc_reduce.h */
+            asked->nodes); /* nodes' own values stay where the gateway reads them: spc_reduce.h */
     }
     if (asked->fanin != 0) {
         return power_of_two(asked->fanin);

@@ -8,8 +8,8 @@ void spc_event_raise(spc_event_shared_t *event, uint32_t features) {
     spc_platform_wake(features, &event->word);
 }
 
-void spc_event_stand_in(spc_event_shared_t *event, const spc_event_shared_t *agent) {
-    event->stand_in = (uint32_t)(agent - event);
+void spc_event_stand_in(spc_event_shared_t *event, const spc_event_shared_t *gateway) {
+    event->stand_in = (uint32_t)(gateway - event);
     /* Relaxed: the segment is handed out later. */
     atomic_store_explicit(&event->sleeping, SPC_EVENT_STANDS_IN, memory_order_relaxed);
 }
@@ -18,7 +18,7 @@ void spc_event_wake(spc_event_shared_t *event, uint32_t features) {
     /* Relaxed: who stands in does so from before the segment was handed out. */
     if (atomic_load_explicit(&event->sleeping, memory_order_relaxed) == SPC_EVENT_STANDS_IN) {
         event += event->stand_in;
-        /* seq_cst, as in spc_event_notify: pairs with the agent's store before its second test. */
+        /* seq_cst, as in spc_event_notify: pairs with the gateway's store before its second test. */
         if (atomic_load_explicit(&event->sleeping, memory_order_seq_cst) == 0) {
             return;
         }

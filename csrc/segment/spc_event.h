@@ -4,8 +4,8 @@
  *
  * Whoever changes something that another node may wait for (an announcement, freed room, a release, a death) does so
  * with a sequentially consistent operation and then calls spc_event_notify for that node. See spc_wait.h for the
- * other half. Each node sleeps on its own event; anybody may notify. For a node of another box this box's agent looks:
- * who notifies that node's event notifies the agent's (spc_event_stand_in).
+ * other half. Each node sleeps on its own event; anybody may notify. For a node of another box this box's gateway
+ * looks: who notifies that node's event notifies the gateway's (spc_event_stand_in).
  */
 #ifndef SPC_EVENT_H
 #define SPC_EVENT_H
@@ -19,7 +19,7 @@ typedef struct spc_event_shared {
     _Atomic uint32_t word;     /* bumped by those who wake; futex */
     _Atomic uint32_t
         sleeping; /* written by the owner only: it sleeps, or is about to; or SPC_EVENT_STANDS_IN */
-    uint32_t stand_in; /* then: how many events further on the agent's is */
+    uint32_t stand_in; /* then: how many events further on the gateway's is */
     unsigned char padding[2 * SPC_CACHE_LINE - 12]; /* two lines: the neighbour's prefetcher takes pairs */
 } spc_event_shared_t;
 
@@ -27,11 +27,11 @@ _Static_assert(sizeof(spc_event_shared_t) == 128, "spc_event_shared_t lies in sh
 
 #define SPC_EVENT_STANDS_IN 2 /* in `sleeping`, for good */
 
-/* The owner of `agent`, an event further on, looks for the owner of `event`, who is in another box. Before anybody else
- * has the segment. */
-void spc_event_stand_in(spc_event_shared_t *event, const spc_event_shared_t *agent);
+/* The owner of `gateway`, an event further on, looks for the owner of `event`, who is in another box. Before anybody
+ * else has the segment. */
+void spc_event_stand_in(spc_event_shared_t *event, const spc_event_shared_t *gateway);
 
-/* As spc_event_notify, where somebody sleeps or an agent stands in. */
+/* As spc_event_notify, where somebody sleeps or a gateway stands in. */
 void spc_event_wake(spc_event_shared_t *event, uint32_t features);
 
 /* Bumps and wakes without asking: for deaths, where whoever waits must look again. */

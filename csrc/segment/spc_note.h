@@ -92,7 +92,7 @@ void spc_note_write(spc_note_shared_t *notes, spc_note_kind_t kind, const spc_no
 /* False: there is none, or it is being written. */
 bool spc_note_read(const spc_note_shared_t *notes, spc_note_kind_t kind, spc_note_t *note);
 
-/* Differs when a note has been written; odd while it is. For the agent. */
+/* Differs when a note has been written; odd while it is. For the supervisor. */
 static inline uint32_t spc_note_version(const spc_note_shared_t *notes, spc_note_kind_t kind) {
     return atomic_load_explicit(&notes->slot[kind].version,
                                 memory_order_acquire); /* pairs with spc_note_write */

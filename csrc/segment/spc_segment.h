@@ -19,7 +19,7 @@
 typedef enum spc_region {
     SPC_REGION_PLACE,    /* uint16_t by rank: its box; one part, none in a run of one box */
     SPC_REGION_STATUS,   /* spc_status: one part */
-    SPC_REGION_EVENT,    /* spc_event: a part a node, and one for the agent */
+    SPC_REGION_EVENT,    /* spc_event: a part a node, and one for the gateway */
     SPC_REGION_REDUCE,   /* spc_reduce: banks and lines */
     SPC_REGION_SCRATCH,  /* spc_reduce: a part a node */
     SPC_REGION_COORDINATED, /* spc_coordinated: one part */

@@ -19,7 +19,7 @@ void spc_status_end(spc_status_shared_t *status, uint32_t rank, spc_node_state_t
     while (!ended) {
         atomic_store_explicit(&line->reason, reason, memory_order_relaxed);
         /* Pairs with spc_status_state: who sees the end sees the reason, and all that the node announced. The node and
-         * the agent may come at the same moment: one of them counts. */
+         * the supervisor may come at the same moment: one of them counts. */
         ended = atomic_compare_exchange_strong_explicit(&line->state, &before, (uint32_t)state,
                                                         memory_order_acq_rel, memory_order_acquire)
                 || before >= SPC_NODE_FINISHED;

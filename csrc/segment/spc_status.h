@@ -2,8 +2,8 @@
 /*
  * spc_status: who is there, who has finished, who has died.
  *
- * A node writes LIVE and FINISHED of itself; the agent writes FINISHED or DIED of a node whose process has ended or
- * has reported that it fails. The end that is written first stays. The epoch is raised after each end, and everybody
+ * A node writes LIVE and FINISHED of itself; the supervisor writes FINISHED or DIED of a node whose process has ended
+ * or has reported that it fails. The end that is written first stays. The epoch is raised after each end, and everybody
  * is woken: a wait that needs the node looks at its line then. Whoever sees an end (acquire) also sees everything that
  * node had announced before.
  *
@@ -11,7 +11,7 @@
  * from them any more, and its reason is the box whose connection broke. Then no wait is worth it.
  *
  * A node that has finished, or has reported its failure, may still hold what it received; only when it is gone may its
- * memory be taken from it. When a process ends without a report, the agent publishes that it is gone before it
+ * memory be taken from it. When a process ends without a report, the supervisor publishes that it is gone before it
  * publishes the end, so survivors that the end wakes find that memory free (tests/models/arena_moves.pml). When the
  * failure was reported first, a node that counts memory in use waits until the dead node is gone.
  */
@@ -58,7 +58,7 @@ uint64_t spc_status_bytes(uint32_t lines);
 /* By the node itself. */
 void spc_status_set_live(spc_status_shared_t *status, uint32_t rank, int32_t process);
 
-/* By the node at its end (state FINISHED), or by the agent, for a process that has gone or has said that it fails.
+/* By the node at its end (state FINISHED), or by the supervisor, for a process that has gone or has said that it fails.
  * Only the first end of a node counts: a process that fails after its node has closed did not die for the others. But
  * one that is killed while it ends may not have told everybody: then the second call does.
  * Wakes everybody: `events` is the array of all events. */
@@ -69,7 +69,7 @@ void spc_status_end(spc_status_shared_t *status, uint32_t rank, spc_node_state_t
 void spc_status_news(spc_status_shared_t *status, spc_event_shared_t *events, uint32_t event_count,
                      uint32_t features);
 
-/* By the agent: the process no longer exists, so it uses nothing. Before spc_status_end, unless the failure was
+/* By the supervisor: the process no longer exists, so it uses nothing. Before spc_status_end, unless the failure was
  * reported first. Wakes nodes that need room. */
 void spc_status_set_gone(spc_status_shared_t *status, uint32_t rank, spc_event_shared_t *events,
                          uint32_t event_count, uint32_t features);

@@ -143,7 +143,7 @@ cdef extern from "segment/spc_arena.h" nogil:
 cdef extern from "segment/spc_event.h" nogil:
     ctypedef struct spc_event_shared_t:
         pass
-    void spc_event_stand_in(spc_event_shared_t *event, const spc_event_shared_t *agent)
+    void spc_event_stand_in(spc_event_shared_t *event, const spc_event_shared_t *gateway)
 
 
 cdef extern from "segment/spc_status.h" nogil:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # cython: autotestdict=False, auto_pickle=False
-"""What the processes between boxes need of the core: the handshake, the server, the agent. Imports no NumPy.
+"""What the processes between boxes need of the core: the handshake, the server, the gateway. Imports no NumPy.
 
 Python makes connections and knows secrets; from then on C moves frames, in threads that take the GIL only to
 encrypt and decrypt, where a connection crosses a network. They do that with their locks held, so whatever here takes
@@ -461,7 +461,7 @@ cdef void note_end(void *argument, uint32_t job, const char *sentence) noexcept 
 
 
 cdef class Server:
-    """Routes frames between the agents of jobs (spc_server.h). Any thread may call, while one runs it."""
+    """Routes frames between the gateways of jobs (spc_server.h). Any thread may call, while one runs it."""
 
     cdef spc_server_t *core
     cdef readonly dict failures  # job -> why it has failed
@@ -537,7 +537,7 @@ cdef class Server:
         return counted(&counts)
 
 
-# ---- the agent
+# ---- the gateway
 
 
 cdef void say_broken(void *argument) noexcept nogil:
@@ -552,7 +552,7 @@ cdef void say_blocked(void *argument) noexcept nogil:
     write(<int><long>argument, b"!", 1)  # once: there is room
 
 
-cdef class Agent:
+cdef class Gateway:
     """Stands in, in one box, for the nodes of all others (spc_gateway.h). Any thread may call while one runs it.
 
     Parameters
@@ -564,7 +564,7 @@ cdef class Agent:
     link_timeout : float, optional
         After how many seconds of silence the job fails.
     direct : bool, optional
-        Agents have links to each other, too.
+        Gateways have links to each other, too.
     """
 
     cdef spc_gateway_t *core
@@ -585,7 +585,7 @@ cdef class Agent:
         options.broken, options.wanted, options.direct = say_broken, say_wanted, direct
         options.blocked = say_blocked
         options.argument = <void *><long>self.say
-        check(spc_gateway_create(&options, &self.core), "the agent")
+        check(spc_gateway_create(&options, &self.core), "the gateway")
         self.box = self.culprit  # until something fails
 
     def __dealloc__(self):
@@ -625,7 +625,7 @@ cdef class Agent:
         Raises
         ------
         ConnectionLostError
-            The server, or another agent, has been silent for too long, or the server has ended the job and said why.
+            The server, or another gateway, has been silent for too long, or the server has ended the job and said why.
         """
         cdef int status
         with nogil:
@@ -643,7 +643,7 @@ cdef class Agent:
                 f"within {self.link_timeout:g} s"
             )
         if status != SPC_EINTERRUPTED:
-            check(status, "the agent")
+            check(status, "the gateway")
 
     @property
     def culprit(self):
@@ -658,7 +658,7 @@ cdef class Agent:
         with nogil:
             spc_gateway_stop(self.core)
 
-    # ---- links to other agents
+    # ---- links to other gateways
 
     def listens(self, str address):
         """Tell the others where they may connect; empty: nowhere."""
@@ -703,7 +703,7 @@ cdef class Agent:
             spc_gateway_relay_peer(self.core, box, number)
 
     def peer_counts(self, uint32_t box):
-        """Of the link to another agent: see `counted`; None: the server relays."""
+        """Of the link to another gateway: see `counted`; None: the server relays."""
         cdef spc_gateway_peer_counts_t counts
         cdef int status
         with nogil:

@@ -469,7 +469,7 @@ cdef int check_places(nodes, boxes, box, places) except -1:
 
 
 cdef int divide(const spc_segment_t *segment, uint32_t box, places) except -1:
-    """Write down who is where. This box's agent looks for whoever is in another one."""
+    """Write down who is where. This box's gateway looks for whoever is in another one."""
     cdef spc_event_shared_t *events = <spc_event_shared_t *>spc_segment_part(segment, SPC_REGION_EVENT, 0)
     cdef bytes by_rank = b"".join([int(place).to_bytes(2, sys.byteorder) for place in places])
     cdef uint32_t rank

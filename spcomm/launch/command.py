@@ -21,7 +21,7 @@ _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGTSTP")
 _SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM)
 _DESCRIPTORS_EACH = 2  # of the launcher, per node
 _DESCRIPTORS_PROGRAM = 3  # a socket; shared memory and a pipe of a group
-_DESCRIPTORS_BOX = 3  # shared memory; of its agent, a wire
+_DESCRIPTORS_BOX = 3  # shared memory; of its gateway, a wire
 _DESCRIPTORS_MORE = 64
 
 
@@ -125,7 +125,7 @@ def _supervise(
         from spcomm.launch.cmdline.boxes import place
 
         place(options, groups)
-    busy = crew.size + (crew.boxes + 1 if crew.boxes > 1 else 0)  # agents and a server
+    busy = crew.size + (crew.boxes + 1 if crew.boxes > 1 else 0)  # gateways and a server
     listen = options.listen
     if options.hosts is not None:
         from spcomm.launch.remote import hosts

@@ -4,7 +4,7 @@
 
 #include "segment/spc_board.h"
 
-#define NODES 5 /* pairs, with the agent: 6 */
+#define NODES 5 /* pairs, with the gateway: 6 */
 
 static spc_board_shared_t *make_board(void) {
     uint64_t bytes = spc_board_bytes(NODES);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Credit: whatever the map, all that agents may have under way to one box fits into what the server keeps for it. */
+/* Credit: whatever the map, all that gateways may have under way to one box fits into what the server keeps for it. */
 #include "net/wire/spc_credit.h"
 
 #include "net/gateway/spc_gateway_private.h"
@@ -75,7 +75,7 @@ static void a_frame_is_never_more_than_its_credit(void) {
     }
 }
 
-/* One node here, 63 there: the agent takes the window, and the server the bound, of the same map. */
+/* One node here, 63 there: the gateway takes the window, and the server the bound, of the same map. */
 static void both_ask_for_the_same_map(void) {
     enum { NODES = 64 };
     uint16_t place[NODES];
@@ -86,7 +86,7 @@ static void both_ask_for_the_same_map(void) {
     wide_open(&wide, (spc_config_t){.nodes = NODES}, place);
     CHECK(towards(place, NODES, WIDE_BOXES) <= 12 * MIB);
     for (int i = 0; i < WIDE_BOXES; i++) {
-        CHECK_EQ_U(wide.agent[i]->window, spc_credit_of_map(place, NODES, WIDE_BOXES).window);
+        CHECK_EQ_U(wide.gateway[i]->window, spc_credit_of_map(place, NODES, WIDE_BOXES).window);
     }
     wide_free(&wide);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Two boxes in one process: all that nodes do with each other, through two agents and one connection. */
+/* Two boxes in one process: all that nodes do with each other, through two gateways and one connection. */
 #include "any_frame.h"
 #include "wide_box.h"
 
@@ -91,7 +91,7 @@ static void casts(void) {
     wide_start(&wide);
     check_threads(5, casts_body, &wide);
     wide_finish(&wide);
-    spc_gateway_count(wide.agent[0], &counts);
+    spc_gateway_count(wide.gateway[0], &counts);
     for (int i = 0; i < 200; i++) { /* parts of a quarter of the window */
         frames += (lengths[i % LENGTHS] + (1 << 18)) / ((1 << 18) - 64);
     }
@@ -398,14 +398,14 @@ static void unread_body(int rank, int size, void *argument) {
     comm_box_leave(comm);
 }
 
-/* An agent touches nothing that was on its way to a node that is gone. */
+/* A gateway touches nothing that was on its way to a node that is gone. */
 static void unread_messages_of_the_gone(void) {
     wide_run(2, (spc_config_t){.slots = 2, .arena_bytes = 32 << 20}, NULL, unread_body);
 }
 
 /* Nodes 0, 1 and 3 are a part. Node 0 has entered its barrier and is gone, while a message that it sent before still
  * waits for its receiver; node 1 has left without entering. Node 1 is missing, not node 0. Nodes 2 and 4 keep the
- * agents at work. */
+ * gateways at work. */
 static _Atomic int gone_nodes;
 
 static void gone_body(int rank, int size, void *argument) {
@@ -458,7 +458,7 @@ static void who_is_gone_had_entered_a_barrier(void) {
     wide_run(5, (spc_config_t){.arena_bytes = 65536, .ring_bytes = 16384, .slots = 3}, place, gone_body);
 }
 
-/* ---- what no agent of ours sends */
+/* ---- what no gateway of ours sends */
 
 static void a_receiver_is_named_twice(void) {
     enum { BYTES = 20000 };
@@ -470,9 +470,9 @@ static void a_receiver_is_named_twice(void) {
         .kind = SPC_FRAME_MESSAGE, .tag = 1, .count = 2, .total_bytes = BYTES, .length_bytes = sizeof body};
     const uint16_t twice[] = {3, 3}, each[] = {2, 3};
     memcpy(body, twice, sizeof twice);
-    CHECK_EQ(spc_gateway_on_message(wide.agent[1], &frame, body), SPC_EINVAL);
+    CHECK_EQ(spc_gateway_on_message(wide.gateway[1], &frame, body), SPC_EINVAL);
     memcpy(body, each, sizeof each);
-    CHECK_OK(spc_gateway_on_message(wide.agent[1], &frame, body));
+    CHECK_OK(spc_gateway_on_message(wide.gateway[1], &frame, body));
     wide_free(&wide);
 }
 
@@ -490,7 +490,7 @@ static void anything_is_said_by_a_box(void) {
         for (int i = 0; i < 100; i++) {
             spc_frame_t frame;
             any_frame(&state, &frame, body);
-            (void)wide.agent[1]->deliver(wide.agent[1], &frame, body);
+            (void)wide.gateway[1]->deliver(wide.gateway[1], &frame, body);
             while (recv_until(comm, SPC_ANY_SOURCE, SPC_ANY_TAG, 0, &message) == SPC_OK) {
                 spc_message_release(comm, &message);
             }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One box by itself: its agent, its nodes, and the test in place of the server and of the other boxes. */
+/* One box by itself: its gateway, its nodes, and the test in place of the server and of the other boxes. */
 #include "wide_box.h"
 
 #include <poll.h>
@@ -12,7 +12,7 @@ enum { SEEN_MAX = 64, OPEN = SPC_FUZZY_MAX + 1 };
 
 typedef struct lone_box {
     comm_box_t box;
-    spc_gateway_t *agent;
+    spc_gateway_t *gateway;
     pthread_t thread;
     _Atomic int outcome; /* SPC_EAGAIN: it runs */
     spc_link_t *link;
@@ -34,7 +34,7 @@ static int see(void *argument, const spc_frame_t *frame, const unsigned char *bo
 
 static void *run_lone(void *argument) {
     lone_box_t *lone = argument;
-    atomic_store(&lone->outcome, spc_gateway_run(lone->agent));
+    atomic_store(&lone->outcome, spc_gateway_run(lone->gateway));
     return NULL;
 }
 
@@ -48,8 +48,8 @@ static void lone_open(lone_box_t *lone, uint32_t boxes) {
     const spc_gateway_options_t options = {
         .segment = lone->box.descriptor, .within = ONE_MAPPING ? &lone->box.segment : NULL, .job = 7};
     CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-    CHECK_OK(spc_gateway_create(&options, &lone->agent));
-    CHECK_OK(spc_gateway_attach(lone->agent, wide_channel(ends[0])));
+    CHECK_OK(spc_gateway_create(&options, &lone->gateway));
+    CHECK_OK(spc_gateway_attach(lone->gateway, wide_channel(ends[0])));
     CHECK_EQ(pthread_create(&lone->thread, NULL, run_lone, lone), 0);
     spc_channel_t *channel;
     lone->descriptor = ends[1];
@@ -73,14 +73,14 @@ static void see_until(lone_box_t *lone, int count) {
 
 static void lone_close(lone_box_t *lone, int outcome) {
     if (outcome == SPC_EINTERRUPTED) {
-        spc_gateway_stop(lone->agent);
+        spc_gateway_stop(lone->gateway);
     }
     while (atomic_load(&lone->outcome) == SPC_EAGAIN) {
         exchange(lone);
     }
     pthread_join(lone->thread, NULL);
     CHECK_EQ(lone->outcome, outcome);
-    spc_gateway_destroy(lone->agent);
+    spc_gateway_destroy(lone->gateway);
     spc_link_destroy(lone->link);
     comm_box_close(&lone->box);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Deadlocks over two boxes: what the agents prove together, and what they do not as long as one is silent. */
+/* Deadlocks over two boxes: what the gateways prove together, and what they do not as long as one is silent. */
 #include "wide_box.h"
 
 #include <sys/prctl.h>
@@ -10,7 +10,7 @@ enum { NODES = 4 };
 
 typedef struct stage {
     wide_box_t wide;
-    _Atomic uint32_t blocked; /* times that an agent has said so */
+    _Atomic uint32_t blocked; /* times that a gateway has said so */
     _Atomic bool over; /* waits are called off */
     _Atomic uint32_t left;
     void (*act)(spc_comm_t *comm, int rank);
@@ -76,7 +76,7 @@ static void call_off(stage_t *stage) {
     }
 }
 
-/* Runs until an agent has proven something; `expected`: a bit for each node that it is about. */
+/* Runs until a gateway has proven something; `expected`: a bit for each node that it is about. */
 static void prove(void (*act)(spc_comm_t *comm, int rank), uint32_t expected) {
     stage_t stage;
     pthread_t thread;
@@ -86,8 +86,8 @@ static void prove(void (*act)(spc_comm_t *comm, int rank), uint32_t expected) {
     while (atomic_load(&stage.blocked) == 0) {
         spc_platform_yield();
     }
-    const spc_segment_t *together = spc_gateway_blocked(stage.wide.agent[0]);
-    CHECK(together != NULL && spc_gateway_blocked(stage.wide.agent[1]) == NULL);
+    const spc_segment_t *together = spc_gateway_blocked(stage.wide.gateway[0]);
+    CHECK(together != NULL && spc_gateway_blocked(stage.wide.gateway[1]) == NULL);
     uint32_t found = 0;
     for (uint32_t rank = 0; rank < NODES; rank++) {
         const spc_board_shared_t *board = spc_segment_part(together, SPC_REGION_BOARD, rank);
@@ -171,7 +171,7 @@ static void deadlocks(void) {
 
 /* ---- what is not */
 
-/* All wait, and a message lies where the agent of box 1 has not looked. */
+/* All wait, and a message lies where the gateway of box 1 has not looked. */
 static void along_a_chain(spc_comm_t *comm, int rank) {
     if (rank == 1) {
         send_content(comm, 0, 1, 5, 8);
@@ -187,16 +187,16 @@ static void a_silent_box_proves_nothing(void) {
     pthread_t thread;
     spc_link_counts_t counts;
     open_stage(&stage, along_a_chain);
-    spc_gateway_count(stage.wide.agent[0], &counts);
-    pthread_t *agents = stage.wide.thread;
-    CHECK_EQ(pthread_create(&agents[0], NULL, wide_run_agent, stage.wide.agent[0]), 0);
+    spc_gateway_count(stage.wide.gateway[0], &counts);
+    pthread_t *gateways = stage.wide.thread;
+    CHECK_EQ(pthread_create(&gateways[0], NULL, wide_run_gateway, stage.wide.gateway[0]), 0);
     CHECK_EQ(pthread_create(&thread, NULL, play_all, &stage), 0);
     while (counts.sent[SPC_FRAME_BOARD].frames < 2) { /* it has asked, and has read its own */
-        spc_gateway_count(stage.wide.agent[0], &counts);
+        spc_gateway_count(stage.wide.gateway[0], &counts);
         spc_platform_yield();
     }
-    CHECK(spc_gateway_blocked(stage.wide.agent[0]) == NULL);
-    CHECK_EQ(pthread_create(&agents[1], NULL, wide_run_agent, stage.wide.agent[1]), 0);
+    CHECK(spc_gateway_blocked(stage.wide.gateway[0]) == NULL);
+    CHECK_EQ(pthread_create(&gateways[1], NULL, wide_run_gateway, stage.wide.gateway[1]), 0);
     pthread_join(thread, NULL);
     CHECK_EQ_U(atomic_load(&stage.blocked), 0);
     wide_close(&stage.wide);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Links between agents: each pair chooses its way, connections break, and nodes notice nothing. */
+/* Links between gateways: each pair chooses its way, connections break, and nodes notice nothing. */
 #include "wide_box.h"
 
 #include <fcntl.h>
@@ -38,17 +38,17 @@ static void break_it(ways_t *ways, const int *end) {
     pthread_mutex_unlock(&ways->lock);
 }
 
-/* By agent 0, which leads: a connection for both, now for this end first and now for that. */
+/* By gateway 0, which leads: a connection for both, now for this end first and now for that. */
 static void make(ways_t *ways) {
     char address[SPC_GATEWAY_ADDRESS_BYTES];
     uint32_t box, number;
-    while (spc_gateway_next_wanted(ways->wide.agent[0], &box, &number, address) == SPC_OK) {
+    while (spc_gateway_next_wanted(ways->wide.gateway[0], &box, &number, address) == SPC_OK) {
         int ends[2];
         CHECK_EQ_U(box, 1);
         CHECK(strcmp(address, "here") == 0);
-        CHECK(spc_gateway_is_wanted(ways->wide.agent[0], box, number));
+        CHECK(spc_gateway_is_wanted(ways->wide.gateway[0], box, number));
         if (ways->refuses) {
-            spc_gateway_relay_peer(ways->wide.agent[0], box, number);
+            spc_gateway_relay_peer(ways->wide.gateway[0], box, number);
             continue;
         }
         CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
@@ -58,12 +58,12 @@ static void make(ways_t *ways) {
         pthread_mutex_unlock(&ways->lock);
         for (uint32_t i = 0; i < WIDE_BOXES; i++) {
             const uint32_t at = (first + i) % 2;
-            CHECK_OK(spc_gateway_attach_peer(ways->wide.agent[at], 1 - at, number, wide_channel(ends[at])));
+            CHECK_OK(spc_gateway_attach_peer(ways->wide.gateway[at], 1 - at, number, wide_channel(ends[at])));
         }
     }
 }
 
-/* A thread of that agent says that one is wanted. */
+/* A thread of that gateway says that one is wanted. */
 static void make_wanted(void *argument) {
     ways_t *ways = argument;
     if (!atomic_load(&ways->is_late)) {
@@ -80,7 +80,7 @@ static void renew(void *argument) {
     keep(&ways->server_end, ends[0]);
     pthread_mutex_unlock(&ways->lock);
     for (int i = 0; i < WIDE_BOXES; i++) {
-        CHECK_OK(spc_gateway_attach(ways->wide.agent[i], wide_channel(ends[i])));
+        CHECK_OK(spc_gateway_attach(ways->wide.gateway[i], wide_channel(ends[i])));
     }
 }
 
@@ -142,7 +142,7 @@ static void open_ways(ways_t *ways) {
     ways->end = ways->server_end = -1;
     wide_open_with(&ways->wide, (spc_config_t){.nodes = NODES}, interleaved, given);
     for (int i = 0; i < WIDE_BOXES; i++) {
-        CHECK_OK(spc_gateway_listens(ways->wide.agent[i], ways->listens_nowhere ? "" : "here"));
+        CHECK_OK(spc_gateway_listens(ways->wide.gateway[i], ways->listens_nowhere ? "" : "here"));
     }
     if (ways->breaks_server) {
         renew(ways);
@@ -163,8 +163,8 @@ static void close_ways(ways_t *ways) {
 static spc_gateway_peer_counts_t count(const ways_t *ways) {
     spc_gateway_peer_counts_t counts;
     spc_link_counts_t server;
-    CHECK_OK(spc_gateway_count_peer(ways->wide.agent[0], 1, &counts));
-    spc_gateway_count(ways->wide.agent[0], &server);
+    CHECK_OK(spc_gateway_count_peer(ways->wide.gateway[0], 1, &counts));
+    spc_gateway_count(ways->wide.gateway[0], &server);
     const spc_link_counts_t *used = counts.is_direct ? &counts.link : &server;
     const spc_link_counts_t *unused = counts.is_direct ? &server : &counts.link;
     CHECK(used->sent[SPC_FRAME_STATUS].frames > 0);
@@ -238,7 +238,7 @@ static void send_and_leave(int rank, int size, void *argument) {
     comm_box_leave(comm);
 }
 
-/* Agents whose nodes have ended wait for the choice, too. */
+/* Gateways whose nodes have ended wait for the choice, too. */
 static void the_choice_comes_after_the_nodes(void) {
     for (int refuses = 0; refuses < 2; refuses++) {
         ways_t ways = {.is_late = true, .refuses = refuses != 0};
@@ -256,36 +256,36 @@ static void the_choice_comes_after_the_nodes(void) {
     }
 }
 
-typedef struct agent_thread {
+typedef struct gateway_thread {
     ways_t *ways;
     uint32_t box;
-} agent_thread_t;
+} gateway_thread_t;
 
-static void *run_agent(void *argument) {
-    const agent_thread_t *given = argument;
-    given->ways->outcome[given->box] = spc_gateway_run(given->ways->wide.agent[given->box]);
+static void *run_gateway(void *argument) {
+    const gateway_thread_t *given = argument;
+    given->ways->outcome[given->box] = spc_gateway_run(given->ways->wide.gateway[given->box]);
     return NULL;
 }
 
 /* A connection that breaks, and that cannot be made anew, ends the run. */
 static void a_connection_stays_away(void) {
     ways_t ways = {.timeout_ns = UINT64_C(2000000000)};
-    agent_thread_t given[WIDE_BOXES];
+    gateway_thread_t given[WIDE_BOXES];
     open_ways(&ways);
     for (uint32_t i = 0; i < WIDE_BOXES; i++) {
-        given[i] = (agent_thread_t){&ways, i};
-        CHECK_EQ(pthread_create(&ways.wide.thread[i], NULL, run_agent, &given[i]), 0);
+        given[i] = (gateway_thread_t){&ways, i};
+        CHECK_EQ(pthread_create(&ways.wide.thread[i], NULL, run_gateway, &given[i]), 0);
     }
     spc_gateway_peer_counts_t counts = {0};
     while (!counts.is_direct) {
-        CHECK_OK(spc_gateway_count_peer(ways.wide.agent[1], 0, &counts));
+        CHECK_OK(spc_gateway_count_peer(ways.wide.gateway[1], 0, &counts));
     }
     atomic_store(&ways.is_late, true); /* no more are made */
     break_it(&ways, &ways.end);
     for (uint32_t i = 0; i < WIDE_BOXES; i++) {
         pthread_join(ways.wide.thread[i], NULL);
         CHECK_EQ(ways.outcome[i], SPC_ETIMEDOUT);
-        CHECK_EQ_U(spc_gateway_culprit(ways.wide.agent[i]), 1 - i);
+        CHECK_EQ_U(spc_gateway_culprit(ways.wide.gateway[i]), 1 - i);
     }
     close_ways(&ways);
 }

@@ -18,7 +18,7 @@ typedef struct breaking {
     uint32_t renewed;
 } breaking_t;
 
-/* By a thread of agent 1: both get a new connection. */
+/* By a thread of gateway 1: both get a new connection. */
 static void renew(void *argument) {
     breaking_t *breaking = argument;
     int ends[2];
@@ -31,7 +31,7 @@ static void renew(void *argument) {
     breaking->renewed++;
     pthread_mutex_unlock(&breaking->lock);
     for (int i = 0; i < WIDE_BOXES; i++) {
-        CHECK_OK(spc_gateway_attach(breaking->wide.agent[i], wide_channel(ends[i])));
+        CHECK_OK(spc_gateway_attach(breaking->wide.gateway[i], wide_channel(ends[i])));
     }
 }
 
@@ -75,9 +75,9 @@ static void connections_break(void) {
 /* ---- do not */
 
 static void *run_and_disconnect(void *argument) {
-    spc_gateway_t *agent = argument;
-    CHECK_EQ(spc_gateway_run(agent), SPC_EINTERRUPTED);
-    spc_gateway_disconnect(agent);
+    spc_gateway_t *gateway = argument;
+    CHECK_EQ(spc_gateway_run(gateway), SPC_EINTERRUPTED);
+    spc_gateway_disconnect(gateway);
     return NULL;
 }
 
@@ -97,7 +97,7 @@ static void lost_body(int rank, int size, void *argument) {
     barrier(comm);
     if (rank == 0) { /* the others may be asleep by now, or about to be */
         for (int i = 0; i < WIDE_BOXES; i++) {
-            spc_gateway_stop(wide->agent[i]);
+            spc_gateway_stop(wide->gateway[i]);
         }
         status = recv_until(comm, after, 1, SPC_NO_DEADLINE, &message);
     } else if (rank == 1) {
@@ -119,7 +119,7 @@ static void lost(void) {
     wide_box_t wide;
     wide_open(&wide, (spc_config_t){.nodes = NODES}, NULL);
     for (int i = 0; i < WIDE_BOXES; i++) {
-        CHECK_EQ(pthread_create(&wide.thread[i], NULL, run_and_disconnect, wide.agent[i]), 0);
+        CHECK_EQ(pthread_create(&wide.thread[i], NULL, run_and_disconnect, wide.gateway[i]), 0);
     }
     check_threads(NODES, lost_body, &wide);
     wide_close(&wide);
@@ -128,13 +128,13 @@ static void lost(void) {
 /* ---- whose fault it is */
 
 typedef struct silent {
-    spc_gateway_t *agent;
+    spc_gateway_t *gateway;
     _Atomic int status;
 } silent_t;
 
 static void *run_silent(void *argument) {
     silent_t *silent = argument;
-    atomic_store(&silent->status, spc_gateway_run(silent->agent));
+    atomic_store(&silent->status, spc_gateway_run(silent->gateway));
     return NULL;
 }
 
@@ -159,8 +159,8 @@ static void fault_of(bool is_told, int expected, uint32_t culprit) {
     };
     int ends[2];
     CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-    CHECK_OK(spc_gateway_create(&options, &silent.agent));
-    CHECK_OK(spc_gateway_attach(silent.agent, wide_channel(ends[0])));
+    CHECK_OK(spc_gateway_create(&options, &silent.gateway));
+    CHECK_OK(spc_gateway_attach(silent.gateway, wide_channel(ends[0])));
     pthread_t thread;
     CHECK_EQ(pthread_create(&thread, NULL, run_silent, &silent), 0);
     spc_channel_t *channel;
@@ -183,15 +183,15 @@ static void fault_of(bool is_told, int expected, uint32_t culprit) {
     }
     pthread_join(thread, NULL);
     CHECK_EQ(atomic_load(&silent.status), expected);
-    CHECK_EQ_U(spc_gateway_culprit(silent.agent), culprit);
-    CHECK(!is_told || strcmp(spc_gateway_sentence(silent.agent), "box 0 is lost") == 0);
-    spc_gateway_disconnect(silent.agent);
+    CHECK_EQ_U(spc_gateway_culprit(silent.gateway), culprit);
+    CHECK(!is_told || strcmp(spc_gateway_sentence(silent.gateway), "box 0 is lost") == 0);
+    spc_gateway_disconnect(silent.gateway);
     spc_comm_t *comm = comm_box_join(&box, 0);
     spc_message_t message;
     CHECK_EQ(recv_until(comm, 1, 1, SPC_NO_DEADLINE, &message), SPC_EDISCONNECTED);
     CHECK_EQ(spc_comm_lost_box(comm), (int32_t)culprit);
     comm_box_leave(comm);
-    spc_gateway_destroy(silent.agent);
+    spc_gateway_destroy(silent.gateway);
     spc_link_destroy(link);
     if (!is_told) {
         spc_channel_destroy(channel);

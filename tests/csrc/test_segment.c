@@ -26,7 +26,7 @@ static void zeros_become_defaults(void) {
     CHECK_EQ_U(config.shared_cores, spc_platform_cores() < 2);
 }
 
-/* Rings, arenas and the queues of all nodes together, and the agent's. */
+/* Rings, arenas and the queues of all nodes together, and the gateway's. */
 static uint64_t buffers_bytes(const spc_config_t *config) {
     uint64_t shared_bytes = config->ring_bytes + config->arena_bytes + 2 * config->scratch_bytes;
     return (config->nodes + 1) * shared_bytes + 2 * (uint64_t)config->nodes * config->queue_limit_bytes;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The server in a thread, agents in others, over socketpairs: all routes, renewed connections, ends and failures. */
+/* The server in a thread, gateways in others, over socketpairs: all routes, renewed connections, ends and failures. */
 #include "net/server/spc_server.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ enum { JOB = 9, BOXES_MAX = 8, MASK = 8 };
 
 typedef struct host {
     spc_server_t *server;
-    uint64_t patience_ns; /* of agents: nothing is done because of the time before that; 0: as usual */
+    uint64_t patience_ns; /* of gateways: nothing is done because of the time before that; 0: as usual */
     pthread_t thread;
     _Atomic int ended, failed; /* jobs; written by the reports, read by tests (seq_cst) */
     char sentence[SPC_SERVER_SENTENCE_BYTES];
@@ -59,9 +59,9 @@ static void join(host_t *host) {
     CHECK_EQ(pthread_join(host->thread, NULL), 0);
 }
 
-/* ---- an agent: a link of a test's thread */
+/* ---- a gateway: a link of a test's thread */
 
-typedef struct agent {
+typedef struct gateway {
     host_t *host;
     uint32_t job;
     uint16_t box;
@@ -70,77 +70,78 @@ typedef struct agent {
     uint64_t from[BOXES_MAX]; /* messages by box */
     uint64_t phase; /* the last one that was complete */
     char failure[SPC_SERVER_SENTENCE_BYTES];
-} agent_t;
+} gateway_t;
 
 /* A message to several boxes says for each which one it is, in the order of sending. */
 static int receive(void *argument, const spc_frame_t *frame, const unsigned char *body) {
-    agent_t *agent = argument;
-    agent->got[frame->kind]++;
+    gateway_t *gateway = argument;
+    gateway->got[frame->kind]++;
     if (frame->kind == SPC_FRAME_MESSAGE) {
-        CHECK_EQ_U(get_u64(body + 8 + (size_t)8 * agent->box), ++agent->from[frame->source]);
+        CHECK_EQ_U(get_u64(body + 8 + (size_t)8 * gateway->box), ++gateway->from[frame->source]);
     } else if (frame->kind == SPC_FRAME_ARRIVE) {
         CHECK_EQ(frame->flags, SPC_FRAME_LAST);
-        CHECK_EQ_U(frame->offset, ++agent->phase);
+        CHECK_EQ_U(frame->offset, ++gateway->phase);
     } else if (frame->kind == SPC_FRAME_FAIL) {
-        snprintf(agent->failure, sizeof agent->failure, "%.*s", (int)frame->length_bytes, (const char *)body);
+        snprintf(gateway->failure, sizeof gateway->failure, "%.*s", (int)frame->length_bytes,
+                 (const char *)body);
     }
     return SPC_OK;
 }
 
-static void connect_agent(agent_t *agent) {
+static void connect_gateway(gateway_t *gateway) {
     int descriptors[2];
     spc_channel_t *channel;
     CHECK_OK(socketpair(AF_UNIX, SOCK_STREAM, 0, descriptors));
     CHECK_OK(spc_channel_tcp_create(descriptors[1], &channel));
-    CHECK_OK(spc_server_adopt(agent->host->server, agent->job, agent->box, channel));
+    CHECK_OK(spc_server_adopt(gateway->host->server, gateway->job, gateway->box, channel));
     CHECK_OK(spc_channel_tcp_create(descriptors[0], &channel));
-    CHECK_OK(spc_link_attach(agent->link, channel));
+    CHECK_OK(spc_link_attach(gateway->link, channel));
 }
 
-static void make_agent(agent_t *agent, host_t *host, uint32_t job, uint16_t box) {
-    memset(agent, 0, sizeof *agent);
-    agent->host = host;
-    agent->job = job;
-    agent->box = box;
+static void make_gateway(gateway_t *gateway, host_t *host, uint32_t job, uint16_t box) {
+    memset(gateway, 0, sizeof *gateway);
+    gateway->host = host;
+    gateway->job = job;
+    gateway->box = box;
     const spc_link_options_t options = {
         .job = job,
         .deliver = receive,
-        .argument = agent,
+        .argument = gateway,
         .heartbeat_ns = host->patience_ns,
         .suspect_ns = host->patience_ns,
         .broken_ns = host->patience_ns,
         .timeout_ns = host->patience_ns,
         .acknowledge_ns = host->patience_ns,
     };
-    CHECK_OK(spc_link_create(&options, &agent->link));
-    connect_agent(agent);
+    CHECK_OK(spc_link_create(&options, &gateway->link));
+    connect_gateway(gateway);
 }
 
 /* Waits for the socket, at most until the link wants something, and moves bytes; a broken connection is renewed. */
-static void move(agent_t *agent) {
-    if (spc_link_state(agent->link) == SPC_LINK_DOWN) {
-        connect_agent(agent);
+static void move(gateway_t *gateway) {
+    if (spc_link_state(gateway->link) == SPC_LINK_DOWN) {
+        connect_gateway(gateway);
     }
-    struct pollfd poll_for = {.fd = spc_link_descriptor(agent->link), .events = POLLIN};
-    if (spc_link_wants_write(agent->link)) {
+    struct pollfd poll_for = {.fd = spc_link_descriptor(gateway->link), .events = POLLIN};
+    if (spc_link_wants_write(gateway->link)) {
         poll_for.events |= POLLOUT;
     }
     CHECK(poll(&poll_for, 1, 20) >= 0);
-    spc_link_write(agent->link);
-    CHECK_OK(spc_link_read(agent->link));
-    spc_link_tick(agent->link, spc_clock_now_ns());
+    spc_link_write(gateway->link);
+    CHECK_OK(spc_link_read(gateway->link));
+    spc_link_tick(gateway->link, spc_clock_now_ns());
 }
 
-static void leave(agent_t *agent) {
-    CHECK_OK(spc_link_finish(agent->link));
-    while (!spc_link_is_flushed(agent->link)) {
-        move(agent);
+static void leave(gateway_t *gateway) {
+    CHECK_OK(spc_link_finish(gateway->link));
+    while (!spc_link_is_flushed(gateway->link)) {
+        move(gateway);
     }
-    spc_link_destroy(agent->link);
+    spc_link_destroy(gateway->link);
 }
 
 /* To the boxes of this mask; the rank is the box. */
-static void send_message(agent_t *agent, uint64_t mask, uint64_t *sent) {
+static void send_message(gateway_t *gateway, uint64_t mask, uint64_t *sent) {
     unsigned char body[8 + 8 * BOXES_MAX] = {0};
     uint16_t count = 0;
     for (unsigned box = 0; box < BOXES_MAX; box++) {
@@ -150,23 +151,23 @@ static void send_message(agent_t *agent, uint64_t mask, uint64_t *sent) {
         }
     }
     CHECK(count <= 4);
-    const spc_frame_t frame = {.kind = SPC_FRAME_MESSAGE, .source = agent->box, .count = count};
+    const spc_frame_t frame = {.kind = SPC_FRAME_MESSAGE, .source = gateway->box, .count = count};
     const spc_frame_piece_t piece = {body, sizeof body};
     int status;
-    while ((status = spc_link_send(agent->link, &frame, &piece, 1)) == SPC_EAGAIN) {
-        move(agent);
+    while ((status = spc_link_send(gateway->link, &frame, &piece, 1)) == SPC_EAGAIN) {
+        move(gateway);
     }
     CHECK_OK(status);
 }
 
-static void send_arrival(agent_t *agent, uint64_t phase, uint64_t mask) {
+static void send_arrival(gateway_t *gateway, uint64_t phase, uint64_t mask) {
     unsigned char body[MASK + 8];
     put_u64(body, mask);
     put_u64(body + MASK, phase);
     const spc_frame_t frame = {
-        .kind = SPC_FRAME_ARRIVE, .flags = SPC_FRAME_LAST, .source = agent->box, .offset = phase};
+        .kind = SPC_FRAME_ARRIVE, .flags = SPC_FRAME_LAST, .source = gateway->box, .offset = phase};
     const spc_frame_piece_t piece = {body, sizeof body};
-    CHECK_OK(spc_link_send(agent->link, &frame, &piece, 1));
+    CHECK_OK(spc_link_send(gateway->link, &frame, &piece, 1));
 }
 
 static const uint16_t one_rank_each[BOXES_MAX] = {0, 1, 2, 3, 4, 5, 6, 7};
@@ -214,34 +215,34 @@ typedef struct work {
 
 static void talk(int rank, int size, void *argument) {
     const work_t *work = argument;
-    agent_t agent;
+    gateway_t gateway;
     uint64_t state = work->seed + (uint64_t)rank * 7919, sent[BOXES_MAX] = {0},
              all = (UINT64_C(1) << size) - 1;
-    make_agent(&agent, work->host, JOB, (uint16_t)rank);
+    make_gateway(&gateway, work->host, JOB, (uint16_t)rank);
     for (long round = 1; round <= work->rounds; round++) {
         /* One to each, one to all: everybody knows how many will come. */
         for (int box = 0; box < size; box++) {
-            send_message(&agent, UINT64_C(1) << box, sent);
+            send_message(&gateway, UINT64_C(1) << box, sent);
         }
-        send_message(&agent, all, sent);
-        send_arrival(&agent, (uint64_t)round, all);
-        while (agent.phase < (uint64_t)round) {
-            move(&agent);
+        send_message(&gateway, all, sent);
+        send_arrival(&gateway, (uint64_t)round, all);
+        while (gateway.phase < (uint64_t)round) {
+            move(&gateway);
         }
         if (work->breaks && check_below(&state, 4) == 0) {
-            spc_link_detach(agent.link); /* what is on its way is lost */
+            spc_link_detach(gateway.link); /* what is on its way is lost */
         }
     }
     for (bool all_here = false; !all_here;) {
         all_here = true;
         for (int box = 0; box < size; box++) {
-            all_here = all_here && agent.from[box] == 2 * (uint64_t)work->rounds;
+            all_here = all_here && gateway.from[box] == 2 * (uint64_t)work->rounds;
         }
         if (!all_here) {
-            move(&agent);
+            move(&gateway);
         }
     }
-    leave(&agent);
+    leave(&gateway);
 }
 
 static void talk_to_each_other(int boxes, long rounds, bool breaks) {
@@ -284,21 +285,21 @@ static void connections_are_renewed(void) {
 
 static void several_jobs_and_a_server_that_stays(void) {
     host_t host;
-    agent_t agents[2];
+    gateway_t gateways[2];
     make_host(&host, (spc_server_options_t){.keep_running = true});
     start(&host);
     for (uint32_t job = 1; job <= 5; job++) {
         uint64_t sent[BOXES_MAX] = {0};
         CHECK_OK(spc_server_add_job(host.server, job, 2, one_rank_each, 2));
-        make_agent(&agents[0], &host, job, 0);
-        make_agent(&agents[1], &host, job, 1);
-        send_message(&agents[0], 2, sent);
-        while (agents[1].from[0] == 0) {
-            move(&agents[0]); /* it has to be greeted first */
-            move(&agents[1]);
+        make_gateway(&gateways[0], &host, job, 0);
+        make_gateway(&gateways[1], &host, job, 1);
+        send_message(&gateways[0], 2, sent);
+        while (gateways[1].from[0] == 0) {
+            move(&gateways[0]); /* it has to be greeted first */
+            move(&gateways[1]);
         }
-        leave(&agents[0]);
-        leave(&agents[1]);
+        leave(&gateways[0]);
+        leave(&gateways[1]);
         while (atomic_load(&host.ended) < (int)job) {
             sched_yield();
         }
@@ -313,23 +314,23 @@ static void several_jobs_and_a_server_that_stays(void) {
 /* The others are told once, and the job ends when they have left. */
 static void a_box_that_talks_nonsense(void) {
     host_t host;
-    agent_t agents[3];
+    gateway_t gateways[3];
     make_host(&host, (spc_server_options_t){0});
     CHECK_OK(spc_server_add_job(host.server, JOB, 3, one_rank_each, 3));
     start(&host);
     for (uint16_t box = 0; box < 3; box++) {
-        make_agent(&agents[box], &host, JOB, box);
+        make_gateway(&gateways[box], &host, JOB, box);
     }
     const spc_frame_t frame = {.kind = SPC_FRAME_CREDIT, .destination = 17};
-    CHECK_OK(spc_link_send(agents[1].link, &frame, NULL, 0));
-    while (agents[0].got[SPC_FRAME_FAIL] == 0 || agents[2].got[SPC_FRAME_FAIL] == 0) {
-        move(&agents[0]);
-        move(&agents[2]);
-        if (spc_link_state(agents[1].link) != SPC_LINK_DOWN) {
-            move(&agents[1]);
+    CHECK_OK(spc_link_send(gateways[1].link, &frame, NULL, 0));
+    while (gateways[0].got[SPC_FRAME_FAIL] == 0 || gateways[2].got[SPC_FRAME_FAIL] == 0) {
+        move(&gateways[0]);
+        move(&gateways[2]);
+        if (spc_link_state(gateways[1].link) != SPC_LINK_DOWN) {
+            move(&gateways[1]);
         }
     }
-    CHECK_STR(agents[2].failure, "box 1 has sent a frame that makes no sense to the server");
+    CHECK_STR(gateways[2].failure, "box 1 has sent a frame that makes no sense to the server");
     int descriptors[2];
     spc_channel_t *channel;
     CHECK_OK(socketpair(AF_UNIX, SOCK_STREAM, 0, descriptors));
@@ -337,38 +338,38 @@ static void a_box_that_talks_nonsense(void) {
     CHECK_EQ(spc_server_adopt(host.server, JOB, 1, channel), SPC_ECLOSED);
     CHECK_OK(spc_server_fail_job(host.server, JOB, "a second reason")); /* the first counts */
     close(descriptors[1]);
-    leave(&agents[0]);
-    leave(&agents[2]);
+    leave(&gateways[0]);
+    leave(&gateways[2]);
     join(&host);
     CHECK_EQ(atomic_load(&host.failed), 1);
-    CHECK_EQ_U(agents[0].got[SPC_FRAME_FAIL], 1);
-    CHECK_STR(host.sentence, agents[0].failure);
-    spc_link_destroy(agents[1].link);
+    CHECK_EQ_U(gateways[0].got[SPC_FRAME_FAIL], 1);
+    CHECK_STR(host.sentence, gateways[0].failure);
+    spc_link_destroy(gateways[1].link);
     spc_server_destroy(host.server);
 }
 
 /* Box 1 reads nothing. What box 0 sends it beyond the bound ends box 0, by name; box 2 has no part in it. */
 static void a_bound_for_each_link(void) {
     host_t host;
-    agent_t agents[3];
+    gateway_t gateways[3];
     make_host(&host, (spc_server_options_t){.retained_max = 100000});
     CHECK_OK(spc_server_add_job(host.server, JOB, 3, one_rank_each, 3));
     start(&host);
     for (uint16_t box = 0; box < 3; box++) {
-        make_agent(&agents[box], &host, JOB, box);
+        make_gateway(&gateways[box], &host, JOB, box);
     }
     unsigned char *bytes = calloc(1, 20000);
     const spc_frame_t frame = {.kind = SPC_FRAME_BOARD, .destination = 1};
     const spc_frame_piece_t piece = {bytes, 20000};
-    while (atomic_load(&host.failed) == 0 && spc_link_state(agents[0].link) != SPC_LINK_DOWN) {
-        int status = spc_link_send(agents[0].link, &frame, &piece, 1);
+    while (atomic_load(&host.failed) == 0 && spc_link_state(gateways[0].link) != SPC_LINK_DOWN) {
+        int status = spc_link_send(gateways[0].link, &frame, &piece, 1);
         CHECK(status == SPC_OK || status == SPC_EAGAIN);
-        move(&agents[0]);
+        move(&gateways[0]);
     }
-    while (agents[2].got[SPC_FRAME_FAIL] == 0) {
-        move(&agents[2]);
+    while (gateways[2].got[SPC_FRAME_FAIL] == 0) {
+        move(&gateways[2]);
     }
-    CHECK_STR(agents[2].failure,
+    CHECK_STR(gateways[2].failure,
               "box 0 has sent more than another box takes: the server keeps 100000 bytes for each");
     spc_link_counts_t counts;
     CHECK_OK(spc_server_count(host.server, JOB, 1, &counts));
@@ -376,7 +377,7 @@ static void a_bound_for_each_link(void) {
     spc_server_stop(host.server);
     join(&host);
     for (int box = 0; box < 3; box++) {
-        spc_link_destroy(agents[box].link);
+        spc_link_destroy(gateways[box].link);
     }
     free(bytes);
     spc_server_destroy(host.server);
@@ -385,20 +386,20 @@ static void a_bound_for_each_link(void) {
 /* A box that has been there, and is silent: the limit is short here, and the others do not notice the time. */
 static void a_box_that_is_lost(void) {
     host_t host;
-    agent_t agents[3];
+    gateway_t gateways[3];
     make_host(&host, (spc_server_options_t){.link_timeout_ns = 200 * MS, .heartbeat_ns = 20 * MS});
     CHECK_OK(spc_server_add_job(host.server, JOB, 3, one_rank_each, 3));
     start(&host);
-    make_agent(&agents[0], &host, JOB, 0);
-    make_agent(&agents[1], &host, JOB, 1);
-    spc_link_destroy(agents[1].link); /* box 2 never came: it does not hold up the end */
-    while (agents[0].got[SPC_FRAME_FAIL] == 0) {
+    make_gateway(&gateways[0], &host, JOB, 0);
+    make_gateway(&gateways[1], &host, JOB, 1);
+    spc_link_destroy(gateways[1].link); /* box 2 never came: it does not hold up the end */
+    while (gateways[0].got[SPC_FRAME_FAIL] == 0) {
         const spc_frame_t frame = {.kind = SPC_FRAME_CREDIT, .destination = 1}; /* a sign of life */
-        CHECK_OK(spc_link_send(agents[0].link, &frame, NULL, 0));
-        move(&agents[0]);
+        CHECK_OK(spc_link_send(gateways[0].link, &frame, NULL, 0));
+        move(&gateways[0]);
     }
-    CHECK_STR(agents[0].failure, "box 1 is lost: nothing was heard of it for 0.2 seconds");
-    leave(&agents[0]);
+    CHECK_STR(gateways[0].failure, "box 1 is lost: nothing was heard of it for 0.2 seconds");
+    leave(&gateways[0]);
     join(&host);
     CHECK_EQ(atomic_load(&host.ended), 1);
     spc_server_destroy(host.server);
@@ -408,29 +409,29 @@ static void a_box_that_is_lost(void) {
 static void large_frames(void) {
     enum { FRAMES = 40, BYTES = SPC_FRAME_BODY_MAX };
     host_t host;
-    agent_t agents[2];
+    gateway_t gateways[2];
     make_host(&host, (spc_server_options_t){.retained_max = UINT64_C(1) << 28});
     CHECK_OK(spc_server_add_job(host.server, JOB, 2, one_rank_each, 2));
     start(&host);
-    make_agent(&agents[0], &host, JOB, 0);
-    make_agent(&agents[1], &host, JOB, 1);
+    make_gateway(&gateways[0], &host, JOB, 0);
+    make_gateway(&gateways[1], &host, JOB, 1);
     unsigned char *bytes = calloc(1, BYTES);
     const spc_frame_t frame = {.kind = SPC_FRAME_BOARD, .destination = 1};
     const spc_frame_piece_t piece = {bytes, BYTES};
     for (int i = 0; i < FRAMES; i++) {
-        while (spc_link_send(agents[0].link, &frame, &piece, 1) != SPC_OK) {
-            move(&agents[0]);
+        while (spc_link_send(gateways[0].link, &frame, &piece, 1) != SPC_OK) {
+            move(&gateways[0]);
         }
     }
     while (
-        !spc_link_is_flushed(agents[0].link)) { /* the server takes all of it, though box 1 does not read */
-        move(&agents[0]);
+        !spc_link_is_flushed(gateways[0].link)) { /* the server takes all of it, though box 1 does not read */
+        move(&gateways[0]);
     }
-    while (agents[1].got[SPC_FRAME_BOARD] < FRAMES) {
-        move(&agents[1]);
+    while (gateways[1].got[SPC_FRAME_BOARD] < FRAMES) {
+        move(&gateways[1]);
     }
-    leave(&agents[0]);
-    leave(&agents[1]);
+    leave(&gateways[0]);
+    leave(&gateways[1]);
     join(&host);
     CHECK_EQ(atomic_load(&host.failed), 0);
     free(bytes);

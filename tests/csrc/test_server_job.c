@@ -434,7 +434,7 @@ static void many_communicators(void) {
     end(record);
 }
 
-/* ---- boxes whose nodes arrive, run ahead and end, as agents tell of them */
+/* ---- boxes whose nodes arrive, run ahead and end, as gateways tell of them */
 
 enum { CREW_BOXES = 4, EACH = 2, CREW = CREW_BOXES * EACH, AHEAD = 9, CREW_MASK = 15 };
 
@@ -548,7 +548,7 @@ typedef struct star star_t;
 typedef struct spoke {
     star_t *star;
     uint16_t box;
-    spc_link_t *inner, *outer; /* the server's and the agent's */
+    spc_link_t *inner, *outer; /* the server's and the gateway's */
     uint64_t sent[STAR], got[STAR]; /* messages to and from boxes */
     uint64_t phase, phases_done;
 } spoke_t;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wide_box: a run of two boxes in one process, for tests: a segment and an agent for each, whose links are the two ends
- * of one socket pair. Ranks are threads.
+ * wide_box: a run of two boxes in one process, for tests: a segment and a gateway for each, whose links are the two
+ * ends of one socket pair. Ranks are threads.
  */
 #ifndef WIDE_BOX_H
 #define WIDE_BOX_H
@@ -16,7 +16,7 @@
 typedef struct wide_box {
     comm_box_t box[WIDE_BOXES];
     uint16_t place[SPC_NODES_MAX]; /* by rank */
-    spc_gateway_t *agent[WIDE_BOXES];
+    spc_gateway_t *gateway[WIDE_BOXES];
     pthread_t thread[WIDE_BOXES];
 } wide_box_t;
 
@@ -38,7 +38,7 @@ static inline spc_channel_t *wide_channel(int descriptor) {
 }
 
 /* `place`: the box of each rank; NULL: the first half of them in box 0, the others in box 1. `given`: of
- * each agent, beside what is set here. */
+ * each gateway, beside what is set here. */
 static inline void wide_open_with(wide_box_t *wide, spc_config_t config, const uint16_t *place,
                                   const spc_gateway_options_t given[WIDE_BOXES]) {
     int ends[2];
@@ -58,8 +58,8 @@ static inline void wide_open_with(wide_box_t *wide, spc_config_t config, const u
         if (options.link_timeout_ns == 0) { /* a machine that stands still for a while breaks no connection */
             options.suspect_ns = options.broken_ns = options.link_timeout_ns = UINT64_MAX / 4;
         }
-        CHECK_OK(spc_gateway_create(&options, &wide->agent[i]));
-        CHECK_OK(spc_gateway_attach(wide->agent[i], wide_channel(ends[i])));
+        CHECK_OK(spc_gateway_create(&options, &wide->gateway[i]));
+        CHECK_OK(spc_gateway_attach(wide->gateway[i], wide_channel(ends[i])));
     }
 }
 
@@ -68,18 +68,18 @@ static inline void wide_open(wide_box_t *wide, spc_config_t config, const uint16
     wide_open_with(wide, config, place, given);
 }
 
-static inline void *wide_run_agent(void *argument) {
+static inline void *wide_run_gateway(void *argument) {
     CHECK_OK(spc_gateway_run(argument));
     return NULL;
 }
 
 static inline void wide_start(wide_box_t *wide) {
     for (int i = 0; i < WIDE_BOXES; i++) {
-        CHECK_EQ(pthread_create(&wide->thread[i], NULL, wide_run_agent, wide->agent[i]), 0);
+        CHECK_EQ(pthread_create(&wide->thread[i], NULL, wide_run_gateway, wide->gateway[i]), 0);
     }
 }
 
-/* The launcher marks those whose process has ended; the agents end when all are marked. */
+/* The launcher marks those whose process has ended; the gateways end when all are marked. */
 static inline void wide_mark_gone(wide_box_t *wide, uint32_t rank) {
     spc_comm_mark_ended(&wide->box[wide->place[rank]].segment, rank, SPC_NODE_FINISHED, 0);
 }
@@ -96,7 +96,7 @@ static inline void wide_finish(wide_box_t *wide) {
 
 static inline void wide_free(wide_box_t *wide) {
     for (int i = 0; i < WIDE_BOXES; i++) {
-        spc_gateway_destroy(wide->agent[i]);
+        spc_gateway_destroy(wide->gateway[i]);
         comm_box_close(&wide->box[i]);
     }
 }

@@ -190,9 +190,9 @@ def test_boxes_share_no_memory(launch, start, disable):
         by_box[int(TABLE_1.split(",")[rank])] |= mapped
     assert [len(one) for one in by_box] == [1, 1] and by_box[0] != by_box[1]
     others = carriers(launch, process, nodes.values())
-    assert sorted(others) == ["spcomm agent 0", "spcomm agent 1", "spcomm server"]
+    assert sorted(others) == ["spcomm gw 0", "spcomm gw 1", "spcomm server"]
     for box, mine in enumerate(by_box):
-        assert segments(others[f"spcomm agent {box}"])[0] == mine
+        assert segments(others[f"spcomm gw {box}"])[0] == mine
     assert segments(others["spcomm server"]) == (set(), set())
     process.send_signal(signal.SIGTERM)
     assert launch.finish(process).code == 143
@@ -205,8 +205,8 @@ def test_boxes_share_no_memory(launch, start, disable):
     ("who", "name"),
     [
         ("spcomm server", "the server"),
-        ("spcomm agent 0", "the agent of box 0"),
-        ("spcomm agent 1", "the agent of box 1"),
+        ("spcomm gw 0", "the gateway of box 0"),
+        ("spcomm gw 1", "the gateway of box 1"),
     ],
 )
 def test_a_killed_carrier_ends_the_run(launch, start, who, name):

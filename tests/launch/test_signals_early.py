@@ -41,7 +41,7 @@ EXECUTABLE = """
     print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 """
 
-# An agent or a server, with what a terminal sends to all processes of a group that it has not left yet.
+# A gateway or a server, with what a terminal sends to all processes of a group that it has not left yet.
 CARRIER = """
     import os, signal
     from spcomm.launch.remote import transport_main
@@ -83,7 +83,7 @@ def test_ctrl_c_before_a_node_is_the_executable(launch):
 
 
 def test_what_comes_before_a_carrier_has_a_group_of_its_own(launch):
-    """It is the launcher's affair: an agent that stopped would never go on, for nobody would know."""
+    """It is the launcher's affair: a gateway that stopped would never go on, for nobody would know."""
     result = python(launch, CARRIER)
     assert (result.stdout, result.stderr) == ("0\n", ""), result
 

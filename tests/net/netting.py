@@ -52,7 +52,7 @@ def stop(pid):
 
 
 def carriers(net, process, nodes):
-    """The server and the agents of a run: {name: process id}."""
+    """The server and the gateways of a run: {name: process id}."""
     found = {}
     for pid in set(net.alive()) - {process.pid, *nodes}:
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A network that may break: stands between the agents of a run and its server, in a thread of the test.
+"""A network that may break: stands between the gateways of a run and its server, in a thread of the test.
 
 Every box gets a port of its own here. `Proxy(faults=100, seed=7)` does so many faults, each after a random number of
 bytes, to the connection that moves them. `blackhole`, and what else tests call, does one thing at once.
@@ -26,9 +26,9 @@ class Way:
 
 
 class Connection:
-    def __init__(self, box, agent, server):
+    def __init__(self, box, gateway, server):
         self.box = box
-        self.ways = {agent: Way(agent, server), server: Way(server, agent)}
+        self.ways = {gateway: Way(gateway, server), server: Way(server, gateway)}
         self.stalled_until = self.swallows_until = 0.0
         self.flips = False
         self.dead = False
@@ -87,7 +87,7 @@ class Proxy:
         return listener
 
     def meet(self, listener, _mask):
-        """The launcher says where the server is, for each box, and hears where its agent is to go."""
+        """The launcher says where the server is, for each box, and hears where its gateway is to go."""
         sock, _address = listener.accept()
         with sock:
             sock.setblocking(True)
@@ -98,18 +98,18 @@ class Proxy:
 
     def accept(self, listener, _mask):
         box, address = self.servers[listener]
-        agent, _address = listener.accept()
+        gateway, _address = listener.accept()
         if time.monotonic() < self.refusing_until:
-            agent.close()
+            gateway.close()
             return
         try:
             server = socket.create_connection(address)
         except OSError:
-            agent.close()
+            gateway.close()
             return
-        connection = Connection(box, agent, server)
+        connection = Connection(box, gateway, server)
         self.connections.append(connection)
-        for sock in (agent, server):
+        for sock in (gateway, server):
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self.wait_for(connection, sock, selectors.EVENT_READ)

@@ -52,7 +52,7 @@ def read_until(process, words):
     assert found[-1], f"nobody said: {words}, but\n{b''.join(found).decode()}"
 
 
-WHO = ["spcomm agent 0", "spcomm agent 1", "spcomm server"]
+WHO = ["spcomm gw 0", "spcomm gw 1", "spcomm server"]
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ from pairwise import each
 PLACES = (0, 0, 1, 0, 1, 2)  # nodes 0, 1, 3 | 2, 4 | 5
 COUNTED = ("message", "arrive", "receipt")
 
-# What is done: by node 0 alone, while its agent is stopped and so sees all of it at once; then by everybody.
+# What is done: by node 0 alone, while its gateway is stopped and so sees all of it at once; then by everybody.
 PROGRAM = """
     import os, sys, numpy as np, spcomm
     comm = spcomm.startup()
@@ -99,11 +99,11 @@ def counts(net, name, times):
         stdin=-1,
     )  # fmt: skip
     nodes = dict(map(int, line.split()) for line in read_lines(process, len(PLACES)))
-    agent = carriers(net, process, nodes.values())["spcomm agent 0"]
-    stop(agent)
+    gateway = carriers(net, process, nodes.values())["spcomm gw 0"]
+    stop(gateway)
     process.stdin.write(b"\n")
     assert read_lines(process, 1) == ["sent"]
-    os.kill(agent, signal.SIGCONT)
+    os.kill(gateway, signal.SIGCONT)
     result = net.finish(process)
     assert result.code == 0, result
     lines = result.err.partition("spcomm: frames between boxes")[2].splitlines()[1:]

@@ -17,8 +17,8 @@ PAIRS = {2: ["0-1"], 3: ["0-1", "0-2", "1-2"]}
 
 
 def between(result):
-    """The table of frames between agents: {(boxes, way): {column: cell}}"""
-    lines = result.err.partition("spcomm: frames between agents")[2].splitlines()[1:]
+    """The table of frames between gateways: {(boxes, way): {column: cell}}"""
+    lines = result.err.partition("spcomm: frames between gateways")[2].splitlines()[1:]
     names = lines[0].split()[1:] if lines else []
     rows = [line.split() for line in lines[1:] if line.startswith("  ")]
     return {(row[0], row[1]): dict(zip(names, row[2:], strict=True)) for row in rows}
@@ -108,7 +108,7 @@ def test_a_message_is_a_frame_and_a_barrier_one_for_each_box(net):
     assert [row["message"] for row in found.values()] == ["7", "0", "0", "0", "0", "0"]
 
 
-@pytest.mark.parametrize("who", ["server", "agent 1"])
+@pytest.mark.parametrize("who", ["server", "gw 1"])
 def test_a_killed_carrier(net, who):
     process = net.start(
         "-n", 2, "--boxes", 2, "--route", "direct",

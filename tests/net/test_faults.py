@@ -75,10 +75,10 @@ def test_the_proxy_does_what_it_says():
         with socket.create_connection(proxy.address) as control:
             control.sendall(b"0 127.0.0.1 %d\n" % server.getsockname()[1])
             port = int(control.makefile().readline())
-        with socket.create_connection(("127.0.0.1", port)) as agent, server.accept()[0] as other:
-            agent.settimeout(60)
+        with socket.create_connection(("127.0.0.1", port)) as gateway, server.accept()[0] as other:
+            gateway.settimeout(60)
             other.settimeout(60)
-            agent.sendall(b"\0" * 100)
+            gateway.sendall(b"\0" * 100)
             got = b""
             while len(got) < 100:
                 got += other.recv(100)
@@ -86,7 +86,7 @@ def test_the_proxy_does_what_it_says():
             other.sendall(b"\0" * 100)
             got = b""
             while len(got) < 100:
-                got += agent.recv(100)
+                got += gateway.recv(100)
             assert sum(byte.bit_count() for byte in got) == 1
     finally:
         proxy.close()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A box that stays out of reach, a server or an agent that is killed: every node hears of it, and who it was."""
+"""A box that stays out of reach, a server or a gateway that is killed: every node hears of it, and who it was."""
 
 import os
 import re
@@ -101,8 +101,8 @@ def check(result, size, words, last):
     ("who", "words", "last"),
     [
         ("spcomm server", "the server that connects the boxes is lost", "the server was killed by SIGKILL"),
-        ("spcomm agent 0", "the connection to box 0 is lost", "the agent of box 0 was killed by SIGKILL"),
-        ("spcomm agent 1", "the connection to box 1 is lost", "the agent of box 1 was killed by SIGKILL"),
+        ("spcomm gw 0", "the connection to box 0 is lost", "the gateway of box 0 was killed by SIGKILL"),
+        ("spcomm gw 1", "the connection to box 1 is lost", "the gateway of box 1 was killed by SIGKILL"),
     ],
 )
 def test_a_killed_carrier(net, who, words, last, ways):
@@ -116,7 +116,7 @@ def test_a_killed_carrier(net, who, words, last, ways):
     ("who", "words", "last"),
     [
         ("spcomm server", "the server that connects the boxes is lost", "the server was killed by SIGKILL"),
-        ("spcomm agent 1", "the connection to box 1 is lost", "the agent of box 1 was killed by SIGKILL"),
+        ("spcomm gw 1", "the connection to box 1 is lost", "the gateway of box 1 was killed by SIGKILL"),
     ],
 )
 def test_who_asks_without_waiting_hears_of_it_too(net, who, words, last, ways):
@@ -132,9 +132,9 @@ def test_a_box_that_is_out_of_reach_for_good(net):
     check(net.finish(process), 4, "the connection to box 1 is lost", "^spcomm: box 1 is lost: .* 2 s")
 
 
-def test_an_agent_that_is_stopped_for_too_long(net):
+def test_an_gateway_that_is_stopped_for_too_long(net):
     process, found = start(net, (0, 1, 2, 4), "--link-timeout", 2)
-    stop(found["spcomm agent 1"])
+    stop(found["spcomm gw 1"])
     check(
         net.finish(process), 4, "the connection to box 1 is lost",
         "^spcomm: box 1 is lost: nothing was heard of it for 2 seconds",
@@ -192,6 +192,6 @@ def test_nodes_that_compute_are_told_to_end(net):
         """),
     )  # fmt: skip
     nodes = dict(map(int, line.split()) for line in read_lines(process, 2))
-    os.kill(carriers(net, process, nodes.values())["spcomm agent 0"], signal.SIGKILL)
+    os.kill(carriers(net, process, nodes.values())["spcomm gw 0"], signal.SIGKILL)
     result = net.finish(process)
-    assert result.code == 125 and "the agent of box 0 was killed by SIGKILL" in result.last, result
+    assert result.code == 125 and "the gateway of box 0 was killed by SIGKILL" in result.last, result

@@ -163,7 +163,7 @@ def test_wrong_codes_over_and_over(busy):
     for _time in range(5):
         with pytest.raises(connect.EntryError, match="does not know that code"):
             connect.enter((HOST, busy.port), other)
-    with pytest.raises(connect.EntryError, match="does not know that code"):  # nor as an agent of some job
+    with pytest.raises(connect.EntryError, match="does not know that code"):  # nor as a gateway of some job
         sock, talk = handshake.meet((HOST, busy.port), KEY, 12345, 0)
         sock.close()
         raise connect.EntryError(connect.refusal(("x", 1), talk))

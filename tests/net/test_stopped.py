@@ -56,7 +56,7 @@ def finish(net, process):
     assert sorted(result.lines) == [f"{rank} over" for rank in range(4)], result
 
 
-@pytest.mark.parametrize("who", ["spcomm agent 0", "spcomm agent 1", "spcomm server"])
+@pytest.mark.parametrize("who", ["spcomm gw 0", "spcomm gw 1", "spcomm server"])
 def test_the_others_of_a_box_go_on(net, who):
     process, _nodes, found = start(net)
     stop(found[who])
@@ -67,7 +67,7 @@ def test_the_others_of_a_box_go_on(net, who):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("who", each(3, ["spcomm agent 0", "spcomm agent 1", "spcomm server"]))
+@pytest.mark.parametrize("who", each(3, ["spcomm gw 0", "spcomm gw 1", "spcomm server"]))
 def test_until_the_connection_is_given_up_and_made_again(net, who):
     """After a third of the timeout the other end closes it, which the proxy sees."""
     proxy = net.through()

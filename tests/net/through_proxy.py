@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""`spcomm`, but with what tests do to the connections of agents; the environment says what.
+"""`spcomm`, but with what tests do to the connections of gateways; the environment says what.
 
-SPCOMM_TEST_PROXY: agents reach the server, and each other, through the proxy at this address (proxy.py).
-SPCOMM_TEST_NOWHERE: no agent reaches another.
-SPCOMM_TEST_ONCE: connections between agents can be made until this file exists.
+SPCOMM_TEST_PROXY: gateways reach the server, and each other, through the proxy at this address (proxy.py).
+SPCOMM_TEST_NOWHERE: no gateway reaches another.
+SPCOMM_TEST_ONCE: connections between gateways can be made until this file exists.
 """
 
 import os

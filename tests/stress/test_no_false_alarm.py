@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Correct programs are never reported as deadlocked, whoever is stopped meanwhile, and for how long: nodes, and in
-several boxes agents and the server, too."""
+several boxes gateways and the server, too."""
 
 import os
 import random
@@ -82,7 +82,7 @@ def carriers(launch, but):
             name = Path(f"/proc/{pid}/comm").read_text()
         except OSError:
             continue
-        if name.startswith(("spcomm agent", "spcomm server")):
+        if name.startswith(("spcomm gw", "spcomm server")):
             found.append(pid)
     return sorted(found)
 

@@ -13,40 +13,40 @@
 
 /* ---- what comes */
 
-static int take_end_of_job(spc_gateway_t *agent, const spc_frame_t *frame, const unsigned char *body) {
+static int take_end_of_job(spc_gateway_t *gateway, const spc_frame_t *frame, const unsigned char *body) {
     const size_t length =
-        frame->length_bytes < sizeof(agent->sentence) ? frame->length_bytes : sizeof(agent->sentence) - 1;
-    memcpy(agent->sentence, body, length);
-    agent->sentence[length] = '\0';
-    agent->culprit = frame->source;
+        frame->length_bytes < sizeof(gateway->sentence) ? frame->length_bytes : sizeof(gateway->sentence) - 1;
+    memcpy(gateway->sentence, body, length);
+    gateway->sentence[length] = '\0';
+    gateway->culprit = frame->source;
     return SPC_ECLOSED;
 }
 
 static int take_frame(void *argument, const spc_frame_t *frame, const unsigned char *body) {
-    spc_gateway_t *agent = argument;
+    spc_gateway_t *gateway = argument;
     switch (frame->kind) {
     case SPC_FRAME_MESSAGE:
-        return spc_gateway_on_message(agent, frame, body);
+        return spc_gateway_on_message(gateway, frame, body);
     case SPC_FRAME_CREDIT:
-        return spc_gateway_on_credit(agent, frame);
+        return spc_gateway_on_credit(gateway, frame);
     case SPC_FRAME_ARRIVE:
-        return spc_gateway_on_arrive(agent, frame, body);
+        return spc_gateway_on_arrive(gateway, frame, body);
     case SPC_FRAME_RECEIPT:
-        return spc_gateway_on_receipt(agent, frame);
+        return spc_gateway_on_receipt(gateway, frame);
     case SPC_FRAME_LENT:
-        return spc_gateway_on_lent(agent, frame);
+        return spc_gateway_on_lent(gateway, frame);
     case SPC_FRAME_STATUS:
-        return spc_gateway_on_status(agent, frame);
+        return spc_gateway_on_status(gateway, frame);
     case SPC_FRAME_LEFT:
-        return spc_gateway_on_left(agent, frame);
+        return spc_gateway_on_left(gateway, frame);
     case SPC_FRAME_NOTE:
-        return spc_gateway_on_note(agent, frame, body);
+        return spc_gateway_on_note(gateway, frame, body);
     case SPC_FRAME_ROUTE:
-        return spc_gateway_on_route(agent, frame, body);
+        return spc_gateway_on_route(gateway, frame, body);
     case SPC_FRAME_BOARD:
-        return spc_gateway_on_board(agent, frame, body);
+        return spc_gateway_on_board(gateway, frame, body);
     case SPC_FRAME_FAIL:
-        return take_end_of_job(agent, frame, body);
+        return take_end_of_job(gateway, frame, body);
     default:
         return SPC_EINVAL;
     }
@@ -55,11 +55,11 @@ static int take_frame(void *argument, const spc_frame_t *frame, const unsigned c
 /* ---- what goes */
 
 /* Everything that can be done now. True: something was. */
-static bool progress(spc_gateway_t *agent) {
-    bool moved = spc_gateway_move(agent);
-    moved = spc_gateway_deadlock_progress(agent) || moved;
+static bool progress(spc_gateway_t *gateway) {
+    bool moved = spc_gateway_move(gateway);
+    moved = spc_gateway_deadlock_progress(gateway) || moved;
     if (moved) {
-        spc_gateway_write_links(agent);
+        spc_gateway_write_links(gateway);
     }
     return moved;
 }
@@ -67,106 +67,107 @@ static bool progress(spc_gateway_t *agent) {
 /* ---- the thread at the event */
 
 static bool test_progress(void *argument) {
-    spc_gateway_t *agent = argument;
-    pthread_mutex_lock(&agent->lock);
-    const bool over = agent->outcome != SPC_EAGAIN || spc_gateway_lifecycle_are_told(agent);
-    const bool moved = !over && progress(agent);
-    const bool waits = spc_link_wants_write(agent->link) || spc_gateway_route_need_reader(agent);
-    pthread_mutex_unlock(&agent->lock);
+    spc_gateway_t *gateway = argument;
+    pthread_mutex_lock(&gateway->lock);
+    const bool over = gateway->outcome != SPC_EAGAIN || spc_gateway_lifecycle_are_told(gateway);
+    const bool moved = !over && progress(gateway);
+    const bool waits = spc_link_wants_write(gateway->link) || spc_gateway_route_need_reader(gateway);
+    pthread_mutex_unlock(&gateway->lock);
     if (moved && waits) {
-        spc_gateway_wake_reader(agent); /* it waits until there is room */
+        spc_gateway_wake_reader(gateway); /* it waits until there is room */
     }
     return over || moved;
 }
 
 static bool test_flushed(void *argument) {
-    spc_gateway_t *agent = argument;
-    pthread_mutex_lock(&agent->lock);
+    spc_gateway_t *gateway = argument;
+    pthread_mutex_lock(&gateway->lock);
     /* If the other end has finished, nobody there waits for anything. */
-    const bool over =
-        agent->outcome != SPC_EAGAIN || spc_link_is_flushed(agent->link) || spc_link_has_ended(agent->link);
-    pthread_mutex_unlock(&agent->lock);
+    const bool over = gateway->outcome != SPC_EAGAIN || spc_link_is_flushed(gateway->link)
+                      || spc_link_has_ended(gateway->link);
+    pthread_mutex_unlock(&gateway->lock);
     return over;
 }
 
 static bool test_peers_flushed(void *argument) {
-    spc_gateway_t *agent = argument;
-    pthread_mutex_lock(&agent->lock);
-    const bool over = agent->outcome != SPC_EAGAIN || spc_gateway_route_are_flushed(agent);
-    pthread_mutex_unlock(&agent->lock);
+    spc_gateway_t *gateway = argument;
+    pthread_mutex_lock(&gateway->lock);
+    const bool over = gateway->outcome != SPC_EAGAIN || spc_gateway_route_are_flushed(gateway);
+    pthread_mutex_unlock(&gateway->lock);
     return over;
 }
 
-static int wait_for(spc_gateway_t *agent, bool (*test)(void *argument), uint64_t deadline_ns) {
+static int wait_for(spc_gateway_t *gateway, bool (*test)(void *argument), uint64_t deadline_ns) {
     const spc_wait_callbacks_t callbacks = {.test = test};
-    return spc_wait(&agent->waiter, &agent->event->word, &agent->event->sleeping, &callbacks, agent,
+    return spc_wait(&gateway->waiter, &gateway->event->word, &gateway->event->sleeping, &callbacks, gateway,
                     deadline_ns);
 }
 
-/* Nothing more will be sent; what was, has arrived. First at the other agents, if they have links of their own. */
-static int finish(spc_gateway_t *agent) {
-    pthread_mutex_lock(&agent->lock);
-    if (agent->outcome != SPC_EAGAIN) { /* there is nobody to whom it would matter */
-        pthread_mutex_unlock(&agent->lock);
+/* Nothing more will be sent; what was, has arrived. First at the other gateways, if they have links of their own. */
+static int finish(spc_gateway_t *gateway) {
+    pthread_mutex_lock(&gateway->lock);
+    if (gateway->outcome != SPC_EAGAIN) { /* there is nobody to whom it would matter */
+        pthread_mutex_unlock(&gateway->lock);
         return SPC_OK;
     }
-    agent->is_finishing = true;
-    spc_gateway_route_finish(agent);
-    spc_gateway_write_links(agent);
-    pthread_mutex_unlock(&agent->lock);
-    spc_gateway_wake_reader(agent);
-    int status = wait_for(agent, test_peers_flushed, SPC_NO_DEADLINE);
-    pthread_mutex_lock(&agent->lock);
-    if (status == SPC_OK && agent->outcome == SPC_EAGAIN) { /* else not all that was sent has arrived */
-        spc_gateway_route_leave(agent);
-        status = spc_link_finish(agent->link);
+    gateway->is_finishing = true;
+    spc_gateway_route_finish(gateway);
+    spc_gateway_write_links(gateway);
+    pthread_mutex_unlock(&gateway->lock);
+    spc_gateway_wake_reader(gateway);
+    int status = wait_for(gateway, test_peers_flushed, SPC_NO_DEADLINE);
+    pthread_mutex_lock(&gateway->lock);
+    if (status == SPC_OK && gateway->outcome == SPC_EAGAIN) { /* else not all that was sent has arrived */
+        spc_gateway_route_leave(gateway);
+        status = spc_link_finish(gateway->link);
     }
-    spc_link_write(agent->link);
-    pthread_mutex_unlock(&agent->lock);
-    spc_gateway_wake_reader(agent);
-    return status != SPC_OK ? status
-                            : wait_for(agent, test_flushed, SPC_NO_DEADLINE); /* it ends, or its link does */
+    spc_link_write(gateway->link);
+    pthread_mutex_unlock(&gateway->lock);
+    spc_gateway_wake_reader(gateway);
+    return status != SPC_OK
+               ? status
+               : wait_for(gateway, test_flushed, SPC_NO_DEADLINE); /* it ends, or its link does */
 }
 
-static bool goes_on(spc_gateway_t *agent, uint64_t *deadline_ns) {
-    pthread_mutex_lock(&agent->lock);
-    const bool goes = agent->outcome == SPC_EAGAIN && !spc_gateway_lifecycle_are_told(agent);
+static bool goes_on(spc_gateway_t *gateway, uint64_t *deadline_ns) {
+    pthread_mutex_lock(&gateway->lock);
+    const bool goes = gateway->outcome == SPC_EAGAIN && !spc_gateway_lifecycle_are_told(gateway);
     bool waits = false;
-    if (goes && spc_gateway_deadlock_look(agent)) {
-        spc_gateway_write_links(agent);
-        waits = spc_link_wants_write(agent->link) || spc_gateway_route_need_reader(agent);
+    if (goes && spc_gateway_deadlock_look(gateway)) {
+        spc_gateway_write_links(gateway);
+        waits = spc_link_wants_write(gateway->link) || spc_gateway_route_need_reader(gateway);
     }
-    const uint64_t look_ns = spc_gateway_deadlock_deadline_ns(agent);
-    *deadline_ns = look_ns < agent->look_again_ns ? look_ns : agent->look_again_ns;
-    pthread_mutex_unlock(&agent->lock);
+    const uint64_t look_ns = spc_gateway_deadlock_deadline_ns(gateway);
+    *deadline_ns = look_ns < gateway->look_again_ns ? look_ns : gateway->look_again_ns;
+    pthread_mutex_unlock(&gateway->lock);
     if (waits) {
-        spc_gateway_wake_reader(agent);
+        spc_gateway_wake_reader(gateway);
     }
     return goes;
 }
 
-void spc_gateway_stop(spc_gateway_t *agent) {
-    pthread_mutex_lock(&agent->lock);
-    spc_gateway_fail(agent, SPC_EINTERRUPTED);
-    pthread_mutex_unlock(&agent->lock);
-    spc_event_raise(agent->event, agent->config->features);
-    spc_gateway_wake_reader(agent);
+void spc_gateway_stop(spc_gateway_t *gateway) {
+    pthread_mutex_lock(&gateway->lock);
+    spc_gateway_fail(gateway, SPC_EINTERRUPTED);
+    pthread_mutex_unlock(&gateway->lock);
+    spc_event_raise(gateway->event, gateway->config->features);
+    spc_gateway_wake_reader(gateway);
 }
 
-/* ---- the thread at the connections: to the server, and to other agents */
+/* ---- the thread at the connections: to the server, and to other gateways */
 
-/* The connection to the server, the pipe, and those to other agents. */
+/* The connection to the server, the pipe, and those to other gateways. */
 enum { SERVER, WAKE, PEERS, POLLED_MOST = PEERS + 64 };
 
 /* With the lock. How the link is; says that a new connection is needed. */
-static bool look_after(spc_gateway_t *agent) {
-    const spc_link_state_t state = spc_link_tick(agent->link, spc_clock_now_ns());
+static bool look_after(spc_gateway_t *gateway) {
+    const spc_link_state_t state = spc_link_tick(gateway->link, spc_clock_now_ns());
     if (state == SPC_LINK_DEAD) {
-        const int reason = spc_link_reason(agent->link, &(int){0});
-        spc_gateway_fail(agent, reason == SPC_OK ? SPC_ETIMEDOUT : reason);
+        const int reason = spc_link_reason(gateway->link, &(int){0});
+        spc_gateway_fail(gateway, reason == SPC_OK ? SPC_ETIMEDOUT : reason);
     }
-    const bool calls = state == SPC_LINK_DOWN && !agent->has_called && agent->options.broken != NULL;
-    agent->has_called = agent->has_called || calls;
+    const bool calls = state == SPC_LINK_DOWN && !gateway->has_called && gateway->options.broken != NULL;
+    gateway->has_called = gateway->has_called || calls;
     return calls;
 }
 
@@ -193,36 +194,36 @@ static bool is_readable(struct pollfd polled[], uint32_t count) {
     return false;
 }
 
-static void read_links(spc_gateway_t *agent, const struct pollfd polled[], uint32_t count) {
+static void read_links(spc_gateway_t *gateway, const struct pollfd polled[], uint32_t count) {
     if (polled[SERVER].revents != 0) {
-        spc_gateway_fail(agent, spc_link_read(agent->link));
+        spc_gateway_fail(gateway, spc_link_read(gateway->link));
     }
-    spc_gateway_fail(agent, spc_gateway_route_read(agent, polled + PEERS, count - PEERS));
-    if (agent->outcome == SPC_EAGAIN) {
-        (void)progress(agent);
+    spc_gateway_fail(gateway, spc_gateway_route_read(gateway, polled + PEERS, count - PEERS));
+    if (gateway->outcome == SPC_EAGAIN) {
+        (void)progress(gateway);
     }
-    spc_gateway_write_links(agent);
-    if (agent->is_finishing || agent->look_again_ns != SPC_NO_DEADLINE) {
-        spc_event_raise(agent->event,
-                        agent->config->features); /* the other thread waits for what has come, or must */
+    spc_gateway_write_links(gateway);
+    if (gateway->is_finishing || gateway->look_again_ns != SPC_NO_DEADLINE) {
+        spc_event_raise(gateway->event,
+                        gateway->config->features); /* the other thread waits for what has come, or must */
     }
 }
 
-static void drain_wake(const spc_gateway_t *agent) {
+static void drain_wake(const spc_gateway_t *gateway) {
     char bytes[64];
-    while (read(agent->wake[0], bytes, sizeof(bytes)) == (ssize_t)sizeof(bytes)) {
+    while (read(gateway->wake[0], bytes, sizeof(bytes)) == (ssize_t)sizeof(bytes)) {
     }
 }
 
 /* With the lock: what to wait for, and until when. */
-static uint32_t prepare_poll(const spc_gateway_t *agent, struct pollfd polled[], int *timeout) {
-    const uint64_t server_ns = spc_link_deadline_ns(agent->link);
-    const uint64_t peers_ns = spc_gateway_route_deadline_ns(agent);
+static uint32_t prepare_poll(const spc_gateway_t *gateway, struct pollfd polled[], int *timeout) {
+    const uint64_t server_ns = spc_link_deadline_ns(gateway->link);
+    const uint64_t peers_ns = spc_gateway_route_deadline_ns(gateway);
     *timeout = timeout_ms(server_ns < peers_ns ? server_ns : peers_ns);
-    polled[SERVER] = (struct pollfd){.fd = spc_link_descriptor(agent->link), .events = POLLIN};
-    polled[SERVER].events |= spc_link_wants_write(agent->link) ? POLLOUT : 0;
-    polled[WAKE] = (struct pollfd){.fd = agent->wake[0], .events = POLLIN};
-    return PEERS + spc_gateway_route_poll(agent, polled + PEERS);
+    polled[SERVER] = (struct pollfd){.fd = spc_link_descriptor(gateway->link), .events = POLLIN};
+    polled[SERVER].events |= spc_link_wants_write(gateway->link) ? POLLOUT : 0;
+    polled[WAKE] = (struct pollfd){.fd = gateway->wake[0], .events = POLLIN};
+    return PEERS + spc_gateway_route_poll(gateway, polled + PEERS);
 }
 
 static bool has_news(const struct pollfd polled[], uint32_t count) {
@@ -234,150 +235,151 @@ static bool has_news(const struct pollfd polled[], uint32_t count) {
 }
 
 /* Without the lock. */
-static void tell(const spc_gateway_t *agent, bool fails, bool calls, bool wants) {
+static void tell(const spc_gateway_t *gateway, bool fails, bool calls, bool wants) {
     if (fails) {
-        spc_event_raise(agent->event, agent->config->features); /* the other thread ends the run */
+        spc_event_raise(gateway->event, gateway->config->features); /* the other thread ends the run */
     }
     if (calls) {
-        agent->options.broken(agent->options.argument);
+        gateway->options.broken(gateway->options.argument);
     }
-    if (wants && agent->options.wanted != NULL) {
-        agent->options.wanted(agent->options.argument);
+    if (wants && gateway->options.wanted != NULL) {
+        gateway->options.wanted(gateway->options.argument);
     }
 }
 
 static void *spc_gateway_read_for_ever(void *argument) {
-    spc_gateway_t *agent = argument;
+    spc_gateway_t *gateway = argument;
     struct pollfd polled[POLLED_MOST];
     bool was_busy = false;
     for (;;) {
         int timeout;
-        pthread_mutex_lock(&agent->lock);
-        const bool calls = look_after(agent);
-        const bool wants = spc_gateway_route_look_after(agent);
-        const uint32_t count = prepare_poll(agent, polled, &timeout);
-        const bool stops = agent->is_stopped;
-        const bool fails = agent->outcome != SPC_EAGAIN;
-        pthread_mutex_unlock(&agent->lock);
+        pthread_mutex_lock(&gateway->lock);
+        const bool calls = look_after(gateway);
+        const bool wants = spc_gateway_route_look_after(gateway);
+        const uint32_t count = prepare_poll(gateway, polled, &timeout);
+        const bool stops = gateway->is_stopped;
+        const bool fails = gateway->outcome != SPC_EAGAIN;
+        pthread_mutex_unlock(&gateway->lock);
         if (stops) {
             return NULL;
         }
-        tell(agent, fails, calls, wants);
+        tell(gateway, fails, calls, wants);
         if (!was_busy || !is_readable(polled, count)) {
             (void)poll(polled, count, timeout);
         }
         if (polled[WAKE].revents != 0) {
-            drain_wake(agent);
+            drain_wake(gateway);
         }
         was_busy = has_news(polled, count);
         if (was_busy) {
-            pthread_mutex_lock(&agent->lock);
-            read_links(agent, polled, count);
-            pthread_mutex_unlock(&agent->lock);
+            pthread_mutex_lock(&gateway->lock);
+            read_links(gateway, polled, count);
+            pthread_mutex_unlock(&gateway->lock);
         }
     }
 }
 
 /* ---- life */
 
-int spc_gateway_run(spc_gateway_t *agent) {
-    if (pthread_create(&agent->reader, NULL, spc_gateway_read_for_ever, agent) != 0) {
+int spc_gateway_run(spc_gateway_t *gateway) {
+    if (pthread_create(&gateway->reader, NULL, spc_gateway_read_for_ever, gateway) != 0) {
         return SPC_ENOMEM;
     }
     uint64_t deadline_ns;
-    while (goes_on(agent, &deadline_ns)) {
-        (void)wait_for(agent, test_progress, deadline_ns);
+    while (goes_on(gateway, &deadline_ns)) {
+        (void)wait_for(gateway, test_progress, deadline_ns);
     }
-    const int finished = finish(agent);
-    pthread_mutex_lock(&agent->lock);
-    spc_gateway_fail(agent, finished);
-    const int outcome = agent->outcome == SPC_EAGAIN ? SPC_OK : agent->outcome;
-    agent->is_stopped = true;
-    pthread_mutex_unlock(&agent->lock);
-    spc_gateway_wake_reader(agent);
-    pthread_join(agent->reader, NULL);
+    const int finished = finish(gateway);
+    pthread_mutex_lock(&gateway->lock);
+    spc_gateway_fail(gateway, finished);
+    const int outcome = gateway->outcome == SPC_EAGAIN ? SPC_OK : gateway->outcome;
+    gateway->is_stopped = true;
+    pthread_mutex_unlock(&gateway->lock);
+    spc_gateway_wake_reader(gateway);
+    pthread_join(gateway->reader, NULL);
     return outcome;
 }
 
-static int sort_ranks(spc_gateway_t *agent) {
-    agent->ranks = calloc(agent->nodes, sizeof(*agent->ranks));
-    agent->credit = calloc(agent->nodes, sizeof(*agent->credit));
-    if (agent->ranks == NULL || agent->credit == NULL) {
+static int sort_ranks(spc_gateway_t *gateway) {
+    gateway->ranks = calloc(gateway->nodes, sizeof(*gateway->ranks));
+    gateway->credit = calloc(gateway->nodes, sizeof(*gateway->credit));
+    if (gateway->ranks == NULL || gateway->credit == NULL) {
         return SPC_ENOMEM;
     }
-    for (uint32_t rank = 0; rank < agent->nodes; rank++) {
-        agent->here += spc_gateway_is_here(agent, rank);
-        agent->credit[rank] = agent->window;
+    for (uint32_t rank = 0; rank < gateway->nodes; rank++) {
+        gateway->here += spc_gateway_is_here(gateway, rank);
+        gateway->credit[rank] = gateway->window;
     }
     uint32_t here = 0;
-    uint32_t elsewhere = agent->here;
-    for (uint32_t rank = 0; rank < agent->nodes; rank++) {
-        agent->ranks[spc_gateway_is_here(agent, rank) ? here++ : elsewhere++] = rank;
+    uint32_t elsewhere = gateway->here;
+    for (uint32_t rank = 0; rank < gateway->nodes; rank++) {
+        gateway->ranks[spc_gateway_is_here(gateway, rank) ? here++ : elsewhere++] = rank;
     }
     return SPC_OK;
 }
 
-static void choose_window(spc_gateway_t *agent) {
+static void choose_window(spc_gateway_t *gateway) {
     uint16_t box_of_rank[SPC_NODES_MAX];
-    for (uint32_t rank = 0; rank < agent->nodes; rank++) {
-        box_of_rank[rank] = (uint16_t)spc_segment_box(&agent->segment, rank);
+    for (uint32_t rank = 0; rank < gateway->nodes; rank++) {
+        box_of_rank[rank] = (uint16_t)spc_segment_box(&gateway->segment, rank);
     }
-    agent->window = spc_credit_of_map(box_of_rank, agent->nodes, agent->config->boxes).window;
-    agent->part_bytes = agent->window / 4 - SPC_CREDIT_FRAME_COST;
+    gateway->window = spc_credit_of_map(box_of_rank, gateway->nodes, gateway->config->boxes).window;
+    gateway->part_bytes = gateway->window / 4 - SPC_CREDIT_FRAME_COST;
 }
 
-static int create_link(spc_gateway_t *agent) {
+static int create_link(spc_gateway_t *gateway) {
     const spc_link_options_t options = {
-        .job = agent->options.job,
+        .job = gateway->options.job,
         .deliver = take_frame,
-        .argument = agent,
-        .heartbeat_ns = agent->options.heartbeat_ns,
-        .suspect_ns = agent->options.suspect_ns,
-        .broken_ns = agent->options.broken_ns,
-        .timeout_ns = agent->options.link_timeout_ns,
+        .argument = gateway,
+        .heartbeat_ns = gateway->options.heartbeat_ns,
+        .suspect_ns = gateway->options.suspect_ns,
+        .broken_ns = gateway->options.broken_ns,
+        .timeout_ns = gateway->options.link_timeout_ns,
         .retained_max = UINT64_MAX / 2, /* credit bounds it */
     };
-    return spc_link_create(&options, &agent->link);
+    return spc_link_create(&options, &gateway->link);
 }
 
-static int create_pipe(spc_gateway_t *agent) {
-    if (pipe(agent->wake) != 0) {
-        agent->wake[0] = agent->wake[1] = -1;
+static int create_pipe(spc_gateway_t *gateway) {
+    if (pipe(gateway->wake) != 0) {
+        gateway->wake[0] = gateway->wake[1] = -1;
         return SPC_ESYSTEM;
     }
     for (int i = 0; i < 2; i++) {
-        (void)fcntl(agent->wake[i], F_SETFD, FD_CLOEXEC);
-        (void)fcntl(agent->wake[i], F_SETFL, O_NONBLOCK);
+        (void)fcntl(gateway->wake[i], F_SETFD, FD_CLOEXEC);
+        (void)fcntl(gateway->wake[i], F_SETFL, O_NONBLOCK);
     }
     return SPC_OK;
 }
 
-static int attach_segment(spc_gateway_t *agent) {
-    if (agent->options.within != NULL) {
-        agent->segment = *agent->options.within;
+static int attach_segment(spc_gateway_t *gateway) {
+    if (gateway->options.within != NULL) {
+        gateway->segment = *gateway->options.within;
         return SPC_OK;
     }
-    return spc_segment_attach(&agent->segment, agent->options.segment);
+    return spc_segment_attach(&gateway->segment, gateway->options.segment);
 }
 
-static int set_up(spc_gateway_t *agent) {
-    int status = attach_segment(agent);
+static int set_up(spc_gateway_t *gateway) {
+    int status = attach_segment(gateway);
     if (status != SPC_OK) {
         return status;
     }
-    agent->config = agent->segment.config;
-    if (agent->config->boxes < 2) {
+    gateway->config = gateway->segment.config;
+    if (gateway->config->boxes < 2) {
         return SPC_EINVAL;
     }
-    agent->nodes = agent->config->nodes;
-    agent->box = agent->culprit = agent->config->box;
-    agent->status = spc_segment_part(&agent->segment, SPC_REGION_STATUS, 0);
-    agent->events = spc_segment_part(&agent->segment, SPC_REGION_EVENT, 0);
-    agent->event = &agent->events[agent->nodes];
-    spc_waiter_init(&agent->waiter, agent->config->shared_cores ? SPC_WAIT_SHARED_CORES : SPC_WAIT_FREE_CORES,
-                    agent->config->features);
-    spc_waiter_expect_turns(&agent->waiter, agent->nodes);
-    choose_window(agent);
+    gateway->nodes = gateway->config->nodes;
+    gateway->box = gateway->culprit = gateway->config->box;
+    gateway->status = spc_segment_part(&gateway->segment, SPC_REGION_STATUS, 0);
+    gateway->events = spc_segment_part(&gateway->segment, SPC_REGION_EVENT, 0);
+    gateway->event = &gateway->events[gateway->nodes];
+    spc_waiter_init(&gateway->waiter,
+                    gateway->config->shared_cores ? SPC_WAIT_SHARED_CORES : SPC_WAIT_FREE_CORES,
+                    gateway->config->features);
+    spc_waiter_expect_turns(&gateway->waiter, gateway->nodes);
+    choose_window(gateway);
     int (*const steps[])(spc_gateway_t *) = {sort_ranks,
                                              spc_gateway_send_create,
                                              spc_gateway_recv_create,
@@ -388,12 +390,12 @@ static int set_up(spc_gateway_t *agent) {
                                              spc_gateway_route_create,
                                              create_pipe};
     for (size_t i = 0; status == SPC_OK && i < sizeof(steps) / sizeof(steps[0]); i++) {
-        status = steps[i](agent);
+        status = steps[i](gateway);
     }
     return status;
 }
 
-int spc_gateway_create(const spc_gateway_options_t *options, spc_gateway_t **agent) {
+int spc_gateway_create(const spc_gateway_options_t *options, spc_gateway_t **gateway) {
     spc_gateway_t *made = calloc(1, sizeof(*made));
     if (made == NULL) {
         return SPC_ENOMEM;
@@ -409,63 +411,63 @@ int spc_gateway_create(const spc_gateway_options_t *options, spc_gateway_t **age
         spc_gateway_destroy(made);
         return status;
     }
-    *agent = made;
+    *gateway = made;
     return SPC_OK;
 }
 
-void spc_gateway_destroy(spc_gateway_t *agent) {
-    if (agent == NULL) {
+void spc_gateway_destroy(spc_gateway_t *gateway) {
+    if (gateway == NULL) {
         return;
     }
-    spc_gateway_route_destroy(agent);
-    spc_link_destroy(agent->link);
-    spc_gateway_deadlock_destroy(agent);
-    spc_gateway_areas_destroy(agent);
-    spc_gateway_recv_destroy(agent);
+    spc_gateway_route_destroy(gateway);
+    spc_link_destroy(gateway->link);
+    spc_gateway_deadlock_destroy(gateway);
+    spc_gateway_areas_destroy(gateway);
+    spc_gateway_recv_destroy(gateway);
     for (int i = 0; i < 2; i++) {
-        if (agent->wake[i] >= 0) {
-            close(agent->wake[i]);
+        if (gateway->wake[i] >= 0) {
+            close(gateway->wake[i]);
         }
     }
-    if (agent->options.within == NULL) {
-        spc_segment_detach(&agent->segment);
+    if (gateway->options.within == NULL) {
+        spc_segment_detach(&gateway->segment);
     }
-    pthread_mutex_destroy(&agent->lock);
-    free(agent->told_notes);
-    free(agent->told_gone);
-    free(agent->told);
-    free(agent->rows);
-    free(agent->credit);
-    free(agent->ranks);
-    free(agent);
+    pthread_mutex_destroy(&gateway->lock);
+    free(gateway->told_notes);
+    free(gateway->told_gone);
+    free(gateway->told);
+    free(gateway->rows);
+    free(gateway->credit);
+    free(gateway->ranks);
+    free(gateway);
 }
 
-int spc_gateway_attach(spc_gateway_t *agent, spc_channel_t *channel) {
-    pthread_mutex_lock(&agent->lock);
-    const int status = spc_link_attach(agent->link, channel);
+int spc_gateway_attach(spc_gateway_t *gateway, spc_channel_t *channel) {
+    pthread_mutex_lock(&gateway->lock);
+    const int status = spc_link_attach(gateway->link, channel);
     if (status != SPC_OK) {
         spc_channel_destroy(channel);
     }
-    agent->has_called = agent->has_called && status != SPC_OK;
-    pthread_mutex_unlock(&agent->lock);
-    spc_gateway_wake_reader(agent);
+    gateway->has_called = gateway->has_called && status != SPC_OK;
+    pthread_mutex_unlock(&gateway->lock);
+    spc_gateway_wake_reader(gateway);
     return status;
 }
 
-const char *spc_gateway_sentence(const spc_gateway_t *agent) {
-    return agent->sentence;
+const char *spc_gateway_sentence(const spc_gateway_t *gateway) {
+    return gateway->sentence;
 }
 
-uint32_t spc_gateway_culprit(const spc_gateway_t *agent) {
-    return agent->culprit;
+uint32_t spc_gateway_culprit(const spc_gateway_t *gateway) {
+    return gateway->culprit;
 }
 
-void spc_gateway_disconnect(spc_gateway_t *agent) {
-    spc_comm_mark_disconnected(&agent->segment, (int32_t)agent->culprit);
+void spc_gateway_disconnect(spc_gateway_t *gateway) {
+    spc_comm_mark_disconnected(&gateway->segment, (int32_t)gateway->culprit);
 }
 
-void spc_gateway_count(spc_gateway_t *agent, spc_link_counts_t *counts) {
-    pthread_mutex_lock(&agent->lock);
-    spc_link_count(agent->link, counts);
-    pthread_mutex_unlock(&agent->lock);
+void spc_gateway_count(spc_gateway_t *gateway, spc_link_counts_t *counts) {
+    pthread_mutex_lock(&gateway->lock);
+    spc_link_count(gateway->link, counts);
+    pthread_mutex_unlock(&gateway->lock);
 }

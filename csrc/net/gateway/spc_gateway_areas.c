@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Communicators that have members in several boxes, and how this agent comes to know them.
+ * Communicators that have members in several boxes, and how this gateway comes to know them.
  *
  * No communicator is unknown here because it is new: spc_comm_split returns only after every box has said that it has
- * its memory, and a box says so after its agent has got that memory. So frames for an unknown communicator concern one
- * that all members here have left, or that has none here. They are dropped.
+ * its memory, and a box says so after its gateway has got that memory. So frames for an unknown communicator concern
+ * one that all members here have left, or that has none here. They are dropped.
  */
 #include "net/gateway/spc_gateway_private.h"
 
@@ -15,14 +15,14 @@
 
 /* ---- life */
 
-void spc_gateway_destroy_area(spc_gateway_t *agent, spc_gateway_area_t *area) {
+void spc_gateway_destroy_area(spc_gateway_t *gateway, spc_gateway_area_t *area) {
     for (uint32_t i = 0; area->reduce != NULL && i < area->size; i++) {
         spc_reduce_destroy(area->reduce[i]);
     }
     if (area->block != NULL) {
         const uint32_t owner = area->block->owner;
-        spc_block_unpin(area->block, agent->nodes);
-        spc_event_notify(&agent->events[owner], agent->config->features);
+        spc_block_unpin(area->block, gateway->nodes);
+        spc_event_notify(&gateway->events[owner], gateway->config->features);
     }
     while (area->ahead != NULL) {
         spc_gateway_ahead_t *ahead = area->ahead;
@@ -37,32 +37,32 @@ void spc_gateway_destroy_area(spc_gateway_t *agent, spc_gateway_area_t *area) {
     free(area);
 }
 
-static int create_halves(spc_gateway_t *agent, spc_gateway_area_t *area) {
+static int create_halves(spc_gateway_t *gateway, spc_gateway_area_t *area) {
     for (uint32_t i = 0; i < area->size; i++) {
         const spc_reduce_options_t options = {
             .shared = area->area.reduce,
-            .base = agent->segment.base,
+            .base = gateway->segment.base,
             .scratch = area->area.scratch + i * area->area.scratch_stride,
             .scratch_bytes = area->area.scratch_bytes,
             .rank = i,
             .nodes = area->size,
-            .fanin = agent->config->fanin,
-            .events = agent->events,
+            .fanin = gateway->config->fanin,
+            .events = gateway->events,
             .members = area->members,
-            .features = agent->config->features,
+            .features = gateway->config->features,
             .here = area->here,
         };
         int status = spc_reduce_create(&options, &area->reduce[i]);
         if (status != SPC_OK) {
             return status;
         }
-        area->boxes |= UINT64_C(1) << spc_segment_box(&agent->segment, area->members[i]);
+        area->boxes |= UINT64_C(1) << spc_segment_box(&gateway->segment, area->members[i]);
     }
     return SPC_OK;
 }
 
 /* `member`: NULL, or its members; of the run, all are. */
-static int create_area(spc_gateway_t *agent, uint32_t number, uint32_t size, const uint16_t *member,
+static int create_area(spc_gateway_t *gateway, uint32_t number, uint32_t size, const uint16_t *member,
                        const spc_comm_area_t *memory, spc_gateway_area_t **result) {
     spc_gateway_area_t *area = calloc(1, sizeof(*area));
     if (area == NULL) {
@@ -81,56 +81,56 @@ static int create_area(spc_gateway_t *agent, uint32_t number, uint32_t size, con
         && area->leaves != NULL) {
         for (uint32_t i = 0; i < size; i++) {
             area->members[i] = member == NULL ? i : member[i];
-            area->here += spc_gateway_is_here(agent, area->members[i]);
+            area->here += spc_gateway_is_here(gateway, area->members[i]);
         }
-        status = create_halves(agent, area);
+        status = create_halves(gateway, area);
     }
     if (status != SPC_OK) {
-        spc_gateway_destroy_area(agent, area);
+        spc_gateway_destroy_area(gateway, area);
         return status;
     }
     *result = area;
     return SPC_OK;
 }
 
-int spc_gateway_areas_create(spc_gateway_t *agent) {
-    const spc_comm_area_t memory = spc_comm_area_of_run(&agent->segment);
-    return create_area(agent, 0, agent->nodes, NULL, &memory, &agent->areas);
+int spc_gateway_areas_create(spc_gateway_t *gateway) {
+    const spc_comm_area_t memory = spc_comm_area_of_run(&gateway->segment);
+    return create_area(gateway, 0, gateway->nodes, NULL, &memory, &gateway->areas);
 }
 
-void spc_gateway_areas_destroy(spc_gateway_t *agent) {
-    while (agent->areas != NULL) {
-        spc_gateway_area_t *area = agent->areas;
-        agent->areas = area->next;
-        spc_gateway_destroy_area(agent, area);
+void spc_gateway_areas_destroy(spc_gateway_t *gateway) {
+    while (gateway->areas != NULL) {
+        spc_gateway_area_t *area = gateway->areas;
+        gateway->areas = area->next;
+        spc_gateway_destroy_area(gateway, area);
     }
 }
 
-spc_gateway_area_t *spc_gateway_find_area(const spc_gateway_t *agent, uint32_t number, uint32_t first) {
-    spc_gateway_area_t *area = agent->areas;
+spc_gateway_area_t *spc_gateway_find_area(const spc_gateway_t *gateway, uint32_t number, uint32_t first) {
+    spc_gateway_area_t *area = gateway->areas;
     while (area != NULL && (area->number != number || area->members[0] != first)) {
         area = area->next;
     }
     return area;
 }
 
-int spc_gateway_add_area(spc_gateway_t *agent, uint32_t number, spc_block_shared_t *block) {
+int spc_gateway_add_area(spc_gateway_t *gateway, uint32_t number, spc_block_shared_t *block) {
     const spc_comm_table_t *table = spc_block_payload(block);
     unsigned char *memory = (unsigned char *)spc_block_payload(block) + spc_comm_table_bytes(table->size);
-    const spc_comm_area_t area = spc_comm_area_in(agent->config, table->size, memory);
+    const spc_comm_area_t area = spc_comm_area_in(gateway->config, table->size, memory);
     spc_gateway_area_t *made;
-    int status = create_area(agent, number, table->size, table->member, &area, &made);
+    int status = create_area(gateway, number, table->size, table->member, &area, &made);
     if (status != SPC_OK) {
         return status;
     }
     made->block = block;
-    made->next = agent->areas->next;
-    agent->areas->next = made;
+    made->next = gateway->areas->next;
+    gateway->areas->next = made;
     return SPC_OK;
 }
 
-bool spc_gateway_arrivals_are_taken(const spc_gateway_t *agent) {
-    const spc_gateway_area_t *area = agent->areas;
+bool spc_gateway_arrivals_are_taken(const spc_gateway_t *gateway) {
+    const spc_gateway_area_t *area = gateway->areas;
     while (area != NULL && area->ahead == NULL) {
         area = area->next;
     }

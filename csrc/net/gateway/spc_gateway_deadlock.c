@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the agents tell each other of status boards, to prove deadlocks over several boxes.
+ * What the gateways tell each other of status boards, to prove deadlocks over several boxes.
  *
  * A round. Who judges asks all; each box reads the boards of its nodes, sends on what these have left behind, and then
  * a mark to each other box. Once the marks of all others have come it reads the boards again, and tells the judge of
@@ -35,12 +35,12 @@ typedef enum spc_gateway_board_tag {
 /* A node that waits. On the wire `received` of a pair is SPC_GATEWAY_CLAIM_…. */
 typedef struct spc_gateway_claim {
     spc_board_entry_t entry;
-    spc_board_pair_t pair[]; /* of each node, and of the agent */
+    spc_board_pair_t pair[]; /* of each node, and of the gateway */
 } spc_gateway_claim_t;
 
 enum {
     SPC_GATEWAY_CLAIM_ABSENT = 1, /* that one has not arrived at the phase, as far as is known in this box */
-    SPC_GATEWAY_CLAIM_COMING = 2, /* the agent here holds something of that one's, for this node */
+    SPC_GATEWAY_CLAIM_COMING = 2, /* the gateway here holds something of that one's, for this node */
 };
 
 typedef struct spc_gateway_table_row {
@@ -99,7 +99,7 @@ struct spc_gateway_boards {
         uint64_t round;
         uint32_t judge_box;
     } mark[SPC_BOXES_MAX]; /* the last that has come, by box */
-    uint64_t sent_frames; /* of the agent, when the mark was sent */
+    uint64_t sent_frames; /* of the gateway, when the mark was sent */
     size_t claim_bytes;
     unsigned char *first; /* claims of the nodes here, as read first, */
     bool *is_claimed; /* if they were */
@@ -118,20 +118,20 @@ static inline void spc_gateway_set_bit(uint64_t *bits, uint32_t rank) {
 }
 
 /* Boxes that have a node which is not gone, a bit each: as far as is known here. */
-static uint64_t spc_gateway_boxes_left(const spc_gateway_t *agent) {
+static uint64_t spc_gateway_boxes_left(const spc_gateway_t *gateway) {
     uint64_t boxes = 0;
-    for (uint32_t rank = 0; rank < agent->nodes; rank++) {
-        if (!spc_status_is_gone(agent->status, rank)) {
-            boxes |= UINT64_C(1) << spc_segment_box(&agent->segment, rank);
+    for (uint32_t rank = 0; rank < gateway->nodes; rank++) {
+        if (!spc_status_is_gone(gateway->status, rank)) {
+            boxes |= UINT64_C(1) << spc_segment_box(&gateway->segment, rank);
         }
     }
     return boxes;
 }
 
 /* This box takes part in a round from now on. */
-static void spc_gateway_deadlock_asked(spc_gateway_t *agent, uint32_t judge_box, uint64_t round,
+static void spc_gateway_deadlock_asked(spc_gateway_t *gateway, uint32_t judge_box, uint64_t round,
                                        uint64_t boxes) {
-    spc_gateway_deadlock_t *boards = agent->boards;
+    spc_gateway_deadlock_t *boards = gateway->boards;
     boards->judge_box = judge_box;
     boards->round = round;
     boards->boxes = boxes;
@@ -152,9 +152,9 @@ static void spc_gateway_deadlock_asked(spc_gateway_t *agent, uint32_t judge_box,
  * between boxes stands on the boards, as queued at its sender.
  */
 
-static void forget_round(spc_gateway_t *agent) {
-    spc_gateway_judge_t *judge = &agent->boards->judge;
-    for (uint32_t rank = 0; judge->claims != NULL && rank < agent->nodes; rank++) {
+static void forget_round(spc_gateway_t *gateway) {
+    spc_gateway_judge_t *judge = &gateway->boards->judge;
+    for (uint32_t rank = 0; judge->claims != NULL && rank < gateway->nodes; rank++) {
         free(judge->claims[rank]);
         judge->claims[rank] = NULL;
     }
@@ -165,9 +165,9 @@ static void forget_round(spc_gateway_t *agent) {
     }
 }
 
-static void spc_gateway_judge_destroy(spc_gateway_t *agent) {
-    spc_gateway_judge_t *judge = &agent->boards->judge;
-    forget_round(agent);
+static void spc_gateway_judge_destroy(spc_gateway_t *gateway) {
+    spc_gateway_judge_t *judge = &gateway->boards->judge;
+    forget_round(gateway);
     free(judge->claims);
     spc_deadlock_destroy(judge->deadlock);
     spc_segment_detach(&judge->together);
@@ -175,47 +175,47 @@ static void spc_gateway_judge_destroy(spc_gateway_t *agent) {
 
 /* ---- its rounds */
 
-static void begin(spc_gateway_t *agent, uint64_t boxes) {
-    spc_gateway_judge_t *judge = &agent->boards->judge;
-    forget_round(agent);
+static void begin(spc_gateway_t *gateway, uint64_t boxes) {
+    spc_gateway_judge_t *judge = &gateway->boards->judge;
+    forget_round(gateway);
     judge->is_wanted = false;
     judge->is_on = judge->is_quiet = true;
     judge->boxes = boxes;
     judge->done = 0;
     memset(&judge->all, 0, sizeof(judge->all));
     memset(judge->all.told, 0xff, sizeof(judge->all.told));
-    judge->earliest_ns = spc_clock_now_ns() + SPC_GATEWAY_LOOK_NS / 2 + BOX_NS * agent->config->boxes;
+    judge->earliest_ns = spc_clock_now_ns() + SPC_GATEWAY_LOOK_NS / 2 + BOX_NS * gateway->config->boxes;
     const spc_frame_t frame = {.kind = SPC_FRAME_BOARD,
                                .flags = SPC_FRAME_OTHERS,
-                               .source = (uint16_t)agent->box,
+                               .source = (uint16_t)gateway->box,
                                .tag = SPC_GATEWAY_BOARD_ASK,
                                .total_bytes = boxes,
                                .offset = ++judge->round};
-    spc_gateway_send(agent, &frame, NULL, 0);
-    spc_gateway_deadlock_asked(agent, agent->box, judge->round, boxes);
+    spc_gateway_send(gateway, &frame, NULL, 0);
+    spc_gateway_deadlock_asked(gateway, gateway->box, judge->round, boxes);
 }
 
 /* Begins a round, if it may; one that waits for a box which has ended is given up. True: something is to be sent. */
-static bool spc_gateway_judge_begin(spc_gateway_t *agent) {
-    spc_gateway_judge_t *judge = &agent->boards->judge;
-    const uint64_t boxes = spc_gateway_boxes_left(agent);
-    const bool has_lost = (judge->boxes & ~boxes) != 0; /* its agent may have ended, and never answers */
-    if (judge->has_proven || (judge->is_on && !has_lost) || (boxes >> agent->box & 1) == 0
+static bool spc_gateway_judge_begin(spc_gateway_t *gateway) {
+    spc_gateway_judge_t *judge = &gateway->boards->judge;
+    const uint64_t boxes = spc_gateway_boxes_left(gateway);
+    const bool has_lost = (judge->boxes & ~boxes) != 0; /* its gateway may have ended, and never answers */
+    if (judge->has_proven || (judge->is_on && !has_lost) || (boxes >> gateway->box & 1) == 0
         || spc_clock_now_ns() < judge->earliest_ns) {
         return false;
     }
-    begin(agent, boxes);
+    begin(gateway, boxes);
     return true;
 }
 
 /* ---- the segment */
 
-static int make_segment(spc_gateway_t *agent) {
-    spc_gateway_judge_t *judge = &agent->boards->judge;
-    spc_config_t config = {.nodes = agent->nodes,
-                           .features = agent->config->features,
+static int make_segment(spc_gateway_t *gateway) {
+    spc_gateway_judge_t *judge = &gateway->boards->judge;
+    spc_config_t config = {.nodes = gateway->nodes,
+                           .features = gateway->config->features,
                            .slots = 1,
-                           .ring_bytes = 1024 + agent->nodes * sizeof(spc_reduce_line_shared_t),
+                           .ring_bytes = 1024 + gateway->nodes * sizeof(spc_reduce_line_shared_t),
                            .arena_bytes = 1,
                            .scratch_bytes = 256,
                            .queue_limit_bytes = 1024,
@@ -252,8 +252,8 @@ static bool has_arrived(const spc_gateway_judge_t *judge, const spc_gateway_clai
 }
 
 /* The first member of the communicator that the wait is about: `needed` says it, unless that is the node itself. */
-static uint32_t first_of(const spc_gateway_t *agent, const spc_gateway_claim_t *claim, uint32_t rank) {
-    for (uint32_t other = 0; other < agent->nodes; other++) {
+static uint32_t first_of(const spc_gateway_t *gateway, const spc_gateway_claim_t *claim, uint32_t rank) {
+    for (uint32_t other = 0; other < gateway->nodes; other++) {
         if (claim->pair[other].needed == 1) {
             return other;
         }
@@ -262,14 +262,14 @@ static uint32_t first_of(const spc_gateway_t *agent, const spc_gateway_claim_t *
 }
 
 /* Who has arrived at the phase, in lines of this node's own: where its ring would be. */
-static void write_lines(const spc_gateway_t *agent, uint32_t rank, const spc_gateway_claim_t *claim,
+static void write_lines(const spc_gateway_t *gateway, uint32_t rank, const spc_gateway_claim_t *claim,
                         spc_reduce_line_shared_t *lines) {
-    const uint32_t first = first_of(agent, claim, rank);
-    for (uint32_t other = 0; other < agent->nodes; other++) {
+    const uint32_t first = first_of(gateway, claim, rank);
+    for (uint32_t other = 0; other < gateway->nodes; other++) {
         const spc_board_pair_t *pair = &claim->pair[other];
         if (pair->needed != 0) {
             const bool arrived = (pair->received & SPC_GATEWAY_CLAIM_ABSENT) == 0
-                                 || has_arrived(&agent->boards->judge, claim, first, other);
+                                 || has_arrived(&gateway->boards->judge, claim, first, other);
             /* Relaxed: this thread alone reads it. */
             atomic_store_explicit(&lines[pair->needed - 1].phase, arrived ? claim->entry.phase : 0,
                                   memory_order_relaxed);
@@ -277,13 +277,13 @@ static void write_lines(const spc_gateway_t *agent, uint32_t rank, const spc_gat
     }
 }
 
-static void publish(spc_gateway_t *agent, uint32_t rank, spc_gateway_claim_t *claim) {
-    const spc_segment_t *together = &agent->boards->judge.together;
+static void publish(spc_gateway_t *gateway, uint32_t rank, spc_gateway_claim_t *claim) {
+    const spc_segment_t *together = &gateway->boards->judge.together;
     const spc_event_shared_t *events = spc_segment_part(together, SPC_REGION_EVENT, 0);
     spc_reduce_line_shared_t *lines = spc_segment_part(together, SPC_REGION_RING, rank);
     spc_board_entry_t *entry = &claim->entry;
     if (spc_board_is_phase(entry)) {
-        write_lines(agent, rank, claim, lines);
+        write_lines(gateway, rank, claim, lines);
     } else if (entry->kind == SPC_BOARD_RECEIPT) {
         entry->phase = 0; /* the first receipt, which is not given where all is zero */
     }
@@ -291,20 +291,20 @@ static void publish(spc_gateway_t *agent, uint32_t rank, spc_gateway_claim_t *cl
     entry->epoch = spc_status_epoch(spc_segment_part(together, SPC_REGION_STATUS, 0));
     /* Relaxed: this thread alone raises it. */
     entry->word = atomic_load_explicit(&events[rank].word, memory_order_relaxed);
-    for (uint32_t other = 0; other <= agent->nodes; other++) {
+    for (uint32_t other = 0; other <= gateway->nodes; other++) {
         claim->pair[other].received = 0;
     }
     spc_board_publish(spc_segment_part(together, SPC_REGION_BOARD, rank), entry, claim->pair,
-                      agent->nodes + 1);
+                      gateway->nodes + 1);
 }
 
 /* ---- judging */
 
-/* What an agent holds of a node's, for another one, is queued at the former. */
-static void move_what_is_coming(const spc_gateway_t *agent) {
-    spc_gateway_claim_t *const *claims = agent->boards->judge.claims;
-    for (uint32_t rank = 0; rank < agent->nodes; rank++) {
-        for (uint32_t from = 0; claims[rank] != NULL && from < agent->nodes; from++) {
+/* What a gateway holds of a node's, for another one, is queued at the former. */
+static void move_what_is_coming(const spc_gateway_t *gateway) {
+    spc_gateway_claim_t *const *claims = gateway->boards->judge.claims;
+    for (uint32_t rank = 0; rank < gateway->nodes; rank++) {
+        for (uint32_t from = 0; claims[rank] != NULL && from < gateway->nodes; from++) {
             if (claims[from] != NULL && (claims[rank]->pair[from].received & SPC_GATEWAY_CLAIM_COMING) != 0) {
                 claims[from]->pair[rank].queued++;
             }
@@ -321,10 +321,10 @@ static bool is_to_be_judged(const spc_gateway_judge_t *judge, uint32_t rank) {
            && (claim->entry.kind != SPC_BOARD_SEND || judge->is_quiet);
 }
 
-static void put_together(spc_gateway_t *agent) {
-    spc_gateway_judge_t *judge = &agent->boards->judge;
-    move_what_is_coming(agent);
-    for (uint32_t rank = 0; rank < agent->nodes; rank++) {
+static void put_together(spc_gateway_t *gateway) {
+    spc_gateway_judge_t *judge = &gateway->boards->judge;
+    move_what_is_coming(gateway);
+    for (uint32_t rank = 0; rank < gateway->nodes; rank++) {
         spc_board_shared_t *board = spc_segment_part(&judge->together, SPC_REGION_BOARD, rank);
         if (spc_board_is_stuck(spc_board_stuck(board))) { /* of the last round */
             spc_board_retract(board);
@@ -333,33 +333,33 @@ static void put_together(spc_gateway_t *agent) {
             spc_comm_mark_ending(&judge->together, rank, SPC_NODE_FINISHED, 0);
         }
     }
-    for (uint32_t rank = 0; rank < agent->nodes; rank++) {
+    for (uint32_t rank = 0; rank < gateway->nodes; rank++) {
         if (is_to_be_judged(judge, rank)) {
-            publish(agent, rank, judge->claims[rank]);
+            publish(gateway, rank, judge->claims[rank]);
         }
     }
 }
 
-static bool has_claims(const spc_gateway_t *agent) {
+static bool has_claims(const spc_gateway_t *gateway) {
     bool has = false;
-    for (uint32_t rank = 0; rank < agent->nodes && !has; rank++) {
-        has = agent->boards->judge.claims[rank] != NULL;
+    for (uint32_t rank = 0; rank < gateway->nodes && !has; rank++) {
+        has = gateway->boards->judge.claims[rank] != NULL;
     }
     return has;
 }
 
 /* Two rounds in a row have to find the same nodes, as two looks have to in one box. */
-static void judge_all(spc_gateway_t *agent) {
-    spc_gateway_judge_t *judge = &agent->boards->judge;
+static void judge_all(spc_gateway_t *gateway) {
+    spc_gateway_judge_t *judge = &gateway->boards->judge;
     judge->is_on = false;
-    if (judge->deadlock == NULL && (!has_claims(agent) || make_segment(agent) != SPC_OK)) {
+    if (judge->deadlock == NULL && (!has_claims(gateway) || make_segment(gateway) != SPC_OK)) {
         return; /* nothing to prove; or no memory for it, and a run does not fail of that */
     }
-    put_together(agent);
+    put_together(gateway);
     judge->has_proven = spc_deadlock_look(judge->deadlock) != 0;
     judge->is_wanted = judge->is_wanted || spc_deadlock_suspects(judge->deadlock) != 0;
     /* Before anybody is told: who reads the boards then finds those only whose wait is proven to last for ever. */
-    for (uint32_t rank = 0; rank < agent->nodes && judge->has_proven; rank++) {
+    for (uint32_t rank = 0; rank < gateway->nodes && judge->has_proven; rank++) {
         if (!spc_deadlock_has(judge->deadlock, rank)) {
             spc_board_shared_t *board = spc_segment_part(&judge->together, SPC_REGION_BOARD, rank);
             if (spc_board_is_stuck(spc_board_stuck(board))) {
@@ -367,49 +367,49 @@ static void judge_all(spc_gateway_t *agent) {
             }
         }
     }
-    forget_round(agent);
-    if (judge->has_proven && agent->options.blocked != NULL) {
-        agent->options.blocked(agent->options.argument);
+    forget_round(gateway);
+    if (judge->has_proven && gateway->options.blocked != NULL) {
+        gateway->options.blocked(gateway->options.argument);
     }
 }
 
-const spc_segment_t *spc_gateway_blocked(spc_gateway_t *agent) {
-    const spc_gateway_judge_t *judge = &agent->boards->judge;
-    pthread_mutex_lock(&agent->lock);
+const spc_segment_t *spc_gateway_blocked(spc_gateway_t *gateway) {
+    const spc_gateway_judge_t *judge = &gateway->boards->judge;
+    pthread_mutex_lock(&gateway->lock);
     const bool has_proven = judge->has_proven;
-    pthread_mutex_unlock(&agent->lock);
+    pthread_mutex_unlock(&gateway->lock);
     return has_proven ? &judge->together : NULL;
 }
 
 /* ---- what the boxes say */
 
-static int take_claim(spc_gateway_t *agent, const spc_frame_t *frame, const unsigned char *body) {
-    spc_gateway_judge_t *judge = &agent->boards->judge;
+static int take_claim(spc_gateway_t *gateway, const spc_frame_t *frame, const unsigned char *body) {
+    spc_gateway_judge_t *judge = &gateway->boards->judge;
     const uint32_t rank = frame->context;
-    if (rank >= agent->nodes || spc_segment_box(&agent->segment, rank) != frame->source
-        || frame->length_bytes != agent->boards->claim_bytes || judge->claims[rank] != NULL) {
+    if (rank >= gateway->nodes || spc_segment_box(&gateway->segment, rank) != frame->source
+        || frame->length_bytes != gateway->boards->claim_bytes || judge->claims[rank] != NULL) {
         return SPC_EINVAL;
     }
-    judge->claims[rank] = malloc(agent->boards->claim_bytes);
+    judge->claims[rank] = malloc(gateway->boards->claim_bytes);
     if (judge->claims[rank] == NULL) {
         return SPC_ENOMEM;
     }
-    memcpy(judge->claims[rank], body, agent->boards->claim_bytes);
+    memcpy(judge->claims[rank], body, gateway->boards->claim_bytes);
     spc_board_entry_t *entry = &judge->claims[rank]->entry;
     entry->file[SPC_BOARD_FILE_BYTES - 1] = '\0';
     entry->function[SPC_BOARD_FUNCTION_BYTES - 1] = '\0';
     bool is_sane =
-        entry->kind <= SPC_BOARD_GATHERING && entry->size <= agent->nodes && entry->rank < entry->size;
-    for (uint32_t other = 0; other <= agent->nodes; other++) {
-        is_sane = is_sane && judge->claims[rank]->pair[other].needed <= agent->nodes;
+        entry->kind <= SPC_BOARD_GATHERING && entry->size <= gateway->nodes && entry->rank < entry->size;
+    for (uint32_t other = 0; other <= gateway->nodes; other++) {
+        is_sane = is_sane && judge->claims[rank]->pair[other].needed <= gateway->nodes;
     }
     return is_sane ? SPC_OK : SPC_EINVAL;
 }
 
-static int take_table(spc_gateway_t *agent, const spc_frame_t *frame, const unsigned char *body) {
-    spc_gateway_judge_t *judge = &agent->boards->judge;
+static int take_table(spc_gateway_t *gateway, const spc_frame_t *frame, const unsigned char *body) {
+    spc_gateway_judge_t *judge = &gateway->boards->judge;
     const uint32_t count = frame->length_bytes / (uint32_t)sizeof(spc_gateway_table_row_t);
-    if (frame->length_bytes != count * sizeof(spc_gateway_table_row_t) || count > agent->nodes) {
+    if (frame->length_bytes != count * sizeof(spc_gateway_table_row_t) || count > gateway->nodes) {
         return SPC_EINVAL;
     }
     spc_gateway_table_t *table = malloc(sizeof(*table) + frame->length_bytes);
@@ -425,8 +425,8 @@ static int take_table(spc_gateway_t *agent, const spc_frame_t *frame, const unsi
     return SPC_OK;
 }
 
-static int take_done(spc_gateway_t *agent, const spc_frame_t *frame, const unsigned char *body) {
-    spc_gateway_judge_t *judge = &agent->boards->judge;
+static int take_done(spc_gateway_t *gateway, const spc_frame_t *frame, const unsigned char *body) {
+    spc_gateway_judge_t *judge = &gateway->boards->judge;
     spc_gateway_done_t done;
     if (frame->length_bytes != sizeof(done)) {
         return SPC_EINVAL;
@@ -439,24 +439,25 @@ static int take_done(spc_gateway_t *agent, const spc_frame_t *frame, const unsig
     judge->is_quiet = judge->is_quiet && frame->total_bytes != 0;
     judge->done |= UINT64_C(1) << frame->source;
     if ((judge->boxes & ~judge->done) == 0) {
-        judge_all(agent);
+        judge_all(gateway);
     }
     return SPC_OK;
 }
 
 /* WAIT, TABLE, DONE, also from this box. SPC_EINVAL: it makes no sense; SPC_ENOMEM. */
-static int spc_gateway_judge_take(spc_gateway_t *agent, const spc_frame_t *frame, const unsigned char *body) {
-    const spc_gateway_judge_t *judge = &agent->boards->judge;
+static int spc_gateway_judge_take(spc_gateway_t *gateway, const spc_frame_t *frame,
+                                  const unsigned char *body) {
+    const spc_gateway_judge_t *judge = &gateway->boards->judge;
     if (!judge->is_on || frame->offset != judge->round) {
         return SPC_OK; /* of a round that was given up */
     }
     switch (frame->tag) {
     case SPC_GATEWAY_BOARD_WAIT:
-        return take_claim(agent, frame, body);
+        return take_claim(gateway, frame, body);
     case SPC_GATEWAY_BOARD_TABLE:
-        return take_table(agent, frame, body);
+        return take_table(gateway, frame, body);
     default:
-        return take_done(agent, frame, body);
+        return take_done(gateway, frame, body);
     }
 }
 
@@ -467,30 +468,30 @@ static int spc_gateway_judge_take(spc_gateway_t *agent, const spc_frame_t *frame
 
 /* One box's part in proving a deadlock: looking for nodes that wait for long, and reading their boards twice. */
 
-int spc_gateway_deadlock_create(spc_gateway_t *agent) {
+int spc_gateway_deadlock_create(spc_gateway_t *gateway) {
     spc_gateway_deadlock_t *boards = calloc(1, sizeof(*boards));
     if (boards == NULL) {
         return SPC_ENOMEM;
     }
-    agent->boards = boards;
+    gateway->boards = boards;
     boards->wanted_of = SPC_BOXES_MAX;
-    boards->claim_bytes = sizeof(spc_gateway_claim_t) + (agent->nodes + 1) * sizeof(spc_board_pair_t);
-    boards->first = calloc(agent->here + 1, boards->claim_bytes); /* one more: the second reading */
-    boards->is_claimed = calloc(agent->here, sizeof(bool));
-    boards->is_leaving = calloc(agent->here, sizeof(bool));
-    boards->is_pending = calloc(agent->row_count, sizeof(bool));
-    boards->judge.claims = calloc(agent->nodes, sizeof(*boards->judge.claims));
+    boards->claim_bytes = sizeof(spc_gateway_claim_t) + (gateway->nodes + 1) * sizeof(spc_board_pair_t);
+    boards->first = calloc(gateway->here + 1, boards->claim_bytes); /* one more: the second reading */
+    boards->is_claimed = calloc(gateway->here, sizeof(bool));
+    boards->is_leaving = calloc(gateway->here, sizeof(bool));
+    boards->is_pending = calloc(gateway->row_count, sizeof(bool));
+    boards->judge.claims = calloc(gateway->nodes, sizeof(*boards->judge.claims));
     const bool has_all = boards->first != NULL && boards->is_claimed != NULL && boards->is_leaving != NULL
                          && boards->is_pending != NULL && boards->judge.claims != NULL;
-    return has_all ? spc_deadlock_create(&agent->segment, &boards->deadlock) : SPC_ENOMEM;
+    return has_all ? spc_deadlock_create(&gateway->segment, &boards->deadlock) : SPC_ENOMEM;
 }
 
-void spc_gateway_deadlock_destroy(spc_gateway_t *agent) {
-    spc_gateway_deadlock_t *boards = agent->boards;
+void spc_gateway_deadlock_destroy(spc_gateway_t *gateway) {
+    spc_gateway_deadlock_t *boards = gateway->boards;
     if (boards == NULL) {
         return;
     }
-    spc_gateway_judge_destroy(agent);
+    spc_gateway_judge_destroy(gateway);
     spc_deadlock_destroy(boards->deadlock);
     free(boards->first);
     free(boards->is_claimed);
@@ -502,11 +503,11 @@ void spc_gateway_deadlock_destroy(spc_gateway_t *agent) {
 /* ---- looking */
 
 /* Which nodes here wait without doubts, and since when, as one number; 0: none. */
-static uint64_t see(const spc_gateway_t *agent) {
+static uint64_t see(const spc_gateway_t *gateway) {
     uint64_t seen = 0;
-    for (uint32_t i = 0; i < agent->here; i++) {
+    for (uint32_t i = 0; i < gateway->here; i++) {
         const spc_board_shared_t *board =
-            spc_segment_part(&agent->segment, SPC_REGION_BOARD, agent->ranks[i]);
+            spc_segment_part(&gateway->segment, SPC_REGION_BOARD, gateway->ranks[i]);
         const uint32_t stuck = spc_board_stuck(board);
         spc_board_entry_t entry;
         if (spc_board_is_stuck(stuck) && spc_board_read(board, stuck, &entry) && entry.doubts == 0) {
@@ -517,39 +518,39 @@ static uint64_t see(const spc_gateway_t *agent) {
 }
 
 /* The judge is in the first box that has nodes. Who has told it says nothing more before its next round. */
-static bool want(spc_gateway_t *agent) {
-    spc_gateway_deadlock_t *boards = agent->boards;
-    const uint64_t boxes = spc_gateway_boxes_left(agent);
-    const uint32_t judge_box = boxes == 0 ? agent->box : (uint32_t)__builtin_ctzll(boxes);
-    if (judge_box == agent->box) {
+static bool want(spc_gateway_t *gateway) {
+    spc_gateway_deadlock_t *boards = gateway->boards;
+    const uint64_t boxes = spc_gateway_boxes_left(gateway);
+    const uint32_t judge_box = boxes == 0 ? gateway->box : (uint32_t)__builtin_ctzll(boxes);
+    if (judge_box == gateway->box) {
         boards->judge.is_wanted = true;
-        return spc_gateway_judge_begin(agent);
+        return spc_gateway_judge_begin(gateway);
     }
     if (boards->wanted_of == judge_box) {
         return false;
     }
     const spc_frame_t frame = {.kind = SPC_FRAME_BOARD,
-                               .source = (uint16_t)agent->box,
+                               .source = (uint16_t)gateway->box,
                                .destination = (uint16_t)judge_box,
                                .tag = SPC_GATEWAY_BOARD_WANT};
-    spc_gateway_send(agent, &frame, NULL, 0);
+    spc_gateway_send(gateway, &frame, NULL, 0);
     boards->wanted_of = judge_box;
     return true;
 }
 
-uint64_t spc_gateway_deadlock_deadline_ns(const spc_gateway_t *agent) {
-    return agent->boards->look_ns;
+uint64_t spc_gateway_deadlock_deadline_ns(const spc_gateway_t *gateway) {
+    return gateway->boards->look_ns;
 }
 
-bool spc_gateway_deadlock_look(spc_gateway_t *agent) {
-    spc_gateway_deadlock_t *boards = agent->boards;
+bool spc_gateway_deadlock_look(spc_gateway_t *gateway) {
+    spc_gateway_deadlock_t *boards = gateway->boards;
     const uint64_t now_ns = spc_clock_now_ns();
     if (now_ns < boards->look_ns) {
         return false;
     }
     boards->look_ns = now_ns + SPC_GATEWAY_LOOK_NS;
-    const bool begins = boards->judge.is_wanted && spc_gateway_judge_begin(agent);
-    const uint64_t seen = see(agent);
+    const bool begins = boards->judge.is_wanted && spc_gateway_judge_begin(gateway);
+    const uint64_t seen = see(gateway);
     if (seen != boards->seen) {
         boards->seen = seen;
         boards->want_ns = now_ns;
@@ -560,7 +561,7 @@ bool spc_gateway_deadlock_look(spc_gateway_t *agent) {
     }
     boards->pause_ns = boards->pause_ns * 2 < PAUSE_MOST_NS ? boards->pause_ns * 2 : PAUSE_MOST_NS;
     boards->want_ns = now_ns + boards->pause_ns;
-    return want(agent) || begins;
+    return want(gateway) || begins;
 }
 
 /* ---- taking part in a round */
@@ -570,35 +571,35 @@ static spc_gateway_claim_t *first_claim(const spc_gateway_deadlock_t *boards, ui
 }
 
 /* Boards first: what these nodes have done before is seen then, and goes out before the mark. */
-static void read_first(spc_gateway_t *agent) {
-    spc_gateway_deadlock_t *boards = agent->boards;
-    for (uint32_t i = 0; i < agent->here; i++) {
+static void read_first(spc_gateway_t *gateway) {
+    spc_gateway_deadlock_t *boards = gateway->boards;
+    for (uint32_t i = 0; i < gateway->here; i++) {
         spc_gateway_claim_t *claim = first_claim(boards, i);
         boards->is_claimed[i] =
-            spc_deadlock_read(boards->deadlock, agent->ranks[i], &claim->entry, claim->pair);
+            spc_deadlock_read(boards->deadlock, gateway->ranks[i], &claim->entry, claim->pair);
     }
     for (int i = 0; i < PASSES; i++) {
-        (void)spc_gateway_move(agent);
+        (void)spc_gateway_move(gateway);
     }
-    spc_gateway_send_note(agent, boards->is_pending);
-    for (uint32_t i = 0; i < agent->here; i++) {
-        boards->is_leaving[i] = spc_gateway_is_leaving(agent, agent->ranks[i]);
+    spc_gateway_send_note(gateway, boards->is_pending);
+    for (uint32_t i = 0; i < gateway->here; i++) {
+        boards->is_leaving[i] = spc_gateway_is_leaving(gateway, gateway->ranks[i]);
     }
     const spc_frame_t frame = {.kind = SPC_FRAME_BOARD,
                                .flags = SPC_FRAME_OTHERS,
-                               .source = (uint16_t)agent->box,
+                               .source = (uint16_t)gateway->box,
                                .tag = SPC_GATEWAY_BOARD_MARK,
                                .context = (uint16_t)boards->judge_box,
                                .offset = boards->round};
-    spc_gateway_send(agent, &frame, NULL, 0);
-    boards->sent_frames = agent->sent_frames;
+    spc_gateway_send(gateway, &frame, NULL, 0);
+    boards->sent_frames = gateway->sent_frames;
     boards->stage = SPC_GATEWAY_ROUND_MARKED;
 }
 
-static bool has_all_marks(const spc_gateway_t *agent) {
-    const spc_gateway_deadlock_t *boards = agent->boards;
-    for (uint32_t box = 0; box < agent->config->boxes; box++) {
-        const bool waits = box != agent->box && (boards->boxes >> box & 1) != 0;
+static bool has_all_marks(const spc_gateway_t *gateway) {
+    const spc_gateway_deadlock_t *boards = gateway->boards;
+    for (uint32_t box = 0; box < gateway->config->boxes; box++) {
+        const bool waits = box != gateway->box && (boards->boxes >> box & 1) != 0;
         if (waits
             && (boards->mark[box].round != boards->round
                 || boards->mark[box].judge_box != boards->judge_box)) {
@@ -608,61 +609,61 @@ static bool has_all_marks(const spc_gateway_t *agent) {
     return true;
 }
 
-static void give(spc_gateway_t *agent, spc_frame_t frame, const void *body, uint32_t length_bytes) {
-    const spc_gateway_deadlock_t *boards = agent->boards;
+static void give(spc_gateway_t *gateway, spc_frame_t frame, const void *body, uint32_t length_bytes) {
+    const spc_gateway_deadlock_t *boards = gateway->boards;
     frame.kind = SPC_FRAME_BOARD;
-    frame.source = (uint16_t)agent->box;
+    frame.source = (uint16_t)gateway->box;
     frame.destination = (uint16_t)boards->judge_box;
     frame.offset = boards->round;
-    if (boards->judge_box == agent->box) {
+    if (boards->judge_box == gateway->box) {
         frame.length_bytes = length_bytes;
-        spc_gateway_fail(agent, spc_gateway_judge_take(agent, &frame, body));
+        spc_gateway_fail(gateway, spc_gateway_judge_take(gateway, &frame, body));
     } else {
-        spc_gateway_send(agent, &frame, body, length_bytes);
+        spc_gateway_send(gateway, &frame, body, length_bytes);
     }
 }
 
 /* What this box alone knows of its nodes' waits. */
-static void add_what_is_known_here(const spc_gateway_t *agent, uint32_t i, spc_gateway_claim_t *claim) {
-    const spc_reduce_line_shared_t *lines = spc_segment_address(&agent->segment, claim->entry.lines_offset);
+static void add_what_is_known_here(const spc_gateway_t *gateway, uint32_t i, spc_gateway_claim_t *claim) {
+    const spc_reduce_line_shared_t *lines = spc_segment_address(&gateway->segment, claim->entry.lines_offset);
     const bool is_phase = spc_board_is_phase(&claim->entry);
-    for (uint32_t other = 0; other <= agent->nodes; other++) {
+    for (uint32_t other = 0; other <= gateway->nodes; other++) {
         spc_board_pair_t *pair = &claim->pair[other];
         const bool absent = is_phase && pair->needed != 0
                             && !spc_reduce_line_arrived(&lines[pair->needed - 1], claim->entry.phase);
-        const bool coming =
-            spc_gateway_is_elsewhere(agent, other) && spc_gateway_source_holds(agent, other, agent->ranks[i]);
+        const bool coming = spc_gateway_is_elsewhere(gateway, other)
+                            && spc_gateway_source_holds(gateway, other, gateway->ranks[i]);
         pair->received = (absent ? SPC_GATEWAY_CLAIM_ABSENT : 0) | (coming ? SPC_GATEWAY_CLAIM_COMING : 0);
     }
-    for (uint32_t row = i; row < agent->row_count; row += agent->here) { /* those of this sender */
-        const uint32_t destination = agent->rows[row].destination;
-        claim->pair[destination].queued += destination < agent->nodes && agent->boards->is_pending[row];
+    for (uint32_t row = i; row < gateway->row_count; row += gateway->here) { /* those of this sender */
+        const uint32_t destination = gateway->rows[row].destination;
+        claim->pair[destination].queued += destination < gateway->nodes && gateway->boards->is_pending[row];
     }
 }
 
 /* A node that has woken meanwhile, and sleeps again with the same board, has done nothing: the board says when its wait
  * began, how far it has read and what it was told. */
-static void tell_waits(spc_gateway_t *agent) {
-    spc_gateway_deadlock_t *boards = agent->boards;
-    spc_gateway_claim_t *claim = first_claim(boards, agent->here);
-    for (uint32_t i = 0; i < agent->here; i++) {
+static void tell_waits(spc_gateway_t *gateway) {
+    spc_gateway_deadlock_t *boards = gateway->boards;
+    spc_gateway_claim_t *claim = first_claim(boards, gateway->here);
+    for (uint32_t i = 0; i < gateway->here; i++) {
         if (boards->is_claimed[i]
-            && spc_deadlock_read(boards->deadlock, agent->ranks[i], &claim->entry, claim->pair)
+            && spc_deadlock_read(boards->deadlock, gateway->ranks[i], &claim->entry, claim->pair)
             && memcmp(claim, first_claim(boards, i), boards->claim_bytes) == 0) {
-            add_what_is_known_here(agent, i, claim);
-            const spc_frame_t frame = {.tag = SPC_GATEWAY_BOARD_WAIT, .context = (uint16_t)agent->ranks[i]};
-            give(agent, frame, claim, (uint32_t)boards->claim_bytes);
+            add_what_is_known_here(gateway, i, claim);
+            const spc_frame_t frame = {.tag = SPC_GATEWAY_BOARD_WAIT, .context = (uint16_t)gateway->ranks[i]};
+            give(gateway, frame, claim, (uint32_t)boards->claim_bytes);
         }
     }
 }
 
 /* In other boxes they learn of an arrival here only when all members have arrived. */
-static void tell_tables(spc_gateway_t *agent) {
-    for (const spc_gateway_area_t *area = agent->areas; area != NULL; area = area->next) {
+static void tell_tables(spc_gateway_t *gateway) {
+    for (const spc_gateway_area_t *area = gateway->areas; area != NULL; area = area->next) {
         spc_gateway_table_row_t rows[SPC_NODES_MAX] = {{0}};
         uint32_t count = 0;
         for (uint32_t i = 0; i < area->size; i++) {
-            if (spc_gateway_is_here(agent, area->members[i])) {
+            if (spc_gateway_is_here(gateway, area->members[i])) {
                 rows[count++] = (spc_gateway_table_row_t){.rank = area->members[i],
                                                           .last = spc_reduce_last(area->reduce[i], i)};
             }
@@ -670,62 +671,62 @@ static void tell_tables(spc_gateway_t *agent) {
         const spc_frame_t frame = {.tag = SPC_GATEWAY_BOARD_TABLE,
                                    .context = (uint16_t)area->number,
                                    .total_bytes = area->members[0]};
-        give(agent, frame, rows, count * (uint32_t)sizeof(rows[0]));
+        give(gateway, frame, rows, count * (uint32_t)sizeof(rows[0]));
     }
 }
 
-static void tell_done(spc_gateway_t *agent) {
-    const spc_gateway_deadlock_t *boards = agent->boards;
+static void tell_done(spc_gateway_t *gateway) {
+    const spc_gateway_deadlock_t *boards = gateway->boards;
     spc_gateway_done_t done = {{0}, {0}};
-    for (uint32_t i = 0; i < agent->nodes; i++) {
-        const uint32_t rank = agent->ranks[i];
-        if (spc_status_is_told(agent->status, rank)) {
+    for (uint32_t i = 0; i < gateway->nodes; i++) {
+        const uint32_t rank = gateway->ranks[i];
+        if (spc_status_is_told(gateway->status, rank)) {
             spc_gateway_set_bit(done.told, rank);
         }
-        if (i < agent->here ? boards->is_leaving[i] : spc_gateway_is_leaving(agent, rank)) {
+        if (i < gateway->here ? boards->is_leaving[i] : spc_gateway_is_leaving(gateway, rank)) {
             spc_gateway_set_bit(done.leaving, rank);
         }
     }
     const bool is_quiet =
-        agent->sent_frames == boards->sent_frames && agent->look_again_ns == SPC_NO_DEADLINE;
-    give(agent, (spc_frame_t){.tag = SPC_GATEWAY_BOARD_DONE, .total_bytes = is_quiet}, &done, sizeof(done));
+        gateway->sent_frames == boards->sent_frames && gateway->look_again_ns == SPC_NO_DEADLINE;
+    give(gateway, (spc_frame_t){.tag = SPC_GATEWAY_BOARD_DONE, .total_bytes = is_quiet}, &done, sizeof(done));
 }
 
-bool spc_gateway_deadlock_progress(spc_gateway_t *agent) {
-    spc_gateway_deadlock_t *boards = agent->boards;
+bool spc_gateway_deadlock_progress(spc_gateway_t *gateway) {
+    spc_gateway_deadlock_t *boards = gateway->boards;
     if (boards->stage == SPC_GATEWAY_ROUND_NONE) {
         return false;
     }
     const bool is_asked = boards->stage == SPC_GATEWAY_ROUND_ASKED;
     if (is_asked) {
-        read_first(agent);
+        read_first(gateway);
     }
-    if (!has_all_marks(agent)) {
+    if (!has_all_marks(gateway)) {
         return is_asked;
     }
     for (int i = 0; i < PASSES; i++) { /* what came before the marks is where it belongs */
-        (void)spc_gateway_move(agent);
+        (void)spc_gateway_move(gateway);
     }
     boards->stage = SPC_GATEWAY_ROUND_NONE;
-    tell_waits(agent);
-    tell_tables(agent);
-    tell_done(agent);
+    tell_waits(gateway);
+    tell_tables(gateway);
+    tell_done(gateway);
     return true;
 }
 
-int spc_gateway_on_board(spc_gateway_t *agent, const spc_frame_t *frame, const unsigned char *body) {
-    spc_gateway_deadlock_t *boards = agent->boards;
-    if (frame->source >= agent->config->boxes || frame->source == agent->box) {
+int spc_gateway_on_board(spc_gateway_t *gateway, const spc_frame_t *frame, const unsigned char *body) {
+    spc_gateway_deadlock_t *boards = gateway->boards;
+    if (frame->source >= gateway->config->boxes || frame->source == gateway->box) {
         return SPC_EINVAL;
     }
     switch ((spc_gateway_board_tag_t)frame->tag) {
     case SPC_GATEWAY_BOARD_WANT:
         boards->judge.is_wanted = true;
-        (void)spc_gateway_judge_begin(agent);
+        (void)spc_gateway_judge_begin(gateway);
         return SPC_OK;
     case SPC_GATEWAY_BOARD_ASK:
-        if ((frame->total_bytes >> agent->box & 1) != 0) {
-            spc_gateway_deadlock_asked(agent, frame->source, frame->offset, frame->total_bytes);
+        if ((frame->total_bytes >> gateway->box & 1) != 0) {
+            spc_gateway_deadlock_asked(gateway, frame->source, frame->offset, frame->total_bytes);
         }
         return SPC_OK;
     case SPC_GATEWAY_BOARD_MARK:
@@ -735,7 +736,7 @@ int spc_gateway_on_board(spc_gateway_t *agent, const spc_frame_t *frame, const u
     case SPC_GATEWAY_BOARD_WAIT:
     case SPC_GATEWAY_BOARD_TABLE:
     case SPC_GATEWAY_BOARD_DONE:
-        return spc_gateway_judge_take(agent, frame, body);
+        return spc_gateway_judge_take(gateway, frame, body);
     }
     return SPC_EINVAL;
 }

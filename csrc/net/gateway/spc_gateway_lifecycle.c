@@ -11,18 +11,19 @@
 #include "base/spc_error.h"
 #include "net/gateway/spc_gateway_private.h"
 
-int spc_gateway_lifecycle_create(spc_gateway_t *agent) {
-    agent->told = calloc(agent->nodes, sizeof(*agent->told));
-    agent->told_gone = calloc(agent->nodes, sizeof(*agent->told_gone));
-    agent->told_notes = calloc((size_t)agent->nodes * SPC_NOTE_KINDS, sizeof(*agent->told_notes));
-    return agent->told != NULL && agent->told_gone != NULL && agent->told_notes != NULL ? SPC_OK : SPC_ENOMEM;
+int spc_gateway_lifecycle_create(spc_gateway_t *gateway) {
+    gateway->told = calloc(gateway->nodes, sizeof(*gateway->told));
+    gateway->told_gone = calloc(gateway->nodes, sizeof(*gateway->told_gone));
+    gateway->told_notes = calloc((size_t)gateway->nodes * SPC_NOTE_KINDS, sizeof(*gateway->told_notes));
+    return gateway->told != NULL && gateway->told_gone != NULL && gateway->told_notes != NULL ? SPC_OK
+                                                                                              : SPC_ENOMEM;
 }
 
 /* ---- telling ---- */
 
-static void tell(spc_gateway_t *agent, uint32_t rank, uint32_t state, bool is_gone) {
-    const int32_t reason = state == SPC_NODE_LIVE ? spc_status_process(agent->status, rank)
-                                                  : atomic_load_explicit(&agent->status->line[rank].reason,
+static void tell(spc_gateway_t *gateway, uint32_t rank, uint32_t state, bool is_gone) {
+    const int32_t reason = state == SPC_NODE_LIVE ? spc_status_process(gateway->status, rank)
+                                                  : atomic_load_explicit(&gateway->status->line[rank].reason,
                                                                          memory_order_relaxed);
     const spc_frame_t frame = {.kind = SPC_FRAME_STATUS,
                                .flags = SPC_FRAME_OTHERS,
@@ -30,77 +31,77 @@ static void tell(spc_gateway_t *agent, uint32_t rank, uint32_t state, bool is_go
                                .tag = reason,
                                .total_bytes = state,
                                .offset = is_gone};
-    spc_gateway_send(agent, &frame, NULL, 0);
-    agent->told[rank] = state;
-    agent->told_gone[rank] = is_gone;
+    spc_gateway_send(gateway, &frame, NULL, 0);
+    gateway->told[rank] = state;
+    gateway->told_gone[rank] = is_gone;
 }
 
-static spc_note_shared_t *notes_of(const spc_gateway_t *agent, uint32_t rank) {
-    return spc_segment_part(&agent->segment, SPC_REGION_NOTE, rank);
+static spc_note_shared_t *notes_of(const spc_gateway_t *gateway, uint32_t rank) {
+    return spc_segment_part(&gateway->segment, SPC_REGION_NOTE, rank);
 }
 
 /* One that is being written is told when it is: its writer notifies. */
-static void tell_note(spc_gateway_t *agent, uint32_t rank, spc_note_kind_t kind, bool *moved) {
-    uint32_t *told = &agent->told_notes[rank * SPC_NOTE_KINDS + kind];
-    const uint32_t version = spc_note_version(notes_of(agent, rank), kind);
+static void tell_note(spc_gateway_t *gateway, uint32_t rank, spc_note_kind_t kind, bool *moved) {
+    uint32_t *told = &gateway->told_notes[rank * SPC_NOTE_KINDS + kind];
+    const uint32_t version = spc_note_version(notes_of(gateway, rank), kind);
     spc_note_t note;
-    if (version == *told || !spc_note_read(notes_of(agent, rank), kind, &note)) {
+    if (version == *told || !spc_note_read(notes_of(gateway, rank), kind, &note)) {
         return;
     }
     const spc_frame_t frame = {
         .kind = SPC_FRAME_NOTE, .flags = SPC_FRAME_OTHERS, .source = (uint16_t)rank, .tag = (int32_t)kind};
-    spc_gateway_send(agent, &frame, &note, sizeof(note));
+    spc_gateway_send(gateway, &frame, &note, sizeof(note));
     *told = version;
     *moved = true;
 }
 
-static void progress_node(spc_gateway_t *agent, uint32_t rank, bool *moved) {
-    const uint32_t state = spc_status_state(agent->status, rank);
+static void progress_node(spc_gateway_t *gateway, uint32_t rank, bool *moved) {
+    const uint32_t state = spc_status_state(gateway->status, rank);
     /* After the state, since `gone` comes first: one frame says both. The state alone says that there is news. */
-    const bool is_gone = state >= SPC_NODE_FINISHED && spc_status_is_gone(agent->status, rank);
-    tell_note(agent, rank, SPC_NOTE_CALL, moved);
-    tell_note(agent, rank, SPC_NOTE_END, moved); /* written before its end is */
-    if (state == agent->told[rank] && is_gone == agent->told_gone[rank]) {
+    const bool is_gone = state >= SPC_NODE_FINISHED && spc_status_is_gone(gateway->status, rank);
+    tell_note(gateway, rank, SPC_NOTE_CALL, moved);
+    tell_note(gateway, rank, SPC_NOTE_END, moved); /* written before its end is */
+    if (state == gateway->told[rank] && is_gone == gateway->told_gone[rank]) {
         return;
     }
     if (state >= SPC_NODE_FINISHED) {
-        if (!spc_gateway_send_are_empty(agent, rank)) {
+        if (!spc_gateway_send_are_empty(gateway, rank)) {
             return;
         }
-        spc_gateway_collective_flush(agent, rank);
+        spc_gateway_collective_flush(gateway, rank);
     }
-    tell(agent, rank, state, is_gone);
+    tell(gateway, rank, state, is_gone);
     *moved = true;
 }
 
-bool spc_gateway_lifecycle_are_told(const spc_gateway_t *agent) {
+bool spc_gateway_lifecycle_are_told(const spc_gateway_t *gateway) {
     bool told = true;
-    for (uint32_t i = 0; i < agent->here && told; i++) {
-        told = agent->told_gone[agent->ranks[i]];
+    for (uint32_t i = 0; i < gateway->here && told; i++) {
+        told = gateway->told_gone[gateway->ranks[i]];
     }
     return told;
 }
 
 /* ---- making known ---- */
 
-int spc_gateway_on_note(spc_gateway_t *agent, const spc_frame_t *frame, const unsigned char *body) {
+int spc_gateway_on_note(spc_gateway_t *gateway, const spc_frame_t *frame, const unsigned char *body) {
     spc_note_t note;
-    if (!spc_gateway_is_elsewhere(agent, frame->source) || frame->length_bytes != sizeof(note)
+    if (!spc_gateway_is_elsewhere(gateway, frame->source) || frame->length_bytes != sizeof(note)
         || (frame->tag != SPC_NOTE_CALL && frame->tag != SPC_NOTE_END)) {
         return SPC_EINVAL;
     }
     memcpy(&note, body, sizeof(note));
-    spc_note_write(notes_of(agent, frame->source), (spc_note_kind_t)frame->tag, &note);
+    spc_note_write(notes_of(gateway, frame->source), (spc_note_kind_t)frame->tag, &note);
     return SPC_OK;
 }
 
-int spc_gateway_on_status(spc_gateway_t *agent, const spc_frame_t *frame) {
-    if (!spc_gateway_is_elsewhere(agent, frame->source) || frame->total_bytes > SPC_NODE_DIED) {
+int spc_gateway_on_status(spc_gateway_t *gateway, const spc_frame_t *frame) {
+    if (!spc_gateway_is_elsewhere(gateway, frame->source) || frame->total_bytes > SPC_NODE_DIED) {
         return SPC_EINVAL;
     }
-    spc_gateway_source_t *source = &agent->sources[frame->source];
+    spc_gateway_source_t *source = &gateway->sources[frame->source];
     if (frame->total_bytes == SPC_NODE_LIVE) {
-        spc_status_set_live(agent->status, frame->source, frame->tag);
+        spc_status_set_live(gateway->status, frame->source, frame->tag);
         return SPC_OK;
     }
     source->state = (uint32_t)frame->total_bytes;
@@ -110,33 +111,33 @@ int spc_gateway_on_status(spc_gateway_t *agent, const spc_frame_t *frame) {
     return SPC_OK;
 }
 
-static bool make_known(spc_gateway_t *agent, uint32_t rank) {
-    spc_gateway_source_t *source = &agent->sources[rank];
-    const uint32_t features = agent->config->features;
+static bool make_known(spc_gateway_t *gateway, uint32_t rank) {
+    spc_gateway_source_t *source = &gateway->sources[rank];
+    const uint32_t features = gateway->config->features;
     if (source->state < SPC_NODE_FINISHED) {
         return false;
     }
-    spc_gateway_drop_assemblies(agent, rank); /* what it did not finish */
-    if (!spc_gateway_source_is_empty(agent, rank)) {
+    spc_gateway_drop_assemblies(gateway, rank); /* what it did not finish */
+    if (!spc_gateway_source_is_empty(gateway, rank)) {
         return false;
     }
     if (source->is_gone) { /* first, as in the node's own box */
-        spc_status_set_gone(agent->status, rank, agent->events, agent->nodes + 1, features);
+        spc_status_set_gone(gateway->status, rank, gateway->events, gateway->nodes + 1, features);
     }
-    spc_status_end(agent->status, rank, (spc_node_state_t)source->state, source->reason, agent->events,
-                   agent->nodes + 1, features);
+    spc_status_end(gateway->status, rank, (spc_node_state_t)source->state, source->reason, gateway->events,
+                   gateway->nodes + 1, features);
     source->is_known = true;
     return true;
 }
 
-static bool lifecycle_progress(spc_gateway_t *agent) {
+static bool lifecycle_progress(spc_gateway_t *gateway) {
     bool moved = false;
-    for (uint32_t i = 0; i < agent->here; i++) {
-        progress_node(agent, agent->ranks[i], &moved);
+    for (uint32_t i = 0; i < gateway->here; i++) {
+        progress_node(gateway, gateway->ranks[i], &moved);
     }
-    for (uint32_t i = agent->here; i < agent->nodes; i++) {
-        const uint32_t rank = agent->ranks[i];
-        if (!agent->sources[rank].is_known && make_known(agent, rank)) {
+    for (uint32_t i = gateway->here; i < gateway->nodes; i++) {
+        const uint32_t rank = gateway->ranks[i];
+        if (!gateway->sources[rank].is_known && make_known(gateway, rank)) {
             moved = true;
         }
     }
@@ -145,11 +146,11 @@ static bool lifecycle_progress(spc_gateway_t *agent) {
 
 /* ---- all that can be done, in the order in which it must be done: ends last */
 
-bool spc_gateway_move(spc_gateway_t *agent) {
-    spc_gateway_collective_note(agent);
-    bool moved = spc_gateway_send_progress(agent);
-    moved = spc_gateway_collective_progress(agent) || moved;
-    moved = spc_gateway_recv_progress(agent) || moved;
-    moved = spc_gateway_areas_progress(agent) || moved;
-    return lifecycle_progress(agent) || moved;
+bool spc_gateway_move(spc_gateway_t *gateway) {
+    spc_gateway_collective_note(gateway);
+    bool moved = spc_gateway_send_progress(gateway);
+    moved = spc_gateway_collective_progress(gateway) || moved;
+    moved = spc_gateway_recv_progress(gateway) || moved;
+    moved = spc_gateway_areas_progress(gateway) || moved;
+    return lifecycle_progress(gateway) || moved;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_gateway_private: what the files of the agent share. Nobody else includes it.
+ * spc_gateway_private: what the files of the gateway share. Nobody else includes it.
  *
- * All of it with the agent's lock. Ranks are the run's; of a communicator's they are called members.
+ * All of it with the gateway's lock. Ranks are the run's; of a communicator's they are called members.
  */
 #ifndef SPC_GATEWAY_PRIVATE_H
 #define SPC_GATEWAY_PRIVATE_H
@@ -26,7 +26,7 @@
 #define SPC_GATEWAY_YIELDS 50
 #define SPC_GATEWAY_LONG_YIELD_NS UINT64_C(100000)
 
-/* A row of a mailbox that this agent reads: from a node here to one elsewhere, or to the agent itself. */
+/* A row of a mailbox that this gateway reads: from a node here to one elsewhere, or to the gateway itself. */
 typedef struct spc_gateway_row {
     spc_mailbox_reader_t reader;
     uint32_t source;
@@ -45,7 +45,7 @@ typedef struct spc_gateway_assembly {
     struct spc_gateway_assembly *next;
     spc_frame_t frame; /* the first part's */
     uint64_t received;
-    spc_block_shared_t *block; /* in the arena of its sender here, or NULL: in memory of the agent's */
+    spc_block_shared_t *block; /* in the arena of its sender here, or NULL: in memory of the gateway's */
     unsigned char *bytes;
     uint32_t count;
     int32_t destinations[];
@@ -59,7 +59,7 @@ typedef struct spc_gateway_watch {
     uint32_t number;
 } spc_gateway_watch_t;
 
-/* A node elsewhere: this agent is its sender here. */
+/* A node elsewhere: this gateway is its sender here. */
 typedef struct spc_gateway_source {
     spc_outbox_t *outbox;
     spc_gateway_assembly_t *assemblies;
@@ -112,7 +112,7 @@ struct spc_gateway {
     uint32_t box;
     spc_status_shared_t *status;
     spc_event_shared_t *events;
-    spc_event_shared_t *event; /* the agent's */
+    spc_event_shared_t *event; /* the gateway's */
     spc_waiter_t waiter;
 
     pthread_mutex_t lock;
@@ -153,101 +153,101 @@ struct spc_gateway {
     spc_gateway_deadlock_t *boards;
 };
 
-static inline bool spc_gateway_is_here(const spc_gateway_t *agent, uint32_t rank) {
-    return rank < agent->nodes && spc_segment_box(&agent->segment, rank) == agent->box;
+static inline bool spc_gateway_is_here(const spc_gateway_t *gateway, uint32_t rank) {
+    return rank < gateway->nodes && spc_segment_box(&gateway->segment, rank) == gateway->box;
 }
 
-static inline bool spc_gateway_is_elsewhere(const spc_gateway_t *agent, uint32_t rank) {
-    return rank < agent->nodes && spc_segment_box(&agent->segment, rank) != agent->box;
+static inline bool spc_gateway_is_elsewhere(const spc_gateway_t *gateway, uint32_t rank) {
+    return rank < gateway->nodes && spc_segment_box(&gateway->segment, rank) != gateway->box;
 }
 
-/* The run of this agent ends with that outcome, if it has none yet; SPC_OK: it goes on. */
-void spc_gateway_fail(spc_gateway_t *agent, int outcome);
+/* The run of this gateway ends with that outcome, if it has none yet; SPC_OK: it goes on. */
+void spc_gateway_fail(spc_gateway_t *gateway, int outcome);
 
-/* The other agents' links first: they may go through the server. */
-void spc_gateway_write_links(spc_gateway_t *agent);
+/* The other gateways' links first: they may go through the server. */
+void spc_gateway_write_links(spc_gateway_t *gateway);
 
 /* The reading thread looks around. */
-void spc_gateway_wake_reader(const spc_gateway_t *agent);
+void spc_gateway_wake_reader(const spc_gateway_t *gateway);
 
-/* A frame with a body in one piece. It is queued, or the agent fails: what may be queued is bounded by credit, and by
+/* A frame with a body in one piece. It is queued, or the gateway fails: what may be queued is bounded by credit, and by
  * the few phases that can be open at once. */
-void spc_gateway_send(spc_gateway_t *agent, const spc_frame_t *frame, const void *body,
+void spc_gateway_send(spc_gateway_t *gateway, const spc_frame_t *frame, const void *body,
                       uint32_t length_bytes);
 
-void spc_gateway_queue(spc_gateway_t *agent, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
+void spc_gateway_queue(spc_gateway_t *gateway, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
                        uint32_t count);
 
 /* ---- rows */
-int spc_gateway_send_create(spc_gateway_t *agent);
+int spc_gateway_send_create(spc_gateway_t *gateway);
 /* Sends what is there and may be sent. True: something was. */
-bool spc_gateway_send_progress(spc_gateway_t *agent);
+bool spc_gateway_send_progress(spc_gateway_t *gateway);
 /* Nothing of this node waits to be sent on. */
-bool spc_gateway_send_are_empty(const spc_gateway_t *agent, uint32_t source);
-int spc_gateway_on_credit(spc_gateway_t *agent, const spc_frame_t *frame);
+bool spc_gateway_send_are_empty(const spc_gateway_t *gateway, uint32_t source);
+int spc_gateway_on_credit(spc_gateway_t *gateway, const spc_frame_t *frame);
 /* By row: it waits for credit, or for the rest of a multicast. */
-void spc_gateway_send_note(const spc_gateway_t *agent, bool *is_pending);
+void spc_gateway_send_note(const spc_gateway_t *gateway, bool *is_pending);
 
 static inline uint64_t spc_gateway_cost(uint64_t length_bytes) {
     return length_bytes + SPC_CREDIT_FRAME_COST;
 }
 
 /* ---- stand-ins */
-int spc_gateway_recv_create(spc_gateway_t *agent);
-void spc_gateway_recv_destroy(spc_gateway_t *agent);
-int spc_gateway_on_message(spc_gateway_t *agent, const spc_frame_t *frame, const unsigned char *body);
-int spc_gateway_on_receipt(spc_gateway_t *agent, const spc_frame_t *frame);
-int spc_gateway_on_lent(spc_gateway_t *agent, const spc_frame_t *frame);
+int spc_gateway_recv_create(spc_gateway_t *gateway);
+void spc_gateway_recv_destroy(spc_gateway_t *gateway);
+int spc_gateway_on_message(spc_gateway_t *gateway, const spc_frame_t *frame, const unsigned char *body);
+int spc_gateway_on_receipt(spc_gateway_t *gateway, const spc_frame_t *frame);
+int spc_gateway_on_lent(spc_gateway_t *gateway, const spc_frame_t *frame);
 /* Announces messages that have waited, sends receipts and what is lent, gives credit back. */
-bool spc_gateway_recv_progress(spc_gateway_t *agent);
+bool spc_gateway_recv_progress(spc_gateway_t *gateway);
 /* All messages of this node are in the rows of their receivers, and all its arrivals in its lines. */
-bool spc_gateway_source_is_empty(const spc_gateway_t *agent, uint32_t rank);
+bool spc_gateway_source_is_empty(const spc_gateway_t *gateway, uint32_t rank);
 /* Something of it waits for room in the row of that node here, or for its other parts. */
-bool spc_gateway_source_holds(const spc_gateway_t *agent, uint32_t rank, uint32_t destination);
-void spc_gateway_drop_assemblies(spc_gateway_t *agent, uint32_t rank);
+bool spc_gateway_source_holds(const spc_gateway_t *gateway, uint32_t rank, uint32_t destination);
+void spc_gateway_drop_assemblies(spc_gateway_t *gateway, uint32_t rank);
 
 /* ---- communicators */
-int spc_gateway_areas_create(spc_gateway_t *agent);
-void spc_gateway_areas_destroy(spc_gateway_t *agent);
-/* The first member here has sent the agent a communicator's memory. SPC_ENOMEM. */
-int spc_gateway_add_area(spc_gateway_t *agent, uint32_t number, spc_block_shared_t *block);
+int spc_gateway_areas_create(spc_gateway_t *gateway);
+void spc_gateway_areas_destroy(spc_gateway_t *gateway);
+/* The first member here has sent the gateway a communicator's memory. SPC_ENOMEM. */
+int spc_gateway_add_area(spc_gateway_t *gateway, uint32_t number, spc_block_shared_t *block);
 /* By number and first member: parts of a communicator that was split have the same number. NULL: nobody here has it. */
-spc_gateway_area_t *spc_gateway_find_area(const spc_gateway_t *agent, uint32_t number, uint32_t first);
+spc_gateway_area_t *spc_gateway_find_area(const spc_gateway_t *gateway, uint32_t number, uint32_t first);
 /* One that is in no list any more. */
-void spc_gateway_destroy_area(spc_gateway_t *agent, spc_gateway_area_t *area);
+void spc_gateway_destroy_area(spc_gateway_t *gateway, spc_gateway_area_t *area);
 /* All arrivals that have come are in the lines of their nodes: none is ahead. */
-bool spc_gateway_arrivals_are_taken(const spc_gateway_t *agent);
+bool spc_gateway_arrivals_are_taken(const spc_gateway_t *gateway);
 
 /* ---- phases */
 /* Phases at which all members here have arrived are noted, then sent: in between the rows are pumped. */
-void spc_gateway_collective_note(spc_gateway_t *agent);
-bool spc_gateway_collective_progress(spc_gateway_t *agent);
+void spc_gateway_collective_note(spc_gateway_t *gateway);
+bool spc_gateway_collective_progress(spc_gateway_t *gateway);
 /* Sends what this node has contributed, though others have not arrived; the server forwards it at once. */
-void spc_gateway_collective_flush(spc_gateway_t *agent, uint32_t rank);
-int spc_gateway_on_arrive(spc_gateway_t *agent, const spc_frame_t *frame, const unsigned char *body);
-int spc_gateway_on_left(spc_gateway_t *agent, const spc_frame_t *frame);
+void spc_gateway_collective_flush(spc_gateway_t *gateway, uint32_t rank);
+int spc_gateway_on_arrive(spc_gateway_t *gateway, const spc_frame_t *frame, const unsigned char *body);
+int spc_gateway_on_left(spc_gateway_t *gateway, const spc_frame_t *frame);
 /* Members here that have closed their communicators are told; areas that nobody here uses any more are given up. */
-bool spc_gateway_areas_progress(spc_gateway_t *agent);
+bool spc_gateway_areas_progress(spc_gateway_t *gateway);
 /* It has closed a communicator, and that is not told yet; of one elsewhere: not made known here. */
-bool spc_gateway_is_leaving(const spc_gateway_t *agent, uint32_t rank);
+bool spc_gateway_is_leaving(const spc_gateway_t *gateway, uint32_t rank);
 
 /* ---- ends */
-int spc_gateway_lifecycle_create(spc_gateway_t *agent);
-int spc_gateway_on_note(spc_gateway_t *agent, const spc_frame_t *frame, const unsigned char *body);
-int spc_gateway_on_status(spc_gateway_t *agent, const spc_frame_t *frame);
+int spc_gateway_lifecycle_create(spc_gateway_t *gateway);
+int spc_gateway_on_note(spc_gateway_t *gateway, const spc_frame_t *frame, const unsigned char *body);
+int spc_gateway_on_status(spc_gateway_t *gateway, const spc_frame_t *frame);
 /* All nodes here are gone, and that has been told. */
-bool spc_gateway_lifecycle_are_told(const spc_gateway_t *agent);
+bool spc_gateway_lifecycle_are_told(const spc_gateway_t *gateway);
 /* Everything that can be done now, but for boards. True: something was. */
-bool spc_gateway_move(spc_gateway_t *agent);
+bool spc_gateway_move(spc_gateway_t *gateway);
 
 /* ---- boards */
-int spc_gateway_deadlock_create(spc_gateway_t *agent);
-void spc_gateway_deadlock_destroy(spc_gateway_t *agent);
+int spc_gateway_deadlock_create(spc_gateway_t *gateway);
+void spc_gateway_deadlock_destroy(spc_gateway_t *gateway);
 /* Now and then, by the thread at the event: do nodes here wait for long? True: something is to be written. */
-bool spc_gateway_deadlock_look(spc_gateway_t *agent);
-uint64_t spc_gateway_deadlock_deadline_ns(const spc_gateway_t *agent); /* of the next look */
-int spc_gateway_on_board(spc_gateway_t *agent, const spc_frame_t *frame, const unsigned char *body);
+bool spc_gateway_deadlock_look(spc_gateway_t *gateway);
+uint64_t spc_gateway_deadlock_deadline_ns(const spc_gateway_t *gateway); /* of the next look */
+int spc_gateway_on_board(spc_gateway_t *gateway, const spc_frame_t *frame, const unsigned char *body);
 /* Does what rounds ask for. */
-bool spc_gateway_deadlock_progress(spc_gateway_t *agent);
+bool spc_gateway_deadlock_progress(spc_gateway_t *gateway);
 
 #endif

@@ -14,23 +14,23 @@
 #include "base/spc_error.h"
 #include "net/gateway/spc_gateway_private.h"
 
-int spc_gateway_recv_create(spc_gateway_t *agent) {
-    agent->sources = calloc(agent->nodes, sizeof(*agent->sources));
-    agent->owed = calloc((size_t)agent->config->boxes * agent->nodes, sizeof(*agent->owed));
-    if (agent->sources == NULL || agent->owed == NULL) {
+int spc_gateway_recv_create(spc_gateway_t *gateway) {
+    gateway->sources = calloc(gateway->nodes, sizeof(*gateway->sources));
+    gateway->owed = calloc((size_t)gateway->config->boxes * gateway->nodes, sizeof(*gateway->owed));
+    if (gateway->sources == NULL || gateway->owed == NULL) {
         return SPC_ENOMEM;
     }
-    for (uint32_t i = agent->here; i < agent->nodes; i++) {
-        const uint32_t rank = agent->ranks[i];
-        spc_outbox_options_t options = {.segment = &agent->segment,
-                                        .status = agent->status,
-                                        .events = agent->events,
+    for (uint32_t i = gateway->here; i < gateway->nodes; i++) {
+        const uint32_t rank = gateway->ranks[i];
+        spc_outbox_options_t options = {.segment = &gateway->segment,
+                                        .status = gateway->status,
+                                        .events = gateway->events,
                                         .rank = rank,
                                         .is_unlimited = true};
-        agent->sources[rank].asked = calloc(agent->nodes, sizeof(*agent->sources[rank].asked));
-        agent->sources[rank].lent = calloc(agent->nodes, sizeof(*agent->sources[rank].lent));
-        if (agent->sources[rank].asked == NULL || agent->sources[rank].lent == NULL
-            || spc_outbox_create(&options, &agent->sources[rank].outbox) != SPC_OK) {
+        gateway->sources[rank].asked = calloc(gateway->nodes, sizeof(*gateway->sources[rank].asked));
+        gateway->sources[rank].lent = calloc(gateway->nodes, sizeof(*gateway->sources[rank].lent));
+        if (gateway->sources[rank].asked == NULL || gateway->sources[rank].lent == NULL
+            || spc_outbox_create(&options, &gateway->sources[rank].outbox) != SPC_OK) {
             return SPC_ENOMEM;
         }
     }
@@ -46,8 +46,8 @@ static void free_assembly(uint32_t rank, spc_gateway_assembly_t *assembly) {
     free(assembly);
 }
 
-void spc_gateway_drop_assemblies(spc_gateway_t *agent, uint32_t rank) {
-    spc_gateway_source_t *source = &agent->sources[rank];
+void spc_gateway_drop_assemblies(spc_gateway_t *gateway, uint32_t rank) {
+    spc_gateway_source_t *source = &gateway->sources[rank];
     while (source->assemblies != NULL) {
         spc_gateway_assembly_t *assembly = source->assemblies;
         source->assemblies = assembly->next;
@@ -55,64 +55,64 @@ void spc_gateway_drop_assemblies(spc_gateway_t *agent, uint32_t rank) {
     }
 }
 
-void spc_gateway_recv_destroy(spc_gateway_t *agent) {
-    for (uint32_t rank = 0; agent->sources != NULL && rank < agent->nodes; rank++) {
-        spc_gateway_drop_assemblies(agent, rank);
-        spc_outbox_destroy(agent->sources[rank].outbox);
-        free(agent->sources[rank].asked);
-        free(agent->sources[rank].lent);
+void spc_gateway_recv_destroy(spc_gateway_t *gateway) {
+    for (uint32_t rank = 0; gateway->sources != NULL && rank < gateway->nodes; rank++) {
+        spc_gateway_drop_assemblies(gateway, rank);
+        spc_outbox_destroy(gateway->sources[rank].outbox);
+        free(gateway->sources[rank].asked);
+        free(gateway->sources[rank].lent);
     }
-    while (agent->watched != NULL) {
-        spc_gateway_watch_t *watch = agent->watched;
-        agent->watched = watch->next;
+    while (gateway->watched != NULL) {
+        spc_gateway_watch_t *watch = gateway->watched;
+        gateway->watched = watch->next;
         free(watch);
     }
-    free(agent->sources);
-    free(agent->owed);
+    free(gateway->sources);
+    free(gateway->owed);
 }
 
 /* ---- receipts ---- */
 
 /* Messages that ask are counted here as their sender counts them: so both know their numbers. */
-static int watch(spc_gateway_t *agent, uint32_t source, uint32_t destination) {
+static int watch(spc_gateway_t *gateway, uint32_t source, uint32_t destination) {
     spc_gateway_watch_t *made = malloc(sizeof(*made));
     if (made == NULL) {
         return SPC_ENOMEM;
     }
-    *made = (spc_gateway_watch_t){agent->watched, source, destination,
-                                  agent->sources[source].asked[destination]++};
-    agent->watched = made;
+    *made = (spc_gateway_watch_t){gateway->watched, source, destination,
+                                  gateway->sources[source].asked[destination]++};
+    gateway->watched = made;
     return SPC_OK;
 }
 
-static spc_row_shared_t *row_of(const spc_gateway_t *agent, uint32_t source, uint32_t destination) {
-    return spc_mailbox_row(spc_segment_part(&agent->segment, SPC_REGION_MAILBOX, destination), source,
-                           agent->config->slots);
+static spc_row_shared_t *row_of(const spc_gateway_t *gateway, uint32_t source, uint32_t destination) {
+    return spc_mailbox_row(spc_segment_part(&gateway->segment, SPC_REGION_MAILBOX, destination), source,
+                           gateway->config->slots);
 }
 
-static void tell_receipt(spc_gateway_t *agent, const spc_gateway_watch_t *watch) {
+static void tell_receipt(spc_gateway_t *gateway, const spc_gateway_watch_t *watch) {
     const spc_frame_t frame = {
         .kind = SPC_FRAME_RECEIPT,
         .source = (uint16_t)watch->source,
-        .destination = (uint16_t)spc_segment_box(&agent->segment, watch->source),
+        .destination = (uint16_t)spc_segment_box(&gateway->segment, watch->source),
         .tag = (int32_t)watch->destination,
         .offset = watch->number,
     };
-    spc_gateway_send(agent, &frame, NULL, 0);
+    spc_gateway_send(gateway, &frame, NULL, 0);
 }
 
-static bool progress_receipts(spc_gateway_t *agent) {
+static bool progress_receipts(spc_gateway_t *gateway) {
     bool moved = false;
-    spc_gateway_watch_t **at = &agent->watched;
+    spc_gateway_watch_t **at = &gateway->watched;
     while (*at != NULL) {
         spc_gateway_watch_t *watch = *at;
         /* Before the receipt, which the node may have given just before it died. */
-        const bool is_gone = spc_status_is_gone(agent->status, watch->destination);
+        const bool is_gone = spc_status_is_gone(gateway->status, watch->destination);
         const bool given =
-            spc_receipt_is_given(row_of(agent, watch->source, watch->destination), watch->number);
+            spc_receipt_is_given(row_of(gateway, watch->source, watch->destination), watch->number);
         if (given || is_gone) {
             if (given) {
-                tell_receipt(agent, watch);
+                tell_receipt(gateway, watch);
             }
             *at = watch->next;
             free(watch);
@@ -124,22 +124,22 @@ static bool progress_receipts(spc_gateway_t *agent) {
     return moved;
 }
 
-int spc_gateway_on_receipt(spc_gateway_t *agent, const spc_frame_t *frame) {
+int spc_gateway_on_receipt(spc_gateway_t *gateway, const spc_frame_t *frame) {
     const uint32_t destination = (uint32_t)frame->tag;
-    if (!spc_gateway_is_here(agent, frame->source) || !spc_gateway_is_elsewhere(agent, destination)) {
+    if (!spc_gateway_is_here(gateway, frame->source) || !spc_gateway_is_elsewhere(gateway, destination)) {
         return SPC_EINVAL;
     }
-    spc_receipt_give(row_of(agent, frame->source, destination), (uint32_t)frame->offset);
-    spc_event_notify(&agent->events[frame->source], agent->config->features);
+    spc_receipt_give(row_of(gateway, frame->source, destination), (uint32_t)frame->offset);
+    spc_event_notify(&gateway->events[frame->source], gateway->config->features);
     return SPC_OK;
 }
 
 /* ---- what receivers keep ---- */
 
-static bool tell_lent(spc_gateway_t *agent, uint32_t rank, uint32_t destination) {
-    spc_gateway_source_t *source = &agent->sources[rank];
-    const bool has_ended = spc_status_state(agent->status, destination) >= SPC_NODE_FINISHED;
-    const uint64_t lent = has_ended ? 0 : spc_mailbox_lent(row_of(agent, rank, destination));
+static bool tell_lent(spc_gateway_t *gateway, uint32_t rank, uint32_t destination) {
+    spc_gateway_source_t *source = &gateway->sources[rank];
+    const bool has_ended = spc_status_state(gateway->status, destination) >= SPC_NODE_FINISHED;
+    const uint64_t lent = has_ended ? 0 : spc_mailbox_lent(row_of(gateway, rank, destination));
     if (lent == source->lent[destination]) {
         return false;
     }
@@ -148,34 +148,34 @@ static bool tell_lent(spc_gateway_t *agent, uint32_t rank, uint32_t destination)
     const spc_frame_t frame = {
         .kind = SPC_FRAME_LENT,
         .source = (uint16_t)rank,
-        .destination = (uint16_t)spc_segment_box(&agent->segment, rank),
+        .destination = (uint16_t)spc_segment_box(&gateway->segment, rank),
         .tag = (int32_t)destination,
         .total_bytes = lent,
     };
-    spc_gateway_send(agent, &frame, NULL, 0);
+    spc_gateway_send(gateway, &frame, NULL, 0);
     return true;
 }
 
-static bool progress_lent(spc_gateway_t *agent) {
+static bool progress_lent(spc_gateway_t *gateway) {
     bool moved = false;
-    for (uint32_t i = agent->here; i < agent->nodes; i++) {
-        const spc_gateway_source_t *source = &agent->sources[agent->ranks[i]];
-        for (uint32_t to = 0; to < agent->here && source->lenders != 0; to++) {
-            if (source->lent[agent->ranks[to]] != 0) {
-                moved = tell_lent(agent, agent->ranks[i], agent->ranks[to]) || moved;
+    for (uint32_t i = gateway->here; i < gateway->nodes; i++) {
+        const spc_gateway_source_t *source = &gateway->sources[gateway->ranks[i]];
+        for (uint32_t to = 0; to < gateway->here && source->lenders != 0; to++) {
+            if (source->lent[gateway->ranks[to]] != 0) {
+                moved = tell_lent(gateway, gateway->ranks[i], gateway->ranks[to]) || moved;
             }
         }
     }
     return moved;
 }
 
-int spc_gateway_on_lent(spc_gateway_t *agent, const spc_frame_t *frame) {
+int spc_gateway_on_lent(spc_gateway_t *gateway, const spc_frame_t *frame) {
     const uint32_t destination = (uint32_t)frame->tag;
-    if (!spc_gateway_is_here(agent, frame->source) || !spc_gateway_is_elsewhere(agent, destination)) {
+    if (!spc_gateway_is_here(gateway, frame->source) || !spc_gateway_is_elsewhere(gateway, destination)) {
         return SPC_EINVAL;
     }
-    spc_mailbox_lend(row_of(agent, frame->source, destination), frame->total_bytes);
-    spc_event_notify(&agent->events[frame->source], agent->config->features);
+    spc_mailbox_lend(row_of(gateway, frame->source, destination), frame->total_bytes);
+    spc_event_notify(&gateway->events[frame->source], gateway->config->features);
     return SPC_OK;
 }
 
@@ -192,14 +192,14 @@ static spc_payload_t payload_of(const spc_frame_t *frame, const unsigned char *b
 }
 
 /* `block` holds it, or `bytes` do. */
-static int announce(spc_gateway_t *agent, const spc_frame_t *frame, const int32_t *destinations,
+static int announce(spc_gateway_t *gateway, const spc_frame_t *frame, const int32_t *destinations,
                     uint32_t count, const unsigned char *bytes, spc_block_shared_t *block) {
-    spc_outbox_t *outbox = agent->sources[frame->source].outbox;
+    spc_outbox_t *outbox = gateway->sources[frame->source].outbox;
     const spc_payload_t payload = payload_of(frame, bytes);
     const bool asks = (frame->flags & SPC_FRAME_ASKS) != 0;
     int status = SPC_OK;
     for (uint32_t i = 0; asks && i < count && status == SPC_OK; i++) {
-        status = watch(agent, frame->source, (uint32_t)destinations[i]);
+        status = watch(gateway, frame->source, (uint32_t)destinations[i]);
     }
     if (status != SPC_OK) {
         return status;
@@ -213,30 +213,30 @@ static int announce(spc_gateway_t *agent, const spc_frame_t *frame, const int32_
     return status;
 }
 
-static int take_whole(spc_gateway_t *agent, const spc_frame_t *frame, const int32_t *destinations,
+static int take_whole(spc_gateway_t *gateway, const spc_frame_t *frame, const int32_t *destinations,
                       const unsigned char *bytes) {
     spc_block_shared_t *block = NULL;
     if (frame->total_bytes > SPC_EAGER_BYTES
-        && spc_outbox_take_block(agent->sources[frame->source].outbox, frame->total_bytes, &block)
+        && spc_outbox_take_block(gateway->sources[frame->source].outbox, frame->total_bytes, &block)
                == SPC_OK) {
         memcpy(spc_block_payload(block), bytes, frame->total_bytes);
     }
-    return announce(agent, frame, destinations, frame->count, bytes, block);
+    return announce(gateway, frame, destinations, frame->count, bytes, block);
 }
 
 /* Parts of one message to one receiver come one after the other; those to others may come in between. */
-static spc_gateway_assembly_t **find_assembly(spc_gateway_t *agent, const spc_frame_t *frame,
+static spc_gateway_assembly_t **find_assembly(spc_gateway_t *gateway, const spc_frame_t *frame,
                                               int32_t destination) {
-    spc_gateway_assembly_t **at = &agent->sources[frame->source].assemblies;
+    spc_gateway_assembly_t **at = &gateway->sources[frame->source].assemblies;
     while (*at != NULL && (*at)->destinations[0] != destination) {
         at = &(*at)->next;
     }
     return at;
 }
 
-static spc_gateway_assembly_t *begin(spc_gateway_t *agent, const spc_frame_t *frame,
+static spc_gateway_assembly_t *begin(spc_gateway_t *gateway, const spc_frame_t *frame,
                                      const int32_t *destinations) {
-    spc_gateway_source_t *source = &agent->sources[frame->source];
+    spc_gateway_source_t *source = &gateway->sources[frame->source];
     spc_gateway_assembly_t *made = calloc(1, sizeof(*made) + frame->count * sizeof(*destinations));
     if (made == NULL) {
         return NULL;
@@ -259,19 +259,19 @@ static spc_gateway_assembly_t *begin(spc_gateway_t *agent, const spc_frame_t *fr
     return made;
 }
 
-static int take_part(spc_gateway_t *agent, const spc_frame_t *frame, const int32_t *destinations,
+static int take_part(spc_gateway_t *gateway, const spc_frame_t *frame, const int32_t *destinations,
                      const unsigned char *bytes, uint64_t length_bytes) {
-    spc_gateway_assembly_t **at = find_assembly(agent, frame, destinations[0]);
+    spc_gateway_assembly_t **at = find_assembly(gateway, frame, destinations[0]);
     spc_gateway_assembly_t *assembly = *at;
     if (assembly == NULL) {
         if (frame->offset != 0) {
             return SPC_EINVAL;
         }
-        assembly = begin(agent, frame, destinations);
+        assembly = begin(gateway, frame, destinations);
         if (assembly == NULL) {
             return SPC_ENOMEM;
         }
-        at = find_assembly(agent, frame, destinations[0]);
+        at = find_assembly(gateway, frame, destinations[0]);
     }
     if (frame->offset != assembly->received || frame->total_bytes != assembly->frame.total_bytes
         || length_bytes > frame->total_bytes - frame->offset) {
@@ -283,7 +283,7 @@ static int take_part(spc_gateway_t *agent, const spc_frame_t *frame, const int32
         return SPC_OK;
     }
     *at = assembly->next;
-    int status = announce(agent, &assembly->frame, assembly->destinations, assembly->count, assembly->bytes,
+    int status = announce(gateway, &assembly->frame, assembly->destinations, assembly->count, assembly->bytes,
                           assembly->block);
     if (assembly->block == NULL) {
         free(assembly->bytes);
@@ -294,17 +294,17 @@ static int take_part(spc_gateway_t *agent, const spc_frame_t *frame, const int32
 
 /* The ranks at the start of the body; all must be here, and each once: a block is pinned once for each receiver.
  * Returns how many bytes they take, 0: they make no sense. */
-static uint32_t read_destinations(const spc_gateway_t *agent, const spc_frame_t *frame,
+static uint32_t read_destinations(const spc_gateway_t *gateway, const spc_frame_t *frame,
                                   const unsigned char *body, int32_t *destinations) {
     const uint32_t bytes = (uint32_t)spc_round_up(frame->count * sizeof(uint16_t), 8);
-    if (frame->count == 0 || frame->count > agent->here || bytes > frame->length_bytes) {
+    if (frame->count == 0 || frame->count > gateway->here || bytes > frame->length_bytes) {
         return 0;
     }
     uint64_t seen[SPC_NODES_MAX / 64] = {0};
     for (uint32_t i = 0; i < frame->count; i++) {
         uint16_t rank;
         memcpy(&rank, body + i * sizeof(rank), sizeof(rank));
-        if (!spc_gateway_is_here(agent, rank) || (seen[rank / 64] >> rank % 64 & 1) != 0) {
+        if (!spc_gateway_is_here(gateway, rank) || (seen[rank / 64] >> rank % 64 & 1) != 0) {
             return 0;
         }
         seen[rank / 64] |= UINT64_C(1) << rank % 64;
@@ -313,38 +313,38 @@ static uint32_t read_destinations(const spc_gateway_t *agent, const spc_frame_t 
     return bytes;
 }
 
-int spc_gateway_on_message(spc_gateway_t *agent, const spc_frame_t *frame, const unsigned char *body) {
+int spc_gateway_on_message(spc_gateway_t *gateway, const spc_frame_t *frame, const unsigned char *body) {
     int32_t destinations[SPC_NODES_MAX];
-    if (!spc_gateway_is_elsewhere(agent, frame->source) || frame->meta_bytes > frame->total_bytes) {
+    if (!spc_gateway_is_elsewhere(gateway, frame->source) || frame->meta_bytes > frame->total_bytes) {
         return SPC_EINVAL;
     }
-    const uint32_t list_bytes = read_destinations(agent, frame, body, destinations);
+    const uint32_t list_bytes = read_destinations(gateway, frame, body, destinations);
     if (list_bytes == 0) {
         return SPC_EINVAL;
     }
     const uint64_t length = frame->length_bytes - list_bytes;
-    const uint32_t box = spc_segment_box(&agent->segment, frame->source);
+    const uint32_t box = spc_segment_box(&gateway->segment, frame->source);
     for (uint32_t i = 0; i < frame->count; i++) {
-        uint64_t *owed = &agent->owed[box * agent->nodes + (uint32_t)destinations[i]];
+        uint64_t *owed = &gateway->owed[box * gateway->nodes + (uint32_t)destinations[i]];
         *owed += length + SPC_CREDIT_FRAME_COST;
-        if (*owed > agent->window) { /* more than it had leave for; memory here is bounded by that */
+        if (*owed > gateway->window) { /* more than it had leave for; memory here is bounded by that */
             return SPC_EINVAL;
         }
     }
     if ((frame->flags & SPC_FRAME_PART) != 0) {
-        return take_part(agent, frame, destinations, body + list_bytes, length);
+        return take_part(gateway, frame, destinations, body + list_bytes, length);
     }
     return length != frame->total_bytes ? SPC_EINVAL
-                                        : take_whole(agent, frame, destinations, body + list_bytes);
+                                        : take_whole(gateway, frame, destinations, body + list_bytes);
 }
 
 /* ---- credit ---- */
 
-static bool is_queued(const spc_gateway_t *agent, uint32_t box, uint32_t rank) {
-    for (uint32_t i = agent->here; i < agent->nodes; i++) {
-        const uint32_t source = agent->ranks[i];
-        if (spc_segment_box(&agent->segment, source) == box
-            && spc_outbox_waiting(agent->sources[source].outbox, rank) != 0) {
+static bool is_queued(const spc_gateway_t *gateway, uint32_t box, uint32_t rank) {
+    for (uint32_t i = gateway->here; i < gateway->nodes; i++) {
+        const uint32_t source = gateway->ranks[i];
+        if (spc_segment_box(&gateway->segment, source) == box
+            && spc_outbox_waiting(gateway->sources[source].outbox, rank) != 0) {
             return true;
         }
     }
@@ -352,31 +352,31 @@ static bool is_queued(const spc_gateway_t *agent, uint32_t box, uint32_t rank) {
 }
 
 /* What came from this box may be kept now: only then is there more than was told. */
-static void tell_all_lent(spc_gateway_t *agent, uint32_t box, uint32_t destination) {
-    for (uint32_t i = agent->here; i < agent->nodes; i++) {
-        if (spc_segment_box(&agent->segment, agent->ranks[i]) == box) {
-            (void)tell_lent(agent, agent->ranks[i], destination);
+static void tell_all_lent(spc_gateway_t *gateway, uint32_t box, uint32_t destination) {
+    for (uint32_t i = gateway->here; i < gateway->nodes; i++) {
+        if (spc_segment_box(&gateway->segment, gateway->ranks[i]) == box) {
+            (void)tell_lent(gateway, gateway->ranks[i], destination);
         }
     }
 }
 
 /* In pieces of a quarter of the window: the sender still has half of it, which is two parts, when the next comes. */
-static bool progress_credit(spc_gateway_t *agent) {
+static bool progress_credit(spc_gateway_t *gateway) {
     bool moved = false;
-    for (uint32_t box = 0; box < agent->config->boxes; box++) {
-        for (uint32_t i = 0; i < agent->here; i++) {
-            const uint32_t rank = agent->ranks[i];
-            uint64_t *owed = &agent->owed[box * agent->nodes + rank];
-            if (*owed < agent->window / 4 || is_queued(agent, box, rank)) {
+    for (uint32_t box = 0; box < gateway->config->boxes; box++) {
+        for (uint32_t i = 0; i < gateway->here; i++) {
+            const uint32_t rank = gateway->ranks[i];
+            uint64_t *owed = &gateway->owed[box * gateway->nodes + rank];
+            if (*owed < gateway->window / 4 || is_queued(gateway, box, rank)) {
                 continue;
             }
-            tell_all_lent(agent, box, rank);
+            tell_all_lent(gateway, box, rank);
             const spc_frame_t frame = {.kind = SPC_FRAME_CREDIT,
-                                       .source = (uint16_t)agent->box,
+                                       .source = (uint16_t)gateway->box,
                                        .destination = (uint16_t)box,
                                        .tag = (int32_t)rank,
                                        .total_bytes = *owed};
-            spc_gateway_send(agent, &frame, NULL, 0);
+            spc_gateway_send(gateway, &frame, NULL, 0);
             *owed = 0;
             moved = true;
         }
@@ -384,8 +384,8 @@ static bool progress_credit(spc_gateway_t *agent) {
     return moved;
 }
 
-bool spc_gateway_source_holds(const spc_gateway_t *agent, uint32_t rank, uint32_t destination) {
-    const spc_gateway_source_t *source = &agent->sources[rank];
+bool spc_gateway_source_holds(const spc_gateway_t *gateway, uint32_t rank, uint32_t destination) {
+    const spc_gateway_source_t *source = &gateway->sources[rank];
     for (const spc_gateway_assembly_t *parts = source->assemblies; parts != NULL; parts = parts->next) {
         for (uint32_t i = 0; i < parts->count; i++) {
             if (parts->destinations[i] == (int32_t)destination) {
@@ -396,16 +396,16 @@ bool spc_gateway_source_holds(const spc_gateway_t *agent, uint32_t rank, uint32_
     return spc_outbox_waiting(source->outbox, destination) != 0;
 }
 
-bool spc_gateway_source_is_empty(const spc_gateway_t *agent, uint32_t rank) {
-    return spc_outbox_is_empty(agent->sources[rank].outbox) && spc_gateway_arrivals_are_taken(agent);
+bool spc_gateway_source_is_empty(const spc_gateway_t *gateway, uint32_t rank) {
+    return spc_outbox_is_empty(gateway->sources[rank].outbox) && spc_gateway_arrivals_are_taken(gateway);
 }
 
-bool spc_gateway_recv_progress(spc_gateway_t *agent) {
+bool spc_gateway_recv_progress(spc_gateway_t *gateway) {
     bool moved = false;
-    for (uint32_t i = agent->here; i < agent->nodes; i++) {
-        moved = spc_outbox_flush(agent->sources[agent->ranks[i]].outbox) || moved;
+    for (uint32_t i = gateway->here; i < gateway->nodes; i++) {
+        moved = spc_outbox_flush(gateway->sources[gateway->ranks[i]].outbox) || moved;
     }
-    moved = progress_receipts(agent) || moved;
-    moved = progress_lent(agent) || moved;
-    return progress_credit(agent) || moved;
+    moved = progress_receipts(gateway) || moved;
+    moved = progress_lent(gateway) || moved;
+    return progress_credit(gateway) || moved;
 }

@@ -9,7 +9,7 @@
 
 enum { BUFFER_BYTES = 1 << 16 };
 
-/* What agents say to each other through the server: the tag of a SPC_FRAME_ROUTE. */
+/* What gateways say to each other through the server: the tag of a SPC_FRAME_ROUTE. */
 typedef enum word {
     LISTENS = 1, /* to all: body: where connections may be made; empty: nowhere */
     RELAYS,      /* leader: the server it is */
@@ -25,7 +25,7 @@ typedef struct held {
 } held_t;
 
 struct spc_gateway_peer {
-    spc_gateway_t *agent;
+    spc_gateway_t *gateway;
     uint32_t box;
     way_t way;
     held_t *first, *last; /* frames that wait for the choice */
@@ -38,35 +38,35 @@ struct spc_gateway_peer {
 };
 
 static bool is_leader(const spc_gateway_peer_t *peer) {
-    return peer->agent->box < peer->box;
+    return peer->gateway->box < peer->box;
 }
 
-/* ---- what every file of the agent needs */
+/* ---- what every file of the gateway needs */
 
-void spc_gateway_fail(spc_gateway_t *agent, int outcome) {
-    if (outcome != SPC_OK && agent->outcome == SPC_EAGAIN) {
-        agent->outcome = outcome;
+void spc_gateway_fail(spc_gateway_t *gateway, int outcome) {
+    if (outcome != SPC_OK && gateway->outcome == SPC_EAGAIN) {
+        gateway->outcome = outcome;
     }
 }
 
-void spc_gateway_wake_reader(const spc_gateway_t *agent) {
-    const ssize_t written = write(agent->wake[1], "", 1);
+void spc_gateway_wake_reader(const spc_gateway_t *gateway) {
+    const ssize_t written = write(gateway->wake[1], "", 1);
     (void)written; /* full: it wakes anyway */
 }
 
 /* ---- life */
 
-int spc_gateway_route_create(spc_gateway_t *agent) {
-    if (!agent->options.direct) {
+int spc_gateway_route_create(spc_gateway_t *gateway) {
+    if (!gateway->options.direct) {
         return SPC_OK;
     }
-    agent->peers = calloc(agent->config->boxes, sizeof(*agent->peers));
-    agent->peers_buffer = malloc(BUFFER_BYTES);
-    if (agent->peers == NULL || agent->peers_buffer == NULL) {
+    gateway->peers = calloc(gateway->config->boxes, sizeof(*gateway->peers));
+    gateway->peers_buffer = malloc(BUFFER_BYTES);
+    if (gateway->peers == NULL || gateway->peers_buffer == NULL) {
         return SPC_ENOMEM;
     }
-    for (uint32_t box = 0; box < agent->config->boxes; box++) {
-        agent->peers[box] = (spc_gateway_peer_t){.agent = agent, .box = box};
+    for (uint32_t box = 0; box < gateway->config->boxes; box++) {
+        gateway->peers[box] = (spc_gateway_peer_t){.gateway = gateway, .box = box};
     }
     return SPC_OK;
 }
@@ -77,24 +77,24 @@ static void free_first(spc_gateway_peer_t *peer) {
     free(held);
 }
 
-void spc_gateway_route_destroy(spc_gateway_t *agent) {
-    for (uint32_t box = 0; agent->peers != NULL && box < agent->config->boxes; box++) {
-        while (agent->peers[box].first != NULL) {
-            free_first(&agent->peers[box]);
+void spc_gateway_route_destroy(spc_gateway_t *gateway) {
+    for (uint32_t box = 0; gateway->peers != NULL && box < gateway->config->boxes; box++) {
+        while (gateway->peers[box].first != NULL) {
+            free_first(&gateway->peers[box]);
         }
-        spc_link_destroy(agent->peers[box].link);
+        spc_link_destroy(gateway->peers[box].link);
     }
-    free(agent->peers);
-    free(agent->peers_buffer);
+    free(gateway->peers);
+    free(gateway->peers_buffer);
 }
 
 /* One that is still of use. */
-static bool has_link(const spc_gateway_t *agent, uint32_t box) {
-    return agent->peers[box].link != NULL && !agent->peers[box].is_over;
+static bool has_link(const spc_gateway_t *gateway, uint32_t box) {
+    return gateway->peers[box].link != NULL && !gateway->peers[box].is_over;
 }
 
-static bool is_down(const spc_gateway_t *agent, uint32_t box) {
-    return has_link(agent, box) && spc_link_state(agent->peers[box].link) == SPC_LINK_DOWN;
+static bool is_down(const spc_gateway_t *gateway, uint32_t box) {
+    return has_link(gateway, box) && spc_link_state(gateway->peers[box].link) == SPC_LINK_DOWN;
 }
 
 /* ---- sending */
@@ -131,13 +131,13 @@ static int relay(const spc_gateway_peer_t *peer, const spc_frame_t *frame, const
     part.destination = (uint16_t)peer->box;
     part.flags &= (uint16_t)~SPC_FRAME_OTHERS;
     part.flags |= frame->kind == SPC_FRAME_ARRIVE ? SPC_FRAME_FORWARD : 0;
-    return spc_link_queue(peer->agent->link, &part, pieces, count);
+    return spc_link_queue(peer->gateway->link, &part, pieces, count);
 }
 
-static int queue(spc_gateway_t *agent, uint32_t box, const spc_frame_t *frame,
+static int queue(spc_gateway_t *gateway, uint32_t box, const spc_frame_t *frame,
                  const spc_frame_piece_t *pieces, uint32_t count) {
-    spc_gateway_peer_t *peer = &agent->peers[box];
-    if (box == agent->box || peer->is_over) {
+    spc_gateway_peer_t *peer = &gateway->peers[box];
+    if (box == gateway->box || peer->is_over) {
         return SPC_OK;
     }
     switch (peer->way) {
@@ -151,19 +151,19 @@ static int queue(spc_gateway_t *agent, uint32_t box, const spc_frame_t *frame,
 }
 
 /* One frame for each box, with its ranks only. */
-static int queue_message(spc_gateway_t *agent, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
+static int queue_message(spc_gateway_t *gateway, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
                          uint32_t count) {
     const uint16_t *ranks = pieces[0].start;
     spc_frame_piece_t parts[4];
     uint64_t done = 0;
     int status = SPC_OK;
     for (uint32_t first = 0; first < frame->count && status == SPC_OK; first++) {
-        const uint32_t box = spc_segment_box(&agent->segment, ranks[first]);
+        const uint32_t box = spc_segment_box(&gateway->segment, ranks[first]);
         uint16_t list[SPC_NODES_MAX + 4] = {0};
         spc_frame_t part = *frame;
         part.count = 0;
         for (uint32_t i = first; (done >> box & 1) == 0 && i < frame->count; i++) {
-            if (spc_segment_box(&agent->segment, ranks[i]) == box) {
+            if (spc_segment_box(&gateway->segment, ranks[i]) == box) {
                 list[part.count++] = ranks[i];
             }
         }
@@ -172,60 +172,60 @@ static int queue_message(spc_gateway_t *agent, const spc_frame_t *frame, const s
             memcpy(parts, pieces, count * sizeof(parts[0]));
             parts[0] = (spc_frame_piece_t){list, spc_round_up(part.count * sizeof(list[0]), 8)};
             part.destination = (uint16_t)box;
-            status = queue(agent, box, &part, parts, count);
+            status = queue(gateway, box, &part, parts, count);
         }
     }
     return status;
 }
 
-static int queue_to_peers(spc_gateway_t *agent, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
+static int queue_to_peers(spc_gateway_t *gateway, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
                           uint32_t count) {
     uint64_t boxes = UINT64_C(1) << frame->destination % 64;
     int status = SPC_OK;
     if (frame->kind == SPC_FRAME_MESSAGE) {
-        return queue_message(agent, frame, pieces, count);
+        return queue_message(gateway, frame, pieces, count);
     }
     if (frame->kind == SPC_FRAME_ARRIVE) {
         memcpy(&boxes, pieces[0].start, sizeof(boxes));
     } else if ((frame->flags & SPC_FRAME_OTHERS) != 0) {
         boxes = UINT64_MAX;
     }
-    for (uint32_t box = 0; box < agent->config->boxes && status == SPC_OK; box++) {
+    for (uint32_t box = 0; box < gateway->config->boxes && status == SPC_OK; box++) {
         if (boxes >> box & 1) {
-            status = queue(agent, box, frame, pieces, count);
+            status = queue(gateway, box, frame, pieces, count);
         }
     }
     return status;
 }
 
-static void write_peers(spc_gateway_t *agent) {
-    for (uint32_t box = 0; agent->peers != NULL && box < agent->config->boxes; box++) {
-        if (has_link(agent, box)) {
-            spc_link_write(agent->peers[box].link);
+static void write_peers(spc_gateway_t *gateway) {
+    for (uint32_t box = 0; gateway->peers != NULL && box < gateway->config->boxes; box++) {
+        if (has_link(gateway, box)) {
+            spc_link_write(gateway->peers[box].link);
         }
     }
 }
 
 /* ---- sending, over whatever link */
 
-void spc_gateway_queue(spc_gateway_t *agent, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
+void spc_gateway_queue(spc_gateway_t *gateway, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
                        uint32_t count) {
-    agent->sent_frames += frame->kind != SPC_FRAME_BOARD;
-    const int status = agent->peers != NULL ? queue_to_peers(agent, frame, pieces, count)
-                                            : spc_link_queue(agent->link, frame, pieces, count);
+    gateway->sent_frames += frame->kind != SPC_FRAME_BOARD;
+    const int status = gateway->peers != NULL ? queue_to_peers(gateway, frame, pieces, count)
+                                              : spc_link_queue(gateway->link, frame, pieces, count);
     /* What comes when all nodes here are gone gives rise to nothing that anybody needs. */
-    spc_gateway_fail(agent, status == SPC_ECLOSED && agent->is_finishing ? SPC_OK : status);
+    spc_gateway_fail(gateway, status == SPC_ECLOSED && gateway->is_finishing ? SPC_OK : status);
 }
 
-void spc_gateway_send(spc_gateway_t *agent, const spc_frame_t *frame, const void *body,
+void spc_gateway_send(spc_gateway_t *gateway, const spc_frame_t *frame, const void *body,
                       uint32_t length_bytes) {
     const spc_frame_piece_t piece = {body, length_bytes};
-    spc_gateway_queue(agent, frame, &piece, length_bytes != 0 ? 1 : 0);
+    spc_gateway_queue(gateway, frame, &piece, length_bytes != 0 ? 1 : 0);
 }
 
-void spc_gateway_write_links(spc_gateway_t *agent) {
-    write_peers(agent);
-    spc_link_write(agent->link);
+void spc_gateway_write_links(spc_gateway_t *gateway) {
+    write_peers(gateway);
+    spc_link_write(gateway->link);
 }
 
 /* ---- the choice */
@@ -240,33 +240,33 @@ static void want(spc_gateway_peer_t *peer) {
 
 /* From now on; the frames that were held go first. */
 static int choose(spc_gateway_peer_t *peer, way_t way) {
-    spc_gateway_t *agent = peer->agent;
+    spc_gateway_t *gateway = peer->gateway;
     int status = SPC_OK;
     peer->way = way;
     while (peer->first != NULL && status == SPC_OK) {
         const spc_frame_piece_t piece = {peer->first->body, peer->first->frame.length_bytes};
-        status = queue(agent, peer->box, &peer->first->frame, &piece, 1);
+        status = queue(gateway, peer->box, &peer->first->frame, &piece, 1);
         free_first(peer);
     }
-    if (status == SPC_OK && way == DIRECT && agent->is_finishing) {
+    if (status == SPC_OK && way == DIRECT && gateway->is_finishing) {
         status = spc_link_finish(peer->link);
     }
-    spc_gateway_write_links(agent);
+    spc_gateway_write_links(gateway);
     return status;
 }
 
-static int say(spc_gateway_t *agent, uint16_t flags, uint32_t box, word_t word, const char *text) {
+static int say(spc_gateway_t *gateway, uint16_t flags, uint32_t box, word_t word, const char *text) {
     const spc_frame_t frame = {.kind = SPC_FRAME_ROUTE,
                                .flags = flags,
-                               .source = (uint16_t)agent->box,
+                               .source = (uint16_t)gateway->box,
                                .destination = (uint16_t)box,
                                .tag = word};
     const spc_frame_piece_t piece = {text, strlen(text)};
-    return spc_link_send(agent->link, &frame, &piece, 1);
+    return spc_link_send(gateway->link, &frame, &piece, 1);
 }
 
 static int choose_relay(spc_gateway_peer_t *peer) {
-    const int status = say(peer->agent, 0, peer->box, RELAYS, "");
+    const int status = say(peer->gateway, 0, peer->box, RELAYS, "");
     return status == SPC_OK ? choose(peer, RELAYED) : status;
 }
 
@@ -281,11 +281,11 @@ static int take_address(spc_gateway_peer_t *peer, const spc_frame_t *frame, cons
                                                                                  : SPC_OK;
 }
 
-int spc_gateway_on_route(spc_gateway_t *agent, const spc_frame_t *frame, const unsigned char *body) {
-    if (agent->peers == NULL || frame->source >= agent->config->boxes || frame->source == agent->box) {
+int spc_gateway_on_route(spc_gateway_t *gateway, const spc_frame_t *frame, const unsigned char *body) {
+    if (gateway->peers == NULL || frame->source >= gateway->config->boxes || frame->source == gateway->box) {
         return SPC_EINVAL;
     }
-    spc_gateway_peer_t *peer = &agent->peers[frame->source];
+    spc_gateway_peer_t *peer = &gateway->peers[frame->source];
     switch (frame->tag) {
     case LISTENS:
         return take_address(peer, frame, body);
@@ -304,27 +304,27 @@ int spc_gateway_on_route(spc_gateway_t *agent, const spc_frame_t *frame, const u
 
 /* ---- what whoever makes connections does */
 
-static spc_gateway_peer_t *find(spc_gateway_t *agent, uint32_t box) {
-    const bool is_other = agent->peers != NULL && box < agent->config->boxes && box != agent->box;
-    return is_other ? &agent->peers[box] : NULL;
+static spc_gateway_peer_t *find(spc_gateway_t *gateway, uint32_t box) {
+    const bool is_other = gateway->peers != NULL && box < gateway->config->boxes && box != gateway->box;
+    return is_other ? &gateway->peers[box] : NULL;
 }
 
-int spc_gateway_listens(spc_gateway_t *agent, const char *address) {
-    if (agent->peers == NULL || strlen(address) >= SPC_GATEWAY_ADDRESS_BYTES) {
+int spc_gateway_listens(spc_gateway_t *gateway, const char *address) {
+    if (gateway->peers == NULL || strlen(address) >= SPC_GATEWAY_ADDRESS_BYTES) {
         return SPC_EINVAL;
     }
-    pthread_mutex_lock(&agent->lock);
-    const int status = say(agent, SPC_FRAME_OTHERS, 0, LISTENS, address);
-    pthread_mutex_unlock(&agent->lock);
+    pthread_mutex_lock(&gateway->lock);
+    const int status = say(gateway, SPC_FRAME_OTHERS, 0, LISTENS, address);
+    pthread_mutex_unlock(&gateway->lock);
     return status;
 }
 
-int spc_gateway_next_wanted(spc_gateway_t *agent, uint32_t *box, uint32_t *number,
+int spc_gateway_next_wanted(spc_gateway_t *gateway, uint32_t *box, uint32_t *number,
                             char address[SPC_GATEWAY_ADDRESS_BYTES]) {
     int status = SPC_EAGAIN;
-    pthread_mutex_lock(&agent->lock);
-    for (uint32_t i = 0; agent->peers != NULL && i < agent->config->boxes && status != SPC_OK; i++) {
-        spc_gateway_peer_t *peer = &agent->peers[i];
+    pthread_mutex_lock(&gateway->lock);
+    for (uint32_t i = 0; gateway->peers != NULL && i < gateway->config->boxes && status != SPC_OK; i++) {
+        spc_gateway_peer_t *peer = &gateway->peers[i];
         if (peer->is_wanted) {
             peer->is_wanted = false;
             peer->is_awaited = true;
@@ -334,63 +334,63 @@ int spc_gateway_next_wanted(spc_gateway_t *agent, uint32_t *box, uint32_t *numbe
             status = SPC_OK;
         }
     }
-    pthread_mutex_unlock(&agent->lock);
+    pthread_mutex_unlock(&gateway->lock);
     return status;
 }
 
 static bool is_awaited(const spc_gateway_peer_t *peer, uint32_t number) {
-    return peer->is_awaited && peer->connection == number && !peer->is_over && !peer->agent->has_left;
+    return peer->is_awaited && peer->connection == number && !peer->is_over && !peer->gateway->has_left;
 }
 
-bool spc_gateway_is_wanted(spc_gateway_t *agent, uint32_t box, uint32_t number) {
-    const spc_gateway_peer_t *peer = find(agent, box);
+bool spc_gateway_is_wanted(spc_gateway_t *gateway, uint32_t box, uint32_t number) {
+    const spc_gateway_peer_t *peer = find(gateway, box);
     if (peer == NULL) {
         return false;
     }
-    pthread_mutex_lock(&agent->lock);
+    pthread_mutex_lock(&gateway->lock);
     const bool is = is_awaited(peer, number);
-    pthread_mutex_unlock(&agent->lock);
+    pthread_mutex_unlock(&gateway->lock);
     return is;
 }
 
-void spc_gateway_relay_peer(spc_gateway_t *agent, uint32_t box, uint32_t number) {
-    spc_gateway_peer_t *peer = find(agent, box);
+void spc_gateway_relay_peer(spc_gateway_t *gateway, uint32_t box, uint32_t number) {
+    spc_gateway_peer_t *peer = find(gateway, box);
     if (peer == NULL) {
         return;
     }
-    pthread_mutex_lock(&agent->lock);
+    pthread_mutex_lock(&gateway->lock);
     if (peer->way == UNDECIDED && is_awaited(peer, number)) {
         peer->is_awaited = false;
-        spc_gateway_fail(agent, choose_relay(peer));
+        spc_gateway_fail(gateway, choose_relay(peer));
     }
-    pthread_mutex_unlock(&agent->lock);
-    spc_event_raise(agent->event,
-                    agent->config->features); /* spc_gateway_run may wait for frames that were held */
-    spc_gateway_wake_reader(agent);
+    pthread_mutex_unlock(&gateway->lock);
+    spc_event_raise(gateway->event,
+                    gateway->config->features); /* spc_gateway_run may wait for frames that were held */
+    spc_gateway_wake_reader(gateway);
 }
 
-/* What agents say about their ways comes from the server alone. */
+/* What gateways say about their ways comes from the server alone. */
 static int take(void *argument, const spc_frame_t *frame, const unsigned char *body) {
     const spc_gateway_peer_t *peer = argument;
-    spc_gateway_t *agent = peer->agent;
-    const uint16_t *box_of_rank = spc_segment_part(&agent->segment, SPC_REGION_PLACE, 0);
+    spc_gateway_t *gateway = peer->gateway;
+    const uint16_t *box_of_rank = spc_segment_part(&gateway->segment, SPC_REGION_PLACE, 0);
     const bool is_theirs = frame->kind != SPC_FRAME_ROUTE
-                           && spc_frame_is_of_box(frame, (uint16_t)peer->box, box_of_rank, agent->nodes);
-    return is_theirs ? agent->deliver(agent, frame, body) : SPC_EINVAL;
+                           && spc_frame_is_of_box(frame, (uint16_t)peer->box, box_of_rank, gateway->nodes);
+    return is_theirs ? gateway->deliver(gateway, frame, body) : SPC_EINVAL;
 }
 
 static int attach(spc_gateway_peer_t *peer, spc_channel_t *channel) {
-    const spc_gateway_t *agent = peer->agent;
+    const spc_gateway_t *gateway = peer->gateway;
     const spc_link_options_t options = {
-        .job = agent->options.job,
+        .job = gateway->options.job,
         .deliver = take,
         .argument = peer,
-        .heartbeat_ns = agent->options.heartbeat_ns,
-        .suspect_ns = agent->options.suspect_ns,
-        .broken_ns = agent->options.broken_ns,
-        .timeout_ns = agent->options.link_timeout_ns,
+        .heartbeat_ns = gateway->options.heartbeat_ns,
+        .suspect_ns = gateway->options.suspect_ns,
+        .broken_ns = gateway->options.broken_ns,
+        .timeout_ns = gateway->options.link_timeout_ns,
         .retained_max = UINT64_MAX / 2, /* credit bounds it */
-        .buffer = agent->peers_buffer,
+        .buffer = gateway->peers_buffer,
         .buffer_bytes = BUFFER_BYTES,
     };
     int status = peer->link == NULL ? spc_link_create(&options, &peer->link) : SPC_OK;
@@ -403,38 +403,39 @@ static int attach(spc_gateway_peer_t *peer, spc_channel_t *channel) {
     return status;
 }
 
-int spc_gateway_attach_peer(spc_gateway_t *agent, uint32_t box, uint32_t number, spc_channel_t *channel) {
-    spc_gateway_peer_t *peer = find(agent, box);
+int spc_gateway_attach_peer(spc_gateway_t *gateway, uint32_t box, uint32_t number, spc_channel_t *channel) {
+    spc_gateway_peer_t *peer = find(gateway, box);
     if (peer == NULL) {
         spc_channel_destroy(channel);
         return SPC_EINVAL;
     }
-    pthread_mutex_lock(&agent->lock);
+    pthread_mutex_lock(&gateway->lock);
     const bool is_next = is_leader(peer) ? is_awaited(peer, number) : number > peer->connection;
-    if (!is_next || peer->way == RELAYED || peer->is_over || agent->has_left) {
+    if (!is_next || peer->way == RELAYED || peer->is_over || gateway->has_left) {
         spc_channel_destroy(channel);
     } else {
         peer->connection = number;
         peer->is_awaited = false;
-        spc_gateway_fail(agent, attach(peer, channel)); /* not the caller's business: the channel is taken */
+        spc_gateway_fail(gateway,
+                         attach(peer, channel)); /* not the caller's business: the channel is taken */
     }
-    pthread_mutex_unlock(&agent->lock);
-    spc_gateway_wake_reader(agent);
+    pthread_mutex_unlock(&gateway->lock);
+    spc_gateway_wake_reader(gateway);
     return SPC_OK;
 }
 
-int spc_gateway_count_peer(spc_gateway_t *agent, uint32_t box, spc_gateway_peer_counts_t *counts) {
-    const spc_gateway_peer_t *peer = find(agent, box);
+int spc_gateway_count_peer(spc_gateway_t *gateway, uint32_t box, spc_gateway_peer_counts_t *counts) {
+    const spc_gateway_peer_t *peer = find(gateway, box);
     if (peer == NULL) {
         return SPC_EINVAL;
     }
     *counts = (spc_gateway_peer_counts_t){0};
-    pthread_mutex_lock(&agent->lock);
+    pthread_mutex_lock(&gateway->lock);
     counts->is_direct = peer->way == DIRECT;
     if (counts->is_direct) {
         spc_link_count(peer->link, &counts->link);
     }
-    pthread_mutex_unlock(&agent->lock);
+    pthread_mutex_unlock(&gateway->lock);
     return SPC_OK;
 }
 
@@ -443,42 +444,44 @@ int spc_gateway_count_peer(spc_gateway_t *agent, uint32_t box, spc_gateway_peer_
 static void look_after(spc_gateway_peer_t *peer, uint64_t now_ns) {
     if (spc_link_tick(peer->link, now_ns) == SPC_LINK_DEAD) {
         const int reason = spc_link_reason(peer->link, &(int){0});
-        if (reason == SPC_ETIMEDOUT && peer->agent->outcome == SPC_EAGAIN) {
-            peer->agent->culprit = peer->box;
+        if (reason == SPC_ETIMEDOUT && peer->gateway->outcome == SPC_EAGAIN) {
+            peer->gateway->culprit = peer->box;
         }
-        spc_gateway_fail(peer->agent, reason);
+        spc_gateway_fail(peer->gateway, reason);
     }
     want(peer);
 }
 
-bool spc_gateway_route_look_after(spc_gateway_t *agent) {
-    const uint64_t now_ns = agent->peers != NULL ? spc_clock_now_ns() : 0;
+bool spc_gateway_route_look_after(spc_gateway_t *gateway) {
+    const uint64_t now_ns = gateway->peers != NULL ? spc_clock_now_ns() : 0;
     bool wants = false;
-    for (uint32_t box = 0; agent->peers != NULL && !agent->has_left && box < agent->config->boxes; box++) {
-        if (has_link(agent, box)) {
-            look_after(&agent->peers[box], now_ns);
+    for (uint32_t box = 0; gateway->peers != NULL && !gateway->has_left && box < gateway->config->boxes;
+         box++) {
+        if (has_link(gateway, box)) {
+            look_after(&gateway->peers[box], now_ns);
         }
-        wants = wants || agent->peers[box].is_wanted;
+        wants = wants || gateway->peers[box].is_wanted;
     }
     return wants;
 }
 
-uint64_t spc_gateway_route_deadline_ns(const spc_gateway_t *agent) {
+uint64_t spc_gateway_route_deadline_ns(const spc_gateway_t *gateway) {
     uint64_t deadline_ns = SPC_NO_DEADLINE;
     /* After the farewell nobody looks after these links any more. */
-    for (uint32_t box = 0; agent->peers != NULL && !agent->has_left && box < agent->config->boxes; box++) {
+    for (uint32_t box = 0; gateway->peers != NULL && !gateway->has_left && box < gateway->config->boxes;
+         box++) {
         const uint64_t its_ns =
-            has_link(agent, box) ? spc_link_deadline_ns(agent->peers[box].link) : SPC_NO_DEADLINE;
+            has_link(gateway, box) ? spc_link_deadline_ns(gateway->peers[box].link) : SPC_NO_DEADLINE;
         deadline_ns = its_ns < deadline_ns ? its_ns : deadline_ns;
     }
     return deadline_ns;
 }
 
-uint32_t spc_gateway_route_poll(const spc_gateway_t *agent, struct pollfd polled[]) {
+uint32_t spc_gateway_route_poll(const spc_gateway_t *gateway, struct pollfd polled[]) {
     uint32_t count = 0;
-    for (uint32_t box = 0; agent->peers != NULL && box < agent->config->boxes; box++) {
-        const spc_link_t *link = agent->peers[box].link;
-        const int descriptor = has_link(agent, box) ? spc_link_descriptor(link) : -1;
+    for (uint32_t box = 0; gateway->peers != NULL && box < gateway->config->boxes; box++) {
+        const spc_link_t *link = gateway->peers[box].link;
+        const int descriptor = has_link(gateway, box) ? spc_link_descriptor(link) : -1;
         if (descriptor >= 0) {
             const short events = (short)(POLLIN | (spc_link_wants_write(link) ? POLLOUT : 0));
             polled[count++] = (struct pollfd){.fd = descriptor, .events = events};
@@ -488,24 +491,24 @@ uint32_t spc_gateway_route_poll(const spc_gateway_t *agent, struct pollfd polled
 }
 
 /* By descriptor: since the wait began connections may have come and gone. A read in vain finds nothing. */
-int spc_gateway_route_read(spc_gateway_t *agent, const struct pollfd polled[], uint32_t count) {
+int spc_gateway_route_read(spc_gateway_t *gateway, const struct pollfd polled[], uint32_t count) {
     int status = SPC_OK;
     for (uint32_t i = 0; i < count; i++) {
-        for (uint32_t box = 0; polled[i].revents != 0 && box < agent->config->boxes && status == SPC_OK;
+        for (uint32_t box = 0; polled[i].revents != 0 && box < gateway->config->boxes && status == SPC_OK;
              box++) {
-            if (has_link(agent, box) && spc_link_descriptor(agent->peers[box].link) == polled[i].fd) {
-                status = spc_link_read(agent->peers[box].link);
+            if (has_link(gateway, box) && spc_link_descriptor(gateway->peers[box].link) == polled[i].fd) {
+                status = spc_link_read(gateway->peers[box].link);
             }
         }
     }
     return status;
 }
 
-bool spc_gateway_route_need_reader(const spc_gateway_t *agent) {
+bool spc_gateway_route_need_reader(const spc_gateway_t *gateway) {
     bool needs = false;
-    for (uint32_t box = 0; agent->peers != NULL && !needs && box < agent->config->boxes; box++) {
-        const spc_gateway_peer_t *peer = &agent->peers[box];
-        needs = peer->is_wanted || is_down(agent, box)
+    for (uint32_t box = 0; gateway->peers != NULL && !needs && box < gateway->config->boxes; box++) {
+        const spc_gateway_peer_t *peer = &gateway->peers[box];
+        needs = peer->is_wanted || is_down(gateway, box)
                 || (peer->link != NULL && spc_link_wants_write(peer->link));
     }
     return needs;
@@ -513,27 +516,27 @@ bool spc_gateway_route_need_reader(const spc_gateway_t *agent) {
 
 /* ---- the end */
 
-void spc_gateway_route_finish(spc_gateway_t *agent) {
-    for (uint32_t box = 0; agent->peers != NULL && box < agent->config->boxes; box++) {
-        if (has_link(agent, box)) {
-            spc_gateway_fail(agent, spc_link_finish(agent->peers[box].link));
+void spc_gateway_route_finish(spc_gateway_t *gateway) {
+    for (uint32_t box = 0; gateway->peers != NULL && box < gateway->config->boxes; box++) {
+        if (has_link(gateway, box)) {
+            spc_gateway_fail(gateway, spc_link_finish(gateway->peers[box].link));
         }
     }
 }
 
-bool spc_gateway_route_are_flushed(const spc_gateway_t *agent) {
+bool spc_gateway_route_are_flushed(const spc_gateway_t *gateway) {
     bool are = true;
-    for (uint32_t box = 0; agent->peers != NULL && are && box < agent->config->boxes; box++) {
-        const spc_gateway_peer_t *peer = &agent->peers[box];
+    for (uint32_t box = 0; gateway->peers != NULL && are && box < gateway->config->boxes; box++) {
+        const spc_gateway_peer_t *peer = &gateway->peers[box];
         are =
             peer->is_over || (peer->first == NULL && (peer->link == NULL || spc_link_is_flushed(peer->link)));
     }
     return are;
 }
 
-void spc_gateway_route_leave(spc_gateway_t *agent) {
-    if (agent->peers != NULL) {
-        spc_gateway_fail(agent, say(agent, SPC_FRAME_OTHERS, 0, LEAVES, ""));
-        agent->has_left = true;
+void spc_gateway_route_leave(spc_gateway_t *gateway) {
+    if (gateway->peers != NULL) {
+        spc_gateway_fail(gateway, say(gateway, SPC_FRAME_OTHERS, 0, LEAVES, ""));
+        gateway->has_left = true;
     }
 }

@@ -12,22 +12,22 @@
 
 #include "base/spc_error.h"
 
-int spc_gateway_send_create(spc_gateway_t *agent) {
-    const uint32_t elsewhere = agent->nodes - agent->here;
-    agent->row_count = (elsewhere + 1) * agent->here;
-    agent->rows = calloc(agent->row_count, sizeof(*agent->rows));
-    if (agent->rows == NULL) {
+int spc_gateway_send_create(spc_gateway_t *gateway) {
+    const uint32_t elsewhere = gateway->nodes - gateway->here;
+    gateway->row_count = (elsewhere + 1) * gateway->here;
+    gateway->rows = calloc(gateway->row_count, sizeof(*gateway->rows));
+    if (gateway->rows == NULL) {
         return SPC_ENOMEM;
     }
-    spc_gateway_row_t *row = agent->rows;
+    spc_gateway_row_t *row = gateway->rows;
     for (uint32_t to = 0; to <= elsewhere; to++) {
-        const uint32_t destination = to < elsewhere ? agent->ranks[agent->here + to] : agent->nodes;
-        for (uint32_t from = 0; from < agent->here; from++, row++) {
-            row->source = agent->ranks[from];
+        const uint32_t destination = to < elsewhere ? gateway->ranks[gateway->here + to] : gateway->nodes;
+        for (uint32_t from = 0; from < gateway->here; from++, row++) {
+            row->source = gateway->ranks[from];
             row->destination = destination;
             spc_mailbox_reader_init(&row->reader,
-                                    spc_segment_part(&agent->segment, SPC_REGION_MAILBOX, destination),
-                                    row->source, agent->config->slots);
+                                    spc_segment_part(&gateway->segment, SPC_REGION_MAILBOX, destination),
+                                    row->source, gateway->config->slots);
         }
     }
     return SPC_OK;
@@ -44,40 +44,40 @@ typedef struct spc_gateway_piece {
     spc_block_shared_t *block; /* in an arena */
 } spc_gateway_piece_t;
 
-static spc_gateway_piece_t spc_gateway_find_piece(const spc_gateway_t *agent, const spc_gateway_row_t *row,
+static spc_gateway_piece_t spc_gateway_find_piece(const spc_gateway_t *gateway, const spc_gateway_row_t *row,
                                                   const spc_slot_shared_t *slot) {
     spc_gateway_piece_t piece = {.bytes = slot->payload.inlined, .length_bytes = slot->length_bytes};
     if ((slot->flags & SPC_SLOT_PLACE) == SPC_SLOT_RING) {
-        piece.header = spc_segment_address(&agent->segment, slot->payload.offset);
+        piece.header = spc_segment_address(&gateway->segment, slot->payload.offset);
         piece.bytes = spc_ring_payload(piece.header);
         piece.length_bytes = piece.header->payload_bytes;
         piece.offset = row->part_offset;
     } else if ((slot->flags & SPC_SLOT_PLACE) == SPC_SLOT_ARENA) {
-        piece.block = spc_segment_address(&agent->segment, slot->payload.offset);
+        piece.block = spc_segment_address(&gateway->segment, slot->payload.offset);
         piece.bytes = spc_block_payload(piece.block);
     }
     return piece;
 }
 
 /* The head of the row and what it holds are their owners' again. */
-static void give_back(spc_gateway_t *agent, spc_gateway_row_t *row) {
+static void give_back(spc_gateway_t *gateway, spc_gateway_row_t *row) {
     const spc_slot_shared_t *slot = spc_mailbox_peek(&row->reader);
-    const spc_gateway_piece_t piece = spc_gateway_find_piece(agent, row, slot);
-    const uint32_t features = agent->config->features;
-    if (spc_status_is_gone(agent->status, row->destination)) {
+    const spc_gateway_piece_t piece = spc_gateway_find_piece(gateway, row, slot);
+    const uint32_t features = gateway->config->features;
+    if (spc_status_is_gone(gateway->status, row->destination)) {
         row->part_offset = 0; /* its owners have taken the memory back already, and may use it again */
     } else if (piece.header != NULL) {
         row->part_offset += piece.length_bytes;
         row->part_offset = row->part_offset >= slot->length_bytes ? 0 : row->part_offset;
         spc_ring_mark_read(piece.header);
-        spc_event_notify(&agent->events[row->source], features);
+        spc_event_notify(&gateway->events[row->source], features);
     } else if (piece.block != NULL) {
         const uint32_t owner = piece.block->owner;
         spc_block_unpin(piece.block, row->destination);
-        spc_event_notify(&agent->events[owner], features);
+        spc_event_notify(&gateway->events[owner], features);
     }
     if (spc_mailbox_consume(&row->reader)) {
-        spc_event_notify(&agent->events[row->source], features);
+        spc_event_notify(&gateway->events[row->source], features);
     }
     row->done = 0;
     row->leader = NULL;
@@ -101,13 +101,13 @@ static void give_back(spc_gateway_t *agent, spc_gateway_row_t *row) {
 /* The longest wait for a sender that was interrupted while it announced, or that has something queued. */
 #define DEFER_NS UINT64_C(200000)
 
-static bool is_same(const spc_gateway_t *agent, const spc_gateway_row_t *row,
+static bool is_same(const spc_gateway_t *gateway, const spc_gateway_row_t *row,
                     const spc_gateway_piece_t *piece) {
     const spc_slot_shared_t *slot = spc_mailbox_peek(&row->reader);
     if (slot == NULL || row->leader != NULL || row->part_offset != 0 || row->done != 0) {
         return false;
     }
-    const spc_gateway_piece_t head = spc_gateway_find_piece(agent, row, slot);
+    const spc_gateway_piece_t head = spc_gateway_find_piece(gateway, row, slot);
     return piece->block != NULL ? head.block == piece->block
                                 : head.header != NULL && head.bytes == piece->bytes;
 }
@@ -120,7 +120,7 @@ static bool is_expected(const spc_gateway_piece_t *piece, uint32_t rank) {
     }
     const uint32_t later = piece->header->payload_offset / (uint32_t)sizeof(*piece->header) - 1;
     for (uint32_t i = 1; i <= later; i++) {
-        /* Relaxed: this agent alone marks it. */
+        /* Relaxed: this gateway alone marks it. */
         if (piece->header[i].destination == rank
             && atomic_load_explicit(&piece->header[i].read, memory_order_relaxed) == 0) {
             return true;
@@ -130,10 +130,10 @@ static bool is_expected(const spc_gateway_piece_t *piece, uint32_t rank) {
 }
 
 /* An empty row that the message will come into is a reason to wait, unless its sender has ended. */
-static bool is_missing(const spc_gateway_t *agent, const spc_gateway_row_t *row,
+static bool is_missing(const spc_gateway_t *gateway, const spc_gateway_row_t *row,
                        const spc_gateway_piece_t *piece) {
     return spc_mailbox_peek(&row->reader) == NULL && is_expected(piece, row->destination)
-           && spc_status_state(agent->status, row->source) < SPC_NODE_FINISHED;
+           && spc_status_state(gateway->status, row->source) < SPC_NODE_FINISHED;
 }
 
 static bool is_cast(const spc_slot_shared_t *slot, const spc_gateway_piece_t *piece) {
@@ -142,24 +142,24 @@ static bool is_cast(const spc_slot_shared_t *slot, const spc_gateway_piece_t *pi
 }
 
 /* True: too long. */
-static bool defer(spc_gateway_t *agent, spc_gateway_row_t *row) {
+static bool defer(spc_gateway_t *gateway, spc_gateway_row_t *row) {
     const uint64_t now_ns = spc_clock_now_ns();
     row->deferred_ns = row->deferred_ns == 0 ? now_ns : row->deferred_ns;
     if (now_ns - row->deferred_ns >= DEFER_NS) {
         return true;
     }
     const uint64_t until_ns = row->deferred_ns + DEFER_NS;
-    agent->look_again_ns = until_ns < agent->look_again_ns ? until_ns : agent->look_again_ns;
+    gateway->look_again_ns = until_ns < gateway->look_again_ns ? until_ns : gateway->look_again_ns;
     return false;
 }
 
 /* What has begun goes on as it began. */
-static uint32_t find_followers(spc_gateway_t *agent, spc_gateway_row_t *row, spc_gateway_row_t *rows[]) {
+static uint32_t find_followers(spc_gateway_t *gateway, spc_gateway_row_t *row, spc_gateway_row_t *rows[]) {
     uint32_t count = 0;
     rows[count++] = row;
-    for (uint32_t i = 0; i < agent->row_count && row->is_leader; i++) {
-        if (agent->rows[i].leader == row) {
-            rows[count++] = &agent->rows[i];
+    for (uint32_t i = 0; i < gateway->row_count && row->is_leader; i++) {
+        if (gateway->rows[i].leader == row) {
+            rows[count++] = &gateway->rows[i];
         }
     }
     return count;
@@ -167,30 +167,32 @@ static uint32_t find_followers(spc_gateway_t *agent, spc_gateway_row_t *row, spc
 
 /* A row whose head is one message to several nodes: those of the same sender with the same message at their heads, this
  * one first, which lead or follow from now on. How many; 0: not all of it has been announced yet, look again soon. */
-static uint32_t spc_gateway_cast(spc_gateway_t *agent, spc_gateway_row_t *row, const spc_slot_shared_t *slot,
-                                 const spc_gateway_piece_t *piece, spc_gateway_row_t *rows[]) {
+static uint32_t spc_gateway_cast(spc_gateway_t *gateway, spc_gateway_row_t *row,
+                                 const spc_slot_shared_t *slot, const spc_gateway_piece_t *piece,
+                                 spc_gateway_row_t *rows[]) {
     uint32_t count = 0;
     if (!is_cast(slot, piece) || row->done != 0) {
-        return find_followers(agent, row, rows);
+        return find_followers(gateway, row, rows);
     }
-    const uint64_t whole = piece->length_bytes < agent->window / 2 ? piece->length_bytes : agent->window / 2;
+    const uint64_t whole =
+        piece->length_bytes < gateway->window / 2 ? piece->length_bytes : gateway->window / 2;
     rows[count++] = row;
     bool misses = false;
-    for (uint32_t i = 0; i < agent->row_count; i++) {
-        spc_gateway_row_t *other = &agent->rows[i];
-        if (other == row || other->source != row->source || other->destination == agent->nodes) {
+    for (uint32_t i = 0; i < gateway->row_count; i++) {
+        spc_gateway_row_t *other = &gateway->rows[i];
+        if (other == row || other->source != row->source || other->destination == gateway->nodes) {
             continue;
         }
-        if (!is_same(agent, other, piece)) {
-            misses = misses || is_missing(agent, other, piece);
-        } else if (agent->credit[other->destination] >= spc_gateway_cost(whole)) {
+        if (!is_same(gateway, other, piece)) {
+            misses = misses || is_missing(gateway, other, piece);
+        } else if (gateway->credit[other->destination] >= spc_gateway_cost(whole)) {
             rows[count++] = other;
         }
     }
-    if (misses && !defer(agent, row)) {
+    if (misses && !defer(gateway, row)) {
         return 0;
     }
-    if (agent->credit[row->destination] < spc_gateway_cost(whole)) {
+    if (gateway->credit[row->destination] < spc_gateway_cost(whole)) {
         return 1; /* by itself, part by part */
     }
     row->is_leader = count > 1;
@@ -203,21 +205,21 @@ static uint32_t spc_gateway_cast(spc_gateway_t *agent, spc_gateway_row_t *row, c
 
 /* ---- sending */
 
-static bool has_credit(const spc_gateway_t *agent, spc_gateway_row_t *const rows[], uint32_t count,
+static bool has_credit(const spc_gateway_t *gateway, spc_gateway_row_t *const rows[], uint32_t count,
                        uint64_t bytes) {
     bool has = true;
     for (uint32_t i = 0; i < count && has; i++) {
-        has = agent->credit[rows[i]->destination] >= spc_gateway_cost(bytes);
+        has = gateway->credit[rows[i]->destination] >= spc_gateway_cost(bytes);
     }
     return has;
 }
 
 /* The next part of the slot at the heads of these rows. False: there is no credit. */
-static bool send_part(spc_gateway_t *agent, spc_gateway_row_t *const rows[], uint32_t count,
+static bool send_part(spc_gateway_t *gateway, spc_gateway_row_t *const rows[], uint32_t count,
                       const spc_slot_shared_t *slot, const spc_gateway_piece_t *piece) {
     const spc_gateway_row_t *row = rows[0];
     const uint64_t left = piece->length_bytes - row->done;
-    const uint64_t length = left < agent->part_bytes ? left : agent->part_bytes;
+    const uint64_t length = left < gateway->part_bytes ? left : gateway->part_bytes;
     uint16_t list[SPC_NODES_MAX + 4] = {0};
     const spc_frame_piece_t pieces[2] = {{list, spc_round_up(count * sizeof(list[0]), 8)},
                                          {piece->bytes + row->done, length}};
@@ -234,58 +236,58 @@ static bool send_part(spc_gateway_t *agent, spc_gateway_row_t *const rows[], uin
         .total_bytes = slot->length_bytes,
         .offset = piece->offset + row->done,
     };
-    if (!has_credit(agent, rows, count, length)) {
+    if (!has_credit(gateway, rows, count, length)) {
         return false;
     }
     for (uint32_t i = 0; i < count; i++) {
         list[i] = (uint16_t)rows[i]->destination;
-        agent->credit[rows[i]->destination] -= spc_gateway_cost(length);
+        gateway->credit[rows[i]->destination] -= spc_gateway_cost(length);
         rows[i]->done += length;
     }
-    spc_gateway_queue(agent, &frame, pieces, 2);
+    spc_gateway_queue(gateway, &frame, pieces, 2);
     return true;
 }
 
 /* All of the head of this row, or as much as may be; with those that follow it. True: it is done with. */
-static bool send_head(spc_gateway_t *agent, spc_gateway_row_t *row, const spc_slot_shared_t *slot) {
-    const spc_gateway_piece_t piece = spc_gateway_find_piece(agent, row, slot);
+static bool send_head(spc_gateway_t *gateway, spc_gateway_row_t *row, const spc_slot_shared_t *slot) {
+    const spc_gateway_piece_t piece = spc_gateway_find_piece(gateway, row, slot);
     spc_gateway_row_t *rows[SPC_NODES_MAX];
-    if (!row->is_leader && spc_status_state(agent->status, row->destination) >= SPC_NODE_FINISHED) {
-        give_back(agent, row);
+    if (!row->is_leader && spc_status_state(gateway->status, row->destination) >= SPC_NODE_FINISHED) {
+        give_back(gateway, row);
         return true;
     }
-    const uint32_t count = spc_gateway_cast(agent, row, slot, &piece, rows);
+    const uint32_t count = spc_gateway_cast(gateway, row, slot, &piece, rows);
     do {
-        if (count == 0 || !send_part(agent, rows, count, slot, &piece)) {
+        if (count == 0 || !send_part(gateway, rows, count, slot, &piece)) {
             return false;
         }
     } while (row->done != piece.length_bytes);
     for (uint32_t i = 0; i < count; i++) {
-        give_back(agent, rows[i]);
+        give_back(gateway, rows[i]);
     }
     return true;
 }
 
-/* A communicator's memory, from its first member here: the block stays pinned for this agent. */
-static void take_own(spc_gateway_t *agent, spc_gateway_row_t *row, const spc_slot_shared_t *slot) {
-    const spc_gateway_piece_t piece = spc_gateway_find_piece(agent, row, slot);
-    spc_gateway_fail(agent, piece.block == NULL
-                                ? SPC_EINVAL
-                                : spc_gateway_add_area(agent, (uint32_t)slot->tag, piece.block));
+/* A communicator's memory, from its first member here: the block stays pinned for this gateway. */
+static void take_own(spc_gateway_t *gateway, spc_gateway_row_t *row, const spc_slot_shared_t *slot) {
+    const spc_gateway_piece_t piece = spc_gateway_find_piece(gateway, row, slot);
+    spc_gateway_fail(gateway, piece.block == NULL
+                                  ? SPC_EINVAL
+                                  : spc_gateway_add_area(gateway, (uint32_t)slot->tag, piece.block));
     if (spc_mailbox_consume(&row->reader)) {
-        spc_event_notify(&agent->events[row->source], agent->config->features);
+        spc_event_notify(&gateway->events[row->source], gateway->config->features);
     }
 }
 
-static bool progress_row(spc_gateway_t *agent, spc_gateway_row_t *row) {
+static bool progress_row(spc_gateway_t *gateway, spc_gateway_row_t *row) {
     const spc_slot_shared_t *slot;
     bool moved = false;
     while (row->leader == NULL && (slot = spc_mailbox_peek(&row->reader)) != NULL) {
-        if (row->destination == agent->nodes) {
-            take_own(agent, row, slot);
+        if (row->destination == gateway->nodes) {
+            take_own(gateway, row, slot);
         } else {
             const uint64_t done = row->done;
-            if (!send_head(agent, row, slot)) {
+            if (!send_head(gateway, row, slot)) {
                 return moved || row->done != done; /* parts of it are on their way */
             }
         }
@@ -296,34 +298,34 @@ static bool progress_row(spc_gateway_t *agent, spc_gateway_row_t *row) {
 }
 
 /* Which rows may have something: those whose senders have rung. */
-static void collect(spc_gateway_t *agent) {
-    for (uint32_t first = 0; first < agent->row_count; first += agent->here) {
+static void collect(spc_gateway_t *gateway) {
+    for (uint32_t first = 0; first < gateway->row_count; first += gateway->here) {
         spc_mailbox_shared_t *mailbox =
-            spc_segment_part(&agent->segment, SPC_REGION_MAILBOX, agent->rows[first].destination);
+            spc_segment_part(&gateway->segment, SPC_REGION_MAILBOX, gateway->rows[first].destination);
         const uint64_t bits = spc_mailbox_collect(mailbox);
-        for (uint32_t i = first; bits != 0 && i < first + agent->here; i++) {
-            spc_gateway_row_t *row = &agent->rows[i];
+        for (uint32_t i = first; bits != 0 && i < first + gateway->here; i++) {
+            spc_gateway_row_t *row = &gateway->rows[i];
             row->ready = row->ready || (bits >> row->source % 64 & 1) != 0;
         }
     }
 }
 
-bool spc_gateway_send_progress(spc_gateway_t *agent) {
+bool spc_gateway_send_progress(spc_gateway_t *gateway) {
     bool moved = false;
-    agent->look_again_ns = SPC_NO_DEADLINE;
-    collect(agent);
-    for (uint32_t i = 0; i < agent->row_count; i++) {
-        if (agent->rows[i].ready) {
-            moved = progress_row(agent, &agent->rows[i]) || moved;
+    gateway->look_again_ns = SPC_NO_DEADLINE;
+    collect(gateway);
+    for (uint32_t i = 0; i < gateway->row_count; i++) {
+        if (gateway->rows[i].ready) {
+            moved = progress_row(gateway, &gateway->rows[i]) || moved;
         }
     }
     return moved;
 }
 
-bool spc_gateway_send_are_empty(const spc_gateway_t *agent, uint32_t source) {
+bool spc_gateway_send_are_empty(const spc_gateway_t *gateway, uint32_t source) {
     bool empty = true;
-    for (uint32_t i = 0; i < agent->row_count; i++) {
-        spc_gateway_row_t *row = &agent->rows[i];
+    for (uint32_t i = 0; i < gateway->row_count; i++) {
+        spc_gateway_row_t *row = &gateway->rows[i];
         if (row->source == source && spc_mailbox_peek(&row->reader) != NULL) {
             row->ready = true; /* who died may not have rung */
             empty = false;
@@ -332,17 +334,18 @@ bool spc_gateway_send_are_empty(const spc_gateway_t *agent, uint32_t source) {
     return empty;
 }
 
-void spc_gateway_send_note(const spc_gateway_t *agent, bool *is_pending) {
-    for (uint32_t i = 0; i < agent->row_count; i++) {
-        is_pending[i] = spc_mailbox_peek(&agent->rows[i].reader) != NULL;
+void spc_gateway_send_note(const spc_gateway_t *gateway, bool *is_pending) {
+    for (uint32_t i = 0; i < gateway->row_count; i++) {
+        is_pending[i] = spc_mailbox_peek(&gateway->rows[i].reader) != NULL;
     }
 }
 
-int spc_gateway_on_credit(spc_gateway_t *agent, const spc_frame_t *frame) {
+int spc_gateway_on_credit(spc_gateway_t *gateway, const spc_frame_t *frame) {
     const uint32_t rank = (uint32_t)frame->tag;
-    if (!spc_gateway_is_elsewhere(agent, rank) || frame->total_bytes > agent->window - agent->credit[rank]) {
+    if (!spc_gateway_is_elsewhere(gateway, rank)
+        || frame->total_bytes > gateway->window - gateway->credit[rank]) {
         return SPC_EINVAL;
     }
-    agent->credit[rank] += frame->total_bytes;
+    gateway->credit[rank] += frame->total_bytes;
     return SPC_OK;
 }

@@ -360,7 +360,7 @@ static spc_server_port_t *find_port(spc_server_t *server, uint32_t job, uint16_t
     return group != NULL && box < group->boxes ? &group->ports[box] : NULL;
 }
 
-/* As much as agents may send to one box (spc_credit.h). The map is valid. */
+/* As much as gateways may send to one box (spc_credit.h). The map is valid. */
 static uint64_t retained_max(const spc_server_t *server, const spc_server_job_options_t *options) {
     if (server->options.retained_max != 0 || options->boxes < 2 || options->ranks == 0) {
         return server->options.retained_max != 0 ? server->options.retained_max : KEPT_MAX;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_server: routes frames between the agents of jobs, and collects arrivals, so that an operation costs each link
+ * spc_server: routes frames between the gateways of jobs, and collects arrivals, so that an operation costs each link
  * one frame up and one down (what goes where: spc_server_job.h).
  *
  * One thread calls spc_server_run, which serves all jobs; any thread may call the others, at any time, before, during

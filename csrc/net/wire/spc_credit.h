@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_credit: how much agents may have under way, and how much of it the server must be able to keep. Both compute it
+ * spc_credit: how much gateways may have under way, and how much of it the server must be able to keep. Both compute it
  * from the map of the run, so that they agree without telling each other.
  *
- * Each agent may have `window` bytes under way to each node elsewhere. A box that does not read, but is not dead yet,
+ * Each gateway may have `window` bytes under way to each node elsewhere. A box that does not read, but is not dead yet,
  * makes the server keep all of that: from each other box, for each node of that box. This must fit into what its link
  * keeps (spc_server_options_t.retained_max), else a run would end in which everybody has kept to the rules.
  *
  *   - A frame takes SPC_CREDIT_FRAME_COST and its payload, of each destination's credit. On the link it is one header,
  *     one list of ranks and one payload, which is never more.
  *   - Credit may come back before the acknowledgement that frees the frames: then less than SPC_CREDIT_BESIDE_BYTES are
- *     kept beyond the windows, for an agent acknowledges after SPC_LINK_ACKNOWLEDGE_BYTES, at the latest. What else
+ *     kept beyond the windows, for a gateway acknowledges after SPC_LINK_ACKNOWLEDGE_BYTES, at the latest. What else
  *     there is for a box (credit, receipts, arrivals, ends) has room there, too.
  *
  * The smaller of two shares is the window: all windows of the run together, and those towards the largest box. Each

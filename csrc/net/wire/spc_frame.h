@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_frame: what travels over a connection between an agent and the server: a header of 64 bytes, then
+ * spc_frame: what travels over a connection between a gateway and the server: a header of 64 bytes, then
  * `length_bytes` bytes of body.
  *
  * The header is little-endian on every machine, and has two sums (CRC-32C): one of itself, one of the body. So a
  * reader knows before it believes a length that the length is what the writer wrote; and every length is bounded
  * (SPC_FRAME_BODY_MAX) before anything is allocated for it. The body's own byte order is its sender's, which has told
- * that when the connection was made; what this floor and the agents write into bodies themselves is little-endian.
+ * that when the connection was made; what this floor and the gateways write into bodies themselves is little-endian.
  *
  * The parser is fed bytes, in pieces of any size, and hands out whole frames. It knows no sockets, so it can be fuzzed.
  * Once it has refused something it refuses everything: a connection whose bytes are wrong is ended, and made anew.
@@ -37,7 +37,7 @@
     X(BOARD, 9, "what the nodes of a box wait for")                                         \
     X(FAIL, 10, "the job ends, and why")                                                    \
     X(NOTE, 11, "what a node has noted: where it ended, its line in a mismatch")            \
-    X(ROUTE, 12, "where an agent can be reached, whether two relay, that one leaves")       \
+    X(ROUTE, 12, "where a gateway can be reached, whether two relay, that one leaves")      \
     X(LENT, 13, "what a node keeps of a sender's messages beyond its share")
 
 typedef enum spc_frame_kind {

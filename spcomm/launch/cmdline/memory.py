@@ -20,23 +20,23 @@ _SHARE = 4
 _SIZES = ("slots", "ring", "arena", "scratch", "queue_limit")
 
 
-def sizes(agent: "Any", options: Options, groups: "list[Group]", disable: int) -> "dict[str, int]":
+def sizes(segments: "Any", options: Options, groups: "list[Group]", disable: int) -> "dict[str, int]":
     """The sizes for every group's segment. Raises `UsageError` if what was asked for is more than may be used."""
     # To the core 0 means the default, and less than a page means none; to a user, 0 means none.
     asked = {name: value or 1 for name, value in options.buffers.items()}
     worlds = [group.size for group in groups for _box in range(group.boxes)]  # the nodes of each segment
-    budget = agent.memory() // _SHARE
-    plans = [agent.plan(size, disable=disable, **asked) for size in worlds]
+    budget = segments.memory() // _SHARE
+    plans = [segments.plan(size, disable=disable, **asked) for size in worlds]
     if len(worlds) > 1 and _total(plans, worlds) > budget:
         # Each would take what one may; as if all nodes were one group, all together do.
         parts = sum(worlds) + len(worlds)
-        found = agent.plan(min(parts, agent.NODES_MAX), disable=disable, **asked)
-        times = -(-parts // agent.NODES_MAX)
-        chosen = {name: max(found[name] // times, agent.LIMITS[name][0], 1) for name in _SIZES}
+        found = segments.plan(min(parts, segments.NODES_MAX), disable=disable, **asked)
+        times = -(-parts // segments.NODES_MAX)
+        chosen = {name: max(found[name] // times, segments.LIMITS[name][0], 1) for name in _SIZES}
         asked = {**chosen, **asked}
-        plans = [agent.plan(size, disable=disable, **asked) for size in worlds]
+        plans = [segments.plan(size, disable=disable, **asked) for size in worlds]
     if set(options.buffers) - {"fanin"} and _total(plans, worlds) > budget:
-        _refuse(agent, options, sum(group.size for group in groups), worlds, plans)
+        _refuse(segments, options, sum(group.size for group in groups), worlds, plans)
     return asked
 
 
@@ -51,18 +51,18 @@ def _count(name: str, nodes: int) -> int:
 
 
 def _refuse(
-    agent: "Any", options: Options, nodes: int, worlds: "list[int]", plans: "list[dict[str, int]]"
+    segments: "Any", options: Options, nodes: int, worlds: "list[int]", plans: "list[dict[str, int]]"
 ) -> None:
     """Blame the option that takes most, and say what it may be at most."""
     from spcomm.text import counted
 
-    memory, total = agent.memory(), _total(plans, worlds)
+    memory, total = segments.memory(), _total(plans, worlds)
     taken = {name: value * sum(_count(name, size) for size in worlds)
              for name, value in options.buffers.items() if name != "fanin"}  # fmt: skip
     name = max(taken, key=taken.__getitem__)
     each = sum(_count(name, size) for size in worlds)
     room = (memory // _SHARE - (total - taken[name])) // each
-    least = agent.LIMITS[name][0]
+    least = segments.LIMITS[name][0]
     option = "--" + name.replace("_", "-")
     cure = f"{option} {_rounded(name, room)} or less" if room >= max(least, 1) else "fewer nodes (-n)"
     raise UsageError(

@@ -6,7 +6,7 @@ Every function takes the option's name as it was written and its value, and retu
 
 from spcomm.launch.base.usage import UsageError
 
-MOST_NODES = 1024  # of one group: agent.NODES_MAX, known before the core is loaded
+MOST_NODES = 1024  # of one group: segments.NODES_MAX, known before the core is loaded
 MOST_GROUP = 2**31 - 1
 MOST_BOXES = 64
 TRACE_EVENTS = 1 << 16  # that each node of a traced run keeps, if nobody says otherwise

@@ -2,7 +2,7 @@
 """`spcomm box`: one box of a run whose launcher is on another machine. Nobody types it; the launcher does, through ssh.
 
 What it is to do comes over its standard input, its secrets too, and what it has to say goes to its
-standard output, as frames. Here are the warm process, the shared memory and the agent, as the launcher has them for
+standard output, as frames. Here are the warm process, the shared memory and the gateway, as the launcher has them for
 boxes of its own machine. Everything here ends with the standard input, or when the launcher has sent nothing for
 `--link-timeout` seconds.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _PIECE = 1 << 16
-_CARRYING_S = 30.0  # for the agent to end when all nodes have
+_CARRYING_S = 30.0  # for the gateway to end when all nodes have
 _LATE_S = 1.0  # for frames that the system still holds after this process was stopped
 _LOOK_S = 0.06  # between two looks for a deadlock; two of them make a proof
 
@@ -57,7 +57,7 @@ class Box:
         self._about: dict = {}
         self._starter: Any = None
         self._segment: Any = None
-        self._agent: Any = None
+        self._gateway: Any = None
         self._reader: Any = None
         self._ranks: list[int] = []
         self._reported: set[int] = set()
@@ -149,8 +149,8 @@ class Box:
         group.segments = [None] * group.boxes
         self._segment = group.segments[plan.box] = boxparts.segment(about, len(self._ranks))
         if group.boxes > 1:
-            self._agent = boxparts.agent(about, self._segment, secrets)
-            self._loop.add(self._agent.fileno(), self._hear_agent)
+            self._gateway = boxparts.gateway(about, self._segment, secrets)
+            self._loop.add(self._gateway.fileno(), self._hear_gateway)
         else:  # nobody else has the memory in which a deadlock can be proven
             self._loop.at("look", _LOOK_S, self._look)
         self._reader = report.Reader()
@@ -255,14 +255,14 @@ class Box:
         if self._reader.ended:
             self._loop.remove(self._reader.fd)
 
-    def _hear_agent(self) -> None:
-        fd = self._agent.fileno()
-        message = self._agent.receive()
+    def _hear_gateway(self) -> None:
+        fd = self._gateway.fileno()
+        message = self._gateway.receive()
         if message is None:
             self._loop.remove(fd)
-            if self._agent.status and not self._ending:
-                self._segment.mark_disconnected(self._agent.box)
-                self._fail(f"the agent there {self._agent.how()}; the nodes were stopped (exit code 125)")
+            if self._gateway.status and not self._ending:
+                self._segment.mark_disconnected(self._gateway.box)
+                self._fail(f"the gateway there {self._gateway.how()}; the nodes were stopped (exit code 125)")
             self._consider()
         elif message[0] == "deadlock":
             self._frames.send(list(message))
@@ -272,7 +272,7 @@ class Box:
             text = (
                 message[1]
                 if message[0] == "failed"
-                else "its agent has failed, an error of spcomm; report it"
+                else "its gateway has failed, an error of spcomm; report it"
             )
             self._fail(f"{text}; the nodes were stopped (exit code 125)")
 
@@ -287,7 +287,7 @@ class Box:
         self._frames.send(["deadlock", diagnose.packed({rank: wait for rank, wait in waits.items() if wait})])
 
     def _carried_too_long(self) -> None:
-        self._fail("all nodes there have ended, and its agent has not")
+        self._fail("all nodes there have ended, and its gateway has not")
 
     # What passes through
 
@@ -342,8 +342,10 @@ class Box:
     # The end
 
     def _consider(self) -> None:
-        """Nodes and agent are gone: say all that is left to be said, and end."""
-        if not self._nodes_gone or (self._agent is not None and not self._agent.gone and not self._ending):
+        """Nodes and gateway are gone: say all that is left to be said, and end."""
+        if not self._nodes_gone or (
+            self._gateway is not None and not self._gateway.gone and not self._ending
+        ):
             return
         self._read_reports()
         for fd in list(self._pipes):
@@ -386,8 +388,8 @@ class Box:
 
     def _leave(self) -> None:
         """End everything here. Nobody is left."""
-        if self._agent is not None:
-            self._agent.close()
+        if self._gateway is not None:
+            self._gateway.close()
         if self._starter is not None and not self._starter.ended:
             self._starter.kill()
             self._starter.wait()

@@ -165,7 +165,7 @@ class FarSegment:
         pass
 
     def mark_disconnected(self, culprit: int) -> None:
-        """Its agent notices by itself."""
+        """Its gateway notices by itself."""
 
     def process(self, rank: int) -> int:
         """Its number there."""

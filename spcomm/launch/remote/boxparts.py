@@ -48,7 +48,7 @@ def segment(about: dict, nodes: int) -> "Any":
     )
 
 
-def agent(about: dict, segment: "Any", secrets: bytes) -> "Any":
+def gateway(about: dict, segment: "Any", secrets: bytes) -> "Any":
     from spcomm.launch.remote import transport_main
     from spcomm.launch.remote.transport_processes import Carrier
 
@@ -60,7 +60,7 @@ def agent(about: dict, segment: "Any", secrets: bytes) -> "Any":
             wire, address, secrets, about["job"], number, segment.fd, about["link_timeout"], places
         )
 
-    return Carrier(f"the agent of box {number}", number, f"spcomm agent {number}", carry, segment.fd, [])
+    return Carrier(f"the gateway of box {number}", number, f"spcomm gw {number}", carry, segment.fd, [])
 
 
 def cpus(about: dict) -> "list[int] | None":

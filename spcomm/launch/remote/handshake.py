@@ -153,7 +153,7 @@ class Talk:
 
 
 class Gate:
-    """Lets agents in. `admit(job, box, descriptor, session)` takes each connection that has proved itself.
+    """Lets gateways in. `admit(job, box, descriptor, session)` takes each connection that has proved itself.
 
     `welcome(socket, session)` takes those of job `ROOM`, if there is a secret for it. Sessions are of TLS, or None.
     `full()`: whether the next one is told that there is no room for it.

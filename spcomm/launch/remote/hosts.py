@@ -132,9 +132,9 @@ def far_segment(
     return FarSegment(group.size, group.far[box].name, options.recorded)
 
 
-def same_sizes(agent: "Any", size: int, mask: int, buffers: "dict[str, Any]") -> "dict[str, Any]":
+def same_sizes(segments: "Any", size: int, mask: int, buffers: "dict[str, Any]") -> "dict[str, Any]":
     """What this machine would choose, for all boxes, whatever memory theirs have."""
-    found = agent.plan(size, disable=mask, **buffers)
+    found = segments.plan(size, disable=mask, **buffers)
     return {**{name: found[name] for name in _SIZES}, **buffers}
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Connections between agents, for `--route direct`: makes those that the C core asks for.
+"""Connections between gateways, for `--route direct`: makes those that the C core asks for.
 
-Each agent listens where it reached the server from, so at 127.0.0.1 where all boxes are on this machine. Both ends of a
-connection prove that they know the secret of the two boxes. If none can be made in time, the server relays what
+Each gateway listens where it reached the server from, so at 127.0.0.1 where all boxes are on this machine. Both ends
+of a connection prove that they know the secret of the two boxes. If none can be made in time, the server relays what
 the two boxes send to each other, for the whole run. One that breaks later is made anew, as often as it takes.
 """
 
@@ -29,19 +29,19 @@ _BACKLOG = 64
 
 
 class Peers:
-    """Makes and accepts the connections between this agent and the others."""
+    """Makes and accepts the connections between this gateway and the others."""
 
-    def __init__(self, loop: Loop, agent: net.Agent, secrets: bytes, job: int, box: int) -> None:
+    def __init__(self, loop: Loop, gateway: net.Gateway, secrets: bytes, job: int, box: int) -> None:
         """`secrets`: one for each box, which it shares with this one."""
         self._loop = loop
-        self._agent = agent
+        self._gateway = gateway
         size = handshake.SECRET_BYTES
         self._secrets = [secrets[at : at + size] for at in range(0, len(secrets), size)]
         self._job, self._box = job, box
         self._listens = False
 
     def reached(self, host: str) -> None:
-        """Listen at this address, from which the server was reached, and tell the other agents."""
+        """Listen at this address, from which the server was reached, and tell the other gateways."""
         if self._listens:
             return
         self._listens = True
@@ -57,24 +57,24 @@ class Peers:
         if listener is None or not can_listen:
             if listener is not None:
                 listener.close()
-            self._agent.listens("")
+            self._gateway.listens("")
             return
         by_box = {(self._job, box): secret for box, secret in enumerate(self._secrets)}
         handshake.Gate(self._loop, listener, by_box, self._admit).open()
-        self._agent.listens(f"{host}:{listener.getsockname()[1]}")
+        self._gateway.listens(f"{host}:{listener.getsockname()[1]}")
 
     def look(self) -> None:
         """Make connections that are wanted now, each in a thread: connecting takes its time."""
-        for box, number, address in self._agent.wanted():
+        for box, number, address in self._gateway.wanted():
             host, _colon, port = address.rpartition(":")
-            if not (port.isascii() and port.isdigit() and len(port) < 6):  # it is what the other agent says
-                self._agent.relay_peer(box, number)
+            if not (port.isascii() and port.isdigit() and len(port) < 6):  # it is what the other gateway says
+                self._gateway.relay_peer(box, number)
                 continue
             place = self._reach(box, (host, int(port)))
             try:
                 _thread.start_new_thread(self._connect, (box, number, place))
             except RuntimeError:  # there can be no more threads
-                self._agent.relay_peer(box, number)
+                self._gateway.relay_peer(box, number)
 
     def _reach(self, box: int, address: "tuple[str, int]") -> "tuple[str, int]":
         """Return where to connect to that box."""
@@ -83,17 +83,17 @@ class Peers:
     def _connect(self, box: int, number: int, address: "tuple[str, int]") -> None:
         attempts = 0
         begun = time.monotonic()
-        has_told = False  # the number may have arrived, and then the other agent has chosen this way
-        while self._agent.is_wanted(box, number):
+        has_told = False  # the number may have arrived, and then the other gateway has chosen this way
+        while self._gateway.is_wanted(box, number):
             try:
                 sock, session = handshake.enter(address, self._secrets[box], self._job, self._box, _CONNECT_S)
                 data = number.to_bytes(_NUMBER_BYTES, "little")
                 has_told = True
                 os.write(sock.fileno(), data if session is None else session.encrypt(data))
-                self._agent.attach_peer(box, number, sock.detach(), session)
+                self._gateway.attach_peer(box, number, sock.detach(), session)
             except Exception:  # whatever it is: nodes of two boxes wait for the choice
                 if not has_told and time.monotonic() - begun >= _CONNECT_S:
-                    self._agent.relay_peer(box, number)
+                    self._gateway.relay_peer(box, number)
                 time.sleep(_AGAIN_S[min(attempts, len(_AGAIN_S) - 1)])
                 attempts += 1
 
@@ -118,7 +118,7 @@ class Peers:
         self._forget(sock)
         try:
             number = int.from_bytes(data, "little") & 0xFFFFFFFF
-            self._agent.attach_peer(box, number, sock.detach(), session)
+            self._gateway.attach_peer(box, number, sock.detach(), session)
         except SpcommError:  # no such box
             pass
 

@@ -6,7 +6,7 @@ It speaks with the launcher as `fork_server` does, so that nothing else there kn
 outlives the launcher, and ssh never outlives it; the end of ssh's input ends the box.
 
 Messages of its own, to the launcher: ("failed", sentence, code)  ("warning", text)  ("text", text)
-("noted", what is known of the box's memory at the end)  ("deadlock", what its agent has proven)
+("noted", what is known of the box's memory at the end)  ("deadlock", what its gateway has proven)
 ("answer", number of the question, what the box says: see `box_proxy`)  ("trace", what `remote_traces` has packed)
 """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a server and an agent do, in processes of their own (see carriers): Python lets strangers wait and connections
+"""What a server and a gateway do, in processes of their own (see carriers): Python lets strangers wait and connections
 be made; the C core moves frames, in a thread that takes the GIL only to encrypt and decrypt.
 """
 
@@ -108,12 +108,12 @@ class Runner:
 
 
 class Connector:
-    """Sees to it that an agent is connected: at first, and whenever the connection breaks."""
+    """Sees to it that a gateway is connected: at first, and whenever the connection breaks."""
 
     def __init__(
         self,
         loop: Loop,
-        agent: net.Agent,
+        gateway: net.Gateway,
         address: "tuple[str, int]",
         secret: bytes,
         job: int,
@@ -122,27 +122,27 @@ class Connector:
     ) -> None:
         """`blocked(waits)` is told of nodes that are proven to wait for ever."""
         self._loop = loop
-        self._agent = agent
+        self._gateway = gateway
         self._blocked = blocked
         self._place = address, secret, job, box
         self._attempts = 0  # since a connection has lasted
         self._begun = time.monotonic()
         self._connected: float | None = None  # when
-        self.peers: Peers | None = None  # who makes connections to other agents
+        self.peers: Peers | None = None  # who makes connections to other gateways
 
     def start(self) -> None:
-        self._loop.add(self._agent.news, self._heard)
+        self._loop.add(self._gateway.news, self._heard)
         self._connect()
 
     def _heard(self) -> None:
-        is_broken = self._agent.is_broken()
+        is_broken = self._gateway.is_broken()
         if self.peers is not None:
             self.peers.look()
         if is_broken:
             if self._connected is not None and time.monotonic() - self._connected >= _LASTING_S:
                 self._attempts = 0
             self._again()
-        waits = self._agent.blocked()
+        waits = self._gateway.blocked()
         if waits:
             self._blocked(waits)
 
@@ -166,14 +166,14 @@ class Connector:
         self._connected = time.monotonic()
         if self.peers is not None:
             self.peers.reached(sock.getsockname()[0])
-        self._agent.attach(sock.detach(), session)
+        self._gateway.attach(sock.detach(), session)
 
     def _give_up_in_time(self) -> None:
-        """Once there has been a connection, the agent itself does."""
+        """Once there has been a connection, the gateway itself does."""
         (host, port), _secret, _job, box = self._place
-        if self._connected is None and time.monotonic() - self._begun >= self._agent.link_timeout:
+        if self._connected is None and time.monotonic() - self._begun >= self._gateway.link_timeout:
             raise ConnectionLostError(
-                f"box {box} cannot reach the server at {host}:{port}, for {self._agent.link_timeout:g} s now"
+                f"box {box} cannot reach the server at {host}:{port}, for {self._gateway.link_timeout:g} s now"
             )
 
 
@@ -218,30 +218,30 @@ def carry(
     link_timeout: float,
     places: "list[int] | None" = None,
 ) -> None:
-    """The agent of a box: until all of its nodes have ended, and what they sent has been carried.
+    """The gateway of a box: until all of its nodes have ended, and what they sent has been carried.
 
-    `secrets`: of `make_secrets`, for that box. `places`: the box of each rank, where agents have links to each other.
+    `secrets`: of `make_secrets`, for that box. `places`: the box of each rank, where gateways have links to each other.
     """
     loop = Loop()
-    agent = net.Agent(segment, job, link_timeout, places is not None)
+    gateway = net.Gateway(segment, job, link_timeout, places is not None)
 
     def tell(waits: "dict[int, Wait]") -> None:
         wire.send(("deadlock", packed(waits)))
 
     try:
-        connector = Connector(loop, agent, address, secrets[:SECRET_BYTES], job, box, tell)
+        connector = Connector(loop, gateway, address, secrets[:SECRET_BYTES], job, box, tell)
         if places is not None:
             from spcomm.launch.remote import peers
 
-            connector.peers = peers.Peers(loop, agent, secrets[SECRET_BYTES:], job, box)
+            connector.peers = peers.Peers(loop, gateway, secrets[SECRET_BYTES:], job, box)
         connector.start()
-        _until_over(loop, wire, agent.run)
+        _until_over(loop, wire, gateway.run)
     except BaseException as error:
-        _complain(wire, error, agent.culprit)  # first: who started us hears of it before the nodes do
-        agent.disconnect()
+        _complain(wire, error, gateway.culprit)  # first: who started us hears of it before the nodes do
+        gateway.disconnect()
         os._exit(125)
     if places is not None:
-        wire.send(("counted", {other: agent.peer_counts(other) for other in set(places) - {box}}))
+        wire.send(("counted", {other: gateway.peer_counts(other) for other in set(places) - {box}}))
 
 
 def _until_over(loop: Loop, wire: Wire, work: "Callable[[], object]") -> None:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The processes between the boxes of a run, as the launcher sees them: a server, and an agent in each box.
+"""The processes between the boxes of a run, as the launcher sees them: a server, and a gateway in each box.
 
 They are forked from the launcher, which has no threads, and become what `transport_main` says. Each has one wire to the
-launcher: it says there why it ends, and ends when the launcher does. An agent ends by itself when all nodes of the run
-have ended and all that they sent has been carried; the server, when all agents have.
+launcher: it says there why it ends, and ends when the launcher does. A gateway ends by itself when all nodes of the run
+have ended and all that they sent has been carried; the server, when all gateways have.
 """
 
 import _signal
@@ -40,7 +40,7 @@ class Carrier:
     ) -> None:
         """Fork it. `work` is what it does, and `kept` the descriptor it needs; it gives up segments of other boxes.
 
-        `label` is what the system calls it: 15 letters. `box`: of an agent; -1: the server.
+        `label` is what the system calls it: 15 letters. `box`: of a gateway; -1: the server.
         """
         self.name = name
         self.box = box
@@ -123,7 +123,7 @@ class Carriers:
             self.secrets, self.job, self.address = server.session.secrets, server.session.job, server.address
             self._all.append(server)
             try:
-                self._start_agents(group)
+                self._start_gateways(group)
             except BaseException:
                 self.close()
                 raise
@@ -148,12 +148,12 @@ class Carriers:
             transport_main.serve(wire, listener, self.secrets, self.job, group.places, self._link_timeout)
 
         self._all.append(Carrier("the server", -1, "spcomm server", serve, listener.fileno(), here))
-        self._start_agents(group)
+        self._start_gateways(group)
 
-    def _start_agents(self, group: "Group") -> None:
+    def _start_gateways(self, group: "Group") -> None:
         here = [segment for segment in group.segments if segment.fd >= 0]
         for box, segment in enumerate(group.segments):
-            if segment.fd < 0:  # it is elsewhere, and so is its agent
+            if segment.fd < 0:  # it is elsewhere, and so is its gateway
                 continue
             reached = self._reach(box, self.address)
 
@@ -170,11 +170,11 @@ class Carriers:
 
             others = [other for other in here if other is not segment]
             self._all.append(
-                Carrier(f"the agent of box {box}", box, f"spcomm agent {box}", carry, segment.fd, others)
+                Carrier(f"the gateway of box {box}", box, f"spcomm gw {box}", carry, segment.fd, others)
             )
 
     def _reach(self, box: int, address: "tuple[str, int]") -> "tuple[str, int]":
-        """Where the agent of this box finds the server, which listens at that address."""
+        """Where the gateway of this box finds the server, which listens at that address."""
         return address
 
     def __iter__(self) -> "Iterator[Carrier]":
@@ -184,7 +184,7 @@ class Carriers:
     def over(self) -> bool:
         """Whether all has been carried.
 
-        The server ends well once all boxes have finished and each has got what the others have sent. An agent may not
+        The server ends well once all boxes have finished and each has got what the others have sent. A gateway may not
         have heard that it was, if the connection broke just then.
         """
         server = self._all[0]
@@ -196,7 +196,7 @@ class Carriers:
         return [found[box] for box in sorted(found)]
 
     def between(self) -> "dict[str, dict[str, Any] | None]":
-        """What went over links between agents, as the first of the two has it: `0-1` for boxes 0 and 1.
+        """What went over links between gateways, as the first of the two has it: `0-1` for boxes 0 and 1.
 
         None: the server relays for them.
         """
@@ -212,7 +212,7 @@ class Carriers:
         return ", ".join(carrier.name for carrier in self._all if not carrier.gone)
 
     def close(self, patience: float = 0.0) -> None:
-        """Nothing is left of them. `patience`: for agents whose last words are worth waiting for."""
+        """Nothing is left of them. `patience`: for gateways whose last words are worth waiting for."""
         for carrier in self._all:
             if patience and self._places is not None:
                 carrier.hear_out(patience)

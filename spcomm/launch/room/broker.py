@@ -342,7 +342,7 @@ class House:
             self._say(f"{run.program} of {run.runner.name} has ended")
 
     def _withdraw(self, run: Run) -> bool:
-        """Let no agent of a run in any more. False: none was let in before."""
+        """Let no gateway of a run in any more. False: none was let in before."""
         withdrawn = [self._secrets.pop((run.job, box), None) for box in range(run.boxes if run.job else 0)]
         return any(withdrawn)
 

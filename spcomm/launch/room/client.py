@@ -248,7 +248,7 @@ class Carrying:
         return self._server.name
 
     def between(self) -> "dict[str, dict[str, Any]]":
-        """There are no links between agents."""
+        """There are no links between gateways."""
         return {}
 
     def close(self, _patience: float = 0.0) -> None:

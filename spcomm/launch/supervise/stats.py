@@ -5,7 +5,7 @@ Times are the kernel's, from the node's end: how long it ran on a core (`compute
 long it was ready and had none (`no core`), and the rest, in which it waited: for messages, for other nodes, for a disk.
 Messages and collectives are read from shared memory, where their running numbers lie anyway; of bytes only those of
 received messages that do not fit into a slot are known. The server counts the frames that it
-forwards, and each agent those of its own links.
+forwards, and each gateway those of its own links.
 """
 
 from spcomm.text import aligned
@@ -81,7 +81,7 @@ class Stats:
         return f"spcomm: frames between boxes ({note})\n{aligned(lines)}{self._between()}"
 
     def _between(self) -> str:
-        """The same of links between agents."""
+        """The same of links between gateways."""
         found = self._carriers.between() if self._carriers is not None else {}
         links = {name: link for name, link in found.items() if link is not None}
         relayed = [name for name in found if name not in links]
@@ -92,7 +92,7 @@ class Stats:
         text = ""
         if links:
             note = "out: from the first box, in: to it; the table above does not count them"
-            text = f"spcomm: frames between agents ({note})\n{aligned(lines)}"
+            text = f"spcomm: frames between gateways ({note})\n{aligned(lines)}"
         if relayed:
             text += f"spcomm: no direct connection between boxes {', '.join(relayed)}: the server relayed\n"
         return text

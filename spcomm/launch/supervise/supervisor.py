@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from spcomm.launch.supervise.stats import Stats
 
 _STARTING_S = 2.0  # seconds for who starts nodes to say which it has started
-_CARRYING_S = 30.0  # seconds for the agents to end when all nodes have, beyond what a link may take
+_CARRYING_S = 30.0  # seconds for the gateways to end when all nodes have, beyond what a link may take
 _PARTING = 2.0  # seconds for nodes to raise ConnectionLostError, before they are told to end
 _SETTLE = 0.5  # seconds in which a NodeLostError may turn out to be the consequence of another failure
 
@@ -156,7 +156,7 @@ class Supervisor:
             self._missing(message[1], message[2])
         elif verb == "failed":  # it is on another host
             self._host_failed(message[1], message[2])
-        elif verb == "deadlock":  # the agent there
+        elif verb == "deadlock":  # the gateway there
             self._lookout.proven(message[1])
         elif verb == "warning":
             self._say(f"warning: {message[1]}")

@@ -59,7 +59,7 @@ class Lookout:
         Of a traced run the clocks of boxes elsewhere are compared with ours.
         """
         self._answers, self._ended = answers, ended
-        if self._crew.boxes == 1:  # else the agents look, and one of them tells `proven`
+        if self._crew.boxes == 1:  # else the gateways look, and one of them tells `proven`
             self._loop.at("look", _LOOK_S, self._look)
         if self._stall_s:
             self._loop.at("stall", _STALL_LOOK_S, self._look_for_stalls)
@@ -99,7 +99,7 @@ class Lookout:
             self._warn(core.report(waits, group.size, self._of(group), in_vain=True))
 
     def proven(self, rows: list) -> None:
-        """By the agents of several boxes: these wait for ever (`diagnose.packed`)."""
+        """By the gateways of several boxes: these wait for ever (`diagnose.packed`)."""
         from spcomm._core import diagnose
 
         group = self._crew.groups[0]
