@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 
 from spcomm.bench.peers import PROGRAMS
-from spcomm.bench.plain_c import NotHere
+from spcomm.bench.plain_c import CannotMeasureError
 
 INSTALL = {"ipyparallel": "python -m pip install ipyparallel"}
 
@@ -19,7 +19,7 @@ def measure(
     """Seconds for each key. An order: `whose` nodes, the same in all, and `what`: their "start" or a "call"."""
     (whose,) = {order["whose"] for order in orders.values()}
     if whose in INSTALL and importlib.util.find_spec(whose) is None:
-        raise NotHere(f"not installed: {whose}; {INSTALL[whose]}")
+        raise CannotMeasureError(f"not installed: {whose}; {INSTALL[whose]}")
     words = [sys.executable, str(PROGRAMS / "clusters.py"), whose, str(nodes), str(seconds)]
     found = subprocess.run(
         words, check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=timeout

@@ -127,7 +127,7 @@ def one_group(
             try:
                 for key, batches in one_start(group, contender.suited(group[0]), seconds).items():
                     results.add(key, contender.name, batches)
-            except plain_c.NotHere as error:
+            except plain_c.CannotMeasureError as error:
                 results.skipped |= {row.key: str(error) for row in group}
             except ProgramFailed as error:
                 results.failures |= {(row.key, contender.name): str(error) for row in group}

@@ -17,7 +17,7 @@ from spcomm.bench.programs.driver import BATCHES
 COMPILERS = ("cc", "gcc", "clang")
 
 
-class NotHere(Exception):
+class CannotMeasureError(Exception):
     """It cannot be measured on this machine; the text is why."""
 
 
@@ -33,14 +33,14 @@ def measure(
 def build(name: str, folder: Path) -> Path:
     compiler = next((found for found in map(shutil.which, COMPILERS) if found), None)
     if compiler is None:
-        raise NotHere(f"there is no C compiler ({', '.join(COMPILERS)}) on the path")
+        raise CannotMeasureError(f"there is no C compiler ({', '.join(COMPILERS)}) on the path")
     program = folder / name
     command = [compiler, "-O2", "-pthread", "-o", str(program), str(PROGRAMS / f"{name}.c")]
     try:
         subprocess.run(command, check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     except (OSError, subprocess.CalledProcessError) as error:
         said = (getattr(error, "stderr", "") or str(error)).strip().splitlines() or ["it said nothing"]
-        raise NotHere(f"{compiler} cannot compile it: {said[0]}") from error
+        raise CannotMeasureError(f"{compiler} cannot compile it: {said[0]}") from error
     return program
 
 

@@ -81,27 +81,27 @@ def _start(options: Options, programs: "list[plans.Plan]", session: "Any", signa
         spread = hosts.spread if session is None else session.spread
         programs = spread(options, programs[0])
     limit = _raise_descriptor_limit(sum(plan.nodes or 1 for plan in programs), len(programs), options)
-    from spcomm.launch.local.fork_client import Starter
+    from spcomm.launch.local.fork_client import ForkClient
 
-    start = Starter if options.hosts is None else hosts.starter
-    starters: list[Starter] = []
+    start = ForkClient if options.hosts is None else hosts.fork_client
+    fork_clients: list[ForkClient] = []
     try:
         # First thing, so that they start while we read on.
         for plan in programs:
-            starters.append(start(plan, WHERE_SIGNAL, limit))
-        return _supervise(options, programs, starters, session, signals)
+            fork_clients.append(start(plan, WHERE_SIGNAL, limit))
+        return _supervise(options, programs, fork_clients, session, signals)
     except UsageError:
-        for starter in starters:
-            starter.kill()
-            starter.wait()
+        for fork_client in fork_clients:
+            fork_client.kill()
+            fork_client.wait()
         raise
 
 
 def _supervise(
-    options: Options, programs: "list[plans.Plan]", starters: "list[Any]", session: "Any", signals: int
+    options: Options, programs: "list[plans.Plan]", fork_clients: "list[Any]", session: "Any", signals: int
 ) -> int:
     from spcomm.launch.cmdline.groups import gather
-    from spcomm.launch.local.run_processes import Crew
+    from spcomm.launch.local.run_processes import RunProcesses
     from spcomm.launch.supervise.supervisor import Supervisor
 
     segments = _segments()
@@ -114,18 +114,20 @@ def _supervise(
     if options.perturb and options.seed is None:
         options.seed = int.from_bytes(os.urandom(2))
         _complain(f"spcomm: the schedule is perturbed; --perturb --seed {options.seed} does the same again")
-    crew = Crew(starters, groups)
+    run_processes = RunProcesses(fork_clients, groups)
     if options.debug is not None:
         from spcomm.launch.cmdline.debugging import prepare
 
-        crew.at_prompt = prepare(options, programs, groups, crew.names)
-    stdin = _stdin(options, crew)
-    crew.cpus = _places(options, crew)
+        run_processes.at_prompt = prepare(options, programs, groups, run_processes.names)
+    stdin = _stdin(options, run_processes)
+    run_processes.cpus = _places(options, run_processes)
     if options.boxes is not None:
         from spcomm.launch.cmdline.boxes import place
 
         place(options, groups)
-    busy = crew.size + (crew.boxes + 1 if crew.boxes > 1 else 0)  # gateways and a server
+    busy = run_processes.size + (
+        run_processes.boxes + 1 if run_processes.boxes > 1 else 0
+    )  # gateways and a server
     listen = options.listen
     if options.hosts is not None:
         from spcomm.launch.remote import hosts
@@ -133,23 +135,23 @@ def _supervise(
         hosts.place(programs, groups)
         listen, busy = hosts.listen(options, programs), hosts.busy(programs)
     _make_segments(segments, options, groups, busy > cores)
-    display = _display(options, crew)
+    display = _display(options, run_processes)
     _warn_if_stale()
-    carriers = None
+    transports = None
     try:
         if session is not None:
-            carriers = session.begin(groups[0], options)
-        elif crew.boxes > 1:
-            from spcomm.launch.remote.transport_processes import Carriers
+            transports = session.begin(groups[0], options)
+        elif run_processes.boxes > 1:
+            from spcomm.launch.remote.transport_processes import TransportProcesses
 
-            carriers = Carriers(groups[0], options.link_timeout, listen, route=options.route)
+            transports = TransportProcesses(groups[0], options.link_timeout, listen, route=options.route)
         if options.hosts is not None and session is None:
-            hosts.tell(programs, carriers, listen)
-        code = Supervisor(crew, options, display, carriers).run(signals, stdin)
+            hosts.tell(programs, transports, listen)
+        code = Supervisor(run_processes, options, display, transports).run(signals, stdin)
         return _finish_trace(options, groups[0], code) if options.is_traced else code
     finally:
-        if carriers is not None:
-            carriers.close()
+        if transports is not None:
+            transports.close()
         display.close(signals)
 
 
@@ -195,39 +197,39 @@ def _break_off(number: int, _frame: object) -> None:
     raise KeyboardInterrupt(number)
 
 
-def _stdin(options: Options, crew: "Any") -> "Any":
+def _stdin(options: Options, run_processes: "Any") -> "Any":
     from spcomm.launch.local.stdin import Stdin
 
     if options.stdin is not None:
-        return Stdin(options.stdin.indices(crew.groups))
-    return Stdin() if crew.at_prompt is None else Stdin(frozenset((crew.at_prompt,)))
+        return Stdin(options.stdin.indices(run_processes.groups))
+    return Stdin() if run_processes.at_prompt is None else Stdin(frozenset((run_processes.at_prompt,)))
 
 
-def _display(options: Options, crew: "Any") -> "Any":
+def _display(options: Options, run_processes: "Any") -> "Any":
     """Raises `UsageError` for nodes that there are not, and for folders and windows that cannot be made."""
     from spcomm.launch.local.display import Display, want_colors, want_labels
 
     labels = want_labels(options)
-    display = Display(crew.names, labels, want_colors(options) if labels else (False, False))
-    windows = options.window.indices(crew.groups) if options.window is not None else frozenset()
+    display = Display(run_processes.names, labels, want_colors(options) if labels else (False, False))
+    windows = options.window.indices(run_processes.groups) if options.window is not None else frozenset()
     if options.show is not None:
-        display.shown = options.show.indices(crew.groups)
+        display.shown = options.show.indices(run_processes.groups)
     if options.output is not None:
         from spcomm.launch.local.files import Files
 
-        display.files = Files(options.output, crew.groups)
+        display.files = Files(options.output, run_processes.groups)
     if options.watch:
-        display.watch = _watch(crew, want_colors(options))
+        display.watch = _watch(run_processes, want_colors(options))
     if windows:
         from spcomm.launch.local.windows import Windows
 
-        display.windows = Windows(windows, crew.names)
+        display.windows = Windows(windows, run_processes.names)
         if display.windows.hint:
             _complain(f"spcomm: {display.windows.hint}")
     return display
 
 
-def _watch(crew: "Any", colors: "tuple[bool, bool]") -> "Any":
+def _watch(run_processes: "Any", colors: "tuple[bool, bool]") -> "Any":
     """The watch of this run; None, after a sentence, if there is no terminal for it. `colors`: of stdout and of stderr.
 
     Raises `UsageError` if rich is missing.
@@ -253,10 +255,10 @@ def _watch(crew: "Any", colors: "tuple[bool, bool]") -> "Any":
     from spcomm.launch.local.screen import Screen
     from spcomm.launch.supervise.watch import Watch
 
-    return Watch(crew, Screen(fd), watch_table.drawing(colors[fd - 1]))
+    return Watch(run_processes, Screen(fd), watch_table.drawing(colors[fd - 1]))
 
 
-def _places(options: Options, crew: "Any") -> "list[int] | None":
+def _places(options: Options, run_processes: "Any") -> "list[int] | None":
     """Which processors nodes are bound to, in turn."""
     if options.bind_to != "core" and not options.report_bindings:
         return None
@@ -264,7 +266,7 @@ def _places(options: Options, crew: "Any") -> "list[int] | None":
 
     cpus = binding.places() if options.bind_to == "core" else None
     if options.report_bindings:
-        os.write(2, binding.describe(cpus, crew.size, crew.names).encode())
+        os.write(2, binding.describe(cpus, run_processes.size, run_processes.names).encode())
     return cpus
 
 

@@ -66,7 +66,7 @@ def check(
     return result
 
 
-class _Enough(Exception):
+class _FirstFailure(Exception):
     """A run has failed: the others would take time, and tell little more."""
 
 
@@ -77,11 +77,11 @@ def _graded(page: Page, grade: "Callable[..., Grade]", exercise: Exercise, file:
         seen.append(case)
         page.case(case.name, case.passed)
         if not case.passed:
-            raise _Enough
+            raise _FirstFailure
 
     try:
         whole = grade(file, exercise=exercise, on_case=one_more)
-    except _Enough:
+    except _FirstFailure:
         return Result(False, len(seen), seen[-1].name, seen[-1].message)
     return Result(whole.passed, len(seen), "", whole.message)
 

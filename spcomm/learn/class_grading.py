@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from pathlib import Path
 
-from spcomm.learn.grade_cache import Kept, key
-from spcomm.learn.submissions import HandedIn
+from spcomm.learn.grade_cache import GradeCache, key
+from spcomm.learn.submissions import Submission
 
 _TOLD = 500  # characters of what a judge said before it failed
 
@@ -22,16 +22,16 @@ _TOLD = 500  # characters of what a judge said before it failed
 class ClassGrading:
     """All that is graded by one command, with the same inputs for all."""
 
-    def __init__(self, seed: "int | None", quick: bool, jobs: int, kept: Kept) -> None:
+    def __init__(self, seed: "int | None", quick: bool, jobs: int, cache: GradeCache) -> None:
         self._asked = seed
         self._seed = random.SystemRandom().randrange(1 << 32) if seed is None else seed
         self._quick = quick
         self._jobs = jobs
-        self._kept = kept
+        self._cache = cache
         self._judges: set[subprocess.Popen[str]] = set()
         self._over = False
 
-    def grade(self, students: "list[HandedIn]") -> "Iterator[tuple[int, dict[str, object]]]":
+    def grade(self, students: "list[Submission]") -> "Iterator[tuple[int, dict[str, object]]]":
         """Yield the number of each student in the list, and a grade, in the order in which they are done."""
         pool = ThreadPoolExecutor(self._jobs)
         waiting: dict[Future[dict[str, object]], tuple[int, str]] = {}
@@ -45,7 +45,7 @@ class ClassGrading:
             for future in as_completed(waiting):
                 number, word = waiting[future]
                 found = future.result()
-                self._kept.add(word, found)
+                self._cache.add(word, found)
                 yield number, {"student": students[number].student, **found}
         finally:
             self._over = True
@@ -53,17 +53,17 @@ class ClassGrading:
                 judge.terminate()
             pool.shutdown(cancel_futures=True)
 
-    def _known(self, student: HandedIn) -> "tuple[str, dict[str, object] | None]":
+    def _known(self, student: Submission) -> "tuple[str, dict[str, object] | None]":
         if student.problem:
             return "", ungraded(student.file, student.problem)
         try:
             word = key(student.file, student.exercise, self._asked, self._quick)
         except OSError:  # the judge says what is wrong with it
             return "", None
-        known = self._kept.get(word)
+        known = self._cache.get(word)
         return word, known and {**known, "file": os.fspath(student.file)}
 
-    def _judge(self, student: HandedIn) -> "dict[str, object]":
+    def _judge(self, student: Submission) -> "dict[str, object]":
         words = [sys.executable, "-P", "-m", "spcomm", "check", "--json", "--seed", str(self._seed)]
         words += ["--quick"] if self._quick else []
         words += ["--exercise", str(student.exercise.folder), "--", str(student.file)]

@@ -61,20 +61,20 @@ def _grade_class(options: argparse.Namespace) -> int:
 def _graded_class(options: argparse.Namespace) -> int:
     from spcomm.learn import class_report
     from spcomm.learn.class_grading import ClassGrading
-    from spcomm.learn.grade_cache import Kept
+    from spcomm.learn.grade_cache import GradeCache
     from spcomm.learn.submissions import handed_in
 
     students = handed_in(options.files, options.exercise)
     width = max(len(student.student) for student in students)
-    kept = Kept(options.keep)
+    cache = GradeCache(options.keep)
     grades: dict[int, dict[str, object]] = {}
     try:
-        for number, found in ClassGrading(options.seed, options.quick, options.jobs, kept).grade(students):
+        for number, found in ClassGrading(options.seed, options.quick, options.jobs, cache).grade(students):
             grades[number] = found
             if not options.json:
                 class_report.show(class_report.line(found, width))
     finally:  # what is known so far is written, also after Ctrl-C
-        kept.close()
+        cache.close()
         told = [grades[number] for number in sorted(grades)]
         if options.csv:
             class_report.write_csv(options.csv, told)

@@ -11,7 +11,7 @@ from spcomm.learn.catalogue import Exercise
 from spcomm.learn.errors import LearnError
 
 
-class Kept:
+class GradeCache:
     """A file with a grade in each line, under a key of all that the grade depends on."""
 
     def __init__(self, path: "str | None") -> None:

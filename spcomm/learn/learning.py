@@ -68,7 +68,7 @@ def main(
         print(_USAGE, end="")
         return 0
     try:
-        asked = _Asked(words)
+        asked = _Arguments(words)
         if exercises is None:
             from spcomm.learn.catalogue import exercises
         return asked.run(exercises(), grade or _late_grade)
@@ -89,7 +89,7 @@ def _late_grade(*arguments: object, **more: object) -> "Grade":
     return grade(*arguments, **more)
 
 
-class _Asked:
+class _Arguments:
     """What the command line says."""
 
     def __init__(self, words: "list[str]") -> None:

@@ -25,7 +25,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 _KERNEL_BYTES = 64 << 20  # bytes that a group may have beside those of its processes: pipes, tables of pages
 
 
-class Guard:
+class LimitedCommand:
     """One command, from its start to the end of its last descendant."""
 
     def __init__(self, limits: "dict[str, float]") -> None:
@@ -334,7 +334,7 @@ def main() -> None:
     _control(_DEATH_SIGNAL, signal.SIGTERM)  # when the judge is gone
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the judge hears it, too, and tells us by SIGTERM
     try:
-        answer = Guard(told["limits"]).run(told["command"], told["environment"], told["folder"])
+        answer = LimitedCommand(told["limits"]).run(told["command"], told["environment"], told["folder"])
     except SystemExit:  # the judge may have been killed, and nobody else knows its folder
         import shutil
 

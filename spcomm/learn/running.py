@@ -20,7 +20,7 @@ from spcomm.learn import copying, values
 from spcomm.learn.case import Case
 from spcomm.learn.catalogue import Exercise, Limits
 from spcomm.learn.errors import LearnError
-from spcomm.learn.sandbox import FOLDER, Walls, python
+from spcomm.learn.sandbox import FOLDER, Sandbox, python
 
 TRACE = "trace.json"
 TRACE_EVENTS = 1 << 17  # of each node
@@ -53,7 +53,7 @@ class Run:
     trace: "bytes | None" = None
 
 
-def run(case: Case, file: Path, exercise: Exercise, seed: int, walls: Walls) -> Run:
+def run(case: Case, file: Path, exercise: Exercise, seed: int, walls: Sandbox) -> Run:
     """Run a case of an exercise with a student's file. `seed` is that of --perturb."""
     limits = exercise.limits
     with _folder() as name:
@@ -122,7 +122,7 @@ def _lines(case: Case, file: Path, limits: Limits, secret: "list[str]") -> bytes
 
 
 def _guarded(
-    command: "list[str]", folder: Path, limits: Limits, walls: Walls, told: bytes
+    command: "list[str]", folder: Path, limits: Limits, walls: Sandbox, told: bytes
 ) -> "dict[str, object]":
     """Let a guard run the command. Returns its answer."""
     mark = secrets.token_hex(8)
@@ -161,7 +161,7 @@ def _guarded(
         return {"status": None, "stopped": "guard", "out": "", "err": ""}
 
 
-def _environment(folder: Path, walls: Walls, mark: str) -> "dict[str, str]":
+def _environment(folder: Path, walls: Sandbox, mark: str) -> "dict[str, str]":
     place = FOLDER if walls.bwrap else str(folder)
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     fixed = {

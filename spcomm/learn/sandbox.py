@@ -37,7 +37,7 @@ user, use the network and fill the disk. Install bubblewrap (apt install bubblew
 
 
 @dataclass(frozen=True)
-class Walls:
+class Sandbox:
     """How solutions are kept apart. `about` is a line for the report."""
 
     about: str
@@ -71,12 +71,12 @@ class Walls:
 
 
 @functools.cache
-def walls() -> Walls:
+def walls() -> Sandbox:
     """Find out what this machine can do; asked once."""
     found = shutil.which("bwrap")
     if found is None:
-        return Walls(_OPEN.format("installed"))
-    made = Walls("bubblewrap", found)
+        return Sandbox(_OPEN.format("installed"))
+    made = Sandbox("bubblewrap", found)
     probe = made.command([python(), "-I", "-S", "-c", "pass"], {}, {})
     try:
         done = subprocess.run(probe, stdin=subprocess.DEVNULL, capture_output=True, timeout=20, check=False)
@@ -85,7 +85,7 @@ def walls() -> Walls:
             return made
     except (OSError, subprocess.TimeoutExpired) as error:
         why = [str(error)]
-    return Walls(_OPEN.format(f"allowed here ({why[0][:200] if why else 'it fails'})"))
+    return Sandbox(_OPEN.format(f"allowed here ({why[0][:200] if why else 'it fails'})"))
 
 
 def require() -> None:

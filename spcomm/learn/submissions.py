@@ -12,7 +12,7 @@ _PROGRAM = "exercise.py"
 
 
 @dataclass(frozen=True)
-class HandedIn:
+class Submission:
     """What one student has handed in, or why it cannot be graded."""
 
     student: str
@@ -21,7 +21,7 @@ class HandedIn:
     problem: str = ""
 
 
-def handed_in(words: "list[str]", exercise: "str | None") -> "list[HandedIn]":
+def handed_in(words: "list[str]", exercise: "str | None") -> "list[Submission]":
     """Find what the words of a command line name: files, and folders of classes.
 
     Parameters
@@ -38,20 +38,20 @@ def handed_in(words: "list[str]", exercise: "str | None") -> "list[HandedIn]":
         There is no such exercise, or nothing in a folder.
     """
     asked = None if exercise is None else find(exercise)
-    found: list[HandedIn] = []
+    found: list[Submission] = []
     for word in words:
         found += _class(Path(word), asked) if os.path.isdir(word) else [_file(word, asked)]
     return found
 
 
-def _file(word: str, asked: "Exercise | None") -> HandedIn:
+def _file(word: str, asked: "Exercise | None") -> Submission:
     try:
-        return HandedIn(word, Path(word), asked or exercise_of(word))
+        return Submission(word, Path(word), asked or exercise_of(word))
     except LearnError as error:
-        return HandedIn(word, Path(word), None, str(error))
+        return Submission(word, Path(word), None, str(error))
 
 
-def _class(folder: Path, asked: "Exercise | None") -> "list[HandedIn]":
+def _class(folder: Path, asked: "Exercise | None") -> "list[Submission]":
     exercise = asked or _exercise_of_class(folder)
     try:
         entries = sorted(entry for entry in folder.iterdir() if not _passed_over(entry.name))
@@ -72,21 +72,23 @@ def _exercise_of_class(folder: Path) -> Exercise:
         ) from None
 
 
-def _student(entry: Path, exercise: Exercise) -> HandedIn:
+def _student(entry: Path, exercise: Exercise) -> Submission:
     if entry.is_symlink():  # what is behind it may be somebody else's
-        return HandedIn(entry.name, entry, exercise, f"{entry} is a link; give the file itself")
+        return Submission(entry.name, entry, exercise, f"{entry} is a link; give the file itself")
     if not entry.is_dir():
-        return HandedIn(entry.stem, entry, exercise)
+        return Submission(entry.stem, entry, exercise)
     programs = _programs(entry)
     for liked in (_named(exercise), lambda path: path.name == _PROGRAM, lambda path: True):
         chosen = [path for path in programs if liked(path)]
         if len(chosen) == 1:
-            return HandedIn(entry.name, chosen[0], exercise)
+            return Submission(entry.name, chosen[0], exercise)
         if chosen:
             names = ", ".join(str(path.relative_to(entry)) for path in chosen[:3])
             why = f"there are {len(chosen)} Python files in {entry} that could be it ({names}); keep one {_PROGRAM}"
-            return HandedIn(entry.name, entry, exercise, why)
-    return HandedIn(entry.name, entry, exercise, f"there is no Python file in {entry}: nothing was handed in")
+            return Submission(entry.name, entry, exercise, why)
+    return Submission(
+        entry.name, entry, exercise, f"there is no Python file in {entry}: nothing was handed in"
+    )
 
 
 def _named(exercise: Exercise) -> "object":

@@ -13,10 +13,10 @@ from spcomm.launch.base.process import signal_name
 from spcomm.launch.base.wire import encoded
 from spcomm.launch.local.stack_probe import describe
 from spcomm.launch.supervise.failures import Failures
-from spcomm.launch.supervise.watchdog import Lookout
+from spcomm.launch.supervise.watchdog import Watchdog
 from spcomm.notebook.channel import Channel
 from spcomm.notebook.nodes import Nodes
-from spcomm.notebook.wakeup import Bell
+from spcomm.notebook.wakeup import Wakeup
 from spcomm.text import ranks_text
 
 TYPE_CHECKING = False
@@ -54,12 +54,12 @@ class Call:
         self.figure: Callable[[int, bytes], None] | None = None  # who takes pictures
         self.failures = Failures()
         self._notes = ""  # of the failures, once there are `tracebacks`
-        self._over: dict[int, int] = {}  # nodes that have come back, or ended; as the lookout wants it
-        self._lookout: Lookout | None = None
+        self._over: dict[int, int] = {}  # nodes that have come back, or ended; as the watchdog wants it
+        self._watchdog: Watchdog | None = None
         self._is_killing = ""  # nodes are being killed: why
         self._presses = 0  # of Ctrl-C
         self.broken: Exception | None = None  # what has kept output or figures from being shown
-        self._bell = Bell(nodes.loop, self._interrupted, self._closed)
+        self._wakeup = Wakeup(nodes.loop, self._interrupted, self._closed)
 
     @property
     def has_failed(self) -> bool:
@@ -87,7 +87,7 @@ class Call:
         }
         nodes.screen.gather(self.grouped)
         nodes.exited = self._exited
-        with self._bell:
+        with self._wakeup:
             try:
                 for node, status in nodes.ended.items():
                     self._exited(node, status)
@@ -108,10 +108,15 @@ class Call:
 
     def _attend(self) -> None:
         nodes = self._nodes
-        self._lookout = Lookout(
-            nodes.crew, nodes.loop, nodes.options.stall, self._deadlocked, nodes.screen.say, nodes.hear
+        self._watchdog = Watchdog(
+            nodes.run_processes,
+            nodes.loop,
+            nodes.options.stall,
+            self._deadlocked,
+            nodes.screen.say,
+            nodes.hear,
         )
-        self._lookout.start(nodes.answers, self._over)
+        self._watchdog.start(nodes.answers, self._over)
         if self.timeout is not None:
             nodes.loop.at("timeout", self.timeout, lambda: self.end(TIMEOUT))
         while len(self._over) < nodes.size or nodes.signals_under_way:
@@ -120,14 +125,14 @@ class Call:
 
     def close(self) -> None:
         """Kill the nodes, from another thread: there will be no others."""
-        self._bell.ring()
+        self._wakeup.ring()
 
     def _listen(self, node: int, channel: Channel) -> None:
         self._nodes.loop.add(channel.fileno(), lambda: self._hear(node, channel))
 
     def _stop_listening(self) -> None:
-        if self._lookout is not None:
-            self._lookout.stop()
+        if self._watchdog is not None:
+            self._watchdog.stop()
         for name in ("timeout", "settle", "again", "kill"):
             self._nodes.loop.forget(name)
         for channel in self._nodes.channels:
@@ -236,12 +241,12 @@ class Call:
         """Interrupt all nodes that are not back, once, and kill those that stay. Only the first reason counts."""
         if self.reason:
             return
-        if reason in (TIMEOUT, INTERRUPT) and self._lookout is not None:
-            self.places = self._lookout.places()
+        if reason in (TIMEOUT, INTERRUPT) and self._watchdog is not None:
+            self.places = self._watchdog.places()
         self.reason = reason
         self.failures.closed = True
-        if self._lookout is not None:
-            self._lookout.stop()
+        if self._watchdog is not None:
+            self._watchdog.stop()
         loop = self._nodes.loop
         for name in ("timeout", "settle"):
             loop.forget(name)
@@ -252,7 +257,7 @@ class Call:
 
     def _kill(self, why: str = "did not stop when interrupted, and was killed") -> None:
         self._is_killing = why
-        self._nodes.crew.kill()
+        self._nodes.run_processes.kill()
 
     # What is said of it
 

@@ -14,7 +14,7 @@ from spcomm.notebook import pickling, source_cache
 from spcomm.notebook.calls import Call
 from spcomm.notebook.errors import ClusterError
 from spcomm.notebook.mapping import MapCall
-from spcomm.notebook.node_pool import Keeper
+from spcomm.notebook.node_pool import NodePool
 from spcomm.text import counted
 
 _open: "weakref.WeakSet[Cluster]" = weakref.WeakSet()
@@ -64,11 +64,11 @@ class Cluster:
     """
 
     def __init__(self, nodes: "int | None" = None) -> None:
-        self._keeper = Keeper(_number(nodes))
+        self._pool = NodePool(_number(nodes))
         _open.add(self)
 
     def __repr__(self) -> str:
-        return f"<Cluster: {counted(self.size, 'node')}{', closed' if self._keeper.closed else ''}>"
+        return f"<Cluster: {counted(self.size, 'node')}{', closed' if self._pool.closed else ''}>"
 
     def __enter__(self) -> "Cluster":
         return self
@@ -77,8 +77,8 @@ class Cluster:
         self.close()
 
     def __del__(self) -> None:
-        if hasattr(self, "_keeper"):
-            self._keeper.kill()
+        if hasattr(self, "_pool"):
+            self._pool.kill()
 
     def __reduce__(self) -> tuple:
         raise TypeError("a Cluster cannot be pickled or sent: it belongs to the process that has made it")
@@ -86,17 +86,17 @@ class Cluster:
     @property
     def size(self) -> int:
         """How many nodes there are."""
-        return self._keeper.size
+        return self._pool.size
 
     @property
     def since(self) -> float:
         """When the nodes were started, in seconds since the epoch; 0.0: there are none."""
-        return self._keeper.nodes.since if self._keeper.nodes is not None else 0.0
+        return self._pool.nodes.since if self._pool.nodes is not None else 0.0
 
     @property
     def processes(self) -> "list[int]":
         """The process ids of the nodes, by rank; empty if one of them has ended."""
-        return self._keeper.processes()
+        return self._pool.processes()
 
     def run(self, function: "Callable", *arguments: object, timeout: "float | None" = None) -> list:
         """Call a function on all nodes, and return the list of its results, by rank.
@@ -145,7 +145,7 @@ class Cluster:
             call.lines = source_cache.of(function)
             call.run("run", work, call.lines)
 
-        return _values(self._keeper.call(begin, f"run({_name(function)})", f"{_name(function)}()", timeout))
+        return _values(self._pool.call(begin, f"run({_name(function)})", f"{_name(function)}()", timeout))
 
     def map(self, function: "Callable", items: Iterable, timeout: "float | None" = None) -> list:
         """Call a function once for each item, on whatever node is free, and return the list of its results.
@@ -189,7 +189,7 @@ class Cluster:
             call.lines = source_cache.of(function)
             call.run_items(parts, work, call.lines)
 
-        call = self._keeper.call(begin, f"map({name})", f"{name}()", timeout, MapCall)
+        call = self._pool.call(begin, f"map({name})", f"{name}()", timeout, MapCall)
         return [_read(data, f"item {at}") for at, data in sorted(call.items.items())]
 
     def execute(
@@ -258,7 +258,7 @@ class Cluster:
             call.figure = figure
             call.run("cell", code, name, shown_as or code)
 
-        return _values(self._keeper.call(begin, name, name, timeout, trace=trace))
+        return _values(self._pool.call(begin, name, name, timeout, trace=trace))
 
     def push(self, **variables: object) -> None:
         """Give all nodes variables, which `execute` finds there.
@@ -287,7 +287,7 @@ class Cluster:
             pickling.packed(value, f"push({name}=…)")  # so that the right one is named
         work = pickling.packed(variables, f"push({', '.join(variables)})")
         __tracebackhide__ = True
-        self._keeper.call(lambda call: call.run("push", work), "push()", "push()")
+        self._pool.call(lambda call: call.run("push", work), "push()", "push()")
 
     def pull(self, name: str) -> list:
         """Return the values that a variable of `execute` has on the nodes, by rank.
@@ -317,7 +317,7 @@ class Cluster:
         if not name.isidentifier():
             raise ValueError(f"pull({name!r}): that is not the name of a variable")
         __tracebackhide__ = True
-        return _values(self._keeper.call(lambda call: call.run("pull", name), "pull()", "pull()"))
+        return _values(self._pool.call(lambda call: call.run("pull", name), "pull()", "pull()"))
 
     def restart(self, nodes: "int | None" = None) -> None:
         """End all nodes at once, and start new ones.
@@ -340,7 +340,7 @@ class Cluster:
         ...     cluster.size
         3
         """
-        self._keeper.restart(self.size if nodes is None else _number(nodes))
+        self._pool.restart(self.size if nodes is None else _number(nodes))
 
     def close(self) -> None:
         """End the nodes. Closing again does nothing.
@@ -360,7 +360,7 @@ class Cluster:
         >>> cluster = spcomm.Cluster(2)
         >>> cluster.close()
         """
-        self._keeper.close()
+        self._pool.close()
 
 
 def _values(call: Call) -> list:
@@ -413,8 +413,8 @@ def _read(data: bytes, what: str) -> object:
 @atexit.register
 def _close_all() -> None:
     """All of them at the same time: who does not end keeps the caller for three seconds, however many they are."""
-    keepers = [cluster._keeper for cluster in list(_open)]
-    for keeper in keepers:
-        keeper.hang_up()
-    for keeper in keepers:
-        keeper.close()
+    pools = [cluster._pool for cluster in list(_open)]
+    for pool in pools:
+        pool.hang_up()
+    for pool in pools:
+        pool.close()

@@ -45,7 +45,7 @@ def unload_ipython_extension(shell: "InteractiveShell") -> None:
     shell.magics_manager.magics["cell"].pop("spcomm_check", None)
 
 
-class Told:
+class TextOnlyError:
     """Of an error that is shown by its text alone: the lines of this package that led to it help nobody."""
 
     def _render_traceback_(self) -> "list[str]":
@@ -55,7 +55,7 @@ class Told:
 def _told(error: BaseException, text: str) -> BaseException:
     """The same kind of error, by name, too."""
     base = KeyboardInterrupt if isinstance(error, KeyboardInterrupt) else Exception
-    return type(type(error).__name__, (Told, base), {"__module__": "spcomm"})(text)
+    return type(type(error).__name__, (TextOnlyError, base), {"__module__": "spcomm"})(text)
 
 
 @magics_class

@@ -249,7 +249,7 @@ def _packed_to_show(value: object) -> bytes:
             return pickling.packed(value, "")
         except (TypeError, ValueError, MemoryError):
             pass
-    return pickling.packed(pickling.Unsendable(_cut(repr(value))), "")
+    return pickling.packed(pickling.UnpicklableValue(_cut(repr(value))), "")
 
 
 def _cut(text: str) -> str:

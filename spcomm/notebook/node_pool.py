@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _CLOSE_S = 10.0  # seconds for a call of another thread to end when the cluster is closed
 
 
-class Keeper:
+class NodePool:
     """The nodes of one cluster. `nodes` is None when there are none: closed, or killed in a call that broke off."""
 
     def __init__(self, size: int) -> None:

@@ -20,8 +20,8 @@ from spcomm.launch.base.wire import encoded
 from spcomm.launch.cmdline import options, plan
 from spcomm.launch.cmdline.groups import gather
 from spcomm.launch.local import stack_probe
-from spcomm.launch.local.fork_client import Starter
-from spcomm.launch.local.run_processes import Crew
+from spcomm.launch.local.fork_client import ForkClient
+from spcomm.launch.local.run_processes import RunProcesses
 from spcomm.notebook.channel import Channel, Sockets
 from spcomm.notebook.screen import Screen
 
@@ -45,15 +45,15 @@ class Nodes:
         self.channels: list[Channel] = []
         self.since = time.time()
         self._owner = os.getpid()
-        self._starter: Starter | None = None
+        self._fork_client: ForkClient | None = None
         self._error = ""
-        self.answers: stack_probe.Answers | None = None  # where nodes tell at which line they are
+        self.answers: stack_probe.ProbeReplies | None = None  # where nodes tell at which line they are
         self._guarded(self._begin)
 
     @property
     def alive(self) -> bool:
         """Whether all of them run, as far as was heard."""
-        return self._starter is not None and not self._starter.gone and not self.ended and self.mine
+        return self._fork_client is not None and not self._fork_client.gone and not self.ended and self.mine
 
     @property
     def mine(self) -> bool:
@@ -63,7 +63,7 @@ class Nodes:
     @property
     def processes(self) -> "dict[int, int]":
         """Node → process id."""
-        return self.crew.started
+        return self.run_processes.started
 
     def _guarded(self, begin: "Callable[[], None]") -> None:
         """Whatever keeps nodes from starting, a Ctrl-C too, leaves none behind."""
@@ -77,31 +77,31 @@ class Nodes:
 
     def _begin(self) -> None:
         """Start the warm process, if there is none, and the nodes."""
-        if self._starter is None:
-            self._starter = Starter(self._plan(), WHERE_SIGNAL, None)
-            self._starter.stays = True
-            self.loop.add(self._starter.fileno(), self._hear_starter)
-        starter = self._starter
-        starter.plan.nodes = self.size
-        starter.again()
+        if self._fork_client is None:
+            self._fork_client = ForkClient(self._plan(), WHERE_SIGNAL, None)
+            self._fork_client.stays = True
+            self.loop.add(self._fork_client.fileno(), self._hear_starter)
+        fork_client = self._fork_client
+        fork_client.plan.nodes = self.size
+        fork_client.again()
         self.ended, self._error, self._signals = {}, "", 0
-        (self.group,) = gather([starter.plan])
-        self.crew = Crew([starter], [self.group])
+        (self.group,) = gather([fork_client.plan])
+        self.run_processes = RunProcesses([fork_client], [self.group])
         self.channels = [Channel() for _node in range(self.size)]
-        self.answers, self._reports = stack_probe.Answers(), report.Reader()
+        self.answers, self._reports = stack_probe.ProbeReplies(), report.Reader()
         self.renew(0)
         try:
-            self.crew.run([self._reports.write], self.answers.fileno())
+            self.run_processes.run([self._reports.write], self.answers.fileno())
             sockets = Sockets(self.channels)
-            while not self._error and not starter.gone and len(self.crew.started) < self.size:
-                self.crew.start(self.screen, sockets)
+            while not self._error and not fork_client.gone and len(self.run_processes.started) < self.size:
+                self.run_processes.start(self.screen, sockets)
                 self.loop.turn()
         except OSError as error:
             self._error = _too_few(self.size, error.errno or 0)
         finally:
             self.answers.close_theirs()
             os.close(self._reports.write)
-        if self._error or starter.gone:
+        if self._error or fork_client.gone:
             raise SpcommError(self._error or "the process that starts the nodes has ended; try again")
         self.drop()
         self.since = time.time()
@@ -143,15 +143,15 @@ class Nodes:
 
     def end_all(self) -> None:
         """End all nodes at once. The warm process stays, if it is there."""
-        starter = self._starter
-        if starter is None:
+        fork_client = self._fork_client
+        if fork_client is None:
             return
-        starter.go_on()
-        starter.signal(_signal.SIGKILL)
-        while not starter.gone and len(self.ended) < len(self.crew.started):
+        fork_client.go_on()
+        fork_client.signal(_signal.SIGKILL)
+        while not fork_client.gone and len(self.ended) < len(self.run_processes.started):
             self.loop.turn()
         self._tidy()
-        if starter.gone:
+        if fork_client.gone:
             self._forget_starter()
 
     def hang_up(self) -> None:
@@ -160,17 +160,17 @@ class Nodes:
             if channel.fileno() >= 0:
                 self.loop.remove(channel.fileno())
                 channel.close()
-        if self._starter is not None and not self.loop.waits("end"):
-            self._starter.no_more()
-            self.loop.at("end", _ENDING_S, self.crew.kill)
+        if self._fork_client is not None and not self.loop.waits("end"):
+            self._fork_client.no_more()
+            self.loop.at("end", _ENDING_S, self.run_processes.kill)
 
     def close(self) -> None:
         """Let the nodes end, or else end them, and the warm process."""
-        if self._starter is None or not self.mine:
+        if self._fork_client is None or not self.mine:
             return
         try:
             self.hang_up()
-            while not self._starter.gone:
+            while not self._fork_client.gone:
                 self.loop.turn()
             self.screen.close()
         finally:
@@ -178,13 +178,13 @@ class Nodes:
 
     def abandon(self) -> None:
         """End everything at once, from a thread that is not the one of the loop."""
-        starter = self._starter
-        if starter is not None and self.mine:
-            starter.kill()  # and the kernel ends the nodes
+        fork_client = self._fork_client
+        if fork_client is not None and self.mine:
+            fork_client.kill()  # and the kernel ends the nodes
 
     def kill(self) -> None:
         """End everything at once, without hearing what comes of it."""
-        if self._starter is None or not self.mine:
+        if self._fork_client is None or not self.mine:
             return
         self.loop.forget("end")
         self.screen.give_up()
@@ -193,12 +193,12 @@ class Nodes:
         self.loop.close()
 
     def _forget_starter(self) -> None:
-        starter, self._starter = self._starter, None
-        if starter is not None:
-            self.loop.remove(starter.fileno())
-            starter.go_on()
-            starter.close()
-            starter.wait()
+        fork_client, self._fork_client = self._fork_client, None
+        if fork_client is not None:
+            self.loop.remove(fork_client.fileno())
+            fork_client.go_on()
+            fork_client.close()
+            fork_client.wait()
 
     def _tidy(self) -> None:
         """The nodes have ended."""
@@ -228,26 +228,26 @@ class Nodes:
 
     def _await_end(self, node: int) -> None:
         """A node that has closed its socket is about to end, or has closed what is not its own, and is killed."""
-        self.loop.at("end", _ENDING_S, self.crew.kill)
+        self.loop.at("end", _ENDING_S, self.run_processes.kill)
         while node not in self.ended:
             self.loop.turn()
         self.loop.forget("end")
 
-    def hear(self, starter: Starter) -> None:
+    def hear(self, fork_client: ForkClient) -> None:
         """The next message of the warm process."""
-        message = starter.receive()
+        message = fork_client.receive()
         verb = message[0] if message is not None else "gone"
         if verb == "gone":
-            self.loop.remove(starter.fileno())
-            starter.gone = True
-            for node in set(self.crew.started) - set(self.ended):
+            self.loop.remove(fork_client.fileno())
+            fork_client.gone = True
+            for node in set(self.run_processes.started) - set(self.ended):
                 self._node_ended(node, _signal.SIGKILL)
         elif verb == "ready":
-            starter.ready = True
+            fork_client.ready = True
         elif verb == "started" and not message[1]:
             self._signals -= 1
         elif verb == "started":
-            self.crew.started.update(zip(message[1], message[2], strict=True))
+            self.run_processes.started.update(zip(message[1], message[2], strict=True))
         elif verb == "unstarted":
             self._error = _too_few(self.size, message[2])
         elif verb == "missing":
@@ -256,7 +256,7 @@ class Nodes:
             self._node_ended(message[1], message[2])
 
     def _hear_starter(self) -> None:
-        self.hear(self._starter)  # type: ignore[arg-type]
+        self.hear(self._fork_client)  # type: ignore[arg-type]
 
     def _node_ended(self, node: int, status: int) -> None:
         self.ended[node] = status
@@ -278,18 +278,18 @@ class Nodes:
 
     def interrupt(self) -> None:
         """As Ctrl-C at a terminal would. Nodes that have no work take no notice."""
-        starter = self._starter
-        if starter is None or starter.gone:
+        fork_client = self._fork_client
+        if fork_client is None or fork_client.gone:
             return
-        starter.go_on()
-        self.crew.signal(_signal.SIGINT)
-        starter.nodes(range(0), [])  # none: the answer tells that the signals are sent
+        fork_client.go_on()
+        self.run_processes.signal(_signal.SIGINT)
+        fork_client.nodes(range(0), [])  # none: the answer tells that the signals are sent
         self._signals += 1
 
     @property
     def signals_under_way(self) -> bool:
         """Whether an interrupt may still be sent, which would hit the next call if this one were over."""
-        return self._signals > 0 and not self._starter.gone  # type: ignore[union-attr]
+        return self._signals > 0 and not self._fork_client.gone  # type: ignore[union-attr]
 
 
 def _too_few(size: int, number: int) -> str:

@@ -75,7 +75,7 @@ def _can_be_imported(name: str) -> bool:
         return False
 
 
-class Unsendable:
+class UnpicklableValue:
     """Stands for the value of a cell's last line that cannot be pickled. It shows what that shows."""
 
     def __init__(self, text: str) -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from spcomm.launch.base.loop import Loop
 
 
-class Bell:
+class Wakeup:
     """Within it a Ctrl-C of the main thread, and `ring` from any thread, call back from the loop.
 
     A Ctrl-C would otherwise raise at any place. The handler writes into a pipe of the loop's: a wait goes on after a

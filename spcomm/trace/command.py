@@ -40,7 +40,7 @@ def main(words: "list[str]") -> int:
         print(_USAGE, end="")
         return 0
     try:
-        asked = _Asked(words)
+        asked = _Arguments(words)
     except _UsageError as error:
         print(f"spcomm trace: {printable(str(error))}", file=sys.stderr)
         return 125
@@ -56,7 +56,7 @@ class _UsageError(Exception):
     """The text is the whole sentence."""
 
 
-class _Asked:
+class _Arguments:
     """What the command line says."""
 
     def __init__(self, words: "list[str]") -> None:
@@ -133,7 +133,7 @@ def _near(name: str) -> str:
     return f"; did you mean {found[0]}?" if found else ""
 
 
-def _show(asked: _Asked) -> None:
+def _show(asked: _Arguments) -> None:
     for option in asked.outputs:
         if os.path.abspath(asked.out(option)) == os.path.abspath(asked.file):
             raise TraceError(f"{option} would overwrite the trace {asked.file}; give another name")
@@ -157,7 +157,7 @@ def _show(asked: _Asked) -> None:
         _OUTPUTS[option](trace, asked)
 
 
-def _part(asked: _Asked) -> Trace:
+def _part(asked: _Arguments) -> Trace:
     """The trace, or what --from, --to and --min-bytes leave of it."""
     from spcomm.trace.reader import read
 
@@ -174,13 +174,13 @@ def _part(asked: _Asked) -> Trace:
     return trace
 
 
-def _html(trace: Trace, asked: _Asked) -> None:
+def _html(trace: Trace, asked: _Arguments) -> None:
     from spcomm.trace.page import page
 
     _write(asked.out("--html"), lambda file: file.write(page(trace)))
 
 
-def _png(trace: Trace, asked: _Asked) -> None:
+def _png(trace: Trace, asked: _Arguments) -> None:
     from spcomm.trace import picture
 
     out = asked.out("--png")
@@ -191,7 +191,7 @@ def _png(trace: Trace, asked: _Asked) -> None:
         _say(also, lambda: picture.matrix(trace, also))
 
 
-_OUTPUTS: "dict[str, Callable[[Trace, _Asked], None]]" = {"--html": _html, "--png": _png}
+_OUTPUTS: "dict[str, Callable[[Trace, _Arguments], None]]" = {"--html": _html, "--png": _png}
 
 
 def _write(path: str, fill: "Callable") -> None:

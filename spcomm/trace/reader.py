@@ -60,14 +60,14 @@ def parse(text: str, name: str = "the trace") -> Trace:
     if about is not None:
         try:
             return _Reader(name, _one_by_one(text), about).trace()
-        except _OtherwiseError:
+        except _ForeignFormatError:
             pass
     content = _json(text, name)
     events, other = _outside(content, name)
     return _Reader(name, events, other).trace()
 
 
-class _OtherwiseError(Exception):
+class _ForeignFormatError(Exception):
     """It is not as spcomm writes it, byte by byte: it was edited, or is cut off."""
 
 
@@ -93,10 +93,10 @@ def _one_by_one(text: str) -> "Iterator[object]":
         try:
             event, at = _DECODER.raw_decode(text, at + comma)
         except (ValueError, RecursionError):
-            raise _OtherwiseError from None
+            raise _ForeignFormatError from None
         yield event
         if at != end and not text.startswith(", ", at):
-            raise _OtherwiseError
+            raise _ForeignFormatError
         comma = 2
 
 

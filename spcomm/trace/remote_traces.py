@@ -28,7 +28,7 @@ def packed(fd: int, ranks: "list[int]") -> "Iterator[tuple[int, int, bytes]]":
             yield rank, lost, zlib.compress(text.encode("ascii"), 1)
 
 
-class FarTraces:
+class RemoteTraces:
     """Those of one box. Nothing of it is believed before it was looked at: that machine may be broken, or not ours."""
 
     def __init__(self, nodes: int, most: int) -> None:

@@ -71,7 +71,7 @@ def test_without_a_compiler_plain_c_is_skipped(monkeypatch):
 
 def test_a_compiler_that_cannot(monkeypatch, tmp_path):
     monkeypatch.setattr(module.plain_c.shutil, "which", lambda name: "/bin/false")
-    with pytest.raises(module.plain_c.NotHere, match="/bin/false cannot compile it: "):
+    with pytest.raises(module.plain_c.CannotMeasureError, match="/bin/false cannot compile it: "):
         module.plain_c.build("loop", tmp_path)
 
 
@@ -131,14 +131,14 @@ def test_computing_processes_compute_and_end():
 
 def test_a_computing_process_ends_with_its_parent():
     """It shares its standard output with its parent, so the output ends when both are gone."""
-    starter = (
+    fork_client = (
         "import os, subprocess, sys\n"
         f"subprocess.Popen([sys.executable, {str(module.PROGRAMS / 'compute.py')!r}, str(os.getpid())])\n"
         "print('started', flush=True)\n"
         "sys.stdin.read()\n"
     )
     parent = subprocess.Popen(
-        [sys.executable, "-c", starter], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", fork_client], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     assert parent.stdout.readline() == "started\n"
     parent.kill()

@@ -166,7 +166,7 @@ def segments(pid):
     return set(maps), opened
 
 
-def carriers(launch, process, nodes):
+def transports(launch, process, nodes):
     """The processes of a run that are neither launcher, warm process nor node: {name: process id}."""
     found = {}
     for pid in set(launch.alive()) - {process.pid, *nodes}:
@@ -189,7 +189,7 @@ def test_boxes_share_no_memory(launch, start, disable):
         assert len(mapped) == 1 and opened <= mapped, (rank, mapped, opened)
         by_box[int(TABLE_1.split(",")[rank])] |= mapped
     assert [len(one) for one in by_box] == [1, 1] and by_box[0] != by_box[1]
-    others = carriers(launch, process, nodes.values())
+    others = transports(launch, process, nodes.values())
     assert sorted(others) == ["spcomm gw 0", "spcomm gw 1", "spcomm server"]
     for box, mine in enumerate(by_box):
         assert segments(others[f"spcomm gw {box}"])[0] == mine
@@ -212,7 +212,7 @@ def test_boxes_share_no_memory(launch, start, disable):
 def test_a_killed_carrier_ends_the_run(launch, start, who, name):
     process = launch.start("-n", 3, "--boxes", 2, *start, launch.script(WAITS))
     nodes = dict(map(int, line.split()) for line in read_lines(process, 3))
-    os.kill(carriers(launch, process, nodes.values())[who], signal.SIGKILL)
+    os.kill(transports(launch, process, nodes.values())[who], signal.SIGKILL)
     result = launch.finish(process)
     assert result.code == 125, result
     assert result.last == f"spcomm: {name} was killed by SIGKILL; the nodes were stopped (exit code 125)"

@@ -223,7 +223,7 @@ ENDS = {
     "raised": ("if comm.rank == 1: raise ValueError", 1),
     "killed": ("if comm.rank == 1: os.kill(os.getpid(), signal.SIGKILL)", 137),
     "deaf": ("signal.signal(signal.SIGTERM, signal.SIG_IGN)\nif comm.rank == 1: os._exit(3)", 3),
-    "starter": ("if comm.rank == 1: os.kill(os.getppid(), signal.SIGKILL)", 125),
+    "fork_client": ("if comm.rank == 1: os.kill(os.getppid(), signal.SIGKILL)", 125),
     "hung up": ("", 129),
     "launcher": ("", -9),
 }

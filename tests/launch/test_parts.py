@@ -20,7 +20,7 @@ from spcomm.launch.cmdline.groups import Names, gather
 from spcomm.launch.cmdline.options import Options
 from spcomm.launch.cmdline.plan import Plan
 from spcomm.launch.local.output import LONG, Sink, Stream
-from spcomm.launch.local.stack_probe import Answers, describe, user_line
+from spcomm.launch.local.stack_probe import ProbeReplies, describe, user_line
 from spcomm.launch.supervise import supervisor
 from spcomm.launch.supervise.failures import Failures
 
@@ -432,7 +432,7 @@ def test_the_users_own_line_is_found_in_a_stack():
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="no SO_PASSCRED")
 def test_an_answer_that_comes_late_is_not_taken_for_another_nodes():
     """Node 0 answers when node 1 is asked, and before it."""
-    answers = Answers()
+    answers = ProbeReplies()
     script = (
         "import os; input(); os.write({}, b'  File \"{}.py\", line 7 in step\\n'); print(flush=True); input()"
     )

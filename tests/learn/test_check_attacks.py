@@ -97,7 +97,7 @@ def test_behind_walls_of_an_ordinary_user(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", each(4, OPEN))
 def test_without_walls(name, monkeypatch):
-    monkeypatch.setattr(sandbox, "walls", lambda: sandbox.Walls("none: for a test"))
+    monkeypatch.setattr(sandbox, "walls", lambda: sandbox.Sandbox("none: for a test"))
     if name in ("pipes_trace", "stops_guard"):  # as long as it takes
         monkeypatch.setattr(running, "_GRACE", 1)
         monkeypatch.setattr(running, "_PATIENCE", 9.0)

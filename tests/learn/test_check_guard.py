@@ -26,7 +26,7 @@ limits._control(limits._SUBREAPER, 1)
 os.close = ended
 try:
     bounds = {"seconds": 60, "memory": 2**30, "processes": 8, "output": 1000}
-    limits.Guard(bounds).run([sys.executable, "-c", "input()"], {}, "/")
+    limits.LimitedCommand(bounds).run([sys.executable, "-c", "input()"], {}, "/")
 except SystemExit as error:
     print(error.code, limits.descendants())
 """

@@ -25,7 +25,7 @@ CHECK = [sys.executable, "-m", "spcomm", "check", "--exercise", str(EXERCISE)]
 UNWALLED = """
 import sys
 from spcomm.learn import grade, sandbox
-sandbox.walls = lambda: sandbox.Walls("none: for a test")
+sandbox.walls = lambda: sandbox.Sandbox("none: for a test")
 found = grade(sys.argv[1], sys.argv[2])
 """
 PRINT = "print('passed' if found.passed else found.message)"
@@ -245,7 +245,7 @@ def test_folders_are_hidden_once(tmp_path, monkeypatch):
 def test_walls_required(tmp_path, monkeypatch, capsys):
     from spcomm.learn import command
 
-    monkeypatch.setattr(sandbox, "walls", lambda: sandbox.Walls("none: for a test"))
+    monkeypatch.setattr(sandbox, "walls", lambda: sandbox.Sandbox("none: for a test"))
     (tmp_path / "a.py").write_text("def solve(comm, items):\n    return 42\n")
     assert command.main(["--walls", "required", "--exercise", str(EXERCISE), str(tmp_path / "a.py")]) == 125
     said = capsys.readouterr()

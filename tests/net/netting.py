@@ -51,7 +51,7 @@ def stop(pid):
             os.sched_yield()
 
 
-def carriers(net, process, nodes):
+def transports(net, process, nodes):
     """The server and the gateways of a run: {name: process id}."""
     found = {}
     for pid in set(net.alive()) - {process.pid, *nodes}:

@@ -11,7 +11,7 @@ import signal
 import pytest
 
 from launching import read_lines
-from netting import carriers, stop
+from netting import stop, transports
 
 # Nodes 0 and 1 are in box 0, nodes 2 and 3 in box 1. Node 0 sends what ends all waits, once it is told to.
 WAITS = """
@@ -41,7 +41,7 @@ def start(net, *arguments):
         "-n", 4, "--boxes", 2, "--stall", 0.5, "--link-timeout", 600, net.script(WAITS), *arguments, stdin=-1
     )
     nodes = dict(map(int, line.split()) for line in read_lines(process, 4))
-    return process, nodes, carriers(net, process, nodes.values())
+    return process, nodes, transports(net, process, nodes.values())
 
 
 def read_until(process, words):

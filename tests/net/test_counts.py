@@ -11,7 +11,7 @@ import signal
 import pytest
 
 from launching import read_lines
-from netting import carriers, stop
+from netting import stop, transports
 from pairwise import each
 
 PLACES = (0, 0, 1, 0, 1, 2)  # nodes 0, 1, 3 | 2, 4 | 5
@@ -99,7 +99,7 @@ def counts(net, name, times):
         stdin=-1,
     )  # fmt: skip
     nodes = dict(map(int, line.split()) for line in read_lines(process, len(PLACES)))
-    gateway = carriers(net, process, nodes.values())["spcomm gw 0"]
+    gateway = transports(net, process, nodes.values())["spcomm gw 0"]
     stop(gateway)
     process.stdin.write(b"\n")
     assert read_lines(process, 1) == ["sent"]

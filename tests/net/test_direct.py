@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from launching import read_lines
-from netting import HERE, carriers
+from netting import HERE, transports
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline.options import parse
 
@@ -125,7 +125,7 @@ def test_a_killed_carrier(net, who):
         """),
     )  # fmt: skip
     nodes = dict(map(int, line.split()) for line in read_lines(process, 2))
-    os.kill(carriers(net, process, nodes.values())[f"spcomm {who}"], signal.SIGKILL)
+    os.kill(transports(net, process, nodes.values())[f"spcomm {who}"], signal.SIGKILL)
     result = net.finish(process)
     assert result.code == 125 and result.lines == ["lost"] * 2 and "SIGKILL" in result.last, result
 

@@ -18,11 +18,11 @@ import pytest
 from spcomm._core import net
 from spcomm.launch.base.loop import Loop
 from spcomm.launch.remote import hosts, relay, versions
-from spcomm.launch.remote.box_proxy import FarSegment
+from spcomm.launch.remote.box_proxy import RemoteSegment
 from spcomm.launch.remote.framing import NONSENSE, FrameError
-from spcomm.launch.room.broker import House
+from spcomm.launch.room.broker import Broker
 from spcomm.launch.room.connect import hello
-from spcomm.launch.room.mac_framing import Sealed
+from spcomm.launch.room.mac_framing import MacFrames
 
 SECONDS = float(os.environ.get("FUZZ_SECONDS", "0"))
 ROUNDS = 60
@@ -96,36 +96,36 @@ def spoilt(chance, message):
 
 
 class Site:
-    """A house, and connections to it, in this process."""
+    """A broker, and connections to it, in this process."""
 
     def __init__(self):
         self.loop = Loop()
         self.server = net.Server(30, keep_running=True)
         self.said = []
         about = {"room": True, "expires": time.time() + 1e6, "most": 64, "link_timeout": 30.0}
-        self.house = House(self.loop, self.server, {}, about, self.said.append)
+        self.broker = Broker(self.loop, self.server, {}, about, self.said.append)
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.read, self.write = os.pipe()
         self.loop.add(self.read, lambda: os.read(self.read, 1))
 
     def guest(self):
         client = socket.create_connection(self.listener.getsockname())
-        self.house.welcome(self.listener.accept()[0], None)
-        return Sealed(client, None)
+        self.broker.welcome(self.listener.accept()[0], None)
+        return MacFrames(client, None)
 
     def serve(self):
         """Until everything that was said is heard."""
         os.write(self.write, b".")
         while select.select([self.read], [], [], 0)[0]:
             self.loop.turn()
-            self.house.flush()
+            self.broker.flush()
         self.loop.at("now", 0.0, lambda: None)
         self.loop.turn()
-        self.house.flush()
+        self.broker.flush()
 
     def close(self):
-        self.house.part()
-        self.house.close()
+        self.broker.part()
+        self.broker.close()
         self.loop.close()
         self.listener.close()
         os.close(self.read)
@@ -257,10 +257,10 @@ def test_what_a_box_says():
             for rank in (0, 1)
             for target in (1, 2)
         }
-        starter = hosts.FarStarter.__new__(hosts.FarStarter)
-        starter.plan = SimpleNamespace(indices=range(2), host=None)
-        starter._exited = set()
-        segment = FarSegment(2, "there", 100)
+        fork_client = hosts.RemoteForkClient.__new__(hosts.RemoteForkClient)
+        fork_client.plan = SimpleNamespace(indices=range(2), host=None)
+        fork_client._exited = set()
+        segment = RemoteSegment(2, "there", 100)
         for _round in range(ROUNDS * 10):
             message, data = spoilt(chance, chance.choice(messages)), os.urandom(chance.choice((0, 5, 100)))
             if not message:
@@ -272,16 +272,16 @@ def test_what_a_box_says():
             for _outlet, outlet in made._outlets.items():
                 outlet._kept.clear()
             while sent:
-                take(starter, segment, sent.pop(0), seed)
+                take(fork_client, segment, sent.pop(0), seed)
         for pair in ends:
             for fd in pair:
                 os.close(fd)
 
 
-def take(starter, segment, message, seed):
+def take(fork_client, segment, message, seed):
     """As the supervisor does, up to where it knows what to make of it."""
     try:
-        starter._check(*message)
+        fork_client._check(*message)
         if message[0] == "noted" and isinstance(message[-1], dict):
             segment.known = message[-1]
             segment.left()

@@ -8,7 +8,7 @@ import signal
 import pytest
 
 from launching import read_lines
-from netting import carriers, stop
+from netting import stop, transports
 
 # Each node waits in its own way for one that is elsewhere, and sends nothing until all have said so.
 WAITS = """
@@ -85,7 +85,7 @@ def start(net, ways, *options, program=WAITS):
     size = len(ways)
     process = net.start("-n", size, "--boxes", 2, *options, net.script(program), *ways)
     nodes = dict(map(int, line.split()) for line in read_lines(process, size))
-    return process, carriers(net, process, nodes.values())
+    return process, transports(net, process, nodes.values())
 
 
 def check(result, size, words, last):
@@ -174,7 +174,7 @@ def test_an_uncaught_one_is_shown_once_and_the_cause_comes_last(net):
         """),
     )  # fmt: skip
     nodes = dict(map(int, line.split()) for line in read_lines(process, 3))
-    os.kill(carriers(net, process, nodes.values())["spcomm server"], signal.SIGKILL)
+    os.kill(transports(net, process, nodes.values())["spcomm server"], signal.SIGKILL)
     result = net.finish(process)
     assert result.code == 125 and result.err.count("Traceback") == 1, result
     assert "spcomm.ConnectionLostError: recv(source=ANY, tag=1): the server that connects" in result.err
@@ -192,6 +192,6 @@ def test_nodes_that_compute_are_told_to_end(net):
         """),
     )  # fmt: skip
     nodes = dict(map(int, line.split()) for line in read_lines(process, 2))
-    os.kill(carriers(net, process, nodes.values())["spcomm gw 0"], signal.SIGKILL)
+    os.kill(transports(net, process, nodes.values())["spcomm gw 0"], signal.SIGKILL)
     result = net.finish(process)
     assert result.code == 125 and "the gateway of box 0 was killed by SIGKILL" in result.last, result

@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from launching import read_lines
-from netting import carriers, stop
+from netting import stop, transports
 from pairwise import each
 
 # Nodes 0 and 1 are in box 0, nodes 2 and 3 in box 1. A line that the test writes says when to go on.
@@ -47,7 +47,7 @@ def start(net, some=(0, 1)):
         stdin=-1,
     )  # fmt: skip
     nodes = dict(map(int, line.split()) for line in read_lines(process, 4))
-    return process, nodes, carriers(net, process, nodes.values())
+    return process, nodes, transports(net, process, nodes.values())
 
 
 def finish(net, process):

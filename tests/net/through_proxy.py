@@ -14,7 +14,7 @@ import types
 from spcomm import cli
 from spcomm.launch.remote import handshake, peers
 from spcomm.launch.remote.peers import Peers
-from spcomm.launch.remote.transport_processes import Carriers
+from spcomm.launch.remote.transport_processes import TransportProcesses
 
 
 def reach(_self, box, address):
@@ -37,7 +37,7 @@ def enter(*arguments, enter=handshake.enter):
 
 
 if "SPCOMM_TEST_PROXY" in os.environ:
-    Carriers._reach = Peers._reach = reach
+    TransportProcesses._reach = Peers._reach = reach
 if "SPCOMM_TEST_NOWHERE" in os.environ:
     Peers._reach = nowhere
 if "SPCOMM_TEST_ONCE" in os.environ:

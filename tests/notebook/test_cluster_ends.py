@@ -74,8 +74,8 @@ def test_failures_one_after_the_other_keep_the_nodes(cluster):
 @pytest.mark.slow
 def test_an_interrupt_that_comes_late_does_not_hit_the_next_call(cluster, monkeypatch, tmp_path):
     """Who interrupts the nodes is stopped, and goes on in the next call; the nodes end meanwhile by themselves."""
-    (starter,) = set(cluster.run(lambda comm: os.getppid()))
-    cluster.push(starter=starter, owner=os.getpid(), gate=str(tmp_path / "gate"))
+    (fork_client,) = set(cluster.run(lambda comm: os.getppid()))
+    cluster.push(fork_client=fork_client, owner=os.getpid(), gate=str(tmp_path / "gate"))
     interrupt = Nodes.interrupt
 
     def tell(nodes):
@@ -87,7 +87,7 @@ def test_an_interrupt_that_comes_late_does_not_hit_the_next_call(cluster, monkey
         cluster.execute("""
 import os, signal, threading
 if comm.rank == 0:
-    os.kill(starter, signal.SIGSTOP)
+    os.kill(fork_client, signal.SIGSTOP)
     os.kill(owner, signal.SIGINT)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     while not os.path.exists(gate):
@@ -95,7 +95,7 @@ if comm.rank == 0:
 """)
     assert cluster.execute("""
 if comm.rank == 0:
-    os.kill(starter, signal.SIGCONT)
+    os.kill(fork_client, signal.SIGCONT)
 threading.Event().wait(0.5)  # for what is not to come
 comm.rank
 """) == [0, 1, 2]

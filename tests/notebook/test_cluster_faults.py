@@ -289,8 +289,8 @@ def test_a_node_that_ends_in_a_call(cluster, end, how):
 def test_a_node_that_ends_between_calls(cluster, capfd):
     before = cluster.processes
     os.kill(before[1], signal.SIGKILL)
-    [starter] = cluster._keeper.nodes.crew
-    assert starter.has_news(WATCHDOG_S)  # its parent has reported it: the next call knows
+    [fork_client] = cluster._pool.nodes.run_processes
+    assert fork_client.has_news(WATCHDOG_S)  # its parent has reported it: the next call knows
     assert cluster.run(lambda comm: comm.global_sum(1)) == [3] * 3
     assert f"spcomm: node 1 was killed (SIGKILL): {NEW}" in capfd.readouterr().err
     assert not set(before) & set(cluster.processes)
@@ -299,8 +299,8 @@ def test_a_node_that_ends_between_calls(cluster, capfd):
 def test_the_process_that_starts_the_nodes_is_killed(cluster):
     assert cluster.run(lambda comm: comm.global_sum(1)) == [3] * 3
     before = cluster.processes
-    (starter,) = set(cluster.run(lambda comm: os.getppid()))
-    os.kill(starter, signal.SIGKILL)
+    (fork_client,) = set(cluster.run(lambda comm: os.getppid()))
+    os.kill(fork_client, signal.SIGKILL)
     assert have_ended(before)
     assert cluster.run(lambda comm: comm.global_sum(1)) == [3] * 3
     assert not set(before) & set(cluster.processes)
@@ -328,8 +328,8 @@ subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"]).pid
 OWNS = f"""
     import os, signal, spcomm
     cluster = spcomm.Cluster(2)
-    (starter,) = set(cluster.run(lambda comm: os.getppid()))
-    print(starter, *cluster.processes, *cluster.execute({HAS_A_CHILD!r}))
+    (fork_client,) = set(cluster.run(lambda comm: os.getppid()))
+    print(fork_client, *cluster.processes, *cluster.execute({HAS_A_CHILD!r}))
 """
 
 

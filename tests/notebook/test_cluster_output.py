@@ -117,7 +117,7 @@ def test_figures_of_a_cell(cluster):
     values = cluster.execute("plt.figure()\nplt.plot([1])", figure=lambda *figure: found.append(figure))
     assert len(found) == 3
     assert repr(values[0]).startswith("[<matplotlib.lines.Line2D object")
-    assert type(values[0]).__name__ == "Unsendable"
+    assert type(values[0]).__name__ == "UnpicklableValue"
 
 
 def test_each_traced_call_has_a_trace_of_its_own(cluster, tmp_path):

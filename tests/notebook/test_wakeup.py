@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from spcomm.launch.base.loop import Loop
-from spcomm.notebook.wakeup import Bell
+from spcomm.notebook.wakeup import Wakeup
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def loop():
 def test_what_comes_when_nobody_waits_any_more_is_heard(loop):
     heard = []
     before = signal.getsignal(signal.SIGINT)
-    with Bell(loop, lambda: heard.append("Ctrl-C"), lambda: heard.append("ring")):
+    with Wakeup(loop, lambda: heard.append("Ctrl-C"), lambda: heard.append("ring")):
         signal.raise_signal(signal.SIGINT)
         assert heard == []
     assert heard == ["Ctrl-C"] and signal.getsignal(signal.SIGINT) == before
@@ -28,20 +28,23 @@ def test_what_comes_when_nobody_waits_any_more_is_heard(loop):
 
 def test_a_ring_counts_whenever_it_comes(loop):
     heard = []
-    bell = Bell(loop, lambda: heard.append("Ctrl-C"), lambda: heard.append("ring"))
-    bell.ring()
-    with bell:
+    wakeup = Wakeup(loop, lambda: heard.append("Ctrl-C"), lambda: heard.append("ring"))
+    wakeup.ring()
+    with wakeup:
         loop.turn()
-        thread = threading.Thread(target=bell.ring)
+        thread = threading.Thread(target=wakeup.ring)
         thread.start()
         thread.join()
-    bell.ring()
+    wakeup.ring()
     assert heard == ["ring", "ring"]
 
 
 def test_after_an_error_nothing_calls_back(loop):
     heard = []
-    with pytest.raises(ValueError), Bell(loop, lambda: heard.append("Ctrl-C"), lambda: heard.append("ring")):
+    with (
+        pytest.raises(ValueError),
+        Wakeup(loop, lambda: heard.append("Ctrl-C"), lambda: heard.append("ring")),
+    ):
         signal.raise_signal(signal.SIGINT)
         raise ValueError
     assert heard == []

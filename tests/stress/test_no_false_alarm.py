@@ -74,7 +74,7 @@ def disturb(run, nodes, seconds, rng):
             running = running and still_runs(run, rng.random() * 0.1)
 
 
-def carriers(launch, but):
+def transports(launch, but):
     """Processes that spcomm has started beside the nodes, and those that start them."""
     found = []
     for pid in set(launch.alive()) - but:
@@ -94,7 +94,7 @@ def check(launch, pattern, boxes, seconds, seed):
     nodes = [int(word) for word in read_lines(run, 1)[0].split()]
     assert len(nodes) == NODES
     if BOXES[boxes]:
-        nodes += carriers(launch, {run.pid, *nodes})
+        nodes += transports(launch, {run.pid, *nodes})
     disturb(run, nodes, seconds, random.Random(seed))
     result = launch.finish(run)
     assert result.code == 0, repr(result)

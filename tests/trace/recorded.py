@@ -7,7 +7,7 @@ import zlib
 from spcomm._core.traces import Event
 
 from spcomm._core import traces
-from spcomm.launch.remote.box_proxy import FarSegment
+from spcomm.launch.remote.box_proxy import RemoteSegment
 
 MOST = 1000
 
@@ -31,7 +31,7 @@ class Group:
     def __init__(self, *nodes, lost=None):
         self.size = self.boxes = len(nodes)
         self.places = list(range(self.size))
-        self.segments = [FarSegment(self.size, f"host{box}", MOST) for box in self.places]
+        self.segments = [RemoteSegment(self.size, f"host{box}", MOST) for box in self.places]
         for rank, (segment, events) in enumerate(zip(self.segments, nodes, strict=True)):
             segment.clock.add(0, 0, 0)
             segment.add_trace(rank, lost[rank] if lost else 0, packed(events))

@@ -83,13 +83,13 @@ def watch(fd: int, rank: int) -> None:
     previous = sys.excepthook
 
     def hook(kind: type, error: BaseException, trace: object) -> None:
-        with Undisturbed():
+        with IgnoreInterrupts():
             uncaught(error, previous)
 
     sys.excepthook = hook
 
 
-class Undisturbed:
+class IgnoreInterrupts:
     """Context in which Ctrl-C is ignored, while a node reports why it ends: it ends anyway."""
 
     def __enter__(self) -> None:

@@ -189,7 +189,7 @@ def _run_as_main(program: Program, held: "set[int]", debug: bool) -> None:
             fast_exit.expect(code)
         raise
     except BaseException as error:
-        with report.Undisturbed():
+        with report.IgnoreInterrupts():
             error.__traceback__ = report.users_part(error.__traceback__)
             _failed(error)
 

@@ -80,7 +80,7 @@ class Display:
         if shown:
             stream = Stream(fd, target, sink, self.label(index, target), alone)
         else:
-            stream = Unshown(fd, target, sink, b"", alone)
+            stream = DiscardedStream(fd, target, sink, b"", alone)
         takers = [self.files.taker(index)] if self.files is not None else []
         takers += [window.take] if window is not None else []
         stream.takers = tuple(takers)
@@ -112,7 +112,7 @@ class Display:
             self.windows.close(impatient)
 
 
-class Unshown(Stream):
+class DiscardedStream(Stream):
     """Read, so that its node goes on, and not shown."""
 
     def _take(self, data: bytes) -> None:

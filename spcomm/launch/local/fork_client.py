@@ -28,7 +28,7 @@ BATCH = MOST_DESCRIPTORS // 3  # nodes asked for in one message
 _IN_FLIGHT = 2 * BATCH  # nodes asked for and not answered: descriptors on their way have a limit, too
 
 
-class Starter:
+class ForkClient:
     """The warm process of one program as the launcher sees it: nodes are known by index here, by rank there."""
 
     def __init__(self, plan: Plan, where_signal: int, limit: "tuple[int, int] | None") -> None:

@@ -9,7 +9,7 @@ import _signal
 import os
 
 from spcomm.launch.cmdline.groups import Group, Names
-from spcomm.launch.local.fork_client import Starter
+from spcomm.launch.local.fork_client import ForkClient
 from spcomm.launch.local.forward import Forwarder
 from spcomm.launch.local.stdin import Stdin
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-class Crew:
+class RunProcesses:
     """The warm processes and the nodes that they have started."""
 
-    def __init__(self, starters: "list[Starter]", groups: "list[Group]") -> None:
-        self._starters = starters
+    def __init__(self, fork_clients: "list[ForkClient]", groups: "list[Group]") -> None:
+        self._fork_clients = fork_clients
         self.groups = groups
         self.size = sum(group.size for group in groups)
         self.names = Names(groups)
@@ -31,8 +31,8 @@ class Crew:
         self.stats = False  # whether warm processes tell the times of nodes that have ended
         self.at_prompt: int | None = None  # the node whose debugger has the standard input
 
-    def __iter__(self) -> "Iterator[Starter]":
-        return iter(self._starters)
+    def __iter__(self) -> "Iterator[ForkClient]":
+        return iter(self._fork_clients)
 
     @property
     def boxes(self) -> int:
@@ -42,21 +42,21 @@ class Crew:
     @property
     def alone(self) -> bool:
         """Whether there is one program only."""
-        return len(self._starters) == 1
+        return len(self._fork_clients) == 1
 
     @property
     def ready(self) -> bool:
         """Whether all have imported what they had to."""
-        return all(starter.ready for starter in self._starters)
+        return all(fork_client.ready for fork_client in self._fork_clients)
 
     @property
     def gone(self) -> bool:
         """Whether all have ended, and their nodes with them."""
-        return all(starter.gone for starter in self._starters)
+        return all(fork_client.gone for fork_client in self._fork_clients)
 
-    def of(self, index: int) -> Starter:
+    def of(self, index: int) -> ForkClient:
         """Who starts this node."""
-        return next(starter for starter in self._starters if index in starter.plan.indices)
+        return next(fork_client for fork_client in self._fork_clients if index in fork_client.plan.indices)
 
     def group(self, index: int) -> Group:
         """The group of this node."""
@@ -65,20 +65,20 @@ class Crew:
     def run(self, reports: "list[int]", where: int) -> None:
         """Describe the run to all; `reports` holds the pipe of each group."""
         numbers = [group.number for group in self.groups]
-        for starter in self._starters:
-            at = numbers.index(starter.plan.group)
-            starter.run(self.groups[at], reports[at], where, self.cpus, self.stats)
+        for fork_client in self._fork_clients:
+            at = numbers.index(fork_client.plan.group)
+            fork_client.run(self.groups[at], reports[at], where, self.cpus, self.stats)
 
     def start(self, forwarder: Forwarder, stdin: Stdin) -> None:
         """Ask for as many nodes as may be asked for now. `OSError` when this process has no descriptors left."""
         if not self.alone and not self.ready:
             return
-        for starter in self._starters:
-            while batch := starter.batch():
-                self._start(starter, batch, forwarder, stdin)
+        for fork_client in self._fork_clients:
+            while batch := fork_client.batch():
+                self._start(fork_client, batch, forwarder, stdin)
                 stdin.sent(batch)
 
-    def _start(self, starter: Starter, batch: range, forwarder: Forwarder, stdin: Stdin) -> None:
+    def _start(self, fork_client: ForkClient, batch: range, forwarder: Forwarder, stdin: Stdin) -> None:
         """Two pipes and the standard input of each node. The warm process gets its ends; ours are read."""
         ours: list[int] = []
         theirs: list[int] = []
@@ -91,7 +91,7 @@ class Crew:
                     ours.append(read)
                     theirs.append(write)
                     streams.append(write)
-            starter.nodes(batch, streams)
+            fork_client.nodes(batch, streams)
         except OSError:
             for fd in ours:
                 os.close(fd)
@@ -108,42 +108,42 @@ class Crew:
 
     def signal(self, number: int, spared: "int | None" = None) -> None:
         """Signal the process groups of all running nodes but one."""
-        for starter in self._starters:
-            starter.signal(number, spared)
+        for fork_client in self._fork_clients:
+            fork_client.signal(number, spared)
 
     def stop(self) -> None:
         """Stop all nodes, and who imports for them, until `go_on`."""
         self.signal(_signal.SIGSTOP)
-        for starter in self._starters:
-            if not starter.ready:
-                starter.stop()
+        for fork_client in self._fork_clients:
+            if not fork_client.ready:
+                fork_client.stop()
 
     def go_on(self) -> None:
         """Continue those."""
-        for starter in self._starters:
-            starter.go_on()
+        for fork_client in self._fork_clients:
+            fork_client.go_on()
         self.signal(_signal.SIGCONT)
 
     def end(self, number: int, spared: "int | None" = None) -> None:
         """No more nodes; signal those that run, but one. Who still imports has none, and is killed."""
-        for starter in self._starters:
-            if starter.ready:
-                starter.go_on()
-                starter.signal(number, spared)
-                starter.no_more()
+        for fork_client in self._fork_clients:
+            if fork_client.ready:
+                fork_client.go_on()
+                fork_client.signal(number, spared)
+                fork_client.no_more()
             else:
-                starter.kill()
+                fork_client.kill()
 
     def kill(self) -> None:
         """End all nodes at once. Those that imported when `end` was called are gone already."""
-        for starter in self._starters:
-            if starter.ready:
-                starter.go_on()
-                starter.signal(9)
+        for fork_client in self._fork_clients:
+            if fork_client.ready:
+                fork_client.go_on()
+                fork_client.signal(9)
             else:
-                starter.kill()
+                fork_client.kill()
 
     def wait(self) -> None:
         """Until all warm processes have ended."""
-        for starter in self._starters:
-            starter.wait()
+        for fork_client in self._fork_clients:
+            fork_client.wait()

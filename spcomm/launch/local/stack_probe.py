@@ -30,7 +30,7 @@ WORK = "work()"  # before the line, two blanks between them: a node in declared 
 _CREDENTIALS = 12  # bytes of a struct ucred: process, user, group
 
 
-class Answers:
+class ProbeReplies:
     """Where nodes write, and what has come from there."""
 
     def __init__(self) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _PIECE = 1 << 16
-_CARRYING_S = 30.0  # for the gateway to end when all nodes have
+_TRANSPORT_END_S = 30.0  # for the gateway to end when all nodes have
 _LATE_S = 1.0  # for frames that the system still holds after this process was stopped
 _LOOK_S = 0.06  # between two looks for a deadlock; two of them make a proof
 
@@ -55,7 +55,7 @@ class Box:
         self._loop = Loop()
         self._frames = frames
         self._about: dict = {}
-        self._starter: Any = None
+        self._fork_client: Any = None
         self._segment: Any = None
         self._gateway: Any = None
         self._reader: Any = None
@@ -137,13 +137,13 @@ class Box:
         from spcomm.launch.base.process import WHERE_SIGNAL
         from spcomm.launch.cmdline.groups import Group
         from spcomm.launch.local import stack_probe
-        from spcomm.launch.local.fork_client import Starter
+        from spcomm.launch.local.fork_client import ForkClient
         from spcomm.launch.remote import boxparts
 
         about = self._about
         plan = boxparts.plan(about)
         self._ranks = list(plan.indices)
-        starter = self._starter = Starter(plan, WHERE_SIGNAL, boxparts.raise_limit())
+        fork_client = self._fork_client = ForkClient(plan, WHERE_SIGNAL, boxparts.raise_limit())
         group = Group(about["group"])
         group.size, group.places = about["size"], about["places"]
         group.segments = [None] * group.boxes
@@ -154,11 +154,13 @@ class Box:
         else:  # nobody else has the memory in which a deadlock can be proven
             self._loop.at("look", _LOOK_S, self._look)
         self._reader = report.Reader()
-        self._answers = stack_probe.Answers()
-        starter.run(group, self._reader.write, self._answers.fileno(), boxparts.cpus(about), about["stats"])
+        self._answers = stack_probe.ProbeReplies()
+        fork_client.run(
+            group, self._reader.write, self._answers.fileno(), boxparts.cpus(about), about["stats"]
+        )
         self._answers.close_theirs()
         os.close(self._reader.write)
-        self._loop.add(starter.fileno(), self._hear_starter)
+        self._loop.add(fork_client.fileno(), self._hear_starter)
         self._loop.add(self._reader.fd, self._read_reports)
 
     def _nodes(self, ranks: "list[int]", reading: "list[int]") -> None:
@@ -179,27 +181,27 @@ class Box:
                     self._loop.add(read, lambda read=read: self._read(read))
                 streams.append(write)
         theirs += streams
-        self._starter.nodes(range(ranks[0], ranks[-1] + 1), streams)
+        self._fork_client.nodes(range(ranks[0], ranks[-1] + 1), streams)
         for fd in theirs:
             os.close(fd)
 
     # While it runs
 
     def _told(self, verb: str, *rest: "Any") -> None:
-        starter = self._starter
-        if starter is None:
+        fork_client = self._fork_client
+        if fork_client is None:
             return
         if verb in ("poke", "ask"):
-            starter.poke(*rest) if verb == "poke" else self._asked(*rest)
+            fork_client.poke(*rest) if verb == "poke" else self._asked(*rest)
             return
         self._ending = self._ending or verb == "end" or rest[0] == _signal.SIGKILL
         if verb == "end":
-            starter.no_more()
-            if not starter.ready:
-                starter.kill()
+            fork_client.no_more()
+            if not fork_client.ready:
+                fork_client.kill()
         else:
-            starter.go_on()
-            starter.signal(*rest)
+            fork_client.go_on()
+            fork_client.signal(*rest)
         self._consider()
 
     def _asked(self, number: int, question: str, ranks: "list[int]") -> None:
@@ -209,25 +211,25 @@ class Box:
             about = box_proxy.clock()
         elif question == box_proxy.LINES:
             running = {rank: self._started[rank] for rank in ranks if rank in self._started}
-            about = box_proxy.lines(self._answers, self._starter.poke, running)
+            about = box_proxy.lines(self._answers, self._fork_client.poke, running)
         else:
             about = box_proxy.look(self._segment, self._ranks)
         self._frames.send(["answer", number, about])
 
     def _hear_starter(self) -> None:
-        message = self._starter.receive()
+        message = self._fork_client.receive()
         if message is None or message[0] == "gone":
-            self._loop.remove(self._starter.fileno())
+            self._loop.remove(self._fork_client.fileno())
             if message is None and not self._ending:
                 self._fail("the process that starts the nodes there was killed")
                 return
-            self._starter.wait()
+            self._fork_client.wait()
             self._nodes_gone = True
-            self._loop.at("carrying", _CARRYING_S, self._carried_too_long)
+            self._loop.at("carrying", _TRANSPORT_END_S, self._carried_too_long)
             self._consider()
             return
         if message[0] == "ready":
-            self._starter.ready = True
+            self._fork_client.ready = True
         elif message[0] == "started":
             self._started.update(zip(message[1], message[2], strict=True))
         elif message[0] == "exited":
@@ -390,9 +392,9 @@ class Box:
         """End everything here. Nobody is left."""
         if self._gateway is not None:
             self._gateway.close()
-        if self._starter is not None and not self._starter.ended:
-            self._starter.kill()
-            self._starter.wait()
+        if self._fork_client is not None and not self._fork_client.ended:
+            self._fork_client.kill()
+            self._fork_client.wait()
         from spcomm.launch.base.process import end_children
 
         end_children(set())

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from spcomm._core.diagnose import Wait
-    from spcomm.launch.local.stack_probe import Answers
-    from spcomm.trace.remote_traces import FarTraces
+    from spcomm.launch.local.stack_probe import ProbeReplies
+    from spcomm.trace.remote_traces import RemoteTraces
 
 LOOK, NOW, LINES, CLOCK = "look", "now", "lines", "clock"
 
@@ -47,7 +47,7 @@ def look(segment: "Any", ranks: "list[int]") -> dict:
     }
 
 
-def lines(answers: "Answers", poke: "Callable[[int, int], None]", processes: "dict[int, int]") -> dict:
+def lines(answers: "ProbeReplies", poke: "Callable[[int, int], None]", processes: "dict[int, int]") -> dict:
     """At which lines these nodes are."""
     running = [rank for rank, process in processes.items() if state_of(process) not in ("T", "Z")]
     return {"lines": list(answers.ask(poke, running, processes).items())}
@@ -61,7 +61,7 @@ def clock() -> dict:
 # ---- in the launcher
 
 
-class FarSegment:
+class RemoteSegment:
     """In place of the shared memory of a box elsewhere: what it has said of it. Marks are made there."""
 
     fd = -1
@@ -82,7 +82,7 @@ class FarSegment:
         self._traffic = 0
         self._clock_ns: int | None = None  # what our clock shows more than theirs, for waits
         self.clock = Clock()  # the same exactly, for traces
-        self.traces: FarTraces | None = None
+        self.traces: RemoteTraces | None = None
         self._clock_asked_ns = 0  # 0: not asked
 
     def ask_clock(self) -> bool:
@@ -99,9 +99,9 @@ class FarSegment:
         if not self._recorded:
             return
         if self.traces is None:
-            from spcomm.trace.remote_traces import FarTraces
+            from spcomm.trace.remote_traces import RemoteTraces
 
-            self.traces = FarTraces(self._size, self._recorded)
+            self.traces = RemoteTraces(self._size, self._recorded)
         self.traces.add(rank, lost, piece)
 
     def trace_trouble(self, ranks: "list[int]") -> str:

@@ -50,7 +50,7 @@ def segment(about: dict, nodes: int) -> "Any":
 
 def gateway(about: dict, segment: "Any", secrets: bytes) -> "Any":
     from spcomm.launch.remote import transport_main
-    from spcomm.launch.remote.transport_processes import Carrier
+    from spcomm.launch.remote.transport_processes import TransportProcess
 
     number, address = about["number"], (about["address"][0], about["address"][1])
 
@@ -60,7 +60,9 @@ def gateway(about: dict, segment: "Any", secrets: bytes) -> "Any":
             wire, address, secrets, about["job"], number, segment.fd, about["link_timeout"], places
         )
 
-    return Carrier(f"the gateway of box {number}", number, f"spcomm gw {number}", carry, segment.fd, [])
+    return TransportProcess(
+        f"the gateway of box {number}", number, f"spcomm gw {number}", carry, segment.fd, []
+    )
 
 
 def cpus(about: dict) -> "list[int] | None":

@@ -67,7 +67,7 @@ def crosses_network(sock: "_socket.socket") -> bool:
     return {sock.getsockname()[0], sock.getpeername()[0]} != {LOOPBACK}
 
 
-class Talk:
+class HandshakeExchange:
     """The handshake of one connection, as far as it goes without waiting."""
 
     def __init__(
@@ -174,7 +174,9 @@ class Gate:
         self._admit = admit
         self._welcome = welcome
         self._full = full
-        self._guests: dict[int, tuple[_socket.socket, Talk, str]] = {}  # and from where; the oldest first
+        self._guests: dict[
+            int, tuple[_socket.socket, HandshakeExchange, str]
+        ] = {}  # and from where; the oldest first
 
     def open(self) -> None:
         self._listener.setblocking(False)
@@ -193,7 +195,7 @@ class Gate:
         guest = _socket.socket(fileno=fd)
         guest.setblocking(False)
         try:
-            talk = Talk(guest, True, self._secrets.get, full=self._full())
+            talk = HandshakeExchange(guest, True, self._secrets.get, full=self._full())
         except OSError:  # it is gone again
             guest.close()
             return
@@ -267,7 +269,7 @@ def enter(
 
 def meet(
     address: "tuple[str, int]", secret: bytes, job: int, box: int, connect_s: float = net.HANDSHAKE_S
-) -> "tuple[_socket.socket, Talk]":
+) -> "tuple[_socket.socket, HandshakeExchange]":
     """The same, and the caller looks at the outcome. The socket is the caller's, too."""
     sock = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
     try:
@@ -278,7 +280,7 @@ def meet(
         ends = time.monotonic() + net.HANDSHAKE_S + _MORE_S
         poll = select.poll()
         poll.register(sock, select.POLLIN)
-        talk = Talk(sock, False, lambda _box: secret, job=job, box=box)
+        talk = HandshakeExchange(sock, False, lambda _box: secret, job=job, box=box)
         while not talk.go_on():
             left = max(0.0, ends - time.monotonic())
             # What it would hold back, it may as well say.
@@ -293,7 +295,7 @@ def meet(
         raise
 
 
-def _check(talk: Talk, address: "tuple[str, int]") -> None:
+def _check(talk: HandshakeExchange, address: "tuple[str, int]") -> None:
     where = f"the server at {address[0]}:{address[1]}"
     outcome = talk.outcome
     if outcome == INTERCEPTED:

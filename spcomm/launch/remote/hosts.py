@@ -14,9 +14,9 @@ import time
 
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline.machines import tunnels, why
-from spcomm.launch.local.fork_client import Starter
+from spcomm.launch.local.fork_client import ForkClient
 from spcomm.launch.remote import handshake
-from spcomm.launch.remote.box_proxy import CLOCK, LINES, LOOK, NOW, FarSegment
+from spcomm.launch.remote.box_proxy import CLOCK, LINES, LOOK, NOW, RemoteSegment
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from spcomm.launch.cmdline.groups import Group
     from spcomm.launch.cmdline.options import Options, Part
     from spcomm.launch.cmdline.plan import Plan
-    from spcomm.launch.remote.transport_processes import Carriers
+    from spcomm.launch.remote.transport_processes import TransportProcesses
 
 SSH = "ssh -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=5 -o ServerAliveCountMax=6"
 _SIZES = ("slots", "ring", "arena", "scratch", "queue_limit")
@@ -115,7 +115,7 @@ def busy(plans: "list[Plan]") -> int:
 
 def far_segment(
     group: "Group", box: int, mask: int, options: "Options", buffers: "dict[str, Any]"
-) -> FarSegment:
+) -> RemoteSegment:
     """What stands for a box's memory here; the box is told how to make it."""
     sizes = {name: value for name, value in buffers.items() if name != "begun_ns"}
     if "begun_ns" in buffers:  # another machine has another monotonic clock
@@ -129,7 +129,7 @@ def far_segment(
         "prefault": options.prefault,
         "trace_events": options.recorded,
     }
-    return FarSegment(group.size, group.far[box].name, options.recorded)
+    return RemoteSegment(group.size, group.far[box].name, options.recorded)
 
 
 def same_sizes(segments: "Any", size: int, mask: int, buffers: "dict[str, Any]") -> "dict[str, Any]":
@@ -141,12 +141,12 @@ def same_sizes(segments: "Any", size: int, mask: int, buffers: "dict[str, Any]")
 # ---- the launcher's end
 
 
-def starter(plan: "Plan", where_signal: int, limit: "tuple[int, int] | None") -> Starter:
+def fork_client(plan: "Plan", where_signal: int, limit: "tuple[int, int] | None") -> ForkClient:
     """Who starts the nodes of a plan."""
-    return Starter(plan, where_signal, limit) if plan.host is None else FarStarter(plan)
+    return ForkClient(plan, where_signal, limit) if plan.host is None else RemoteForkClient(plan)
 
 
-class FarStarter(Starter):
+class RemoteForkClient(ForkClient):
     """A box elsewhere, as if it were a warm process of this machine."""
 
     def __init__(self, plan: "Plan") -> None:
@@ -157,7 +157,7 @@ class FarStarter(Starter):
     def run(self, group: "Group", report: int, where: int, cpus: "list[int] | None", stats: bool) -> None:
         self._first = group.first
         host = self.plan.host
-        self.far: FarSegment = group.segments[self.plan.box or 0]
+        self.far: RemoteSegment = group.segments[self.plan.box or 0]
         host.box.update(
             number=self.plan.box,
             first=self.plan.indices.start - group.first,
@@ -223,21 +223,21 @@ class FarStarter(Starter):
         self._send(("ask", self.far.asked, question, ranks))
 
 
-def tell(plans: "list[Plan]", carriers: "Carriers | None", listen: "str | None") -> None:
+def tell(plans: "list[Plan]", transports: "TransportProcesses | None", listen: "str | None") -> None:
     """Tell the boxes where the server is, and its secrets. Say at which address it listens."""
     said = set()
     for plan in plans:
-        if plan.host is not None and carriers is not None:
-            host, (address, port) = plan.host, carriers.address
+        if plan.host is not None and transports is not None:
+            host, (address, port) = plan.host, transports.address
             if address == "0.0.0.0":
                 address = _reaching(host.name)
-            host.secrets, host.port = carriers.secrets[plan.box], port
-            host.box.update(job=carriers.job, address=[address, port])
+            host.secrets, host.port = transports.secrets[plan.box], port
+            host.box.update(job=transports.job, address=[address, port])
             said.add(f"{address}:{port}")
-    if listen is not None and said and carriers is not None:
+    if listen is not None and said and transports is not None:
         how = (
             "it stays on this machine"
-            if carriers.address[0] == handshake.LOOPBACK
+            if transports.address[0] == handshake.LOOPBACK
             else "what they send is encrypted"
         )
         os.write(2, f"spcomm: boxes connect to {', '.join(sorted(said))}; {how}\n".encode())

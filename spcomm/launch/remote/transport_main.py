@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What a server and a gateway do, in processes of their own (see carriers): Python lets strangers wait and connections
-be made; the C core moves frames, in a thread that takes the GIL only to encrypt and decrypt.
+"""Main loops of the server's and the gateways' processes (`transport_processes`). Python admits and makes connections;
+the C core moves frames, in a thread that takes the GIL only to encrypt and decrypt.
 """
 
 import _signal

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _BACKLOG = 128
 
 
-class Carrier:
+class TransportProcess:
     """One of these processes."""
 
     def __init__(
@@ -104,7 +104,7 @@ class Carrier:
         self._wire.close()
 
 
-class Carriers:
+class TransportProcesses:
     """All of them. Whoever makes them ends them, by `close`."""
 
     def __init__(
@@ -118,7 +118,7 @@ class Carriers:
         """`listen`: the address of this machine at which boxes elsewhere connect. `server`: one that runs already."""
         self._link_timeout = link_timeout
         self._places = group.places if route == "direct" else None
-        self._all: list[Carrier] = []
+        self._all: list[TransportProcess] = []
         if server is not None:
             self.secrets, self.job, self.address = server.session.secrets, server.session.job, server.address
             self._all.append(server)
@@ -147,7 +147,7 @@ class Carriers:
         def serve(wire: Wire) -> None:
             transport_main.serve(wire, listener, self.secrets, self.job, group.places, self._link_timeout)
 
-        self._all.append(Carrier("the server", -1, "spcomm server", serve, listener.fileno(), here))
+        self._all.append(TransportProcess("the server", -1, "spcomm server", serve, listener.fileno(), here))
         self._start_gateways(group)
 
     def _start_gateways(self, group: "Group") -> None:
@@ -170,14 +170,16 @@ class Carriers:
 
             others = [other for other in here if other is not segment]
             self._all.append(
-                Carrier(f"the gateway of box {box}", box, f"spcomm gw {box}", carry, segment.fd, others)
+                TransportProcess(
+                    f"the gateway of box {box}", box, f"spcomm gw {box}", carry, segment.fd, others
+                )
             )
 
     def _reach(self, box: int, address: "tuple[str, int]") -> "tuple[str, int]":
         """Where the gateway of this box finds the server, which listens at that address."""
         return address
 
-    def __iter__(self) -> "Iterator[Carrier]":
+    def __iter__(self) -> "Iterator[TransportProcess]":
         return iter(self._all)
 
     @property
@@ -188,7 +190,7 @@ class Carriers:
         have heard that it was, if the connection broke just then.
         """
         server = self._all[0]
-        return (server.gone and server.status == 0) or all(carrier.gone for carrier in self._all)
+        return (server.gone and server.status == 0) or all(transport.gone for transport in self._all)
 
     def counted(self) -> "list[dict[str, Any]]":
         """What went over the server's link to each box (see `net.counted`); none, if it has not ended well."""
@@ -201,24 +203,24 @@ class Carriers:
         None: the server relays for them.
         """
         found = {}
-        for carrier in self._all[1:]:
-            for other, counts in sorted(carrier.counted.items()):
-                if carrier.box < other:
-                    found[f"{carrier.box}-{other}"] = counts
+        for transport in self._all[1:]:
+            for other, counts in sorted(transport.counted.items()):
+                if transport.box < other:
+                    found[f"{transport.box}-{other}"] = counts
         return found
 
     def left(self) -> str:
         """Who has not ended."""
-        return ", ".join(carrier.name for carrier in self._all if not carrier.gone)
+        return ", ".join(transport.name for transport in self._all if not transport.gone)
 
     def close(self, patience: float = 0.0) -> None:
         """Nothing is left of them. `patience`: for gateways whose last words are worth waiting for."""
-        for carrier in self._all:
+        for transport in self._all:
             if patience and self._places is not None:
-                carrier.hear_out(patience)
-            carrier.kill()
-        for carrier in self._all:
-            carrier.close()
+                transport.hear_out(patience)
+            transport.kill()
+        for transport in self._all:
+            transport.close()
 
 
 def _listen(address: str) -> "_socket.socket":

@@ -22,7 +22,7 @@ from spcomm.launch.remote import versions
 from spcomm.launch.remote.framing import MOST, NONSENSE, FrameError, one_line
 from spcomm.launch.remote.handshake import SECRET_BYTES
 from spcomm.launch.room.connect import differ, keep_alive
-from spcomm.launch.room.mac_framing import Sealed
+from spcomm.launch.room.mac_framing import MacFrames
 from spcomm.text import counted
 
 TYPE_CHECKING = False
@@ -42,10 +42,10 @@ _NAME_MOST = 64
 RUNS_MOST = 16
 
 
-class Visitor:
+class Connection:
     """One connection."""
 
-    def __init__(self, frames: Sealed, address: str) -> None:
+    def __init__(self, frames: MacFrames, address: str) -> None:
         self.frames = frames
         self.fd = frames.reading
         self.address = address
@@ -54,7 +54,7 @@ class Visitor:
         self.slots = 1
         self.run: Run | None = None
         self.box = -1
-        self.partner: Visitor | None = None  # the other end of a way
+        self.partner: Connection | None = None  # the other end of a way
         self.early: list[tuple[list, bytes]] = []  # said before there was one
         self.ending = False  # it is closed once it has taken what is kept for it
 
@@ -62,7 +62,7 @@ class Visitor:
 class Run:
     """One run that wants boxes, or a job, of us."""
 
-    def __init__(self, runner: Visitor, about: dict) -> None:
+    def __init__(self, runner: Connection, about: dict) -> None:
         self.runner = runner
         self.token = os.urandom(16).hex()
         self.group = int(about["group"])
@@ -71,15 +71,15 @@ class Run:
         self.wanted = max(1, int(about.get("members") or 1))
         self.job = 0
         self.boxes = 0
-        self.offered: dict[str, Visitor] | None = None  # who was there when it was told, and decides
+        self.offered: dict[str, Connection] | None = None  # who was there when it was told, and decides
         self.begun = False
         self.is_over = False  # it was told why it cannot go on
-        self.members: list[Visitor] = []  # by box
-        self.ends: dict[tuple[str, int], Visitor] = {}
+        self.members: list[Connection] = []  # by box
+        self.ends: dict[tuple[str, int], Connection] = {}
         self.tickets: dict[tuple[str, int], str] = {}  # for these ends
 
 
-class House:
+class Broker:
     """All of it; one thread. `flush` is called after each turn of the loop."""
 
     def __init__(
@@ -96,8 +96,8 @@ class House:
         self._secrets = secrets
         self._about = about
         self._say = say
-        self.visitors: dict[int, Visitor] = {}
-        self._members: dict[str, Visitor] = {}
+        self.connections: dict[int, Connection] = {}
+        self._members: dict[str, Connection] = {}
         self._runs: dict[str, Run] = {}
         self._ended: deque[tuple[int, str | None]] = deque()
         self._news, self._tell = os.pipe()
@@ -111,52 +111,52 @@ class House:
         """One more that has proved itself."""
         try:
             keep_alive(sock)
-            frames = Sealed(sock, session)
+            frames = MacFrames(sock, session)
         except OSError:  # it is gone again
             sock.close()
             return
-        visitor = Visitor(frames, frames.peer[0])
-        self.visitors[visitor.fd] = visitor
-        self._listen(visitor)
-        self._loop.at(f"hello {visitor.fd}", _HELLO_S, lambda: self._leave(visitor))
+        connection = Connection(frames, frames.peer[0])
+        self.connections[connection.fd] = connection
+        self._listen(connection)
+        self._loop.at(f"hello {connection.fd}", _HELLO_S, lambda: self._leave(connection))
 
-    def _listen(self, visitor: Visitor) -> None:
-        self._loop.add(visitor.fd, lambda: self._hear(visitor))
+    def _listen(self, connection: Connection) -> None:
+        self._loop.add(connection.fd, lambda: self._hear(connection))
 
-    def _hear(self, visitor: Visitor) -> None:
+    def _hear(self, connection: Connection) -> None:
         try:
-            frames = visitor.frames.receive()
+            frames = connection.frames.receive()
             if frames is None:
-                self._leave(visitor)
+                self._leave(connection)
                 return
             for message, data in frames:
-                self._heard(visitor, message, data)
+                self._heard(connection, message, data)
         except (FrameError, SpcommError, *NONSENSE):
-            self._leave(visitor)  # it knows the code, and does not speak our language
+            self._leave(connection)  # it knows the code, and does not speak our language
 
-    def _heard(self, visitor: Visitor, message: list, data: bytes) -> None:
-        if visitor.ending or visitor.fd not in self.visitors:
+    def _heard(self, connection: Connection, message: list, data: bytes) -> None:
+        if connection.ending or connection.fd not in self.connections:
             return
-        if visitor.role in ("reach", "box"):
-            if visitor.partner is None:
-                visitor.early.append((message, data))
+        if connection.role in ("reach", "box"):
+            if connection.partner is None:
+                connection.early.append((message, data))
             else:
-                visitor.partner.frames.send(message, data)
-        elif visitor.role == "":
+                connection.partner.frames.send(message, data)
+        elif connection.role == "":
             _hello, purpose, theirs, about = message
-            self._loop.forget(f"hello {visitor.fd}")
-            self._enter(visitor, str(purpose), dict(theirs), dict(about))
-        elif visitor.role == "run" and message[0] == "begin" and visitor.run is not None:
-            self._begin(visitor.run, message[1])
-        elif visitor.role == "join" and message[0] == "cannot":
+            self._loop.forget(f"hello {connection.fd}")
+            self._enter(connection, str(purpose), dict(theirs), dict(about))
+        elif connection.role == "run" and message[0] == "begin" and connection.run is not None:
+            self._begin(connection.run, message[1])
+        elif connection.role == "join" and message[0] == "cannot":
             run = self._runs.get(message[1])
-            if run is not None and visitor in run.members:
-                self._over(run, f"{visitor.name}: {one_line(message[2], 300)}")
+            if run is not None and connection in run.members:
+                self._over(run, f"{connection.name}: {one_line(message[2], 300)}")
 
-    def _enter(self, visitor: Visitor, purpose: str, theirs: dict, about: dict) -> None:
-        visitor.name = one_line(about.get("name") or visitor.address, _NAME_MOST)
+    def _enter(self, connection: Connection, purpose: str, theirs: dict, about: dict) -> None:
+        connection.name = one_line(about.get("name") or connection.address, _NAME_MOST)
         if purpose in ("reach", "box"):
-            self._way(visitor, purpose, about)
+            self._way(connection, purpose, about)
             return
         if purpose not in ("join", "run", "look"):
             raise ValueError(purpose)
@@ -165,57 +165,57 @@ class House:
             at = time.strftime("%H:%M", time.localtime(self._about["expires"]))
             why = f"that code has expired: it was good until {at}; whoever serves starts anew to get another"
         if not why and purpose != "look":
-            why = self._join(visitor, about) if purpose == "join" else self._ask(visitor, about)
+            why = self._join(connection, about) if purpose == "join" else self._ask(connection, about)
         if why:
-            self._refuse(visitor, why)
+            self._refuse(connection, why)
         elif purpose == "look":
             room = {"room": self._about["room"], "members": list(self._members), "runs": len(self._runs)}
-            visitor.frames.send(["welcome", versions.mine(), room])
-            visitor.ending = True
+            connection.frames.send(["welcome", versions.mine(), room])
+            connection.ending = True
 
-    def _refuse(self, visitor: Visitor, why: str) -> None:
-        visitor.frames.send(["refused", why])
-        visitor.ending = True
+    def _refuse(self, connection: Connection, why: str) -> None:
+        connection.frames.send(["refused", why])
+        connection.ending = True
 
-    def _leave(self, visitor: Visitor) -> None:
+    def _leave(self, connection: Connection) -> None:
         """A connection is over."""
-        if self.visitors.pop(visitor.fd, None) is None:
+        if self.connections.pop(connection.fd, None) is None:
             return
-        self._loop.forget(f"hello {visitor.fd}")
-        self._loop.remove(visitor.fd)
-        self._loop.remove(visitor.frames.writing)
-        visitor.frames.close()
-        if visitor.partner is not None:
-            visitor.partner.ending = True  # what was said to it before still arrives
-        if visitor.role == "join":
-            del self._members[visitor.name]
-            self._say(f"{visitor.name} has left ({counted(len(self._members), 'member')})")
+        self._loop.forget(f"hello {connection.fd}")
+        self._loop.remove(connection.fd)
+        self._loop.remove(connection.frames.writing)
+        connection.frames.close()
+        if connection.partner is not None:
+            connection.partner.ending = True  # what was said to it before still arrives
+        if connection.role == "join":
+            del self._members[connection.name]
+            self._say(f"{connection.name} has left ({counted(len(self._members), 'member')})")
             self._tell_members()
             for run in list(self._runs.values()):
-                if visitor in run.members and ("box", run.members.index(visitor)) not in run.ends:
-                    self._over(run, f"{visitor.name} has left the room")
-        elif visitor.role == "run" and visitor.run is not None:
-            self._forget(visitor.run)
+                if connection in run.members and ("box", run.members.index(connection)) not in run.ends:
+                    self._over(run, f"{connection.name} has left the room")
+        elif connection.role == "run" and connection.run is not None:
+            self._forget(connection.run)
 
     # Members
 
-    def _join(self, visitor: Visitor, about: dict) -> str:
+    def _join(self, connection: Connection, about: dict) -> str:
         """Why not; empty: it is a member."""
         if not self._about["room"]:
             return "this server is no room: it was started without --room"
         if len(self._members) >= self._about["most"]:
             return f"the room is full: it has {counted(len(self._members), 'member')}, and is allowed no more"
-        name, number = visitor.name, 1
-        while visitor.name in self._members:
+        name, number = connection.name, 1
+        while connection.name in self._members:
             number += 1
-            visitor.name = f"{name}-{number}"
-        visitor.role, visitor.slots = "join", min(1024, max(1, int(about["slots"])))
-        self._members[visitor.name] = visitor
-        visitor.frames.send(
-            ["welcome", versions.mine(), {"name": visitor.name, "expires": self._about["expires"]}]
+            connection.name = f"{name}-{number}"
+        connection.role, connection.slots = "join", min(1024, max(1, int(about["slots"])))
+        self._members[connection.name] = connection
+        connection.frames.send(
+            ["welcome", versions.mine(), {"name": connection.name, "expires": self._about["expires"]}]
         )
         self._say(
-            f"{visitor.name} has joined, from {visitor.address} ({counted(len(self._members), 'member')})"
+            f"{connection.name} has joined, from {connection.address} ({counted(len(self._members), 'member')})"
         )
         self._tell_members()
         for run in list(self._runs.values()):
@@ -228,9 +228,9 @@ class House:
 
     # Runs
 
-    def _ask(self, visitor: Visitor, about: dict) -> str:
+    def _ask(self, connection: Connection, about: dict) -> str:
         """Why there can be no such run; empty: it is told who is there, now or when there are enough."""
-        run = Run(visitor, about)
+        run = Run(connection, about)
         if run.is_room and not self._about["room"]:
             return "this server is no room: it was started without --room; spcomm run --server uses it, with --boxes"
         same = next((one for one in self._runs.values() if one.group == run.group), None)
@@ -243,7 +243,7 @@ class House:
             return f"the server is full: it has {RUNS_MOST} runs, and is allowed no more; try again later"
         if run.wanted > self._about["most"] and run.is_room:
             return f"--members {run.wanted}: this room has at most {self._about['most']} members"
-        visitor.role, visitor.run = "run", run
+        connection.role, connection.run = "run", run
         self._runs[run.token] = run
         self._offer(run)
         return ""
@@ -302,25 +302,25 @@ class House:
         if silent:
             self._over(run, f"{', '.join(silent)} did not start anything within {_BOXES_S:g} s")
 
-    def _way(self, visitor: Visitor, role: str, about: dict) -> None:
+    def _way(self, connection: Connection, role: str, about: dict) -> None:
         """One end of the way between a run and a box."""
         run, box = self._runs.get(about["run"]), int(about["box"])
         if run is None or not 0 <= box < len(run.members) or (role, box) in run.ends:
-            self._refuse(visitor, "the run that it belongs to has ended")
+            self._refuse(connection, "the run that it belongs to has ended")
             return
         if not hmac.compare_digest(run.tickets[role, box], str(about["ticket"])):
-            self._refuse(visitor, "it has no ticket for that end of the way to a box")
+            self._refuse(connection, "it has no ticket for that end of the way to a box")
             return
-        visitor.role, visitor.run, visitor.box = role, run, box
-        run.ends[role, box] = visitor
+        connection.role, connection.run, connection.box = role, run, box
+        run.ends[role, box] = connection
         other = run.ends.get(("box" if role == "reach" else "reach", box))
         if other is None:
-            self._loop.remove(visitor.fd)  # nobody hears it yet
+            self._loop.remove(connection.fd)  # nobody hears it yet
             return
-        for one, its_partner in ((visitor, other), (other, visitor)):
+        for one, its_partner in ((connection, other), (other, connection)):
             one.partner = its_partner
         for message, data in other.early:
-            visitor.frames.send(message, data)
+            connection.frames.send(message, data)
         other.early.clear()
 
     def _over(self, run: Run, sentence: str) -> None:
@@ -370,33 +370,33 @@ class House:
 
     def flush(self) -> None:
         """Write what is taken, close what has ended, and let nobody say more than its partner takes."""
-        for visitor in list(self.visitors.values()):
-            frames = visitor.frames
+        for connection in list(self.connections.values()):
+            frames = connection.frames
             if frames.flush():
                 self._loop.remove(frames.writing)
-                if visitor.ending:
-                    self._leave(visitor)
+                if connection.ending:
+                    self._leave(connection)
                     continue
             else:
                 self._loop.add(frames.writing, _nothing, write=True)
-            if frames.broken or (visitor.partner is None and frames.kept > MOST):  # it does not read
-                self._leave(visitor)
-            elif visitor.partner is not None:
-                if visitor.partner.frames.kept > MOST:
-                    self._loop.remove(visitor.fd)
+            if frames.broken or (connection.partner is None and frames.kept > MOST):  # it does not read
+                self._leave(connection)
+            elif connection.partner is not None:
+                if connection.partner.frames.kept > MOST:
+                    self._loop.remove(connection.fd)
                 else:
-                    self._listen(visitor)
+                    self._listen(connection)
 
     def part(self) -> None:
         """Everybody leaves."""
-        for visitor in list(self.visitors.values()):
-            if visitor.role == "join":
-                visitor.frames.send(["bye"])
-            elif visitor.role == "run":
-                visitor.frames.send(["over", "the server was ended"])
-        for visitor in self.visitors.values():
-            visitor.frames.close()
-        self.visitors.clear()
+        for connection in list(self.connections.values()):
+            if connection.role == "join":
+                connection.frames.send(["bye"])
+            elif connection.role == "run":
+                connection.frames.send(["over", "the server was ended"])
+        for connection in self.connections.values():
+            connection.frames.close()
+        self.connections.clear()
 
     def close(self) -> None:
         """After `part`, and once the server tells nothing more."""

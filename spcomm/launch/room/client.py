@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """`spcomm run --room` and `--server`: a run whose server is another machine's `spcomm serve`, and with `--room` whose
-nodes are on the members of a room. To the launcher members are hosts, and the server is a carrier like its own.
+nodes are on the members of a room. To the launcher members are hosts, and the server is a transport like its own.
 """
 
 import os
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from spcomm.launch.cmdline.groups import Group
     from spcomm.launch.cmdline.options import Options
     from spcomm.launch.cmdline.plan import Plan
-    from spcomm.launch.remote.transport_processes import Carrier, Carriers
-    from spcomm.launch.room.mac_framing import Sealed
+    from spcomm.launch.remote.transport_processes import TransportProcess, TransportProcesses
+    from spcomm.launch.room.mac_framing import MacFrames
 
 _COMMAND = "spcomm run"
 
@@ -51,7 +51,12 @@ class Session:
     """One run at a server: for as long as it lasts."""
 
     def __init__(
-        self, frames: "Sealed", where: "tuple[str, int]", key: bytes, packed: "BinaryIO | None", signals: int
+        self,
+        frames: "MacFrames",
+        where: "tuple[str, int]",
+        key: bytes,
+        packed: "BinaryIO | None",
+        signals: int,
     ) -> None:
         self.frames = frames
         self.where = where
@@ -97,7 +102,7 @@ class Session:
             one.host.session = self
         return plans
 
-    def begin(self, group: "Group", options: "Options") -> "Carriers | Carrying | None":
+    def begin(self, group: "Group", options: "Options") -> "TransportProcesses | ServerTransport | None":
         """The server gets a job, and members a box each. What the launcher watches; None: there is nothing."""
         names = [name for name, _count in options.hosts or ()]
         self.frames.send(["begin", {"places": group.places, "boxes": names}])
@@ -108,10 +113,10 @@ class Session:
             host.box.update(job=self.job)
         server = Server(self)
         if options.room is not None:
-            return Carrying(server)
-        from spcomm.launch.remote.transport_processes import Carriers
+            return ServerTransport(server)
+        from spcomm.launch.remote.transport_processes import TransportProcesses
 
-        return Carriers(group, options.link_timeout, None, server)
+        return TransportProcesses(group, options.link_timeout, None, server)
 
     def _next(self) -> list:
         from spcomm.launch.room import connect
@@ -172,7 +177,7 @@ def _member_class() -> "Any":
 
 
 class Server:
-    """The server, as the launcher sees it: quacks like a `Carrier`."""
+    """The server, as the launcher sees it: quacks like a `TransportProcess`."""
 
     box = -1
 
@@ -184,7 +189,7 @@ class Server:
         self.address = session.frames.peer
         self.gone = False
         self.status = 0
-        self.counted: dict[int, dict[str, Any]] = {}  # as a carrier has it
+        self.counted: dict[int, dict[str, Any]] = {}  # as a transport has it
 
     def fileno(self) -> int:
         return self.session.frames.reading
@@ -226,13 +231,13 @@ class Server:
         self.gone = True
 
 
-class Carrying:
+class ServerTransport:
     """What carries between the boxes of a room, as far as this machine knows: the server."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
 
-    def __iter__(self) -> "Iterator[Carrier]":
+    def __iter__(self) -> "Iterator[TransportProcess]":
         return iter((self._server,))  # type: ignore[arg-type]
 
     @property
@@ -241,7 +246,7 @@ class Carrying:
         return self._server.gone or not self._server.session.job
 
     def counted(self) -> "list[dict[str, Any]]":
-        """As of `Carriers`."""
+        """As of `TransportProcesses`."""
         return list(self._server.counted.values())
 
     def left(self) -> str:

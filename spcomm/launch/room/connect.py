@@ -8,7 +8,7 @@ import time
 from spcomm._core import net
 from spcomm.launch.remote import handshake, versions
 from spcomm.launch.remote.framing import FrameError, one_line
-from spcomm.launch.room.mac_framing import Sealed
+from spcomm.launch.room.mac_framing import MacFrames
 from spcomm.launch.room.prompt import PORT, spelt
 
 TYPE_CHECKING = False
@@ -24,11 +24,11 @@ class EntryError(Exception):
     """Nobody gets in there, or we do not; the text is a sentence without its end."""
 
 
-class _HungUp(EntryError):
+class _ConnectionClosedError(EntryError):
     """There is somebody, and it closes the connection."""
 
 
-def enter(place: "tuple[str, int]", key: bytes) -> Sealed:
+def enter(place: "tuple[str, int]", key: bytes) -> MacFrames:
     """Connect to a server and prove that we know its code. Waits for some seconds. Raises `EntryError`.
 
     A server at which very many knock hangs up on some, so that is tried again.
@@ -36,35 +36,35 @@ def enter(place: "tuple[str, int]", key: bytes) -> Sealed:
     for pause in _AGAIN_S:
         try:
             return _enter(place, key)
-        except _HungUp:
+        except _ConnectionClosedError:
             time.sleep(pause)
     return _enter(place, key)
 
 
-def _enter(place: "tuple[str, int]", key: bytes) -> Sealed:
+def _enter(place: "tuple[str, int]", key: bytes) -> MacFrames:
     try:
         sock, talk = handshake.meet(place, key, handshake.ROOM, 0, CONNECT_S)
     except (OSError, UnicodeError) as error:
         hung_up = isinstance(error, ConnectionError) and not isinstance(error, ConnectionRefusedError)
-        raise (_HungUp if hung_up else EntryError)(unreachable(place, error)) from None
+        raise (_ConnectionClosedError if hung_up else EntryError)(unreachable(place, error)) from None
     why = refusal(place, talk)
     if why:
         sock.close()
-        raise (_HungUp if talk.outcome == net.CLOSED else EntryError)(why)
+        raise (_ConnectionClosedError if talk.outcome == net.CLOSED else EntryError)(why)
     try:
         keep_alive(sock)
-        return Sealed(sock, talk.session)
+        return MacFrames(sock, talk.session)
     except OSError as error:  # it is gone again
         sock.close()
         raise EntryError(unreachable(place, error)) from None
 
 
-def hello(frames: Sealed, purpose: str, about: dict) -> None:
+def hello(frames: MacFrames, purpose: str, about: dict) -> None:
     """Say what for."""
     frames.send(["hello", purpose, versions.mine(), about])
 
 
-def following(frames: Sealed, place: "tuple[str, int]", wait: "Callable[[], object]") -> "list":
+def following(frames: MacFrames, place: "tuple[str, int]", wait: "Callable[[], object]") -> "list":
     """The next message; `wait` waits until something can be read. Raises `EntryError`."""
     while True:
         frames.flush()
@@ -75,7 +75,7 @@ def following(frames: Sealed, place: "tuple[str, int]", wait: "Callable[[], obje
             return message
 
 
-def next_message(frames: Sealed, place: "tuple[str, int]") -> "list | None":
+def next_message(frames: MacFrames, place: "tuple[str, int]") -> "list | None":
     """What has come; None: it is not complete yet. Raises `EntryError`."""
     try:
         found = frames.next_message()
@@ -125,7 +125,7 @@ def _asked(place: "tuple[str, int]") -> str:
     return place[0] if place[1] == PORT else spelt(place)
 
 
-def refusal(place: "tuple[str, int]", talk: handshake.Talk) -> str:
+def refusal(place: "tuple[str, int]", talk: handshake.HandshakeExchange) -> str:
     """What the handshake came to; empty: we are in."""
     outcome, where = talk.outcome, spelt(place)
     if outcome == net.ACCEPTED:
@@ -166,7 +166,7 @@ def differ(theirs: dict) -> str:
     return ""
 
 
-def close(frames: Sealed) -> None:
+def close(frames: MacFrames) -> None:
     """Send what can be sent, and end it."""
     os.set_blocking(frames.writing, False)
     frames.flush()

@@ -22,7 +22,7 @@ The port is {prompt.PORT} if none is given. The exit code is 0 if all is well, a
 """
 
 
-class _Ill(Exception):
+class _HopFailed(Exception):
     """Here the way ends: (what was found, what to try)."""
 
 
@@ -46,7 +46,7 @@ def main(words: "list[str]") -> int:
     for name, hop in hops:
         try:
             address, found = hop(where, address, code)
-        except _Ill as ill:
+        except _HopFailed as ill:
             found, advice = ill.args
             print(f"{name:<8}WRONG   {found}\n        try:    {advice}", flush=True)
             return 1
@@ -62,7 +62,7 @@ def _name(where: _Place, _address: _Place, _code: "str | None") -> "tuple[_Place
     try:
         found = _socket.getaddrinfo(where[0], where[1], _socket.AF_INET, _socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:  # the latter: no name at all
-        raise _Ill(
+        raise _HopFailed(
             f"{where[0]} is no name that this machine knows ({getattr(error, 'strerror', None) or error})",
             "its address instead, which spcomm serve has shown, as in 192.168.1.17",
         ) from None
@@ -82,18 +82,18 @@ def _port(_where: _Place, address: _Place, _code: "str | None") -> "tuple[_Place
         sock.connect(address)
         return address, f"{prompt.spelt(address)} answers, after {1000 * (time.monotonic() - begun):.1f} ms"
     except ConnectionRefusedError:
-        raise _Ill(
+        raise _HopFailed(
             f"{address[0]} is there, and nothing listens at port {address[1]}",
             "whether spcomm serve runs there, with --room or --listen, and which port it has shown",
         ) from None
     except TimeoutError:
-        raise _Ill(
+        raise _HopFailed(
             f"{prompt.spelt(address)} does not answer within {CONNECT_S:g} s: the machine is off or in another "
             "network, or a firewall drops what comes",
             f"the same network for both, and on that machine to allow TCP port {address[1]}",
         ) from None
     except OSError as error:
-        raise _Ill(
+        raise _HopFailed(
             f"there is no way to {address[0]} ({error.strerror or error})",
             "whether both machines are in the same network",
         ) from None
@@ -111,12 +111,12 @@ def _server(_where: _Place, address: _Place, code: "str | None") -> "tuple[_Plac
     try:
         sock, talk = handshake.meet(address, key, handshake.ROOM, 0, connect.CONNECT_S)
     except OSError as error:
-        raise _Ill(connect.unreachable(address, error), _elsewhere(address)) from None
+        raise _HopFailed(connect.unreachable(address, error), _elsewhere(address)) from None
     sock.close()
     outcome = talk.outcome
     if outcome in (net.ACCEPTED, net.REFUSED):
         return address, f"is spcomm's, and speaks version {net.VERSION} as this machine does"
-    raise _Ill(connect.refusal(address, talk), _advice(outcome, address, net))
+    raise _HopFailed(connect.refusal(address, talk), _advice(outcome, address, net))
 
 
 def _advice(outcome: int, address: _Place, net: "net") -> str:
@@ -142,19 +142,19 @@ def _code(where: _Place, address: _Place, code: "str | None") -> "tuple[_Place, 
     try:
         frames = connect.enter(address, join_code.key(code))
     except connect.EntryError as error:
-        raise _Ill(
+        raise _HopFailed(
             str(error), "the code once more, or a new one: spcomm serve shows one when it starts"
         ) from None
     try:
         connect.hello(frames, "look", {})
         _welcome, theirs, about = connect.following(frames, address, lambda: _wait(frames.reading))
     except connect.EntryError as error:
-        raise _Ill(str(error), "a new code: spcomm serve shows one when it starts") from None
+        raise _HopFailed(str(error), "a new code: spcomm serve shows one when it starts") from None
     finally:
         frames.close()
     error, warning = versions.compare(where[0], theirs)
     if error or warning:
-        raise _Ill(error or warning, "the same versions on both machines")
+        raise _HopFailed(error or warning, "the same versions on both machines")
     there = about["members"]
     what = f"a room with {counted(len(there), 'member')}" if about["room"] else "a server, and no room"
     return address, f"is right, versions are the same; it is {what}" + (

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from spcomm.launch.remote.tls import Session
 
 
-class Sealed(Frames):
+class MacFrames(Frames):
     """One end."""
 
     def __init__(self, sock: "_socket.socket", session: "Session | None") -> None:

@@ -16,7 +16,7 @@ from spcomm.launch.room.prompt import code, place, spelt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from spcomm.launch.room.mac_framing import Sealed
+    from spcomm.launch.room.mac_framing import MacFrames
 
 HELP = """usage: spcomm join HOST[:PORT] [options]
 
@@ -124,7 +124,7 @@ def _join(where: "tuple[str, int]", name: str, slots: int, words: str) -> int:
 class Member:
     """What a member does."""
 
-    def __init__(self, frames: "Sealed", where: "tuple[str, int]", key: bytes) -> None:
+    def __init__(self, frames: "MacFrames", where: "tuple[str, int]", key: bytes) -> None:
         self._frames, self._where, self._key = frames, where, key
         self._boxes: dict[subprocess.Popen, str] = {}  # and their folders
         self.code: int | None = None  # once it is over

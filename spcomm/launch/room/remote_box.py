@@ -12,7 +12,7 @@ import tempfile
 from spcomm._core import net
 from spcomm.launch.remote.box import Box, withdraw
 from spcomm.launch.room import connect, folder
-from spcomm.launch.room.mac_framing import Sealed
+from spcomm.launch.room.mac_framing import MacFrames
 
 
 def main() -> None:
@@ -39,7 +39,7 @@ def main() -> None:
 class RoomBox(Box):
     """Ends with the run, with `spcomm join`, or when the server is gone."""
 
-    def __init__(self, frames: Sealed, watch: int, about: dict) -> None:
+    def __init__(self, frames: MacFrames, watch: int, about: dict) -> None:
         super().__init__(frames)
         self._of = about
         self._server = frames.peer

@@ -141,7 +141,7 @@ def _serve(settings: Settings, listener: "_socket.socket", code: str) -> int:
     from spcomm.launch.base.loop import Loop
     from spcomm.launch.remote.handshake import ROOM, Gate
     from spcomm.launch.remote.transport_main import Runner
-    from spcomm.launch.room.broker import House
+    from spcomm.launch.room.broker import Broker
 
     most = min(_CONNECTIONS, _raise_limit() // 4)
     signals = _watch()
@@ -155,23 +155,23 @@ def _serve(settings: Settings, listener: "_socket.socket", code: str) -> int:
         "most": settings.most,
         "link_timeout": settings.link_timeout,
     }
-    house = House(loop, server, secrets, about, _say)
-    full = lambda: len(house.visitors) >= most  # noqa: E731
-    Gate(loop, listener, secrets, server.adopt, house.welcome, full).open()
+    broker = Broker(loop, server, secrets, about, _say)
+    full = lambda: len(broker.connections) >= most  # noqa: E731
+    Gate(loop, listener, secrets, server.adopt, broker.welcome, full).open()
     runner = Runner(server.run)
     loop.add(runner.fileno(), lambda: ended.append("server"))
     loop.add(signals, lambda: ended.append("signal"))
     _announce(settings, listener.getsockname(), code, expires)
     while not ended:
         loop.turn()
-        house.flush()
-    house.part()
+        broker.flush()
+    broker.part()
     server.stop()
     loop.remove(signals)
     loop.remove(listener.fileno())
     while not runner.over:
         loop.turn()
-    house.close()  # after the server, which tells it of the ends of jobs
+    broker.close()  # after the server, which tells it of the ends of jobs
     runner.result()
     _say("the room is closed" if settings.room else "the server has ended")
     return 0

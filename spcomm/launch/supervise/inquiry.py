@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from spcomm.launch.base.loop import Loop
-    from spcomm.launch.local.fork_client import Starter
-    from spcomm.launch.local.run_processes import Crew
-    from spcomm.launch.remote.box_proxy import FarSegment
-    from spcomm.launch.remote.hosts import FarStarter
+    from spcomm.launch.local.fork_client import ForkClient
+    from spcomm.launch.local.run_processes import RunProcesses
+    from spcomm.launch.remote.box_proxy import RemoteSegment
+    from spcomm.launch.remote.hosts import RemoteForkClient
 
 ANSWER_S = 2.0  # seconds for a box to answer
 _LINES_S = 5.0  # the same, if it asks its nodes, which have less
@@ -29,14 +29,16 @@ _SLOWER = (
 class Inquiry:
     """All boxes on other machines, as who looks after the nodes asks them."""
 
-    def __init__(self, crew: "Crew", hear: "Callable[[Starter], None]") -> None:
+    def __init__(self, run_processes: "RunProcesses", hear: "Callable[[ForkClient], None]") -> None:
         """`hear` deals with a message that has come."""
-        self._starters: list[FarStarter] = [starter for starter in crew if starter.plan.host is not None]
+        self._fork_clients: list[RemoteForkClient] = [
+            fork_client for fork_client in run_processes if fork_client.plan.host is not None
+        ]
         self._hear = hear
 
-    def box(self, index: int) -> "FarSegment | None":
+    def box(self, index: int) -> "RemoteSegment | None":
         """Where this node is; None: here."""
-        return next((one.far for one in self._starters if index in one.plan.indices), None)
+        return next((one.far for one in self._fork_clients if index in one.plan.indices), None)
 
     def silence(self, index: int) -> str:
         """Why nobody knows what this node does; empty: it is known."""
@@ -45,19 +47,19 @@ class Inquiry:
 
     def keep_clocks(self, loop: "Loop", asked: int = 0) -> None:
         """From now on, compare their clocks with ours."""
-        if not self._starters:
+        if not self._fork_clients:
             return
-        for starter in self._able():
-            starter.ask_clock()
+        for fork_client in self._able():
+            fork_client.ask_clock()
         seconds = min(_CLOCK_S, _EARLY_CLOCK_S * _SLOWER ** max(0, min(asked, 99) - _EARLY_CLOCKS))
         loop.at("clocks", seconds, lambda: self.keep_clocks(loop, asked + bool(self._able())))
 
     def ask(self, told: "Callable[[], None]") -> None:
         """What do they do? `told` is called with each answer."""
-        for starter in self._able():
-            starter.far.told = told
-            if starter.far.answered == starter.far.asked:
-                starter.ask_look()
+        for fork_client in self._able():
+            fork_client.far.told = told
+            if fork_client.far.answered == fork_client.far.asked:
+                fork_client.ask_look()
 
     @property
     def is_waiting(self) -> bool:
@@ -66,37 +68,39 @@ class Inquiry:
 
     def give_up(self) -> None:
         """Wait no longer."""
-        for starter in self._able():
-            if starter.far.answered < starter.far.asked:
-                starter.far.give_up()
+        for fork_client in self._able():
+            if fork_client.far.answered < fork_client.far.asked:
+                fork_client.far.give_up()
 
     def look(self) -> None:
         """What do they do? Waits for the answers."""
-        for starter in self._able():
-            starter.ask_look(now=True)
+        for fork_client in self._able():
+            fork_client.ask_look(now=True)
         self._wait(self._able(), ANSWER_S)
         self.give_up()
 
     def lines(self, indices: "list[int]", meanwhile: "Callable[[], dict[int, str]]") -> "dict[int, str]":
         """At which lines these nodes are, as far as they answer in time; and what `meanwhile` finds."""
         asked = []
-        for starter in self._able():
-            ranks = [index - starter.first for index in indices if index in starter.plan.indices]
-            if ranks and not starter.far.silence:
-                asked.append(starter)
-                starter.far.lines = {}
-                starter.ask_lines(ranks)
+        for fork_client in self._able():
+            ranks = [index - fork_client.first for index in indices if index in fork_client.plan.indices]
+            if ranks and not fork_client.far.silence:
+                asked.append(fork_client)
+                fork_client.far.lines = {}
+                fork_client.ask_lines(ranks)
         found = dict(meanwhile())
         self._wait(asked, _LINES_S)
-        for starter in asked:
-            found.update({starter.first + rank: line for rank, line in starter.far.lines.items()})
+        for fork_client in asked:
+            found.update({fork_client.first + rank: line for rank, line in fork_client.far.lines.items()})
         return found
 
-    def _able(self) -> "list[FarStarter]":
-        return [starter for starter in self._starters if starter.ready and not starter.gone]
+    def _able(self) -> "list[RemoteForkClient]":
+        return [
+            fork_client for fork_client in self._fork_clients if fork_client.ready and not fork_client.gone
+        ]
 
-    def _wait(self, starters: "list[FarStarter]", seconds: float) -> None:
+    def _wait(self, fork_clients: "list[RemoteForkClient]", seconds: float) -> None:
         end = time.monotonic() + seconds
-        for one in starters:
+        for one in fork_clients:
             while one.far.answered < one.far.asked and not one.gone and one.has_news(end - time.monotonic()):
                 self._hear(one)

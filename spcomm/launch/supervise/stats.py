@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from spcomm.launch.cmdline.groups import Group
-    from spcomm.launch.local.run_processes import Crew
-    from spcomm.launch.remote.transport_processes import Carriers
+    from spcomm.launch.local.run_processes import RunProcesses
+    from spcomm.launch.remote.transport_processes import TransportProcesses
 
 _HEAD = (
     "node",
@@ -47,10 +47,10 @@ def counts_of(group: "Group") -> "list[dict[str, int]]":
 class Stats:
     """Gathers the times of the nodes as they end."""
 
-    def __init__(self, crew: "Crew", carriers: "Carriers | None" = None) -> None:
-        crew.stats = True
-        self._crew = crew
-        self._carriers = carriers
+    def __init__(self, run_processes: "RunProcesses", transports: "TransportProcesses | None" = None) -> None:
+        run_processes.stats = True
+        self._run_processes = run_processes
+        self._transports = transports
         self._times: dict[int, tuple[float, float, float]] = {}
 
     def ended(self, index: int, times: "tuple[float, float, float]") -> None:
@@ -59,7 +59,7 @@ class Stats:
     def text(self) -> str:
         """The table, with a line for all nodes together if there are several."""
         rows = []
-        for group in self._crew.groups:
+        for group in self._run_processes.groups:
             for rank, counts in enumerate(counts_of(group)):
                 rows.append((group.first + rank, self._times.get(group.first + rank), counts))
         lines = [_HEAD, *(self._line(self._name(index), times, counts) for index, times, counts in rows)]
@@ -70,7 +70,7 @@ class Stats:
 
     def _links(self) -> str:
         """What went over the links of the boxes; nothing, if there are none, or the run has not ended well."""
-        links = self._carriers.counted() if self._carriers is not None else []
+        links = self._transports.counted() if self._transports is not None else []
         if not links:
             return ""
         kinds = _used(links)
@@ -82,7 +82,7 @@ class Stats:
 
     def _between(self) -> str:
         """The same of links between gateways."""
-        found = self._carriers.between() if self._carriers is not None else {}
+        found = self._transports.between() if self._transports is not None else {}
         links = {name: link for name, link in found.items() if link is not None}
         relayed = [name for name in found if name not in links]
         kinds = _used(list(links.values()))
@@ -98,7 +98,7 @@ class Stats:
         return text
 
     def _name(self, index: int) -> str:
-        return self._crew.names.label(index).decode().strip("[] ")
+        return self._run_processes.names.label(index).decode().strip("[] ")
 
     def _line(
         self, name: str, times: "tuple[float, float, float] | None", counts: "dict[str, int]"

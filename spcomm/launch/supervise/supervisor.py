@@ -17,20 +17,20 @@ from spcomm.launch.base.process import signal_name
 from spcomm.launch.cmdline.options import Options
 from spcomm.launch.local import stack_probe
 from spcomm.launch.local.display import Display
-from spcomm.launch.local.fork_client import Starter
+from spcomm.launch.local.fork_client import ForkClient
 from spcomm.launch.local.forward import Forwarder
-from spcomm.launch.local.run_processes import Crew
+from spcomm.launch.local.run_processes import RunProcesses
 from spcomm.launch.local.stdin import Stdin
 from spcomm.launch.supervise.failures import Failures
-from spcomm.launch.supervise.watchdog import RUNNING, SILENT, Lookout
+from spcomm.launch.supervise.watchdog import RUNNING, SILENT, Watchdog
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from spcomm.launch.remote.transport_processes import Carrier, Carriers
+    from spcomm.launch.remote.transport_processes import TransportProcess, TransportProcesses
     from spcomm.launch.supervise.stats import Stats
 
 _STARTING_S = 2.0  # seconds for who starts nodes to say which it has started
-_CARRYING_S = 30.0  # seconds for the gateways to end when all nodes have, beyond what a link may take
+_TRANSPORT_END_S = 30.0  # seconds for the gateways to end when all nodes have, beyond what a link may take
 _PARTING = 2.0  # seconds for nodes to raise ConnectionLostError, before they are told to end
 _SETTLE = 0.5  # seconds in which a NodeLostError may turn out to be the consequence of another failure
 
@@ -39,10 +39,14 @@ class Supervisor:
     """Owns everything of a running run. Call `run` once."""
 
     def __init__(
-        self, crew: Crew, options: Options, display: Display, carriers: "Carriers | None" = None
+        self,
+        run_processes: RunProcesses,
+        options: Options,
+        display: Display,
+        transports: "TransportProcesses | None" = None,
     ) -> None:
-        self._crew = crew
-        self._carriers = carriers  # between boxes
+        self._run_processes = run_processes
+        self._transports = transports  # between boxes
         self._timeout = options.timeout
         self._grace = options.grace
         self._link_timeout = options.link_timeout
@@ -51,14 +55,19 @@ class Supervisor:
         if options.stats:
             from spcomm.launch.supervise import stats
 
-            self._stats = stats.Stats(crew, carriers)
+            self._stats = stats.Stats(run_processes, transports)
         self._strict, self._is_traced = options.strict, options.is_traced
         self._warned: dict[str, list[int]] = {}  # what was left, where that is an error: code → nodes
         self._loop = Loop()
-        self._failures = Failures(crew.names)
-        self._forwarder = Forwarder(self._loop, crew.size == 1, display, self._cannot_write)
-        self._lookout = Lookout(
-            crew, self._loop, options.stall or 0.0, self._deadlocked, self._forwarder.write_text, self._hear
+        self._failures = Failures(run_processes.names)
+        self._forwarder = Forwarder(self._loop, run_processes.size == 1, display, self._cannot_write)
+        self._watchdog = Watchdog(
+            run_processes,
+            self._loop,
+            options.stall or 0.0,
+            self._deadlocked,
+            self._forwarder.write_text,
+            self._hear,
         )
         self._ended: dict[int, int] = {}  # node → wait status
         self._readers: list[report.Reader] = []  # of each group
@@ -73,32 +82,32 @@ class Supervisor:
         """Start the nodes, forward their output, return the exit code. `signals`: the wake-up descriptor."""
         self._signals, self._stdin = signals, stdin
         stdin.use(self._loop)
-        self._readers = [report.Reader() for _group in self._crew.groups]
-        answers = stack_probe.Answers()
+        self._readers = [report.Reader() for _group in self._run_processes.groups]
+        answers = stack_probe.ProbeReplies()
         self._children = set(process.children())  # warm processes, and what was here before
-        self._crew.run([reader.write for reader in self._readers], answers.fileno())
+        self._run_processes.run([reader.write for reader in self._readers], answers.fileno())
         answers.close_theirs()
         for reader in self._readers:
             os.close(reader.write)
         self._listen()
         if self._timeout is not None:
             self._loop.at("timeout", self._timeout, self._timed_out)
-        self._lookout.start(answers, self._ended, self._is_traced)
+        self._watchdog.start(answers, self._ended, self._is_traced)
         self._display.start(self._loop, self._ended, stdin)
         self._start_more()
-        while not self._crew.gone:
+        while not self._run_processes.gone:
             self._loop.turn()
             self._forwarder.flush()
         self._end_carriers()
         return self._conclude()
 
     def _listen(self) -> None:
-        for starter in self._crew:
-            self._loop.add(starter.fileno(), lambda starter=starter: self._hear(starter))
+        for fork_client in self._run_processes:
+            self._loop.add(fork_client.fileno(), lambda fork_client=fork_client: self._hear(fork_client))
         for reader in self._readers:
             self._loop.add(reader.fd, self._read_reports)
-        for carrier in self._carriers or ():
-            self._loop.add(carrier.fileno(), lambda carrier=carrier: self._hear_carrier(carrier))
+        for transport in self._transports or ():
+            self._loop.add(transport.fileno(), lambda transport=transport: self._hear_transport(transport))
         self._loop.add(self._signals, self._signalled)
 
     # Starting
@@ -107,7 +116,7 @@ class Supervisor:
         if self._reason:
             return
         try:
-            self._crew.start(self._forwarder, self._stdin)
+            self._run_processes.start(self._forwarder, self._stdin)
         except OSError as error:
             self._cannot_start(error.errno or 0)
 
@@ -115,49 +124,52 @@ class Supervisor:
         if self._reason not in ("", "spcomm"):
             return
         self._sentence = (
-            f"only {len(self._crew.started)} of {self._crew.size} nodes could be started ({os.strerror(number)}); "
-            "try fewer nodes (-n), or raise the limits (ulimit -u, ulimit -n, those of the container)"
+            f"only {len(self._run_processes.started)} of {self._run_processes.size} nodes could be started "
+            f"({os.strerror(number)}); try fewer nodes (-n), or raise the limits (ulimit -u, ulimit -n, "
+            "those of the container)"
         )
         self._end("spcomm", _signal.SIGKILL, 125)
 
     # What the warm processes say
 
-    def _hear(self, starter: Starter) -> None:
-        if starter.plan.host is None:
-            self._heard(starter, starter.receive())
+    def _hear(self, fork_client: ForkClient) -> None:
+        if fork_client.plan.host is None:
+            self._heard(fork_client, fork_client.receive())
             return
         from spcomm.launch.remote.framing import NONSENSE
 
         try:
-            self._heard(starter, starter.receive())
+            self._heard(fork_client, fork_client.receive())
         except NONSENSE:  # not an error of this machine: whoever runs a box there can make it say anything
-            self._host_failed(f"host {starter.plan.host.name}: what the box there says makes no sense", 125)
+            self._host_failed(
+                f"host {fork_client.plan.host.name}: what the box there says makes no sense", 125
+            )
 
-    def _heard(self, starter: Starter, message: "tuple | None") -> None:
+    def _heard(self, fork_client: ForkClient, message: "tuple | None") -> None:
         verb = message[0] if message is not None else "gone"
         if message is None or verb == "gone":
-            self._loop.remove(starter.fileno())
-            was_gone, starter.gone = starter.gone, True
+            self._loop.remove(fork_client.fileno())
+            was_gone, fork_client.gone = fork_client.gone, True
             if message is None and not was_gone:
                 self._signalled()  # if the same has ended both, it is the reason
-                self._lost(starter)
+                self._lost(fork_client)
         elif verb == "exited":
             if self._stats is not None and len(message) > 3:
                 self._stats.ended(message[1], message[3])
             self._node_ended(message[1], message[2])
         elif verb == "started":
-            self._crew.started.update(zip(message[1], message[2], strict=True))
+            self._run_processes.started.update(zip(message[1], message[2], strict=True))
             self._start_more()
         elif verb == "unstarted":
             self._cannot_start(message[2])
         elif verb == "ready":
-            self._is_ready(starter, message[1])
+            self._is_ready(fork_client, message[1])
         elif verb == "missing":
             self._missing(message[1], message[2])
         elif verb == "failed":  # it is on another host
             self._host_failed(message[1], message[2])
         elif verb == "deadlock":  # the gateway there
-            self._lookout.proven(message[1])
+            self._watchdog.proven(message[1])
         elif verb == "warning":
             self._say(f"warning: {message[1]}")
         elif verb == "text":
@@ -168,14 +180,14 @@ class Supervisor:
             self._sentence = sentence
             self._end("spcomm", _signal.SIGTERM, code)
 
-    def _is_ready(self, starter: Starter, threads: int) -> None:
-        starter.ready = True
+    def _is_ready(self, fork_client: ForkClient, threads: int) -> None:
+        fork_client.ready = True
         if threads > 1:
             self._say(
                 f"warning: the imported modules have started {threads - 1} threads, which nodes do not have; "
                 "leave them out of --preload, or use --start exec"
             )
-        if not self._crew.alone:
+        if not self._run_processes.alone:
             self._start_more()
 
     def _missing(self, name: str, text: str) -> None:
@@ -187,7 +199,7 @@ class Supervisor:
             self._forwarder.write_text(text)
         self._end("spcomm", _signal.SIGKILL, 125 if text else 127)
 
-    def _lost(self, starter: Starter) -> None:
+    def _lost(self, fork_client: ForkClient) -> None:
         """A warm process has ended without having said so.
 
         The kernel kills its nodes then. What they have started is adopted, and killed at the end.
@@ -195,23 +207,25 @@ class Supervisor:
         self._is_lost = True
         if self._reason:
             return
-        status = starter.status
+        status = fork_client.status
         how = (
             f"was killed by {signal_name(status & 0x7F)}"
             if status & 0x7F
             else f"ended with code {status >> 8}"
         )
         doing = (
-            "while it ran the nodes" if starter.ready else "while it imported modules; --start exec avoids it"
+            "while it ran the nodes"
+            if fork_client.ready
+            else "while it imported modules; --start exec avoids it"
         )
-        whose = "" if self._crew.alone else f" of {starter.plan.name}"
+        whose = "" if self._run_processes.alone else f" of {fork_client.plan.name}"
         self._sentence = f"the process that starts the nodes{whose} {how} {doing}"
         self._end("spcomm", _signal.SIGTERM, 125)
 
     def _node_ended(self, node: int, status: int) -> None:
         self._ended[node] = status
         self._read_reports()  # what it had to say comes before its end
-        group = self._crew.group(node)
+        group = self._run_processes.group(node)
         rank = group.rank(node)
         if status == 0 and not self._failures.known(node):
             group.segment(rank).mark_finished(rank)
@@ -222,53 +236,53 @@ class Supervisor:
 
     # What is between boxes
 
-    def _hear_carrier(self, carrier: "Carrier") -> None:
-        fd = carrier.fileno()
-        message = carrier.receive()
+    def _hear_transport(self, transport: "TransportProcess") -> None:
+        fd = transport.fileno()
+        message = transport.receive()
         if message is None:
             self._loop.remove(fd)
-            if carrier.status:  # else it has nothing to do any more
-                self._disconnected(f"{carrier.name} {carrier.how()}", carrier.box)
+            if transport.status:  # else it has nothing to do any more
+                self._disconnected(f"{transport.name} {transport.how()}", transport.box)
         elif message[0] == "deadlock":
-            self._lookout.proven(message[1])
+            self._watchdog.proven(message[1])
         elif message[0] == "failed":
             from spcomm.launch.remote.framing import one_line
 
             self._disconnected(one_line(message[1]), message[2])
         else:
             self._forwarder.write_text(message[1])
-            self._disconnected(f"{carrier.name} has failed: an error of spcomm; report it", carrier.box)
+            self._disconnected(f"{transport.name} has failed: an error of spcomm; report it", transport.box)
 
     def _disconnected(self, sentence: str, culprit: int) -> None:
         """Nodes that wait hear of it at once, and end by themselves, as a rule."""
         if self._reason:
             return
         self._sentence = f"{sentence}; the nodes were stopped (exit code 125)"
-        for group in self._crew.groups:
+        for group in self._run_processes.groups:
             for segment in group.segments:
                 segment.mark_disconnected(culprit)
         self._end("spcomm", _signal.SIGTERM, 125, parting=_PARTING)
 
     def _end_carriers(self) -> None:
         """All nodes have ended. What they have sent is still carried, if the run went well."""
-        if self._carriers is None:
+        if self._transports is None:
             return
-        self._loop.at("carrying", _CARRYING_S + self._link_timeout, self._carried_too_long)
-        while not self._reason and not self._carriers.over:
+        self._loop.at("carrying", _TRANSPORT_END_S + self._link_timeout, self._carried_too_long)
+        while not self._reason and not self._transports.over:
             self._loop.turn()
             self._forwarder.flush()
-        for carrier in self._carriers:
-            self._loop.remove(carrier.fileno())
-        self._carriers.close(_SETTLE if self._stats is not None and not self._reason else 0.0)
+        for transport in self._transports:
+            self._loop.remove(transport.fileno())
+        self._transports.close(_SETTLE if self._stats is not None and not self._reason else 0.0)
         self._loop.forget("carrying")
 
     def _carried_too_long(self) -> None:
-        self._disconnected(f"all nodes have ended, and {self._carriers.left()} did not", -1)
+        self._disconnected(f"all nodes have ended, and {self._transports.left()} did not", -1)
 
     # Failures
 
     def _read_reports(self) -> None:
-        for group, reader in zip(self._crew.groups, self._readers, strict=True):
+        for group, reader in zip(self._run_processes.groups, self._readers, strict=True):
             if reader.ended:
                 continue
             for rank, kind, payload in reader.read():
@@ -286,7 +300,7 @@ class Supervisor:
         if kind == report.INTERRUPTED and detail and self._states.get(node) in (RUNNING, SILENT):
             self._states[node] = detail
         self._failures.reported(node, kind, detail)
-        group = self._crew.group(node)
+        group = self._run_processes.group(node)
         rank = group.rank(node)
         group.segment(rank).mark_failing(rank, int(detail) if kind == report.EXITING else 1)
         self._consider()
@@ -301,7 +315,7 @@ class Supervisor:
             self._loop.at("settle", _SETTLE, self._settle)
 
     def _settle(self) -> None:
-        if self._lookout.is_failure_due(self._failures.known):
+        if self._watchdog.is_failure_due(self._failures.known):
             self._loop.at("settle", _SETTLE, self._settle)
             return
         self._read_reports()  # one may have come just before its error was dead
@@ -319,10 +333,10 @@ class Supervisor:
         self._reason, self._code = reason, code
         self._failures.closed = True
         self._loop.forget("timeout")
-        self._lookout.stop()
+        self._watchdog.stop()
         self._loop.forget("settle")
-        self._loop.at("part", parting, lambda: self._crew.end(number, spared))
-        self._loop.at("kill", parting + self._grace, self._crew.kill)
+        self._loop.at("part", parting, lambda: self._run_processes.end(number, spared))
+        self._loop.at("kill", parting + self._grace, self._run_processes.kill)
 
     def _timed_out(self) -> None:
         self._locate()
@@ -343,12 +357,12 @@ class Supervisor:
                 self._told_to_end(number)
 
     def _told_to_end(self, number: int) -> None:
-        prompt = self._crew.at_prompt
+        prompt = self._run_processes.at_prompt
         if number == _signal.SIGINT and prompt is not None and prompt not in self._ended and not self._reason:
-            self._crew.poke(prompt, number)  # Ctrl-C is for who sits at the debugger
+            self._run_processes.poke(prompt, number)  # Ctrl-C is for who sits at the debugger
             return
         if self._reason:  # the second time: do not wait any longer
-            self._crew.kill()
+            self._run_processes.kill()
             return
         if number == _signal.SIGINT:
             self._locate()
@@ -359,10 +373,10 @@ class Supervisor:
 
     def _stop(self) -> None:
         """Ctrl-Z: the nodes, which are in process groups of their own, stop and go on with the launcher."""
-        self._crew.stop()
+        self._run_processes.stop()
         self._display.clear()
         os.kill(os.getpid(), _signal.SIGSTOP)
-        self._crew.go_on()
+        self._run_processes.go_on()
 
     def _locate(self) -> None:
         """Find out where each node is, before it is told to end.
@@ -370,10 +384,14 @@ class Supervisor:
         Nodes may have printed, and who started them may not have said yet that it has.
         """
         end = time.monotonic() + _STARTING_S
-        for starter in self._crew:
-            while starter.unanswered and not starter.gone and starter.has_news(end - time.monotonic()):
-                self._hear(starter)
-        self._states = self._lookout.places()
+        for fork_client in self._run_processes:
+            while (
+                fork_client.unanswered
+                and not fork_client.gone
+                and fork_client.has_news(end - time.monotonic())
+            ):
+                self._hear(fork_client)
+        self._states = self._watchdog.places()
 
     def _cannot_write(self, error: OSError) -> None:
         if isinstance(error, BrokenPipeError) and error.filename is None:  # `| head`: nobody wants more
@@ -394,7 +412,7 @@ class Supervisor:
         tracebacks, notes = self._failures.tracebacks(self._display.label, self._reason == "signal")
         self._forwarder.write_error(tracebacks)
         if self._states:
-            table = stack_probe.describe(self._states, self._crew.names)
+            table = stack_probe.describe(self._states, self._run_processes.names)
             self._forwarder.write_text(f"spcomm: where the nodes were:\n{table}")
         if self._reason == "failure":
             self._code = self._failures.first.code
@@ -410,18 +428,18 @@ class Supervisor:
         if self._sentence:
             self._say(self._sentence)
         self._forwarder.drain(self._signals)
-        self._crew.wait()
+        self._run_processes.wait()
         if self._is_lost:
             process.end_children(self._children)
         return self._code
 
     def _report_unmatched(self) -> None:
         """The run has gone well: has it left messages that nobody received, or barriers that nobody waited for?"""
-        for group in self._crew.groups:
+        for group in self._run_processes.groups:
             if any(segment.has_left() for segment in group.segments):
                 from spcomm.diagnose import unmatched
 
-                where = "" if len(self._crew.groups) == 1 else f" of group {group.number}"
+                where = "" if len(self._run_processes.groups) == 1 else f" of group {group.number}"
                 here = [box for box, segment in enumerate(group.segments) if segment.fd >= 0]
                 boxes = [(group.segments[box].fd, group.ranks(box)) for box in here]
                 far = [segment.left() for segment in group.segments if segment.fd < 0]
@@ -432,19 +450,21 @@ class Supervisor:
 
     def _strict_sentence(self) -> str:
         found = [
-            f"{code} of {self._crew.names.nodes(sorted(nodes))}"
+            f"{code} of {self._run_processes.names.nodes(sorted(nodes))}"
             for code, nodes in sorted(self._warned.items())
         ]
         return f"warnings are errors (--strict): {', '.join(found)} (exit code 1)"
 
     def _failure_sentence(self, notes: str) -> str:
         parts = [self._failures.first.sentence()] + ([notes] if notes else [])
-        size = self._crew.size
+        size = self._run_processes.size
         stopped = [node for node in range(size) if not self._failures.spoke(node) and self._was_stopped(node)]
         if stopped and len(stopped) == size - 1:
             parts.append("the other nodes were stopped" if size > 2 else "the other node was stopped")
         elif stopped:
-            parts.append(f"{self._crew.names.nodes(stopped)} {'were' if len(stopped) > 1 else 'was'} stopped")
+            parts.append(
+                f"{self._run_processes.names.nodes(stopped)} {'were' if len(stopped) > 1 else 'was'} stopped"
+            )
         return "; ".join(parts)
 
     def _was_stopped(self, node: int) -> bool:

@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from spcomm.launch.base.loop import Loop
     from spcomm.launch.cmdline.groups import Group
-    from spcomm.launch.local.run_processes import Crew
+    from spcomm.launch.local.run_processes import RunProcesses
     from spcomm.launch.local.stdin import Stdin
     from spcomm.launch.supervise.watch_table import Draw
 
@@ -45,14 +45,14 @@ class Row:
 class Watch:
     """Looks at the nodes, again and again, and has them drawn."""
 
-    def __init__(self, crew: "Crew", screen: Screen, draw: "Draw") -> None:
+    def __init__(self, run_processes: "RunProcesses", screen: Screen, draw: "Draw") -> None:
         self.screen = screen
-        self._crew = crew
+        self._run_processes = run_processes
         self._draw = draw
         self._begun = time.monotonic()
         self._ended: dict[int, int] = {}
         self._states: dict[int, tuple[str, float]] = {}  # and when it was seen first
-        self._traffic = {group.first: _Traffic(group) for group in crew.groups}
+        self._traffic = {group.first: _Traffic(group) for group in run_processes.groups}
 
     def start(self, loop: "Loop", ended: "dict[int, int]", stdin: "Stdin") -> None:
         """From now on. `ended` has the wait statuses of nodes that have ended, and stays the caller's."""
@@ -76,7 +76,7 @@ class Watch:
     def rows(self, now: float) -> "list[Row]":
         """What all nodes do at this time, by index."""
         found = []
-        for group in self._crew.groups:
+        for group in self._run_processes.groups:
             traffic = self._traffic[group.first]
             traffic.look(now)
             found += [self._row(group, rank, traffic, now) for rank in range(group.size)]
@@ -84,7 +84,7 @@ class Watch:
 
     def _row(self, group: "Group", rank: int, traffic: "_Traffic", now: float) -> Row:
         index = group.first + rank
-        name = self._crew.names.label(index).decode().strip("[] ")
+        name = self._run_processes.names.label(index).decode().strip("[] ")
         wait = None if index in self._ended else group.segment(rank).wait(rank)
         if wait is None:
             state = self._state(group, rank, traffic)
@@ -108,12 +108,12 @@ class Watch:
         index = group.first + rank
         if index in self._ended:
             return _end(self._ended[index])
-        if index not in self._crew.started:
+        if index not in self._run_processes.started:
             return UNSTARTED
         segment = group.segment(rank)
         if segment.fd < 0:  # on another host
             return UNKNOWN if segment.silence else _WORDS.get(segment.state(rank), UNKNOWN)
-        state = _WORDS.get(state_of(self._crew.started[index]), ENDED)
+        state = _WORDS.get(state_of(self._run_processes.started[index]), ENDED)
         return POLLS if state == COMPUTES and traffic.vain[rank] >= _VAIN_POLLS else state
 
 

@@ -12,13 +12,13 @@ from spcomm.launch.base.loop import Loop
 from spcomm.launch.base.process import state_of
 from spcomm.launch.cmdline.groups import Group
 from spcomm.launch.local import stack_probe
-from spcomm.launch.local.run_processes import Crew
+from spcomm.launch.local.run_processes import RunProcesses
 from spcomm.launch.supervise.inquiry import ANSWER_S, Inquiry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from spcomm._core.diagnose import Wait
-    from spcomm.launch.local.fork_client import Starter
+    from spcomm.launch.local.fork_client import ForkClient
 
 _LOOK_S = 0.06  # between two looks for a deadlock; two of them make a proof
 _STALL_LOOK_S = 1.0  # between two looks for a stall
@@ -28,38 +28,40 @@ DEADLOCK_CODE = 99  # exit code
 ENDED, UNSTARTED, SILENT, RUNNING = "finished", "not started", "no answer", "running"
 
 
-class Lookout:
+class Watchdog:
     """Reports through `found(text, exit_code)`, once, and `warn(text)`. Ask `places` for where everybody is."""
 
     def __init__(
         self,
-        crew: Crew,
+        run_processes: RunProcesses,
         loop: Loop,
         stall_s: float,
         found: "Callable[[str, int], None]",
         warn: "Callable[[str], None]",
-        hear: "Callable[[Starter], None]",
+        hear: "Callable[[ForkClient], None]",
     ) -> None:
-        self._crew = crew
+        self._run_processes = run_processes
         self._loop = loop
         self._stall_s = stall_s  # 0: never
         self._found = found
         self._warn = warn
-        self._far = Inquiry(crew, hear)  # boxes into which nobody here can look
-        self._answers: stack_probe.Answers | None = None  # where nodes tell where they are
+        self._far = Inquiry(run_processes, hear)  # boxes into which nobody here can look
+        self._answers: stack_probe.ProbeReplies | None = None  # where nodes tell where they are
         self._ended: dict[int, int] = {}
         self._watched: dict[int, _Watched] = {}  # of each group, by its first node
         self._vain: set[tuple[int, int]] = set()  # who waits in vain, and since when: that was told
         self._stopped = False
         self._due_until = 0.0
 
-    def start(self, answers: stack_probe.Answers, ended: "dict[int, int]", is_traced: bool = False) -> None:
+    def start(
+        self, answers: stack_probe.ProbeReplies, ended: "dict[int, int]", is_traced: bool = False
+    ) -> None:
         """From now on. `ended` has the nodes that have ended, and stays the caller's.
 
         Of a traced run the clocks of boxes elsewhere are compared with ours.
         """
         self._answers, self._ended = answers, ended
-        if self._crew.boxes == 1:  # else the gateways look, and one of them tells `proven`
+        if self._run_processes.boxes == 1:  # else the gateways look, and one of them tells `proven`
             self._loop.at("look", _LOOK_S, self._look)
         if self._stall_s:
             self._loop.at("stall", _STALL_LOOK_S, self._look_for_stalls)
@@ -75,7 +77,7 @@ class Lookout:
     # Deadlocks
 
     def _look(self) -> None:
-        for group in self._crew.groups:
+        for group in self._run_processes.groups:
             blocked = group.segments[0].look()
             if blocked:
                 self._tell(group, self._waits_of(group, blocked))
@@ -102,7 +104,7 @@ class Lookout:
         """By the gateways of several boxes: these wait for ever (`diagnose.packed`)."""
         from spcomm._core import diagnose
 
-        group = self._crew.groups[0]
+        group = self._run_processes.groups[0]
         known = {rank: wait for rank, wait in diagnose.unpacked(rows).items() if rank < group.size}
         if not known:
             raise ValueError("none of these nodes is of the run")
@@ -115,7 +117,7 @@ class Lookout:
         self._found(diagnose.report(known, group.size, self._of(group)), DEADLOCK_CODE)
 
     def _of(self, group: Group) -> str:
-        return "" if len(self._crew.groups) == 1 else f" of group {group.number}"
+        return "" if len(self._run_processes.groups) == 1 else f" of group {group.number}"
 
     # Stalls
 
@@ -133,7 +135,7 @@ class Lookout:
 
     def _judge_stalls(self) -> None:
         self._far.give_up()
-        for group in self._crew.groups:
+        for group in self._run_processes.groups:
             watched = self._watched.setdefault(group.first, _Watched(self._stall_s))
             text = self._stalled(group, watched)
             if text and not self._stopped:
@@ -174,10 +176,10 @@ class Lookout:
         return stall.report(for_long, self._where(group, others), longest_s, self._of(group), group.boxes)
 
     def _is_live(self, index: int) -> bool:
-        group = self._crew.group(index)
+        group = self._run_processes.group(index)
         rank = group.rank(index)
         return (
-            index in self._crew.started
+            index in self._run_processes.started
             and index not in self._ended
             and (group.segment(rank).process(rank) != 0 or not self._is_known(group, rank))
         )
@@ -196,14 +198,16 @@ class Lookout:
         """
         now = time.monotonic()
         self._due_until = self._due_until or now + _DUE_S
-        left = [index for index in self._crew.started if index not in self._ended and not is_known(index)]
+        left = [
+            index for index in self._run_processes.started if index not in self._ended and not is_known(index)
+        ]
         return now < self._due_until and any(map(self._may_fail, left))
 
     def _may_fail(self, index: int) -> bool:
         """As far as it can be seen: into the memory of other machines nobody here can look."""
         from spcomm._core.segments import FINISHED
 
-        group = self._crew.group(index)
+        group = self._run_processes.group(index)
         rank = group.rank(index)
         segment = group.segment(rank)
         return self._far.box(index) is None and (segment.state(rank) == FINISHED or segment.has_raised(rank))
@@ -244,13 +248,13 @@ class Lookout:
     def _ask_here(self, indices: "list[int]") -> "dict[int, str]":
         if self._answers is None:
             return {}
-        processes = self._crew.started
+        processes = self._run_processes.started
         here = [index for index in indices if self._far.box(index) is None]
         running = [index for index in here if state_of(processes[index]) not in ("", "T", "Z")]
-        return self._answers.ask(self._crew.poke, running, processes)
+        return self._answers.ask(self._run_processes.poke, running, processes)
 
     def _is_able(self, index: int) -> bool:
-        return self._crew.of(index).plan.locatable
+        return self._run_processes.of(index).plan.locatable
 
     def places(self) -> "dict[int, str]":
         """Where every node is, in words: index -> text."""
@@ -259,19 +263,19 @@ class Lookout:
         self._far.look()
         states: dict[int, str] = {}
         waiting: dict[int, str] = {}
-        for group in self._crew.groups:
+        for group in self._run_processes.groups:
             for ranks, *what in diagnose.rows(self.waits(group)):
                 waiting.update({group.first + rank: "  ".join(filter(None, what)) for rank in ranks})
         asked = [
             index
-            for index in sorted(set(self._crew.started) - set(self._ended) - set(waiting))
+            for index in sorted(set(self._run_processes.started) - set(self._ended) - set(waiting))
             if self._is_able(index) and not self._far.silence(index)
         ]
         answers = self._ask(asked)
-        for index in range(self._crew.size):
+        for index in range(self._run_processes.size):
             if index in self._ended:
                 states[index] = ENDED
-            elif index not in self._crew.started:
+            elif index not in self._run_processes.started:
                 states[index] = UNSTARTED
             elif index in waiting:
                 states[index] = waiting[index]
