@@ -38,6 +38,20 @@ def test_readme_names_the_two_commands(command):
     assert f"make {command}" in (ROOT / "README.md").read_text()
 
 
+def test_the_readme_shows_a_listing_and_its_output():
+    """The listing and its output are run by test_listings.py."""
+    listing = ROOT / "docs" / "tutorial" / "listings" / "04_circle.py"
+    readme = (ROOT / "README.md").read_text()
+    assert listing.read_text().partition("\n")[2] in readme
+    assert listing.with_suffix(".txt").read_text().partition("$ echo")[0] in readme
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_readme_has_its_pictures(scheme):
+    (name,) = re.findall(rf'(?:src|srcset)="(\S+-{scheme}\.png)"', (ROOT / "README.md").read_text())
+    assert (ROOT / name).is_file()
+
+
 def prose(text):
     """Without what stands in blocks and in code, where a bracket or a # means something else."""
     text = re.sub(r"^( *)(```+|~~~+).*?^ *\2 *$", "", text, flags=re.MULTILINE | re.DOTALL)
