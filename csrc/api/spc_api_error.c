@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "api/spc_api_private.h"
-#include "diagnose/spc_call_words.h"
+#include "diagnose/spc_call_text.h"
 
 /* The public numbers are the core's: the list of errors is one. */
 #define SAME_NUMBER(name, number, message) \
@@ -87,7 +87,7 @@ static void add_culprit(writer_t *writer, const spcomm_t *comm) {
 }
 
 static void add_call(writer_t *writer, const spc_signature_t *signature) {
-    char *words = spc_call_words_collective(signature);
+    char *words = spc_call_text_collective(signature);
     add(writer, "%s", words != NULL ? words : "a collective operation");
     free(words);
 }

@@ -360,7 +360,7 @@ int spc_comm_handle(spc_comm_t *comm, int32_t tag) {
         return status;
     }
     pthread_mutex_lock(&node->lock);
-    status = spc_inbox_divert(node->inbox, spc_comm_context(comm, SPC_CONTEXT_USER), tag,
+    status = spc_inbox_filter(node->inbox, spc_comm_context(comm, SPC_CONTEXT_USER), tag,
                               spc_comm_context(comm, SPC_CONTEXT_HANDLED));
     spc_node_unlock(node);
     /* Another thread may sleep beside such a message. Pairs, through the lock, with its look before it sleeps. */

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/spc_error.h"
-#include "diagnose/spc_call_words.h"
+#include "diagnose/spc_call_text.h"
 
 #define ANY (-1) /* source or tag */
 #define NOBODY UINT32_MAX
@@ -44,7 +44,7 @@ static bool needs(const report_t *r, uint32_t rank, uint32_t other) {
 
 /* "nodes 0, 2 of 4", "nodes 0, 2 of the 4 nodes of group 2" */
 static void write_who(const report_t *r) {
-    spc_call_words_write_ranks("node", r->known, r->nodes, r->out);
+    spc_call_text_write_ranks("node", r->known, r->nodes, r->out);
     fprintf(r->out, r->options->group != NULL ? " of the %u nodes%s" : " of %u", r->nodes, r->options->group);
 }
 
@@ -72,7 +72,7 @@ static void write_headline(const report_t *r) {
 static bool share_a_row(const spc_board_entry_t *one, const spc_board_entry_t *other) {
     return one->kind == other->kind && one->flags == other->flags && one->tag == other->tag
            && one->communicator == other->communicator && (one->source == ANY) == (other->source == ANY)
-           && memcmp(one->call, other->call, sizeof one->call) == 0 && spc_call_words_same_place(one, other);
+           && memcmp(one->call, other->call, sizeof one->call) == 0 && spc_call_text_same_place(one, other);
 }
 
 static uint32_t offset_of(const spc_board_entry_t *entry) {
@@ -147,7 +147,7 @@ static const char *relation(const report_t *r, uint32_t first, char *room) {
 static void write_call(const report_t *r, uint32_t first, uint32_t count, FILE *out) {
     const spc_board_entry_t *entry = &r->entry[first];
     char room[RELATION_BYTES];
-    spc_call_words_write(entry, relation(r, first, room), out);
+    spc_call_text_write(entry, relation(r, first, room), out);
     if (entry->communicator != 0 && count == 1) {
         fprintf(out, ", as node %u of a part of %u", entry->rank, entry->size);
     } else if (entry->communicator != 0) {
@@ -166,7 +166,7 @@ static int write_row(const report_t *r, uint32_t first, uint32_t count, spc_dead
         out = open_memstream(&place, &bytes);
     }
     if (out != NULL) {
-        spc_call_words_write_place(&r->entry[first], out);
+        spc_call_text_write_place(&r->entry[first], out);
         fclose(out);
     }
     int status = call != NULL && place != NULL ? row(argument, r->these, call, place) : SPC_ENOMEM;
@@ -207,7 +207,7 @@ static int add_row(void *argument, const bool *ranks, const char *call, const ch
     size_t bytes;
     FILE *out = open_memstream(&cells[0], &bytes);
     if (out != NULL) {
-        spc_call_words_write_ranks("node", ranks, table->nodes, out);
+        spc_call_text_write_ranks("node", ranks, table->nodes, out);
         fclose(out);
     }
     cells[1] = strdup(call);
@@ -352,7 +352,7 @@ static void say_function(const report_t *r, const char *name) {
 }
 
 static void say_nodes(const report_t *r, const char *word, const bool *chosen) {
-    spc_call_words_write_ranks(word, chosen, r->nodes, r->out);
+    spc_call_text_write_ranks(word, chosen, r->nodes, r->out);
 }
 
 static void say_verb(const report_t *r, const bool *chosen, const char *verb) {
@@ -372,7 +372,7 @@ static void say_near(const report_t *r, uint32_t rank) {
     }
     fprintf(r->out, " from node %d with tag %d, and waits for one of %s ", entry->near_source,
             entry->near_tag, by_tag ? "tag" : "node");
-    spc_call_words_write_number(by_tag ? entry->tag : entry->source, r->out);
+    spc_call_text_write_number(by_tag ? entry->tag : entry->source, r->out);
     fprintf(r->out, ".\n  Try: receive with %s=%d, or send what is waited for.", by_tag ? "tag" : "source",
             by_tag ? entry->near_tag : entry->near_source);
 }
@@ -403,7 +403,7 @@ static bool all_at_one_place(const report_t *r) {
     uint32_t first = NOBODY;
     for (uint32_t rank = 0; rank < r->nodes; rank++) {
         first = first == NOBODY && r->known[rank] ? rank : first;
-        if (r->known[rank] && !spc_call_words_same_place(&r->entry[rank], &r->entry[first])) {
+        if (r->known[rank] && !spc_call_text_same_place(&r->entry[rank], &r->entry[first])) {
             return false;
         }
     }
@@ -502,14 +502,14 @@ static void say_unreceived(report_t *r) {
 
 /* r->these: those who are in the same operation as this one, of the same communicator. SPC_ENOMEM. */
 static int choose_operation(report_t *r, uint32_t first) {
-    char *words = spc_call_words(&r->entry[first], NULL);
+    char *words = spc_call_text(&r->entry[first], NULL);
     int status = words != NULL ? SPC_OK : SPC_ENOMEM;
     memset(r->these, 0, r->nodes * sizeof *r->these);
     for (uint32_t rank = 0; rank < r->nodes && status == SPC_OK; rank++) {
         if (!is_in_phase(r, rank) || r->entry[rank].communicator != r->entry[first].communicator) {
             continue;
         }
-        char *other = spc_call_words(&r->entry[rank], NULL);
+        char *other = spc_call_text(&r->entry[rank], NULL);
         status = other != NULL ? SPC_OK : SPC_ENOMEM;
         r->these[rank] = other != NULL && strcmp(other, words) == 0;
         free(other);
@@ -523,7 +523,7 @@ static void say_who_is_missing(report_t *r, uint32_t first, const char *word) {
     say_nodes(r, word, r->these);
     say_verb(r, r->these, "wait");
     say(r, " in ");
-    spc_call_words_write(&r->entry[first], NULL, r->out);
+    spc_call_text_write(&r->entry[first], NULL, r->out);
     say(r, r->entry[first].communicator != 0 ? " of a part for " : " for ");
     say_nodes(r, "node", r->those);
 }
@@ -554,7 +554,7 @@ static int say_missing(report_t *r) {
         return SPC_OK;
     }
     say(r, ", which must call it, too.\n  Try: have every node call ");
-    spc_call_words_write_function(&r->entry[last], r->in_c, r->out);
+    spc_call_text_write_function(&r->entry[last], r->in_c, r->out);
     say(r, ", also those that take another branch, before it waits for them.");
     return SPC_OK;
 }
@@ -566,7 +566,7 @@ static void say_left(report_t *r) {
         rank++;
     }
     fprintf(r->out, "  Node %u waits in ", rank);
-    spc_call_words_write(&r->entry[rank], NULL, r->out);
+    spc_call_text_write(&r->entry[rank], NULL, r->out);
     say(r, ", which has left that call before its end.\n"
            "  Try: after an interruption, end it by the same call again.");
 }

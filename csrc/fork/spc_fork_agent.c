@@ -47,8 +47,8 @@ typedef struct spc_fork_agent {
     uint64_t due_ns; /* until then a victim is not blamed if a failure to blame may yet come */
     uint64_t settle_ns, told_ns, kill_ns, look_ns; /* when to do what; SPC_NO_DEADLINE: not */
     spc_deadlock_t *deadlock; /* NULL: there was no memory for it */
-    char *verdict; /* the report of a deadlock, for which the run ends; else NULL */
-    size_t verdict_bytes;
+    char *deadlock_text; /* the report of a deadlock, for which the run ends; else NULL */
+    size_t deadlock_text_bytes;
 } spc_fork_agent_t;
 
 #define SPC_PARENT_NS 50000000 /* between two looks at node 0, without a pidfd */
@@ -247,20 +247,20 @@ static void spc_fork_start_looking(spc_fork_agent_t *agent) {
 }
 
 /* Before anybody is told to end: the boards say it now, and no longer then. */
-static bool write_verdict(spc_fork_agent_t *agent) {
+static bool write_deadlock(spc_fork_agent_t *agent) {
     const spc_deadlock_report_options_t options = {0};
     spc_waits_t waits;
     int status = spc_waits_read(&agent->fork->segment, agent->deadlock, &waits);
     if (status != SPC_OK) { /* the nodes wait on: the next look finds them again */
         return false;
     }
-    FILE *out = open_memstream(&agent->verdict, &agent->verdict_bytes);
+    FILE *out = open_memstream(&agent->deadlock_text, &agent->deadlock_text_bytes);
     status = out != NULL ? spc_deadlock_report_write(&waits, &options, out) : SPC_ENOMEM;
     bool failed = out == NULL || fclose(out) != 0 || status != SPC_OK;
     spc_waits_free(&waits);
     if (failed) {
-        free(agent->verdict);
-        agent->verdict = NULL;
+        free(agent->deadlock_text);
+        agent->deadlock_text = NULL;
     }
     return !failed;
 }
@@ -271,7 +271,7 @@ static void spc_fork_look_for_deadlock(spc_fork_agent_t *agent) {
         return;
     }
     agent->look_ns = now_ns + LOOK_NS;
-    if (spc_deadlock_look(agent->deadlock) != 0 && write_verdict(agent)) {
+    if (spc_deadlock_look(agent->deadlock) != 0 && write_deadlock(agent)) {
         spc_fork_end_run(agent, SIGTERM, -1);
     }
 }
@@ -554,15 +554,15 @@ static int conclude(spc_fork_agent_t *agent) {
     size_t bytes = 0;
     FILE *out = open_memstream(&text, &bytes);
     spc_failures_settle(&agent->failures);
-    int code = agent->verdict != NULL ? SPC_CODE_DEADLOCK
-               : agent->signal != 0   ? 128 + agent->signal
-                                      : spc_failures_code(&agent->failures);
+    int code = agent->deadlock_text != NULL ? SPC_CODE_DEADLOCK
+               : agent->signal != 0         ? 128 + agent->signal
+                                            : spc_failures_code(&agent->failures);
     if (out == NULL || code == 0) {
         return code;
     }
     spc_failures_write_texts(&agent->failures, isatty(SPC_SPEAK), agent->signal == SIGINT, out);
-    if (agent->verdict != NULL) {
-        fwrite(agent->verdict, 1, agent->verdict_bytes, out);
+    if (agent->deadlock_text != NULL) {
+        fwrite(agent->deadlock_text, 1, agent->deadlock_text_bytes, out);
     } else if (agent->signal == SIGINT) {
         spc_failures_write_places(&agent->failures, out);
         fprintf(out, "spcomm: interrupted by Ctrl-C (exit code 130); the nodes were stopped\n");

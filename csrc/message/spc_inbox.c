@@ -11,8 +11,8 @@
 
 typedef struct spc_inbox_filed { /* the messages of one context in the queue */
     uint64_t complete;
-    uint16_t diverted_from; /* the context in their slots, if is_diverted */
-    bool is_diverted;       /* they are for handlers */
+    uint16_t filtered_from; /* the context in their slots, if is_filtered */
+    bool is_filtered;       /* they are for handlers */
 } spc_inbox_filed_t;
 
 typedef struct spc_inbox_row {
@@ -36,7 +36,7 @@ struct spc_inbox {
     uint64_t share_bytes;     /* of each sender */
     spc_inbox_filed_t *filed; /* by context */
     uint32_t contexts;
-    uint64_t diverted;     /* complete messages for handlers in the queue */
+    uint64_t filtered;     /* complete messages for handlers in the queue */
     unsigned char *closed; /* a bit a context: its messages are dropped. NULL as long as there is none */
     spc_diversions_t diversions;
     spc_mailbox_shared_t *mailbox;
@@ -61,24 +61,24 @@ static inline bool spc_inbox_is_closed(const spc_inbox_t *inbox, uint16_t contex
 /* ---- what is counted, and filed elsewhere */
 
 /* The context in the slots of messages that are filed under this one. */
-static uint16_t spc_inbox_diverted_from(const spc_inbox_t *inbox, uint16_t context) {
-    const bool is_diverted = context < inbox->contexts && inbox->filed[context].is_diverted;
-    return is_diverted ? inbox->filed[context].diverted_from : context;
+static uint16_t spc_inbox_filtered_from(const spc_inbox_t *inbox, uint16_t context) {
+    const bool is_filtered = context < inbox->contexts && inbox->filed[context].is_filtered;
+    return is_filtered ? inbox->filed[context].filtered_from : context;
 }
 
-bool spc_inbox_diverts(const spc_inbox_t *inbox) {
+bool spc_inbox_has_filters(const spc_inbox_t *inbox) {
     return inbox->diversions.count != 0;
 }
 
-bool spc_inbox_has_diverted(const spc_inbox_t *inbox) {
-    return inbox->diverted != 0;
+bool spc_inbox_has_filtered(const spc_inbox_t *inbox) {
+    return inbox->filtered != 0;
 }
 
 /* One complete message more (1) or fewer (-1) of this context is in the queue. */
 static inline void spc_inbox_count_complete(spc_inbox_t *inbox, uint16_t context, int change) {
     spc_inbox_filed_t *filed = &inbox->filed[context];
     filed->complete += (uint64_t)change;
-    inbox->diverted += filed->is_diverted ? (uint64_t)change : 0;
+    inbox->filtered += filed->is_filtered ? (uint64_t)change : 0;
 }
 
 /* The context under which a slot's message is matched and filed; not its own if the message is for a handler. */
@@ -206,7 +206,7 @@ static void spc_inbox_open_slot(spc_inbox_t *inbox, uint32_t sender, const spc_s
 /* Nobody will ask for it any more. */
 static void spc_inbox_note_left(const spc_inbox_t *inbox, const spc_message_t *message) {
     spc_note_add_left(inbox->options.notes, (uint32_t)message->source, inbox->options.rank, message->tag,
-                      spc_inbox_diverted_from(inbox, message->context));
+                      spc_inbox_filtered_from(inbox, message->context));
 }
 
 /* Counts the row's next slot as read. */
@@ -769,7 +769,7 @@ int spc_inbox_put_back(spc_inbox_t *inbox, spc_message_t *message) {
 
 /* What was queued before there was a handler. An entry keeps its place and its receipt; only lists by tag hang on the
  * context. */
-static void divert_queued(spc_inbox_t *inbox, uint16_t context, int32_t tag, uint16_t to) {
+static void filter_queued(spc_inbox_t *inbox, uint16_t context, int32_t tag, uint16_t to) {
     spc_entry_t *next;
     for (spc_entry_t *entry = inbox->queue.arrivals.first; entry != NULL; entry = next) {
         next = entry->next;
@@ -783,15 +783,15 @@ static void divert_queued(spc_inbox_t *inbox, uint16_t context, int32_t tag, uin
     }
 }
 
-int spc_inbox_divert(spc_inbox_t *inbox, uint16_t context, int32_t tag, uint16_t to) {
+int spc_inbox_filter(spc_inbox_t *inbox, uint16_t context, int32_t tag, uint16_t to) {
     /* An incomplete message counts only when it is complete, and then it must not fail. */
     if (spc_diversions_reserve(&inbox->diversions) != SPC_OK || spc_inbox_make_count(inbox, to) != SPC_OK) {
         return SPC_ENOMEM;
     }
     if (spc_diversions_add(&inbox->diversions, context, tag, to)) {
-        inbox->filed[to].diverted_from = context;
-        inbox->filed[to].is_diverted = true;
-        divert_queued(inbox, context, tag, to);
+        inbox->filed[to].filtered_from = context;
+        inbox->filed[to].is_filtered = true;
+        filter_queued(inbox, context, tag, to);
     }
     return SPC_OK;
 }

@@ -114,16 +114,16 @@ void spc_inbox_close_contexts(spc_inbox_t *inbox, uint16_t first, uint16_t count
 
 /* From now on messages with this context and tag, those in the queues too, have the context `to` for everybody who
  * asks: they are not for receives, but for a handler. SPC_ENOMEM. */
-int spc_inbox_divert(spc_inbox_t *inbox, uint16_t context, int32_t tag, uint16_t to);
+int spc_inbox_filter(spc_inbox_t *inbox, uint16_t context, int32_t tag, uint16_t to);
 
 /* Are any such messages complete in the queues? */
-bool spc_inbox_has_diverted(const spc_inbox_t *inbox);
+bool spc_inbox_has_filtered(const spc_inbox_t *inbox);
 
 /* Complete messages of a context in the queues. */
 uint64_t spc_inbox_count(const spc_inbox_t *inbox, uint16_t context);
 
 /* Are there messages that are filed for handlers, or will some be? */
-bool spc_inbox_diverts(const spc_inbox_t *inbox);
+bool spc_inbox_has_filters(const spc_inbox_t *inbox);
 
 /* How many slots of its row have been read, modulo 2³². */
 uint32_t spc_inbox_received(const spc_inbox_t *inbox, uint32_t source);

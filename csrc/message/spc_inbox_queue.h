@@ -105,7 +105,7 @@ typedef struct spc_diversions { /* all zeros: there is none */
 /* Makes room for one more. SPC_ENOMEM. */
 int spc_diversions_reserve(spc_diversions_t *diversions);
 
-/* There is room. False: messages of this context and tag are diverted already. */
+/* There is room. False: messages of this context and tag are filtered already. */
 bool spc_diversions_add(spc_diversions_t *diversions, uint16_t context, int32_t tag, uint16_t to);
 
 /* The context under which a message of this context and tag is filed: another one if there is a diversion.

@@ -83,7 +83,7 @@ static void describe(spc_node_wait_t *wait) {
         node->pairs[rank].queued = rank < node->size ? spc_outbox_waiting(node->outbox, rank) : 0;
         node->pairs[rank].lent = rank < node->size && spc_outbox_is_lent(node->outbox, rank);
     }
-    node->entry.flags |= spc_inbox_diverts(node->inbox) ? SPC_BOARD_HANDLES : 0;
+    node->entry.flags |= spc_inbox_has_filters(node->inbox) ? SPC_BOARD_HANDLES : 0;
     if (wait->describe != NULL) {
         wait->describe(wait, &node->entry, node->pairs);
     }

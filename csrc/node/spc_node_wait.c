@@ -127,9 +127,9 @@ static int check_signals(void *argument) {
     return SPC_OK;
 }
 
-static bool has_diverted(spc_node_t *node) {
+static bool has_filtered(spc_node_t *node) {
     pthread_mutex_lock(&node->lock);
-    bool has = spc_inbox_has_diverted(node->inbox);
+    bool has = spc_inbox_has_filtered(node->inbox);
     spc_node_unlock(node);
     return has;
 }
@@ -142,7 +142,7 @@ static void record(spc_node_t *node, spc_trace_kind_t kind) {
 
 /* What a handler does is the program's: the thread does not wait meanwhile. */
 static int run_handlers(spc_node_t *node) {
-    if (node->handle == NULL || !has_diverted(node)) {
+    if (node->handle == NULL || !has_filtered(node)) {
         return SPC_OK;
     }
     record(node, SPC_TRACE_GO_ON);
@@ -161,7 +161,7 @@ static int leader_check(void *argument) {
 /* A message for a handler may have come after the check, which alone may call it; what comes after this wakes us. */
 static uint64_t leader_settle(void *argument, uint32_t seen) {
     spc_node_wait_t *wait = argument;
-    const bool has_work = wait->node->handle != NULL && has_diverted(wait->node);
+    const bool has_work = wait->node->handle != NULL && has_filtered(wait->node);
     return has_work ? SPC_WAIT_NO_SLEEP : spc_node_settle(wait, seen);
 }
 

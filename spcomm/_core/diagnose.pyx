@@ -14,8 +14,8 @@ from spcomm._core.libdiagnose cimport (
     SPC_BOARD_GATHERING,
     c_bool,
     open_memstream,
-    spc_call_words_collective,
-    spc_call_words_type,
+    spc_call_text_collective,
+    spc_call_text_type,
     spc_deadlock_report_options_t,
     spc_deadlock_report_rows,
     spc_deadlock_report_write,
@@ -217,7 +217,7 @@ def rows(waits):
 # Numbers of operations, from the first to the last that moves data.
 MOVES_DATA = range(SPC_OPERATION_DATA_BCAST, SPC_OPERATION_DATA_ALLTOALL + 1)
 # The names of NumPy's dtypes, by the core's number of them.
-TYPES = {number: spc_call_words_type(number).decode() for number in range(SPC_TYPE_INT8, SPC_TYPE_SIMTIME + 1)}
+TYPES = {number: spc_call_text_type(number).decode() for number in range(SPC_TYPE_INT8, SPC_TYPE_SIMTIME + 1)}
 
 
 def worded(signature):
@@ -231,7 +231,7 @@ def worded(signature):
     """
     cdef spc_signature_t call
     call.operation, call.op, call.type, call.field_count, call.length_bytes, call.layout, call.root = signature
-    cdef char *text = spc_call_words_collective(&call)
+    cdef char *text = spc_call_text_collective(&call)
     if text == NULL:
         raise MemoryError
     try:

@@ -43,6 +43,6 @@ cdef extern from "diagnose/spc_deadlock_report.h":
         void *argument)
 
 
-cdef extern from "diagnose/spc_call_words.h":
-    char *spc_call_words_collective(const spc_signature_t *call)
-    const char *spc_call_words_type(uint32_t type)
+cdef extern from "diagnose/spc_call_text.h":
+    char *spc_call_text_collective(const spc_signature_t *call)
+    const char *spc_call_text_type(uint32_t type)

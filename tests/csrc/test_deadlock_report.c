@@ -3,7 +3,7 @@
 #include "deadlock_box.h"
 
 #include "base/spc_process.h"
-#include "diagnose/spc_call_words.h"
+#include "diagnose/spc_call_text.h"
 #include "diagnose/spc_deadlock_report.h"
 
 #define TRY(why, advice) "  " why "\n  Try: " advice "     (spcomm explain SP101)\n"
@@ -252,8 +252,8 @@ static void call_is(spc_board_entry_t entry, const char *expected) {
     size_t bytes = 0;
     FILE *out = open_memstream(&text, &bytes);
     CHECK(out != NULL);
-    spc_call_words_write(&entry, NULL, out);
-    spc_call_words_write_place(&entry, out);
+    spc_call_text_write(&entry, NULL, out);
+    spc_call_text_write_place(&entry, out);
     fclose(out);
     CHECK_STR(text, expected);
     free(text);

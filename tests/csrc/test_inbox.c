@@ -230,7 +230,7 @@ static void nothing_hides_what_comes_behind_it(void) {
     spc_message_t message;
     const spc_match_t last = {SPC_ANY_SOURCE, 4, 0, NULL};
     open_office(&office, (spc_config_t){.nodes = 2, .slots = 64, .queue_limit_bytes = 1024});
-    CHECK_OK(spc_inbox_divert(office.inbox, 0, 5, SPC_CONTEXT_HANDLED));
+    CHECK_OK(spc_inbox_filter(office.inbox, 0, 5, SPC_CONTEXT_HANDLED));
     for (int i = 0; i < 40; i++) {
         post(&office, 1, 0, i % 2, i % 3 == 0 ? 100 : 0); /* empty ones count, too */
     }
@@ -377,11 +377,11 @@ static void messages_for_handlers(void) {
     post(&office, 1, 0, 6, 8);
     post(&office, 1, 0, 5, 300);
     spc_inbox_drain(office.inbox); /* those three were queued before; the next are not */
-    CHECK_OK(spc_inbox_divert(office.inbox, 0, 5, 3));
-    CHECK_OK(spc_inbox_divert(office.inbox, 0, 5, 3)); /* again: nothing */
+    CHECK_OK(spc_inbox_filter(office.inbox, 0, 5, 3));
+    CHECK_OK(spc_inbox_filter(office.inbox, 0, 5, 3)); /* again: nothing */
     CHECK_EQ_U(spc_inbox_count(office.inbox, 0), 1);
     CHECK_EQ_U(spc_inbox_count(office.inbox, 3), 2);
-    CHECK(spc_inbox_has_diverted(office.inbox));
+    CHECK(spc_inbox_has_filtered(office.inbox));
     post(&office, 1, 0, 5, 16);
     post(&office, 1, 1, 5, 8); /* of another context: nothing happens to it */
     post(&office, 1, 0, 7, 8);
@@ -394,11 +394,11 @@ static void messages_for_handlers(void) {
         check_message(&message, 1, 5, bytes[i]);
         spc_inbox_release(office.inbox, &message);
     }
-    CHECK(!spc_inbox_has_diverted(office.inbox));
+    CHECK(!spc_inbox_has_filtered(office.inbox));
     CHECK_OK(take(&office, 1, 1, 5, &message));
     spc_inbox_release(office.inbox, &message);
     spc_inbox_close_contexts(office.inbox, 0, 4); /* forgets it, and a later one may have the number again */
-    CHECK(!spc_inbox_has_diverted(office.inbox));
+    CHECK(!spc_inbox_has_filtered(office.inbox));
     close_office(&office);
 }
 
@@ -409,8 +409,8 @@ static void any_number_of_handlers(void) {
     spc_message_t message;
     open_office(&office, (spc_config_t){.nodes = 2, .slots = 8});
     for (int32_t i = 0; i < HANDLERS; i++) {
-        CHECK_OK(spc_inbox_divert(office.inbox, 0, FIRST + APART * i, 3));
-        CHECK_OK(spc_inbox_divert(office.inbox, 4, FIRST + i, 7)); /* of another communicator */
+        CHECK_OK(spc_inbox_filter(office.inbox, 0, FIRST + APART * i, 3));
+        CHECK_OK(spc_inbox_filter(office.inbox, 4, FIRST + i, 7)); /* of another communicator */
     }
     for (int32_t i = 0; i < HANDLERS; i += 1000) {
         post(&office, 1, 0, FIRST + APART * i, 8);
@@ -421,14 +421,14 @@ static void any_number_of_handlers(void) {
         expect(&office, 1, FIRST + APART * i + 1, 1, FIRST + APART * i + 1, 8);
     }
     spc_inbox_close_contexts(office.inbox, 0, 4); /* those of the other one stay */
-    CHECK(spc_inbox_diverts(office.inbox));
+    CHECK(spc_inbox_has_filters(office.inbox));
     for (int32_t i = 0; i < HANDLERS; i += 1000) {
         post(&office, 1, 4, FIRST + i, 8);
         CHECK_OK(take(&office, 7, 1, FIRST + i, &message));
         check_message(&message, 1, FIRST + i, 8);
     }
     spc_inbox_close_contexts(office.inbox, 4, 4);
-    CHECK(!spc_inbox_diverts(office.inbox));
+    CHECK(!spc_inbox_has_filters(office.inbox));
     close_office(&office);
 }
 

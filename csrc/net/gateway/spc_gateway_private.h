@@ -219,7 +219,7 @@ void spc_gateway_destroy_area(spc_gateway_t *gateway, spc_gateway_area_t *area);
 bool spc_gateway_arrivals_are_taken(const spc_gateway_t *gateway);
 
 /* ---- phases */
-/* Phases at which all members here have arrived are noted, then sent: in between the rows are pumped. */
+/* Phases at which all members here have arrived are noted, then sent: in between the rows make progress. */
 void spc_gateway_collective_note(spc_gateway_t *gateway);
 bool spc_gateway_collective_progress(spc_gateway_t *gateway);
 /* Sends what this node has contributed, though others have not arrived; the server forwards it at once. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_call_words: the words for a wait, as its status board tells it, and for collective operations.
+ * spc_call_text: the words for a wait, as its status board tells it, and for collective operations.
  *
  * Pure functions on the caller's copy of an entry; each writes UTF-8 and no line break.
  */
-#ifndef SPC_CALL_WORDS_H
-#define SPC_CALL_WORDS_H
+#ifndef SPC_CALL_TEXT_H
+#define SPC_CALL_TEXT_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,31 +15,31 @@
 #include "segment/spc_board.h"
 
 /* "recv(source=1, tag=7)", "barrier()". `peer`: what to say instead of the rank; NULL: the rank. */
-void spc_call_words_write(const spc_board_entry_t *entry, const char *peer, FILE *out);
+void spc_call_text_write(const spc_board_entry_t *entry, const char *peer, FILE *out);
 
 /* "barrier()", "global_sum() of an array of float64, 80 bytes"; the caller frees it. Shapes are not in a signature.
  * NULL: no memory. */
-char *spc_call_words_collective(const spc_signature_t *call);
+char *spc_call_text_collective(const spc_signature_t *call);
 
 /* "float64"; "numbers" where the core has no name for it. */
-const char *spc_call_words_type(uint32_t type);
+const char *spc_call_text_type(uint32_t type);
 
 /* "ring.py:12 in step"; nothing where it is not known. */
-void spc_call_words_write_place(const spc_board_entry_t *entry, FILE *out);
+void spc_call_text_write_place(const spc_board_entry_t *entry, FILE *out);
 
 /* "3", or "ANY". */
-void spc_call_words_write_number(int32_t number, FILE *out);
+void spc_call_text_write_number(int32_t number, FILE *out);
 
 /* "node 3", "nodes 0-2, 5"; `word` is "node", or "Node" where a sentence begins. */
-void spc_call_words_write_ranks(const char *word, const bool *chosen, uint32_t nodes, FILE *out);
+void spc_call_text_write_ranks(const char *word, const bool *chosen, uint32_t nodes, FILE *out);
 
 /* Of a collective operation, what the others have to call: "barrier()", or "spcomm_barrier()". */
-void spc_call_words_write_function(const spc_board_entry_t *entry, bool in_c, FILE *out);
+void spc_call_text_write_function(const spc_board_entry_t *entry, bool in_c, FILE *out);
 
-/* What spc_call_words_write writes; the caller frees it. NULL: no memory. */
-char *spc_call_words(const spc_board_entry_t *entry, const char *peer);
+/* What spc_call_text_write writes; the caller frees it. NULL: no memory. */
+char *spc_call_text(const spc_board_entry_t *entry, const char *peer);
 
 /* Are they at the same line of the same function, or both at a line that is not known? */
-bool spc_call_words_same_place(const spc_board_entry_t *one, const spc_board_entry_t *other);
+bool spc_call_text_same_place(const spc_board_entry_t *one, const spc_board_entry_t *other);
 
 #endif

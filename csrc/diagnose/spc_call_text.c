@@ -2,7 +2,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-#include "diagnose/spc_call_words.h"
+#include "diagnose/spc_call_text.h"
 
 #include <string.h>
 
@@ -11,7 +11,7 @@
 
 #define ANY (-1) /* source or tag */
 
-void spc_call_words_write_number(int32_t number, FILE *out) {
+void spc_call_text_write_number(int32_t number, FILE *out) {
     if (number == ANY) {
         fputs("ANY", out);
     } else {
@@ -19,7 +19,7 @@ void spc_call_words_write_number(int32_t number, FILE *out) {
     }
 }
 
-void spc_call_words_write_ranks(const char *word, const bool *chosen, uint32_t nodes, FILE *out) {
+void spc_call_text_write_ranks(const char *word, const bool *chosen, uint32_t nodes, FILE *out) {
     uint32_t count = 0;
     for (uint32_t rank = 0; rank < nodes; rank++) {
         count += chosen[rank];
@@ -41,7 +41,7 @@ void spc_call_words_write_ranks(const char *word, const bool *chosen, uint32_t n
 
 /* ---- reductions ---- */
 
-const char *spc_call_words_type(uint32_t type) {
+const char *spc_call_text_type(uint32_t type) {
     static const char *const words[SPC_TYPE_COUNT] = {
         [SPC_TYPE_INT8] = "int8",           [SPC_TYPE_INT16] = "int16",
         [SPC_TYPE_INT32] = "int32",         [SPC_TYPE_INT64] = "int64",
@@ -58,7 +58,7 @@ const char *spc_call_words_type(uint32_t type) {
 static const char *element_word(const spc_signature_t *call) {
     switch (call->root) {
     case 0:
-        return spc_call_words_type(call->type);
+        return spc_call_text_type(call->type);
     case '?':
         return "bool";
     case 'e':
@@ -149,7 +149,7 @@ static void write_array_call(const spc_signature_t *call, FILE *out) {
     }
     fputc(')', out);
     if (kind_of(call) != 0) {
-        write_value(call, spc_call_words_type(call->type), out);
+        write_value(call, spc_call_text_type(call->type), out);
     }
 }
 
@@ -188,7 +188,7 @@ static void write_collective_of(const spc_board_entry_t *entry, FILE *out) {
     write_collective(&call, out);
 }
 
-char *spc_call_words_collective(const spc_signature_t *call) {
+char *spc_call_text_collective(const spc_signature_t *call) {
     char *text = NULL;
     size_t bytes = 0;
     FILE *out = open_memstream(&text, &bytes);
@@ -216,7 +216,7 @@ static const char *type_suffix(uint64_t kind) {
     }
 }
 
-void spc_call_words_write_function(const spc_board_entry_t *entry, bool in_c, FILE *out) {
+void spc_call_text_write_function(const spc_board_entry_t *entry, bool in_c, FILE *out) {
     const spc_signature_t call = call_of(entry);
     const char *name = entry->kind == SPC_BOARD_CYCLE ? "coordinated_recv" : operation_word(&call);
     const char *suffix = "";
@@ -240,7 +240,7 @@ static void write_peer(const spc_board_entry_t *entry, const char *peer, FILE *o
     if (peer != NULL) {
         fputs(peer, out);
     } else {
-        spc_call_words_write_number(entry->source, out);
+        spc_call_text_write_number(entry->source, out);
     }
 }
 
@@ -249,11 +249,11 @@ static void write_message_call(const char *name, const spc_board_entry_t *entry,
     fputs(name, out);
     write_peer(entry, peer, out);
     fputs(", tag=", out);
-    spc_call_words_write_number(entry->tag, out);
+    spc_call_text_write_number(entry->tag, out);
     fputc(')', out);
 }
 
-void spc_call_words_write(const spc_board_entry_t *entry, const char *peer, FILE *out) {
+void spc_call_text_write(const spc_board_entry_t *entry, const char *peer, FILE *out) {
     switch ((spc_board_kind_t)entry->kind) {
     case SPC_BOARD_RECEIVE:
         write_message_call("recv(source=", entry, peer, out);
@@ -288,14 +288,14 @@ void spc_call_words_write(const spc_board_entry_t *entry, const char *peer, FILE
     }
 }
 
-char *spc_call_words(const spc_board_entry_t *entry, const char *peer) {
+char *spc_call_text(const spc_board_entry_t *entry, const char *peer) {
     char *text = NULL;
     size_t bytes = 0;
     FILE *out = open_memstream(&text, &bytes);
     if (out == NULL) {
         return NULL;
     }
-    spc_call_words_write(entry, peer, out);
+    spc_call_text_write(entry, peer, out);
     fclose(out);
     return text;
 }
@@ -308,7 +308,7 @@ static const char *name_of_file(const spc_board_entry_t *entry) {
     return slash != NULL ? slash + 1 : entry->file;
 }
 
-bool spc_call_words_same_place(const spc_board_entry_t *one, const spc_board_entry_t *other) {
+bool spc_call_text_same_place(const spc_board_entry_t *one, const spc_board_entry_t *other) {
     const bool same_file = strcmp(name_of_file(one), name_of_file(other)) == 0;
     return same_file
            && (one->file[0] == '\0'
@@ -329,7 +329,7 @@ static void write_name(const char *name, FILE *out) {
     }
 }
 
-void spc_call_words_write_place(const spc_board_entry_t *entry, FILE *out) {
+void spc_call_text_write_place(const spc_board_entry_t *entry, FILE *out) {
     if (entry->file[0] == '\0') {
         return;
     }
