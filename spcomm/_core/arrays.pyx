@@ -508,32 +508,32 @@ cdef extern from *:
     static PyObject *spcpy_take_data(PyArrayObject *array) {
         npy_intp length = PyArray_NBYTES(array);
         PyArray_Descr *descr = PyArray_DescrFromType(NPY_UINT8);
-        PyObject *keeper = PyArray_NewFromDescr(&PyArray_Type, descr, 1, &length, NULL, PyArray_DATA(array),
+        PyObject *base = PyArray_NewFromDescr(&PyArray_Type, descr, 1, &length, NULL, PyArray_DATA(array),
                                                 NPY_ARRAY_CARRAY, NULL);
-        if (keeper != NULL) {
+        if (base != NULL) {
             PyObject *handler = ((PyArrayObject_fields *)array)->mem_handler;
             Py_XINCREF(handler);
-            ((PyArrayObject_fields *)keeper)->mem_handler = handler;
-            PyArray_ENABLEFLAGS((PyArrayObject *)keeper, NPY_ARRAY_OWNDATA);
+            ((PyArrayObject_fields *)base)->mem_handler = handler;
+            PyArray_ENABLEFLAGS((PyArrayObject *)base, NPY_ARRAY_OWNDATA);
             PyArray_CLEARFLAGS(array, NPY_ARRAY_OWNDATA);
         }
-        return keeper;
+        return base;
     }
 
     /* An array without bytes sees other memory instead of its own. */
-    static int spcpy_look_at(PyArrayObject *array, void *data, PyObject *keeper) {
+    static int spcpy_look_at(PyArrayObject *array, void *data, PyObject *base) {
         PyObject *own = spcpy_take_data(array);
         if (own == NULL) {
             return -1;
         }
         ((PyArrayObject_fields *)array)->data = data;
         Py_DECREF(own);
-        Py_INCREF(keeper);
-        return PyArray_SetBaseObject(array, keeper);
+        Py_INCREF(base);
+        return PyArray_SetBaseObject(array, base);
     }
     """
     object spcpy_take_data(cnp.ndarray array)
-    int spcpy_look_at(cnp.ndarray array, void *data, object keeper) except -1
+    int spcpy_look_at(cnp.ndarray array, void *data, object base) except -1
 
 cdef object send_call = errors.send_call
 
@@ -733,13 +733,13 @@ cdef int copy_array(Handle self, object a, int32_t rank, int32_t number, int64_t
 cdef int make_empty(object a, bint may_be_seen) except -1:
     """As unpickling an empty array into it. Who might still see its memory keeps it alive by keeping `a`, and finds it
     where it was: a `flat` takes the address from `a` each time, and the length never again."""
-    cdef object keeper = None
+    cdef object base = None
     cdef void *data = cnp.PyArray_DATA(<cnp.ndarray>a)
     if may_be_seen:
-        keeper = a.base if a.base is not None else spcpy_take_data(a)
+        base = a.base if a.base is not None else spcpy_take_data(a)
     a.__setstate__((1, (0, *a.shape[1:]), a.dtype, a.flags.fnc, b""))
-    if keeper is not None:
-        spcpy_look_at(a, data, keeper)
+    if base is not None:
+        spcpy_look_at(a, data, base)
     return 0
 
 

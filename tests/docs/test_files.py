@@ -105,3 +105,31 @@ def test_same_nouns_at_every_level():
         if not any(noun == known or noun.startswith(f"{known}_") for known in nouns):
             complaints.append(f"{relative(path)}: csrc/ has no spc_{noun}")
     fail_with(complaints)
+
+
+def old_names():
+    """The last section of the glossary: [(room, names of modules)], and names of anything."""
+    text = (ROOT / "docs" / "internals" / "glossary.md").read_text().partition("## Old names")[2]
+    rows = re.findall(r"^\| `(\S+)` \| (.*?) \|", text, re.MULTILINE)
+    return [(room, re.findall(r"`(\w+)`", names)) for room, names in rows], re.findall(
+        r"`(\w+)`", text.partition("Identifiers:")[2]
+    )
+
+
+def test_old_names_stay_away():
+    """An old name means something else today, or nothing."""
+    rooms, identifiers = old_names()
+    assert len(rooms) > 5 and len(identifiers) > 5
+    complaints = []
+    for room, names in rooms:
+        for path in files(*C, *PYTHON, below=room):
+            if re.sub(r"^spc_(gateway_)?", "", path.stem) in names:
+                complaints.append(f"{relative(path)}: the glossary has another name for it")
+    pattern = re.compile(rf"\b_?({'|'.join(identifiers)})\b")
+    for path in [*files(*C, below="csrc"), *files(*PYTHON, below="spcomm")]:
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if found := pattern.search(line):
+                complaints.append(
+                    f"{relative(path)}:{number}: {found[1]}: the glossary has another word for it"
+                )
+    fail_with(complaints)
