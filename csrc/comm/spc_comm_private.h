@@ -95,7 +95,8 @@ static inline bool spc_comm_is_here(const spc_comm_t *comm, uint32_t rank) {
 /* Has `rank` ended, or closed this communicator? */
 bool spc_comm_has_left(const spc_comm_t *comm, uint32_t rank);
 
-/* Records that `rank` made a call fail; gives the status to return. */
+/* Records that `rank` made a call fail; gives the status to return. SPC_EDISCONNECTED if the connection to a box is
+ * lost: `rank` has ended because of that. */
 int spc_comm_blame(spc_comm_t *comm, uint32_t rank);
 
 /* The number that its messages of this kind carry. */

@@ -67,6 +67,9 @@ bool spc_comm_has_left(const spc_comm_t *comm, uint32_t rank) {
 }
 
 int spc_comm_blame(spc_comm_t *comm, uint32_t rank) {
+    if (spc_node_is_disconnected(comm->node)) {
+        return SPC_EDISCONNECTED;
+    }
     atomic_store_explicit(&comm->culprit, (int32_t)rank, memory_order_relaxed);
     bool died = spc_status_state(comm->node->status, spc_comm_member(comm, rank)) == SPC_NODE_DIED;
     return died ? SPC_ELOST : SPC_EFINISHED;

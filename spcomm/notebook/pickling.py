@@ -2,13 +2,16 @@
 """Objects on their way to nodes and back: by cloudpickle where it is installed, else by pickle."""
 
 import importlib.machinery
+import io
 import pickle
 import sys
+from collections import ChainMap
 from contextlib import contextmanager
+from types import CodeType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 try:
     import cloudpickle
@@ -31,7 +34,7 @@ def packed(value: object, what: str, function: object = None) -> bytes:
         raise TypeError(f"{what}: {_WITHOUT}")
     try:
         with _by_value(function):
-            data = (cloudpickle or pickle).dumps(value, protocol=5)
+            data = pickle.dumps(value, protocol=5) if cloudpickle is None else _dumps(value)
     except RecursionError:
         raise TypeError(f"{what}: it is nested too deeply to be pickled") from None
     except MemoryError:
@@ -45,6 +48,26 @@ def packed(value: object, what: str, function: object = None) -> bytes:
             "divide it, or let the nodes make or read it themselves"
         )
     return data
+
+
+def _dumps(value: object) -> bytes:
+    base = cloudpickle.CloudPickler
+    pickler = type(
+        "Pickler", (base,), {"dispatch_table": ChainMap({CodeType: _reduced}, base.dispatch_table)}
+    )
+    out = io.BytesIO()
+    pickler(out, protocol=5).dump(value)
+    return out.getvalue()
+
+
+def _reduced(code: CodeType) -> tuple:
+    """Code keeps the name of its file, for tracebacks and reports; cloudpickle from 3.1.3 on writes another one."""
+    make, arguments = cloudpickle.CloudPickler.dispatch_table[CodeType](code)
+    return _named, (code.co_filename, make, arguments)
+
+
+def _named(file: str, make: "Callable[..., CodeType]", arguments: tuple) -> CodeType:
+    return make(*arguments).replace(co_filename=file)
 
 
 def unpacked(data: bytes) -> object:

@@ -109,7 +109,7 @@ def test_a_message_is_a_frame_and_a_barrier_one_for_each_box(net):
 
 
 @pytest.mark.parametrize("who", ["server", "gw 1"])
-def test_a_killed_carrier(net, who):
+def test_a_killed_transport_process(net, who):
     process = net.start(
         "-n", 2, "--boxes", 2, "--route", "direct",
         net.script("""

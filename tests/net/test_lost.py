@@ -12,8 +12,9 @@ from netting import stop, transports
 
 # Each node waits in its own way for one that is elsewhere, and sends nothing until all have said so.
 WAITS = """
-    import os, sys, threading, spcomm
+    import os, select, sys, threading, spcomm
     comm = spcomm.startup()
+    first = os.pidfd_open(comm.bcast(os.getpid()))
     threading.Thread(target=threading.Event().wait, daemon=True).start()  # for all that is known it may send
     ways = [
         lambda: comm.recv((comm.rank + 1) % comm.size, 5),
@@ -24,6 +25,7 @@ WAITS = """
         lambda: comm.ssend(b"x" * 100, 0),
         lambda: comm.fuzzy_barrier().wait(),
         lambda: comm.alltoall([1] * comm.size),
+        lambda: select.select([first], [], []) and comm.ssend(1, 0),  # node 0 has ended because of the loss
     ]
     comm.barrier()
     print(comm.rank, os.getpid(), flush=True)
@@ -96,7 +98,9 @@ def check(result, size, words, last):
     assert result.code == 125 and re.search(last, result.last), result
 
 
-@pytest.mark.parametrize("ways", [(0, 1, 2, 3), (4, 5, 6, 7), (2, 2, 2, 0), (1, 1, 1, 1)], ids=str)
+@pytest.mark.parametrize(
+    "ways", [(0, 1, 2, 3), (4, 5, 6, 7), (2, 2, 2, 0), (1, 1, 1, 1), (2, 8, 8, 1)], ids=str
+)
 @pytest.mark.parametrize(
     ("who", "words", "last"),
     [
@@ -105,7 +109,7 @@ def check(result, size, words, last):
         ("spcomm gw 1", "the connection to box 1 is lost", "the gateway of box 1 was killed by SIGKILL"),
     ],
 )
-def test_a_killed_carrier(net, who, words, last, ways):
+def test_a_killed_transport_process(net, who, words, last, ways):
     process, found = start(net, ways)
     os.kill(found[who], signal.SIGKILL)
     check(net.finish(process), len(ways), words, f"^spcomm: {last}; the nodes were stopped")
@@ -132,7 +136,7 @@ def test_a_box_that_is_out_of_reach_for_good(net):
     check(net.finish(process), 4, "the connection to box 1 is lost", "^spcomm: box 1 is lost: .* 2 s")
 
 
-def test_an_gateway_that_is_stopped_for_too_long(net):
+def test_a_gateway_that_is_stopped_for_too_long(net):
     process, found = start(net, (0, 1, 2, 4), "--link-timeout", 2)
     stop(found["spcomm gw 1"])
     check(
