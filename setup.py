@@ -231,7 +231,7 @@ class BuildModules(build_py):
 
 
 class InstallModules(install_lib):
-    """What is packed or installed has no debug information, four fifths of it; the build keeps its own."""
+    """Strip debug information, four fifths of the size, from what is packed or installed; the build keeps its own."""
 
     def install(self):
         copies = super().install()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How Sphinx makes the site of these pages; `make docs` calls it. What is our own is in _ext/."""
+"""Configuration of Sphinx for these pages; `make docs` calls it. Extensions of our own are in _ext/."""
 
 import re
 import sys

@@ -17,7 +17,7 @@ DIMENSIONS, BATCH = 5, 100_000
 
 
 def throw(rng, points):
-    """How many of so many points hit the ball of radius 1 in the cube of side 2."""
+    """The number of points, of so many, that hit the ball of radius 1 in the cube of side 2."""
     hits = 0
     for done in range(0, points, BATCH):
         throws = rng.uniform(-1, 1, (min(BATCH, points - done), DIMENSIONS))

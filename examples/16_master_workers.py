@@ -14,7 +14,7 @@ import spcomm
 
 
 def steps(number):
-    """How often Collatz's rule (n / 2, or 3 n + 1 if n is odd) must be applied to get to 1."""
+    """The number of times that Collatz's rule (n / 2, or 3 n + 1 if n is odd) must be applied to get to 1."""
     count = 0
     while number > 1:
         number = 3 * number + 1 if number % 2 else number // 2

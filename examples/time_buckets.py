@@ -42,7 +42,7 @@ class Station(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What a station has done, and may have to undo."""
+    """The work of a station, which it may have to undo."""
 
     time: SimTime
     before: Station

@@ -83,7 +83,7 @@ in its first lines how to compile it. See [spcomm in C](reference/c.md) and [in 
 
 
 class Example(NamedTuple):
-    """What an example says of itself, in its docstring."""
+    """The description of an example, from its docstring."""
 
     path: Path
     idea: str
@@ -145,7 +145,7 @@ def read(path):
 
 
 def run(example, folder):
-    """What the example prints; its picture is drawn into the folder, whatever has drawn one into the checkout."""
+    """The output of an example; its picture is drawn into the folder, whatever has drawn one into the checkout."""
     inputs = [word for word in example.arguments if word != example.picture and (ROOT / word).is_file()]
     arguments = [str(ROOT / word) if word in inputs else word for word in example.arguments]
     line = [
@@ -181,7 +181,7 @@ def section(example, output):
 
 
 def index(shown):
-    """Which operation is used where."""
+    """The operations and the examples that use them."""
     where = {}
     for example in shown:
         for name in example.uses:

@@ -68,7 +68,7 @@ def __getattr__(name: str) -> object:
 
 
 def _of_a_communicator(name: str) -> str:
-    """What to write instead of `spcomm.rank`."""
+    """The text to write instead of `spcomm.rank`."""
     import sys
 
     known = sys.modules.get(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which run this process belongs to, as its launcher told it.
+"""Membership of this process in a run, as its launcher told it.
 
 A node that the fork server made is told by a call (`join`); a node that was executed is told by its
 environment, ``SPCOMM_NODE="fd:rank:size:device:inode:launcher_pid:group"``. Whoever is told nothing is
@@ -79,7 +79,7 @@ def strict() -> bool:
 
 
 def close_timeout() -> "float | None":
-    """How many seconds a node goes on sending at its end. None: for ever (``--close-timeout 0``, or a debugger)."""
+    """Seconds for which a node goes on sending at its end. None: for ever (``--close-timeout 0``, or a debugger)."""
     try:
         seconds = float(os.environ.get(CLOSE_VARIABLE, CLOSE_S))
     except ValueError:
@@ -99,7 +99,7 @@ def in_ipython() -> bool:
 
 
 def how_to_have_more(program: str) -> str:
-    """What to do who wants more nodes than one."""
+    """Advice for a program that wants more than one node."""
     return CELL if in_ipython() else f"start it with `spcomm run -n 4 {program}`"
 
 

@@ -77,7 +77,7 @@ def run(title: str, path: Path, nodes: int, words: Sequence[str]) -> int:
 
 
 def command() -> str:
-    """What to type for this installation's ``spcomm`` here: its path, unless the shell finds it by its name."""
+    """The command for this installation's ``spcomm`` here: its path, unless the shell finds it by its name."""
     script = Path(sys.executable).with_name("spcomm")
     if shutil.which("spcomm") == str(script):
         return "spcomm"

@@ -114,7 +114,7 @@ def _threads() -> str:
 
 
 def _flush() -> None:
-    """What is buffered would be written by every node."""
+    """Flush buffers, which every node would write otherwise."""
     for name in ("stdout", "stderr", "__stdout__", "__stderr__"):
         try:
             getattr(sys, name).flush()

@@ -150,7 +150,7 @@ def _mpi() -> "dict[str, object]":
 
 
 def _first_line(program: str) -> str:
-    """What a program says of its version."""
+    """The version that a program prints."""
     import subprocess
 
     try:

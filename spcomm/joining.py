@@ -84,7 +84,7 @@ _how = ""  # how this run was started, for who contradicts it later
 
 
 class _Start:
-    """What a call of `startup` asks for, checked as far as it stands for itself."""
+    """Arguments of a call of `startup`, each checked by itself."""
 
     def __init__(
         self,
@@ -137,7 +137,7 @@ class _Start:
 
     @property
     def nodes(self) -> int:
-        """How many nodes are asked for; 0: as many as there are."""
+        """The number of nodes asked for; 0: as many as there are."""
         return self.numbers["local_nodes"] or self.numbers["total_nodes"]
 
     @property

@@ -32,7 +32,7 @@ def widths(rows: "Sequence[Sequence[str]]") -> "list[int]":
 
 
 def width(text: str) -> int:
-    """How many columns of a terminal the text takes."""
+    """The number of columns of a terminal that the text takes."""
     if text.isascii():
         return len(text)
     from unicodedata import combining, east_asian_width

@@ -26,7 +26,7 @@ HEAD = (
 
 @dataclass
 class Graph:
-    """What a text says: boxes with their notes, arrows with their labels, both in the order of their lines."""
+    """Read a drawing's text: boxes with their notes, arrows with their labels, both in the order of their lines."""
 
     notes: dict = field(default_factory=dict)
     arrows: dict = field(default_factory=dict)
@@ -167,7 +167,7 @@ def svg(graph, right=False):
 
 
 def depths(graph, layers, extent, right):
-    """Where the middle of each layer is, for each of its items."""
+    """The middle of each layer, for each of its items."""
     deep, at = {}, 0.0
     for number, layer in enumerate(layers):
         depth = max(extent(item) for item in layer if item in graph.notes)

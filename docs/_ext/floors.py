@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Who includes whom, read from the sources: the floors of csrc/ and the parts of spcomm/, for drawings."""
+"""Includes and imports, read from the sources: the floors of csrc/ and the parts of spcomm/, for drawings."""
 
 import ast
 import re
@@ -39,7 +39,7 @@ def modules():
 
 
 def around(module):
-    """Who includes a module of csrc/, and what its files include; other floors as a whole where they are many."""
+    """The files that include a module of csrc/, and what its files include; other floors whole if there are many."""
     known = modules()
 
     def owner(path):
@@ -134,7 +134,7 @@ def lines(arrows):
 
 
 def text(source):
-    """Of a drawing: "c-floors", "python-parts", or a module such as "spc_inbox"."""
+    """The source of a drawing: "c-floors", "python-parts", or a module such as "spc_inbox"."""
     if source == "c-floors":
         return lines(reduced(c_includes()))
     return lines(reduced(python_imports())) if source == "python-parts" else around(source)

@@ -104,7 +104,7 @@ def declarations(code):
 
 
 def without_start(line):
-    """Of a constructor what it starts its members with is a matter of its body."""
+    """A constructor's initialisers belong to its body."""
     return re.sub(r"\) : \w+_\(.*;$", ");", line)
 
 

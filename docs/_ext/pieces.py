@@ -22,12 +22,12 @@ RUN = ROOT / "build" / "notebooks"  # where `make notebooks` puts what has becom
 
 
 def header(name):
-    """What programs include: spcomm/spcomm.h."""
+    """The header that programs include: spcomm/spcomm.h."""
     return headers.markdown(name), [headers.INCLUDE / name]
 
 
 def commands(_):
-    """What spcomm and each of its commands print with --help; new commands are found."""
+    """The output of spcomm and each of its commands with --help; new commands are found."""
     from spcomm import cli
 
     parts = ["```text", help_of(), "```"]
@@ -81,7 +81,7 @@ def notebook(name):
 
 
 def without_outputs(found):
-    """What a notebook says and asks, where nobody has run it."""
+    """The text and the questions of a notebook that nobody has run."""
     cells = ["".join(cell["source"]) for cell in found["cells"]]
     kinds = [cell["cell_type"] for cell in found["cells"]]
     told = [

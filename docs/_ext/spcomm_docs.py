@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the pages of spcomm need of Sphinx beyond what it has.
+"""Sphinx directives for the pages of spcomm.
 
 ``{api}``      the docstrings of public names, one a line
 ``{drawing}``  boxes and arrows, from the text in the block or, by ``:source:``, from the sources of spcomm
@@ -93,7 +93,7 @@ class Name(SphinxRole):
 
 
 def elsewhere(_app, env, node, content):
-    """What has no dot, or does not begin with a name of ours, is none; attributes stand with their class."""
+    """A name without a dot, or of another package, is none; attributes stand with their class."""
     import spcomm
 
     first, dot, rest = node["reftarget"].partition(".")

@@ -26,7 +26,7 @@ def cases(rng):
 
 
 def makespan(each, fuzzy):
-    """When the last node ends."""
+    """The time at which the last node ends."""
     times = [0.0] * len(each)
     for step in range(len(each[0]["parts"])):
         entered = [time + costs["parts"][step] for time, costs in zip(times, each, strict=True)]

@@ -110,7 +110,7 @@ def check_nobody_has_all(case, outcome, numbers, shares):
 
 
 def check_messages(case, outcome, count):
-    """What a node holds of the others': what it has received, without what it has sent."""
+    """The values of others that a node holds: those received, without those sent."""
     if case.nodes < 4 or count < EACH:
         return
     events = []

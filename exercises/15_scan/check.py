@@ -45,7 +45,7 @@ def judge(case, outcome):
 
 
 def why(case, rank, found, before):
-    """What the first wrong value tells."""
+    """Describe the first wrong value."""
     maps, x = case.each[rank]["maps"], case.arguments["x"]
     a, b = maps[0]
     if same(found[0], (a * before + b) % P):

@@ -17,7 +17,7 @@ def serve(station, now, job):
 
 
 def event(time, number, sender, job):
-    """What nodes send each other; events are compared from the left."""
+    """A message between nodes; events are compared from the left."""
     return SimTime(time), number, sender, job  # TODO: of two jobs at the same time the lower number is first
 
 

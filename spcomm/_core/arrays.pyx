@@ -93,7 +93,7 @@ cdef class Memory:
 
 
 cdef Memory take_over(Handle handle, spc_message_t *message):
-    """What the message lies in, block or heap: the message loses it."""
+    """The memory in which the message lies, block or heap: the message loses it."""
     cdef Memory memory = Memory.__new__(Memory)
     memory.handle = handle
     memory.storage = message.storage
@@ -130,7 +130,7 @@ cdef int set_base(cnp.ndarray array, object base) except -1:
 
 
 cdef uint64_t room_for_meta(uint64_t meta_bytes) noexcept:
-    """How many bytes to leave in a block before the data of an array, so that it can be moved."""
+    """The number of bytes to leave in a block before the data of an array, so that it can be moved."""
     cdef uint64_t room = (meta_bytes + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
     return min(max(<uint64_t>ROOM_MIN, room), <uint64_t>ROOM_MAX)
 
@@ -655,7 +655,7 @@ cdef int move_array(Handle self, object a, Py_ssize_t found, object dest, object
 
 
 cdef Memory memory_of(object a):
-    """What alone holds the memory of `a`; None: it has to be copied. BufferInUseError if others see it."""
+    """The sole holder of the memory of `a`; None: it has to be copied. BufferInUseError if others see it."""
     cdef object base = a.base
     cdef Memory memory
     if base is None:

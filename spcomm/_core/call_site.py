@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which line of the user's own code is being run. Imported where nodes start: keep it small."""
+"""The line of the user's own code that is being run. Nodes import this at their start: keep it small."""
 
 import os
 import sys

@@ -372,7 +372,7 @@ cdef object decode_bytes(const unsigned char *data, uint64_t length):
 
 
 cdef int64_t count_items(const unsigned char *data, uint64_t length) noexcept:
-    """How many items; -1 if their lengths do not fill the tuple exactly."""
+    """The number of items; -1 if their lengths do not fill the tuple exactly."""
     cdef int64_t count = 0
     cdef uint32_t item
     while length >= ITEM_HEAD:
@@ -459,7 +459,7 @@ cdef const unsigned char[64] padding
 @cython.final
 @cython.freelist(8)
 cdef class Buffers:
-    """What pickle gives out; called with each buffer, it says whether that is to stay in the pickle."""
+    """Collects the buffers that pickle gives out; its result says whether a buffer stays in the pickle."""
 
     cdef list kept  # memoryviews of bytes, contiguous
 

@@ -340,7 +340,7 @@ cdef class Gathering:
         return 0
 
     cdef object own_copy(self):
-        """What this node gives itself: the same, but as private as what comes from others."""
+        """This node's part for itself: the same, but as private as what comes from others."""
         cdef Encoded *encoded = &self.encoded[self.own]
         cdef spc_message_t message
         if is_constant(encoded.payload.format):
@@ -367,7 +367,7 @@ cdef class Gathering:
 
 
 cdef spc_message_t *message_from(spc_gathering_t *call, int32_t rank) noexcept:
-    """Where there is one root that gives, there is one message."""
+    """One message for all, because one root gives."""
     if call.operation == SPC_OPERATION_DATA_BCAST or call.operation == SPC_OPERATION_DATA_SCATTER:
         return call.messages
     return &call.messages[rank]

@@ -133,7 +133,7 @@ cdef class Comm(Handle):
 
     @property
     def size(self):
-        """How many nodes the run has, an int (SpeedesComm 2.1, GetNumNodes)."""
+        """Number of nodes of the run, an int (SpeedesComm 2.1, GetNumNodes)."""
         return self.node_count
 
     @property
@@ -153,7 +153,7 @@ cdef class Comm(Handle):
 
     @property
     def layout(self):
-        """Where all nodes are: a tuple of `NodeLayout`, by rank (SpeedesComm 3.3, Table 1).
+        """Places of all nodes: a tuple of `NodeLayout`, by rank (SpeedesComm 3.3, Table 1).
 
         Examples
         --------
@@ -165,7 +165,7 @@ cdef class Comm(Handle):
 
     @property
     def members(self):
-        """Which nodes of the run take part: a tuple of their ranks there, by rank here.
+        """Nodes of the run that take part: a tuple of their ranks there, by rank here.
 
         Examples
         --------
@@ -1663,7 +1663,7 @@ cdef int box_of(Handle whole, int32_t rank):
 
 
 cdef int local_rank(Handle whole, int32_t rank):
-    """How many nodes before it are in the same box."""
+    """The number of nodes before it in the same box."""
     cdef int32_t other
     cdef int found = 0
     for other in range(rank):
@@ -1679,7 +1679,7 @@ cdef list layout_of(Comm comm):
 
 
 cdef object seed_of(Comm comm, object seed):
-    """Of this node's stream of random numbers."""
+    """The seed of this node's stream of random numbers."""
     try:
         return np.random.SeedSequence(seed, spawn_key=(comm.rank_number,))
     except (TypeError, ValueError) as error:
@@ -1750,6 +1750,6 @@ def is_open(Comm comm):
 
 
 def limits(Comm comm):
-    """What the nodes of this run agreed on: a dict of numbers, for tests and tools."""
+    """The configuration that the nodes of this run agreed on: a dict of numbers, for tests and tools."""
     config = spc_comm_config(comm.core)[0]
     return {key: index(value) for key, value in config.items()}

@@ -244,7 +244,7 @@ def worded(signature):
 
 
 def unmatched(boxes):
-    """What the nodes of a run have left: all of them have ended.
+    """Messages and fuzzy barriers that the nodes of a run have left; all nodes have ended.
 
     Parameters
     ----------
@@ -273,7 +273,7 @@ def unmatched(boxes):
 
 
 cdef uint64_t add_box(descriptor, ranks, dict messages, list still_open, dict sent) except? 1:
-    """How many messages there are that are not among `messages`."""
+    """The number of messages that are not among `messages`."""
     cdef spc_segment_t segment
     cdef uint64_t more = 0
     cdef uint32_t rank
@@ -295,7 +295,7 @@ cdef spc_note_shared_t *notes_of(const spc_segment_t *self, uint32_t rank) excep
 
 
 cdef uint64_t add_left(const spc_segment_t *self, uint32_t rank, dict messages) except? 1:
-    """What this node has counted itself; how many more there are."""
+    """This node's own counts; how many more there are."""
     cdef spc_note_shared_t *notes = notes_of(self, rank)
     cdef spc_note_left_t *row
     cdef uint32_t i
@@ -308,7 +308,7 @@ cdef uint64_t add_left(const spc_segment_t *self, uint32_t rank, dict messages) 
 
 
 cdef int add_unread(const spc_segment_t *self, uint32_t rank, dict messages) except -1:
-    """What came after it had closed, or to a node that never was one."""
+    """Messages that came after the node had closed, or to a node that never was one."""
     cdef spc_mailbox_shared_t *mailbox
     cdef spc_unread_t unread
     cdef uint32_t sender

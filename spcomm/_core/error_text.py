@@ -184,7 +184,7 @@ def gave_nothing(call: str, rank: int, reason: str) -> SpcommError:
 
 
 def reason(error: BaseException) -> str:
-    """What the others are told."""
+    """The text that the other nodes get."""
     return f"{type(error).__name__}: {error}"
 
 

@@ -17,7 +17,7 @@ _node: "object" = None
 
 
 class Note(NamedTuple):
-    """How a node ended, or what it called, and the line of its program; line 0: not known."""
+    """The end of a node, or its last call, and the line of its program; line 0: not known."""
 
     words: str
     file: str

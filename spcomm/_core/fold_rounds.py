@@ -18,7 +18,7 @@ Combine = Callable[[Any, Any], Any]
 
 
 class Round(NamedTuple):
-    """What a node does in a round."""
+    """The steps of one node in a round."""
 
     pattern: str  # "alltoall": `given` has an item for each node; "allgather", "gather", "bcast": it is one
     given: Any
@@ -29,7 +29,7 @@ Rounds = Generator[Round, list[Any], Any]
 
 
 def along_tree(values: list[Any], combine: Combine) -> Any:
-    """Of all values together; the list is used up."""
+    """Combine all values; the list is used up."""
     step = 1
     while step < len(values):
         for i in range(0, len(values) - step, 2 * step):
@@ -39,7 +39,7 @@ def along_tree(values: list[Any], combine: Combine) -> Any:
 
 
 def _tried(function: Callable[..., Any], *values: Any) -> tuple[Any, BaseException | None]:
-    """What the function makes of the values, or what it raises; Ctrl-C as well, for the others wait."""
+    """The function's result for the values, or its error; also Ctrl-C, because the others wait."""
     try:
         return function(*values), None
     except BaseException as error:

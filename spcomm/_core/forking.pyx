@@ -36,7 +36,7 @@ cdef extern from "Python.h":
 
 
 def other_threads():
-    """How many threads would not survive a fork, of whatever kind; 0 also where that is unknown."""
+    """The number of threads that would not survive a fork, of whatever kind; 0 also where that is unknown."""
     return spc_fork_other_threads()
 
 
@@ -48,7 +48,7 @@ cdef class Fork:
 
     @property
     def report_descriptor(self):
-        """Where this node says that it fails: see launch.report."""
+        """The descriptor on which this node reports that it fails: see launch.report."""
         return spc_fork_report_descriptor(self.core)
 
     def wait(self, own_code):
@@ -118,7 +118,7 @@ def guard(Handle handle, Fork fork):
 
 
 def read_infile(path):
-    """What an infile says: `local_nodes`, `total_nodes`, `group_id` (0: nothing) and `server` ("": nothing).
+    """Values of an infile: `local_nodes`, `total_nodes`, `group_id` (0: nothing) and `server` ("": nothing).
 
     Raises
     ------

@@ -104,7 +104,7 @@ cdef enum:
 
 
 cdef uint64_t hash_of(object value) except? 0:
-    """Of what kind of value it is: for those of operators of spcomm, which are to be of one kind."""
+    """The kind of a value: operators of spcomm need values of one kind."""
     cdef object hash = HASHES.get(type(value))
     return operators.hashed(error_text.described("", value)) if hash is None else hash
 
@@ -150,7 +150,7 @@ cdef class Fold:
         return gathering.parts(copy) if pattern != SPC_OPERATION_DATA_GATHER or self.has_result() else None
 
     cdef object fold_values(self, object value):
-        """Of whole values."""
+        """Rounds over whole values."""
         cdef uint64_t hash = 0
         if self.number != OWN:
             value = operators.plain(self.op, self.function, value)
@@ -173,7 +173,7 @@ cdef class Fold:
         return self.along_tree(values)
 
     cdef object fold_items(self, list items):
-        """Of an item for each node: reduce_scatter."""
+        """Rounds over an item for each node: reduce_scatter."""
         cdef uint64_t hash = 0
         if self.number != OWN:
             items = [operators.plain(self.op, self.function, item) for item in items]

@@ -134,7 +134,7 @@ cdef Handle first_of(Handle handle):
 
 
 cdef class Handle:
-    """What `Comm` is built on. Not public.
+    """Base of `Comm`. Not public.
 
     Parameters
     ----------
@@ -308,7 +308,7 @@ def raised(Handle handle, int change):
 
 
 def end_of(Handle handle, int32_t rank):
-    """How and where a node has ended, as a `Note`; None: that is not known."""
+    """The end of a node, and its place, as a `Note`; None: that is not known."""
     cdef spc_note_t note
     return as_note(&note) if rank >= 0 and spc_comm_end_of(handle.core, rank, &note) else None
 
@@ -335,7 +335,7 @@ def tell_sent(Handle handle):
 
 
 cdef tuple called_by_all(Handle handle, str words):
-    """Of the operation that did not match: its number, what each node called, and the `Note` of each one.
+    """Read the operation that did not match: its number, what each node called, and the `Note` of each one.
 
     The others are told this node's line, and theirs are waited for, but not for long: a node that is elsewhere,
     since it does not wait in that operation, or whose program is not Python, says none.

@@ -71,7 +71,7 @@ class Message(NamedTuple):
 
 
 class NodeLayout(NamedTuple):
-    """Where one node lives: a line of Table 1 of the SpeedesComm paper.
+    """Place of one node: a line of Table 1 of the SpeedesComm paper.
 
     Attributes
     ----------

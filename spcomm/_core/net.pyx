@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # cython: autotestdict=False, auto_pickle=False
-"""What the processes between boxes need of the core: the handshake, the server, the gateway. Imports no NumPy.
+"""The core for the processes between boxes: the handshake, the server, the gateway. Imports no NumPy.
 
 Python makes connections and knows secrets; from then on C moves frames, in threads that take the GIL only to
 encrypt and decrypt, where a connection crosses a network. They do that with their locks held, so whatever here takes
@@ -154,7 +154,7 @@ def die_with_parent(number):
 
 
 def rename(name):
-    """What ps and top call this process."""
+    """Set the name of this process for ps and top."""
     spc_process_rename(os.fsencode(name))
 
 
@@ -201,12 +201,12 @@ cdef class Handshake:
         spc_handshake_destroy(self.core)
 
     def step(self):
-        """What to do now: `READ`, `WRITE`, `SIGN` or `OVER`."""
+        """The next step: `READ`, `WRITE`, `SIGN` or `OVER`."""
         return spc_handshake_step(self.core, spc_clock_now_ns())
 
     @property
     def wants(self):
-        """How many bytes to read at most."""
+        """The number of bytes to read at most."""
         return spc_handshake_wants(self.core)
 
     def feed(self, bytes data):
@@ -218,7 +218,7 @@ cdef class Handshake:
 
     @property
     def output(self):
-        """What is to be sent."""
+        """The bytes to send."""
         cdef const unsigned char *start = NULL
         cdef size_t length = spc_handshake_output(self.core, &start)
         return <bytes>start[:length]
@@ -244,12 +244,12 @@ cdef class Handshake:
 
     @property
     def outcome(self):
-        """When it is over: `ACCEPTED`, or why not."""
+        """The outcome, when it is over: `ACCEPTED`, or why not."""
         return spc_handshake_outcome(self.core)
 
     @property
     def peer(self):
-        """What the other end says of itself, to be believed once it is accepted: version, job, box."""
+        """Claims of the other end, to be believed once it is accepted: version, job, box."""
         cdef spc_handshake_peer_t peer
         spc_handshake_peer(self.core, &peer)
         return peer.version, peer.job, peer.box
@@ -370,7 +370,7 @@ cdef int tls_flush(tls_channel_t *tls) noexcept nogil:
 
 cdef size_t tls_gather(tls_channel_t *tls, const spc_frame_piece_t *pieces, uint32_t count,
                        size_t skipped_bytes) noexcept nogil:
-    """What there is room for in `plain`, after so many bytes of the pieces."""
+    """The room in `plain`, after so many bytes of the pieces."""
     cdef size_t length = 0, skipped, part
     cdef uint32_t i
     for i in range(count):
@@ -528,7 +528,7 @@ cdef class Server:
             spc_server_stop(self.core)
 
     def counts(self, uint32_t job, uint16_t box):
-        """Of the link to a box: see `counted`."""
+        """Counts of the link to a box: see `counted`."""
         cdef spc_link_counts_t counts
         cdef int status
         with nogil:
@@ -703,7 +703,7 @@ cdef class Gateway:
             spc_gateway_relay_peer(self.core, box, number)
 
     def peer_counts(self, uint32_t box):
-        """Of the link to another gateway: see `counted`; None: the server relays."""
+        """Counts of the link to another gateway: see `counted`; None: the server relays."""
         cdef spc_gateway_peer_counts_t counts
         cdef int status
         with nogil:
@@ -712,7 +712,7 @@ cdef class Gateway:
         return counted(&counts.link) if counts.is_direct else None
 
     def counts(self):
-        """Of its link: see `counted`."""
+        """Counts of its link: see `counted`."""
         cdef spc_link_counts_t counts
         with nogil:
             spc_gateway_count(self.core, &counts)

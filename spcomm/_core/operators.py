@@ -27,7 +27,7 @@ OWN = 255  # the number of all operators that programs define
 
 
 class Op:
-    """What a reduction combines two values with: `SUM` and its like, or made by `op`.
+    """Operator of a reduction, which combines two values: `SUM` and its like, or made by `op`.
 
     Parameters
     ----------
@@ -210,7 +210,7 @@ def _own(function: Callable[[Any, Any], Any], commutative: bool, elementwise: bo
 
 
 def combined_elements(operator: Op, left: Any, right: Any) -> Any:
-    """Of two arrays, by a program's operator; they must stay arrays of that shape."""
+    """Combine two arrays by a program's operator; they must stay arrays of that shape."""
     shape = left.shape  # it may change even that
     try:
         made = operator.function(left, right)
@@ -322,7 +322,7 @@ def _least(left: float, right: float) -> float:
 
 
 def _scalars(operator: Op, left: Any, right: Any) -> Any:
-    """Of ints, bools, floats and complex numbers."""
+    """Combine ints, bools, floats and complex numbers."""
     if isinstance(left, float) and operator in (MIN, MAX):
         return _least(left, right) if operator is MIN else -_least(-left, -right)
     made = _PYTHON[operator](left, right)
@@ -379,7 +379,7 @@ def _located(operator: Op, left: Any, right: Any) -> Any:
 
 
 def combined(operator: Op, left: Any, right: Any) -> Any:
-    """Of two values that `plain` has made."""
+    """Combine two values that `plain` has made."""
     if is_locating(operator):
         return _located(operator, left, right)
     if isinstance(left, tuple):
@@ -399,7 +399,7 @@ def combined(operator: Op, left: Any, right: Any) -> Any:
 
 
 def alone(operator: Op, value: Any) -> Any:
-    """What an operator makes of a value by itself, beyond what `plain` does: logical ones give 0 or 1."""
+    """Convert a value for an operator, beyond what `plain` does: logical ones give 0 or 1."""
     if isinstance(value, tuple) and not is_locating(operator):
         return tuple(alone(operator, item) for item in value)
     if not isinstance(value, (np.ndarray, np.generic)):

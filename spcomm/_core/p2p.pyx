@@ -207,7 +207,7 @@ cdef object receive_data(Handle self, str name, object source, object tag, objec
 
 
 cdef object as_sink(object out, Encoded *expected, spc_sink_t *sink):
-    """Where the data of an array like `out` go. Returns what must stay alive with it; None: they cannot go there."""
+    """Point the receive at the data of an array like `out`. Returns what must stay alive; None: not possible."""
     cdef cnp.ndarray target = <cnp.ndarray>out
     cdef int needed = cnp.NPY_ARRAY_C_CONTIGUOUS | cnp.NPY_ARRAY_ALIGNED
     cdef object kept
@@ -282,7 +282,7 @@ cdef object take_received(Handle self, object tag):
 
 
 cdef object poll_messages(Handle self):
-    """How many wait in the queues."""
+    """The number of messages in the queues."""
     cdef uint64_t waiting = 0
     cdef int status
     if self.handlers is not None:
@@ -371,7 +371,7 @@ cdef int forget_handlers(Handle handle) except -1:
 
 
 def call_handlers(Handle handle):
-    """What a wait calls: see handle.pyx."""
+    """Callback of a wait: see handle.pyx."""
     run_handlers(handle)
 
 

@@ -108,7 +108,7 @@ cdef int combine(Handle handle, const spc_signature_t *signature, const spc_fiel
 
 
 cdef object reduce_value(Handle handle, int op, object value, str name, int operation, uint32_t root):
-    """Of SUM, MIN or MAX, for everybody. `operation` is SPC_OPERATION_REDUCE, or one of arrays, maybe with a root."""
+    """SUM, MIN or MAX for all nodes. `operation` is SPC_OPERATION_REDUCE, or one of arrays, maybe with a root."""
     cdef spc_signature_t signature
     cdef spc_field_t field
     cdef int64_t number
@@ -425,7 +425,7 @@ cdef class Item:
 
 
 cdef object as_simtime(const spcomm_simtime_t *value, str name):
-    """What has come of times; sums of infinite ones may be NaN, on all nodes alike."""
+    """The combined times; sums of infinite ones may be NaN, on all nodes alike."""
     cdef object result = new_simtime(value)
     if result is None:
         raise error_text.nan_result(name)
@@ -635,7 +635,7 @@ cdef class Reduction:
 
 
 cpdef object combined_times(int op, object left, object right):
-    """Of two arrays of SimTime.dtype, by the core: NumPy has no operators for structures."""
+    """Combine two arrays of SimTime.dtype in the core: NumPy has no operators for structures."""
     cdef cnp.ndarray result = left.copy()
     cdef cnp.ndarray other = np.ascontiguousarray(right)
     cdef spc_field_t field

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Who refers to an array: names and containers, which may see it emptied, or something that has its address?
+"""References to an array: names and containers, which may see it emptied, or holders of its address.
 
 NumPy arrays are invisible to the garbage collector, and so are containers of nothing else, so references cannot just be
 listed. They are counted: those that variables, and containers reachable from them, explain are harmless. What is left
@@ -75,7 +75,7 @@ class Search:
                         self.queue.appendleft(value)
 
     def local_variables(self, frame: types.FrameType) -> None:
-        """Of a function that the others have called."""
+        """Variables of a function that the others have called."""
         code = frame.f_code
         shared = {*code.co_cellvars, *code.co_freevars}
         # A variable that functions share is one reference, however many frames show it.
@@ -91,7 +91,7 @@ class Search:
             self.containers()
 
     def global_variables(self, frame: types.FrameType) -> None:
-        """Of the function's module; those of a module that is being run, or a class, are like them."""
+        """Variables of the function's module; those of a running module or a class are like them."""
         optimized = frame.f_code.co_flags & OPTIMIZED
         for scope in (frame.f_globals,) if optimized else (frame.f_globals, frame.f_locals):
             if id(scope) not in self.seen:
@@ -123,7 +123,7 @@ class Search:
 
 
 def count_locals(frame: types.FrameType, array: Any, names: Iterable[str]) -> int:
-    """How many of these variables of a function are `array`."""
+    """The number of these variables of a function that are `array`."""
     if not frame.f_code.co_flags & OPTIMIZED:
         return 0
     values = frame.f_locals
@@ -160,7 +160,7 @@ def gives_address(holder: Any) -> bool:
 
 
 def find(array: Any, references: int) -> "str | None":
-    """What else than names and containers refers to `array`.
+    """Anything but names and containers that refers to `array`.
 
     Parameters
     ----------

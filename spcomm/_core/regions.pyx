@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # cython: autotestdict=False, auto_pickle=False
-"""What a node records in its trace beside messages: regions, the parts of a program that have a name; calls; work.
+"""Trace records of a node beside messages: regions, the parts of a program that have a name; calls; work.
 
 In a traced run `Recorded` methods stand in the place of those of `Comm`. No function here is a frame of Python's, so
 that the innermost frame is that of whoever calls.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # cython: autotestdict=False, auto_pickle=False
-"""What a launcher needs of the core: the shared segment, and what this machine can do. Imports no NumPy."""
+"""The core for a launcher: the shared segment, and what this machine can do. Imports no NumPy."""
 
 from libc.errno cimport errno
 from libc.stdint cimport uint16_t, uint32_t, uint64_t
@@ -114,7 +114,7 @@ cdef dict FEATURES = {
 
 
 def find_limits():
-    """What a user may set: name -> (minimum, maximum, default); bytes, slots per pair of nodes, nodes."""
+    """Limits of what a user may set: name -> (minimum, maximum, default); bytes, slots per pair of nodes, nodes."""
     limits = {}
     for i in range(SPCPY_LIMIT_COUNT):
         name = spcpy_limits[i].name.decode().removesuffix("_bytes")
@@ -152,13 +152,13 @@ def disable_mask(text):
 
 
 def features(disable=0):
-    """Which features of the system are there, and not disabled by the mask: name -> bool."""
+    """Features of the system, as far as the mask does not disable them: name -> bool."""
     cdef uint32_t found = spc_platform_features(disable)
     return {name: bool(found & bit) for name, bit in FEATURES.items()}
 
 
 def cores():
-    """How many cores this process may use, a float: its affinity mask, limited by its cgroup's quota."""
+    """The number of cores this process may use, a float: its affinity mask, limited by its cgroup's quota."""
     return spc_platform_cores()
 
 
@@ -168,19 +168,19 @@ def adopt_orphans():
 
 
 def memory():
-    """How many bytes of memory this process may use: the machine's, limited by its cgroup."""
+    """The bytes of memory this process may use: the machine's, limited by its cgroup."""
     return spc_platform_memory_limit()
 
 
 def nodes_here(descriptor):
-    """How many nodes of a run are in the box whose segment this is."""
+    """The number of nodes in the box whose segment this is."""
     cdef spc_segment_t segment
     check(spc_segment_attach(&segment, descriptor), 1)
     return count_here(&segment)
 
 
 def plan(nodes, *, slots=0, ring=0, arena=0, queue_limit=0, fanin=0, scratch=0, disable=0):
-    """What a `Segment` of these arguments would have, as a dict: its sizes by name, and `bytes`, all it may take."""
+    """Sizes that a `Segment` of these arguments would have, as a dict by name, and `bytes`, all it may take."""
     cdef spc_segment_plan_t made
     cdef spc_config_t config
     complete(&config, nodes, {"slots": slots, "ring": ring, "arena": arena, "scratch": scratch,
@@ -193,7 +193,7 @@ def plan(nodes, *, slots=0, ring=0, arena=0, queue_limit=0, fanin=0, scratch=0, 
 
 
 cdef int complete(spc_config_t *config, nodes, sizes, disable) except -1:
-    """What the arguments say, checked; 0 where they say nothing."""
+    """Check the arguments; 0 where nothing is given."""
     check_sizes(nodes, sizes)
     memset(config, 0, sizeof(spc_config_t))
     config.nodes = nodes
@@ -297,7 +297,7 @@ cdef class Segment:
         return self.descriptor
 
     def state(self, rank):
-        """What became of a node so far: `STARTING`, `LIVE`, `FINISHED` or `DIED`."""
+        """State of a node so far: `STARTING`, `LIVE`, `FINISHED` or `DIED`."""
         check_rank(self, rank)
         status = <spc_status_shared_t *>spc_segment_part(&self.segment, SPC_REGION_STATUS, 0)
         return <int>spc_status_state(status, rank)
@@ -323,7 +323,7 @@ cdef class Segment:
                 if spc_deadlock_has(deadlock[0], rank)]
 
     def wait(self, rank):
-        """What a node has been waiting for, for some milliseconds at least: a `Wait`, or None."""
+        """The wait of a node, if it has lasted some milliseconds at least: a `Wait`, or None."""
         check_rank(self, rank)
         return read_wait(&self.segment, rank)
 
@@ -334,7 +334,7 @@ cdef class Segment:
         return spc_status_process(status, rank)
 
     def vain(self, rank):
-        """How many polls of a node have found nothing so far, modulo 2**32."""
+        """The number of polls of a node that have found nothing so far, modulo 2**32."""
         check_rank(self, rank)
         return spc_board_vain(<spc_board_shared_t *>spc_segment_part(&self.segment, SPC_REGION_BOARD, rank))
 
@@ -368,7 +368,7 @@ cdef class Segment:
         spc_comm_mark_disconnected(&self.segment, culprit)
 
     def counts(self, ranks=None):
-        """What each node has done, also one that was killed, as a list of dicts by rank.
+        """Counts of each node, also of one that was killed, as a list of dicts by rank.
 
         Parameters
         ----------
@@ -481,7 +481,7 @@ cdef int divide(const spc_segment_t *segment, uint32_t box, places) except -1:
 
 
 cdef int count_here(spc_segment_t *segment) except -1:
-    """How many nodes are in this box. Gives up the mapping."""
+    """The number of nodes in this box. Gives up the mapping."""
     cdef uint32_t rank
     cdef int found = 0
     for rank in range(segment.config.nodes):

@@ -241,7 +241,7 @@ cdef object field_for(SimTime self, object dtype):
 
 
 cdef tuple arguments(SimTime self):
-    """What makes an equal one, without the zeros at the end."""
+    """Arguments that make an equal one, without the zeros at the end."""
     cdef int count = PRIORITIES
     while count > 0 and self.value.priority[count - 1] == 0:
         count -= 1

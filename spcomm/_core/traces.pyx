@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # cython: autotestdict=False, auto_pickle=False
-"""What the nodes of a run have recorded, for whoever started them. Imports no NumPy."""
+"""Recorded events of the nodes of a run, for whoever started them. Imports no NumPy."""
 
 from libc.stdint cimport uint32_t, uint64_t
 
@@ -73,7 +73,7 @@ cdef list read_events(const spc_trace_reader_t *reader):
 
 
 def read(fd, rank):
-    """What a node has recorded: its events in order, and how many older ones were overwritten.
+    """Events that a node has recorded, in order, and how many older ones were overwritten.
 
     Parameters
     ----------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How the time of declared work passes: in a frame of Python's, by which a look at the stack knows it."""
+"""Declared work sleeps here, in a frame of Python's, by which a look at the stack knows it."""
 
 from time import monotonic, sleep
 

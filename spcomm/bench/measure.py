@@ -51,7 +51,7 @@ class Results:
 
 @dataclass(frozen=True)
 class Plan:
-    """What to run: rows, contenders (spcomm first), how many rounds, for how long each work, and in total."""
+    """The plan of a measurement: rows, contenders (spcomm first), rounds, the time for each work, and in total."""
 
     rows: Sequence[Row]
     contenders: Sequence[Contender]

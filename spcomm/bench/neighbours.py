@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How much of the machine others used while we measured: whose numbers to trust."""
+"""The part of the machine that others used during a measurement: it tells whose numbers to trust."""
 
 import os
 import resource

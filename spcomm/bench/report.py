@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What was measured, as a table for people and as JSON for programs."""
+"""Results as a table for people and as JSON for programs."""
 
 import platform
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ class Report:
         return statistics.summarise(self.results.times.get(key, {}).get(contender, []))
 
     def compared(self, row: Row) -> tuple[str | None, Summary | None]:
-        """What this row is compared with, by name, and its times: the best peer, or another row of spcomm."""
+        """The contender this row is compared with, by name, and its times: the best peer, or another row of spcomm."""
         if row.goal is not None and row.goal.against != PEERS:
             return row.goal.against, self.summary(row.goal.against, "spcomm")
         peers = {contender.name: self.summary(row.key, contender.name) for contender in self.contenders[1:]}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a benchmark declares: rows of the table, and what each is to reach."""
+"""Declarations of a benchmark: rows of the table, and the goal of each."""
 
 import importlib
 import pkgutil
@@ -18,7 +18,7 @@ MEBIBYTES = ("MiB", 1 / 2**20)  # of bytes, for what is no time
 
 @dataclass(frozen=True)
 class Goal:
-    """What spcomm is to reach: at most `ratio` times what `against` takes, and at most `seconds`, or `bytes`.
+    """Goal of a row: at most `ratio` times what `against` takes, and at most `seconds`, or `bytes`.
 
     `against` is `PEERS`, the fastest of the peers, or the key of another row, whose time with spcomm counts.
     """

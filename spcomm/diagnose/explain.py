@@ -52,7 +52,7 @@ def page(code: str) -> str:
 
 
 def title(code: str) -> str:
-    """What it is, in a few words."""
+    """The title, a few words."""
     return page(code).splitlines()[0].partition(": ")[2]
 
 

@@ -52,7 +52,7 @@ def report(
 
 
 def packed(boxes: "list[tuple[int, list[int]]]") -> list:
-    """What the nodes of these boxes have left, as lists, numbers and texts: for a `report` on another machine."""
+    """Pack what the nodes of these boxes have left, as lists, numbers and texts: for a `report` on another machine."""
     messages, more, still_open, sent = diagnose.unmatched(boxes)
     return [messages, more, still_open, [[*key, *place] for key, place in sent.items()]]
 
@@ -88,7 +88,7 @@ def _place(place: "tuple[str, int] | None") -> str:
 def _together(
     messages: "list[tuple[int, int, int, int]]", sent: "dict[tuple[int, int, int], tuple[str, int]]"
 ) -> "list[_Row]":
-    """What one node sent to several share a row; then what several sent to one."""
+    """Join messages in rows: what one node sent to several, then what several sent to one."""
     by_source: dict[tuple[int, int, str, int], list[int]] = {}
     for source, destination, tag, count in messages:
         place = _place(sent.get((source, destination, tag)))

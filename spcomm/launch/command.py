@@ -259,7 +259,7 @@ def _watch(run_processes: "Any", colors: "tuple[bool, bool]") -> "Any":
 
 
 def _places(options: Options, run_processes: "Any") -> "list[int] | None":
-    """Which processors nodes are bound to, in turn."""
+    """Processors that nodes are bound to, in turn."""
     if options.bind_to != "core" and not options.report_bindings:
         return None
     from spcomm.launch.local import binding

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is made of a trace when the run is over: the file of `--trace`, the table of `--virtual`."""
+"""Output of a trace when the run is over: the file of `--trace`, the table of `--virtual`."""
 
 import os
 import sys

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What an exercise's check.py is written with.
+"""Names for an exercise's check.py.
 
 A check.py has two functions. `cases(rng)` yields the runs to be made, as `Case`; `rng` is a `random.Random`. If it is a
 generator it goes on after each run was judged, so that it may leave out runs that would prove nothing more.
@@ -77,7 +77,7 @@ class Case:
 
 
 class Outcome:
-    """What came of a run that ended well.
+    """Outcome of a run that ended well.
 
     Attributes
     ----------
@@ -96,7 +96,7 @@ class Outcome:
 
     @property
     def trace(self) -> "Trace":
-        """What the program did."""
+        """Results of the program."""
         if self._trace is None:
             raise ValueError("this outcome was made without a trace")
         return self._trace

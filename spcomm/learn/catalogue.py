@@ -16,7 +16,7 @@ _FILES = ("README.md", "exercise.py", "check.py", "info.toml")
 
 @dataclass(frozen=True)
 class Limits:
-    """What one run of a solution may use."""
+    """Limits of one run of a solution."""
 
     seconds: float = 20.0
     memory_mib: float = 1024.0  # of all its nodes together

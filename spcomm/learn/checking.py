@@ -23,7 +23,7 @@ _SHOWN = 40  # lines of a message
 
 @dataclass(frozen=True)
 class Result:
-    """What came of a check, as far as it went: up to the first run that failed."""
+    """Result of a check, up to the first run that failed."""
 
     passed: bool
     runs: int
@@ -87,7 +87,7 @@ def _graded(page: Page, grade: "Callable[..., Grade]", exercise: Exercise, file:
 
 
 def advice(exercise: Exercise, result: Result, file: Path, how_to_ask: str) -> str:
-    """What to do after a check that has not passed."""
+    """Advice after a check that has not passed."""
     hint = f"{how_to_ask} shows a hint" if exercise.hints else "read README.md again"
     return f"what to do: change {shorter(file)} and save it; {hint}\nby hand: {by_hand(result, file)}"
 

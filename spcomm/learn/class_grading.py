@@ -84,5 +84,5 @@ class ClassGrading:
 
 
 def ungraded(file: "Path | str", why: str) -> "dict[str, object]":
-    """What is said of a file that cannot be graded."""
+    """The line for a file that cannot be graded."""
     return {"file": os.fspath(file), "passed": None, "cases": [], "message": why}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is said of a class, or of several files: a line for each, a line for all, a table for spreadsheets."""
+"""Report on a class, or on several files: a line for each, a line for all, a table for spreadsheets."""
 
 import csv
 import os

@@ -51,7 +51,7 @@ def is_inside(path: Path, folder: Path) -> bool:
 
 
 def read(path: Path, most: "int | None" = None) -> "bytes | None":
-    """What is in a file; never waits for who might write to a pipe. None: these are more than `most` bytes.
+    """Content of a file; never waits for a writer of a pipe. None: it has more than `most` bytes.
 
     Raises
     ------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is wrong with an exercise, or with what was asked for, in one sentence."""
+"""An error in an exercise, or in a request, in one sentence."""
 
 import os
 
@@ -13,7 +13,7 @@ class LearnError(Exception):
 
 
 def of_system(error: OSError) -> LearnError:
-    """What the system does not do with a file that somebody has named: too long a name, no permission."""
+    """A refusal of the system about a file that a user has named: too long a name, no permission."""
     name = shown(os.fsdecode(error.filename))
     return LearnError(f"cannot use {name}: {error.strerror}; name another place")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the judge says of a run that did not end well: the launcher's own report, or a sentence."""
+"""The judge's text for a run that did not end well: the launcher's own report, or a sentence."""
 
 import errno
 import json
@@ -64,7 +64,7 @@ def _exceeded(what: str, limits: Limits) -> str:
 
 
 def _failed(run: Run, file: str, limits: Limits) -> str:
-    """Of a run with an exit code other than 0."""
+    """The text for a run with an exit code other than 0."""
     name = run.case.name
     said = [line for node, line in run.errors if node is None and line.strip()]
     if (
@@ -92,7 +92,7 @@ def _failed(run: Run, file: str, limits: Limits) -> str:
 
 
 def _complain(said: str, name: str) -> None:
-    """Of what the launcher could not do, if it is that: not the student's fault."""
+    """The text for a failure of the launcher, if it is one: not the student's fault."""
     if said.startswith("spcomm run: "):
         raise LearnError(f"check.py: spcomm run refuses case {name!r}: {_cut(said)}")
     is_gone = os.strerror(errno.ENOENT)  # without walls a program can delete the judge's folder

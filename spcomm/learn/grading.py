@@ -30,7 +30,7 @@ class CaseGrade:
 
 @dataclass(frozen=True)
 class Grade:
-    """What the judge says of a file."""
+    """The judge's result for a file."""
 
     exercise: str
     file: str
@@ -163,7 +163,7 @@ class Recorded(Outcome):
 
     @property
     def trace(self) -> object:
-        """What the program did. Raises `Wrong` if that is not known."""
+        """Results of the program. Raises `Wrong` if they are not known."""
         if self._trace is None:
             from spcomm.trace import reader
 

@@ -90,7 +90,7 @@ def _late_grade(*arguments: object, **more: object) -> "Grade":
 
 
 class _Arguments:
-    """What the command line says."""
+    """Arguments of the command line."""
 
     def __init__(self, words: "list[str]") -> None:
         self.dir: str | None = None

@@ -86,7 +86,7 @@ class Lessons:
         self.progress.change(lambda state: setattr(state, "current", exercise.name))
 
     def done(self) -> int:
-        """How many have passed."""
+        """The number of exercises that have passed."""
         passed = set(self.progress.read().passed)
         return sum(exercise.name in passed for exercise in self.exercises)
 

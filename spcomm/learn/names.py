@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which one of several numbered things somebody means: `3`, `03`, `03_pi`, `pi`, or any part that only one has."""
+"""Match of a numbered thing that a user means: `3`, `03`, `03_pi`, `pi`, or any part that only one has."""
 
 import difflib
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ _LONGEST = 200  # letters: Python refuses to read numbers of thousands of them
 
 
 class UsageError(LearnError):
-    """What was typed cannot be meant."""
+    """Nothing matches what was typed."""
 
 
 def chosen(word: str, names: Sequence[str], kind: str, listing: str) -> str:
@@ -47,7 +47,7 @@ def chosen(word: str, names: Sequence[str], kind: str, listing: str) -> str:
 
 
 def number(name: str) -> "int | None":
-    """What it begins with."""
+    """The candidates that begin with it."""
     digits = name.partition("_")[0]
     return int(digits) if digits.isdecimal() else None
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What somebody has done so far: a small file in the folder of the exercises.
+"""Progress of a learner: a small file in the folder of the exercises.
 
 Several commands may change it at once: each reads it anew, changes its part, and puts the new file in place of the old
 one, under a lock on the folder.
@@ -21,7 +21,7 @@ FILE = ".spcomm-learn.json"
 
 @dataclass
 class State:
-    """What the file says."""
+    """The content of the file."""
 
     current: str = ""  # the exercise that is shown; "" for the first that has not passed
     passed: "list[str]" = field(default_factory=list)
@@ -40,7 +40,7 @@ class Progress:
         self._unsaved = State()
 
     def read(self) -> State:
-        """What it says now, and what could not be written."""
+        """The present content, and what could not be written."""
         state, own = self._saved(), self._unsaved
         state.current = own.current or state.current
         state.passed += [name for name in own.passed if name not in state.passed]
@@ -48,7 +48,7 @@ class Progress:
         return state
 
     def _saved(self) -> State:
-        """What the file says; nothing, if it is damaged: then it is kept under another name."""
+        """The content of the file; nothing, if it is damaged: then it is kept under another name."""
         try:
             return _parsed(copying.read(self.path))
         except FileNotFoundError:

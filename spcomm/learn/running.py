@@ -40,7 +40,7 @@ _RESULT = re.compile(r"([0-9a-f]{32}) (\d{1,6})/(\d{1,6}) ([A-Za-z0-9+/=]*)")
 
 @dataclass
 class Run:
-    """What came of a run."""
+    """Result of a run."""
 
     case: Case
     code: "int | None" = None  # exit code of spcomm run, negative for a signal; None: it was ended

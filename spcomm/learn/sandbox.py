@@ -38,7 +38,7 @@ user, use the network and fill the disk. Install bubblewrap (apt install bubblew
 
 @dataclass(frozen=True)
 class Sandbox:
-    """How solutions are kept apart. `about` is a line for the report."""
+    """Isolation of solutions. `about` is a line for the report."""
 
     about: str
     bwrap: "str | None" = None
@@ -131,7 +131,7 @@ def _outside(exercise: str) -> "list[str]":
 
 
 def _hidden(places: "list[str]", exercise: str) -> "list[str]":
-    """Where exercises and their solutions would be seen in these places: each way to them, if there are links.
+    """Places where exercises and their solutions would be seen: each way to them, if there are links.
 
     The outer folders only: within a hidden one nothing can be hidden.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a class has handed in: which file in each student's folder is to be graded."""
+"""Submissions of a class: the file in each student's folder that is to be graded."""
 
 import os
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _PROGRAM = "exercise.py"
 
 @dataclass(frozen=True)
 class Submission:
-    """What one student has handed in, or why it cannot be graded."""
+    """Submission of one student, or the reason why it cannot be graded."""
 
     student: str
     file: Path
@@ -109,5 +109,5 @@ def _programs(folder: Path) -> "list[Path]":
 
 
 def _passed_over(name: str) -> bool:
-    """What systems put into folders and archives by themselves."""
+    """Files that systems put into folders and archives by themselves."""
     return name.startswith(".") or name in ("__pycache__", "__MACOSX")

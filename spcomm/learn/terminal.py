@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How lessons and results look: in colours where there is a terminal and rich, else as plain text."""
+"""Display of lessons and results: in colours where there is a terminal and rich, else as plain text."""
 
 import os
 import re
@@ -17,7 +17,7 @@ _CONTROL = {code: "\ufffd" for code in (*range(32), *range(127, 160)) if chr(cod
 
 
 def page(plain: bool = False) -> "Page":
-    """What fits where stdout goes."""
+    """The text, in the encoding of stdout."""
     if plain or not is_shown() or os.environ.get("TERM") == "dumb":
         return Page()
     try:
@@ -47,7 +47,7 @@ class Page:
         self.say(_plainer(text))
 
     def bar(self, done: int, total: int) -> None:
-        """How far somebody has come."""
+        """A learner's progress."""
         full = _BAR * done // max(total, 1)
         self.say(f"[{'#' * full}{'-' * (_BAR - full)}] {done} of {total}")
 

@@ -18,7 +18,7 @@ _LOOKS = {"watchfiles": 1.0, "polling": 0.3}  # seconds between looks; with watc
 
 
 def signature(path: Path) -> "tuple[int, int, int] | None":
-    """What changes when a file is saved; None if it is not there."""
+    """The identity of a saved file, which changes when it is saved; None if it is not there."""
     try:
         status = path.stat()
     except OSError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What every node of a Cluster runs."""
+"""Main program of every node of a Cluster."""
 
 from spcomm.notebook.node_main import serve
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a call that has gone wrong raises, and its words."""
+"""Errors of a call that has gone wrong, and their text."""
 
 from spcomm._core.errors import DeadlockError, NodeLostError, SpcommError, WaitTimeoutError
 from spcomm.notebook import calls, pickling, source_cache
@@ -24,7 +24,7 @@ def new_nodes(ended: "dict[int, str]") -> str:
 
 
 def closed_meanwhile(words: str) -> SpcommError:
-    """Of a call that another thread has ended, or did not let begin."""
+    """The error of a call that another thread has ended, or did not let begin."""
     return SpcommError(f"{words}: another thread has closed the Cluster meanwhile")
 
 

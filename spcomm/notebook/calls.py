@@ -262,7 +262,7 @@ class Call:
     # What is said of it
 
     def table(self) -> str:
-        """Where nodes were, a line for each place."""
+        """Places of the nodes, a line for each place."""
         return describe(self.places)
 
     def unmatched(self) -> str:
@@ -276,14 +276,14 @@ class Call:
         return unmatched.report(boxes, strict=True)[0]  # a cell has no --strict that would show lines
 
     def tracebacks(self) -> str:
-        """Of all nodes, the first failure's last."""
+        """Tracebacks of all nodes, the first failure's last."""
         self.failures.settle()
         text, notes = self.failures.tracebacks(self._nodes.screen.label, False)
         self._notes = notes
         return text.decode("utf-8", "replace")
 
     def sentence(self) -> str:
-        """Who failed first, and how; after `tracebacks`."""
+        """The first failure, after `tracebacks`."""
         first = self.failures.first
         if first is None:
             return ""
@@ -302,6 +302,6 @@ class Call:
 
 
 def how_ended(status: int) -> str:
-    """Of a process, by its wait status."""
+    """The end of a process, by its wait status."""
     number = status & 0x7F
     return f"was killed ({signal_name(number)})" if number else f"ended with exit code {status >> 8}"

@@ -85,12 +85,12 @@ class Cluster:
 
     @property
     def size(self) -> int:
-        """How many nodes there are."""
+        """The number of nodes."""
         return self._pool.size
 
     @property
     def since(self) -> float:
-        """When the nodes were started, in seconds since the epoch; 0.0: there are none."""
+        """The start of the nodes, in seconds since the epoch; 0.0: there are none."""
         return self._pool.nodes.since if self._pool.nodes is not None else 0.0
 
     @property
@@ -371,7 +371,7 @@ def _values(call: Call) -> list:
 
 
 def _number(nodes: object) -> int:
-    """How many nodes are meant."""
+    """The number of nodes that an argument means."""
     if nodes is None:
         return max(1, int(segments.cores()))
     if isinstance(nodes, bool):

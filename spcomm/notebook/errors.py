@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a Cluster raises beside spcomm's other errors."""
+"""Errors of a Cluster beside spcomm's other errors."""
 
 from spcomm._core.errors import SpcommError
 

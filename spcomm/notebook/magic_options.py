@@ -21,7 +21,7 @@ class MagicError(ValueError):
 
 
 class CellOptions:
-    """What follows `%%spcomm`."""
+    """Options of `%%spcomm`."""
 
     def __init__(self) -> None:
         self.nodes: int | None = None

@@ -225,7 +225,7 @@ def _told_safely(error: BaseException) -> tuple:
 
 
 def _told(error: BaseException) -> tuple:
-    """What the caller is told of an exception: its kind (see `launch.base.report`), name, traceback, and itself."""
+    """The report on an exception: its kind (see `launch.base.report`), name, traceback, and itself."""
     error.__traceback__ = report.users_part(error.__traceback__)
     if isinstance(error, SystemExit):
         code = error.code
@@ -253,7 +253,7 @@ def _packed_to_show(value: object) -> bytes:
 
 
 def _cut(text: str) -> str:
-    """Of a very long text its beginning and its end."""
+    """The beginning and the end of a very long text."""
     left_out = len(text) - _LONG
     return (
         text if left_out <= 0 else f"{text[: _LONG // 2]}\n… {left_out} characters …\n{text[-_LONG // 2 :]}"

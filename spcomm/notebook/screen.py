@@ -27,7 +27,7 @@ class Screen:
 
     @property
     def label(self) -> "Display.label":
-        """What stands before each line: `label(index, target)`."""
+        """The text before each line: `label(index, target)`."""
         return self._display.label
 
     def add(self, index: int, stdout: int, stderr: int) -> None:

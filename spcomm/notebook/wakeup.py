@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What reaches a call from outside while its loop waits: a Ctrl-C, and a `close` from another thread."""
+"""Interruptions of a call whose loop waits: a Ctrl-C, and a `close` from another thread."""
 
 import os
 import signal

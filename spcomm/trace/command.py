@@ -57,7 +57,7 @@ class _UsageError(Exception):
 
 
 class _Arguments:
-    """What the command line says."""
+    """Arguments of the command line."""
 
     def __init__(self, words: "list[str]") -> None:
         self.file = ""
@@ -107,7 +107,7 @@ class _Arguments:
             self.file = word
 
     def out(self, option: str) -> str:
-        """Where an output goes."""
+        """The destination of an output."""
         return self.outputs[option] or os.path.splitext(self.file)[0] + _ENDINGS[option][0]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is wrong with a file, or with what was asked for, in one sentence."""
+"""An error in a file, or in a request, in one sentence."""
 
 
 class TraceError(Exception):

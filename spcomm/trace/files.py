@@ -87,7 +87,7 @@ def _give_name(descriptor: int, beside: str) -> None:
 
 
 def _remove_stale(name: str) -> None:
-    """What processes of this machine have left that were killed while they wrote, where files need a name for that."""
+    """Leftovers of killed writers on this machine, where files need a name."""
     for beside in glob.glob(f"{glob.escape(name)}*.part"):
         process = beside[len(name) : -len(".part")]
         with contextlib.suppress(OSError):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Who has sent how much to whom."""
+"""Traffic from each node to each."""
 
 from spcomm.text import aligned, counted
 from spcomm.trace import table

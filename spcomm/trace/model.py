@@ -22,7 +22,7 @@ THREADS_APART = 1024  # the file numbers the tracks of a node: rank, rank + 1024
 
 
 class Part(NamedTuple):
-    """What a call tells of a communicator that is a part of the run; number and first say which it is."""
+    """Description of a communicator that is a part of the run; number and first say which it is."""
 
     number: int
     first: int  # its node 0, as a rank in the run
@@ -103,22 +103,22 @@ class Track:
         return f"{self.rank}, thread {self.thread}" if self.thread else str(self.rank)
 
     def waiting(self) -> "list[tuple[float, float]]":
-        """When it waits."""
+        """Spans in which it waits."""
         return spans.union((wait.begin, wait.end) for wait in self.waits)
 
     def calling(self) -> "list[tuple[float, float]]":
-        """When it is in a call, and neither in declared work nor in a handler that the call runs."""
+        """Spans in which it is in a call, and neither in declared work nor in a handler that the call runs."""
         calls = [(call.begin, call.end) for call in self.calls if call.cost is None]
         work = [(call.begin, call.end) for call in self.calls if call.cost is not None]
         handlers = [(handler.begin, handler.end) for handler in self.handlers]
         return spans.innermost(calls, [*work, *handlers]) if work or handlers else spans.union(calls)
 
     def transferring(self) -> "list[tuple[float, float]]":
-        """When it is in a call and does not wait."""
+        """Spans in which it is in a call and does not wait."""
         return spans.without(self.calling(), self.waiting())
 
     def computing(self) -> "list[tuple[float, float]]":
-        """When it is in no call, in `work`, or in a handler."""
+        """Spans in which it is in no call, in `work`, or in a handler."""
         busy = spans.union((*self.calling(), *self.waiting()))
         return spans.without(spans.union([(self.begin, self.end)]), busy)
 
@@ -154,7 +154,7 @@ class Trace:
         return [track for track in self.tracks if track.thread == 0]
 
     def running(self) -> "list[tuple[float, int]]":
-        """How many nodes compute: (from when on, how many), from the begin to the end."""
+        """The number of nodes that compute: (from when on, how many), from the begin to the end."""
         found = spans.steps(track.computing() for track in self.firsts())
         if not found or found[0][0] > self.begin:
             found.insert(0, (self.begin, 0))

@@ -51,7 +51,7 @@ def embedded(value: object) -> str:
 
 
 def content(trace: Trace) -> "dict[str, object]":
-    """What the scripts of the page know. Times are whole nanoseconds from the begin of what is shown.
+    """Data for the scripts of the page. Times are whole nanoseconds from the begin of what is shown.
 
     Things of one kind are columns, not rows: that is a third of the size, and what JavaScript is fast with.
     """
@@ -126,7 +126,7 @@ def _track(trace: Trace, track: Track, texts: _Texts) -> "dict[str, object]":
 
 
 def _handling(track: Track) -> "list[tuple[float, float]]":
-    """When it computes within a call."""
+    """Spans in which it computes within a call."""
     calls = spans.union((call.begin, call.end) for call in track.calls)
     return spans.without(calls, track.calling()) if track.handlers else []
 

@@ -92,7 +92,7 @@ def _figure(size: "tuple[float, float]") -> "object":
 
 
 def _unit(trace: Trace) -> "tuple[float, str]":
-    """What the axis counts in, and how many microseconds that is."""
+    """The unit of the axis, and its microseconds."""
     units = ((1e6, "seconds"), (1e3, "milliseconds"))
     return next((found for found in units if trace.end >= found[0]), (1.0, "microseconds"))
 

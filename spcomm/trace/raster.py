@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a picture of limited width can show: of each column, the state that takes most of it."""
+"""Raster for a picture of limited width: of each column, the state that takes most of it."""
 
 from spcomm.trace.model import Trace, Track
 from spcomm.trace.states import COLORS
@@ -8,7 +8,7 @@ STATES = tuple(COLORS)
 
 
 def coverage(spans: "list[tuple[float, float]]", begin: float, step: float, columns: int) -> "list[float]":
-    """How much of each column disjoint spans cover, 0 to 1; column 0 begins at `begin`, each is `step` wide."""
+    """The part of each column that disjoint spans cover, 0 to 1; column 0 begins at `begin`, each is `step` wide."""
     changes = [0.0] * (columns + 1)  # a whole column more or fewer, from here on
     found = [0.0] * columns
     for first, last in spans:

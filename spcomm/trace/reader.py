@@ -220,7 +220,7 @@ class _Reader:
             track.handlers.append(Region(name, begin, begin + length))
 
     def _details(self, call: Call, told: dict) -> None:
-        """What a call tells of itself."""
+        """Description of a call, from its own record."""
         if "cost" in told:
             call.cost = self._number(told, "cost", "units of work")
             if call.cost < 0:

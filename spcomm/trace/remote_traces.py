@@ -20,7 +20,7 @@ _MOST_BYTES = 64 << 20  # of a piece, before it was compressed
 
 
 def packed(fd: int, ranks: "list[int]") -> "Iterator[tuple[int, int, bytes]]":
-    """Of each node, in pieces: its rank, how many of its events were overwritten, events."""
+    """Parts of each node: its rank, how many of its events were overwritten, events."""
     for rank in ranks:
         events, lost = traces.read(fd, rank)
         for at in range(0, len(events) or 1, _PIECE):
@@ -41,7 +41,7 @@ class RemoteTraces:
         self.times: tuple[int, int] | None = None  # the first and the last, by the clock there
 
     def add(self, rank: object, lost: object, piece: object) -> None:
-        """What `packed` has made. If it makes no sense, nothing of this box is used."""
+        """Unpack the result of `packed`. If it is malformed, nothing of this box is used."""
         if self.wrong:
             return
         try:

@@ -60,12 +60,12 @@ def innermost(
 
 
 def length(spans: "Iterable[tuple[float, float]]") -> float:
-    """How long all of them are together."""
+    """The length of all spans together."""
     return sum(end - begin for begin, end in spans)
 
 
 def steps(many: "Iterable[list[tuple[float, float]]]") -> "list[tuple[float, int]]":
-    """How many of several sets a moment is in: (from when on, how many), beginning with the first change."""
+    """The number of sets that a moment is in: (from when on, how many), beginning with the first change."""
     changes: dict[float, int] = {}
     for spans in many:
         for begin, end in spans:

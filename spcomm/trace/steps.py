@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a node did, as steps of its virtual clock: each needs what others have given, takes time, and gives something.
+"""Steps of a node's virtual clock: each needs what others have given, takes time, and gives something.
 
 Messages are in the trace with both ends. Collective operations are matched by their order on their communicator, which
 is the same on all of its nodes, whatever way their data took: a reduction sends no messages at all.

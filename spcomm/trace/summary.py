@@ -11,7 +11,7 @@ from spcomm.trace.spans import length
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """How one thread spent its life, in microseconds."""
+    """Time of one thread by state, in microseconds."""
 
     name: str  # "3", "3, thread 1"
     life: float
@@ -22,7 +22,7 @@ class Times:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What one node has sent and received."""
+    """Traffic of one node."""
 
     sent: int = 0
     sent_bytes: int = 0
@@ -152,7 +152,7 @@ def _cells(times: Times) -> "tuple[str, ...]":
 
 
 def headline(trace: Trace, with_program: bool = True) -> str:
-    """What was traced, in one line."""
+    """The traced run, in one line."""
     program = f"{trace.program}: " if with_program else ""
     boxes = f" in {trace.boxes} boxes" if trace.boxes > 1 else ""
     part = f", from {trace.begin / 1e6:g} s to {trace.end / 1e6:g} s" if trace.is_part else ""
@@ -194,7 +194,7 @@ def facts(trace: Trace, found: Summary) -> "list[tuple[str, str, str]]":
 
 
 def gaps(trace: Trace) -> "list[tuple[str, str, str]]":
-    """What the trace does not know: lost events, and how well clocks agree."""
+    """Gaps of the trace: lost events, and how well clocks agree."""
     lost = [rank for rank, count in enumerate(trace.overwritten) if count]
     count = sum(trace.overwritten)
     words = "events" if trace.missing else "events: the trace is whole"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a call in a trace tells beside its name, its line and its times: from events to `args` of the file."""
+"""Details of a call beside its name, its line and its times: from events to `args` of the file."""
 
 import math
 import struct
@@ -15,13 +15,13 @@ ENDED = {1: "left", 2: "raised"}  # regions.pyx
 
 
 def cost(event: "Event") -> float:
-    """What a WORK event declares; nothing, where the program has written over its ring."""
+    """The declaration in a WORK event; empty, where the program has written over its ring."""
     found = struct.unpack("<d", struct.pack("<Q", event.bytes))[0]
     return found if 0 <= found < math.inf else 0.0
 
 
 def beginning(event: "Event", costs: "dict[int, float]", nodes: int) -> "dict[str, Any]":
-    """What a CALL tells; `costs` has what its thread has declared since, and the run has so many nodes."""
+    """Details of a CALL; `costs` has what its thread has declared since, and the run has so many nodes."""
     found: dict[str, Any] = {}
     if event.context and 0 <= event.peer < nodes and 0 <= event.tag < event.bytes <= nodes:
         found["part"] = [event.context, event.peer, event.bytes, event.tag]
@@ -33,7 +33,7 @@ def beginning(event: "Event", costs: "dict[int, float]", nodes: int) -> "dict[st
 
 
 def ending(event: "Event") -> "dict[str, Any]":
-    """What its RETURN tells."""
+    """Details of its RETURN."""
     return {"ended": ENDED[event.tag]} if event.tag in ENDED else {}
 
 

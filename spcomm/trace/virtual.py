@@ -17,7 +17,7 @@ from spcomm.trace.steps import Step, steps_of
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """What the virtual clock has shown, in units of work; lists are by rank.
+    """Results of the virtual clock, in units of work; lists are by rank.
 
     A ratio is None where there is nothing to divide: nobody has declared any work, or, for `karp_flatt`, there is one
     node.

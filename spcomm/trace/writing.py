@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the nodes of a run have recorded, as a file: `spcomm run --trace`. docs/reference/trace.md describes it.
+"""Writer of a trace file: `spcomm run --trace`. docs/reference/trace.md describes it.
 
 Events are points in time (csrc/segment/spc_trace.h); the file has spans. Of a ring that was full the oldest events are
 missing: a return without its call is left out, and a call without its return lasts to the end of the trace.
@@ -67,7 +67,7 @@ def write(
 
 
 class _Gathered:
-    """What all nodes have recorded, and what is said of them together."""
+    """Records of all nodes, and of all of them together."""
 
     def __init__(self, group: "Any", program: str, version: str, code: int) -> None:
         self._places = list(group.places) or [0] * group.size
@@ -95,7 +95,7 @@ class _Gathered:
         }
 
     def _check(self, group: "Any") -> None:
-        """Which boxes elsewhere have not sent their part as it should be?"""
+        """Boxes elsewhere whose part is missing or malformed."""
         for box, segment in enumerate(group.segments):
             ranks = [rank for rank, place in enumerate(self._places) if place == box]
             why = "" if segment.fd >= 0 else segment.trace_trouble(ranks)

@@ -107,6 +107,19 @@ def test_same_nouns_at_every_level():
     fail_with(complaints)
 
 
+@pytest.mark.parametrize("folder", ["spcomm", "scripts", "docs", "examples", "exercises"])
+def test_docstrings_begin_with_their_subject(folder):
+    """A docstring names a thing and says what it is or does, unless it asks a question."""
+    complaints = []
+    for path in files(".py", ".pyx", below=folder):
+        text = path.read_text()
+        for found in re.finditer(r'"""((?:What|Who|Whom|Whose|How|Which|Of) [^.?\n]*)([.?"\n])', text):
+            if found[2] != "?":
+                number = text.count("\n", 0, found.start()) + 1
+                complaints.append(f"{relative(path)}:{number}: {found[1]}")
+    fail_with(complaints)
+
+
 def old_names():
     """The last section of the glossary: [(room, names of modules)], and names of anything."""
     text = (ROOT / "docs" / "internals" / "glossary.md").read_text().partition("## Old names")[2]

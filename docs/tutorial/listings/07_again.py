@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is received leads to new messages: they belong to the next cycle. Ends when nobody has anything left."""
+"""Received items lead to new messages, which belong to the next cycle. The program ends when no node has any left."""
 
 import spcomm
 

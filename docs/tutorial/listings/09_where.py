@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Who is where, and what it costs to talk to somebody near and somebody far."""
+"""The box of each node, and what it costs to talk to a near node and to a far one."""
 
 import spcomm
 

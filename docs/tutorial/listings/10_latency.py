@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How long a message of n bytes takes: about latency + n / bandwidth."""
+"""The time that a message of n bytes takes: about latency + n / bandwidth."""
 
 import numpy as np
 

@@ -12,7 +12,7 @@ right, left = (rank + 1) % size, (rank - 1) % size
 
 
 def show(name, value):
-    """What all ranks have got, by rank 0."""
+    """The results of all ranks, on rank 0."""
     values = comm.gather(value)
     if rank == 0:
         print(name, values)

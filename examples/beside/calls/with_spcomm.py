@@ -13,7 +13,7 @@ right, left = (rank + 1) % size, (rank - 1) % size
 
 
 def show(name, value):
-    """What all nodes have got, by node 0."""
+    """The results of all nodes, on node 0."""
     values = comm.gather(value)
     if rank == 0:
         print(name, values)

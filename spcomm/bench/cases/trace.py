@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What recording costs: an event, and messages and sums of nodes that are traced, beside others."""
+"""The cost of recording: an event, and messages and sums of nodes that are traced, beside others."""
 
 from spcomm.bench.rows import Goal, Row
 

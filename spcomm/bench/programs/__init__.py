@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: MIT
-"""What runs in the nodes. Each file is started as a script; `driver` lies beside them and is imported by them."""
+"""Programs for the nodes. Each file is started as a script; `driver` lies beside them and is imported by them."""

@@ -14,7 +14,7 @@ LEAST = 5  # calls
 
 
 def answer(rank):
-    """What every node does, in each call."""
+    """The work of every node, in each call."""
     return rank * rank
 
 

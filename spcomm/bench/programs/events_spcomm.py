@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What an event of a trace costs: what is recorded takes so much longer than the same that is not."""
+"""The cost of an event of a trace: the difference between recorded work and the same work unrecorded."""
 
 from time import perf_counter
 

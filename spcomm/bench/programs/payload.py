@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What every contender does with its payloads, so that all do the same."""
+"""Work on payloads that every contender does alike."""
 
 
 def check(right, received, sent):

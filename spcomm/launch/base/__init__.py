@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the other packages of `spcomm.launch` stand on.
+"""Foundations of the other packages of `spcomm.launch`.
 
 =========  =====================================================================================
 `loop`     descriptors with callbacks, and deadlines

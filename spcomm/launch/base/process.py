@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the operating system is asked about processes, where Python has no function for it."""
+"""Questions to the operating system about processes that Python has no function for."""
 
 import _signal
 import os
@@ -183,7 +183,7 @@ def times(born: float, resources: object, queued: float) -> "tuple[float, float,
 
 
 def queued(pid: int) -> float:
-    """How long the main thread was ready and had no core, before it is reaped; 0 where the kernel does not tell."""
+    """Time for which the main thread was ready without a core. Call it before the process is reaped; 0: not known."""
     try:
         with open(f"/proc/{pid}/schedstat") as file:
             return int(file.read().split()[1]) / 1e9

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How a node says that an exception ends it, before it has ended.
+"""Reports of a node that an exception ends it, sent before it has ended.
 
 Between an uncaught exception and the exit status lie threads to join and exit functions to run, and one of
 these tells the other nodes that this one has finished. They would raise `NodeLostError`, and could even be
@@ -134,7 +134,7 @@ def uncaught(error: BaseException, hook: object = None) -> None:
 
 
 def _endings() -> "types.ModuleType | None":
-    """Where to leave word for the nodes that need this one: they ask as soon as they know. None: it is no node."""
+    """The place for a word to the nodes that need this one: they ask as soon as they know. None: it is no node."""
     return sys.modules.get("spcomm._core.exit_text")
 
 
@@ -143,7 +143,7 @@ def _listening() -> bool:
 
 
 def _shown(error: BaseException, hook: object) -> bytes:
-    """What the hook writes, as bytes in stderr's encoding."""
+    """The hook's output, as bytes in stderr's encoding."""
     import io
 
     stderr = sys.stderr
@@ -208,7 +208,7 @@ def users_part(trace: "types.TracebackType | None") -> "types.TracebackType | No
 
 
 def _is_ours(frame: "types.FrameType") -> bool:
-    """Of compiled modules the module alone tells: their files are named as they were when they were compiled."""
+    """A compiled module is known by its module alone: its file is named as it was when it was compiled."""
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
     module = frame.f_globals.get("__name__")
     is_named_so = isinstance(module, str) and module.partition(".")[0] == "spcomm"

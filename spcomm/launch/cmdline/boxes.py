@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def check(options: "Options") -> None:
-    """What the options say together, as far as it does not depend on the number of nodes."""
+    """Check the options together, as far as that does not depend on the number of nodes."""
     boxes, placing = options.boxes, options.placing
     if isinstance(placing, tuple):
         found = max(placing) + 1

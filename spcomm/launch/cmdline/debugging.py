@@ -48,7 +48,7 @@ def _spelt(debug: Debug) -> str:
 
 
 def _command(tool: str, plan: "Plan") -> "list[str] | None":
-    """What is executed instead of the program; None: nothing, the debugger is a part of the node."""
+    """The command that is executed instead of the program; None: the debugger is a part of the node."""
     if tool == "gdb":
         return _gdb(plan)
     if plan.python is None:

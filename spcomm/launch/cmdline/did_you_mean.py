@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What may be meant by the name of a program that is not there."""
+"""Did-you-mean suggestions for a missing program."""
 
 import contextlib
 import difflib

@@ -21,7 +21,7 @@ def environments(options: Options) -> "list[dict[str, str]]":
 
 
 def _of_the_run(options: Options) -> "dict[str, str]":
-    """What nodes are told by their environment, whatever language they speak."""
+    """The environment of nodes, whatever language they speak."""
     told = {_SEED: _hash_seed(options.parts)}
     if options.strict:
         told[STRICT_VARIABLE] = "1"

@@ -67,7 +67,7 @@ def gather(plans: "list[Plan]") -> "list[Group]":
 
 
 class Names:
-    """What nodes are called: by rank alone where there is one group."""
+    """Names of nodes: the rank alone where there is one group."""
 
     def __init__(self, groups: "list[Group] | None" = None) -> None:
         self._groups = groups if groups is not None and len(groups) > 1 else []

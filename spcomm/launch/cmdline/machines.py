@@ -54,7 +54,7 @@ def _entry(where: str, host: str, colon: str, slots: str) -> "tuple[str, int]":
 
 
 def check_hosts(options: "Options") -> None:
-    """What the options about hosts say together."""
+    """Check the options about hosts together."""
     if options.hosts is None:
         for field, option in (("ssh", "--ssh"), ("listen", "--listen"), ("tunnel", "--tunnel")):
             if getattr(options, field) is not None:
@@ -105,7 +105,7 @@ def _filled(hosts: "list[tuple[str, int]]", nodes: "int | None") -> "list[tuple[
 
 
 def check_room(options: "Options") -> None:
-    """What the options about rooms and servers say together."""
+    """Check the options about rooms and servers together."""
     if options.room is not None and options.server is not None:
         raise UsageError("spcomm run: --room and --server: a room has its server; leave --server out")
     if options.room is None and options.members is not None:

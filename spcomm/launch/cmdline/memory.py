@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How much memory the message buffers of a run may take: a quarter of what this process may use.
+"""The memory that the message buffers of a run may take: a quarter of what this process may use.
 
 That is the machine's memory, limited by its control group. All buffers of all groups count, shared memory, of which
 each box has as much as if all nodes were there, and the private queues of nodes; they take pages only as they are used,

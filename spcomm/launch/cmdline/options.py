@@ -19,7 +19,7 @@ class _UnknownOption(UsageError):
 
 
 class Part:
-    """What the command line said of one program. None: nothing was said."""
+    """Options of one program on the command line. None: not given."""
 
     def __init__(self) -> None:
         self.nodes: int | None = None
@@ -40,7 +40,7 @@ class Part:
 
 
 class Options:
-    """What the command line said of the whole run, and its programs. None: nothing was said."""
+    """Options of the whole run on the command line, and its programs. None: not given."""
 
     def __init__(self) -> None:
         self.parts: list[Part] = []
@@ -84,7 +84,7 @@ class Options:
 
     @property
     def recorded(self) -> int:
-        """How many events each node keeps; 0: the run is not traced."""
+        """The number of events that each node keeps; 0: the run is not traced."""
         return self.trace_events or TRACE_EVENTS if self.is_traced else 0
 
     @property
@@ -107,7 +107,7 @@ class Options:
                 self.buffers[field] = value  # type: ignore[assignment]
 
     def finish(self) -> None:
-        """What follows from several options together. Raises `UsageError` for those that contradict each other."""
+        """Derive values from several options together. Raises `UsageError` for those that contradict each other."""
         if self.debug is not None and self.timeout is not None:
             raise UsageError(
                 f"spcomm run: --timeout {self.timeout:g} and --debug: a run with a debugger takes as long as you do; "

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What to start: finds the program as a shell and Python would, and decides how its nodes start."""
+"""Plan of a start: finds the program as a shell and Python would, and decides how its nodes start."""
 
 import os
 import sys
@@ -49,7 +49,7 @@ class Plan:
         return self.kind != "executable"
 
     def message(self, where_signal: int) -> dict:
-        """What the warm process is told."""
+        """The message to the fork server."""
         return {
             "kind": self.kind,
             "target": self.target,

@@ -91,7 +91,7 @@ def _number(name: str, text: str, digits: str) -> int:
 
 
 class Debug:
-    """What `--debug` asks for."""
+    """The nodes and the tool of `--debug`."""
 
     def __init__(self, tool: "str | None", chosen: Ranks) -> None:
         self.tool = tool  # pdb, debugpy or gdb; None: the one for this kind of program

@@ -27,7 +27,7 @@ def places() -> "list[int]":
 
 
 def _core(cpu: int) -> str:
-    """What all hardware threads of a core have in common."""
+    """The identity that all hardware threads of a core share."""
     try:
         with open(_TOPOLOGY % cpu) as file:
             return file.read()
@@ -36,7 +36,7 @@ def _core(cpu: int) -> str:
 
 
 def describe(cpus: "list[int] | None", size: int, names: "object") -> str:
-    """What --report-bindings says: a line for each processor."""
+    """The text of --report-bindings: a line for each processor."""
     if cpus is None:
         return "spcomm: nodes are not bound: each runs wherever there is room (--bind-to core)\n"
     lines = [

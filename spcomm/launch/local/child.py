@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a process that the warm process forked does: become a node, and then the user's program.
+"""Life of a process that the fork server has forked: it becomes a node, and then runs the user's program.
 
 A forked node has to look like a Python that was started with the program's name: its streams, signal
 handlers, random numbers, `sys.argv`, `sys.path[0]` and `__main__` are those of a fresh interpreter, and it
@@ -21,7 +21,7 @@ from spcomm.launch.local import fast_exit
 
 
 class Program:
-    """What every node executes, as the launcher described it; `code` is the script, compiled once."""
+    """The program of every node, as the launcher described it; `code` is the script, compiled once."""
 
     def __init__(self, message: dict) -> None:
         self.kind: str = message["kind"]  # script, module or executable

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Where the output of each node goes: shown with or without a label, kept in a file, in a window, or nowhere."""
+"""Output of each node: shown with or without a label, kept in a file, in a window, or nowhere."""
 
 import os
 
@@ -65,7 +65,7 @@ class Display:
             self.watch.stop()
 
     def label(self, index: int, target: int) -> bytes:
-        """What stands before each line of a node on stdout (1) or stderr (2); may be empty."""
+        """The label before each line of a node on stdout (1) or stderr (2); may be empty."""
         if not self._labels:
             return b""
         label = self._names.label(index)

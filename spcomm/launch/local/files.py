@@ -37,7 +37,7 @@ class Files:
         self._paths.append(path)
 
     def taker(self, index: int) -> "Callable[[bytes], None]":
-        """What keeps bytes of this node."""
+        """The function that keeps bytes of this node."""
         return lambda data: self._write(index, data)
 
     def _write(self, index: int, data: bytes) -> None:

@@ -289,7 +289,7 @@ def _kill(pid: int, number: int) -> None:
 
 
 def _import_spcomm() -> None:
-    """What `spcomm.startup` needs: public names are imported when they are first looked at."""
+    """Import what `spcomm.startup` needs: public names are imported when they are first used."""
     import spcomm
 
     try:

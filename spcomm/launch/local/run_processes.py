@@ -36,7 +36,7 @@ class RunProcesses:
 
     @property
     def boxes(self) -> int:
-        """How many there are; several groups share one."""
+        """The number of boxes; several groups share one."""
         return max(group.boxes for group in self.groups)
 
     @property
@@ -55,7 +55,7 @@ class RunProcesses:
         return all(fork_client.gone for fork_client in self._fork_clients)
 
     def of(self, index: int) -> ForkClient:
-        """Who starts this node."""
+        """The fork client that starts this node."""
         return next(fork_client for fork_client in self._fork_clients if index in fork_client.plan.indices)
 
     def group(self, index: int) -> Group:

@@ -88,7 +88,7 @@ class Screen(Sink):
             self.renew()
 
     def _erasing(self) -> bytes:
-        """What takes the table away."""
+        """The bytes that remove the table."""
         columns = self.size[0]
         lines = sum(max(1, -(-width // columns)) for width in self._widths)
         self._widths = []

@@ -31,7 +31,7 @@ _CREDENTIALS = 12  # bytes of a struct ucred: process, user, group
 
 
 class ProbeReplies:
-    """Where nodes write, and what has come from there."""
+    """The pipe to which nodes write, and what has come from it."""
 
     def __init__(self) -> None:
         self._read, self._write = wire.opened(_socket.socketpair, _socket.AF_UNIX, _socket.SOCK_STREAM)

@@ -53,7 +53,7 @@ class _Copy:
 
 
 class Stdin:
-    """Where nodes read from; `chosen` have indices."""
+    """Sources of standard input; `chosen` are indices."""
 
     def __init__(self, chosen: "frozenset[int]" = frozenset((0,))) -> None:
         self._chosen = chosen
@@ -135,7 +135,7 @@ class Stdin:
 
 
 def _way(nodes: int) -> str:
-    """How standard input reaches so many nodes: as it is, opened again, or relayed."""
+    """The way of standard input to so many nodes: as it is, opened again, or relayed."""
     if os.isatty(0):
         return "relay"
     mode = os.fstat(0).st_mode

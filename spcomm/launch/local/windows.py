@@ -55,7 +55,7 @@ class Windows:
 
     @property
     def hint(self) -> str:
-        """How to see them; empty: they are where the user is."""
+        """The command that shows them; empty: they are where the user is."""
         if self._inside or not self._sinks:
             return ""
         return f"to see the windows, in another terminal: tmux -L {self._server[1]} attach"

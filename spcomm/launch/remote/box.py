@@ -47,7 +47,7 @@ def withdraw() -> None:
 
 
 class Box:
-    """What the launcher is to its own boxes, without the decisions: these are the launcher's."""
+    """The launcher's work for its own boxes, without its decisions, which the launcher itself takes."""
 
     def __init__(self, frames: Frames) -> None:
         from spcomm.launch.base.loop import Loop

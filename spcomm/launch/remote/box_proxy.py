@@ -28,7 +28,7 @@ LOOK, NOW, LINES, CLOCK = "look", "now", "lines", "clock"
 
 
 def look(segment: "Any", ranks: "list[int]") -> dict:
-    """What its nodes do: state and number of vain polls of each; what they wait for, as far as words need it."""
+    """Activity of its nodes: state and number of vain polls of each; its wait, as far as reports need it."""
     from spcomm._core import diagnose
 
     nodes = []
@@ -54,7 +54,7 @@ def lines(answers: "ProbeReplies", poke: "Callable[[int, int], None]", processes
 
 
 def clock() -> dict:
-    """What its clock shows."""
+    """The time on its clock."""
     return {"clock_ns": time.monotonic_ns()}
 
 
@@ -192,7 +192,7 @@ class RemoteSegment:
         return bool(self.known.get("has_left"))
 
     def left(self) -> list:
-        """What its nodes have left, as `unmatched.packed` has it."""
+        """Messages that its nodes have left, as `unmatched.packed` gives them."""
         return self.known.get("left") or [[], 0, [], []]
 
     def counts(self, _ranks: "list[int] | None" = None) -> "list[dict[str, int]]":

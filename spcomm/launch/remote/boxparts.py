@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a box whose launcher is on another machine is made of, as the launcher has described it."""
+"""Parts of a box whose launcher is on another machine, as the launcher has described it."""
 
 import os
 import time

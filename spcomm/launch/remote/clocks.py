@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the clock of another machine shows when ours shows something, and by how much that may be wrong.
+"""Clock of another machine against ours: offset, drift, and the possible error.
 
 Each measurement asks for the other's time: its clock was read at some moment between the question and the answer, so
 that the middle of the two is wrong by half of what lies between at most (F. Cristian, Probabilistic Clock
@@ -45,7 +45,7 @@ class Clock:
         return bool(self._found)
 
     def ours(self, theirs_ns: int) -> int:
-        """What our clock shows when theirs shows this; theirs itself, if nothing was measured."""
+        """Our clock's time at a time of theirs; theirs itself, if nothing was measured."""
         return theirs_ns + self._lines().offset(theirs_ns) if self._found else theirs_ns
 
     def error_ns(self, first_ns: int, last_ns: int) -> int:
@@ -75,7 +75,7 @@ class _Lines:
                 self._bounds[at] = min(self._bounds[at], grown)
 
     def offset(self, theirs_ns: int) -> int:
-        """What our clock shows more: on the line, or on that of the first or the last two points."""
+        """The offset of our clock: on the line, or on that of the first or the last two points."""
         if len(self._points) == 1:
             return self._points[0][1]
         at = min(max(bisect_right(self._times, theirs_ns), 1), len(self._points) - 1)
@@ -120,7 +120,7 @@ def _best(found: "list[tuple[int, int, int]]") -> "list[tuple[int, int, int]]":
 
 
 def _growth(points: "list[tuple[int, int, int]]") -> float:
-    """How fast the clocks may run away from the lines: nanoseconds in a nanosecond."""
+    """The bound on how fast clocks run away from the lines: nanoseconds in a nanosecond."""
     if len(points) == 1:
         return _RATE  # the line is level
     slopes, errors = [], []

@@ -43,7 +43,7 @@ class Frames:
 
     @property
     def kept(self) -> int:
-        """How many bytes have not been taken."""
+        """The number of bytes that have not been taken."""
         return len(self._goes)
 
     def greet(self) -> None:
@@ -77,7 +77,7 @@ class Frames:
         return True
 
     def receive(self) -> "list[tuple[list, bytes]] | None":
-        """What has come; None at the end. `FrameError`: it makes no sense."""
+        """Messages that have come; None at the end. `FrameError`: a malformed frame."""
         try:
             data = os.read(self.reading, _PIECE)
         except BlockingIOError:
@@ -162,7 +162,7 @@ class Outlet:
         self._kept += data
 
     def flush(self) -> "int | None":
-        """How many bytes were taken now; None: nobody reads."""
+        """The number of bytes taken now; None: nobody reads."""
         before = len(self._kept)
         try:
             while self._kept:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Who may in: both ends of a new connection prove to each other that they know the secret of their box.
+"""Admission to a run: both ends of a new connection prove to each other that they know the secret of their box.
 
 What is said stands in spc_handshake.h, as a state machine; here are the sockets, the secrets and the clock.
 Whoever connects without the secret gets 2 seconds and 128 bytes, and nothing made with it. Where a connection is more
@@ -93,7 +93,7 @@ class HandshakeExchange:
 
     @property
     def outcome(self) -> int:
-        """What it came to: one of `net`, `INTERCEPTED` or `NO_TLS`."""
+        """The outcome: one of `net`, `INTERCEPTED` or `NO_TLS`."""
         return self.machine.outcome if self._failure is None else self._failure[0]
 
     @property
@@ -204,7 +204,7 @@ class Gate:
         self._loop.at(f"guest {fd}", net.HANDSHAKE_S, lambda: self._dismiss(fd))
 
     def _least_welcome(self) -> int:
-        """Who gives way: of those from the address that has most, the oldest that has said nothing yet."""
+        """The connection that gives way: of those from the address that has most, the oldest silent one."""
         counts: dict[str, int] = {}
         for _guest, _talk, address in self._guests.values():
             counts[address] = counts.get(address, 0) + 1

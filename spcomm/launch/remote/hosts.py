@@ -35,7 +35,7 @@ _SIZES = ("slots", "ring", "arena", "scratch", "queue_limit")
 
 
 class Host:
-    """Where a box is that is not here, and how it is reached."""
+    """The place of a box on another machine, and the way to it."""
 
     relay = "remote.relay"  # the module that does
 
@@ -49,7 +49,7 @@ class Host:
         self.descriptors: tuple[int, ...] = ()  # what the relay needs besides
 
     def about(self) -> "dict[str, Any]":
-        """What the relay is told."""
+        """The message to the relay."""
         return {
             "host": self.name,
             "command": self.command(),
@@ -59,7 +59,7 @@ class Host:
         }
 
     def command(self) -> "list[str]":
-        """What starts the box."""
+        """The command that starts the box."""
         tunnel = ["-o", "ExitOnForwardFailure=yes", "-R", f"127.0.0.1:0:127.0.0.1:{self.port}"]
         box = f"exec {shlex.quote(sys.executable)} -m spcomm box"
         return [*self.ssh, *(tunnel if self.tunnel and self.port else []), self.name, box]
@@ -85,7 +85,7 @@ def spread(options: "Options", plan: "Plan", make: "type[Host] | None" = None) -
 
 
 def _describe(host: Host, part: "Part", environment: "dict[str, str]", names: "set[str]") -> None:
-    """What a box has to know of the program."""
+    """The description of the program that a box needs."""
     host.box["folder"] = os.path.abspath(part.folder or os.getcwd())
     host.box["part"] = {
         field: getattr(part, field) for field in ("start", "preload", "module", "program", "arguments")
@@ -108,7 +108,7 @@ def place(plans: "list[Plan]", groups: "list[Group]") -> None:
 
 
 def busy(plans: "list[Plan]") -> int:
-    """How many processes of the run this machine has."""
+    """The number of processes of the run on this machine."""
     here = sum(plan.nodes for plan in plans if plan.host is None)
     return here + sum(plan.host is None for plan in plans) + (len(plans) > 1)
 
@@ -116,7 +116,7 @@ def busy(plans: "list[Plan]") -> int:
 def far_segment(
     group: "Group", box: int, mask: int, options: "Options", buffers: "dict[str, Any]"
 ) -> RemoteSegment:
-    """What stands for a box's memory here; the box is told how to make it."""
+    """The stand-in for a box's memory; the box is told how to make it."""
     sizes = {name: value for name, value in buffers.items() if name != "begun_ns"}
     if "begun_ns" in buffers:  # another machine has another monotonic clock
         group.far[box].box["begun_ns"] = time.time_ns() - (time.monotonic_ns() - buffers["begun_ns"])
@@ -133,7 +133,7 @@ def far_segment(
 
 
 def same_sizes(segments: "Any", size: int, mask: int, buffers: "dict[str, Any]") -> "dict[str, Any]":
-    """What this machine would choose, for all boxes, whatever memory theirs have."""
+    """The sizes that this machine would choose, for all boxes, whatever memory theirs have."""
     found = segments.plan(size, disable=mask, **buffers)
     return {**{name: found[name] for name in _SIZES}, **buffers}
 
@@ -142,7 +142,7 @@ def same_sizes(segments: "Any", size: int, mask: int, buffers: "dict[str, Any]")
 
 
 def fork_client(plan: "Plan", where_signal: int, limit: "tuple[int, int] | None") -> ForkClient:
-    """Who starts the nodes of a plan."""
+    """The fork client of a plan."""
     return ForkClient(plan, where_signal, limit) if plan.host is None else RemoteForkClient(plan)
 
 
@@ -210,7 +210,7 @@ class RemoteForkClient(ForkClient):
             self._send(("ask", self.far.asked, CLOCK, []))
 
     def ask_look(self, now: bool = False) -> None:
-        """What do its nodes do? See `far.look`."""
+        """Ask what its nodes do. See `inquiry`."""
         self._ask(NOW if now else LOOK, [])
 
     def ask_lines(self, ranks: "list[int]") -> None:

@@ -64,7 +64,7 @@ class TransportProcess:
         return self._wire.fileno()
 
     def receive(self) -> "tuple | None":
-        """What it says; None when it has ended, and `status` is its wait status then."""
+        """Its next message; None when it has ended, and `status` is its wait status then."""
         message = None if self.gone else self._wire.receive()
         if message is not None and message[0][0] == "counted":  # the last that it says
             self.counted = message[0][1]
@@ -176,7 +176,7 @@ class TransportProcesses:
             )
 
     def _reach(self, box: int, address: "tuple[str, int]") -> "tuple[str, int]":
-        """Where the gateway of this box finds the server, which listens at that address."""
+        """The address of the server for the gateway of this box."""
         return address
 
     def __iter__(self) -> "Iterator[TransportProcess]":
@@ -193,12 +193,12 @@ class TransportProcesses:
         return (server.gone and server.status == 0) or all(transport.gone for transport in self._all)
 
     def counted(self) -> "list[dict[str, Any]]":
-        """What went over the server's link to each box (see `net.counted`); none, if it has not ended well."""
+        """Counts of the server's link to each box (see `net.counted`); none, if it has not ended well."""
         found = self._all[0].counted
         return [found[box] for box in sorted(found)]
 
     def between(self) -> "dict[str, dict[str, Any] | None]":
-        """What went over links between gateways, as the first of the two has it: `0-1` for boxes 0 and 1.
+        """Counts of links between gateways, as the first of the two has them: `0-1` for boxes 0 and 1.
 
         None: the server relays for them.
         """
@@ -210,7 +210,7 @@ class TransportProcesses:
         return found
 
     def left(self) -> str:
-        """Who has not ended."""
+        """Names of those that have not ended."""
         return ", ".join(transport.name for transport in self._all if not transport.gone)
 
     def close(self, patience: float = 0.0) -> None:

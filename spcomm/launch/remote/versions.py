@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What has to be the same on all machines of a run, and the sentence when it is not."""
+"""Properties that must be the same on all machines of a run, and the sentence when they are not."""
 
 import sys
 
@@ -7,7 +7,7 @@ from spcomm.launch.remote.framing import one_line
 
 
 def mine() -> "dict[str, str]":
-    """Of this machine."""
+    """The properties of this machine."""
     from importlib.metadata import PackageNotFoundError, version
 
     found = {"python": ".".join(map(str, sys.version_info[:3])), "order": sys.byteorder}

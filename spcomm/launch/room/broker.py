@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Who is in a room, or at a server: members, runs, and the ways between a run and its boxes.
+"""Members and runs in a room, or at a server, and the ways between a run and its boxes.
 
 Everybody here has proved that it knows the code. The first frame of a connection says what it is for:
 

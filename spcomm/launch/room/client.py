@@ -232,7 +232,7 @@ class Server:
 
 
 class ServerTransport:
-    """What carries between the boxes of a room, as far as this machine knows: the server."""
+    """The transport between the boxes of a room, as far as this machine knows: the server."""
 
     def __init__(self, server: Server) -> None:
         self._server = server

@@ -76,7 +76,7 @@ def following(frames: MacFrames, place: "tuple[str, int]", wait: "Callable[[], o
 
 
 def next_message(frames: MacFrames, place: "tuple[str, int]") -> "list | None":
-    """What has come; None: it is not complete yet. Raises `EntryError`."""
+    """The next message; None: it is not complete yet. Raises `EntryError`."""
     try:
         found = frames.next_message()
     except FrameError as error:
@@ -126,7 +126,7 @@ def _asked(place: "tuple[str, int]") -> str:
 
 
 def refusal(place: "tuple[str, int]", talk: handshake.HandshakeExchange) -> str:
-    """What the handshake came to; empty: we are in."""
+    """The reason why the handshake failed; empty: it succeeded."""
     outcome, where = talk.outcome, spelt(place)
     if outcome == net.ACCEPTED:
         return ""

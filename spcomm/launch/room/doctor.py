@@ -102,7 +102,7 @@ def _port(_where: _Place, address: _Place, _code: "str | None") -> "tuple[_Place
 
 
 def _server(_where: _Place, address: _Place, code: "str | None") -> "tuple[_Place, str]":
-    """Who says HELLO back is a server of spcomm; what it thinks of the code is not asked yet."""
+    """An answer of HELLO comes from a server of spcomm; its opinion of the code is not asked yet."""
     from spcomm._core import net
     from spcomm.launch.remote import handshake
     from spcomm.launch.room import connect

@@ -129,7 +129,7 @@ def _too_much(folder: str, largest: "tuple[int, str]") -> UsageError:
 
 
 def unpack(packed: "BinaryIO", target: str) -> None:
-    """What `pack` has made, into a folder that is empty. `ValueError`: it is something else."""
+    """Unpack the archive of `pack` into an empty folder. `ValueError`: it is something else."""
     packed.seek(0)
     total = count = 0
     safely = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}

@@ -16,7 +16,7 @@ VARIABLE = "SPCOMM_CODE"
 
 
 class CodeError(Exception):
-    """What was typed is no code; the text says why."""
+    """The typed text is no code; the message says why."""
 
 
 def word(number: int) -> str:
@@ -49,5 +49,5 @@ def read(text: str) -> str:
 
 
 def key(code: str) -> bytes:
-    """What both ends of a connection know; `code` as `read` gives it."""
+    """The key that both ends of a connection know; `code` as `read` gives it."""
     return hmac.digest(b"spcomm: the code of a room", code.encode("ascii"), "sha256")

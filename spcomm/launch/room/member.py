@@ -122,7 +122,7 @@ def _join(where: "tuple[str, int]", name: str, slots: int, words: str) -> int:
 
 
 class Member:
-    """What a member does."""
+    """Work of a member."""
 
     def __init__(self, frames: "MacFrames", where: "tuple[str, int]", key: bytes) -> None:
         self._frames, self._where, self._key = frames, where, key
@@ -130,7 +130,7 @@ class Member:
         self.code: int | None = None  # once it is over
 
     def hear(self) -> None:
-        """What the server says."""
+        """A message of the server."""
         from spcomm.launch.room.connect import EntryError, next_message
 
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Where the code comes from, and how the place of a server is written."""
+"""The code that a user gives, and the notation for the place of a server."""
 
 import _signal
 import os
@@ -15,7 +15,7 @@ _LINE_MOST = 4096
 
 
 def code(command: str, where: str, interrupt: int = -1) -> str:
-    """Of a room: from the environment, else from standard input. Raises `UsageError`.
+    """Read a room's code from the environment, else from standard input. Raises `UsageError`.
 
     `interrupt`: a descriptor that can be read when there is a signal, if signals do nothing else.
 
@@ -47,7 +47,7 @@ def code(command: str, where: str, interrupt: int = -1) -> str:
 
 
 def _line(command: str, interrupt: int) -> str:
-    """Of standard input, and no more than that: the rest may be for the program."""
+    """Read one line of standard input, and no more: the rest may be for the program."""
     found = b""
     while not found.endswith(b"\n") and len(found) < _LINE_MOST:
         wait(command, 0, interrupt)

@@ -42,7 +42,7 @@ The code is shown here and nowhere else; in scripts ${join_code.VARIABLE} gives 
 
 
 class Settings:
-    """What the command line says."""
+    """Arguments of the command line."""
 
     def __init__(self) -> None:
         self.room = False
@@ -224,7 +224,7 @@ def _watch() -> int:
 
 
 def _raise_limit() -> int:
-    """How many descriptors there may be."""
+    """The limit on descriptors."""
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

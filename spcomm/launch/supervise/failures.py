@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Who failed first, and the sentence that says it.
+"""The first failure of a run, and the sentence about it.
 
 First is the node whose failure was *heard of* first: an exception is reported when it is raised, everything
 else when the node has ended. A `NodeLostError` is somebody else's failure as long as there is another one.
@@ -16,7 +16,7 @@ _KEPT = 1 << 20  # bytes of traceback kept of one node
 
 
 class Failure:
-    """How one node failed, as far as is known."""
+    """The failure of one node, as far as it is known."""
 
     def __init__(self, index: int, name: str) -> None:
         self.index = index
@@ -38,7 +38,7 @@ class Failure:
         )
 
     def sentence(self) -> str:
-        """What happened to the node; the code is what the launcher exits with."""
+        """Failure of a node; the code is what the launcher exits with."""
         if (
             self.status is not None
             and not self.stopped

@@ -37,7 +37,7 @@ class Inquiry:
         self._hear = hear
 
     def box(self, index: int) -> "RemoteSegment | None":
-        """Where this node is; None: here."""
+        """The box of this node; None: this machine."""
         return next((one.far for one in self._fork_clients if index in one.plan.indices), None)
 
     def silence(self, index: int) -> str:
@@ -55,7 +55,7 @@ class Inquiry:
         loop.at("clocks", seconds, lambda: self.keep_clocks(loop, asked + bool(self._able())))
 
     def ask(self, told: "Callable[[], None]") -> None:
-        """What do they do? `told` is called with each answer."""
+        """Ask what the nodes do. `told` is called with each answer."""
         for fork_client in self._able():
             fork_client.far.told = told
             if fork_client.far.answered == fork_client.far.asked:
@@ -73,7 +73,7 @@ class Inquiry:
                 fork_client.far.give_up()
 
     def look(self) -> None:
-        """What do they do? Waits for the answers."""
+        """Ask what the nodes do, and wait for the answers."""
         for fork_client in self._able():
             fork_client.ask_look(now=True)
         self._wait(self._able(), ANSWER_S)

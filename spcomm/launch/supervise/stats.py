@@ -34,7 +34,7 @@ _UNKNOWN = "?"
 
 
 def counts_of(group: "Group") -> "list[dict[str, int]]":
-    """What each node has done, by rank."""
+    """Counts of each node, by rank."""
     if group.boxes == 1:
         return group.segments[0].counts()
     found = [segment.counts(group.ranks(box)) for box, segment in enumerate(group.segments)]
@@ -69,7 +69,7 @@ class Stats:
         return f"spcomm: what the nodes did ({note})\n{aligned(lines)}{self._links()}"
 
     def _links(self) -> str:
-        """What went over the links of the boxes; nothing, if there are none, or the run has not ended well."""
+        """Counts of the links of the boxes; empty, if there are none, or the run has not ended well."""
         links = self._transports.counted() if self._transports is not None else []
         if not links:
             return ""

@@ -30,7 +30,7 @@ _WORDS = {"R": COMPUTES, "T": STOPPED, "t": STOPPED, "Z": ENDED, "S": SLEEPS, "D
 
 
 class Row:
-    """What one node does."""
+    """Activity of one node."""
 
     def __init__(self, index: int, name: str, state: str, since: float) -> None:
         self.index = index
@@ -74,7 +74,7 @@ class Watch:
         self._loop.at("watch", max(_LOOK_S, _SHARE * took), self._look)
 
     def rows(self, now: float) -> "list[Row]":
-        """What all nodes do at this time, by index."""
+        """Activity of all nodes at this time, by index."""
         found = []
         for group in self._run_processes.groups:
             traffic = self._traffic[group.first]
@@ -104,7 +104,7 @@ class Watch:
         return row
 
     def _state(self, group: "Group", rank: int, traffic: "_Traffic") -> str:
-        """Of a node that has not waited for long."""
+        """Activity of a node that has not waited for long."""
         index = group.first + rank
         if index in self._ended:
             return _end(self._ended[index])
@@ -118,7 +118,7 @@ class Watch:
 
 
 class _Traffic:
-    """What went from and to the nodes of a group lately."""
+    """Recent traffic of the nodes of a group."""
 
     def __init__(self, group: "Group") -> None:
         self._group = group
@@ -151,7 +151,7 @@ def _rates(
 
 
 def _end(status: int) -> str:
-    """How a process has ended, by its wait status."""
+    """The end of a process, by its wait status."""
     if status & 0x7F:
         return f"died ({signal_name(status & 0x7F)})"
     return f"failed ({status >> 8})" if status >> 8 else ENDED

@@ -36,7 +36,7 @@ _NUMBER = 8  # columns of a number, with its head
 
 
 def drawing(colors: bool) -> Draw:
-    """What draws, with colours or without."""
+    """The drawing function, with colours or without."""
     system = ColorSystem.STANDARD if colors else None
 
     def draw(rows: "list[Row]", seconds: float, size: "tuple[int, int]") -> "list[tuple[bytes, int]]":

@@ -215,7 +215,7 @@ class Watchdog:
     # Where nodes are
 
     def waits(self, group: Group) -> "dict[int, Wait]":
-        """What its nodes wait for: rank -> wait."""
+        """Waits of its nodes: rank -> wait."""
         found = {
             rank: group.segment(rank).wait(rank)
             for rank in range(group.size)
@@ -224,7 +224,7 @@ class Watchdog:
         return {rank: wait for rank, wait in found.items() if wait is not None}
 
     def _where(self, group: Group, ranks: "list[int]") -> "dict[int, tuple[str, str]]":
-        """What nodes that do not wait do, and where: rank -> ("computes", "ring.py:12 in step")."""
+        """Activity and place of nodes that do not wait: rank -> ("computes", "ring.py:12 in step")."""
         from spcomm.diagnose.stall import COMPUTES, WORKS
 
         known = [rank for rank in ranks if self._is_known(group, rank)]
@@ -257,7 +257,7 @@ class Watchdog:
         return self._run_processes.of(index).plan.locatable
 
     def places(self) -> "dict[int, str]":
-        """Where every node is, in words: index -> text."""
+        """The place of every node, in words: index -> text."""
         from spcomm._core import diagnose
 
         self._far.look()
@@ -287,7 +287,7 @@ class Watchdog:
 
 
 class _Watched:
-    """What the last looks at one group have found."""
+    """Findings of the last looks at one group."""
 
     def __init__(self, stall_s: float) -> None:
         self._stall_s = stall_s
@@ -298,7 +298,7 @@ class _Watched:
         self._since_ns = 0  # nothing has moved
 
     def spinners(self, group: Group, ranks: "list[int]") -> "list[int]":
-        """Which of them have polled in vain since the last look, again and again."""
+        """Nodes that have polled in vain since the last look, again and again."""
         now = {rank: group.segment(rank).vain(rank) for rank in ranks}
         found = [
             rank for rank in ranks if (now[rank] - self._vain.get(rank, now[rank])) % 2**32 >= _VAIN_POLLS

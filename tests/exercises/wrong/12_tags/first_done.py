@@ -7,7 +7,7 @@ TAGS = {"text": TEXT, "array": ARRAY, "record": RECORD, "part": PART}
 
 
 def answer(comm, message):
-    """What node 0 makes of a letter."""
+    """The answer of node 0 to a letter."""
     if message.tag == TEXT:
         return message.data.upper()
     if message.tag == ARRAY:
