@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_api_private: what the files of the public C interface (spcomm/spcomm.h) share. Nobody else includes it.
+ * spc_api_private: shared parts of the public C interface (spcomm/spcomm.h). No other file includes it.
  *
  *   spc_api_registry.c     the static state of the process
  *   spc_api_error.c        statuses, and the sentences of spcomm_last_error

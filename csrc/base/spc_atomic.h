@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_atomic: what shared memory needs beside <stdatomic.h>.
+ * spc_atomic: additions to <stdatomic.h> for shared memory.
  *
  * The core uses C11 atomics directly, with explicit memory orders; each use says what it pairs with.
  * No fences: ThreadSanitizer does not understand them, and a sequentially consistent operation on the word itself

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_cgroup: how much processor time and memory the control group of this process allows, versions 1 and 2.
+ * spc_cgroup: limits of processor time and memory of this process's control group, versions 1 and 2.
  *
  * Looks at the group named in /proc/self/cgroup and at all groups above it; the smallest limit counts. Groups
  * that cannot be seen are skipped: a container often sees its own group as the root. `root` goes before every

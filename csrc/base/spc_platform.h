@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_platform: what the operating system gives, probed at run time, each with a fallback.
+ * spc_platform: features of the operating system, probed at run time, each with a fallback.
  *
  *   memfd          anonymous sealed memory           else an unlinked shm_open object sized by posix_fallocate
  *   futex          sleeping on a word                else sleeping in short, growing slices

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_platform_native: what one system has and others lack, private to the two platform files.
+ * spc_platform_native: features that one system has and others lack, private to the two platform files.
  *
  * spc_platform_posix.c dispatches: it calls these for the features in the mask, and has the fallback for
  * each. spc_platform_linux.c implements them; on other systems no feature is ever found, and the stubs below

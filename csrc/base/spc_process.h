@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_process: what the operating system knows about processes, beyond POSIX.
+ * spc_process: questions to the operating system about processes, beyond POSIX.
  *
  * Linux has all of it; elsewhere each function does nothing, or says that it does not know, and its caller has another
  * way. Everything concerns the calling process, at once; anybody may call, and only spc_process.c includes the headers.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_comm_area: what of a communicator lies in shared memory, and where.
+ * spc_comm_area: layout of a communicator's part of shared memory.
  *
  * The communicator of the whole run has regions of the segment. That of some of the nodes has an area: a block of the
  * arena of its first member in this box, sent to all members here, who find its parts by their number alone. If it has

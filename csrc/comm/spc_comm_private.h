@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_comm_private: what the files of the communicator share. Nobody else includes it.
+ * spc_comm_private: shared parts of the communicator's files. No other file includes it.
  */
 #ifndef SPC_COMM_PRIVATE_H
 #define SPC_COMM_PRIVATE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_failures: who failed first, and the sentences that say it; the same rules and words as those of `spcomm run`.
+ * spc_failures: finds the first failure and words it, by the same rules and in the same words as `spcomm run`.
  *
  * First is the node whose failure was heard of first: an exception is reported when it is raised, everything else when
  * the process has ended. A lost node as the reason is somebody else's failure as long as there is another one. Nothing

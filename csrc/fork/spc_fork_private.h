@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_fork_private: what a node and the agent of its run share. spc_fork.c is what the nodes do; spc_fork_agent.c is
- * the agent, and calls nothing of it.
+ * spc_fork_private: shared parts of a node and the agent of its run. spc_fork.c has the nodes' side; spc_fork_agent.c
+ * is the agent, and calls nothing of it.
  *
  * Three pipes. `life`: the agent writes, node 0 reads; a word at the start (0: everybody exists, else an errno) and one
  * at the end (the exit code). Only the agent can write, so its end is the pipe's. `start`: a word for each other node,

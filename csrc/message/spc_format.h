@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_format: what a message is made of, independent of how it travels.
+ * spc_format: the parts of a message, independent of how it travels.
  *
  * An envelope says from whom, with which tag, in which format. The payload is [meta][data]: meta describes the data
  * where the format needs that (an array's dtype and shape), data are the bytes. Senders give both as pointers and

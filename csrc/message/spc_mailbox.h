@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_mailbox: how a message is announced to its receiver (SpeedesComm 3.2, ScaMPI 1.5.1).
+ * spc_mailbox: announces messages to their receivers (SpeedesComm 3.2, ScaMPI 1.5.1).
  *
  * A receiver's mailbox has a doorbell and one row of slots per sender. A slot is one cache line: the envelope, and
  * either the payload itself or where it lies. Sender and receiver walk along the row in step: message number i goes

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_outbox_queue: what one sender could not announce yet, a FIFO per destination.
+ * spc_outbox_queue: messages that one sender could not announce yet, a FIFO per destination.
  *
  * Private to the outbox, and used under the same lock. A waiting message is either written already (in ring or arena:
  * `offset`), or a private copy, which the queues of several destinations may share, or lies where the program has it,

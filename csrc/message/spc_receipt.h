@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_receipt: how the sender of a message learns that its receiver has taken it (ACLMPL's synchronous send).
+ * spc_receipt: tells the sender of a message that its receiver has taken it (ACLMPL's synchronous send).
  *
  * Messages that ask for a receipt (SPC_SLOT_ASKS) are numbered, 0, 1, 2 … for each pair of nodes. Nobody transmits
  * the numbers: the sender counts what it sends, the receiver what it finds in the row, and a row keeps its order.

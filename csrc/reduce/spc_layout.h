@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_layout: what spc_signature_t.layout says of a value that is reduced, beside its operator and length.
+ * spc_layout: the meaning of spc_signature_t.layout for a reduced value, beside its operator and length.
  *
  * Nodes of one run may be written in C, C++ and Python, and meet in one operation if their values are of the same kind.
  * So every language takes the kinds and the hash from here. Pure functions; anybody may call.

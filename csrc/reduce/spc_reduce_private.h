@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_reduce_private: what the two files of the reducer share; nobody else includes it.
+ * spc_reduce_private: shared parts of the two files of the reducer; no other file includes it.
  *
  *   spc_reduce.c       layout, phases, counters, release
  *   spc_reduce_tree.c  combining a group's values

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_board: what each node waits for, and at which line of whose code.
+ * spc_board: each node's present wait, and the line of the program that waits.
  *
  * A node has one board and alone writes it. A wait that has lasted for some milliseconds publishes before it sleeps on,
  * and retracts as soon as it wakes: while the board is published, the node is inside a sleep, after a test that found

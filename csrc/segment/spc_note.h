@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_note: what a node leaves written for others, and for the launcher after its end.
+ * spc_note: notes that a node leaves for others, and for the launcher after its end.
  *
  *   END    how and where its program ended: for the error of those who still need it
  *   CALL   its line in a collective operation that did not match: for the error of all who took part

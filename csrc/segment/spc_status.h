@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_status: who is there, who has finished, who has died.
+ * spc_status: state of each node: there, finished or died.
  *
  * A node writes LIVE and FINISHED of itself; the supervisor writes FINISHED or DIED of a node whose process has ended
  * or has reported that it fails. The end that is written first stays. The epoch is raised after each end, and everybody

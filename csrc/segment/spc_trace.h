@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_trace: what a node has done, and when: a ring of events in shared memory.
+ * spc_trace: a node's timeline: a ring of events in shared memory.
  *
  * Each node has one ring and alone writes it; all of its threads may. A full ring goes on at its beginning: the oldest
  * events are overwritten, and a reader knows how many. Events are of one size, a cache line, so that writing one is a

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * check: what a C test needs, in one header and without a framework.
+ * check: tools of a C test, in one header and without a framework.
  *
  * A test is a program: `int main(void)` that calls its cases with RUN(case) and returns check_done(). The first CHECK
  * that fails prints where and what, and ends the program with status 1. Status 77 means skipped: SKIP("why").

@@ -120,6 +120,17 @@ def test_docstrings_begin_with_their_subject(folder):
     fail_with(complaints)
 
 
+def test_contracts_begin_with_their_subject():
+    contract = re.compile(r"^/\*\n \* (\w+: (?:what|who|how|which|where|when|of) .*)", re.MULTILINE)
+    fail_with(
+        [
+            f"{relative(path)}: {found[1]}"
+            for path in [*files(*C, below="csrc"), *files(".h", below="tests")]
+            for found in contract.finditer(path.read_text())
+        ]
+    )
+
+
 def old_names():
     """The last section of the glossary: [(room, names of modules)], and names of anything."""
     text = (ROOT / "docs" / "internals" / "glossary.md").read_text().partition("## Old names")[2]

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fuzz: what the fuzz targets share. A target is one file, fuzz_<noun>.c, with LLVMFuzzerTestOneInput: it must return
- * for every input, and ends the process by MUST when something is not as it should be. It is linked either with
+ * fuzz: shared parts of the fuzz targets. A target is one file, fuzz_<noun>.c, with LLVMFuzzerTestOneInput: it must
+ * return for every input, and ends the process by MUST when something is not as it should be. It is linked either with
  * libFuzzer or with corpus.c, which feeds it files.
  */
 #ifndef FUZZ_H

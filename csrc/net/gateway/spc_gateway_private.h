@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_gateway_private: what the files of the gateway share. Nobody else includes it.
+ * spc_gateway_private: shared parts of the gateway's files. No other file includes it.
  *
  * All of it with the gateway's lock. Ranks are the run's; of a communicator's they are called members.
  */

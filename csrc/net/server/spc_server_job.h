@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_server_job: what a frame from one box of a job means for the others. No sockets, no links, no clock: frames go
+ * spc_server_job: applies a frame from one box of a job to the others. No sockets, no links, no clock: frames go
  * in, and come out by a callback, so that tests can play all of it.
  *
  *   MESSAGE   body: `count` ranks (u16, padded to 8 bytes), payload. Each box that has some of the ranks gets one

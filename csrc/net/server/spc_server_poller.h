@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_server_poller: which of many descriptors can be read or written; level-triggered.
+ * spc_server_poller: finds the readable and writable ones of many descriptors; level-triggered.
  *
  * spc_server_poller_wait runs in one thread, without the owner's lock; _wake may be called from any thread at any time;
  * the others, by whoever has the owner's lock. A descriptor that has been closed needs only _forget. Readable also

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_credit: how much gateways may have under way, and how much of it the server must be able to keep. Both compute it
+ * spc_credit: limits on what gateways have under way, and on what the server must be able to keep. Both compute it
  * from the map of the run, so that they agree without telling each other.
  *
  * Each gateway may have `window` bytes under way to each node elsewhere. A box that does not read, but is not dead yet,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_frame: what travels over a connection between a gateway and the server: a header of 64 bytes, then
+ * spc_frame: the unit on a connection between a gateway and the server: a header of 64 bytes, then
  * `length_bytes` bytes of body.
  *
  * The header is little-endian on every machine, and has two sums (CRC-32C): one of itself, one of the body. So a
