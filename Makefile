@@ -20,7 +20,7 @@ CXX_STYLE := $(STAMPS)/clang-format-cxx
 COMPILED := $(shell find csrc spcomm -name '*.[ch]' -o -name '*.pyx' -o -name '*.pxd' 2>/dev/null)
 COMPILE := CPPFLAGS="$$(cat $(STAMPS)/cppflags) $$CPPFLAGS" $(BIN)/python setup.py --quiet build_ext --inplace
 
-.PHONY: help demo test test-slow test-all build csrc sanitize mutants fuzz stress models smoke bench docs lint format wheel sdist versions clean force
+.PHONY: help demo test near test-slow test-all build csrc sanitize mutants fuzz stress models smoke bench docs lint format wheel sdist versions clean force
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -79,6 +79,9 @@ $(CXX_STYLE): .clang-format $(STAMPS)/venv
 	@sed 's/^Language: C$$/Language: Cpp/' .clang-format > $@
 
 # ---- testing
+
+near: csrc-plain ## run the tests of what has changed (ARGS="csrc/message ..." chooses files and folders)
+	$(BIN)/python scripts/near.py $(ARGS)
 
 test-slow: csrc-plain ## run the tests that are too slow for `make test`
 	$(PYTEST) $(IN_PARALLEL) -m "slow and not stress" $(ARGS)

@@ -52,6 +52,22 @@ def test_the_readme_has_its_pictures(scheme):
     assert (ROOT / name).is_file()
 
 
+def test_something_is_near_everything(monkeypatch):
+    """The table that `make near` reads has a row for each folder of sources, and each test that it names is there."""
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    import near
+
+    rows = near.table()
+    sources = [
+        relative(path)
+        for folder in ("csrc", "spcomm")
+        for path in files(".c", ".h", ".py", ".pyx", below=folder)
+    ]
+    assert [path for path in sources if near.nearest(path, rows) is None] == []
+    named = {part for tests in rows.values() for part in tests.partition(" -k ")[0].split()}
+    assert [name for name in [*rows, *named] if not (ROOT / name).exists()] == []
+
+
 def prose(text):
     """Without what stands in blocks and in code, where a bracket or a # means something else."""
     text = re.sub(r"^( *)(```+|~~~+).*?^ *\2 *$", "", text, flags=re.MULTILINE | re.DOTALL)
