@@ -48,6 +48,8 @@ def test_another_code(room):
     room.serve()
     result = room("doctor", room.place, env={"SPCOMM_CODE": OTHER_CODE})
     ill(result, "does not know that code", after=["name", "port", "server", "code"])
+    result = room("doctor", room.place, env={"SPCOMM_CODE": "one two"})
+    ill(result, "6 words", after=["name", "port", "server", "code"])
     room.close_room()
 
 
@@ -90,9 +92,9 @@ def test_a_port_that_swallows_all(room):
 
 
 WRONG = [
-    ("a web server", b"HTTP/1.0 400 Bad Request\r\n\r\n" + b"x" * 64, "is no server of spcomm"),
-    ("one that hangs up", b"", "hangs up"),
-    ("one that is silent", None, "says nothing"),
+    ("a web server", b"HTTP/1.0 400 Bad Request\r\n\r\n" + b"x" * 64, "is not an spcomm server"),
+    ("one that hangs up", b"", "closed the connection"),
+    ("one that is silent", None, "does not answer"),
     ("an older one", message(VERDICT, verdict=3, version=77), "speaks version 77"),
     (
         "an older one that does not know",

@@ -303,10 +303,11 @@ def test_a_code_is_asked_for_again(room):
     ours, theirs = os.openpty()
     member = room.start("join", room.place, "--name", "ann", stdin=theirs, env={"SPCOMM_CODE": None})
     os.close(theirs)
-    for line in ("one two", CODE.replace("b", "x"), CODE):
+    for line in ("one two", CODE.replace("b", "x"), OTHER_CODE, CODE):
         os.write(ours, line.encode() + b"\n")
     found = read_until(member.stderr, "in the room: ann")
     assert "has 2" in found and "word 1 of that code is not as it was shown" in found, found
+    assert "does not know that code" in found, found
     room.members.append(member)
     room.close_room()
     os.close(ours)

@@ -24,8 +24,12 @@ class EntryError(Exception):
     """Nobody gets in there, or we do not; the text is a sentence without its end."""
 
 
+class RefusedError(EntryError):
+    """The server does not know that code."""
+
+
 class _ConnectionClosedError(EntryError):
-    """There is somebody, and it closes the connection."""
+    """The other end closes the connection."""
 
 
 def enter(place: "tuple[str, int]", key: bytes) -> MacFrames:
@@ -50,7 +54,8 @@ def _enter(place: "tuple[str, int]", key: bytes) -> MacFrames:
     why = refusal(place, talk)
     if why:
         sock.close()
-        raise (_ConnectionClosedError if talk.outcome == net.CLOSED else EntryError)(why)
+        errors = {net.CLOSED: _ConnectionClosedError, net.REFUSED: RefusedError}
+        raise errors.get(talk.outcome, EntryError)(why)
     try:
         keep_alive(sock)
         return MacFrames(sock, talk.session)
@@ -116,7 +121,7 @@ def unreachable(place: "tuple[str, int]", error: Exception) -> str:
             f"(spcomm doctor {_asked(place)})"
         )
     if isinstance(error, ConnectionError):
-        return f"what listens at {spelt(place)} hangs up: it is no server of spcomm, or has very much to do"
+        return f"{spelt(place)} closed the connection: it is not an spcomm server, or it is overloaded"
     return f"{spelt(place)} cannot be reached ({getattr(error, 'strerror', None) or error})"
 
 
@@ -131,15 +136,17 @@ def refusal(place: "tuple[str, int]", talk: handshake.HandshakeExchange) -> str:
     if outcome == net.ACCEPTED:
         return ""
     if outcome == net.REFUSED:
-        return f"the server at {where} does not know that code; look whether all six words are as it has shown them"
+        return (
+            f"the server at {where} does not know that code; check all six words against those that it shows"
+        )
     if outcome == net.OTHER_VERSION:
         version = talk.machine.peer[0]
         return (
-            f"the server at {where} speaks version {version} of what spcomm says between machines, and this machine "
+            f"the server at {where} speaks version {version} of the protocol between machines, and this machine "
             f"version {net.VERSION}; install the same spcomm on both"
         )
     if outcome == handshake.INTERCEPTED:
-        return f"somebody on the way to the server at {where} reads or changes what is sent; nothing was said"
+        return f"the connection to the server at {where} is intercepted; nothing was sent"
     if outcome == handshake.NO_TLS:
         return f"TLS with the server at {where} fails: {talk.trouble}"
     if outcome == net.OTHER_BYTE_ORDER:
@@ -147,10 +154,10 @@ def refusal(place: "tuple[str, int]", talk: handshake.HandshakeExchange) -> str:
     if outcome == net.FULL:
         return f"the server at {where} is full: it has as many connections as it allows; try again later"
     if outcome == net.STRANGER:
-        return f"what listens at {where} is no server of spcomm; its port is {PORT} unless --listen says otherwise"
+        return f"{where} is not an spcomm server; its port is {PORT} unless --listen says otherwise"
     if outcome == net.LATE:
-        return f"what listens at {where} says nothing: it is no server of spcomm, or has very much to do"
-    return f"what listens at {where} hangs up: it is no server of spcomm, or has very much to do"
+        return f"{where} does not answer: it is not an spcomm server, or it is overloaded"
+    return f"{where} closed the connection: it is not an spcomm server, or it is overloaded"
 
 
 def differ(theirs: dict) -> str:

@@ -22,6 +22,10 @@ The port is {prompt.PORT} if none is given. The exit code is 0 if all is well, a
 """
 
 
+_NOT_ASKED = "not tried: with --code it is asked for, and the versions are compared"
+_Place = tuple[str, int]
+
+
 class _HopFailed(Exception):
     """Here the way ends: (what was found, what to try)."""
 
@@ -36,16 +40,17 @@ def main(words: "list[str]") -> int:
     try:
         if len(rest) != 1:
             raise UsageError(f"spcomm doctor: {' '.join(rest)}: give one host, as in spcomm doctor alpha")
-        where = prompt.place("spcomm doctor", rest[0])
-        code = prompt.code("spcomm doctor", prompt.spelt(where)) if asks else None
+        return _go(prompt.place("spcomm doctor", rest[0]), asks)
     except UsageError as error:
         print(error, file=sys.stderr)
         return error.code
-    hops = (("name", _name), ("port", _port), ("server", _server), ("code", _code))
+
+
+def _go(where: _Place, asks: bool) -> int:
     address = where
-    for name, hop in hops:
+    for name, hop in (("name", _name), ("port", _port), ("server", _server), ("code", _code)):
         try:
-            address, found = hop(where, address, code)
+            address, found = hop(where, address, asks)
         except _HopFailed as ill:
             found, advice = ill.args
             print(f"{name:<8}WRONG   {found}\n        try:    {advice}", flush=True)
@@ -54,11 +59,7 @@ def main(words: "list[str]") -> int:
     return 0
 
 
-_NOT_ASKED = "not tried: with --code it is asked for, and the versions are compared"
-_Place = tuple[str, int]
-
-
-def _name(where: _Place, _address: _Place, _code: "str | None") -> "tuple[_Place, str]":
+def _name(where: _Place, _address: _Place, _asks: bool) -> "tuple[_Place, str]":
     try:
         found = _socket.getaddrinfo(where[0], where[1], _socket.AF_INET, _socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:  # the latter: no name at all
@@ -72,7 +73,7 @@ def _name(where: _Place, _address: _Place, _code: "str | None") -> "tuple[_Place
     ] else f"{address} is an address"
 
 
-def _port(_where: _Place, address: _Place, _code: "str | None") -> "tuple[_Place, str]":
+def _port(_where: _Place, address: _Place, _asks: bool) -> "tuple[_Place, str]":
     from spcomm.launch.room.connect import CONNECT_S
 
     sock = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
@@ -101,13 +102,13 @@ def _port(_where: _Place, address: _Place, _code: "str | None") -> "tuple[_Place
         sock.close()
 
 
-def _server(_where: _Place, address: _Place, code: "str | None") -> "tuple[_Place, str]":
+def _server(_where: _Place, address: _Place, _asks: bool) -> "tuple[_Place, str]":
     """An answer of HELLO comes from a server of spcomm; its opinion of the code is not asked yet."""
     from spcomm._core import net
     from spcomm.launch.remote import handshake
     from spcomm.launch.room import connect
 
-    key = join_code.key(code if code is not None else join_code.new())
+    key = join_code.key(join_code.new())
     try:
         sock, talk = handshake.meet(address, key, handshake.ROOM, 0, connect.CONNECT_S)
     except OSError as error:
@@ -133,12 +134,20 @@ def _elsewhere(address: _Place) -> str:
     return f"the port that spcomm serve has shown; something else has {address[1]}"
 
 
-def _code(where: _Place, address: _Place, code: "str | None") -> "tuple[_Place, str]":
-    if code is None:
+def _code(where: _Place, address: _Place, asks: bool) -> "tuple[_Place, str]":
+    if not asks:
         return address, ""
     from spcomm.launch.remote import versions
     from spcomm.launch.room import connect
 
+    try:
+        code = prompt.code("spcomm doctor", prompt.spelt(where))
+    except UsageError as error:
+        if error.code > 128:  # a signal
+            raise
+        raise _HopFailed(
+            str(error).removeprefix("spcomm doctor: "), "the six words as spcomm serve shows them"
+        ) from None
     try:
         frames = connect.enter(address, join_code.key(code))
     except connect.EntryError as error:

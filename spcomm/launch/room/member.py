@@ -12,7 +12,7 @@ import tempfile
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline.values import MOST_NODES
 from spcomm.launch.remote.framing import one_line
-from spcomm.launch.room.prompt import code, place, spelt
+from spcomm.launch.room.prompt import TRIES, code, place, spelt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,10 +42,15 @@ def main(words: "list[str]") -> int:
     if not words or "-h" in words or "--help" in words:
         sys.stdout.write(HELP)
         return 0 if words else 125
-    from spcomm.launch.room.connect import EntryError
+    from spcomm.launch.room.connect import EntryError, RefusedError
 
     try:
         where, name, slots = _read(words)
+        for _attempt in range(TRIES - 1 if os.isatty(0) else 0):
+            try:
+                return _join(where, name, slots, code("spcomm join", spelt(where)))
+            except RefusedError as error:
+                print(f"spcomm join: {error}", file=sys.stderr)
         return _join(where, name, slots, code("spcomm join", spelt(where)))
     except UsageError as error:
         print(error, file=sys.stderr)

@@ -10,7 +10,7 @@ from spcomm.launch.base.usage import UsageError
 from spcomm.launch.room import join_code
 
 PORT = 7726
-_TRIES = 3
+TRIES = 3
 _LINE_MOST = 4096
 
 
@@ -31,7 +31,7 @@ def code(command: str, where: str, interrupt: int = -1) -> str:
                 f"{command}: needs the code of {where}: set {join_code.VARIABLE}, or write it to its standard input"
             )
         return _read(command, line, "")
-    for attempt in range(_TRIES):
+    for attempt in range(TRIES):
         sys.stderr.write(f"The code of {where}, six words: ")
         sys.stderr.flush()
         line = _line(command, interrupt)
@@ -40,7 +40,7 @@ def code(command: str, where: str, interrupt: int = -1) -> str:
         try:
             return _read(command, line, "")
         except UsageError as error:
-            if attempt == _TRIES - 1:
+            if attempt == TRIES - 1:
                 raise
             sys.stderr.write(f"{error}\n")
     raise UsageError(f"{command}: there was no code")
