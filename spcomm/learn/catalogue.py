@@ -119,7 +119,7 @@ def exercise_of(file: "str | os.PathLike[str]", folder: "str | os.PathLike[str] 
             return find(name, folder)
     raise LearnError(
         f"{os.fspath(file)} does not say of which exercise it is: name it or its folder as the exercise "
-        "(02_split), or give --exercise 2"
+        "(02_split), or say which (--exercise 2; in Python exercise=2)"
     )
 
 

@@ -73,7 +73,7 @@ def _failed(run: Run, file: str, limits: Limits) -> str:
         _complain(said[-1], name)
     if run.code == 99 or run.code == 124:
         lines = [_cut(line) for line in said[:_MOST_LINES]]
-        return "\n".join([f"the program does not come to its end ({name}):", *lines])
+        return "\n".join([f"the program does not end ({name}):", *lines])
     raised = _traceback(run, file)
     if raised is not None:
         lost = _LOST.search(raised)
