@@ -29,7 +29,7 @@ def main(arguments: "list[str] | None" = None) -> int:
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         print(
-            f"spcomm {name}: what it says cannot be written: {error.strerror} (exit code 125)",
+            f"spcomm {name}: its output cannot be written: {error.strerror} (exit code 125)",
             file=sys.stderr,
         )
         return 125
@@ -170,12 +170,12 @@ _COMMANDS: "dict[str, tuple[Callable[[list[str]], int], str]]" = {
     "demo": (_demo, "three example programs on real input"),
     "learn": (_learn, "exercises at the terminal, checked whenever they are saved"),
     "examples": (_examples, "list the examples, print one, copy all of them to a folder"),
-    "bench": (_bench, "measure spcomm and compare it with what else is installed"),
-    "trace": (_trace, "show what `spcomm run --trace` has recorded: text, a page, pictures"),
+    "bench": (_bench, "measure spcomm beside the other libraries that are installed"),
+    "trace": (_trace, "show a trace of `spcomm run --trace`: text, a page, pictures"),
     "check": (_check, "grade solutions of exercises"),
-    "info": (_info, "what this machine is and allows, on one page"),
-    "config": (_config, "print what a C or C++ compiler needs to know"),
-    "explain": (_explain, "what a code in a message means (SP101), by example"),
+    "info": (_info, "this machine on one page: cores, memory, features, versions"),
+    "config": (_config, "print the flags for a C or C++ compiler"),
+    "explain": (_explain, "explain a code in a message (SP101) by example"),
     "version": (_version, "print the version"),
     "help": (_help, "this text; help COMMAND is COMMAND --help"),
 }

@@ -7,7 +7,7 @@ from pathlib import Path
 
 USAGE = """usage: spcomm config [--cflags] [--libs] [--includedir] [--library] [--version]
 
-Prints what a compiler needs for a program that includes spcomm/spcomm.h (C) or spcomm/speedescomm.hpp (C++):
+Prints compiler flags for a program that includes spcomm/spcomm.h (C) or spcomm/speedescomm.hpp (C++):
 
   cc program.c $(spcomm config --cflags --libs) -o program && spcomm run -n 4 ./program
 

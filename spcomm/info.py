@@ -69,7 +69,7 @@ def page(found: "dict[str, dict[str, object]]") -> str:
 
 _WITHOUT = {
     "memfd": "shared memory lies in /dev/shm, and all of it is reserved at once",
-    "futex": "who waits sleeps in short slices",
+    "futex": "a node that waits sleeps in short slices",
     "pidfd": "ends of processes are found by asking",
     "eventfd": "pipes are used",
     "wipe_on_fork": "process numbers are compared",

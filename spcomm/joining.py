@@ -31,7 +31,7 @@ def startup(
         Tells groups apart, 0 or more. 0: that of ``spcomm run --group``.
     infile : str or path, optional
         A file of lines such as ``local_nodes = 4`` (TOML) that gives what is 0 in the call. Its keys are those
-        of the arguments, and ``server``, which is to stay empty: a run has one machine so far.
+        of the arguments, and ``server``, which must be empty: a run started this way has one machine.
 
     Returns
     -------
@@ -109,7 +109,7 @@ class _Start:
             raise TypeError(f"startup(infile={errors.shown(infile)}): {found}")
         found = forking.read_infile(infile)
         if found["server"]:
-            allowed = "a run has one machine so far; leave server out"
+            allowed = "a run started this way has one machine; leave server out"
             raise errors.wrong_nodes(
                 "infile", infile, f"it says server = {errors.shown(found['server'])}; {allowed}"
             )
@@ -130,9 +130,7 @@ class _Start:
         """Without a launcher there is one box."""
         local, total = (self.numbers[name] for name in _NODES)
         if local and total > local:
-            allowed = (
-                f"all nodes of a run are on one machine so far; give {local} or 0, or local_nodes={total}"
-            )
+            allowed = f"all nodes of this run are on one machine; give {local} or 0, or local_nodes={total}"
             raise self.wrong("total_nodes", f"that is more than local_nodes={local}; {allowed}")
 
     @property

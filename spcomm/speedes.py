@@ -402,9 +402,7 @@ def SpComm_CoordinatedReceive() -> Any:
 
 def _joined(call: str) -> spcomm.Comm:
     if _comm is None:
-        raise spcomm.SpcommError(
-            f"{call}: SpComm_StartUp has not been called yet; it is to be the first call"
-        )
+        raise spcomm.SpcommError(f"{call}: SpComm_StartUp has not been called yet; it must be the first call")
     return _comm
 
 
@@ -428,9 +426,7 @@ def _counted(call: str, arguments: "tuple[Any, ...]", whole: str, broadcast: str
         found = f"{given}; nbytes is none of them, data know their length"
         raise TypeError(f"{forms}: {found}")
     if arguments[-1] is None:
-        raise TypeError(
-            f"{call}: data cannot be None, which says that there is no message; b'' is an empty one"
-        )
+        raise TypeError(f"{call}: data cannot be None, which means no message; b'' is an empty one")
     return arguments
 
 

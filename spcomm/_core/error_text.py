@@ -64,7 +64,7 @@ def no_time_record(value: object) -> TypeError:
 def nan_result(call: str) -> ValueError:
     why = "inf and -inf are among the times, or a C program gave NaN"
     name = call.partition("(")[0]
-    return ValueError(f"{name}(x): the result is NaN, which is no SimTime: {why}. All nodes took part.")
+    return ValueError(f"{name}(x): the result is NaN, which isn't a SimTime: {why}. All nodes took part.")
 
 
 def bad_ranks(value: object) -> TypeError:
@@ -295,7 +295,7 @@ def counts_of_objects() -> TypeError:
 
 def no_axis(value: object) -> TypeError:
     return TypeError(
-        "reduce_scatter(x): x is an array without axes; its first axis is what is divided. Give an array with at least "
+        "reduce_scatter(x): x is an array without axes; its first axis is divided. Give an array with at least "
         "one, or a sequence with one item for each node"
     )
 

@@ -112,7 +112,7 @@ def ssend_to_itself(dest: object) -> RankError:
 
 
 def bad_constant(call: str, argument: str, value: object) -> RankError:
-    return RankError(f"{call}({argument}={value!r}): {value!r} makes no sense as {argument}")
+    return RankError(f"{call}({argument}={value!r}): {value!r} is not valid as {argument}")
 
 
 def bad_tag(call: str, argument: str, value: int) -> TagError:

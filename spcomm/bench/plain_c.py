@@ -33,7 +33,7 @@ def measure(
 def build(name: str, folder: Path) -> Path:
     compiler = next((found for found in map(shutil.which, COMPILERS) if found), None)
     if compiler is None:
-        raise CannotMeasureError(f"there is no C compiler ({', '.join(COMPILERS)}) on the path")
+        raise CannotMeasureError(f"no C compiler ({', '.join(COMPILERS)}) on the path")
     program = folder / name
     command = [compiler, "-O2", "-pthread", "-o", str(program), str(PROGRAMS / f"{name}.c")]
     try:

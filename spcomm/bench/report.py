@@ -91,7 +91,7 @@ class Report:
         for (key, name), reason in self.results.failures.items():
             lines.append(f"failed: {titles[key]}, {names[name]}: {reason}")
         if self.results.interrupted:
-            lines.append("Interrupted: this is what was measured until then.")
+            lines.append("Interrupted. Measured until then:")
         return lines
 
     def percentile(self, row: Row) -> list[str]:

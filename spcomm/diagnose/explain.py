@@ -16,12 +16,12 @@ def main(words: "list[str]") -> int:
     """Print the page of a code, or the list of all codes; returns the exit code."""
     if words and words[0] in ("-h", "--help"):
         print(
-            "usage: spcomm explain [CODE]\n\nWhat a code such as SP101 means, by example. Without a code: all codes.\n"
-            "A word of its title will do, too: spcomm explain deadlock"
+            "usage: spcomm explain [CODE]\n\nExplains a code such as SP101 by example. Without a code: all codes.\n"
+            "A word of its title works, too: spcomm explain deadlock"
         )
         return 0
     if len(words) > 1:
-        return _complain(f"one code at a time, not {len(words)}; {_allowed()}")
+        return _complain(f"give one code, not {len(words)}; {_allowed()}")
     if not words:
         for code in codes():
             print(f"{code}  {title(code)}")

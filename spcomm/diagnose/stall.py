@@ -61,9 +61,7 @@ def spinning(
     ]
     rows = _rows({rank: ("polls", place) for rank, (_state, place) in spinners.items()})
     lines.append(aligned(rows + _wait_rows(waits), left=None))
-    lines.append(
-        "  Try: find out who should send what they ask for, and whether it has waited for them first.\n"
-    )
+    lines.append("  Try: find the node that should send, and see whether it waits for these first.\n")
     return "".join(lines)
 
 
@@ -85,9 +83,9 @@ def _why(waits: "dict[int, Wait]", others: "dict[int, tuple[str, str]]", boxes: 
         return f"Try: let {ranks_text(stopped)} go on (kill -CONT, or fg in its terminal)."
     unknown = {state for state, _place in others.values() if state.startswith("box ")}
     if any(state.endswith("answer") for state in unknown):
-        return "Try: see whether that machine still runs, and what is between it and this one."
+        return "Try: check that machine, and the network between it and this one."
     if unknown:
-        return "Try: read what the run prints: those nodes may wait for that."
+        return "Try: read the output of the run: those nodes may wait for a reader."
     if others:
         who = "that node" if len(others) == 1 else "those nodes"
         if any(state == COMPUTES for state, _place in others.values()):  # or for ever: nobody else can know

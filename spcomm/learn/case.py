@@ -63,11 +63,11 @@ class Case:
     def __post_init__(self) -> None:
         """Complain of what cannot be run."""
         if isinstance(self.nodes, bool) or not isinstance(self.nodes, int) or not 1 <= self.nodes <= 64:
-            raise ValueError(f"Case(nodes={self.nodes!r}): it has to be a whole number from 1 to 64")
+            raise ValueError(f"Case(nodes={self.nodes!r}): it must be a whole number from 1 to 64")
         if self.each is not None and len(self.each) != self.nodes:
             raise ValueError(f"Case(each=...) is for {len(self.each)} nodes, and there are {self.nodes}")
         if isinstance(self.options, str):
-            raise TypeError(f'Case(options={self.options!r}): it has to be a tuple, ("--boxes", "2")')
+            raise TypeError(f'Case(options={self.options!r}): it must be a tuple, ("--boxes", "2")')
         if not self.name:
             object.__setattr__(self, "name", counted(self.nodes, "node"))
 

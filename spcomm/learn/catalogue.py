@@ -141,10 +141,10 @@ def load(folder: "str | os.PathLike[str]") -> Exercise:
     ) as error:  # too long, without permission, with \\0, links in a circle
         raise LearnError(f"{folder} is no exercise: {getattr(error, 'strerror', None) or error}") from None
     if missing:
-        raise LearnError(f"{folder} is no exercise: it lacks {', '.join(missing)}")
+        raise LearnError(f"{folder} is not an exercise: it lacks {', '.join(missing)}")
     match = _NAME.fullmatch(place.name)
     if match is None:
-        raise LearnError(f"{folder} is no exercise: its name is not two digits and a word, as 02_split")
+        raise LearnError(f"{folder} is not an exercise: its name must be two digits and a word, as 02_split")
     told = _toml(place / "info.toml")
     reader = _Info(place / "info.toml", told)
     exercise = Exercise(

@@ -132,13 +132,13 @@ def _add_class(group: "argparse._ArgumentGroup") -> None:
     group.add_argument(
         "--keep",
         metavar="GRADES",
-        help="add grades to this file, and take from it what has not changed since",
+        help="write grades to this file, and read from it those of unchanged files",
     )
 
 
 def _count(text: str) -> int:
     if not (text.isascii() and text.isdigit() and 1 <= int(text) <= 256):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to 256")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 256")
     return int(text)
 
 

@@ -46,14 +46,14 @@ def main(words: "list[str]") -> int:
 def _run(words: "list[str]") -> None:
     word, *rest = words or ["list"]
     if word.startswith("-"):
-        raise UsageError(f"no option {word}; `spcomm examples --help` tells what there is")
+        raise UsageError(f"no option {word}; see `spcomm examples --help`")
     if word == "init":
         if len(rest) != 1:
             raise UsageError("init needs one folder to copy to, as in `spcomm examples init my-examples`")
         _copy(Path(rest[0]))
         return
     if rest:
-        raise UsageError(f"one example at a time, not {' '.join(words)}")
+        raise UsageError(f"give one example, not {' '.join(words)}")
     if word == "list":
         _list()
     else:

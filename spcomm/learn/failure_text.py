@@ -97,7 +97,7 @@ def _complain(said: str, name: str) -> None:
         raise LearnError(f"check.py: spcomm run refuses case {name!r}: {_cut(said)}")
     is_gone = os.strerror(errno.ENOENT)  # without walls a program can delete the judge's folder
     if said.startswith("spcomm: the trace cannot be written") and is_gone not in said:
-        raise LearnError(f"the judge cannot keep what the program did: {_cut(said.removeprefix('spcomm: '))}")
+        raise LearnError(f"the judge cannot store the program's trace: {_cut(said.removeprefix('spcomm: '))}")
 
 
 def _traceback(run: Run, file: str) -> "str | None":

@@ -122,7 +122,7 @@ def _file(path: "str | os.PathLike[str]") -> Path:
         is_there = file.exists()
     except OSError as error:
         raise of_system(error) from None
-    is_none = "is no Python file (its name has to end in .py)"
+    is_none = "is not a Python file (its name must end in .py)"
     if file.suffix == ".py":
         is_none = "is a folder, a pipe or a device, not a file"
     what = is_none if is_there else "does not exist"
@@ -170,7 +170,7 @@ class Recorded(Outcome):
             try:
                 self._trace = reader.parse((self._run.trace or b"").decode(), "the trace of the run")
             except Exception as error:  # the program may have written to it
-                raise Wrong(f"what the program did cannot be read: {str(error)[:300]}") from None
+                raise Wrong(f"the program's trace cannot be read: {str(error)[:300]}") from None
             for rank, lost in enumerate(self._trace.overwritten):
                 if lost:
                     raise Wrong(

@@ -148,11 +148,11 @@ class Lessons:
             return f"{path.name} is there again"
         before = copying.read(path)
         if before == first:
-            return f"{path.name} is as it was at first: nothing to reset"
+            return f"{path.name} is unchanged: nothing to reset"
         kept = copying.free(path.with_name(f"{path.name}.before"))
         copying.replace(kept, before)
         copying.replace(path.resolve(), first)
-        return f"{path.name} is as it was at first; yours is in {kept.name}"
+        return f"{path.name} is as it was given out; yours is in {kept.name}"
 
 
 def named(word: str, exercises: "Sequence[Exercise]") -> Exercise:

@@ -69,9 +69,7 @@ class Progress:
                 self._unsaved = State()
             except OSError as error:
                 self._unsaved = state
-                self._say(
-                    f"cannot keep your progress in {self.path}: {error.strerror}; it is as it was before"
-                )
+                self._say(f"cannot keep your progress in {self.path}: {error.strerror}; it is unchanged")
             return state
 
     def note_passed(self, name: str) -> None:

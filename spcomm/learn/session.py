@@ -70,7 +70,7 @@ class Session:
     def _saved(self, file: Path) -> None:
         before, self._seen = self._seen, watching.settled(file)
         if self._seen is None and before is not None:
-            self._page.say(f"{shorter(file)} is gone; x writes it anew")
+            self._page.say(f"{shorter(file)} is gone; x writes it again")
         elif self._seen is not None and self._seen != before:
             self._check()
 

@@ -137,7 +137,7 @@ class Cluster:
         [2, 0, 1]
         """
         if not callable(function):
-            raise TypeError(f"run({shown(function)}): it takes a function, and what it is to be called with")
+            raise TypeError(f"run({shown(function)}): it takes a function and its arguments")
         work = pickling.packed((function, arguments), f"run({_name(function)})", function)
         __tracebackhide__ = True  # IPython and pytest leave these frames out
 

@@ -62,7 +62,7 @@ def parse(line: str, most: int) -> CellOptions:
 
 def _unknown(word: str) -> str:
     if not word.startswith("-"):
-        return f"{word!r} is no option, and the program belongs into the lines below"
+        return f"{word!r} is not an option; the program belongs in the lines below"
     near = difflib.get_close_matches(word, _KNOWN, 1)
     return f"there is no option {word}" + (f" (did you mean {near[0]}?)" if near else "")
 

@@ -12,7 +12,7 @@ from spcomm.trace.model import Trace, cut
 
 _USAGE = """usage: spcomm trace FILE [options]
 
-Shows what `spcomm run --trace FILE` has recorded. Without options: the summary.
+Shows a trace of `spcomm run --trace FILE`. Without options: the summary.
 
   --summary        how each node spent its time, what it sent, how well the nodes were used
   --matrix         messages and bytes from each node to each; with --png also as a picture
@@ -100,7 +100,7 @@ class _Arguments:
             raise _UsageError(f"no option {word}; `spcomm trace --help` lists them{_near(name)}")
         elif self.file:
             raise _UsageError(
-                f"one trace at a time, not {self.file} and {word}; an output is written with its option, as in "
+                f"give one trace, not {self.file} and {word}; an output is written with its option, as in "
                 f"--html={word}"
             )
         else:

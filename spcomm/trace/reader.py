@@ -50,7 +50,7 @@ def read(path: "str | os.PathLike[str]") -> Trace:
     except OSError as error:
         raise TraceError(f"cannot read {name}: {error.strerror}; {_MAKE_ONE}") from None
     except UnicodeDecodeError:
-        raise TraceError(f"{name} is no text, and a trace is JSON; {_MAKE_ONE}") from None
+        raise TraceError(f"{name} is not text, and a trace is JSON; {_MAKE_ONE}") from None
     return parse(text, name)
 
 
@@ -330,7 +330,7 @@ class _Reader:
     def _ranks(self, key: str) -> "list[int]":
         values = self._other[key]
         if not isinstance(values, list) or len(values) > self._nodes:
-            self._fail(f"its `{key}` is no list of ranks")
+            self._fail(f"its `{key}` is not a list of ranks")
         if any(type(rank) is not int or not 0 <= rank < self._nodes for rank in values):
             self._fail(f"its `{key}` names nodes other than 0 to {self._nodes - 1}")
         return values

@@ -47,7 +47,7 @@ class RemoteTraces:
         try:
             self._add(rank, lost, piece)
         except (zlib.error, TypeError, ValueError, RecursionError, KeyError) as error:
-            self.forget(f"sends a trace that makes no sense ({error})")
+            self.forget(f"sent a malformed trace ({error})")
 
     def _add(self, rank: object, lost: object, piece: object) -> None:
         if (
@@ -113,7 +113,7 @@ def _event(row: object, nodes: int) -> Event:
     if event.kind in (traces.SEND, traces.RECEIVE) and not 0 <= event.peer < nodes:
         raise ValueError(f"a message from or to node {event.peer} of {nodes}")
     if not isinstance(event.what, str) or not isinstance(event.line, str):
-        raise ValueError("an event whose name is no text")
+        raise ValueError("an event whose name is not text")
     return event
 
 

@@ -199,14 +199,14 @@ def gaps(trace: Trace) -> "list[tuple[str, str, str]]":
     count = sum(trace.overwritten)
     words = "events" if trace.missing else "events: the trace is whole"
     if lost:
-        words = f"event{'s' * (count > 1)}, the oldest of {ranks_text(lost)}: what is left begins after that"
+        words = f"event{'s' * (count > 1)}, the oldest of {ranks_text(lost)}: the rest begins after that"
     said = []
     if 0 < trace.cores < trace.nodes and not any(trace.clock_error):  # all of them on one machine
         said.append(
             (
                 "cores",
                 str(trace.cores),
-                f"for {counted(trace.nodes, 'node')}: who computes may be waiting for a core",
+                f"for {counted(trace.nodes, 'node')}: a node that computes may be waiting for a core",
             )
         )
     said += [("overwritten", str(count), words)]

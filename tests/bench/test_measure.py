@@ -65,7 +65,7 @@ def test_without_a_compiler_plain_c_is_skipped(monkeypatch):
     monkeypatch.setattr(module.plain_c.shutil, "which", lambda name: None)
     row = Row("floor", "floor", "plain_c", 2, {"work": "ring", "processes": 2}, peers=False, program="loop")
     results = measure(plan([row, ROW], answering("spcomm", 1.0, "spcomm")), quiet)
-    assert results.skipped == {"floor": "there is no C compiler (cc, gcc, clang) on the path"}
+    assert results.skipped == {"floor": "no C compiler (cc, gcc, clang) on the path"}
     assert not results.failures and list(results.times) == ["a"]
 
 

@@ -159,4 +159,4 @@ def test_a_pipe_that_nobody_reads_is_not_waited_for(launch):
     os.mkfifo(launch.folder / "node-1.txt")
     result = launch.program("print('never')", options=("-n", 2, "--output", "."))
     assert (result.code, result.out) == (125, "")
-    assert result.last == "spcomm run: --output .: ./node-1.txt is a pipe that nobody reads, not a file"
+    assert result.last == "spcomm run: --output .: ./node-1.txt is a pipe without a reader, not a file"

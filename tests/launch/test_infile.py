@@ -66,7 +66,10 @@ def test_it_agrees_with_the_launcher(launch):
                 "local_nodes = 4\ntotal_nodes = 2",
                 "which says total_nodes = 2: that is less than local_nodes=4",
             ),
-            ("server = 'box'", "it says server = 'box'; a run has one machine so far; leave server out"),
+            (
+                "server = 'box'",
+                "it says server = 'box'; a run started this way has one machine; leave server out",
+            ),
         ],
     ),
 )

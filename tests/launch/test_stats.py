@@ -28,7 +28,7 @@ comm.global_sum(1)
 def table(result):
     """{node: {column: cell}}, and that the last line of all is not in it."""
     lines = result.err.splitlines()
-    start = next(at for at, line in enumerate(lines) if line.startswith("spcomm: what the nodes did"))
+    start = next(at for at, line in enumerate(lines) if line.startswith("spcomm: statistics of the nodes"))
     names = ["node", "time", "computed", "no core", "waited", "sent", "received", "MB sent", "MB received"]
     rows = [line.split() for line in lines[start + 2 :] if line.startswith("  ")]
     return {row[0]: dict(zip([*names, "collectives"], row, strict=True)) for row in rows}

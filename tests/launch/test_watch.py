@@ -383,7 +383,7 @@ def test_with_files_and_the_table_at_the_end(terminal, launch):
     terminal.type(b"\n")
     assert terminal.wait() == 0
     assert (launch.folder / "kept/node-2.txt").read_text() == "begins\n"
-    assert any(line.startswith("spcomm: what the nodes did") for line in terminal.lines)
+    assert any(line.startswith("spcomm: statistics of the nodes") for line in terminal.lines)
     assert not any(line.startswith("spcomm, ") for line in terminal.lines)
 
 

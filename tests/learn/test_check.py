@@ -232,7 +232,7 @@ def test_any_name_of_a_file(tmp_path, name):
 @pytest.mark.parametrize("data", [None, b"", b"\xff", b"{", b'{"traceEvents": 7}'])
 def test_a_trace_that_is_none(data):
     outcome = grading.Recorded([1], Run(Case(1), 0, trace=data))
-    with pytest.raises(Wrong, match="what the program did cannot be read"):
+    with pytest.raises(Wrong, match="the program's trace cannot be read"):
         assert outcome.calls
 
 

@@ -169,5 +169,5 @@ def test_wrong_info(room, old, new, complaint):
 
 def test_incomplete_exercise(room):
     (room / "03_ring" / "check.py").unlink()
-    with pytest.raises(LearnError, match=r"is no exercise: it lacks check\.py"):
+    with pytest.raises(LearnError, match=r"is not an exercise: it lacks check\.py"):
         catalogue.load(room / "03_ring")

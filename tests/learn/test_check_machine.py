@@ -74,7 +74,7 @@ def test_nobody_hears_what_is_learnt(own, command, where):
         assert done.code == 125
         assert (
             done.err
-            == "spcomm learn: what it says cannot be written: No space left on device (exit code 125)\n"
+            == "spcomm learn: its output cannot be written: No space left on device (exit code 125)\n"
         )
     else:
         assert "Traceback" not in done.err, done
@@ -116,8 +116,7 @@ def test_nobody_hears_it():
             [*CHECK, str(RIGHT)], stdout=full, stderr=subprocess.PIPE, text=True, check=False
         )
     assert (
-        done.stderr
-        == "spcomm check: what it says cannot be written: No space left on device (exit code 125)\n"
+        done.stderr == "spcomm check: its output cannot be written: No space left on device (exit code 125)\n"
     )
     assert done.returncode == 125
 
@@ -133,7 +132,7 @@ def test_letters_that_the_output_has_not(tmp_path):
 @pytest.mark.parametrize("line", ["the trace cannot be written to trace.json (No space left on device)"])
 def test_a_trace_that_has_no_room(line):
     run = Run(Case(1), 125, errors=[(None, f"spcomm: {line}")], results={}, doubled=[], trace=b"")
-    with pytest.raises(LearnError, match="the judge cannot keep what the program did: the trace cannot be"):
+    with pytest.raises(LearnError, match="the judge cannot store the program's trace: the trace cannot be"):
         values_of(run, "a.py", Limits())
 
 

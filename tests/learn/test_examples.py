@@ -82,7 +82,7 @@ def test_copies_never_overwrite(tmp_path):
         (["99"], "there is no example '99' (the nearest is 22_byte_order); `spcomm examples` lists them"),
         (["mandlebrot"], "there is no example 'mandlebrot' (did you mean 06_mandelbrot?)"),
         (["heat"], "'heat' is in the names of several: 08_heat_rod, 09_heat_plate; give one of them"),
-        (["1", "2"], "one example at a time, not 1 2"),
+        (["1", "2"], "give one example, not 1 2"),
         (["init"], "init needs one folder to copy to"),
         (["--all"], "no option --all"),
         (["9" * 5000], "there is no example with a name of 5000 letters"),

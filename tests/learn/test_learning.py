@@ -221,7 +221,7 @@ def test_a_damaged_file_is_told_and_kept(shelf, own, content):
         assert json.loads((own / FILE).read_text())["hints"] == {"01_hello": 1}
 
 
-FULL = "spcomm learn: cannot keep your progress in {}: No space left on device; it is as it was before\n"
+FULL = "spcomm learn: cannot keep your progress in {}: No space left on device; it is unchanged\n"
 
 
 def test_what_cannot_be_kept_is_told_and_the_old_file_stays(shelf, own):

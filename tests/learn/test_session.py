@@ -220,7 +220,7 @@ def test_a_program_that_is_gone_and_comes_back(learn):
     learner = learn()
     learner.after(1)
     learner.file.unlink()
-    learner.shows("exercise.py is gone; x writes it anew")
+    learner.shows("exercise.py is gone; x writes it again")
     learner.type("r")
     learner.shows("is missing; `spcomm learn reset 01` writes it anew")
     learner.type("x")

@@ -61,7 +61,9 @@ def test_an_unknown_name(room, monkeypatch, capsys):
 
     monkeypatch.setattr(doctor._socket, "getaddrinfo", unknown)
     assert doctor.main(["alpha"]) == 1
-    assert "alpha is no name that this machine knows (Name or service not known)" in capsys.readouterr().out
+    assert (
+        "alpha is not a name that this machine knows (Name or service not known)" in capsys.readouterr().out
+    )
 
 
 def test_a_closed_port(room):

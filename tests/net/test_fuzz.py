@@ -295,4 +295,4 @@ def take(fork_client, segment, message, seed):
         elif message[0] in ("failed", "warning"):
             assert message[1].isprintable(), seed
     except NONSENSE:
-        pass  # "what the box there says makes no sense"
+        pass  # "the box there sent a malformed message"

@@ -190,7 +190,7 @@ def test_nodes_on_two_hosts(launch, ssh, where):
 def test_one_host_alone(launch, ssh):
     result = launch("--host", "a:2", "--ssh", ssh, "--label", "--stats", launch.script(SUMS))
     assert result.code == 0 and sorted(result.lines) == ["[0] 0 0 0 1", "[1] 1 0 1 1"], result
-    assert "what the nodes did" in result.err, result
+    assert "statistics of the nodes" in result.err, result
 
 
 def test_the_first_failure_is_shown_once(launch, ssh):

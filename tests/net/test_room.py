@@ -267,7 +267,7 @@ def test_a_folder_of_some_size_arrives(two):
 @pytest.mark.slow
 def test_statistics(two):
     result = two.run("-n", 2, "--stats", two.script(SUMS))
-    assert result.code == 0 and "what the nodes did" in result.err, result
+    assert result.code == 0 and "statistics of the nodes" in result.err, result
     assert "frames between boxes" in result.err, result
     assert [line.split()[:2] for line in result.err.splitlines()[-4:]] == [
         ["0", "out"],
@@ -306,7 +306,7 @@ def test_a_code_is_asked_for_again(room):
     for line in ("one two", CODE.replace("b", "x"), OTHER_CODE, CODE):
         os.write(ours, line.encode() + b"\n")
     found = read_until(member.stderr, "in the room: ann")
-    assert "has 2" in found and "word 1 of that code is not as it was shown" in found, found
+    assert "has 2" in found and "word 1 of that code is mistyped" in found, found
     assert "does not know that code" in found, found
     room.members.append(member)
     room.close_room()

@@ -17,6 +17,7 @@ from spcomm.launch.cmdline.options import Part, parse
 from spcomm.launch.remote import handshake, tls
 from spcomm.launch.remote.framing import FrameError
 from spcomm.launch.room import folder, join_code, prompt
+from spcomm.launch.room.broker import Broker
 from spcomm.launch.room.client import _spread
 from spcomm.launch.room.mac_framing import MacFrames
 
@@ -332,3 +333,14 @@ def test_who_ends_tls_and_goes_on(server):
             other.decrypt(ending)
         with pytest.raises(ssl.SSLError):
             other.read_into(memoryview(bytearray(10)))
+
+
+def test_a_run_is_told_of_the_end_before_the_members():
+    told = []
+    broker = Broker.__new__(Broker)
+    broker.connections = {
+        fd: SimpleNamespace(role=role, frames=SimpleNamespace(send=told.append, close=lambda: None))
+        for fd, role in enumerate(["join", "run", "join", "reach"])
+    }
+    broker.part()
+    assert [message[0] for message in told] == ["over", "bye", "bye"]

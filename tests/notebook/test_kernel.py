@@ -230,7 +230,7 @@ def test_a_node_that_is_killed_between_cells_is_replaced(nodes):
         ),
         (
             "%%spcomm x.py\n1",
-            "UsageError: %%spcomm: 'x.py' is no option, and the program belongs into the lines below",
+            "UsageError: %%spcomm: 'x.py' is not an option; the program belongs in the lines below",
         ),
         ("%spcomm psuh x", "UsageError: %spcomm: there is no command 'psuh'; there are push NAME…"),
         (

@@ -42,7 +42,7 @@ def test_what_options_say(line, found):
         ("--freshh", r"there is no option --freshh \(did you mean --fresh\?\)"),
         ("--trace=1", "there is no option --trace=1"),
         ("-q", "there is no option -q"),
-        ("4", "'4' is no option, and the program belongs into the lines below"),
+        ("4", "'4' is not an option; the program belongs in the lines below"),
     ],
 )
 def test_options_that_make_no_sense(line, text):

@@ -80,7 +80,7 @@ def test_to_after_the_end_is_the_end(trace, capsys):
     [
         ([], "which trace?"),
         (["--html"], "which trace?"),
-        (["a.json", "b.json"], "one trace at a time, not a.json and b.json"),
+        (["a.json", "b.json"], "give one trace, not a.json and b.json"),
         (["t.json", "--hmtl"], "no option --hmtl; `spcomm trace --help` lists them; did you mean --html?"),
         (["t.json", "-x"], "no option -x"),
         (["t.json", "--from"], "--from needs a number, as in `--from 2`"),
@@ -99,7 +99,7 @@ def test_to_after_the_end_is_the_end(trace, capsys):
         ),
         (["t.json", "--summary=x"], "no option --summary=x"),
         (["t.json", "--from", "9" * 5000], f"--from is '{'9' * 60}'...; it takes a number of seconds"),
-        (["t.json", "\x1b[2J"], "one trace at a time, not t.json and \ufffd[2J"),
+        (["t.json", "\x1b[2J"], "give one trace, not t.json and \ufffd[2J"),
     ],
 )
 def test_wrong_command_lines(trace, words, said, capsys):

@@ -171,7 +171,7 @@ def test_who_lost_events_begins_after_them():
     assert [node.life for node in summary.summarize(read(built)).nodes] == [100, 100], "it computes first"
     built.other["overwritten"] = [0, 5]
     assert [node.life for node in summary.summarize(read(built)).nodes] == [100, 40]
-    assert "5 events, the oldest of node 1: what is left" in summary.text(read(built))
+    assert "5 events, the oldest of node 1: the rest" in summary.text(read(built))
 
 
 def test_nobody_computes_and_nothing_happens():

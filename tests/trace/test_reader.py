@@ -124,7 +124,7 @@ def test_files(tmp_path):
         with pytest.raises(TraceError, match=f"^cannot read .*{said}.*spcomm run --trace"):
             read(path)
     (tmp_path / "binary").write_bytes(b"\x1f\x8b\x08\xff\xfe")
-    with pytest.raises(TraceError, match=r"is no text, and a trace is JSON"):
+    with pytest.raises(TraceError, match=r"is not text, and a trace is JSON"):
         read(tmp_path / "binary")
 
 

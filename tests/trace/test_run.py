@@ -425,7 +425,7 @@ def test_a_box_that_forges_its_trace(launch, tmp_path, what):
     said = [line for line in result.err.splitlines() if "warning" in line]
     assert len(said) == 1 and "Traceback" not in result.err, result
     assert re.fullmatch(
-        r"spcomm: warning: box 1 \(host b\) sends a trace that makes no sense \(.+\): "
+        r"spcomm: warning: box 1 \(host b\) sent a malformed trace \(.+\): "
         r"the part of nodes 2-3 is missing in t\.json", said[0]
     ), said  # fmt: skip
     assert [bool(track.calls) for track in trace.tracks] == [True, True, False, False]

@@ -74,7 +74,7 @@ def check_hosts(options: "Options") -> None:
             "machine alone; add --tunnel none, or leave --route out"
         )
     if len(options.parts) > 1:
-        raise UsageError("spcomm run: --host starts one program so far; leave out the others")
+        raise UsageError("spcomm run: --host starts one program; leave out the others")
     options.hosts = _filled(options.hosts, options.parts[0].nodes)
     if len(options.hosts) > MOST_BOXES:
         raise UsageError(
@@ -117,7 +117,7 @@ def check_room(options: "Options") -> None:
     if options.room is not None:
         wrong += ["boxes", "placing", "debug"]
         if len(options.parts) > 1:
-            raise UsageError("spcomm run: --room starts one program so far; leave out the others")
+            raise UsageError("spcomm run: --room starts one program; leave out the others")
     elif options.boxes is None and options.placing is None:
         raise UsageError(
             f"spcomm run: --server {options.server} serves runs of several boxes, as with --boxes 2"

@@ -86,7 +86,7 @@ def _item(name: str, text: str, item: str) -> "tuple[int | None, int, int | None
 
 def _number(name: str, text: str, digits: str) -> int:
     if not (digits.isascii() and digits.isdecimal()) or len(digits) > 10:
-        raise UsageError(f"spcomm run: {name} {text}: {digits!r} is no rank; {_SYNTAX}")
+        raise UsageError(f"spcomm run: {name} {text}: {digits!r} is not a rank; {_SYNTAX}")
     return int(digits)
 
 

@@ -123,7 +123,7 @@ def modules(name: str, text: str) -> "list[str]":
     for part in names:
         if not all(piece.isidentifier() for piece in part.split(".")):
             raise UsageError(
-                f"spcomm run: {name} {text}: {part!r} is no module name; separate names by commas"
+                f"spcomm run: {name} {text}: {part!r} is not a module name; separate names by commas"
             )
     return names
 

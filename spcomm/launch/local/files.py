@@ -62,5 +62,5 @@ def _reason(error: OSError) -> str:
     if isinstance(error, (FileExistsError, NotADirectoryError)):
         return f"{error.filename} is a file, not a folder"
     if error.errno == errno.ENXIO:
-        return f"{error.filename} is a pipe that nobody reads, not a file"
+        return f"{error.filename} is a pipe without a reader, not a file"
     return f"{error.filename} cannot be made ({error.strerror})"

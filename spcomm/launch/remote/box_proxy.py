@@ -110,7 +110,7 @@ class RemoteSegment:
         if self.traces is None or self.traces.missing(ranks) or not self.known:
             wrong = "has not sent all of its trace before its connection ended"
         elif not self.clock.is_known:
-            wrong = "has not said what its clock shows"
+            wrong = "has not sent its clock"
         else:
             wrong = ""
         if self.traces is not None:

@@ -110,18 +110,18 @@ class Frames:
         length = int.from_bytes(self._came[:4], "little")
         size = int.from_bytes(self._came[4:8], "little")
         if length > _MOST_MESSAGE or size > _MOST_DATA:
-            raise FrameError("sends what is no message of a box")
+            raise FrameError("sent a malformed message")
         end = 8 + length + size
         if len(self._came) < end:
             return None
         try:
             message = json.loads(self._came[8 : 8 + length], parse_constant=_no_number)
         except (ValueError, RecursionError):
-            raise FrameError("sends what is no message of a box") from None
+            raise FrameError("sent a malformed message") from None
         data = bytes(self._came[8 + length : end])
         del self._came[:end]
         if not isinstance(message, list) or not message or not _is_shallow(message):
-            raise FrameError("sends what is no message of a box")
+            raise FrameError("sent a malformed message")
         return message, data
 
 

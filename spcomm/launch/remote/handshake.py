@@ -59,7 +59,7 @@ def require(command: str, listener: "_socket.socket") -> None:
     why = prepare(listener)
     if why:
         listener.close()
-        raise UsageError(f"{command}: what crosses a network is encrypted, and {why}")
+        raise UsageError(f"{command}: connections across a network are encrypted, and {why}")
 
 
 def crosses_network(sock: "_socket.socket") -> bool:
@@ -299,7 +299,7 @@ def _check(talk: HandshakeExchange, address: "tuple[str, int]") -> None:
     where = f"the server at {address[0]}:{address[1]}"
     outcome = talk.outcome
     if outcome == INTERCEPTED:
-        raise AuthenticationError(f"somebody on the way to {where} reads or changes what is sent")
+        raise AuthenticationError(f"the connection to {where} is intercepted")
     if outcome == NO_TLS:
         raise ConnectionError(f"TLS with {where} fails: {talk.trouble}")
     if outcome == net.REFUSED:

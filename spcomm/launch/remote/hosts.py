@@ -238,7 +238,7 @@ def tell(plans: "list[Plan]", transports: "TransportProcesses | None", listen: "
         how = (
             "it stays on this machine"
             if transports.address[0] == handshake.LOOPBACK
-            else "what they send is encrypted"
+            else "connections are encrypted"
         )
         os.write(2, f"spcomm: boxes connect to {', '.join(sorted(said))}; {how}\n".encode())
 

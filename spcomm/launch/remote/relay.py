@@ -144,7 +144,7 @@ class Relay:
             for message, data in frames:
                 self._heard(message, data)
         except (FrameError, *NONSENSE) as error:
-            how = error if isinstance(error, FrameError) else "sends what makes no sense"
+            how = error if isinstance(error, FrameError) else "sent a malformed message"
             self._fail(f"{self.what} {self._about['host']}: what ssh reaches there {how}")
 
     def _heard(self, message: list, data: bytes) -> None:

@@ -233,7 +233,7 @@ def _listen(address: str) -> "_socket.socket":
         listener.close()
         without = "; give it without a port, which the system chooses" if ":" in address else ""
         raise UsageError(
-            f"spcomm run: --listen {address} is no address of this machine ({error}){without}"
+            f"spcomm run: --listen {address} is not an address of this machine ({error}){without}"
         ) from None
     handshake.require("spcomm run", listener)
     listener.listen(_BACKLOG)

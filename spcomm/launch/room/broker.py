@@ -163,7 +163,7 @@ class Broker:
         why = differ(theirs) if purpose != "look" else ""
         if time.time() >= self._about["expires"]:
             at = time.strftime("%H:%M", time.localtime(self._about["expires"]))
-            why = f"that code has expired: it was good until {at}; whoever serves starts anew to get another"
+            why = f"that code has expired: it was good until {at}; restart spcomm serve to get another"
         if not why and purpose != "look":
             why = self._join(connection, about) if purpose == "join" else self._ask(connection, about)
         if why:
@@ -202,7 +202,7 @@ class Broker:
     def _join(self, connection: Connection, about: dict) -> str:
         """Why not; empty: it is a member."""
         if not self._about["room"]:
-            return "this server is no room: it was started without --room"
+            return "this server has no room: it was started without --room"
         if len(self._members) >= self._about["most"]:
             return f"the room is full: it has {counted(len(self._members), 'member')}, and is allowed no more"
         name, number = connection.name, 1
@@ -232,7 +232,7 @@ class Broker:
         """Why there can be no such run; empty: it is told who is there, now or when there are enough."""
         run = Run(connection, about)
         if run.is_room and not self._about["room"]:
-            return "this server is no room: it was started without --room; spcomm run --server uses it, with --boxes"
+            return "this server has no room: it was started without --room; spcomm run --server uses it, with --boxes"
         same = next((one for one in self._runs.values() if one.group == run.group), None)
         if same is not None:
             return (
@@ -388,12 +388,11 @@ class Broker:
                     self._listen(connection)
 
     def part(self) -> None:
-        """Everybody leaves."""
-        for connection in list(self.connections.values()):
-            if connection.role == "join":
-                connection.frames.send(["bye"])
-            elif connection.role == "run":
-                connection.frames.send(["over", "the server was ended"])
+        """Disconnect all. Runs are told first: a member ends its boxes, and a run would blame the member."""
+        for role, message in (("run", ["over", "the server was ended"]), ("join", ["bye"])):
+            for connection in self.connections.values():
+                if connection.role == role:
+                    connection.frames.send(message)
         for connection in self.connections.values():
             connection.frames.close()
         self.connections.clear()

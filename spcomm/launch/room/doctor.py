@@ -64,7 +64,7 @@ def _name(where: _Place, _address: _Place, _asks: bool) -> "tuple[_Place, str]":
         found = _socket.getaddrinfo(where[0], where[1], _socket.AF_INET, _socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:  # the latter: no name at all
         raise _HopFailed(
-            f"{where[0]} is no name that this machine knows ({getattr(error, 'strerror', None) or error})",
+            f"{where[0]} is not a name that this machine knows ({getattr(error, 'strerror', None) or error})",
             "its address instead, which spcomm serve has shown, as in 192.168.1.17",
         ) from None
     address = found[0][4][0]
@@ -95,7 +95,7 @@ def _port(_where: _Place, address: _Place, _asks: bool) -> "tuple[_Place, str]":
         ) from None
     except OSError as error:
         raise _HopFailed(
-            f"there is no way to {address[0]} ({error.strerror or error})",
+            f"no route to {address[0]} ({error.strerror or error})",
             "whether both machines are in the same network",
         ) from None
     finally:
@@ -116,7 +116,7 @@ def _server(_where: _Place, address: _Place, _asks: bool) -> "tuple[_Place, str]
     sock.close()
     outcome = talk.outcome
     if outcome in (net.ACCEPTED, net.REFUSED):
-        return address, f"is spcomm's, and speaks version {net.VERSION} as this machine does"
+        return address, f"is an spcomm server of version {net.VERSION}, as this machine is"
     raise _HopFailed(connect.refusal(address, talk), _advice(outcome, address, net))
 
 

@@ -140,7 +140,7 @@ def unpack(packed: "BinaryIO", target: str) -> None:
                 if total > MOST_BYTES or count > MOST_FILES or not (info.isreg() or info.isdir()):
                     raise ValueError("the folder that came is larger than allowed, or holds more than files")
                 if os.path.isabs(info.name) or os.pardir in info.name.split("/"):
-                    raise ValueError("the folder that came holds what lies outside of it")
+                    raise ValueError("the folder that came contains a path outside of itself")
                 archive.extract(info, target, **safely)
     except (tarfile.TarError, EOFError, io.UnsupportedOperation) as error:
         raise ValueError(f"the folder that came is damaged ({error})") from None

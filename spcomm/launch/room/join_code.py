@@ -42,9 +42,7 @@ def read(text: str) -> str:
         if len(found) != len(_LETTERS) or any(
             letter not in choice for letter, choice in zip(found, _LETTERS, strict=True)
         ):
-            raise CodeError(
-                f"word {at} of that code is not as it was shown: codes are made of words such as {word(77)}"
-            )
+            raise CodeError(f"word {at} of that code is mistyped: codes are made of words such as {word(77)}")
     return " ".join(words)
 
 

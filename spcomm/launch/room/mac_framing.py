@@ -49,7 +49,7 @@ class MacFrames(Frames):
         try:
             return self._session.decrypt(data)
         except ssl.SSLError:
-            raise FrameError("sends what somebody has changed on the way") from None
+            raise FrameError("sent a message that was changed on the way") from None
 
     def close(self) -> None:
         os.close(self.reading)

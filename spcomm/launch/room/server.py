@@ -130,7 +130,7 @@ def _listen(settings: Settings) -> "_socket.socket":
         if error.errno == errno.EADDRINUSE:
             why = f"port {port} is taken, perhaps by another spcomm serve; give another one: --listen {host}:{port + 1}"
         else:
-            why = f"{host}:{port} is no place of this machine to listen at ({error.strerror or error})"
+            why = f"{host}:{port} cannot be listened at on this machine ({error.strerror or error})"
         raise UsageError(f"spcomm serve: {why}") from None
     handshake.require("spcomm serve", listener)
     return listener

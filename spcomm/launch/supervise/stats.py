@@ -66,7 +66,7 @@ class Stats:
         if len(rows) > 1:
             lines.append(self._total(rows))
         note = "times in seconds; MB: of received messages longer than 40 bytes"
-        return f"spcomm: what the nodes did ({note})\n{aligned(lines)}{self._links()}"
+        return f"spcomm: statistics of the nodes ({note})\n{aligned(lines)}{self._links()}"
 
     def _links(self) -> str:
         """Counts of the links of the boxes; empty, if there are none, or the run has not ended well."""

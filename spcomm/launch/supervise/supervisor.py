@@ -142,7 +142,7 @@ class Supervisor:
             self._heard(fork_client, fork_client.receive())
         except NONSENSE:  # not an error of this machine: whoever runs a box there can make it say anything
             self._host_failed(
-                f"host {fork_client.plan.host.name}: what the box there says makes no sense", 125
+                f"host {fork_client.plan.host.name}: the box there sent a malformed message", 125
             )
 
     def _heard(self, fork_client: ForkClient, message: "tuple | None") -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # run: -n 3 --stall 0.3
 # says: SP103 nodes 0-1 poll in vain, and nothing has been sent for … s
-# hint: Try: find out who should send what they ask for
+# hint: Try: find the node that should send
 """Two ask whether a fuzzy barrier is over that node 2 never enters."""
 
 import spcomm
