@@ -96,7 +96,7 @@ def test_to_several(comm, dest):
 def test_wrong_arguments(comm):
     with refused(spcomm.RankError, f"no node {comm.size}"):
         comm.ssend("x", comm.size)
-    with refused(spcomm.RankError, "ANY makes no sense"):
+    with refused(spcomm.RankError, "ANY is not valid"):
         comm.ssend("x", spcomm.ANY)
     with refused(spcomm.TagError, "no tag -1"):
         comm.ssend("x", 0, tag=-1)

@@ -66,6 +66,19 @@ def test_widths():
     fail_with(complaints)
 
 
+def test_widths_of_pages():
+    """Rows of tables and what a terminal shows are as wide as they are."""
+    complaints = []
+    for path in files(".md"):
+        text = re.sub(
+            r"^ *```.*?^ *```", lambda match: "\n" * match[0].count("\n"), path.read_text(), flags=re.M | re.S
+        )
+        for number, line in enumerate(text.splitlines(), 1):
+            if len(line) > WIDTH and not line.startswith("|"):
+                complaints.append(f"{relative(path)}:{number} is {len(line)} columns wide")
+    fail_with(complaints)
+
+
 def test_no_state_outside_of_structures():
     """Nodes can be threads of one process, and several extensions link the same C: no static variables."""
     static = re.compile(r"^\s*static\s+(?!.*\bconst\b)[^(;{]*[;=]", re.MULTILINE)

@@ -54,7 +54,7 @@ def test_another_code(room):
 
 
 def test_an_unknown_name(room, monkeypatch, capsys):
-    ill(room("doctor", "a" * 64), "is no name that this machine knows", "its address", after=["name"])
+    ill(room("doctor", "a" * 64), "is not a name that this machine knows", "its address", after=["name"])
 
     def unknown(*_arguments):
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
