@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import textwrap
 from pathlib import Path
 from typing import NamedTuple
 
@@ -168,15 +169,22 @@ def masked(text):
     return VARYING.sub(lambda found: " #" if found.group().startswith(" ") else "#", text)
 
 
+def wrapped(text, indent=""):
+    return textwrap.fill(text, 120, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
 def section(example, output):
-    lines = [f"### {example.number}. {example.title}", "", example.idea]
-    lines += [example.more] if example.more else []
+    lines = [f"### {example.number}. {example.title}", "", wrapped(f"{example.idea} {example.more}".rstrip())]
     lines += ["", "```", f"$ {example.command}", f"{output}```", ""]
     if example.picture:
         lines += [f"![{example.title}](pictures/{example.picture})", ""]
-    lines += [f"- **Look:** {example.look}", f"- **Try:** {example.attempt}", ""]
+    lines += [
+        wrapped(f"- **Look:** {example.look}", "  "),
+        wrapped(f"- **Try:** {example.attempt}", "  "),
+        "",
+    ]
     uses = ", ".join(f"`{name}`" for name in example.uses)
-    lines += [f"Source: [{example.name}](../examples/{example.name}), with {uses}.", ""]
+    lines += [wrapped(f"Source: [{example.name}](../examples/{example.name}), with {uses}."), ""]
     return "\n".join(lines)
 
 
