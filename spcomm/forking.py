@@ -24,7 +24,7 @@ def start(nodes: int, group_id: int, call: str) -> comm.Comm:
     from spcomm.launch.base import report
 
     _refuse(call)
-    segment = segments.Segment(nodes, disable=segments.disable_mask(os.environ.get("SPCOMM_DISABLE", "")))
+    segment = segments.Segment(nodes, disable=segments.disable_mask())
     # Ctrl-C waits until there is a node that can report it.
     held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:

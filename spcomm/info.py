@@ -35,7 +35,7 @@ def gather() -> "dict[str, dict[str, object]]":
     """All of it, by section and name. Sizes are bytes; None: there is none, or it cannot be known."""
     from spcomm._core import segments
 
-    disabled = segments.disable_mask(os.environ.get("SPCOMM_DISABLE", ""))
+    disabled = segments.disable_mask()
     return {
         "versions": _versions(),
         "processors": _processors(segments.cores()),
@@ -71,7 +71,7 @@ _WITHOUT = {
     "memfd": "shared memory lies in /dev/shm, and all of it is reserved at once",
     "futex": "a node that waits sleeps in short slices",
     "pidfd": "ends of processes are found by asking",
-    "eventfd": "pipes are used",
+    "epoll": "the server of a run asks each of its connections",
     "wipe_on_fork": "process numbers are compared",
 }
 

@@ -202,7 +202,7 @@ def _join(start: _Start) -> comm.Comm:
         node = forking.start(start.nodes, start.numbers["group_id"], start.call)
     else:
         _how = ", started by startup() without nodes" if not start.nodes else f", started by {start.call}"
-        segment = segments.Segment(1, disable=segments.disable_mask(os.environ.get("SPCOMM_DISABLE", "")))
+        segment = segments.Segment(1, disable=segments.disable_mask())
         node = comm.Comm(segment.fd, 0, start.numbers["group_id"])
         segment.close()
     # Functions that the program registers from now on run before this one, and may still communicate.

@@ -5,7 +5,8 @@
  *   memfd          anonymous sealed memory           else an unlinked shm_open object sized by posix_fallocate
  *   futex          sleeping on a word                else sleeping in short, growing slices
  *   wipe_on_fork   a page that a forked child loses  else comparing getpid()
- *   pidfd, eventfd                                   probed and reported; nothing here needs them
+ *   epoll          the server's wait for sockets     else poll
+ *   pidfd                                            probed and reported; nothing here needs it
  *
  * Only spc_platform_linux.c, spc_platform_posix.c and spc_process.c include system headers of one system; the posix
  * file is also what a system without these features (macOS) is compiled from. A feature can be disabled by a mask, so
@@ -24,7 +25,7 @@
     X(memfd, 0)         \
     X(futex, 1)         \
     X(pidfd, 2)         \
-    X(eventfd, 3)       \
+    X(epoll, 3)         \
     X(wipe_on_fork, 4)
 
 enum {

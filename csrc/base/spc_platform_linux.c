@@ -12,7 +12,7 @@
 #include <linux/futex.h>
 #include <sched.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
@@ -64,7 +64,7 @@ uint32_t spc_native_features(void) {
     features |= probe_memfd() ? SPC_FEATURE_memfd : 0;
     features |= probe_futex() ? SPC_FEATURE_futex : 0;
     features |= probe_descriptor((int)syscall(SYS_pidfd_open, getpid(), 0)) ? SPC_FEATURE_pidfd : 0;
-    features |= probe_descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) ? SPC_FEATURE_eventfd : 0;
+    features |= probe_descriptor(epoll_create1(EPOLL_CLOEXEC)) ? SPC_FEATURE_epoll : 0;
     features |= probe_wipe_on_fork() ? SPC_FEATURE_wipe_on_fork : 0;
     return features;
 }

@@ -106,6 +106,7 @@ cdef extern from "net/server/spc_server.h" nogil:
         uint64_t heartbeat_ns, suspect_ns, broken_ns, link_timeout_ns
         void (*report)(void *argument, uint32_t job, const char *sentence) noexcept nogil
         void *argument
+        uint32_t disabled
         bint keep_running
     int spc_server_create(const spc_server_options_t *options, spc_server_t **server)
     void spc_server_destroy(spc_server_t *server)

@@ -37,7 +37,7 @@ cdef extern from "base/spc_platform.h" nogil:
         SPC_FEATURE_memfd
         SPC_FEATURE_futex
         SPC_FEATURE_pidfd
-        SPC_FEATURE_eventfd
+        SPC_FEATURE_epoll
         SPC_FEATURE_wipe_on_fork
     uint32_t spc_platform_features(uint32_t disabled)
     double spc_platform_cores()

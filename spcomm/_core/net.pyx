@@ -467,13 +467,14 @@ cdef class Server:
     cdef readonly dict failures  # job -> why it has failed
     cdef public object on_end  # called in the thread that runs it: (job, why it has failed), (job, None) at its end
 
-    def __cinit__(self, double link_timeout=LINK_TIMEOUT_S, *, bint keep_running=False):
+    def __cinit__(self, double link_timeout=LINK_TIMEOUT_S, *, uint32_t disable=0, bint keep_running=False):
         cdef spc_server_options_t options
         self.failures = {}
         memset(&options, 0, sizeof(options))
         options.heartbeat_ns, options.suspect_ns, options.broken_ns, options.link_timeout_ns = silences(link_timeout)
         options.report = note_end
         options.argument = <void *>self
+        options.disabled = disable
         options.keep_running = keep_running
         check(spc_server_create(&options, &self.core), "the server")
 

@@ -10,7 +10,7 @@ from spcomm._core.libspc cimport (
     SPC_BOXES_MAX,
     SPC_ENOMEM,
     SPC_ESYSTEM,
-    SPC_FEATURE_eventfd,
+    SPC_FEATURE_epoll,
     SPC_FEATURE_futex,
     SPC_FEATURE_memfd,
     SPC_FEATURE_pidfd,
@@ -108,7 +108,7 @@ cdef dict FEATURES = {
     "memfd": SPC_FEATURE_memfd,
     "futex": SPC_FEATURE_futex,
     "pidfd": SPC_FEATURE_pidfd,
-    "eventfd": SPC_FEATURE_eventfd,
+    "epoll": SPC_FEATURE_epoll,
     "wipe_on_fork": SPC_FEATURE_wipe_on_fork,
 }
 
@@ -125,12 +125,12 @@ def find_limits():
 LIMITS = find_limits()
 
 
-def disable_mask(text):
-    """The mask of a comma-separated list of features, as in ``SPCOMM_DISABLE``.
+def disable_mask(text=None):
+    """The mask of a comma-separated list of features, by default of the one in ``SPCOMM_DISABLE``.
 
     Parameters
     ----------
-    text : str
+    text : str, optional
         For example ``"memfd,futex"``; empty: nothing is disabled.
 
     Returns
@@ -143,7 +143,9 @@ def disable_mask(text):
         There is no such feature.
     """
     mask = 0
-    for name in filter(None, (part.strip() for part in (text or "").split(","))):
+    if text is None:
+        text = os.environ.get("SPCOMM_DISABLE", "")
+    for name in filter(None, (part.strip() for part in text.split(","))):
         if name not in FEATURES:
             allowed = ", ".join(FEATURES)
             raise errors.ConfigError(f"SPCOMM_DISABLE: there is no feature {name!r}; there are {allowed}")

@@ -287,7 +287,7 @@ def _make_segments(segments: "Any", options: Options, groups: "list[Any]", overs
 
     buffers: dict[str, Any] = {}
     try:
-        mask = segments.disable_mask(os.environ.get("SPCOMM_DISABLE", ""))
+        mask = segments.disable_mask()
         if options.buffers or len(groups) > 1 or groups[0].places:  # else the core's defaults fit
             from spcomm.launch.cmdline.memory import sizes
 

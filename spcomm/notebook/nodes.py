@@ -123,7 +123,7 @@ class Nodes:
     def renew(self, trace_events: int) -> "segments.Segment":
         """Give the nodes shared memory without a past, which the next call is to have."""
         self.drop()
-        mask = segments.disable_mask(os.environ.get("SPCOMM_DISABLE", ""))
+        mask = segments.disable_mask()
         busy = self.size > segments.cores()
         segment = segments.Segment(self.size, oversubscribed=busy, disable=mask, trace_events=trace_events)
         self.group.segments.append(segment)

@@ -68,9 +68,9 @@ OPTIONS = {
         Options("no-memfd", ("--arena", "4194304"), "memfd"),
         Options("no-futex", (), "futex"),
         Options("no-pidfd", (), "pidfd"),
-        Options("no-eventfd", (), "eventfd"),
+        Options("no-epoll", ("--boxes", "2"), "epoll"),
         Options("no-wipe_on_fork", (), "wipe_on_fork"),
-        Options("nothing", ("--arena", "4194304"), "memfd,futex,pidfd,eventfd,wipe_on_fork"),
+        Options("nothing", ("--arena", "4194304"), "memfd,futex,pidfd,epoll,wipe_on_fork"),
         *(
             Options(f"{boxes}-boxes-{place}{suffix}", (*buffers, "--boxes", str(boxes), "--map", place))
             for boxes in (2, 3)

@@ -12,7 +12,7 @@ import pytest
 import spcomm
 from nodetools import neighbours, when_asleep, workers
 
-FALLBACKS = ["no-memfd", "no-futex", "no-pidfd", "no-eventfd", "no-wipe_on_fork", "nothing"]
+FALLBACKS = ["no-memfd", "no-futex", "no-pidfd", "no-epoll", "no-wipe_on_fork", "nothing"]
 pytestmark = [pytest.mark.options(*FALLBACKS), pytest.mark.sizes(2, 4)]
 
 

@@ -13,7 +13,7 @@ from nodepool import environment
 from spcomm import SpcommError
 from spcomm._core import segments
 
-ALL_FEATURES = ["memfd", "futex", "pidfd", "eventfd", "wipe_on_fork"]
+ALL_FEATURES = ["memfd", "futex", "pidfd", "epoll", "wipe_on_fork"]
 
 
 @pytest.mark.parametrize("nodes", [1, 2, 3, 64, 1024])

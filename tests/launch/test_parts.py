@@ -316,7 +316,7 @@ def test_whether_cores_are_shared_depends_on_all_nodes_of_the_run(monkeypatch, n
     """Each group has fewer nodes than there are cores; together they may have more."""
     made, segments = plans(*((count, group) for group, count in enumerate(nodes))), []
     core = SimpleNamespace(
-        LIMITS={}, cores=lambda: 3.0, adopt_orphans=lambda: None, disable_mask=lambda _text: 0,
+        LIMITS={}, cores=lambda: 3.0, adopt_orphans=lambda: None, disable_mask=lambda: 0,
         memory=lambda: 1 << 40, plan=lambda *_sizes, **_more: {"bytes": 0, "queue_limit": 0},
     )  # fmt: skip
     monkeypatch.setattr(command, "_segments", lambda: core)

@@ -303,7 +303,7 @@ int spc_server_create(const spc_server_options_t *options, spc_server_t **server
     set_defaults(&made->options);
     made->buffer = buffer;
     made->next_tick_ns = SPC_NO_DEADLINE;
-    int status = spc_server_poller_create(&made->poller);
+    int status = spc_server_poller_create(made->options.disabled, &made->poller);
     if (status != SPC_OK) {
         free(buffer);
         free(made);

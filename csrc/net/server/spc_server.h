@@ -42,6 +42,7 @@ typedef struct spc_server_options {
     uint64_t collected_max; /* [16 MiB] of each job: arrivals at phases that are not complete */
     spc_server_report_t *report; /* may be NULL */
     void *argument;
+    uint32_t disabled; /* features of base/spc_platform.h that it must not use */
     bool keep_running; /* spc_server_run goes on without jobs, until spc_server_stop */
 } spc_server_options_t;
 

@@ -19,8 +19,8 @@ typedef struct spc_server_event {
     bool is_readable, is_writable;
 } spc_server_event_t;
 
-/* SPC_ENOMEM, SPC_ESYSTEM. */
-int spc_server_poller_create(spc_server_poller_t **poller);
+/* `disabled`: features of base/spc_platform.h; without epoll it uses poll. SPC_ENOMEM, SPC_ESYSTEM. */
+int spc_server_poller_create(uint32_t disabled, spc_server_poller_t **poller);
 void spc_server_poller_destroy(spc_server_poller_t *poller); /* NULL is allowed */
 
 /* Adds a descriptor, always for reading; `key` is not NULL, and new. SPC_ENOMEM, SPC_ESYSTEM. */

@@ -8,7 +8,7 @@ import _thread
 import os
 import time
 
-from spcomm._core import net
+from spcomm._core import net, segments
 from spcomm._core.diagnose import packed
 from spcomm._core.errors import AuthenticationError, ConnectionLostError, SpcommError, VersionError
 from spcomm.launch.base.loop import Loop
@@ -198,7 +198,7 @@ def serve(
 ) -> None:
     """The server of one job: until all of its boxes have ended. `secrets`: of `make_secrets`."""
     loop = Loop()
-    server = net.Server(link_timeout)
+    server = net.Server(link_timeout, disable=segments.disable_mask())
     server.add_job(job, places)
     by_box = {(job, box): given[:SECRET_BYTES] for box, given in enumerate(secrets)}
     handshake.Gate(loop, listener, by_box, server.adopt).open()

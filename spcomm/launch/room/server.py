@@ -137,7 +137,7 @@ def _listen(settings: Settings) -> "_socket.socket":
 
 
 def _serve(settings: Settings, listener: "_socket.socket", code: str) -> int:
-    from spcomm._core import net
+    from spcomm._core import net, segments
     from spcomm.launch.base.loop import Loop
     from spcomm.launch.remote.handshake import ROOM, Gate
     from spcomm.launch.remote.transport_main import Runner
@@ -147,7 +147,7 @@ def _serve(settings: Settings, listener: "_socket.socket", code: str) -> int:
     signals = _watch()
     loop, ended = Loop(), []
     secrets = {(ROOM, 0): join_code.key(code)}
-    server = net.Server(settings.link_timeout, keep_running=True)
+    server = net.Server(settings.link_timeout, disable=segments.disable_mask(), keep_running=True)
     expires = time.time() + settings.expires
     about = {
         "room": settings.room,
