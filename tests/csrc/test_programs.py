@@ -19,7 +19,7 @@ VARIANTS = ["plain", "asan", "tsan", "endless", "posix"]
 WATCHDOG = int(os.environ.get("CHECK_TIMEOUT", 120)) * int(os.environ.get("CHECK_SCALE", 1))
 OPTIONS = {
     "CHECK_TIMEOUT": str(WATCHDOG),
-    "ASAN_OPTIONS": "detect_stack_use_after_return=1",
+    "ASAN_OPTIONS": "detect_stack_use_after_return=1:allocator_may_return_null=1",
     "UBSAN_OPTIONS": "print_stacktrace=1",
     "TSAN_OPTIONS": "halt_on_error=1 second_deadlock_stack=1",
 }
