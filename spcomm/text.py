@@ -45,16 +45,20 @@ def counted(count: int, noun: str, plural: str = "") -> str:
     return f"{count} {noun if count == 1 else plural or noun + 's'}"
 
 
+def ranges_text(numbers: "Collection[int]") -> str:
+    """`0-2, 5`."""
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and runs[-1][1] == number - 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+
+
 def ranks_text(ranks: "Sequence[int]") -> str:
     """`node 3`, `nodes 0-2, 5`."""
-    runs: list[list[int]] = []
-    for rank in sorted(ranks):
-        if runs and runs[-1][1] == rank - 1:
-            runs[-1][1] = rank
-        else:
-            runs.append([rank, rank])
-    text = ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
-    return f"node {text}" if len(ranks) == 1 else f"nodes {text}"
+    return f"node{'s' if len(ranks) != 1 else ''} {ranges_text(ranks)}"
 
 
 def printable(text: str, kept: str = "\n\t") -> str:

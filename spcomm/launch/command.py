@@ -202,7 +202,10 @@ def _stdin(options: Options, run_processes: "Any") -> "Any":
 
     if options.stdin is not None:
         return Stdin(options.stdin.indices(run_processes.groups))
-    return Stdin() if run_processes.at_prompt is None else Stdin(frozenset((run_processes.at_prompt,)))
+    if run_processes.at_prompt is not None:
+        return Stdin(frozenset((run_processes.at_prompt,)))
+    in_panes = {index for fork_client in run_processes for index in fork_client.plan.in_panes}
+    return Stdin(frozenset((0,)) - in_panes)
 
 
 def _display(options: Options, run_processes: "Any") -> "Any":
@@ -223,7 +226,9 @@ def _display(options: Options, run_processes: "Any") -> "Any":
     if windows:
         from spcomm.launch.local.windows import Windows
 
-        display.windows = Windows(windows, run_processes.names)
+        in_panes = [index for fork_client in run_processes for index in fork_client.plan.in_panes]
+        display.windows = Windows(windows, run_processes.names, frozenset(in_panes), run_processes.groups)
+        run_processes.keyboards = display.windows.keyboards
         if display.windows.hint:
             _complain(f"spcomm: {display.windows.hint}")
     return display
@@ -258,13 +263,14 @@ def _watch(run_processes: "Any", colors: "tuple[bool, bool]") -> "Any":
     return Watch(run_processes, Screen(fd), watch_table.drawing(colors[fd - 1]))
 
 
-def _places(options: Options, run_processes: "Any") -> "list[int] | None":
+def _places(options: Options, run_processes: "Any") -> "list[tuple[int, ...]] | None":
     """Processors that nodes are bound to, in turn."""
-    if options.bind_to != "core" and not options.report_bindings:
+    is_bound = options.bind_to not in (None, "none")
+    if not is_bound and not options.report_bindings:
         return None
     from spcomm.launch.local import binding
 
-    cpus = binding.places() if options.bind_to == "core" else None
+    cpus = binding.places(() if options.bind_to == "core" else options.bind_to) if is_bound else None
     if options.report_bindings:
         os.write(2, binding.describe(cpus, run_processes.size, run_processes.names).encode())
     return cpus

@@ -155,10 +155,36 @@ def test_gdb_for_an_executable(launch):
     assert "[0] (gdb) " in result.out
 
 
+@pytest.mark.skipif(shutil.which("gdb") is None, reason="no gdb here")
+@pytest.mark.parametrize("typed", [b"run\nquit\n", b"quit\n"], ids=["in the middle", "before it began"])
+def test_who_leaves_gdb_ends_the_run(launch, typed):
+    """gdb itself ends well: the node that waits for the one that was left is not to blame."""
+    result = launch.program(
+        """
+        import os, spcomm
+        comm = spcomm.startup()
+        if comm.rank == 1:
+            os.getsid(0)
+        comm.recv(source=1 - comm.rank)
+        """,
+        options=("-n", 2, "--start", "exec", "--debug=gdb:1"),
+        stdin=b"set breakpoint pending on\nbreak getsid\n" + typed, env={"DEBUGINFOD_URLS": ""},
+    )  # fmt: skip
+    assert result.code == 1 and "the debugger of node 1 was left, so the run ends\n" in result.err, result
+    assert "Traceback" not in result.err and result.last.startswith("spcomm: node 1 ended with exit code 1")
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--debug=0-1",), ["--debug=0-1: nodes 0-1 cannot share the standard input", "debugpy for several"]),
+        (
+            ("--debug=0-1",),
+            ["--debug=0-1: nodes 0-1 cannot share the standard input", "--debug=0-1 --window 0-1"],
+        ),
+        (
+            ("--debug=1", "--window", "1", "--stdin", "1"),
+            ["--stdin 1 and --debug=1", "has the keyboard of its pane"],
+        ),
         (("--debug=pdb:3",), ["there is no node 3"]),
         (("--debug=gdb:0",), ["--debug=gdb is for executables", "--debug=pdb:RANKS"]),
         (("--stdin", "all", "--debug=1"), ["--stdin all and --debug=1", "node 1 needs the standard input"]),

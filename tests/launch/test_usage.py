@@ -186,7 +186,7 @@ def test_sizes(text, value):
         (["--stdin", "5-2", "x.py"], ["--stdin 5-2", "write 2-5"]),
         (["--window", "0,none", "x.py"], ["'none' is not a rank"]),
         (["--stdin", "9" * 50, "x.py"], ["is not a rank"]),
-        (["--bind-to", "socket", "x.py"], ["--bind-to socket", "must be core", "or none"]),
+        (["--bind-to", "socket", "x.py"], ["--bind-to socket", "must be core", "none (wherever"]),
         (["--stall", "soon", "x.py"], ["--stall soon", "0 for never"]),
         (["--stall", "-1", "x.py"], ["--stall -1", "0 for never"]),
         (["--output=", "x.py"], ["--output needs the name of a folder"]),

@@ -6,10 +6,11 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 
 import pytest
 
-from launching import read_lines
+from launching import WATCHDOG_S, read_lines
 
 TMUX = shutil.which("tmux")
 needs_tmux = pytest.mark.skipif(TMUX is None, reason="no tmux here")
@@ -165,3 +166,144 @@ def test_a_tmux_that_fails_is_one_sentence(launch):
     result = launch("-n", 2, "--window", "all", launch.script("print('x')"), env={"PATH": path})
     assert (result.code, result.out) == (125, "")
     assert result.err == "spcomm run: --window: tmux cannot open a window (no room for windows)\n"
+
+
+# Debugged nodes: a pane for each, and one that types to several
+
+STEPS = """
+import spcomm
+comm = spcomm.startup()
+value = 10 * comm.rank + 5
+total = comm.global_sum(value)
+print("total", total)
+"""
+
+
+class Panes:
+    """The panes of a run, by their titles."""
+
+    def __init__(self, process, tmux):
+        self.process, self.tmux = process, tmux
+        listed = self.tmux("list-panes", "-t", "spcomm:debug", "-F", "#{pane_id} #{pane_title}")
+        self.ids = {title: pane for pane, title in (line.split(" ", 1) for line in listed.splitlines())}
+
+    def text(self, title):
+        return self.tmux("capture-pane", "-p", "-t", self.ids[title])
+
+    def type(self, title, *keys):
+        self.tmux("send-keys", "-t", self.ids[title], *keys)
+
+    def until_shows(self, title, text, times=1):
+        deadline = time.monotonic() + WATCHDOG_S
+        while self.text(title).count(text) < times:
+            if time.monotonic() > deadline or (self.process.poll() is not None):
+                pytest.fail(f"the pane of {title} does not show {text!r} {times} times:\n{self.text(title)}")
+
+
+def debug(launch, *options, script=STEPS):
+    process = launch.start(
+        *options, launch.script(script),
+        env={"TMUX_TMPDIR": str(launch.folder), "TERM": "xterm", "DEBUGINFOD_URLS": ""},
+    )  # fmt: skip
+    assert "to see the windows" in process.stderr.readline().decode()
+    return process, Panes(process, Tmux(launch, process.pid))
+
+
+@needs_tmux
+def test_debugged_nodes_have_panes_with_keyboards_and_one_that_types_to_all(launch, start):
+    process, panes = debug(launch, "-n", 3, "--debug=pdb:0-1", "--window", "0-1", *start)
+    assert list(panes.ids) == ["node 0", "node 1", "to several nodes"]
+    for rank in "01":
+        panes.until_shows(f"node {rank}", "(Pdb)")
+    panes.until_shows("to several nodes", "nodes 0-1>")
+    panes.type("to several nodes", "break 6", "Enter", "continue", "Enter")
+    for rank in "01":
+        panes.until_shows(f"node {rank}", 'print("total", total)')
+    panes.type("to several nodes", "p value * 1000", "Enter")
+    panes.until_shows("node 0", "5000")
+    panes.until_shows("node 1", "15000")
+    panes.type(
+        "to several nodes", "1: p 'for ' + 'one'", "Enter", "0:", "Enter", "p 'other ' + 'one'", "Enter"
+    )
+    panes.until_shows("node 1", "for one")
+    panes.until_shows("node 0", "other one")
+    assert "for one" not in panes.text("node 0") and "other one" not in panes.text("node 1")
+    panes.type("to several nodes", "2: p 1", "Enter")
+    panes.until_shows("to several nodes", "2: not sent; panes have nodes 0-1")
+    panes.type("node 1", "p 'my ' + 'key'", "Enter")
+    panes.until_shows("node 1", "my key")
+    panes.type("to several nodes", "all: continue", "Enter")
+    result = launch.finish(process)
+    assert (result.code, result.lines, result.err) == (0, ["total 45"], ""), result
+    assert sockets(launch) == []
+
+
+@needs_tmux
+@pytest.mark.parametrize("pane", ["node 1", "to several nodes"])
+def test_ctrl_c_interrupts_the_nodes_of_the_pane(launch, pane):
+    script = """
+    import spcomm
+    comm = spcomm.startup()
+    going = True
+    print("round", flush=True)
+    while going:
+        pass
+    """
+    process, panes = debug(launch, "-n", 2, "--debug=all", "--window", "all", script=script)
+    for rank in "01":
+        panes.until_shows(f"node {rank}", "(Pdb)")
+    panes.type("to several nodes", "continue", "Enter")
+    for rank in "01":
+        panes.until_shows(f"node {rank}", "round\n")
+    panes.type(pane, "C-c")
+    panes.until_shows("node 1", "(Pdb)", 2)
+    if pane == "node 1":
+        assert panes.text("node 0").count("(Pdb)") == 1
+        panes.type("node 0", "C-c")
+    panes.until_shows("node 0", "(Pdb)", 2)
+    panes.type("to several nodes", "going = False", "Enter", "continue", "Enter")
+    assert launch.finish(process).code == 0
+
+
+@needs_tmux
+@pytest.mark.parametrize("how", ["q", "close"])
+def test_leaving_one_pane_ends_the_run_and_blames_its_node(launch, how):
+    process, panes = debug(launch, "-n", 3, "--debug=pdb:1-2", "--window", "1-2", "--output", "kept")
+    panes.until_shows("node 1", "(Pdb)")
+    panes.type("node 1", "next", "Enter", "next", "Enter")
+    panes.until_shows("node 1", "value = ")
+    if how == "q":
+        panes.type("node 1", "q", "Enter")
+    else:
+        panes.tmux("kill-pane", "-t", panes.ids["node 1"])
+    result = launch.finish(process)
+    how = ("ended with exit code 1", 1) if how == "q" else ("was killed by SIGHUP (128+1)", 129)
+    assert result.code == how[1] and result.last.startswith(f"spcomm: node 1 {how[0]}"), result
+    kept = (launch.folder / "kept/node-1.txt").read_bytes()
+    assert b"program.py(2)<module>()" in kept and b"\r\n" not in kept
+    launch.wait_until_nothing_is_left()
+    assert sockets(launch) == []
+
+
+@needs_tmux
+@pytest.mark.skipif(shutil.which("gdb") is None, reason="no gdb here")
+def test_several_nodes_in_gdb(launch):
+    """The session is the node's own: gdb stops its program in the background of the pane, and comes back."""
+    process, panes = debug(
+        launch, "-n", 2, "--debug=gdb:all", "--window", "all", "--start", "exec",
+        script="import os, spcomm\ncomm = spcomm.startup()\nos.getsid(0)\ncomm.barrier()\nprint('pass' + 'ed')",
+    )  # fmt: skip
+    for rank in "01":
+        panes.until_shows(f"node {rank}", "(gdb)")
+    panes.type(
+        "to several nodes", "set breakpoint pending on", "Enter", "break getsid", "Enter", "run", "Enter"
+    )
+    for rank in "01":
+        panes.until_shows(f"node {rank}", "Breakpoint 1, ")
+    panes.type("to several nodes", "continue", "Enter")
+    for rank in "01":
+        panes.until_shows(f"node {rank}", "passed")
+        panes.until_shows(f"node {rank}", "exited normally")
+    panes.type("to several nodes", "quit", "Enter")
+    result = launch.finish(process)
+    assert (result.code, result.out, result.err) == (0, "", ""), result

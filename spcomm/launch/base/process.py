@@ -31,10 +31,10 @@ def adopt_orphans() -> None:
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
-def bind(cpu: int) -> None:
-    """Stay on one processor. One that was taken away meanwhile is no reason to fail."""
+def bind(cpus: "tuple[int, ...]") -> None:
+    """Stay on these processors. Should they have been taken away meanwhile, that is no reason to fail."""
     try:
-        os.sched_setaffinity(0, (cpu,))
+        os.sched_setaffinity(0, cpus)
     except OSError:
         pass
 

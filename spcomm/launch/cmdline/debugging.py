@@ -21,6 +21,7 @@ def prepare(options: "Options", plans: "list[Plan]", groups: "list[Group]", name
     """
     debug = options.debug
     indices = sorted(debug.ranks.indices(groups))
+    windows = options.window.indices(groups) if options.window is not None else frozenset()
     needy = []
     for plan in plans:
         mine = [index for index in indices if index in plan.indices]
@@ -28,11 +29,19 @@ def prepare(options: "Options", plans: "list[Plan]", groups: "list[Group]", name
             tool = debug.tool or ("pdb" if plan.python is not None else "gdb")
             plan.debugged = frozenset(mine)
             plan.debug = {"tool": tool, "command": _command(tool, plan)}
-            needy += mine if tool in _INTERACTIVE else []
+            if tool in _INTERACTIVE:
+                plan.in_panes = windows.intersection(mine)
+                needy += sorted(plan.debugged - plan.in_panes)
     if len(needy) > 1:
         raise UsageError(
-            f"spcomm run: {_spelt(debug)}: {names.nodes(needy)} cannot share the standard input; choose one, as in "
-            f"--debug={needy[0]}, or use debugpy for several"
+            f"spcomm run: {_spelt(debug)}: {names.nodes(needy)} cannot share the standard input; give each a "
+            f"pane of tmux: {_spelt(debug)} --window {debug.ranks.text}; or choose one: --debug={needy[0]}"
+        )
+    in_panes = frozenset(index for plan in plans for index in plan.in_panes)
+    if options.stdin is not None and (both := options.stdin.indices(groups) & in_panes):
+        raise UsageError(
+            f"spcomm run: --stdin {options.stdin.text} and {_spelt(debug)}: the debugger of "
+            f"{names.nodes(sorted(both))} has the keyboard of its pane; give the standard input to other nodes"
         )
     if needy and options.stdin is not None and options.stdin.indices(groups) != frozenset(needy):
         raise UsageError(
@@ -72,7 +81,8 @@ def _gdb(plan: "Plan") -> "list[str]":
     found = in_path("gdb")
     if found is None:
         raise UsageError("spcomm run: --debug=gdb needs gdb, which is not here; install it")
-    return [found, "-q", "--args", plan.target, *plan.arguments[1:]]
+    # A prompt in the middle of a long answer would take the next command of those that go to several nodes.
+    return [found, "-q", "-iex", "set pagination off", "--args", plan.target, *plan.arguments[1:]]
 
 
 def _check_debugpy(plan: "Plan") -> None:

@@ -61,7 +61,7 @@ class Options:
         self.output: str | None = None
         self.window: Ranks | None = None
         self.stdin: Ranks | None = None
-        self.bind_to: str | None = None
+        self.bind_to: str | tuple[tuple[int, ...], ...] | None = None
         self.report_bindings = False
         self.timeout: float | None = None
         self.grace: float = 3.0
@@ -136,6 +136,11 @@ class Options:
             )
         if self.route == "direct" and self.boxes is None and self.placing is None and not self.hosts:
             raise UsageError("spcomm run: --route direct is about several boxes, as in --boxes 2")
+        if isinstance(self.bind_to, tuple) and (self.hosts or self.room is not None):
+            raise UsageError(
+                "spcomm run: --bind-to with processors is about this machine; other machines may have others: use "
+                "--bind-to core"
+            )
         if self.boxes is not None or self.placing is not None:
             from spcomm.launch.cmdline.boxes import check
 

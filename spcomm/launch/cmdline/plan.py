@@ -41,6 +41,7 @@ class Plan:
         )
         self.debugged: frozenset[int] = frozenset()  # nodes that run in a debugger
         self.debug: dict = {}  # and in which
+        self.in_panes: frozenset[int] = frozenset()  # of these, the ones that have a terminal of their own
         self.takes_interrupt = False  # Ctrl-C waits until the program itself lets it in
 
     @property

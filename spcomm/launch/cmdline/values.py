@@ -200,9 +200,27 @@ def seconds_or_never(name: str, text: str) -> float:
         ) from None
 
 
-def binding(name: str, text: str) -> str:
-    places = {"core": "each node on one core, in turn", "none": "wherever there is room"}
-    return _one_of(name, text, places)
+def binding(name: str, text: str) -> "str | tuple[tuple[int, ...], ...]":
+    """`core`, `none`, or the processors of each node, as in `0-1/2,3`: written as for taskset, with / between nodes."""
+    if text in ("core", "none"):
+        return text
+    return tuple(_processors(name, text, item) for item in text.split("/"))
+
+
+def _processors(name: str, text: str, item: str) -> "tuple[int, ...]":
+    found: set[int] = set()
+    for piece in item.split(","):
+        low, dash, high = piece.strip().partition("-")
+        ends = (low, high if dash else low)
+        if not all(end.isascii() and end.isdecimal() and len(end) <= 5 for end in ends) or int(ends[0]) > int(
+            ends[1]
+        ):
+            raise UsageError(
+                f"spcomm run: {name} {text}: must be core (each node on one core, in turn), none (wherever there is "
+                f"room), or the processors of each node, with / between nodes, as in {name} 0-1/2,3"
+            )
+        found.update(range(int(ends[0]), int(ends[1]) + 1))
+    return tuple(sorted(found))
 
 
 def seed(name: str, text: str) -> int:

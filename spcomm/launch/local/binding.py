@@ -1,29 +1,37 @@
 # SPDX-License-Identifier: MIT
-"""`--bind-to core`: each node on one of the cores this process may use, in turn."""
+"""`--bind-to`: each node on one of the cores this process may use, in turn, or on the processors that were given."""
 
 import os
 
 from spcomm.launch.base.usage import UsageError
+from spcomm.text import ranges_text
 
 _TOPOLOGY = "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list"
 
 
-def places() -> "list[int]":
-    """The processors in the order in which nodes get them; the next node after the last one begins again.
+def places(sets: "tuple[tuple[int, ...], ...]" = ()) -> "list[tuple[int, ...]]":
+    """The processors of each node; the next node after the last one begins again.
 
-    Where a core runs two hardware threads, the second ones come when every core has a node.
+    Without `sets` each has one. Where a core runs two hardware threads, the second ones come when every core has one.
     """
     if not hasattr(os, "sched_getaffinity"):
+        raise UsageError("spcomm run: --bind-to: this system cannot bind a process to a core; leave it out")
+    allowed = os.sched_getaffinity(0)
+    missing = {cpu for cpus in sets for cpu in cpus} - allowed
+    if missing:
         raise UsageError(
-            "spcomm run: --bind-to core: this system cannot bind a process to a core; leave it out"
+            f"spcomm run: --bind-to: processor {min(missing)} is not one that this process may use; these are "
+            f"{ranges_text(sorted(allowed))}"
         )
+    if sets:
+        return list(sets)
     seen: dict[str, int] = {}
     turns: list[tuple[int, int]] = []
-    for cpu in sorted(os.sched_getaffinity(0)):
+    for cpu in sorted(allowed):
         core = _core(cpu)
         seen[core] = seen.get(core, 0) + 1
         turns.append((seen[core], cpu))
-    return [cpu for _turn, cpu in sorted(turns)]
+    return [(cpu,) for _turn, cpu in sorted(turns)]
 
 
 def _core(cpu: int) -> str:
@@ -35,12 +43,13 @@ def _core(cpu: int) -> str:
         return str(cpu)
 
 
-def describe(cpus: "list[int] | None", size: int, names: "object") -> str:
-    """The text of --report-bindings: a line for each processor."""
+def describe(cpus: "list[tuple[int, ...]] | None", size: int, names: "object") -> str:
+    """The text of --report-bindings: a line for each place."""
     if cpus is None:
         return "spcomm: nodes are not bound: each runs wherever there is room (--bind-to core)\n"
     lines = [
-        f"spcomm: processor {cpu}: {names.nodes(list(range(at, size, len(cpus))))}\n"
-        for at, cpu in enumerate(cpus[:size])
+        f"spcomm: processor{'s' if len(place) > 1 else ''} {ranges_text(place)}: "
+        f"{names.nodes(list(range(at, size, len(cpus))))}\n"
+        for at, place in enumerate(cpus[:size])
     ]
     return "".join(lines)

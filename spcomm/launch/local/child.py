@@ -53,17 +53,20 @@ class Node:
         self.member = member
         self.shared = shared  # descriptors: report, where
         self.held: set[int] = set()  # signals that wait for the program
-        self.debug: dict = {}  # its debugger, if it has one: tool, command
+        self.debug: dict = {}  # its debugger, if it has one: tool, command, terminal
 
     def settle(self, parent: int, mask: "set[int]", streams: "list[int]", close: "list[int]") -> None:
         """Take over what the kernel keeps for a process: group, parent's death, descriptors, signals."""
         process.die_with(parent, _signal.SIGKILL)
-        os.setpgid(0, 0)
+        has_terminal = self.debug.get("terminal", False)
+        os.setsid() if has_terminal else os.setpgid(0, 0)
         _signal.set_wakeup_fd(-1)
         for number in (_signal.SIGCHLD, _signal.SIGCONT):
             _signal.signal(number, _signal.SIG_DFL)
         for number, fd in enumerate(streams):
             os.dup2(fd, number)
+        if has_terminal:
+            _take_terminal()
         close_all(close)
         if self.program.descriptor_limit is not None:
             import resource
@@ -120,6 +123,14 @@ class Node:
             reason = f"spcomm: cannot execute {target}: {error.strerror}\n"
             os.write(2, os.fsencode(reason))
             os._exit(127 if isinstance(error, FileNotFoundError) else 126)
+
+
+def _take_terminal() -> None:
+    """Have standard input as the terminal of this session: its Ctrl-C is for this node."""
+    import fcntl
+    import termios
+
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 def close_all(descriptors: "list[int]") -> None:

@@ -7,6 +7,8 @@ from spcomm.launch.local.output import Sink, Stream
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from spcomm.launch.base.loop import Loop
     from spcomm.launch.cmdline.groups import Names
     from spcomm.launch.cmdline.options import Options
@@ -49,10 +51,17 @@ class Display:
         """The terminal that has a table below what is printed."""
         return self.watch.screen if self.watch is not None else None
 
-    def start(self, loop: "Loop", ended: "dict[int, int]", stdin: "Stdin") -> None:
-        """The run begins. `ended` has the nodes that have ended, and stays the caller's."""
+    def start(
+        self, loop: "Loop", ended: "dict[int, int]", stdin: "Stdin", closed: "Callable[[int], None]"
+    ) -> None:
+        """The run begins. `ended` has the nodes that have ended, and stays the caller's.
+
+        `closed` is told of a debugged node whose pane somebody closes.
+        """
         if self.watch is not None:
             self.watch.start(loop, ended, stdin)
+        if self.windows is not None:
+            self.windows.start(loop, closed)
 
     def clear(self) -> None:
         """The launcher stops, or ends: the terminal is as if nothing but output had been there."""
@@ -77,12 +86,14 @@ class Display:
         """The way of what a node writes to `target`, which arrives at `fd`."""
         window = self.windows.sink(index) if self.windows is not None else None
         shown = window is None if self.shown is None else index in self.shown
-        if shown:
+        if window is not None and window.is_raw:
+            stream = TerminalStream(fd, target, sink, self.label(index, target), window, shown)
+        elif shown:
             stream = Stream(fd, target, sink, self.label(index, target), alone)
         else:
             stream = DiscardedStream(fd, target, sink, b"", alone)
         takers = [self.files.taker(index)] if self.files is not None else []
-        takers += [window.take] if window is not None else []
+        takers += [window.take] if window is not None and not window.is_raw else []
         stream.takers = tuple(takers)
         return stream
 
@@ -92,7 +103,7 @@ class Display:
             self.files.taker(index)(text)
         window = self.windows.sink(index) if self.windows is not None else None
         if window is not None:
-            window.take(text)
+            window.say(text)
 
     @property
     def error(self) -> "OSError | None":
@@ -110,6 +121,25 @@ class Display:
             self.files.close()
         if self.windows is not None:
             self.windows.close(impatient)
+
+
+class TerminalStream(Stream):
+    """Output of a debugged node to its terminal: its pane gets it as it is, all others as lines."""
+
+    def __init__(
+        self, fd: int, target: int, sink: Sink, label: bytes, window: "WindowSink", shown: bool
+    ) -> None:
+        super().__init__(fd, target, sink, label, False)
+        self._window = window
+        self._is_shown = shown
+
+    def _arrived(self, data: bytes) -> None:
+        self._window.take(data)
+        super()._arrived(data.replace(b"\r\n", b"\n"))
+
+    def _take(self, data: bytes) -> None:
+        if self._is_shown:
+            super()._take(data)
 
 
 class DiscardedStream(Stream):

@@ -67,7 +67,9 @@ class ForkClient:
     def fileno(self) -> int:
         return self._wire.fileno()
 
-    def run(self, group: "Group", report: int, where: int, cpus: "list[int] | None", stats: bool) -> None:
+    def run(
+        self, group: "Group", report: int, where: int, cpus: "list[tuple[int, ...]] | None", stats: bool
+    ) -> None:
         """Describe the run that nodes are about to join. `cpus`: where nodes are bound, in turn.
 
         `stats`: times of nodes are wanted when they end.
@@ -82,7 +84,10 @@ class ForkClient:
             "group": group.number,
             "stats": stats,
             "stays": self.stays,
-            "debug": {index - group.first: self.plan.debug for index in self.plan.debugged},
+            "debug": {
+                index - group.first: {**self.plan.debug, "terminal": index in self.plan.in_panes}
+                for index in self.plan.debugged
+            },
             "cpus": [cpus[(group.first + rank) % len(cpus)] for rank in range(group.size)] if cpus else None,
         }
         self._send(("run", about), (own.fd, report, where))

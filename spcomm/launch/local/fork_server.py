@@ -187,6 +187,8 @@ class Server:
                 import time
 
                 self._born[pid] = time.monotonic()
+            if self._run["debug"].get(rank, {}).get("terminal"):
+                continue  # it makes a session, which the leader of a group cannot
             try:
                 os.setpgid(pid, pid)  # both do, so that it is done whoever runs first
             except OSError:

@@ -30,9 +30,9 @@ class Forwarder:
         self._paused = False
         self._told = False
 
-    def add(self, index: int, stdout: int, stderr: int) -> None:
-        """Forward a node's two pipes, from the ends that are read."""
-        for target, fd in ((1, stdout), (2, stderr)):
+    def add(self, index: int, *descriptors: int) -> None:
+        """Forward a node's pipes of stdout and stderr, from the ends that are read, or its terminal."""
+        for target, fd in enumerate(descriptors, 1):
             stream = self._display.stream(index, target, fd, self._sinks[target - 1], self._alone)
             self._streams[fd] = stream
             if not self._paused:

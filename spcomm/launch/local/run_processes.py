@@ -17,6 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from spcomm.launch.local.keyboard import Keyboard
+
 
 class RunProcesses:
     """The warm processes and the nodes that they have started."""
@@ -27,9 +29,10 @@ class RunProcesses:
         self.size = sum(group.size for group in groups)
         self.names = Names(groups)
         self.started: dict[int, int] = {}  # and as which process
-        self.cpus: list[int] | None = None  # what nodes are bound to, in turn
+        self.cpus: list[tuple[int, ...]] | None = None  # what nodes are bound to, in turn
         self.stats = False  # whether warm processes tell the times of nodes that have ended
         self.at_prompt: int | None = None  # the node whose debugger has the standard input
+        self.keyboards: dict[int, Keyboard] = {}  # of nodes whose debuggers have panes
 
     def __iter__(self) -> "Iterator[ForkClient]":
         return iter(self._fork_clients)
@@ -79,28 +82,35 @@ class RunProcesses:
                 stdin.sent(batch)
 
     def _start(self, fork_client: ForkClient, batch: range, forwarder: Forwarder, stdin: Stdin) -> None:
-        """Two pipes and the standard input of each node. The warm process gets its ends; ours are read."""
-        ours: list[int] = []
+        """Two pipes and the standard input of each node, or a terminal: the warm process gets its ends of them."""
+        ours: dict[int, list[int]] = {}
         theirs: list[int] = []
         streams: list[int] = []
         try:
             for index in batch:
+                keyboard = self.keyboards.get(index)
+                if keyboard is not None:
+                    ours[index] = [keyboard.master]
+                    theirs.append(keyboard.slave)
+                    streams += keyboard.descriptors()
+                    continue
                 streams.append(stdin.descriptor(index))
+                ours[index] = []
                 for _target in (1, 2):
                     read, write = os.pipe()
-                    ours.append(read)
+                    ours[index].append(read)
                     theirs.append(write)
                     streams.append(write)
             fork_client.nodes(batch, streams)
         except OSError:
-            for fd in ours:
+            for fd in [fd for descriptors in ours.values() for fd in descriptors]:
                 os.close(fd)
             raise
         finally:
             for fd in theirs:
                 os.close(fd)
-        for at, index in enumerate(batch):
-            forwarder.add(index, ours[2 * at], ours[2 * at + 1])
+        for index, descriptors in ours.items():
+            forwarder.add(index, *descriptors)
 
     def poke(self, index: int, number: int) -> None:
         """Signal one node's process only."""

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""`--window RANKS`: the output of a node in a tmux window of its own.
+"""`--window RANKS`: the output of a node in a tmux window of its own; a debugged node has a pane and its keyboard.
 
 Inside tmux the windows are made in the session that is there, else in a tmux server of this run, to which
 another terminal can attach. In each runs `cat`, which reads a pipe of the launcher. The pipe has no name: `cat`
 finds it among the launcher's descriptors in /proc. When the launcher ends, in whatever way, the pipe does, too, so
 `cat` ends, the window closes, and a server without windows ends. Its socket, which tmux would leave, is removed from
 within the windows: nothing is left.
+
+Nodes that are debugged share a window, in which each has a pane (see keyboard).
 """
 
 import os
@@ -16,39 +18,62 @@ from spcomm.launch.local.output import Sink
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
-    from spcomm.launch.cmdline.groups import Names
+    from spcomm.launch.base.loop import Loop
+    from spcomm.launch.cmdline.groups import Group, Names
+    from spcomm.launch.local.keyboard import ControlPane, Keyboard
 
 _PATIENCE = 20.0  # seconds for tmux to open a window
 # The window opens the pipe, says so, and shows what comes. $0: the launcher's descriptors.
 _SHOW = 'exec 3<"$0/$1" && echo >"$0/$2" && cat <&3'
+_CONTROL_LINES = "5"
+_SIZE = ("-x", "200", "-y", "50")  # until a terminal attaches: small ones have no room for panes
 _CLEAN = '; rm -f "${TMUX%,*,*}"'  # a path, which may have commas, and two numbers
 
 
 class WindowSink(Sink):
     """The pipe to one window. If somebody closes the window, the rest is dropped."""
 
-    def __init__(self, fd: int) -> None:
+    def __init__(self, fd: int, is_raw: bool = False) -> None:
         super().__init__()
         self.fd = fd
+        self.is_raw = is_raw  # a pane that shows bytes of a terminal as they are
 
     def take(self, data: bytes) -> None:
         self.write(self.fd, data)
+
+    def say(self, text: bytes) -> None:
+        """Add something that did not come from a terminal."""
+        self.take(text.replace(b"\n", b"\r\n") if self.is_raw else text)
 
 
 class Windows:
     """The windows of a run."""
 
-    def __init__(self, indices: "Iterable[int]", names: "Names") -> None:
+    def __init__(
+        self,
+        indices: "Iterable[int]",
+        names: "Names",
+        debugged: "frozenset[int]" = frozenset(),
+        groups: "list[Group] | None" = None,
+    ) -> None:
         self._sinks: dict[int, WindowSink] = {}
+        self.keyboards: dict[int, Keyboard] = {}  # of the nodes that are debugged
+        self._control: ControlPane | None = None  # types to all of them
+        self._pipes: list[int] = []  # whose ends keep panes open
+        self._window = ""  # of the panes
         self._tmux = _find_tmux()
         self._inside = bool(os.environ.get("TMUX"))
         self._process = 0  # of the server of this run
         self._server = [] if self._inside else ["-L", f"spcomm-{os.getpid()}", "-f", os.devnull]
         try:
-            for index in sorted(indices):
-                self._sinks[index] = WindowSink(self._open(names.nodes([index])))
+            for index in sorted(debugged):
+                self._open_pane(index, names)
+            if len(debugged) > 1:
+                self._open_control(names, groups or [])
+            for index in sorted(set(indices) - debugged):
+                self._sinks[index] = WindowSink(self._open(["-n", names.nodes([index])])[0])
         except BaseException:
             self.close()
             raise
@@ -66,6 +91,13 @@ class Windows:
     def sinks(self) -> "list[WindowSink]":
         return list(self._sinks.values())
 
+    def start(self, loop: "Loop", closed: "Callable[[int], None]") -> None:
+        """Begin to carry what is typed into panes. `closed` is told of a node whose pane somebody closes."""
+        for index, keyboard in self.keyboards.items():
+            keyboard.start(loop, lambda index=index: closed(index))
+        if self._control is not None:
+            self._control.start(loop)
+
     def close(self, impatient: "int | None" = None) -> None:
         """The windows close when they have shown everything, and, at a terminal, when Enter was pressed.
 
@@ -77,20 +109,63 @@ class Windows:
             poll.register(0, select.POLLIN)
             poll.register(impatient, select.POLLIN)
             poll.poll()
-        for sink in self._sinks.values():
-            os.close(sink.fd)
-        self._sinks = {}
+        for keyboard in self.keyboards.values():
+            keyboard.close()
+        if self._control is not None:
+            self._control.close()
+        for fd in [*(sink.fd for sink in self._sinks.values()), *self._pipes]:
+            os.close(fd)
+        self._sinks, self.keyboards, self._control, self._pipes = {}, {}, None, []
         if self._process:
             _wait_for(self._process)
 
-    def _open(self, title: str) -> int:
-        """A window with this title; the descriptor to write to it."""
+    def _open_pane(self, index: int, names: "Names") -> None:
+        """A pane for a debugged node, beside those that there are."""
+        from spcomm.launch.local.keyboard import Keyboard
+
+        fd, pane, terminal = self._open_in_window()
+        self._sinks[index] = WindowSink(fd, is_raw=True)
+        self.keyboards[index] = Keyboard(terminal)
+        self._ask_tmux("select-pane", "-t", pane, "-T", names.nodes([index]))
+        self._ask_tmux("select-layout", "-t", self._window, "tiled")
+
+    def _open_control(self, names: "Names", groups: "list[Group]") -> None:
+        """The pane below them, which is chosen when somebody looks."""
+        from spcomm.launch.local.keyboard import ControlPane
+
+        fd, pane, terminal = self._open_in_window("-f", "-l", _CONTROL_LINES)
+        self._pipes.append(fd)
+        self._control = ControlPane(terminal, self.keyboards, groups, names)
+        self._ask_tmux("select-pane", "-t", pane, "-T", "to several nodes")
+
+    def _open_in_window(self, *options: str) -> "tuple[int, str, str]":
+        """A pane of the window of the debugged nodes, which the first one makes; what `_open` returns."""
+        if self._window:
+            return self._open(["-t", self._window, *options], "split-window")
+        found = self._open(["-n", "debug"])
+        self._window = self._ask_tmux("display-message", "-p", "-t", found[1], "#{window_id}").strip()
+        for option, value in (("pane-border-status", "top"), ("pane-border-format", " #{pane_title} ")):
+            self._ask_tmux("set-option", "-w", "-t", self._window, option, value)
+        if not self._inside:
+            self._ask_tmux("set-option", "-g", "mouse", "on")  # a click chooses the pane
+        return found
+
+    def _open(self, words: "list[str]", verb: str = "new-window") -> "tuple[int, str, str]":
+        """A window or a pane: the descriptor to write to it, its id, and the path of its terminal."""
         read, write = os.pipe()
         heard, say = os.pipe()
         try:
             place = f"/proc/{os.getpid()}/fd"
             script = _SHOW if self._inside else _SHOW + _CLEAN
-            self._ask_tmux(title, ["sh", "-c", script, place, str(read), str(say)])
+            first = not self._inside and not self._process
+            begin = ["new-session", "-d", "-s", "spcomm", *_SIZE] if first else [verb, "-d"]
+            found = self._ask_tmux(
+                *begin, *words, "-P", "-F", "#{pid} #{pane_id} #{pane_tty}",
+                "--", "sh", "-c", script, place, str(read), str(say),
+            )  # fmt: skip
+            process, pane, terminal = ([*found.split(), "0", "", ""])[:3]
+            if first and process.isdecimal():
+                self._process = int(process)
             poll = select.poll()
             poll.register(heard, select.POLLIN)
             if not poll.poll(_PATIENCE * 1000):
@@ -101,20 +176,19 @@ class Windows:
         finally:
             for fd in (read, heard, say):
                 os.close(fd)
-        return write
+        return write, pane, terminal
 
-    def _ask_tmux(self, title: str, command: "list[str]") -> None:
+    def _ask_tmux(self, *words: str) -> str:
+        """Run a command of tmux; what it prints."""
         import subprocess
 
-        first = not self._inside and not self._sinks
-        verb = ["new-session", "-d", "-s", "spcomm", "-P", "-F", "#{pid}"] if first else ["new-window", "-d"]
-        words = [self._tmux, *self._server, *verb, "-n", title, "--", *command]
-        done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True)
-        if first and done.returncode == 0 and done.stdout.strip().isdecimal():
-            self._process = int(done.stdout)
+        done = subprocess.run(
+            [self._tmux, *self._server, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True
+        )
         if done.returncode:
             said = (done.stderr.strip() or f"it ended with code {done.returncode}").splitlines()[-1]
             raise UsageError(f"spcomm run: --window: tmux cannot open a window ({said})")
+        return done.stdout
 
 
 def _find_tmux() -> str:

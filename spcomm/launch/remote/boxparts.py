@@ -65,7 +65,7 @@ def gateway(about: dict, segment: "Any", secrets: bytes) -> "Any":
     )
 
 
-def cpus(about: dict) -> "list[int] | None":
+def cpus(about: dict) -> "list[tuple[int, ...]] | None":
     """By rank, in turn over the nodes of this box."""
     if not about["bind"]:
         return None

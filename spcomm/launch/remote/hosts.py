@@ -154,7 +154,9 @@ class RemoteForkClient(ForkClient):
         self._exited: set[int] = set()
         self._spawn(plan.host.relay, ["-s"] if sys.flags.no_user_site else [], None, dict(os.environ))
 
-    def run(self, group: "Group", report: int, where: int, cpus: "list[int] | None", stats: bool) -> None:
+    def run(
+        self, group: "Group", report: int, where: int, cpus: "list[tuple[int, ...]] | None", stats: bool
+    ) -> None:
         self._first = group.first
         host = self.plan.host
         self.far: RemoteSegment = group.segments[self.plan.box or 0]

@@ -77,6 +77,7 @@ class Supervisor:
         self._report = ""  # of a deadlock
         self._states: dict[int, str] = {}
         self._is_lost = False  # a warm process was killed
+        self._left_early: list[int] = []  # nodes whose gdb was left before they joined
 
     def run(self, signals: int, stdin: Stdin) -> int:
         """Start the nodes, forward their output, return the exit code. `signals`: the wake-up descriptor."""
@@ -93,7 +94,7 @@ class Supervisor:
         if self._timeout is not None:
             self._loop.at("timeout", self._timeout, self._timed_out)
         self._watchdog.start(answers, self._ended, self._is_traced)
-        self._display.start(self._loop, self._ended, stdin)
+        self._display.start(self._loop, self._ended, stdin, self._pane_closed)
         self._start_more()
         while not self._run_processes.gone:
             self._loop.turn()
@@ -223,16 +224,44 @@ class Supervisor:
         self._end("spcomm", _signal.SIGTERM, 125)
 
     def _node_ended(self, node: int, status: int) -> None:
-        self._ended[node] = status
         self._read_reports()  # what it had to say comes before its end
         group = self._run_processes.group(node)
         rank = group.rank(node)
+        if status == 0 and self._was_debugger_left(node):
+            status = 1 << 8
+            self._say_debugger_was_left(node)
+        self._ended[node] = status
         if status == 0 and not self._failures.known(node):
             group.segment(rank).mark_finished(rank)
             return
         group.segment(rank).mark_died(rank, -(status & 0x7F) if status & 0x7F else status >> 8)
         self._failures.ended(node, status)
         self._consider()
+
+    def _was_debugger_left(self, node: int) -> bool:
+        """gdb ends well whatever became of its program; others may still count on a node that has not finished.
+
+        One that never joined may know nothing of spcomm: it is to blame only if somebody turns out to wait for it.
+        """
+        plan = self._run_processes.of(node).plan
+        if node not in plan.debugged or plan.debug["tool"] != "gdb":
+            return False
+        from spcomm._core.segments import LIVE, STARTING
+
+        group = self._run_processes.group(node)
+        state = group.segment(group.rank(node)).state(group.rank(node))
+        if state == STARTING:
+            self._left_early.append(node)
+        return state == LIVE
+
+    def _say_debugger_was_left(self, node: int) -> None:
+        if not self._reason:
+            self._say(f"the debugger of {self._run_processes.names.nodes([node])} was left, so the run ends")
+
+    def _pane_closed(self, node: int) -> None:
+        """As when a terminal's window is closed: what runs there is hung up on."""
+        if node in self._run_processes.started and node not in self._ended:
+            self._run_processes.poke(node, _signal.SIGHUP)
 
     # What is between boxes
 
@@ -309,6 +338,9 @@ class Supervisor:
         """End the run if there is a failure that nobody else caused, or soon if there might be one."""
         if self._reason:
             return
+        if self._failures.first is None and self._failures.first_lost is not None and self._left_early:
+            self._say_debugger_was_left(self._left_early[0])
+            self._failures.ended(self._left_early[0], 1 << 8)
         if self._failures.first is not None:
             self._end("failure", _signal.SIGTERM, 0, self._failures.first.index)
         elif self._failures.first_lost is not None and not self._loop.waits("settle"):
