@@ -59,6 +59,9 @@ def startup(
     the run: as under ``spcomm run``, a node that fails ends it, and says so. Node 0 ends last, with the first
     failure's exit code.
 
+    Under another launcher, such as mpiexec or srun, each process is a run of its own. If no numbers are given, one of
+    the processes says so on stderr, with the ``spcomm run`` that makes them the nodes of one run.
+
     It does not wait for the other nodes to do the same. At the normal end of the program `Comm.close`
     is called by itself.
 
@@ -202,12 +205,27 @@ def _join(start: _Start) -> comm.Comm:
         node = forking.start(start.nodes, start.numbers["group_id"], start.call)
     else:
         _how = ", started by startup() without nodes" if not start.nodes else f", started by {start.call}"
+        if not start.nodes:
+            _note_other_launcher()
         segment = segments.Segment(1, disable=segments.disable_mask())
         node = comm.Comm(segment.fd, 0, start.numbers["group_id"])
         segment.close()
     # Functions that the program registers from now on run before this one, and may still communicate.
     atexit.register(_leave, node)
     return node
+
+
+def _note_other_launcher() -> None:
+    """Say once that mpiexec or srun has made several runs of one node each: nobody means that."""
+    from spcomm._core import forking
+
+    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+    program = sys.argv[0] if getattr(sys, "argv", None) else ""
+    if spec is not None:
+        program = f"-m {spec.name.removesuffix('.__main__')}"
+    note = forking.launcher_note(program if program not in ("", "-", "-c") else "program.py")
+    if note:
+        print(f"spcomm: {note}", file=sys.stderr)
 
 
 def _join_launched(start: _Start, member: config.Membership) -> comm.Comm:

@@ -12,6 +12,7 @@
 #include "api/spc_api_private.h"
 #include "fork/spc_failures.h"
 #include "fork/spc_infile.h"
+#include "fork/spc_launcher.h"
 
 #define CLOSE_AT_EXIT_NS INT64_C(10000000000)
 #define SPC_API_SOURCE_BYTES 256
@@ -55,8 +56,8 @@ static int read_infile(const char *path, numbers_t *numbers) {
     if (found.server[0] != '\0') {
         return spc_api_refuse(
             SPC_EINVAL,
-            "spcomm_startup(infile): %s: server = \"%s\", but runs on several machines are not "
-            "supported yet; leave server out",
+            "spcomm_startup(infile): %s: server = \"%s\", but a run started this way has one machine; leave "
+            "server out, or start it with spcomm run --host or --room",
             path, found.server);
     }
     numbers->local_nodes = numbers->local_nodes != 0 ? numbers->local_nodes : found.local_nodes;
@@ -111,8 +112,8 @@ static int choose_nodes(const numbers_t *numbers, uint32_t *nodes) {
     if (numbers->total_nodes > local) {
         return spc_api_refuse(
             SPC_EINVAL,
-            "spcomm_startup(local_nodes=%d, total_nodes=%d): all nodes of a run are on one machine "
-            "so far; give %d or 0, or local_nodes=%d%s",
+            "spcomm_startup(local_nodes=%d, total_nodes=%d): all nodes of this run are on one "
+            "machine; give %d or 0, or local_nodes=%d%s",
             local, numbers->total_nodes, local, numbers->total_nodes, numbers->source);
     }
     *nodes = (uint32_t)local;
@@ -281,9 +282,24 @@ static int join(const spc_api_membership_t *member, spc_fork_t *fork, spcomm_t *
     return SPC_OK;
 }
 
+/* Whoever gives numbers has meant them. */
+static void note_other_launcher(const numbers_t *numbers) {
+#ifdef __GLIBC__
+    const char *program = program_invocation_name;
+#else
+    const char *program = "./program";
+#endif
+    char note[SPC_LAUNCHER_NOTE_BYTES];
+    if (numbers->local_nodes == 0 && numbers->total_nodes == 0
+        && spc_launcher_note(program, note, sizeof(note))) {
+        fprintf(stderr, "spcomm: %s\n", note);
+    }
+}
+
 static int join_alone(const numbers_t *numbers, spcomm_t **comm) {
     spc_api_membership_t member = {.group = numbers->group_id, .report = -1};
     spc_fork_t *fork = NULL;
+    note_other_launcher(numbers);
     int status = choose_nodes(numbers, &member.size);
     status = status == SPC_OK ? make_segment(member.size, &member.descriptor) : status;
     if (status != SPC_OK) {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # cython: autotestdict=False, auto_pickle=False
-"""Nodes without a launcher: forks this process, and reads infiles. Imports no NumPy."""
+"""Nodes without a launcher: forks this process, reads infiles, recognizes others' launchers. Imports no NumPy."""
 
 from libc.errno cimport errno
 from libc.stdint cimport uint32_t
@@ -11,6 +11,7 @@ from spcomm._core.libspc cimport (
     SPC_ENOMEM,
     SPC_ESYSTEM,
     SPC_INFILE_MESSAGE_BYTES,
+    SPC_LAUNCHER_NOTE_BYTES,
     SPC_OK,
     spc_error_message,
     spc_fork_nodes,
@@ -23,6 +24,7 @@ from spcomm._core.libspc cimport (
     spc_fork_wait_at_exit,
     spc_infile_read,
     spc_infile_t,
+    spc_launcher_note,
 )
 
 import os
@@ -134,3 +136,13 @@ def read_infile(path):
         raise errors.ConfigError((<bytes>message).decode("utf-8", "replace"))
     return {"local_nodes": found.local_nodes, "total_nodes": found.total_nodes, "group_id": found.group_id,
             "server": (<bytes>found.server).decode()}
+
+
+def launcher_note(program):
+    """The note of another launcher that has started the program several times; "": this process has none to print.
+
+    `program` is a str, what follows ``spcomm run -n N`` in the command that does what was meant.
+    """
+    cdef char note[SPC_LAUNCHER_NOTE_BYTES]
+    cdef bytes name = os.fsencode(program)
+    return os.fsdecode(<bytes>note) if spc_launcher_note(name, note, SPC_LAUNCHER_NOTE_BYTES) else ""

@@ -631,6 +631,12 @@ cdef extern from "fork/spc_infile.h" nogil:
     int spc_infile_read(const char *path, spc_infile_t *infile, char *message, uint64_t message_bytes)
 
 
+cdef extern from "fork/spc_launcher.h" nogil:
+    enum:
+        SPC_LAUNCHER_NOTE_BYTES
+    bint spc_launcher_note(const char *program, char *note, uint64_t note_bytes)
+
+
 cdef extern from "Python.h":
     ctypedef struct PyFrameObject:
         pass

@@ -73,6 +73,14 @@ def test_alone_it_is_a_run_of_one(life, alone):
     assert alone(life, "place") == (0, "node 0 of 1 in group 0\n", "")
 
 
+@pytest.mark.parametrize(("arguments", "said"), [((), True), ((1,), False)])
+def test_another_launcher_has_started_it_several_times(arguments, said, life, alone):
+    others = {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "4"}
+    code, out, err = alone(life, "place", *arguments, env=others)
+    assert (code, out, bool(err)) == (0, "node 0 of 1 in group 0\n", said)
+    assert not said or err.endswith(f"; one run of 4 nodes: spcomm run -n 4 {life}\n")
+
+
 def test_it_learns_its_place(life, launch):
     result = launch("-n", 3, "--no-label", life, "place")
     assert sorted(result.lines) == [f"node {rank} of 3 in group 0" for rank in range(3)]

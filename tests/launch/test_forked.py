@@ -452,3 +452,33 @@ def test_the_root_that_gave_nothing_is_first_however_long_it_cleans_up(forked):
         "spcomm: node 2 ended with an uncaught ValueError (exit code 1); "
         "nodes 0-1 raised SpcommError because of it"
     ), result
+
+
+# Another launcher has started the program several times
+
+OTHERS = {"PMI_RANK": "0", "PMI_SIZE": "3"}
+NOTE = (
+    "spcomm: 3 processes of another launcher (PMI_SIZE=3) are 3 runs of one node each; one run of 3 nodes: "
+    "spcomm run -n 3 "
+)
+
+
+@pytest.mark.parametrize(("rank", "said"), [("0", True), ("2", False)])
+def test_one_process_of_another_launcher_says_so(forked, rank, said):
+    path = forked.script("import spcomm\nprint(spcomm.startup().size, spcomm.startup(1).size)\n")
+    result = forked(path, env={**OTHERS, "PMI_RANK": rank})
+    assert (result.code, result.out, result.err) == (0, "1 1\n", f"{NOTE}{path}\n" if said else "")
+
+
+def test_a_module_that_another_launcher_started(forked):
+    forked.script("import spcomm\nspcomm.startup()\n", "package/__main__.py")
+    assert forked("-m", "package", env=OTHERS).err == f"{NOTE}-m package\n"
+
+
+def test_numbers_that_are_given_are_meant(forked):
+    """Or the program was started by `spcomm run`, which the other launcher has started."""
+    for nodes in (1, 2):
+        assert forked.nodes(nodes, "comm.barrier()\n", env=OTHERS).err == ""
+    path = forked.script("import spcomm\nprint(spcomm.startup().size)\n")
+    result = forked("-m", "spcomm", "run", "-n", 2, path, env=OTHERS)
+    assert (result.code, result.out, result.err) == (0, "2\n2\n", ""), result
