@@ -8,6 +8,7 @@ is marked in the call's shared memory, so that nodes which wait for it are woken
 run. Nodes that have come back, with a result or an exception, are as good as new: the next call has other memory.
 """
 
+from spcomm._core.errors import ConnectionLostError
 from spcomm.launch.base import report
 from spcomm.launch.base.process import signal_name
 from spcomm.launch.base.wire import encoded
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 # For other nodes to come back, or to fail in a way that says more, before they are interrupted; and after that.
 SETTLE_S = 0.5
 GRACE_S = 3.0
+_ARRIVALS_S = 10.0  # for messages that were sent to other boxes, when all nodes are back
 FAILURE, DEADLOCK, TIMEOUT, INTERRUPT = "failure", "deadlock", "timeout", "interrupt"
 CLOSED, BROKEN = "closed", "broken"  # by another thread; what shows output or figures has raised
 
@@ -58,6 +60,7 @@ class Call:
         self._watchdog: Watchdog | None = None
         self._is_killing = ""  # nodes are being killed: why
         self._presses = 0  # of Ctrl-C
+        self._has_arrived = False  # what nodes have sent to other boxes, or nothing does any more
         self.broken: Exception | None = None  # what has kept output or figures from being shown
         self._wakeup = Wakeup(nodes.loop, self._interrupted, self._closed)
 
@@ -76,32 +79,39 @@ class Call:
     def run(self, *work: object, alone: bool = False) -> None:
         """Have all nodes do it, and return when all have come back or ended. A Ctrl-C interrupts them."""
         nodes = self._nodes
-        segment = nodes.renew(self._trace_events)
+        nodes.renew(self._trace_events)
         about = {
             "name": self._name,
             "size": nodes.size,
-            "device": segment.device,
-            "inode": segment.inode,
             "traced": self._trace_events > 0,
             "alone": alone,
         }
+        parts = [
+            (segment.fd, encoded(("call", {**about, "device": segment.device, "inode": segment.inode}, work)))
+            for segment in nodes.group.segments
+        ]
         nodes.screen.gather(self.grouped)
         nodes.exited = self._exited
         with self._wakeup:
             try:
                 for node, status in nodes.ended.items():
                     self._exited(node, status)
-                data = encoded(("call", about, work))
+                if not alone:
+                    nodes.begin_transport(self._hear_transport)
                 for node, channel in enumerate(nodes.channels):
+                    descriptor, data = parts[nodes.group.box(node)]
                     self._listen(node, channel)
-                    self.tell(node, data, segment.fd)
+                    self.tell(node, data, descriptor)
                     self.begun(node)
                 self._attend()
+                if nodes.boxes > 1 and not alone:
+                    self._await_arrivals()
                 nodes.screen.settle()
                 self._look_at_screen()
             finally:
                 nodes.exited = None
                 self._stop_listening()
+                nodes.end_transport()
 
     def begun(self, node: int) -> None:
         """Its work has been handed to a node."""
@@ -179,7 +189,7 @@ class Call:
 
     def _failed(self, node: int, kind: bytes, detail: str, text: bytes, error: "bytes | None") -> None:
         self._over[node] = 0
-        self._segment().mark_failing(node, 1)
+        self._segment(node).mark_failing(node, 1)
         self._nodes.channels[node].send(encoded(("over",)))
         if self.reason and kind == report.INTERRUPTED:
             self.interrupted.append(node)
@@ -197,13 +207,48 @@ class Call:
         self._over[node] = status
         self.killed[node] = self._is_killing or how_ended(status)
         number = status & 0x7F
-        self._segment().mark_died(node, -number if number else status >> 8)
+        self._segment(node).mark_died(node, -number if number else status >> 8)
         if not self._is_killing:
             self.failures.ended(node, status or 1 << 8)
         self._settle()
 
-    def _segment(self) -> "Segment":
-        return self._nodes.group.segments[0]
+    def _segment(self, node: int) -> "Segment":
+        return self._nodes.group.segment(node)
+
+    # Between boxes
+
+    def _hear_transport(self, message: "tuple | None") -> None:
+        if message is None:
+            self._disconnected("the process that starts the gateways has ended", -1)
+        elif message[0] == "deadlock" and self._watchdog is not None:
+            self._watchdog.proven(message[1])
+        elif message[0] == "lost":
+            self._disconnected(message[1], message[2])
+        elif message[0] == "over":
+            self._has_arrived = True
+
+    def _disconnected(self, sentence: str, culprit: int) -> None:
+        if self._has_arrived:
+            return
+        self._has_arrived = True
+        for segment in self._nodes.group.segments:
+            segment.mark_disconnected(culprit)
+        self._break(ConnectionLostError(f"{sentence}; the nodes were interrupted, and keep their variables"))
+
+    def _await_arrivals(self) -> None:
+        """All nodes are back: what they have sent still reaches other boxes, so that what is unmatched is known."""
+        if self.reason or self.has_failed:
+            return
+        for node in range(self._nodes.size):
+            self._segment(node).mark_finished(node)
+        loop = self._nodes.loop
+        loop.at("arrivals", _ARRIVALS_S, self._arrived_late)
+        while not self._has_arrived:
+            loop.turn()
+        loop.forget("arrivals")
+
+    def _arrived_late(self) -> None:
+        self._has_arrived = True
 
     # Early ends
 
@@ -267,12 +312,12 @@ class Call:
 
     def unmatched(self) -> str:
         """Warnings of messages that nobody has received, and of barriers that nobody waited for."""
-        segment = self._segment()
-        if not segment.has_left():
+        group = self._nodes.group
+        if not any(segment.has_left() for segment in group.segments):
             return ""
         from spcomm.diagnose import unmatched
 
-        boxes = [(segment.fd, list(range(self._nodes.size)))]
+        boxes = [(segment.fd, group.ranks(box)) for box, segment in enumerate(group.segments)]
         return unmatched.report(boxes, strict=True)[0]  # a cell has no --strict that would show lines
 
     def tracebacks(self) -> str:

@@ -10,6 +10,7 @@ from operator import index
 
 from spcomm._core import segments
 from spcomm._core.errors import ConfigError, shown
+from spcomm.launch.cmdline.values import MOST_BOXES
 from spcomm.notebook import pickling, source_cache
 from spcomm.notebook.calls import Call
 from spcomm.notebook.errors import ClusterError
@@ -27,16 +28,21 @@ class Cluster:
     ----------
     nodes : int, optional
         How many, 1 to 1024. None: as many as there are cores that this process may use.
+    boxes : int, optional
+        Among how many boxes they are divided, 1 (default) to 64, and no more than nodes. Nodes of different boxes share
+        no memory, as if each box were a machine of its own: see ``spcomm run --boxes``.
 
     Attributes
     ----------
     size : int
         How many nodes there are.
+    boxes : int
+        In how many boxes.
 
     Raises
     ------
     ConfigError, TypeError
-        `nodes` is no such number.
+        `nodes` or `boxes` is no such number.
     SpcommError
         The system has no room for so many processes. None of them is left.
 
@@ -63,12 +69,14 @@ class Cluster:
     [11, 11]
     """
 
-    def __init__(self, nodes: "int | None" = None) -> None:
-        self._pool = NodePool(_number(nodes))
+    def __init__(self, nodes: "int | None" = None, *, boxes: int = 1) -> None:
+        size = _number(nodes)
+        self._pool = NodePool(size, _boxes(boxes, size))
         _open.add(self)
 
     def __repr__(self) -> str:
-        return f"<Cluster: {counted(self.size, 'node')}{', closed' if self._pool.closed else ''}>"
+        boxes = f" in {self.boxes} boxes" if self.boxes > 1 else ""
+        return f"<Cluster: {counted(self.size, 'node')}{boxes}{', closed' if self._pool.closed else ''}>"
 
     def __enter__(self) -> "Cluster":
         return self
@@ -87,6 +95,11 @@ class Cluster:
     def size(self) -> int:
         """The number of nodes."""
         return self._pool.size
+
+    @property
+    def boxes(self) -> int:
+        """The number of boxes."""
+        return self._pool.boxes
 
     @property
     def since(self) -> float:
@@ -121,6 +134,8 @@ class Cluster:
             The timeout has passed. The text says where the nodes were.
         NodeLostError
             A node was killed; there are new nodes.
+        ConnectionLostError
+            What connects the boxes has ended. The nodes stay.
         TypeError
             The function or an argument cannot be pickled.
 
@@ -319,13 +334,15 @@ class Cluster:
         __tracebackhide__ = True
         return _values(self._pool.call(lambda call: call.run("pull", name), "pull()", "pull()"))
 
-    def restart(self, nodes: "int | None" = None) -> None:
+    def restart(self, nodes: "int | None" = None, *, boxes: "int | None" = None) -> None:
         """End all nodes at once, and start new ones.
 
         Parameters
         ----------
         nodes : int, optional
             How many; None: as many as before.
+        boxes : int, optional
+            In how many boxes; None: in as many as before.
 
         Raises
         ------
@@ -340,7 +357,8 @@ class Cluster:
         ...     cluster.size
         3
         """
-        self._pool.restart(self.size if nodes is None else _number(nodes))
+        size = self.size if nodes is None else _number(nodes)
+        self._pool.restart(size, _boxes(self.boxes if boxes is None else boxes, size))
 
     def close(self) -> None:
         """End the nodes. Closing again does nothing.
@@ -383,6 +401,26 @@ def _number(nodes: object) -> int:
         raise TypeError(f"Cluster({shown(nodes)}): the number of nodes is an int, not a {kind}") from None
     if not 1 <= number <= segments.NODES_MAX:
         raise ConfigError(f"Cluster({shown(number)}): there may be 1 to {segments.NODES_MAX} nodes")
+    return number
+
+
+def _boxes(boxes: object, size: int) -> int:
+    """The number of boxes that an argument means."""
+    if isinstance(boxes, bool):
+        raise TypeError(f"Cluster(boxes={boxes!r}): the number of boxes is an int, not a bool")
+    try:
+        number = index(boxes)  # type: ignore[arg-type]
+    except TypeError:
+        kind = type(boxes).__name__
+        raise TypeError(
+            f"Cluster(boxes={shown(boxes)}): the number of boxes is an int, not a {kind}"
+        ) from None
+    most = min(MOST_BOXES, size)
+    if not 1 <= number <= most:
+        raise ConfigError(
+            f"Cluster(boxes={shown(number)}): {counted(size, 'node')} may be in 1 to {most} boxes, each with a node at "
+            "least"
+        )
     return number
 
 

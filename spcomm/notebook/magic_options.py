@@ -6,7 +6,9 @@ import io
 import math
 import tokenize
 
-_OPTIONS = "-n N, --timeout S, --trace, --fresh, --group"
+from spcomm.launch.cmdline.values import MOST_BOXES
+
+_OPTIONS = "-n N, --boxes B, --timeout S, --trace, --fresh, --group"
 _COMMANDS = {
     "push": "push NAME…",
     "pull": "pull NAME…",
@@ -25,6 +27,7 @@ class CellOptions:
 
     def __init__(self) -> None:
         self.nodes: int | None = None
+        self.boxes: int | None = None
         self.timeout: float | None = None
         self.trace = False
         self.fresh = False
@@ -33,7 +36,8 @@ class CellOptions:
 
 _LONGEST = 40  # letters of a number: Python refuses to read thousands of digits
 _FLAGS = ("trace", "fresh", "group")
-_VALUES = {"-n": "nodes", "--timeout": "timeout"}
+_VALUES = {"-n": "nodes", "--boxes": "boxes", "--timeout": "timeout"}
+_MOST = {"-n": 0, "--boxes": MOST_BOXES}  # 0: as many as the caller of `parse` says
 _KNOWN = [*_VALUES, *(f"--{name}" for name in _FLAGS)]
 
 
@@ -51,7 +55,7 @@ def parse(line: str, most: int) -> CellOptions:
                 if not words:
                     raise MagicError(f"%%spcomm: {name} needs a number, as in {name} 4")
                 value = words.pop(0)
-            number = _nodes(value, most) if name == "-n" else _seconds(value)
+            number = _seconds(value) if name == "--timeout" else _whole(name, value, _MOST[name] or most)
             setattr(found, _VALUES[name], number)
         elif word.removeprefix("--") in _FLAGS and word.startswith("--"):
             setattr(found, word[2:], True)
@@ -67,9 +71,10 @@ def _unknown(word: str) -> str:
     return f"there is no option {word}" + (f" (did you mean {near[0]}?)" if near else "")
 
 
-def _nodes(text: str, most: int) -> int:
+def _whole(name: str, text: str, most: int) -> int:
     if not text.isdecimal() or len(text) > _LONGEST or not 1 <= int(text) <= most:
-        raise MagicError(f"%%spcomm: -n {_shown(text)}: the number of nodes is 1 to {most}")
+        what = "nodes" if name == "-n" else "boxes"
+        raise MagicError(f"%%spcomm: {name} {_shown(text)}: the number of {what} is 1 to {most}")
     return int(text)
 
 

@@ -68,7 +68,7 @@ class SpcommMagics(Magics):
     def run_cell(self, line: str, cell: str) -> "list | None":
         """Run a cell on all nodes.
 
-        ``%%spcomm -n 4 [--timeout SECONDS] [--trace] [--fresh] [--group]``
+        ``%%spcomm -n 4 [--boxes B] [--timeout SECONDS] [--trace] [--fresh] [--group]``
         """
         return self._guarded(lambda: self._run_cell(line, cell))
 
@@ -148,10 +148,14 @@ class SpcommMagics(Magics):
                 raise magic_options.MagicError(
                     "%%spcomm: there are no nodes yet; say how many, as in %%spcomm -n 4"
                 )
-            self.cluster = Cluster(options.nodes)
+            self.cluster = Cluster(options.nodes, boxes=options.boxes or 1)
             return self.cluster
-        before = self.cluster.size
-        if options.nodes not in (None, before):
+        before, boxes = self.cluster.size, self.cluster.boxes
+        if options.boxes not in (None, boxes):
+            self.cluster.restart(options.nodes, boxes=options.boxes)
+            found = f"{counted(self.cluster.size, 'node')} in {counted(self.cluster.boxes, 'box', 'boxes')}"
+            _say(f"{found}: they are new, and all variables are gone")
+        elif options.nodes not in (None, before):
             self.cluster.restart(options.nodes)
             nodes = counted(options.nodes, "node")
             _say(f"{nodes} instead of {before}: they are new, and all variables are gone")
@@ -201,6 +205,8 @@ class SpcommMagics(Magics):
             return "spcomm: there are no nodes; a cell starts them: %%spcomm -n 4"
         processes = self.cluster.processes
         nodes = counted(self.cluster.size, "node")
+        if self.cluster.boxes > 1:
+            nodes += f" in {self.cluster.boxes} boxes"
         if not processes:
             return f"spcomm: {nodes} have ended; the next cell starts new ones"
         since = time.strftime("%H:%M:%S", time.localtime(self.cluster.since))

@@ -21,13 +21,14 @@ _CLOSE_S = 10.0  # seconds for a call of another thread to end when the cluster 
 class NodePool:
     """The nodes of one cluster. `nodes` is None when there are none: closed, or killed in a call that broke off."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, boxes: int = 1) -> None:
         self.size = size
+        self.boxes = boxes
         self.closed = False
         self._busy = threading.Lock()
         self._holder = 0  # the thread that has it
         self._call: Call | None = None  # the one that is under way
-        self.nodes: Nodes | None = Nodes(size)
+        self.nodes: Nodes | None = Nodes(size, boxes)
 
     def processes(self) -> "list[int]":
         """The process ids of the nodes, by rank; empty if one of them has ended."""
@@ -41,12 +42,12 @@ class NodePool:
                 self._busy.release()
         return [nodes.processes[rank] for rank in range(self.size)] if nodes.alive else []
 
-    def restart(self, size: int) -> None:
+    def restart(self, size: int, boxes: int = 1) -> None:
         """End the nodes at once, and start new ones."""
         with self._alone("restart()"):
-            self.size = size
+            self.size, self.boxes = size, boxes
             if self.nodes is None:
-                self.nodes = Nodes(size)
+                self.nodes = Nodes(size, boxes)
             else:
                 self._renew()
 
@@ -141,7 +142,7 @@ class NodePool:
     def _living(self) -> Nodes:
         """The nodes, new ones if some have ended since the last call."""
         if self.nodes is None:
-            self.nodes = Nodes(self.size)
+            self.nodes = Nodes(self.size, self.boxes)
             self.nodes.screen.say(f"spcomm: {new_nodes({})}\n")
         nodes = self.nodes
         nodes.catch_up()
@@ -154,7 +155,7 @@ class NodePool:
     def _renew(self) -> None:
         nodes: Nodes = self.nodes  # type: ignore[assignment]
         try:
-            nodes.restart(self.size)
+            nodes.restart(self.size, self.boxes)
         except BaseException:
             self.nodes = None
             nodes.kill()

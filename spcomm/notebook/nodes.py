@@ -18,10 +18,13 @@ from spcomm.launch.base.process import WHERE_SIGNAL
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.base.wire import encoded
 from spcomm.launch.cmdline import options, plan
+from spcomm.launch.cmdline.boxes import places
 from spcomm.launch.cmdline.groups import gather
+from spcomm.launch.cmdline.memory import sizes
 from spcomm.launch.local import stack_probe
 from spcomm.launch.local.fork_client import ForkClient
 from spcomm.launch.local.run_processes import RunProcesses
+from spcomm.launch.remote.transport_fork import GONE, TransportForkClient
 from spcomm.notebook.channel import Channel, Sockets
 from spcomm.notebook.screen import Screen
 
@@ -36,8 +39,9 @@ _ENDING_S = 3.0  # seconds for the nodes to end by themselves
 class Nodes:
     """Nodes 0 to size - 1. They belong to the process that has made this object: a fork of it leaves them alone."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, boxes: int = 1) -> None:
         self.size = size
+        self.boxes = boxes
         self.loop = Loop()
         self.screen = Screen(self.loop)
         self.ended: dict[int, int] = {}  # node → wait status
@@ -46,6 +50,9 @@ class Nodes:
         self.since = time.time()
         self._owner = os.getpid()
         self._fork_client: ForkClient | None = None
+        self._transports: TransportForkClient | None = (
+            None  # between boxes, from the first call that needs it
+        )
         self._error = ""
         self.answers: stack_probe.ProbeReplies | None = None  # where nodes tell at which line they are
         self._guarded(self._begin)
@@ -86,6 +93,8 @@ class Nodes:
         fork_client.again()
         self.ended, self._error, self._signals = {}, "", 0
         (self.group,) = gather([fork_client.plan])
+        if self.boxes > 1:
+            self.group.places = places("block", self.boxes, self.size)
         self.run_processes = RunProcesses([fork_client], [self.group])
         self.channels = [Channel() for _node in range(self.size)]
         self.answers, self._reports = stack_probe.ProbeReplies(), report.Reader()
@@ -120,14 +129,58 @@ class Nodes:
             found.preload = ["numpy", "spcomm.notebook.node_main"]
         return found
 
-    def renew(self, trace_events: int) -> "segments.Segment":
+    def renew(self, trace_events: int) -> None:
         """Give the nodes shared memory without a past, which the next call is to have."""
         self.drop()
         mask = segments.disable_mask()
-        busy = self.size > segments.cores()
-        segment = segments.Segment(self.size, oversubscribed=busy, disable=mask, trace_events=trace_events)
-        self.group.segments.append(segment)
-        return segment
+        transports = self.boxes + 1 if self.boxes > 1 else 0
+        busy = self.size + transports > segments.cores()
+        more: dict = {}
+        if self.boxes > 1:
+            more = {**sizes(segments, self.options, [self.group], mask), "begun_ns": time.monotonic_ns()}
+            more.update(boxes=self.boxes, places=self.group.places)
+        for box in range(self.boxes):
+            if self.boxes > 1:
+                more["box"] = box
+            self.group.segments.append(
+                segments.Segment(
+                    self.size, oversubscribed=busy, disable=mask, trace_events=trace_events, **more
+                )
+            )
+
+    def begin_transport(self, hear: "Callable[[tuple | None], None]") -> None:
+        """Have messages between boxes carried, for one call. `hear` is told what the transport processes say."""
+        if self.boxes == 1:
+            return
+        why = self._start_transports()
+        if why and self._transports is None:  # it had ended since the last call
+            why = self._start_transports()
+        if why:
+            raise SpcommError(why)
+        transports: TransportForkClient = self._transports  # type: ignore[assignment]
+        self.loop.add(transports.fileno(), lambda: hear(transports.receive()))
+
+    def _start_transports(self) -> str:
+        """Why that cannot be, or nothing."""
+        if self._transports is None:
+            self._transports = TransportForkClient()
+        why = self._transports.begin(self.group, self.options.link_timeout)
+        if why == GONE:
+            self._forget_transports()
+        return why
+
+    def end_transport(self) -> None:
+        """The call is over."""
+        if self._transports is not None:
+            self.loop.remove(self._transports.fileno())
+            if not self._transports.end():
+                self._forget_transports()
+
+    def _forget_transports(self) -> None:
+        transports, self._transports = self._transports, None
+        if transports is not None:
+            self.loop.remove(transports.fileno())
+            transports.kill()
 
     def drop(self) -> None:
         """Give up the shared memory of a call."""
@@ -135,10 +188,10 @@ class Nodes:
             segment.close()
         self.group.segments.clear()
 
-    def restart(self, size: int) -> None:
-        """End all nodes at once, and start so many new ones."""
+    def restart(self, size: int, boxes: int = 1) -> None:
+        """End all nodes at once, and start so many new ones, in so many boxes."""
         self.end_all()
-        self.size = size
+        self.size, self.boxes = size, boxes
         self._guarded(self._begin)
 
     def end_all(self) -> None:
@@ -188,6 +241,7 @@ class Nodes:
             return
         self.loop.forget("end")
         self.screen.give_up()
+        self._forget_transports()
         self._forget_starter()
         self._tidy()
         self.loop.close()

@@ -160,6 +160,13 @@ class Trace:
             found.insert(0, (self.begin, 0))
         return found
 
+    def crossing(self) -> "list[Message]":
+        """Messages from one box to another."""
+        if self.boxes == 1:
+            return []
+        box = {track.rank: track.box for track in self.tracks}
+        return [message for message in self.messages if box[message.source] != box[message.dest]]
+
     def within(self, moment: "float | None") -> bool:
         """Whether something happened, and in the part that is looked at."""
         return moment is not None and self.begin <= moment <= self.end

@@ -149,9 +149,11 @@ def _arrows(axes: "object", trace: Trace) -> None:
     if len(known) > _ARROWS:
         axes.set_title(f"{len(known)} messages: too many to draw", fontsize=7, color=_INK, loc="left")
         return
+    crossing = set(map(id, trace.crossing()))
     for message in known:
         ends = ((message.received, places[message.receiver]), (message.sent, places[message.sender]))
-        made = axes.annotate("", *ends, arrowprops=_ARROW, annotation_clip=False)
+        style = {**_ARROW, "linestyle": "--"} if id(message) in crossing else _ARROW
+        made = axes.annotate("", *ends, arrowprops=style, annotation_clip=False)
         made.arrow_patch.set_clip_path(axes.patch)  # of a part, messages from before it begin outside
 
 

@@ -188,6 +188,10 @@ def facts(trace: Trace, found: Summary) -> "list[tuple[str, str, str]]":
         are = "is" if count == 1 else "are"
         name, whose = _OTHERS.get(context, ("other messages", f"of another kind, {context!r}"))
         said.append((name, str(count), f"{everything} {are} {whose}"))
+    crossing = trace.crossing()
+    if crossing:
+        size = table.size(sum(message.bytes for message in crossing))
+        said.append(("between boxes", str(len(crossing)), f"{everything}, {size}: their arrows are dashed"))
     if found.unreceived:
         said.append(("never received", str(found.unreceived), f"{everything}, as far as the trace goes"))
     return [*said, *gaps(trace)]

@@ -86,6 +86,11 @@ def test_another_number_of_nodes_and_fresh_ones(nodes):
     cell = nodes.run("%%spcomm -n 2\ncomm.size")
     assert cell.result == "[2, 2]"
     assert cell.err == "spcomm: 2 nodes instead of 4: they are new, and all variables are gone\n"
+    cell = nodes.run("%%spcomm --boxes 2\ncomm.box, comm.global_sum(1)")
+    assert cell.result == "[(0, 2), (1, 2)]"
+    assert cell.err == "spcomm: 2 nodes in 2 boxes: they are new, and all variables are gone\n"
+    assert "spcomm: 2 nodes in 2 boxes, since" in nodes.run("%spcomm status").out
+    assert nodes.run("%%spcomm --boxes 1 -n 4\ncomm.box").result == "[0, 0, 0, 0]"
 
 
 def test_figures_appear(nodes):

@@ -18,6 +18,7 @@ def fields(line):
         ("-n4", {"nodes": 4}),
         ("-n=64", {"nodes": 64}),
         ("--timeout 2.5 --trace", {"timeout": 2.5, "trace": True}),
+        ("-n 4 --boxes 2", {"nodes": 4, "boxes": 2}),
         ("--timeout=3 -n 1 --fresh --group", {"timeout": 3.0, "nodes": 1, "fresh": True, "group": True}),
     ],
 )
@@ -34,6 +35,7 @@ def test_what_options_say(line, found):
         ("-n " + "9" * 5000, "-n " + "9" * 40 + r"\.\.\.: the number of nodes is 1 to 64"),
         ("--timeout " + "9" * 5000, "--timeout " + "9" * 40 + r"\.\.\.: a timeout is"),
         ("-n -1", "-n -1: the number of nodes is 1 to 64"),
+        ("--boxes 0", "--boxes 0: the number of boxes is 1 to 64"),
         ("-n 2.5", "-n 2.5: the number of nodes is 1 to 64"),
         ("--timeout", "--timeout needs a number"),
         ("--timeout nan", "--timeout nan: a timeout is a number of seconds, more than 0"),

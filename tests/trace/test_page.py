@@ -277,6 +277,25 @@ def test_hover_names_the_call_its_line_and_its_partner(tmp_path):
     assert 'data-arrows="1"' in body and "node 0 computes" in body and "after send, before barrier" in body
 
 
+@pytest.mark.slow
+@browser.needed
+def test_messages_between_boxes_name_the_box(tmp_path):
+    script = """
+      const rows = (canvas.getBoundingClientRect().height - 98) / 2;
+      pointer("pointermove", width * 0.3, 98 + rows * 1.4); await note();
+      document.body.dataset.tip = document.getElementById("tip").innerText;
+      document.body.dataset.legend = document.getElementById("legend-crossing").hidden;
+    """
+    for boxes, words, legend in (
+        (2, "from node 0 in box 0: 800 B", "false"),
+        (1, "from node 0: 800 B", "true"),
+    ):
+        built = two_nodes(boxes=boxes, map=list(range(2)) if boxes == 2 else [0, 0])
+        found, _seen = seen_by(driven(made(built, tmp_path), script), tmp_path)
+        [body] = re.findall(r"<body[^>]*>", found.document)
+        assert words in body and f'data-legend="{legend}"' in body, body
+
+
 def pixels(path):
     """(width, height, set of its colours) of a PNG with 8 bits a channel."""
     raw = path.read_bytes()

@@ -28,6 +28,28 @@ BATCH = MOST_DESCRIPTORS // 3  # nodes asked for in one message
 _IN_FLIGHT = 2 * BATCH  # nodes asked for and not answered: descriptors on their way have a limit, too
 
 
+def spawn(
+    module: str, flags: "list[str]", folder: "str | None", environment: "dict[str, str]"
+) -> "tuple[Wire, int]":
+    """Start a Python process that runs `main` of this module; our end of a wire to it, and its number."""
+    ours, theirs = Wire.pair()
+    package = os.path.dirname(os.path.abspath(sys.modules["spcomm"].__path__[0]))
+    arguments = [
+        sys.executable,
+        *flags,
+        "-c",
+        _BOOTSTRAP.format(module=module),
+        str(theirs.fileno()),
+        str(os.getpid()),
+        package,
+    ]
+    os.set_inheritable(theirs.fileno(), True)
+    with inside(folder):
+        pid = os.posix_spawn(sys.executable, arguments, environment, setpgroup=0)
+    theirs.close()
+    return ours, pid
+
+
 class ForkClient:
     """The warm process of one program as the launcher sees it: nodes are known by index here, by rank there."""
 
@@ -40,21 +62,7 @@ class ForkClient:
     def _spawn(
         self, module: str, flags: "list[str]", folder: "str | None", environment: "dict[str, str]"
     ) -> None:
-        self._wire, theirs = Wire.pair()
-        package = os.path.dirname(os.path.abspath(sys.modules["spcomm"].__path__[0]))
-        arguments = [
-            sys.executable,
-            *flags,
-            "-c",
-            _BOOTSTRAP.format(module=module),
-            str(theirs.fileno()),
-            str(os.getpid()),
-            package,
-        ]
-        os.set_inheritable(theirs.fileno(), True)
-        with inside(folder):
-            self.pid = os.posix_spawn(sys.executable, arguments, environment, setpgroup=0)
-        theirs.close()
+        self._wire, self.pid = spawn(module, flags, folder, environment)
         self._first = 0  # the index of node 0 of its group
         self.unanswered = 0  # nodes asked for, of which it has not said what became
         self.stays = False  # it waits for more work when all nodes have ended

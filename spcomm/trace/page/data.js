@@ -36,6 +36,8 @@ const tracks = data.tracks.map((track, place) => {
   };
 });
 
+const boxOf = Object.fromEntries(tracks.map((track) => [track.rank, track.box]));
+
 const messages = (() => {
   const names = ["sent", "received", "from", "to", "tag", "bytes", "context", "sender", "receiver"];
   const found = Object.fromEntries(names.map((name, at) => [name, data.messages[at] || []]));

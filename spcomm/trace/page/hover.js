@@ -69,7 +69,10 @@ function drawArrows(top, bottom, done) {
   pen.globalAlpha = 1;
 }
 
-// A message from bar to bar; one that nobody received ends in a cross, one whose sending is not known begins nowhere.
+// Between boxes: by way of their gateways.
+const isCrossing = (at) => boxOf[messages.from[at]] !== boxOf[messages.to[at]];
+
+// A message from bar to bar, dashed where it goes to another box; one that nobody received ends in a cross, one whose sending is not known begins nowhere.
 function arrow(at, strength, width) {
   const middle = (place) => yOf(place) + barHeight() / 2;
   const [sent, received] = [messages.sent[at], messages.received[at]];
@@ -84,6 +87,7 @@ function arrow(at, strength, width) {
   let angle = Math.PI / 2;
   if (sent !== null) {
     const [fromX, fromY] = [xOf(sent), middle(messages.sender[at])];
+    pen.setLineDash(isCrossing(at) ? [6, 4] : []);
     pen.beginPath();
     pen.moveTo(fromX, fromY);
     pen.lineTo(x, y);
@@ -163,7 +167,9 @@ function ofCall(track, at) {
 
 function ofMessage(track, at) {
   const isMine = messages.sender[at] === track.place && messages.sent[at] !== null;
-  const partner = isMine ? `to node ${messages.to[at]}` : `from node ${messages.from[at]}`;
+  const rank = isMine ? messages.to[at] : messages.from[at];
+  const place = isCrossing(at) ? ` in box ${boxOf[rank]}` : "";
+  const partner = `${isMine ? "to" : "from"} node ${rank}${place}`;
   const context = text(messages.context[at]);
   const what = context === "user" ? `tag ${messages.tag[at]}` : context;
   const known = messages.sent[at] !== null && messages.received[at] !== null;

@@ -28,6 +28,7 @@ function writeHead() {
   document.getElementById("legend-region").hidden = !hasRegions;
   document.getElementById("legend-lost").hidden = !data.lost;
   document.getElementById("legend-arrow").hidden = !messages.sent.length;
+  document.getElementById("legend-crossing").hidden = !messages.sent.some((_moment, at) => isCrossing(at));
 }
 
 function timed(part, share) {
