@@ -211,13 +211,13 @@ def debug(launch, *options, script=STEPS):
 
 @needs_tmux
 def test_debugged_nodes_have_panes_with_keyboards_and_one_that_types_to_all(launch, start):
-    process, panes = debug(launch, "-n", 3, "--debug=pdb:0-1", "--window", "0-1", *start)
-    assert list(panes.ids) == ["node 0", "node 1", "to several nodes"]
-    for rank in "01":
+    process, panes = debug(launch, "-n", 4, "--debug=pdb:0-2", "--window", "0-2", *start)
+    assert list(panes.ids) == ["node 0", "node 1", "node 2", "to several nodes"]
+    for rank in "012":
         panes.until_shows(f"node {rank}", "(Pdb)")
-    panes.until_shows("to several nodes", "nodes 0-1>")
+    panes.until_shows("to several nodes", "nodes 0-2>")
     panes.type("to several nodes", "break 6", "Enter", "continue", "Enter")
-    for rank in "01":
+    for rank in "012":
         panes.until_shows(f"node {rank}", 'print("total", total)')
     panes.type("to several nodes", "p value * 1000", "Enter")
     panes.until_shows("node 0", "5000")
@@ -228,13 +228,13 @@ def test_debugged_nodes_have_panes_with_keyboards_and_one_that_types_to_all(laun
     panes.until_shows("node 1", "for one")
     panes.until_shows("node 0", "other one")
     assert "for one" not in panes.text("node 0") and "other one" not in panes.text("node 1")
-    panes.type("to several nodes", "2: p 1", "Enter")
-    panes.until_shows("to several nodes", "2: not sent; panes have nodes 0-1")
+    panes.type("to several nodes", "3: p 1", "Enter")
+    panes.until_shows("to several nodes", "3: not sent; panes have nodes 0-2")
     panes.type("node 1", "p 'my ' + 'key'", "Enter")
     panes.until_shows("node 1", "my key")
     panes.type("to several nodes", "all: continue", "Enter")
     result = launch.finish(process)
-    assert (result.code, result.lines, result.err) == (0, ["total 45"], ""), result
+    assert (result.code, result.lines, result.err) == (0, ["total 80"], ""), result
     assert sockets(launch) == []
 
 

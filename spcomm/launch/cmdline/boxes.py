@@ -33,8 +33,8 @@ def check(options: "Options") -> None:
     if boxes > 1 and len(groups) > 1:
         numbers = ", ".join(map(str, groups))
         raise UsageError(
-            f"spcomm run: --boxes {boxes}: the programs are in groups {numbers}, and several groups share one box so "
-            "far; give them one --group, or leave --boxes out"
+            f"spcomm run: --boxes {boxes}: the programs are in groups {numbers}, and several groups share one box; "
+            "give them one --group, or leave --boxes out"
         )
 
 

@@ -62,7 +62,7 @@ class Windows:
         self.keyboards: dict[int, Keyboard] = {}  # of the nodes that are debugged
         self._control: ControlPane | None = None  # types to all of them
         self._pipes: list[int] = []  # whose ends keep panes open
-        self._window = ""  # of the panes
+        self._window = self._last_pane = ""  # of the debugged nodes
         self._tmux = _find_tmux()
         self._inside = bool(os.environ.get("TMUX"))
         self._process = 0  # of the server of this run
@@ -141,8 +141,11 @@ class Windows:
     def _open_in_window(self, *options: str) -> "tuple[int, str, str]":
         """A pane of the window of the debugged nodes, which the first one makes; what `_open` returns."""
         if self._window:
-            return self._open(["-t", self._window, *options], "split-window")
+            found = self._open(["-t", self._last_pane, *options], "split-window")
+            self._last_pane = found[1]
+            return found
         found = self._open(["-n", "debug"])
+        self._last_pane = found[1]
         self._window = self._ask_tmux("display-message", "-p", "-t", found[1], "#{window_id}").strip()
         for option, value in (("pane-border-status", "top"), ("pane-border-format", " #{pane_title} ")):
             self._ask_tmux("set-option", "-w", "-t", self._window, option, value)
