@@ -234,6 +234,8 @@ class Nodes:
         fork_client = self._fork_client
         if fork_client is not None and self.mine:
             fork_client.kill()  # and the kernel ends the nodes
+            if self._transports is not None:
+                self._transports.abandon()
 
     def kill(self) -> None:
         """End everything at once, without hearing what comes of it."""

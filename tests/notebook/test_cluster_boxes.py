@@ -8,6 +8,7 @@ import pytest
 
 import spcomm
 from owners import Owner, have_ended
+from spcomm.notebook import calls
 
 KEPT = "The nodes were interrupted, and keep their variables."
 
@@ -44,11 +45,13 @@ def test_a_deadlock_over_boxes_is_reported(boxes):
     assert is_well(boxes)
 
 
-def test_a_failure_reaches_the_nodes_of_other_boxes(boxes):
-    text = "node 2 raised ZeroDivisionError; nodes 0-1 raised NodeLostError because of it"
-    with pytest.raises(spcomm.ClusterError, match=text):
-        boxes.execute("1 / 0 if comm.rank == 2 else comm.recv(source=2)")
-    assert is_well(boxes)
+def test_a_failure_reaches_the_nodes_of_all_boxes(monkeypatch):
+    monkeypatch.setattr(calls, "SETTLE_S", 10.0)  # nobody is interrupted before it hears of the failure
+    text = "node 3 raised ZeroDivisionError; nodes 0-2 raised NodeLostError because of it"
+    with spcomm.Cluster(4, boxes=2) as cluster:
+        with pytest.raises(spcomm.ClusterError, match=text):
+            cluster.execute("1 / 0 if comm.rank == 3 else comm.recv(source=3)")
+        assert is_well(cluster)
 
 
 def test_a_timeout_keeps_the_nodes(boxes):
@@ -66,10 +69,22 @@ def test_ctrl_c_keeps_the_nodes(boxes):
     assert is_well(boxes) and boxes.pull("owner") == [os.getpid()] * 3
 
 
-def test_a_killed_node_is_replaced(boxes):
-    with pytest.raises(spcomm.NodeLostError, match="node 2 was killed"):
-        boxes.execute("import os\nos.kill(os.getpid(), 9) if comm.rank == 2 else comm.recv(source=2)")
-    assert is_well(boxes)
+def test_a_killed_node_is_replaced_and_all_boxes_hear_of_it(monkeypatch, capsys):
+    monkeypatch.setattr(calls, "SETTLE_S", 10.0)
+    with spcomm.Cluster(4, boxes=2) as cluster:
+        with pytest.raises(spcomm.NodeLostError, match="node 3 was killed"):
+            cluster.execute("""
+import os, spcomm
+if comm.rank == 3:
+    os.kill(os.getpid(), 9)
+try:
+    comm.recv(source=3)
+except spcomm.NodeLostError as error:
+    print(error)
+    raise
+""")
+        assert capsys.readouterr().out.count("node 3 has died (killed by signal 9") == 3
+        assert is_well(cluster)
 
 
 def test_messages_that_nobody_received_are_told(boxes, capsys):

@@ -65,9 +65,13 @@ class TransportForkClient:
                 return True
         return False
 
+    def abandon(self) -> None:
+        """End it, and all that it has started; the thread that waits for it reaps it."""
+        os.kill(self.process, _signal.SIGKILL)  # our child and not reaped: the number is its own
+
     def kill(self) -> None:
         """End it, and all that it has started."""
-        os.kill(self.process, _signal.SIGKILL)  # our child and not reaped: the number is its own
+        self.abandon()
         os.waitpid(self.process, 0)
         self._wire.close()
 
