@@ -191,7 +191,7 @@ def facts(trace: Trace, found: Summary) -> "list[tuple[str, str, str]]":
     crossing = trace.crossing()
     if crossing:
         size = table.size(sum(message.bytes for message in crossing))
-        said.append(("between boxes", str(len(crossing)), f"{everything}, {size}: their arrows are dashed"))
+        said.append(("between boxes", str(len(crossing)), f"{everything}, {size}, by way of gateways"))
     if found.unreceived:
         said.append(("never received", str(found.unreceived), f"{everything}, as far as the trace goes"))
     return [*said, *gaps(trace)]

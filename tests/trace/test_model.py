@@ -295,7 +295,7 @@ def test_messages_between_boxes_are_counted():
     built = Builder(3, boxes=2, map=[0, 0, 1]).message(0, 1, 1, 2, bytes=5)
     assert "between boxes" not in summary.text(read(built))
     built.message(1, 2, 3, 4, bytes=100).message(2, 0, 5, None, bytes=20)
-    assert "between boxes        2 of 3 messages, 120 B: their arrows are dashed" in summary.text(read(built))
+    assert "between boxes        2 of 3 messages, 120 B, by way of gateways" in summary.text(read(built))
 
 
 def test_clocks_are_told_of_several_boxes():
