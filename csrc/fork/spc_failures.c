@@ -179,7 +179,8 @@ static void write_failure(const spc_failures_t *failures, FILE *out) {
     fprintf(out, "node %d ", failures->first);
     if (by_signal && failure->kind != SPC_REPORT_INTERRUPTED) {
         int number = WTERMSIG(failure->status);
-        fprintf(out, "was killed by %s (128+%d)", spc_signal_name(number, buffer, sizeof buffer), number);
+        fprintf(out, "was killed by %s (exit code %d)", spc_signal_name(number, buffer, sizeof buffer),
+                128 + number);
     } else if (failure->kind == SPC_REPORT_RAISED || failure->kind == SPC_REPORT_LOST) {
         fprintf(out, "ended with an uncaught %s (exit code %d)", failure->detail, code_of(failure));
     } else if (failure->kind == SPC_REPORT_INTERRUPTED) {

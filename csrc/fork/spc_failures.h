@@ -70,7 +70,7 @@ int spc_failures_code(const spc_failures_t *failures);
 /* The tracebacks worth showing, the first failure's last. `interrupted`: Ctrl-C explains those of KeyboardInterrupt. */
 void spc_failures_write_texts(const spc_failures_t *failures, bool labels, bool interrupted, FILE *out);
 
-/* "node 2 was killed by SIGSEGV (128+11); the other nodes were stopped" */
+/* "node 2 was killed by SIGSEGV (exit code 139); the other nodes were stopped" */
 void spc_failures_write_sentence(const spc_failures_t *failures, FILE *out);
 
 /* A line for each place at which Ctrl-C found nodes, if any has said so. */

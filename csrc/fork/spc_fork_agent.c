@@ -567,8 +567,8 @@ static int conclude(spc_fork_agent_t *agent) {
         spc_failures_write_places(&agent->failures, out);
         fprintf(out, "spcomm: interrupted by Ctrl-C (exit code 130); the nodes were stopped\n");
     } else if (agent->signal != 0) {
-        fprintf(out, "spcomm: told to end by %s (128+%d); the nodes were stopped\n",
-                spc_signal_name(agent->signal, name, sizeof name), agent->signal);
+        fprintf(out, "spcomm: told to end by %s (exit code %d); the nodes were stopped\n",
+                spc_signal_name(agent->signal, name, sizeof name), 128 + agent->signal);
     } else {
         fprintf(out, "spcomm: ");
         spc_failures_write_sentence(&agent->failures, out);

@@ -487,7 +487,8 @@ cdef object encode_pickle(object value, Encoded *encoded, object call):
     except MemoryError:
         raise
     except Exception as error:
-        raise errors.unpicklable(call, value, error) from error
+        # The cause is shown where it leads into the program: into a __reduce__, say.
+        raise errors.unpicklable(call, value, error) from (error if error.__traceback__.tb_next else None)
     encoded.payload.format = SPC_FORMAT_PICKLE
     encoded.payload.meta_bytes = 0
     encoded.payload.data = PyBytes_AS_STRING(pickled)

@@ -113,9 +113,10 @@ static void a_victim_is_not_first_if_there_is_another(void) {
     spc_failures_ended(&failures, 0, TERMINATED);
     spc_failures_ended(&failures, 1, 1 << 8);
     spc_failures_ended(&failures, 2, TERMINATED);
-    concludes(&failures, false, 137,
-              "node 3 was killed by SIGKILL (128+9); node 1 raised NodeLostError because of it; nodes 0, 2 "
-              "were stopped");
+    concludes(
+        &failures, false, 137,
+        "node 3 was killed by SIGKILL (exit code 137); node 1 raised NodeLostError because of it; nodes 0, 2 "
+        "were stopped");
 }
 
 static void equal_tracebacks_are_shown_once_and_the_first_last(void) {

@@ -65,9 +65,9 @@ static int deaf_nodes(const node_t *node) {
 
 static void a_killed_node_ends_the_run(void) {
     expect_code(outcome_of(2, node_1_is_killed), 128 + SIGKILL,
-                "spcomm: node 1 was killed by SIGKILL (128+9); the other node was stopped\n");
+                "spcomm: node 1 was killed by SIGKILL (exit code 137); the other node was stopped\n");
     expect_code(outcome_of(4, node_1_is_killed), 128 + SIGKILL,
-                "spcomm: node 1 was killed by SIGKILL (128+9); the other nodes were stopped\n");
+                "spcomm: node 1 was killed by SIGKILL (exit code 137); the other nodes were stopped\n");
     expect_signal(outcome_of(4, node_0_is_killed), SIGKILL,
                   "spcomm: node 0 died; the other nodes were stopped\n");
     expect_signal(outcome_of(2, node_0_gets_sigterm), SIGTERM,
@@ -77,7 +77,7 @@ static void a_killed_node_ends_the_run(void) {
 static void waits_for_a_killed_node_fail(void) {
     outcome_t outcome = outcome_of(4, others_wait_for_node_1);
     CHECK_EQ(outcome.nodes_seen, 3);
-    expect_code(outcome, 137, "spcomm: node 1 was killed by SIGKILL (128+9)\n");
+    expect_code(outcome, 137, "spcomm: node 1 was killed by SIGKILL (exit code 137)\n");
 }
 
 static void nodes_that_ignore_sigterm_are_killed(void) {
@@ -87,7 +87,7 @@ static void nodes_that_ignore_sigterm_are_killed(void) {
     double before = grace_s;
     grace_s = 0.2;
     expect_signal(outcome_of(3, deaf_nodes), SIGKILL,
-                  "spcomm: node 2 was killed by SIGSEGV (128+11); the other nodes were stopped\n");
+                  "spcomm: node 2 was killed by SIGSEGV (exit code 139); the other nodes were stopped\n");
     grace_s = before;
 }
 

@@ -137,8 +137,8 @@ ENDINGS = {
     "exit text": ("sys.exit('words')", 1, "ended with exit code 1"),
     "raise": ("raise LookupError('words')", 1, "ended with an uncaught LookupError (exit code 1)"),
     "_exit": ("os._exit(4)", 4, "ended with exit code 4"),
-    "kill": ("os.kill(os.getpid(), 9)", 137, "was killed by SIGKILL (128+9)"),
-    "term": ("os.kill(os.getpid(), 15)", 143, "was killed by SIGTERM (128+15)"),
+    "kill": ("os.kill(os.getpid(), 9)", 137, "was killed by SIGKILL (exit code 137)"),
+    "term": ("os.kill(os.getpid(), 15)", 143, "was killed by SIGTERM (exit code 143)"),
 }
 
 
@@ -250,7 +250,7 @@ def test_sigterm_of_the_agent_ends_the_run(forked):
     result = forked.finish(process)
     assert (result.code, result.last) == (
         143,
-        "spcomm: told to end by SIGTERM (128+15); the nodes were stopped",
+        "spcomm: told to end by SIGTERM (exit code 143); the nodes were stopped",
     )
 
 

@@ -101,7 +101,7 @@ def test_a_node_killed_in_one_group_ends_the_other(launch, start):
     result = launch.finish(process)
     assert result.code == 137, result
     assert sorted(result.lines) == ["told a 0", "told a 1", "told b 0"]
-    assert result.last == "spcomm: node 1 of group 2 was killed by SIGKILL (128+9)"
+    assert result.last == "spcomm: node 1 of group 2 was killed by SIGKILL (exit code 137)"
 
 
 def test_a_loss_is_felt_in_its_own_group_only(launch, start):

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from spcomm import config
+from spcomm._core import work_sleep
 from spcomm._core.errors import NodeLostError
 from spcomm.launch import command
 from spcomm.launch.base import report
@@ -242,7 +243,7 @@ def test_a_mismatch_is_told_once_though_all_nodes_raise_it():
         failures.text(rank, text)
         failures.reported(rank, report.RAISED, kind)
     text, notes = failures.tracebacks(lambda _index, _target: b"", interrupted=False)
-    assert text == b"x\nat 5\n" and notes == "node 0 raised MismatchError, too"
+    assert text == b"node 2:\nx\nnode 1:\nat 5\n" and notes == "node 0 raised MismatchError, too"
 
 
 def test_victims_that_were_stopped_before_their_tracebacks_came_are_counted():
@@ -262,7 +263,18 @@ def test_the_same_traceback_of_several_is_shown_once():
         failures.text(rank, text)
         failures.reported(rank, report.RAISED, "MismatchError" if rank == 3 else "ValueError")
     text, notes = failures.tracebacks(lambda _index, _target: b"", interrupted=False)
-    assert text == b"other\nfirst\n" and notes == "nodes 2-3 failed as node 0 did"
+    assert text == b"node 0:\nother\nnode 1:\nfirst\n" and notes == "nodes 2-3 failed as node 0 did"
+
+
+def test_failures_at_one_line_show_their_messages_alone():
+    trace = b'Traceback (most recent call last):\n  File "a.py", line 3, in <module>\n'
+    failures = Failures()
+    for rank, text in ((2, trace + b"E: 2\n"), (0, b"other\n"), (1, trace + b"E: 1\n  more\n")):
+        failures.text(rank, text)
+        failures.reported(rank, report.RAISED, "E")
+    text, _notes = failures.tracebacks(lambda _index, _target: b"", interrupted=False)
+    alike = b"node 1, at the same line: E: 1\n  more\n"
+    assert text == b"node 0:\nother\n" + alike + b"node 2:\n" + trace + b"E: 2\n"
 
 
 # Groups
@@ -427,6 +439,8 @@ def test_the_users_own_line_is_found_in_a_stack():
     assert user_line(dump[: dump.index("ring.py")].encode()) == "threading.py:5 in wait"
     assert user_line(dump[: dump.index(" in step")].encode()) == "threading.py:5 in wait"  # half a line
     assert user_line(b"") == ""
+    asleep = dump.replace(f"{package}/startup.py", work_sleep.__file__)
+    assert user_line(asleep.encode()) == "work()  ring.py:12 in step"
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="no SO_PASSCRED")

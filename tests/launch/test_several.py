@@ -193,7 +193,7 @@ def test_a_node_lost_in_another_program_is_named(launch, start):
     result = launch(*first, ":", "-n", 1, *start, dies, ":", "-n", 1, *start, survives)
     assert result.code == 137, result
     assert sorted(result.lines) == ["0 lost 1", "2 lost 1"]
-    assert result.last.startswith("spcomm: node 1 was killed by SIGKILL (128+9)")
+    assert result.last.startswith("spcomm: node 1 was killed by SIGKILL (exit code 137)")
 
 
 def test_an_executable_that_fails_ends_the_run(launch):

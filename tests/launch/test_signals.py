@@ -42,8 +42,8 @@ STUBBORN = """
     ("number", "code", "text"),
     [
         (signal.SIGINT, 130, "spcomm: interrupted by Ctrl-C (exit code 130); the nodes were stopped"),
-        (signal.SIGTERM, 143, "spcomm: told to end by SIGTERM (128+15); the nodes were stopped"),
-        (signal.SIGHUP, 129, "spcomm: told to end by SIGHUP (128+1); the nodes were stopped"),
+        (signal.SIGTERM, 143, "spcomm: told to end by SIGTERM (exit code 143); the nodes were stopped"),
+        (signal.SIGHUP, 129, "spcomm: told to end by SIGHUP (exit code 129); the nodes were stopped"),
     ],
 )
 def test_a_signal_to_the_launcher_ends_the_run(launch, start, number, code, text):
@@ -210,7 +210,7 @@ def test_a_node_killed_from_outside_is_named(launch, start):
     os.kill(int(read_lines(process, 2)[1]), signal.SIGKILL)
     result = launch.finish(process)
     assert result.code == 137, result
-    assert "was killed by SIGKILL (128+9); the other node was stopped" in result.last
+    assert "was killed by SIGKILL (exit code 137); the other node was stopped" in result.last
 
 
 def test_what_was_ignored_stays_ignored(launch):

@@ -207,6 +207,12 @@ def test_an_exit_code(launch, ssh):
 SENT = b"".join(b"line %d\n" % number for number in range(100_000))
 
 
+def test_a_crash_there_names_its_last_line(launch, ssh):
+    text = "import os, signal, spcomm\nif spcomm.startup().rank == 3:\n    os.abort()\nsignal.pause()\n"
+    result = launch("--host", "a:2,b:2", "--ssh", ssh, launch.script(text))
+    assert "node 3 was killed by SIGABRT (exit code 134), last at program.py:3;" in result.last, result
+
+
 def test_standard_input_reaches_nodes_there(launch, ssh):
     result = launch("--host", "a:1,b:1", "--ssh", ssh, "--stdin", "1", "cat", stdin=SENT)
     assert result.code == 0 and result.raw == SENT, (result.code, len(result.raw), result.err)

@@ -29,8 +29,9 @@ LOST = b"L"  # an uncaught consequence of another node's failure (NodeLostError)
 CUT = b"C"  # the same of a lost connection (ConnectionLostError)
 INTERRUPTED = b"K"  # KeyboardInterrupt; payload: where it was raised
 EXITING = b"X"  # sys.exit() with a code that is not 0; payload: the code
+CRASHED = b"S"  # killed by a signal; payload: its last line. Sent by the box of the node, not by the node itself
 
-KINDS = (TEXT, RAISED, LOST, CUT, INTERRUPTED, EXITING)
+KINDS = (TEXT, RAISED, LOST, CUT, INTERRUPTED, EXITING, CRASHED)
 
 _target: "tuple[int, int] | None" = None  # descriptor and rank
 _pipe = (0, 0)  # device and inode of the descriptor: a program may close what is not its own, and open files
@@ -195,16 +196,14 @@ def place(error: BaseException) -> str:
 
 
 def users_part(trace: "types.TracebackType | None") -> "types.TracebackType | None":
-    """A traceback without our frames at its ends: neither what led to the program, nor what it called of spcomm."""
-    while trace is not None and _is_ours(trace.tb_frame):
+    """A traceback without our frames: what led to the program, what it called, and what called its handlers."""
+    theirs = []
+    while trace is not None:
+        theirs += [] if _is_ours(trace.tb_frame) else [trace]
         trace = trace.tb_next
-    last, following = trace, trace
-    while following is not None:
-        last = last if _is_ours(following.tb_frame) else following
-        following = following.tb_next
-    if last is not None:
-        last.tb_next = None
-    return trace
+    for entry, following in zip(theirs, [*theirs[1:], None], strict=False):
+        entry.tb_next = following
+    return theirs[0] if theirs else None
 
 
 def _is_ours(frame: "types.FrameType") -> bool:

@@ -88,6 +88,8 @@ class Node:
             self._execute()
         if self.program.where_signal:
             faulthandler.register(self.program.where_signal, file=self.shared["where"], all_threads=False)
+            if not faulthandler.is_enabled():  # PYTHONFAULTHANDLER, -X faulthandler: to stderr, all of it
+                faulthandler.enable(file=self.shared["where"], all_threads=False)
             _signal.pthread_sigmask(_signal.SIG_UNBLOCK, {self.program.where_signal})
             call_site.own_signal(self.program.where_signal)
         _reopen_streams()

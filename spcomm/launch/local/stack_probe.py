@@ -4,6 +4,7 @@
 A forked Python node has a handler (`faulthandler`, in C: it answers from within a wait or a computation, too)
 that writes its stack into a socket which all nodes share. The kernel tells which process has written what
 (SO_PASSCRED), so an answer that comes late, from a node that had no core, is not taken for another node's.
+A node that crashes (SIGSEGV and the like) writes its stack there, too, without being asked.
 """
 
 import _socket
@@ -14,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable
 
+from spcomm._core import work_sleep
 from spcomm.launch.base import wire
 from spcomm.launch.base.process import WHERE_SIGNAL
 from spcomm.launch.cmdline.groups import ALONE, Names
@@ -27,6 +29,7 @@ _LOOK = 0.001  # seconds between two looks whether an answer has ended
 _AT_ONCE = 8  # nodes that may answer at the same time: the socket holds some hundred pieces, the rest is lost
 _LINE = re.compile(r'^  File "([^"\n]+)", line ([0-9]+) in (.+)\n', re.MULTILINE)  # whole ones only
 WORK = "work()"  # before the line, two blanks between them: a node in declared work
+_CRASH = b"Fatal Python error"  # faulthandler's first words
 _CREDENTIALS = 12  # bytes of a struct ucred: process, user, group
 
 
@@ -39,6 +42,7 @@ class ProbeReplies:
             self._read.setsockopt(_socket.SOL_SOCKET, _socket.SO_PASSCRED, 1)
         for end in (self._read, self._write):
             end.setblocking(False)  # of the nodes' end: a node never waits for somebody who listens
+        self._crashes: dict[int, bytes] = {}  # process -> stack
         self._poll = select.poll()
         self._poll.register(self._read.fileno(), select.POLLIN)
 
@@ -56,7 +60,7 @@ class ProbeReplies:
         self, poke: "Callable[[int, int], None]", nodes: "list[int]", processes: "dict[int, int]"
     ) -> "dict[int, str]":
         """`{node: "ring.py:12 in step"}` for those that answered in time. `poke(node, signal)` asks one."""
-        self._hear(0)  # what has come since the last time
+        self._hear(0)  # late answers to the last question
         texts = {processes[node]: b"" for node in nodes}
         left, silent = list(nodes), set[int]()  # not asked yet; asked, and not heard of
         end = time.monotonic() + _TOTAL
@@ -73,6 +77,11 @@ class ProbeReplies:
         self._add(texts, 0)
         lines = {node: user_line(texts[processes[node]]) for node in nodes}
         return {node: line for node, line in lines.items() if line}
+
+    def crash_line(self, process: int) -> str:
+        """The last line of a process that has crashed, as `ask` gives it; empty if it left none."""
+        self._hear(0)
+        return user_line(self._crashes.pop(process, b""))
 
     def _add(self, texts: "dict[int, bytes]", seconds: float) -> bool:
         """False: nothing has come."""
@@ -93,7 +102,10 @@ class ProbeReplies:
             if not text:  # no node is left
                 return found
             process = int.from_bytes(extra[0][2][:4], sys.byteorder) if extra else 0
-            found[process] = found.get(process, b"") + text
+            if process in self._crashes or text.startswith(_CRASH):
+                self._crashes[process] = self._crashes.get(process, b"") + text
+            else:
+                found[process] = found.get(process, b"") + text
 
 
 def _is_answering(process: int) -> bool:
@@ -113,14 +125,14 @@ def user_line(dump: bytes) -> str:
     """
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
     library = os.path.dirname(os.__file__) + os.sep
-    working = os.path.join(package, "_core", "working.py")
+    declared_work = os.path.join(package, "_core", os.path.basename(work_sleep.__file__))
     innermost = call = ""
     for path, number, function in _LINE.findall(dump.decode("utf-8", "replace")):
         found = f"{os.path.basename(path)}:{number}" + (f" in {function}" if function[0] != "<" else "")
         if not path.startswith((package, library, "<")):
             return call + found
         innermost = innermost or found
-        call = f"{WORK}  " if path == working else call
+        call = f"{WORK}  " if path == declared_work else call
     return innermost
 
 

@@ -56,7 +56,7 @@ class Stdin:
     """Sources of standard input; `chosen` are indices."""
 
     def __init__(self, chosen: "frozenset[int]" = frozenset((0,))) -> None:
-        self._chosen = chosen
+        self.chosen = chosen
         self._null = os.open(os.devnull, os.O_RDONLY)
         self._way = _way(len(chosen))
         self._copies: dict[int, _Copy] = {}
@@ -71,7 +71,7 @@ class Stdin:
 
     def descriptor(self, index: int) -> int:
         """The descriptor that becomes the node's standard input."""
-        if index not in self._chosen:
+        if index not in self.chosen:
             return self._null
         if self._way == "relay":
             self._copies[index] = copy = _Copy()
@@ -88,7 +88,7 @@ class Stdin:
                 os.close(self._copies[index].read)
             if index in self._opened:
                 os.close(self._opened.pop(index))
-            self._left -= index in self._chosen
+            self._left -= index in self.chosen
         if self._left == 0 and self._copies and not self._ended:
             self._left = -1
             self._loop.add(0, self._relay)

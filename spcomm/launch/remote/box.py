@@ -233,12 +233,16 @@ class Box:
         elif message[0] == "started":
             self._started.update(zip(message[1], message[2], strict=True))
         elif message[0] == "exited":
-            self._started.pop(message[1], None)
-            self._exited(message[1], message[2])
+            self._exited(message[1], message[2], self._started.pop(message[1], 0))
         self._frames.send(list(message))
 
-    def _exited(self, rank: int, status: int) -> None:
+    def _exited(self, rank: int, status: int, process: int) -> None:
+        from spcomm.launch.base import report
+
         self._read_reports()
+        line = self._answers.crash_line(process) if status & 0x7F else ""
+        if line:
+            self._frames.send(["report", rank, report.CRASHED.decode()], line.encode())
         if status == 0 and rank not in self._reported:
             self._segment.mark_finished(rank)
         else:

@@ -24,6 +24,7 @@ class Failure:
         self.kind = b""  # of its report, if it made one
         self.detail = ""
         self.status: int | None = None  # as of os.waitpid
+        self.last_line = ""  # of a node that crashed
         self.stopped = False  # it was ended by the launcher
 
     @property
@@ -46,7 +47,8 @@ class Failure:
             and self.kind != report.INTERRUPTED
         ):
             number = self.status & 0x7F
-            return f"{self.name} was killed by {signal_name(number)} (128+{number})"
+            where = f", last at {self.last_line}" if self.last_line else ""
+            return f"{self.name} was killed by {signal_name(number)} (exit code {self.code}){where}"
         if self.kind in (report.RAISED, report.LOST, report.CUT):
             return f"{self.name} ended with an uncaught {self.detail} (exit code {self.code})"
         if self.kind == report.INTERRUPTED:
@@ -77,6 +79,10 @@ class Failures:
         failure.kind, failure.detail = kind, detail
         self._count(failure)
 
+    def crashed(self, index: int, line: str) -> None:
+        """A signal killed a node at this line; its end is not known yet."""
+        self._failure(index).last_line = line
+
     def ended(self, index: int, status: int) -> None:
         """A node has ended with a wait status that is not 0, or with 0 after it had said otherwise."""
         failure = self._failure(index)
@@ -101,13 +107,14 @@ class Failures:
     def tracebacks(self, label: "Callable[[int, int], bytes]", interrupted: bool) -> "tuple[bytes, str]":
         """All tracebacks worth showing, the first failure's last, and a sentence on those that are not shown.
 
-        Not shown: a `NodeLostError` and the like that followed from the first failure, a `MismatchError` after
+        Of a failure at the same line as the first one only the message is shown, if it is another one. Not shown at
+        all: a `NodeLostError` and the like that followed from the first failure, a `MismatchError` after
         another (all nodes get it, and each one names all), a KeyboardInterrupt that followed from Ctrl-C, and those
         which say the same as one that is shown. `label(index, 2)` is what stands before a line.
         """
         first = self.first.index if self.first is not None else None
         mine = bytes(self._texts.get(first, b"")) if first is not None else b""
-        shown, same, too, lost = [], [], [], []
+        shown, beside, same, too, lost = [], [], [], [], []
         others: dict[bytes, list[int]] = {}
         silent = [
             index for index in self._known if index not in self._texts
@@ -124,10 +131,16 @@ class Failures:
                 too.append(index)
             elif text:
                 others.setdefault(bytes(text), []).append(index)
-        for text, indices in others.items():
-            shown.append(_labelled(text, label(indices[0], 2)))
+        stack = _stack(mine)
+        for text, indices in sorted(others.items(), key=lambda item: item[1]):
+            if stack and _stack(text) == stack:
+                message = text[len(stack) :]
+                beside.append(f"{self._names.nodes(indices)}, at the same line: ".encode() + message)
+            else:
+                shown.append(self._headed(indices[:1], text, label))
+        shown += beside
         if mine and first is not None:
-            shown.append(_labelled(mine, label(first, 2)))
+            shown.append(self._headed([first], mine, label) if shown else _labelled(mine, label(first, 2)))
         notes = [f"{self._names.nodes(same)} failed in the same way"] if same else []
         notes += [
             f"{self._names.nodes(alike[1:])} failed as {self._names.nodes(alike[:1])} did"
@@ -142,6 +155,11 @@ class Failures:
             f"{self._names.nodes(nodes)} raised {name} because of it" for name, nodes in victims.items()
         ]
         return b"".join(shown), "; ".join(notes)
+
+    def _headed(self, indices: "list[int]", text: bytes, label: "Callable[[int, int], bytes]") -> bytes:
+        """One of several tracebacks: where lines have no labels, the node stands above it."""
+        labelled = _labelled(text, label(indices[0], 2))
+        return labelled if labelled != text else f"{self._names.nodes(indices)}:\n".encode() + text
 
     def _mismatched(self, index: int) -> bool:
         failure = self._known.get(index)
@@ -165,6 +183,15 @@ def _labelled(text: bytes, label: bytes) -> bytes:
     if not label or not text:
         return text
     return label + text[:-1].replace(b"\n", b"\n" + label) + b"\n"
+
+
+def _stack(text: bytes) -> bytes:
+    """A traceback without the message at its end; empty if it has several parts, or none."""
+    lines = text.splitlines(keepends=True)
+    if text.count(b"Traceback (most recent call last):\n") != 1 or not lines[0].startswith(b"Traceback"):
+        return b""
+    frames = next((at for at, line in enumerate(lines) if at and not line.startswith(b" ")), 0)
+    return b"".join(lines[:frames])
 
 
 def _code(status: int) -> int:

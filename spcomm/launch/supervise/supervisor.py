@@ -84,16 +84,16 @@ class Supervisor:
         self._signals, self._stdin = signals, stdin
         stdin.use(self._loop)
         self._readers = [report.Reader() for _group in self._run_processes.groups]
-        answers = stack_probe.ProbeReplies()
+        self._replies = stack_probe.ProbeReplies()
         self._children = set(process.children())  # warm processes, and what was here before
-        self._run_processes.run([reader.write for reader in self._readers], answers.fileno())
-        answers.close_theirs()
+        self._run_processes.run([reader.write for reader in self._readers], self._replies.fileno())
+        self._replies.close_theirs()
         for reader in self._readers:
             os.close(reader.write)
         self._listen()
         if self._timeout is not None:
             self._loop.at("timeout", self._timeout, self._timed_out)
-        self._watchdog.start(answers, self._ended, self._is_traced)
+        self._watchdog.start(self._replies, self._ended, self._is_traced)
         self._display.start(self._loop, self._ended, stdin, self._pane_closed)
         self._start_more()
         while not self._run_processes.gone:
@@ -235,6 +235,9 @@ class Supervisor:
             group.segment(rank).mark_finished(rank)
             return
         group.segment(rank).mark_died(rank, -(status & 0x7F) if status & 0x7F else status >> 8)
+        line = self._replies.crash_line(self._run_processes.started.get(node, 0)) if status & 0x7F else ""
+        if line:  # of a node on another machine it came in a report
+            self._failures.crashed(node, line)
         self._failures.ended(node, status)
         self._consider()
 
@@ -326,6 +329,9 @@ class Supervisor:
             self._display.traceback(node, payload)
             return
         detail = payload.decode("utf-8", "replace")
+        if kind == report.CRASHED:
+            self._failures.crashed(node, detail)
+            return
         if kind == report.INTERRUPTED and detail and self._states.get(node) in (RUNNING, SILENT):
             self._states[node] = detail
         self._failures.reported(node, kind, detail)
@@ -400,7 +406,7 @@ class Supervisor:
             self._locate()
             self._sentence = "interrupted by Ctrl-C (exit code 130); the nodes were stopped"
         else:
-            self._sentence = f"told to end by {signal_name(number)} (128+{number}); the nodes were stopped"
+            self._sentence = f"told to end by {signal_name(number)} (exit code {128 + number}); the nodes were stopped"
         self._end("signal", number, 128 + number)
 
     def _stop(self) -> None:
@@ -488,7 +494,8 @@ class Supervisor:
         return f"warnings are errors (--strict): {', '.join(found)} (exit code 1)"
 
     def _failure_sentence(self, notes: str) -> str:
-        parts = [self._failures.first.sentence()] + ([notes] if notes else [])
+        first = self._failures.first
+        parts = [first.sentence()] + ([notes] if notes else [])
         size = self._run_processes.size
         stopped = [node for node in range(size) if not self._failures.spoke(node) and self._was_stopped(node)]
         if stopped and len(stopped) == size - 1:
@@ -497,6 +504,9 @@ class Supervisor:
             parts.append(
                 f"{self._run_processes.names.nodes(stopped)} {'were' if len(stopped) > 1 else 'was'} stopped"
             )
+        if first.kind == report.RAISED and first.detail == "EOFError" and first.index not in self._stdin.chosen:
+            readers = self._run_processes.names.nodes(sorted(self._stdin.chosen)) if self._stdin.chosen else "no node"
+            parts.append(f"the standard input goes to {readers}: read it there, or run with --stdin all")
         return "; ".join(parts)
 
     def _was_stopped(self, node: int) -> bool:
