@@ -53,7 +53,9 @@ def test_chosen_nodes_get_all_of_it(launch, start, source, option, chosen):
 def test_a_node_that_reads_in_vain_hears_who_has_the_input(launch, option, readers):
     text = "import signal, spcomm\nif spcomm.startup().rank == 1:\n    input()\nsignal.pause()\n"
     result = launch.program(text, options=("-n", 2, *option), stdin=b"5\n")
-    assert result.last.endswith(f"; the standard input goes to {readers}: read it there, or run with --stdin all")
+    assert result.last.endswith(
+        f"; the standard input goes to {readers}: read it there, or run with --stdin all"
+    )
 
 
 def test_a_file_is_read_from_where_it_stands(launch):

@@ -29,7 +29,7 @@ LOST = b"L"  # an uncaught consequence of another node's failure (NodeLostError)
 CUT = b"C"  # the same of a lost connection (ConnectionLostError)
 INTERRUPTED = b"K"  # KeyboardInterrupt; payload: where it was raised
 EXITING = b"X"  # sys.exit() with a code that is not 0; payload: the code
-CRASHED = b"S"  # killed by a signal; payload: its last line. Sent by the box of the node, not by the node itself
+CRASHED = b"S"  # killed by a signal, as its box reports; payload: its last line
 
 KINDS = (TEXT, RAISED, LOST, CUT, INTERRUPTED, EXITING, CRASHED)
 

@@ -15,7 +15,6 @@ import sys
 import time
 from collections.abc import Callable
 
-from spcomm._core import work_sleep
 from spcomm.launch.base import wire
 from spcomm.launch.base.process import WHERE_SIGNAL
 from spcomm.launch.cmdline.groups import ALONE, Names
@@ -125,7 +124,7 @@ def user_line(dump: bytes) -> str:
     """
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
     library = os.path.dirname(os.__file__) + os.sep
-    declared_work = os.path.join(package, "_core", os.path.basename(work_sleep.__file__))
+    declared_work = os.path.join(package, "_core", "work_sleep.py")
     innermost = call = ""
     for path, number, function in _LINE.findall(dump.decode("utf-8", "replace")):
         found = f"{os.path.basename(path)}:{number}" + (f" in {function}" if function[0] != "<" else "")

@@ -21,7 +21,7 @@ from spcomm.launch.local.fork_client import ForkClient
 from spcomm.launch.local.forward import Forwarder
 from spcomm.launch.local.run_processes import RunProcesses
 from spcomm.launch.local.stdin import Stdin
-from spcomm.launch.supervise.failures import Failures
+from spcomm.launch.supervise.failures import Failure, Failures
 from spcomm.launch.supervise.watchdog import RUNNING, SILENT, Watchdog
 
 TYPE_CHECKING = False
@@ -406,7 +406,9 @@ class Supervisor:
             self._locate()
             self._sentence = "interrupted by Ctrl-C (exit code 130); the nodes were stopped"
         else:
-            self._sentence = f"told to end by {signal_name(number)} (exit code {128 + number}); the nodes were stopped"
+            self._sentence = (
+                f"told to end by {signal_name(number)} (exit code {128 + number}); the nodes were stopped"
+            )
         self._end("signal", number, 128 + number)
 
     def _stop(self) -> None:
@@ -504,10 +506,15 @@ class Supervisor:
             parts.append(
                 f"{self._run_processes.names.nodes(stopped)} {'were' if len(stopped) > 1 else 'was'} stopped"
             )
-        if first.kind == report.RAISED and first.detail == "EOFError" and first.index not in self._stdin.chosen:
-            readers = self._run_processes.names.nodes(sorted(self._stdin.chosen)) if self._stdin.chosen else "no node"
-            parts.append(f"the standard input goes to {readers}: read it there, or run with --stdin all")
+        parts += self._advice(first)
         return "; ".join(parts)
+
+    def _advice(self, first: Failure) -> "list[str]":
+        chosen = sorted(self._stdin.chosen)
+        if first.detail != "EOFError" or first.index in chosen:
+            return []
+        readers = self._run_processes.names.nodes(chosen) if chosen else "no node"
+        return [f"the standard input goes to {readers}: read it there, or run with --stdin all"]
 
     def _was_stopped(self, node: int) -> bool:
         """By us: it has ended by a signal, or never started."""
