@@ -97,6 +97,9 @@ int spc_node_create(const spc_node_options_t *options, spc_node_t **node) {
         return status;
     }
     spc_status_set_live(made->status, made->rank, (int32_t)getpid());
+    if (made->tracing != NULL) {
+        spc_trace_record(made->tracing, &(spc_trace_event_t){.kind = SPC_TRACE_START});
+    }
     *node = made;
     return SPC_OK;
 }

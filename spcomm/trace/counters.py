@@ -27,18 +27,22 @@ class Counters:
         """All rows of the next node."""
         rank = len(self._begins)
         calls, computing, times = [], [], []
+        live = 0.0
         for row in rows:
             if row["ph"] == "X":
                 times += [row["ts"], row["ts"] + row["dur"]]
-                if row["tid"] == rank and row["cat"] != "region":
+                if row["cat"] == "starting":
+                    live = row["ts"] + row["dur"]
+                elif row["tid"] == rank and row["cat"] != "region":
                     found = computing if row["cat"] == "handler" or is_work(row) else calls
                     found.append((row["ts"], row["ts"] + row["dur"]))
             elif row["ph"] in ("s", "f"):
                 times.append(row["ts"])
                 self._message(row)
         self._begins.append(min(times, default=self._end))
-        # As in the reader: before its first call it computes, unless nobody knows, and after its last event it is gone.
-        begin = self._begins[rank] if self._lost[rank] else 0.0
+        # As in the reader: between its start and its first call it computes, unless nobody knows, and after its last
+        # event it is gone.
+        begin = self._begins[rank] if self._lost[rank] else live
         life = spans.union([(begin, max(times, default=0.0))])
         self._computing.append(spans.without(life, spans.innermost(calls, computing)))
 

@@ -2,7 +2,9 @@
 """A trace in memory: what each thread of each node did, and the messages. Times are microseconds from its begin.
 
 At every moment of its life a thread computes (it is in no call of spcomm, in `work`, or in a handler that a call runs),
-waits (for another node, within a call) or transfers (is in a call and does not wait: it copies, packs, looks).
+waits (for another node, within a call) or transfers (is in a call and does not wait: it copies, packs, looks). A node's
+life begins when `startup` has made it a node. Until then it is starting, which counts nowhere: the trace begins when
+the first node is live.
 """
 
 from dataclasses import dataclass, field, replace
@@ -91,6 +93,7 @@ class Track:
     waits: "list[Wait]" = field(default_factory=list)
     regions: "list[Region]" = field(default_factory=list)
     handlers: "list[Region]" = field(default_factory=list)  # of messages: the program's, run within calls
+    starting: float = 0.0  # µs before `begin` in which it was starting
 
     @property
     def number(self) -> int:
@@ -210,6 +213,7 @@ def cut(trace: Trace, begin: "float | None" = None, end: "float | None" = None, 
             [_clipped(wait, first, last) for wait in track.waits if kept(wait)],
             [_clipped(region, first, last) for region in track.regions if kept(region)],
             [_clipped(handler, first, last) for handler in track.handlers if kept(handler)],
+            max(0.0, min(track.begin, last) - max(track.begin - track.starting, first)),
         )
 
     messages = [m for m in trace.messages if m.bytes >= min_bytes and crossing(m)]

@@ -120,6 +120,7 @@ def _track(trace: Trace, track: Track, texts: _Texts) -> "dict[str, object]":
         "box": track.box,
         "begin": _ns(trace, track.begin),
         "end": _ns(trace, track.end),
+        "starting": round(track.starting * 1000),
         "lost": 0 if track.thread else trace.overwritten[track.rank],
         **{kind: _columns(rows) for kind, rows in kinds.items()},
     }

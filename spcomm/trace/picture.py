@@ -8,7 +8,7 @@ from spcomm.trace import raster, summary, table
 from spcomm.trace.errors import TraceError
 from spcomm.trace.matrix import matrix as numbers
 from spcomm.trace.model import Trace
-from spcomm.trace.states import COLORS
+from spcomm.trace.states import COLORS, STARTING
 
 _INK = "#3a3a3a"
 _COLUMNS = 2400
@@ -132,14 +132,19 @@ def _tracks(axes: "object", trace: Trace) -> None:
     for place, track in enumerate(trace.tracks):
         if trace.length <= 0:
             break
+        if track.starting:
+            span = (track.begin - track.starting, track.starting)
+            axes.broken_barh([span], (place - 0.38, 0.76), facecolors=STARTING, lw=0)
         for state, found in raster.runs(trace, track, _COLUMNS).items():
             axes.broken_barh(found, (place - 0.38, 0.76), facecolors=COLORS[state], lw=0)
     for state in raster.STATES:
         axes.broken_barh([], (0, 0), facecolors=COLORS[state], label=state)
+    if any(track.starting for track in trace.tracks):
+        axes.broken_barh([], (0, 0), facecolors=STARTING, label="starting")
     step = max(1, len(trace.tracks) // 64)
     axes.set_yticks(range(0, len(trace.tracks), step), [f"node {t.name}" for t in trace.tracks[::step]])
     axes.set_ylim(len(trace.tracks) - 0.5, -0.5)
-    axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=3, frameon=False, fontsize=8, handlelength=1)
+    axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=4, frameon=False, fontsize=8, handlelength=1)
     _bare(axes)
 
 

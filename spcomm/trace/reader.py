@@ -218,6 +218,8 @@ class _Reader:
             track.regions.append(Region(name, begin, begin + length))
         elif kind == "handler":
             track.handlers.append(Region(name, begin, begin + length))
+        elif kind == "starting":
+            track.begin, track.starting = begin + length, length
 
     def _details(self, call: Call, told: dict) -> None:
         """Description of a call, from its own record."""
@@ -279,9 +281,13 @@ class _Reader:
         """Sets when each track begins and ends; returns when the trace does."""
         moments: dict[int, list[float]] = {}
         for track in tracks:
+            live = [track.begin - track.starting, track.begin] if track.starting else []
             items = [*track.calls, *track.waits, *track.regions, *track.handlers]
-            if items:
-                moments[track.number] = [min(i.begin for i in items), max(i.end for i in items)]
+            if items or live:
+                moments[track.number] = [
+                    min([*live, *(item.begin for item in items)]),
+                    max([*live, *(item.end for item in items)]),
+                ]
         for message in messages:
             for number, moment in ((message.sender, message.sent), (message.receiver, message.received)):
                 if number is not None:
@@ -291,11 +297,12 @@ class _Reader:
             return 0.0, 0.0
         begin, end = min(m[0] for m in moments.values()), max(m[1] for m in moments.values())
         for track in tracks:
+            live = track.begin
             track.begin, track.end = moments.get(track.number, (begin, begin))
             if track.thread == 0:
-                # Nothing is recorded of a node before its first call: it computes. If events were overwritten, nobody
-                # knows what it did before those that are left.
-                track.begin = begin if not self._lost[track.rank] else track.begin
+                # Between its start and its first call a node computes. If events were overwritten, nobody knows what it
+                # did before those that are left.
+                track.begin = live if track.starting else track.begin if self._lost[track.rank] else begin
                 ends = [m[1] for number, m in moments.items() if number % THREADS_APART == track.rank]
                 track.end = max(ends, default=begin)
         return begin, end

@@ -18,6 +18,7 @@ class Times:
     computing: float
     waiting: float
     transferring: float
+    starting: float = 0.0  # before its life
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,8 @@ class Summary:
 
     `imbalance` is the longest computing time of a node over the mean, minus 1: 0.25 says that with the same work for
     all, the slowest would have been done a fifth earlier. `efficiency` is the share of the time of all nodes in which
-    they compute. None: nobody computes, or the trace has no length.
+    they compute; the time in which a node was starting counts in neither. None: nobody computes, or the trace has no
+    length.
     """
 
     elapsed: float
@@ -67,13 +69,14 @@ def summarize(trace: Trace) -> Summary:
     threads = tuple(_times(track) for track in trace.tracks if track.thread)
     work = {rank: node.computing for rank, node in enumerate(nodes) if rank not in trace.missing}
     most, mean = max(work.values(), default=0.0), sum(work.values()) / max(1, len(work))
+    time = sum(trace.length - nodes[rank].starting for rank in work)
     return Summary(
         elapsed=trace.length,
         nodes=nodes,
         threads=threads,
         traffic=_traffic(trace),
         imbalance=most / mean - 1 if mean > 0 else None,
-        efficiency=mean / trace.length if trace.length > 0 else None,
+        efficiency=sum(work.values()) / time if time > 0 else None,
         slowest=next(rank for rank, spent in work.items() if spent == most) if mean > 0 else None,
         lines=_lines(trace),
         contexts=_contexts(trace),
@@ -84,7 +87,7 @@ def summarize(trace: Trace) -> Summary:
 def _times(track: Track) -> Times:
     life = max(0.0, track.end - track.begin)
     states = (track.computing(), track.waiting(), track.transferring())
-    return Times(track.name, life, *map(length, states))
+    return Times(track.name, life, *map(length, states), track.starting)
 
 
 def _traffic(trace: Trace) -> "tuple[Traffic, ...]":
@@ -176,6 +179,9 @@ def facts(trace: Trace, found: Summary) -> "list[tuple[str, str, str]]":
         ("parallel efficiency", _percent(found.efficiency), "of the time of all nodes is computing"),
         ("load imbalance", _percent(found.imbalance), "more computing on the slowest node than on average"),
     ]
+    late = max((node.starting for node in found.nodes), default=0.0)
+    if late:
+        said.append(("starting", table.seconds(late), "until the last node was there; in no other figure"))
     if found.slowest is not None:
         work = table.seconds(found.nodes[found.slowest].computing)
         said.append(("slowest node", f"node {found.slowest}", f"computes for {work}"))

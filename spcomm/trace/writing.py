@@ -191,6 +191,8 @@ class _Node:
                 self._open[event.thread].append(event)
             elif event.kind in _CLOSES:
                 self._close(event)
+            elif event.kind == traces.START and event.time_ns > self._begin_ns:
+                self._rows.append(self._starting(event))
             elif event.kind == traces.WORK:
                 self._costs[event.thread] = told.cost(event)
             elif event.kind in (traces.SEND, traces.RECEIVE) and self._can_be(event):
@@ -199,6 +201,11 @@ class _Node:
             for event in begun:
                 self._span(event, self._end_ns, {"open": True})
         return self._rows
+
+    def _starting(self, event: "Event") -> "dict[str, Any]":
+        """From the begin of the trace, when the first node was live, until this one was."""
+        row = self._head("X", "starting", "starting", event)
+        return {**row, "ts": 0.0, "dur": row["ts"], "cname": _COLORS["region"]}
 
     def _can_be(self, message: "Event") -> bool:
         """Else the program has written over its ring."""

@@ -51,6 +51,10 @@ class Builder:
             self._span("wait", "wait", rank, thread, first, last, cname="terrible")
         return self
 
+    def starting(self, rank, end):
+        self._span("starting", "starting", rank, 0, 0, end)
+        return self
+
     def region(self, rank, begin, end, name="step", thread=0):
         self._span("region", name, rank, thread, begin, end)
         return self

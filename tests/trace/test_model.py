@@ -174,6 +174,20 @@ def test_who_lost_events_begins_after_them():
     assert "5 events, the oldest of node 1: the rest" in summary.text(read(built))
 
 
+def test_a_node_that_starts_later_is_in_no_figure_before_that():
+    built = Builder(2).call(0, 60, 100).starting(1, 40).call(1, 100, 100)
+    trace = read(built)
+    found = summary.summarize(trace)
+    assert [(node.starting, node.life, node.computing) for node in found.nodes] == [
+        (0, 100, 60),
+        (40, 60, 60),
+    ]
+    assert (found.efficiency, found.imbalance) == (120 / 160, 0)
+    part = cut(trace, 30, 90)
+    assert [(track.starting, track.begin) for track in part.tracks] == [(0, 30), (10, 40)]
+    assert trace.running() == [(0, 1), (40, 2), (60, 1), (100, 0)]
+
+
 def test_nobody_computes_and_nothing_happens():
     for built in (Builder(3), Builder(2).call(0, 0, 10).call(1, 0, 10)):
         found = summary.summarize(read(built))

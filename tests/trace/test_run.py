@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from spcomm._core.traces import NAMES_MAX, NO_ROOM
 
-from launching import stand_in_for_ssh
+from launching import read_lines, stand_in_for_ssh
 from spcomm.trace.reader import read
 from spcomm.trace.summary import gaps, summarize
 
@@ -293,6 +293,18 @@ def test_lines_are_those_of_the_program(launch):
     for track in trace.tracks:
         assert [(call.name, call.line) for call in track.calls if call.name != "close"] == expected
         assert not [wait for wait in track.waits if wait.line is not None and "program.py" not in wait.line]
+
+
+def test_what_comes_before_startup_is_starting(launch):
+    early = launch.script("import spcomm\ncomm = spcomm.startup()\nprint('live')\ncomm.barrier()\n")
+    late = launch.script("import spcomm\ninput()\nspcomm.startup().barrier()\n", "late.py")
+    both = ("-n", 1, early, ":", "-n", 1, late)
+    process = launch.start("--trace", "t.json", "--stdin", 1, *both, stdin=subprocess.PIPE)
+    assert read_lines(process, 1) == ["live"]
+    result = launch.finish(process, b"go\n")
+    first, second = read(launch.folder / "t.json").firsts()
+    assert result.code == 0 and first.starting == 0 < second.starting, result
+    assert second.begin <= min(call.begin for call in second.calls)
 
 
 def test_what_handlers_do_is_computing(launch):

@@ -13,7 +13,7 @@ import tempfile
 import zlib
 
 import pytest
-from spcomm._core.traces import CALL, ENTER, LEAVE, RECEIVE, RETURN, SEND
+from spcomm._core.traces import CALL, ENTER, LEAVE, RECEIVE, RETURN, SEND, START
 
 from recorded import MOST, Group, call, event, packed
 from spcomm.trace import files, writing
@@ -49,6 +49,13 @@ def test_nodes_of_which_the_begin_is_lost_do_not_compute_before_it(tmp_path):
 def test_a_node_that_comes_late_computes_before_its_first_call(tmp_path):
     path = written(tmp_path, Group(call(0, 10), call(40, 45)))
     assert curve(path, "nodes computing") == [(0, 1), (40, 0)]
+    assert curve(path, "nodes computing") == read(path).running()
+
+
+def test_a_node_computes_only_once_it_has_started(tmp_path):
+    path = written(tmp_path, Group([event(START, 0), *call(0, 10)], [event(START, 30), *call(40, 45)]))
+    assert read(path).tracks[1].starting == 30
+    assert curve(path, "nodes computing") == [(0, 0), (30, 1), (40, 0)]
     assert curve(path, "nodes computing") == read(path).running()
 
 

@@ -171,6 +171,7 @@ function drawTrack(track, done) {
   done.spans += end - begin + wait - firstWait;
   fillColumns(y, height, life, calls, waits, done);
   drawLost(track, y, height);
+  drawStarting(track, y, height);
   labelCalls(track, begin, end, y, height, done);
   drawRegions(track, y + height + 1);
   nameTrack(track, y, height);
@@ -230,6 +231,16 @@ function drawLost(track, y, height) {
   pen.strokeRect(LEFT + 0.5, Math.round(y) + 0.5, Math.max(1, end - LEFT - 1), Math.round(height) - 1);
   pen.restore();
   if (end - LEFT > 130) write(`${track.lost} events lost`, LEFT + 8, y + height / 2, end - LEFT - 12, color.soft, 12);
+}
+
+// Before `startup` has made it a node.
+function drawStarting(track, y, height) {
+  const left = Math.max(LEFT, xOf(track.begin - track.starting));
+  const width = Math.min(xOf(track.begin), view.width) - left;
+  if (!track.starting || width <= 0) return;
+  pen.fillStyle = color.lost;
+  pen.fillRect(left, y, width, height);
+  if (width > 60 && height >= 12) write("starting", left + 5, y + height / 2 + 0.5, width - 10, color.ink, 12);
 }
 
 // Text that ends where its room ends.

@@ -26,6 +26,7 @@ function writeHead() {
     warning.hidden = false;
   }
   document.getElementById("legend-region").hidden = !hasRegions;
+  document.getElementById("legend-starting").hidden = !tracks.some((track) => track.starting);
   document.getElementById("legend-lost").hidden = !data.lost;
   document.getElementById("legend-arrow").hidden = !messages.sent.length;
   document.getElementById("legend-crossing").hidden = !messages.sent.some((_moment, at) => isCrossing(at));
