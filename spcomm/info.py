@@ -49,16 +49,16 @@ def gather() -> "dict[str, dict[str, object]]":
 def page(found: "dict[str, dict[str, object]]") -> str:
     """The same as text."""
     versions, processors, memory = (found[name] for name in ("versions", "processors", "memory"))
-    quota = "none below that" if processors["quota"] is None else f"{processors['quota']:g}"
-    limit = "none below that" if memory["limit"] is None else _size(memory["limit"])
+    quota = "no quota" if processors["quota"] is None else f"quota {processors['quota']:g}"
+    limit = "no limit" if memory["limit"] is None else f"a limit of {_size(memory['limit'])}"
     online = f"{processors['online']} online, affinity {processors['affinity'] or 'unknown'}"
     machine = f"the machine has {_size(memory['machine'])}, {_size(memory['available'])} of it available"
     lines = [
         ("spcomm", f"{versions['spcomm']}, in {versions['folder']}"),
         ("Python", f"{versions['python']}, NumPy {versions['numpy'] or 'is missing'}"),
         ("system", f"{versions['system']}, {versions['machine']}"),
-        ("cores", f"{processors['usable']:g} may be used: {online}, quota {quota}"),
-        ("memory", f"{_size(memory['usable'])} may be used: {machine}; limit of the control group {limit}"),
+        ("cores", f"{processors['usable']:g} may be used: {online}, {quota}"),
+        ("memory", f"{_size(memory['usable'])} may be used: {machine}; {limit} from the control group"),
         ("buffers", f"{_size(memory['buffers'])} at most for all messages of a run, a quarter"),
         ("/dev/shm", f"{_size(memory['shm'])}, {_size(memory['shm_free'])} free; used only where memfd is not allowed"),
         *((name, "yes" if works else "no: " + _WITHOUT[name]) for name, works in found["allowed"].items()),

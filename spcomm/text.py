@@ -61,6 +61,20 @@ def ranks_text(ranks: "Sequence[int]") -> str:
     return f"node{'s' if len(ranks) != 1 else ''} {ranges_text(ranks)}"
 
 
+_UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def duration_s(text: str) -> "float | None":
+    """Seconds that `90`, `0.5`, `200ms`, `90s`, `5m`, `8h`, `2d` mean; None: another text."""
+    number = text.rstrip("mshdin")
+    unit = _UNIT_S.get(text[len(number) :] or "s")
+    try:
+        value = float(number)
+    except ValueError:
+        return None
+    return value * unit if unit is not None and 0 <= value < 1e9 and "_" not in number else None
+
+
 def printable(text: str, kept: str = "\n\t") -> str:
     """Text that cannot steer a terminal: what cannot be printed is replaced, but for what is kept."""
     if text.isprintable():

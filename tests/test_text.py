@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from spcomm.text import aligned, counted, printable, ranks_text, width
+from spcomm.text import aligned, counted, duration_s, printable, ranks_text, width
 
 
 def test_the_first_column_is_flush_left_and_the_others_flush_right():
@@ -28,6 +28,16 @@ def test_wide_letters_take_two_columns():
 @pytest.mark.parametrize(("text", "columns"), [("µs", 2), ("π ≈", 3), ("中", 2), ("e\u0301", 1), ("", 0)])
 def test_width(text, columns):
     assert width(text) == columns
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90", 90), ("0.5", 0.5), ("1e3", 1000), ("200ms", 0.2), ("90s", 90), ("5m", 300), ("5min", 300), ("8h", 28800),
+     ("2d", 172800), ("0", 0), ("-1", None), ("nan", None), ("inf", None), ("", None), ("m", None), ("1_0", None),
+     ("5 weeks", None), ("5mm", None), ("soon", None)],
+)  # fmt: skip
+def test_duration(text, seconds):
+    assert duration_s(text) == seconds
 
 
 @pytest.mark.parametrize(

@@ -454,7 +454,7 @@ def mismatch(
         alike = not words and list(texts.values()).count(plain) > 1
         again = " (of another shape, or made of other types)" if alike else ""
         lines.append(f"  {ranks_text(nodes)}: {words or plain}{again}{place}")
-    head = f"{call}: the nodes called different operations (number {number} of each):"
+    head = f"{call}: the nodes called different operations (collective call {number} of each node):"
     moves_data = all(signature[0] in MOVES_DATA for signature in signatures)
     advice = _ADVICE_FOR_DATA if moves_data else _ADVICE
     return "\n".join([head, *lines, f"{advice} (spcomm explain SP105)"])

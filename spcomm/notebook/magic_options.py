@@ -3,10 +3,10 @@
 
 import difflib
 import io
-import math
 import tokenize
 
 from spcomm.launch.cmdline.values import MOST_BOXES
+from spcomm.text import duration_s
 
 _OPTIONS = "-n N, --boxes B, --timeout S, --trace, --fresh, --group"
 _COMMANDS = {
@@ -79,11 +79,8 @@ def _whole(name: str, text: str, most: int) -> int:
 
 
 def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = math.nan
-    if not 0 < seconds < math.inf:
+    seconds = duration_s(text)
+    if not seconds:
         raise MagicError(f"%%spcomm: --timeout {_shown(text)}: a timeout is a number of seconds, more than 0")
     return seconds
 

@@ -207,9 +207,6 @@ def gaps(trace: Trace) -> "list[tuple[str, str, str]]":
     """Gaps of the trace: lost events, and how well clocks agree."""
     lost = [rank for rank, count in enumerate(trace.overwritten) if count]
     count = sum(trace.overwritten)
-    words = "events" if trace.missing else "events: the trace is whole"
-    if lost:
-        words = f"event{'s' * (count > 1)}, the oldest of {ranks_text(lost)}: the rest begins after that"
     said = []
     if 0 < trace.cores < trace.nodes and not any(trace.clock_error):  # all of them on one machine
         said.append(
@@ -219,7 +216,9 @@ def gaps(trace: Trace) -> "list[tuple[str, str, str]]":
                 f"for {counted(trace.nodes, 'node')}: a node that computes may be waiting for a core",
             )
         )
-    said += [("overwritten", str(count), words)]
+    if lost:
+        words = f"event{'s' * (count > 1)}, the oldest of {ranks_text(lost)}: the rest begins after that"
+        said.append(("overwritten", str(count), words))
     if trace.missing:
         words = "of which nothing came from another machine: imbalance and efficiency leave them out"
         said.append(("missing", ranks_text(trace.missing), words))

@@ -107,7 +107,7 @@ def test_a_mismatch_names_groups_of_nodes():
     text = str(errors.mismatch("barrier()", 0, 3, called))
     for words in ("nodes 0, 2-3: barrier()", "node 1: global_sum() of a float", "node 4: fuzzy_barrier()"):
         assert words in text
-    assert "(number 3 of each)" in text
+    assert "(collective call 3 of each node)" in text
     assert text.endswith("values of the same type and shape. (spcomm explain SP105)")
 
 

@@ -109,7 +109,7 @@ def test_each_group_with_its_line(launch, case):
     result = launch.program(text, options=("-n", 3))
     for word in words:
         assert word in result.out, result
-    assert "(number 1 of each)" in result.out and "(spcomm explain SP105)" in result.out
+    assert "(collective call 1 of each node)" in result.out and "(spcomm explain SP105)" in result.out
 
 
 def test_equal_calls_at_different_lines_are_told_apart(launch):
@@ -130,7 +130,7 @@ told(comm.fuzzy_barrier().wait if comm.rank == 2 else either)
         "node 0: barrier(), at program.py:14 in either\n  node 1: barrier(), at program.py:12 in either"
         in (result.out)
     ), result
-    assert "(number 2 of each)" in result.out
+    assert "(collective call 2 of each node)" in result.out
 
 
 def test_a_node_that_asks_later(launch):

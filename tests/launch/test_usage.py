@@ -141,6 +141,8 @@ def test_sizes(text, value):
         (["-n", "many", "x.py"], ["-n many", "whole number"]),
         (["-n"], ["-n needs a value"]),
         (["--timeot", "3", "x.py"], ["unknown option --timeot", "did you mean --timeout?"]),
+        (["--nodes", "3", "x.py"], ["unknown option --nodes", "did you mean -n?"]),
+        (["--quiet", "x.py"], ["unknown option --quiet", "--help lists the options"]),
         (["--unheard-of", "x.py"], ["unknown option --unheard-of", "--help"]),
         (["-label"], ["unknown option -label"]),
         (["--timeout", "0", "x.py"], ["--timeout 0", "above 0"]),
@@ -306,6 +308,7 @@ def test_help_with_any_program():
             126,
             "a source file; compile it: cc program.c $(spcomm config --cflags --libs) -o program; and run ./p",
         ),
+        (["notes.ipynb"], 126, "notes.ipynb: is a notebook; open it in Jupyter"),
         (["folder"], 126, "folder: is a directory without a __main__.py"),
         (["hello"], 127, "hello: not found; did you mean hello.py?"),
         (["-n", "0", "hello.py"], 125, "-n 0"),
@@ -343,6 +346,7 @@ def test_help_with_any_program():
 def test_programs_that_cannot_start(launch, arguments, code, text):
     launch.script("print('hello')", "hello.py")
     launch.script("no program", "plain")
+    launch.script("{}", "notes.ipynb")
     launch.script("int main(void) { return 0; }", "program.c")
     (launch.folder / "folder").mkdir()
     result = launch("-n", 2, *arguments)

@@ -306,6 +306,12 @@ def _check_alone(name: str, rest: "list[str]") -> None:
             )
 
 
+# Options by which other launchers, and other commands here, mean the same.
+_ELSEWHERE = dict.fromkeys(
+    ("--nodes", "--np", "--procs", "--ntasks", "--processes", "--nn", "-N", "-c"), "-n"
+)
+
+
 def _short(word: str) -> tuple:
     """-n4 and -np4; else the option is unknown."""
     for name in ("-np", "-n"):
@@ -313,7 +319,8 @@ def _short(word: str) -> tuple:
             return name, TABLE[name], word[len(name) :].lstrip("="), "="
     import difflib
 
-    near = difflib.get_close_matches(word.partition("=")[0], TABLE, 1)
+    name = word.partition("=")[0]
+    near = [_ELSEWHERE[name]] if name in _ELSEWHERE else difflib.get_close_matches(name, TABLE, 1, 0.75)
     hint = f"did you mean {near[0]}?" if near else "spcomm run --help lists the options"
     raise _UnknownOption(
         f"spcomm run: unknown option {word}; {hint} (the program's own options follow its name)"

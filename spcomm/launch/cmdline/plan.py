@@ -196,6 +196,10 @@ def _not_executable(name: str) -> str:
         program = base if os.sep in base else f"./{base}"
         compile_it = f"{compiler} {name} $(spcomm config --cflags --libs) -o {base}"
         return f"is a source file; compile it: {compile_it}; and run {program}"
+    if ending == "ipynb":
+        return "is a notebook; open it in Jupyter (%load_ext spcomm), or save its cells as a .py file"
+    if ending in ("md", "txt", "rst", "json", "csv"):
+        return "is a text, not a program; give a Python script (.py) or an executable"
     return "is not executable; chmod +x makes it so (a Python script's name ends in .py)"
 
 

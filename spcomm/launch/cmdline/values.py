@@ -5,6 +5,7 @@ Every function takes the option's name as it was written and its value, and retu
 """
 
 from spcomm.launch.base.usage import UsageError
+from spcomm.text import duration_s
 
 MOST_NODES = 1024  # of one group: segments.NODES_MAX, known before the core is loaded
 MOST_GROUP = 2**31 - 1
@@ -164,13 +165,10 @@ def folder(name: str, text: str) -> str:
 
 
 def seconds(name: str, text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 < value < 1e9:
+    value = duration_s(text)
+    if not value or value >= 1e9:
         raise UsageError(
-            f"spcomm run: {name} {text}: must be a number of seconds above 0, for example {name} 60"
+            f"spcomm run: {name} {text}: must be a number of seconds above 0, for example {name} 60, or {name} 5m"
         )
     return value
 

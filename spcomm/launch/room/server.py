@@ -10,6 +10,7 @@ import time
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.room import join_code
 from spcomm.launch.room.prompt import PORT, place
+from spcomm.text import duration_s
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ _BACKLOG = 1024
 _CONNECTIONS = 1024  # of those who know the code: members, runs, ways to boxes
 _DESCRIPTORS = 4096  # two for each of them, one for each box of a run, strangers
 _ENDING = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP)
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 HELP = f"""usage: spcomm serve [--room] [options]
 
@@ -106,11 +106,11 @@ def _read(words: "list[str]") -> Settings:
 
 
 def _seconds(text: str) -> float:
-    """`90m`, `8h`."""
-    digits, unit = text[:-1], _UNITS.get(text[-1:])
-    if unit is None or not (digits.isascii() and digits.isdecimal() and len(digits) < 8 and int(digits) > 0):
+    """As everywhere, but with a unit: 8 may be meant as hours."""
+    found = duration_s(text)
+    if not found or text[-1:].isdigit():
         raise UsageError(f"spcomm serve: --expires {text}: is a number and s, m, h or d, as in 90m or 8h")
-    return float(int(digits) * unit)
+    return found
 
 
 def _listen(settings: Settings) -> "_socket.socket":

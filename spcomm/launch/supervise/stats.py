@@ -65,7 +65,7 @@ class Stats:
         lines = [_HEAD, *(self._line(self._name(index), times, counts) for index, times, counts in rows)]
         if len(rows) > 1:
             lines.append(self._total(rows))
-        note = "times in seconds; MB: of received messages longer than 40 bytes"
+        note = "times in seconds; MB: without messages of 40 bytes or fewer"
         return f"spcomm: statistics of the nodes ({note})\n{aligned(lines)}{self._links()}"
 
     def _links(self) -> str:
