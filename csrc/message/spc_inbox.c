@@ -352,6 +352,8 @@ static int store_part(spc_inbox_t *inbox, uint32_t sender, const spc_slot_shared
         }
         const spc_ring_header_shared_t *header = part; /* the first part is never in a block */
         spc_inbox_find_posted(inbox->posted, row->assembling, spc_ring_payload(part), header->payload_bytes);
+    } else {
+        spc_mailbox_count_part(&row->reader);
     }
     spc_entry_t *entry = row->assembling;
     if ((slot->flags & SPC_SLOT_PLACE) == SPC_SLOT_ARENA) {
@@ -694,6 +696,8 @@ static void discard_row(spc_inbox_t *inbox, uint32_t sender, uint64_t missing) {
         if (missing == 0) {
             spc_inbox_note_left(inbox, &message);
             missing = spc_slot_has_parts(slot) ? message.length_bytes : 0;
+        } else {
+            spc_mailbox_count_part(&inbox->row[sender].reader);
         }
         if (spc_slot_has_parts(slot)) {
             missing -= message.storage == SPC_STORED_ARENA

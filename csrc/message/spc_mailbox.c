@@ -42,16 +42,16 @@ bool spc_mailbox_refresh(spc_mailbox_writer_t *writer) {
 
 spc_mailbox_count_t spc_mailbox_count(spc_mailbox_shared_t *mailbox, uint32_t sender, uint32_t slots) {
     spc_row_shared_t *row = spc_mailbox_row(mailbox, sender, slots);
-    /* Relaxed, both: whoever asks has seen the end of the nodes, or takes what is there. */
-    spc_mailbox_count_t count = {
-        .slots = atomic_load_explicit(&row->slot[0].sequence, memory_order_relaxed),
-        .long_bytes = atomic_load_explicit(&row->long_bytes, memory_order_relaxed),
-    };
+    /* Relaxed, all: whoever asks has seen the end of the nodes, or takes what is there. */
+    uint32_t written = atomic_load_explicit(&row->slot[0].sequence, memory_order_relaxed);
     for (uint32_t i = 1; i < slots; i++) {
         uint32_t sequence = atomic_load_explicit(&row->slot[i].sequence, memory_order_relaxed);
-        count.slots = (int32_t)(sequence - count.slots) > 0 ? sequence : count.slots;
+        written = (int32_t)(sequence - written) > 0 ? sequence : written;
     }
-    return count;
+    return (spc_mailbox_count_t){
+        .messages = written - atomic_load_explicit(&row->continued, memory_order_relaxed),
+        .long_bytes = atomic_load_explicit(&row->long_bytes, memory_order_relaxed),
+    };
 }
 
 bool spc_mailbox_unread(spc_mailbox_shared_t *mailbox, uint32_t sender, uint32_t slots, uint32_t *at,

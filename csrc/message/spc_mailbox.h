@@ -72,7 +72,8 @@ typedef struct spc_row_shared { /* what the receiver writes, then the slots */
     _Atomic uint64_t long_bytes; /* what the receiver has taken; see spc_mailbox_count */
     _Atomic uint32_t receipt[SPC_RECEIPT_WORDS]; /* a bit a receipt: spc_receipt.h */
     _Atomic uint64_t lent_bytes; /* what the receiver keeps of this sender's messages beyond its share */
-    unsigned char padding[SPC_CACHE_LINE - 24 - 4 * SPC_RECEIPT_WORDS];
+    _Atomic uint32_t continued; /* slots read that held a further part of a message; see spc_mailbox_count */
+    unsigned char padding[SPC_CACHE_LINE - 28 - 4 * SPC_RECEIPT_WORDS];
     spc_slot_shared_t slot[];
 } spc_row_shared_t;
 
@@ -112,6 +113,7 @@ typedef struct spc_mailbox_reader { /* the receiver's half of one row */
     uint32_t index;
     uint32_t received;
     uint32_t publish_every;
+    uint32_t continued;  /* read, of messages in parts: spc_mailbox_count_part */
     uint64_t long_bytes; /* read, of messages that do not fit into a slot: spc_mailbox_count_long */
 } spc_mailbox_reader_t;
 
@@ -125,9 +127,9 @@ void spc_mailbox_reader_init(spc_mailbox_reader_t *reader, spc_mailbox_shared_t 
 
 /* What senders have announced to one receiver, out of its mailbox or a copy of it, for whoever watches, and for a
  * summary at the end. Nothing is counted for it where messages fit into slots: the highest sequence in a row is how
- * many its sender has written. */
+ * many its sender has written. A message in parts counts once; of one that is still being read, each unread part. */
 typedef struct spc_mailbox_count {
-    uint32_t slots; /* messages; one that went in parts counts as several. Modulo 2^32 */
+    uint32_t messages; /* modulo 2^32 */
     uint64_t long_bytes; /* of those that did not fit into their slots, when the receiver has opened them */
 } spc_mailbox_count_t;
 
@@ -137,6 +139,12 @@ _Static_assert(sizeof(spc_row_shared_t) == SPC_CACHE_LINE, "spc_row_shared_t lie
 static inline void spc_mailbox_count_long(spc_mailbox_reader_t *reader, uint64_t bytes) {
     reader->long_bytes += bytes;
     atomic_store_explicit(&reader->row->long_bytes, reader->long_bytes, memory_order_relaxed);
+}
+
+/* By a receiver that reads a part of a message, but for the first. Relaxed, as above. */
+static inline void spc_mailbox_count_part(spc_mailbox_reader_t *reader) {
+    reader->continued++;
+    atomic_store_explicit(&reader->row->continued, reader->continued, memory_order_relaxed);
 }
 
 spc_mailbox_count_t spc_mailbox_count(spc_mailbox_shared_t *mailbox, uint32_t sender, uint32_t slots);

@@ -273,7 +273,7 @@ cdef extern from "message/spc_mailbox.h" nogil:
     ctypedef struct spc_mailbox_shared_t:
         pass
     ctypedef struct spc_mailbox_count_t:
-        uint32_t slots
+        uint32_t messages
         uint64_t long_bytes
     spc_mailbox_count_t spc_mailbox_count(spc_mailbox_shared_t *mailbox, uint32_t sender, uint32_t slots)
     ctypedef struct spc_unread_t:

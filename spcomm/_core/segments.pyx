@@ -380,9 +380,8 @@ cdef class Segment:
         Returns
         -------
         list of dict
-            ``sent``, ``received``: messages announced by this node, and to it; one that is longer than the ring
-            counts as several. ``sent_bytes``, ``received_bytes``: of messages longer than 40 bytes, received by nodes
-            that have closed. ``collectives``: of the whole run's communicator.
+            ``sent``, ``received``: messages announced by this node, and to it. ``sent_bytes``, ``received_bytes``: of
+            messages longer than 40 bytes, received by nodes that have closed. ``collectives``: of the whole run's communicator.
         """
         cdef uint64_t *collectives
         check_rank(self, 0)
@@ -410,10 +409,10 @@ cdef class Segment:
         for sender in range(self.nodes):
             count = spc_mailbox_count(<spc_mailbox_shared_t *>part, sender, self.segment.config.slots)
             if sender in here:
-                found[sender]["sent"] += count.slots
+                found[sender]["sent"] += count.messages
             if receiver in here:
                 found[sender]["sent_bytes"] += count.long_bytes
-                found[receiver]["received"] += count.slots
+                found[receiver]["received"] += count.messages
                 found[receiver]["received_bytes"] += count.long_bytes
         return 0
 

@@ -79,16 +79,18 @@ static void a_row_says_what_its_sender_did(void) {
         spc_mailbox_writer_init(&writer, mailbox, 7, slots);
         spc_mailbox_reader_init(&reader, mailbox, 7, slots);
         for (uint32_t i = 0; i < 3 * slots + 2; i++) {
-            CHECK_EQ_U(spc_mailbox_count(mailbox, 7, slots).slots, i);
+            CHECK_EQ_U(spc_mailbox_count(mailbox, 7, slots).messages, i);
             write_number(&writer, i);
             (void)spc_mailbox_consume(&reader);
         }
-        CHECK_EQ_U(spc_mailbox_count(mailbox, 6, slots).slots, 0);
+        CHECK_EQ_U(spc_mailbox_count(mailbox, 6, slots).messages, 0);
         CHECK_EQ_U(spc_mailbox_count(mailbox, 7, slots).long_bytes, 0);
         spc_mailbox_count_long(&reader, UINT64_C(1) << 40);
         spc_mailbox_count_long(&reader, 41);
         CHECK_EQ_U(spc_mailbox_count(mailbox, 7, slots).long_bytes, (UINT64_C(1) << 40) + 41);
-        CHECK_EQ_U(spc_mailbox_count(mailbox, 7, slots).slots, 3 * slots + 2);
+        CHECK_EQ_U(spc_mailbox_count(mailbox, 7, slots).messages, 3 * slots + 2);
+        spc_mailbox_count_part(&reader);
+        CHECK_EQ_U(spc_mailbox_count(mailbox, 7, slots).messages, 3 * slots + 1);
         free_mailbox(mailbox, slots);
     }
 }
