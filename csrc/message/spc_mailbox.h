@@ -102,7 +102,7 @@ typedef struct spc_mailbox_writer { /* a sender's half of one row */
     _Atomic uint64_t *doorbell;
     uint64_t doorbell_bit;
     uint32_t slots;
-    uint32_t index;    /* of the next slot */
+    uint32_t index; /* of the next slot */
     uint32_t announced;
     uint32_t consumed; /* cached */
 } spc_mailbox_writer_t;
@@ -113,7 +113,7 @@ typedef struct spc_mailbox_reader { /* the receiver's half of one row */
     uint32_t index;
     uint32_t received;
     uint32_t publish_every;
-    uint32_t continued;  /* read, of messages in parts: spc_mailbox_count_part */
+    uint32_t continued; /* read, of messages in parts: spc_mailbox_count_part */
     uint64_t long_bytes; /* read, of messages that do not fit into a slot: spc_mailbox_count_long */
 } spc_mailbox_reader_t;
 
