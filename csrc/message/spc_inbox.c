@@ -689,8 +689,7 @@ void spc_inbox_release(const spc_inbox_t *inbox, spc_message_t *message) {
 static void discard_row(spc_inbox_t *inbox, uint32_t sender, uint64_t missing) {
     const spc_slot_shared_t *slot;
     spc_message_t message;
-    uint64_t long_bytes =
-        inbox->row[sender].reader.long_bytes; /* of what was received, not of what follows */
+    uint64_t long_bytes = inbox->row[sender].reader.long_bytes; /* received; not what follows */
     while ((slot = spc_mailbox_peek(&inbox->row[sender].reader)) != NULL) {
         spc_inbox_open_slot(inbox, sender, slot, &message);
         if (missing == 0) {

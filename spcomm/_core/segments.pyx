@@ -381,7 +381,8 @@ cdef class Segment:
         -------
         list of dict
             ``sent``, ``received``: messages announced by this node, and to it. ``sent_bytes``, ``received_bytes``: of
-            messages longer than 40 bytes, received by nodes that have closed. ``collectives``: of the whole run's communicator.
+            messages longer than 40 bytes, received by nodes that have closed. ``collectives``: of the whole run's
+            communicator.
         """
         cdef uint64_t *collectives
         check_rank(self, 0)
