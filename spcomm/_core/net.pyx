@@ -264,9 +264,12 @@ cdef class Handshake:
 
 # ---- channels
 
-# What is moved at once. A TLS record has 16 KiB at most.
+# What is encrypted at once: little enough that all of its copies stay in the fastest caches. One read takes what
+# becomes of that, where each record of at most 16 KiB takes 22 bytes more.
 cdef enum:
-    TLS_BYTES = 131072
+    TLS_RECORD_BYTES = 16384
+    TLS_BYTES = 32768
+    TLS_RAW_BYTES = 32812
 
 cdef extern from *:
     """
@@ -293,7 +296,7 @@ cdef struct tls_channel_t:
     size_t unwritten_bytes
     bint has_unread  # the session may have decrypted more than there was room for
     bint is_damaged  # somebody has changed what came, or has ended TLS
-    char[TLS_BYTES] raw
+    char[TLS_RAW_BYTES] raw
     char[TLS_BYTES] plain
 
 
@@ -329,9 +332,9 @@ cdef int tls_read(spc_channel_t *channel, void *buffer, size_t room_bytes, size_
         status == SPC_OK
         and not tls.has_unread
         and got_bytes[0] < room_bytes
-        and (raw_bytes == 0 or raw_bytes == TLS_BYTES)
+        and (raw_bytes == 0 or raw_bytes == TLS_RAW_BYTES)
     ):
-        status = spc_channel_read(tls.below, tls.raw, TLS_BYTES, &raw_bytes)
+        status = spc_channel_read(tls.below, tls.raw, TLS_RAW_BYTES, &raw_bytes)
         if status == SPC_OK:
             status = tls_decrypt(tls, raw_bytes, <char *>buffer + got_bytes[0], room_bytes - got_bytes[0],
                                  got_bytes)
@@ -343,9 +346,9 @@ cdef int tls_read(spc_channel_t *channel, void *buffer, size_t room_bytes, size_
     return SPC_EAGAIN if status == SPC_OK else status
 
 
-cdef int tls_encrypt(tls_channel_t *tls, size_t length_bytes) noexcept with gil:
+cdef int tls_encrypt(tls_channel_t *tls, const char *start, size_t length_bytes) noexcept with gil:
     try:
-        data = (<object>tls.session).encrypt(view(tls.plain, length_bytes, PyBUF_READ))
+        data = (<object>tls.session).encrypt(view(start, length_bytes, PyBUF_READ))
         Py_INCREF(data)
         Py_XDECREF(tls.encrypted)
         tls.encrypted, tls.unwritten, tls.unwritten_bytes = <PyObject *>data, PyBytes_AS_STRING(data), len(data)
@@ -369,15 +372,25 @@ cdef int tls_flush(tls_channel_t *tls) noexcept nogil:
 
 
 cdef size_t tls_gather(tls_channel_t *tls, const spc_frame_piece_t *pieces, uint32_t count,
-                       size_t skipped_bytes) noexcept nogil:
-    """The room in `plain`, after so many bytes of the pieces."""
+                       size_t skipped_bytes, const char **start) noexcept nogil:
+    """Find what to encrypt next, after so many bytes of the pieces, and return its length.
+
+    A long piece is encrypted where it lies. Short ones are copied to `plain`, one behind the other.
+    """
     cdef size_t length = 0, skipped, part
     cdef uint32_t i
+    start[0] = tls.plain
     for i in range(count):
         skipped = min(skipped_bytes, pieces[i].length_bytes)
-        part = min(TLS_BYTES - length, pieces[i].length_bytes - skipped)
-        memcpy(tls.plain + length, <const char *>pieces[i].start + skipped, part)
         skipped_bytes -= skipped
+        part = pieces[i].length_bytes - skipped
+        if part >= TLS_RECORD_BYTES:
+            if length == 0:
+                start[0] = <const char *>pieces[i].start + skipped
+                length = min(part, <size_t>TLS_BYTES)
+            return length
+        part = min(TLS_BYTES - length, part)
+        memcpy(tls.plain + length, <const char *>pieces[i].start + skipped, part)
         length += part
     return length
 
@@ -387,13 +400,14 @@ cdef int tls_write(spc_channel_t *channel, const spc_frame_piece_t *pieces, uint
     cdef tls_channel_t *tls = <tls_channel_t *>channel
     cdef int status = tls_flush(tls)
     cdef size_t length
+    cdef const char *start = NULL
     taken_bytes[0] = 0
     spcpy_know_thread()
     while status == SPC_OK:
-        length = tls_gather(tls, pieces, count, taken_bytes[0])
+        length = tls_gather(tls, pieces, count, taken_bytes[0], &start)
         if length == 0:
             return SPC_OK
-        status = tls_encrypt(tls, length)
+        status = tls_encrypt(tls, start, length)
         if status == SPC_OK:
             taken_bytes[0] += length
             status = tls_flush(tls)

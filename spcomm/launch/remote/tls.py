@@ -177,10 +177,11 @@ class Session:
     def read_into(self, room: memoryview) -> int:
         """Return how many bytes were decrypted. `ssl.SSLError`: somebody has changed them."""
         count = 0
+        read, some = self._tls.read, self._some
         try:
-            while self._has_unread and count < len(room):
-                count += self._some(self._tls.read(_RECORD_BYTES, room[count:]))
-        except ssl.SSLWantReadError:  # the last record is not complete
+            while count < len(room):
+                count += some(read(_RECORD_BYTES, room[count:]))
+        except ssl.SSLWantReadError:  # all records are read, or the last one is not complete
             pass
         return count
 
