@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 
@@ -120,28 +121,66 @@ def test_pdb_at_a_terminal(launch):
     assert data.count(b"total 10") == 2, data
 
 
+# As debugpy does, it starts an adapter that listens; here each client that it lets in gets a byte.
 FAKE = """
-import os
+import subprocess, sys
+ADAPTER = '''
+import socket
+listener = socket.create_server(("127.0.0.1", 0))
+print(listener.getsockname()[1], flush=True)
+listener.accept()[0].sendall(b"!")
+'''
 def listen(address):
-    assert address == ("127.0.0.1", 0)
-    return "127.0.0.1", 1000 + os.getpid()
+    global adapter
+    adapter = subprocess.Popen([sys.executable, "-c", ADAPTER], stdout=subprocess.PIPE)
+    return address[0], int(adapter.stdout.readline())
 def wait_for_client():
+    adapter.communicate()
     print("a client is there", flush=True)
 """
 
 
-def test_debugpy_prints_a_port_for_each_node(launch):
+def attach(port):
+    """What a client gets: nothing, if it is not let in."""
+    with socket.socket() as sock:
+        sock.connect(("127.0.0.1", port))
+        try:
+            return sock.recv(1)
+        except ConnectionResetError:
+            return b""
+
+
+def attach_as_nobody(port):
+    """The same for a process of another user, which can import nothing; how much it gets."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.setuid(65534)
+            os._exit(len(attach(port)))
+        finally:
+            os._exit(255)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def test_debugpy_prints_a_port_for_each_node_and_lets_nobody_else_in(launch):
     launch.script(FAKE, "elsewhere/debugpy.py")
     path = os.pathsep.join([str(launch.folder / "elsewhere"), launch.environment()["PYTHONPATH"]])
-    result = launch.program(
-        PROGRAM, options=("-n", 3, "--debug=debugpy:0,2", "--stdin", "all"), env={"PYTHONPATH": path}
+    process = launch.start(
+        "-n", 3, "--debug=debugpy:0,2", "--stdin", "all", launch.script(PROGRAM), env={"PYTHONPATH": path}
     )
-    assert result.code == 0 and result.lines.count("a client is there") == 2, result
-    found = re.findall(
-        r"spcomm: node (\d) waits for a debugger: attach to 127.0.0.1:(\d+) \(debugpy; until .* run code as you\)\n",
-        result.err,
+    is_guarded = os.path.exists("/proc/net/tcp")
+    who = "no other user of this machine can" if is_guarded else "until you have, any user .* run code as you"
+    told = re.compile(
+        rf"spcomm: node (\d) waits for a debugger: attach to 127.0.0.1:(\d+) \(debugpy; {who}\)\n"
     )
+    found = [told.fullmatch(process.stderr.readline().decode()).groups() for _node in range(2)]
     assert sorted(node for node, _port in found) == ["0", "2"] and len({port for _node, port in found}) == 2
+    for _node, port in found:
+        if is_guarded and os.getuid() == 0:
+            assert attach_as_nobody(int(port)) == 0
+        assert attach(int(port)) == b"!"
+    result = launch.finish(process)
+    assert result.code == 0 and result.lines.count("a client is there") == 2, result
 
 
 @pytest.mark.skipif(shutil.which("gdb") is None, reason="no gdb here")

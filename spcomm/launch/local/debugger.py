@@ -5,9 +5,16 @@ Python nodes that are executed run it as a module, before the words that Python 
 """
 
 import bdb
+import contextlib
 import os
 import pdb
+import socket
 import sys
+import tempfile
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 class _Debugger(pdb.Pdb):
@@ -77,19 +84,72 @@ def module_code(name: str, main: dict) -> object:
 def listen(rank: int) -> None:
     """Wait until a client of debugpy is there, at a port of this machine only.
 
-    debugpy has no passwords for clients and no Unix sockets, so whoever is first at the port has the node.
+    debugpy has no passwords for clients and no Unix sockets, so whoever is first at the port has the node: only
+    processes of this user may be, where the system tells whose a connection is.
     """
     # Else it warns of Python's own modules, in three lines for each node, before the one that matters.
     os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")
     import debugpy
 
-    host, port = debugpy.listen(("127.0.0.1", 0))
-    text = (
-        f"spcomm: node {rank} waits for a debugger: attach to {host}:{port} (debugpy; until you have, any user of this "
-        "machine can, and run code as you)\n"
-    )
+    is_guarded = os.path.exists(_CONNECTIONS[0])
+    with _guarded() if is_guarded else contextlib.nullcontext():
+        host, port = debugpy.listen(("127.0.0.1", 0))
+    who = "no other user of this machine can" if is_guarded else _ANYBODY
+    text = f"spcomm: node {rank} waits for a debugger: attach to {host}:{port} (debugpy; {who})\n"
     os.write(2, text.encode())
     debugpy.wait_for_client()
+
+
+_ANYBODY = "until you have, any user of this machine can, and run code as you"
+_CONNECTIONS = "/proc/net/tcp", "/proc/net/tcp6"
+
+
+@contextlib.contextmanager
+def _guarded() -> "Iterator[None]":
+    """Guard this process, which listens until its adapter has answered, and the adapter, which it starts meanwhile."""
+    methods, path = (socket.socket.accept, socket.socket.connect), os.environ.get("PYTHONPATH")
+    with tempfile.TemporaryDirectory(prefix="spcomm-") as folder:
+        with open(os.path.join(folder, "sitecustomize.py"), "w") as file:
+            file.write(f"from {__name__} import refuse_other_users\nrefuse_other_users()\n")
+        os.environ["PYTHONPATH"] = os.pathsep.join([folder, *([path] if path else [])])
+        refuse_other_users()
+        try:
+            yield
+        finally:
+            socket.socket.accept, socket.socket.connect = methods
+            os.environ.pop("PYTHONPATH")
+            if path is not None:
+                os.environ["PYTHONPATH"] = path
+
+
+def refuse_other_users() -> None:
+    """From now on, close connections of other users when this process accepts them."""
+    accept, connect = socket.socket.accept, socket.socket.connect
+
+    def accept_own(listener: socket.socket) -> "tuple[socket.socket, tuple]":
+        while True:
+            sock, address = accept(listener)
+            if _owners(address[1], sock.getsockname()[1]) <= {os.getuid(), 0}:
+                return sock, address
+            sock.close()
+
+    def connect_kept(sock: socket.socket, address: tuple) -> None:
+        connect(sock, address)
+        os.dup(sock.fileno())  # a closed one is nobody's: the adapter is done before its answer is accepted
+
+    socket.socket.accept, socket.socket.connect = accept_own, connect_kept  # type: ignore[method-assign]
+
+
+def _owners(there: int, here: int) -> "set[int]":
+    """Return the users whose sockets are connected from one port of this machine to another; -1 if there are none."""
+    found = set()
+    ports = [f":{there:04X}", f":{here:04X}"]
+    for path in _CONNECTIONS:
+        with contextlib.suppress(OSError), open(path) as file:
+            for words in map(str.split, file):
+                if [word[-5:] for word in words[1:3]] == ports:
+                    found.add(int(words[7]) if words[9] != "0" else -1)  # 0: closed, whosever it was
+    return found or {-1}
 
 
 def _of_program(trace: object, code: object) -> object:
