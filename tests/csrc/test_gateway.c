@@ -476,6 +476,26 @@ static void a_receiver_is_named_twice(void) {
     wide_free(&wide);
 }
 
+/* No length is too long for a message: a peer may queue one that is longer than its limit, and credit counts only what
+ * is under way. One that no memory holds is refused, and what its source sends goes on. */
+static void a_message_is_longer_than_any_memory(void) {
+    static const uint64_t lengths[] = {UINT64_MAX, UINT64_MAX / 2, UINT64_C(1) << 56};
+    wide_box_t wide;
+    wide_open(&wide, (spc_config_t){.nodes = 4, .arena_bytes = 1 << 20, .ring_bytes = 16384, .slots = 4},
+              NULL);
+    const uint16_t list[16] = {3};
+    spc_frame_t frame = {
+        .kind = SPC_FRAME_MESSAGE, .flags = SPC_FRAME_PART, .count = 1, .length_bytes = sizeof list};
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+        frame.total_bytes = lengths[i];
+        CHECK_EQ(spc_gateway_on_message(wide.gateway[1], &frame, (const unsigned char *)list), SPC_ENOMEM);
+    }
+    frame.flags = 0;
+    frame.total_bytes = sizeof list - 8;
+    CHECK_OK(spc_gateway_on_message(wide.gateway[1], &frame, (const unsigned char *)list));
+    wide_free(&wide);
+}
+
 /* Somebody who knows the secret says anything: it is refused, or does no harm to memory. Its nodes then look at what
  * has come. */
 static void anything_is_said_by_a_box(void) {
@@ -502,6 +522,7 @@ static void anything_is_said_by_a_box(void) {
 
 int main(void) {
     RUN(a_receiver_is_named_twice);
+    RUN(a_message_is_longer_than_any_memory);
     RUN(anything_is_said_by_a_box);
     RUN(every_length);
     RUN(all_with_all);

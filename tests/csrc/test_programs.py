@@ -21,7 +21,7 @@ OPTIONS = {
     "CHECK_TIMEOUT": str(WATCHDOG),
     "ASAN_OPTIONS": "detect_stack_use_after_return=1:allocator_may_return_null=1",
     "UBSAN_OPTIONS": "print_stacktrace=1",
-    "TSAN_OPTIONS": "halt_on_error=1 second_deadlock_stack=1",
+    "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1:allocator_may_return_null=1",
 }
 
 

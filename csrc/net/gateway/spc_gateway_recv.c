@@ -234,6 +234,9 @@ static spc_gateway_assembly_t **find_assembly(spc_gateway_t *gateway, const spc_
     return at;
 }
 
+/* The first part says how long the message is, and nothing bounds that: a message longer than the queue limit may be
+ * queued alone, and credit, which bounds what is under way, comes back part by part. So there is memory for it, or not;
+ * most systems give none to pages that nobody has written. Each source has one assembly for each receiver here. */
 static spc_gateway_assembly_t *begin(spc_gateway_t *gateway, const spc_frame_t *frame,
                                      const int32_t *destinations) {
     spc_gateway_source_t *source = &gateway->sources[frame->source];
