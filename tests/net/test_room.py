@@ -393,7 +393,7 @@ def test_a_server_that_is_no_room(room):
         (["serve", "--expires", "0h"], ["--expires 0h"]),
         (["serve", "--most", "65"], ["--most 65", "from 1 to 64"]),
         (["serve", "--link-timeout", "0"], ["spcomm serve: --link-timeout 0"]),
-        (["serve", "--listen", "192.0.2.1:0"], ["192.0.2.1:0", "no place of this machine"]),
+        (["serve", "--listen", "192.0.2.1:0"], ["192.0.2.1:0", "cannot be listened at on this machine"]),
         (["serve", "--rooms"], ["--rooms", "--help"]),
         (["serve", "--listen"], ["--listen needs a value"]),
         (["join", "a", "b"], ["b: one host"]),
