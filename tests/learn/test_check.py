@@ -110,7 +110,7 @@ def test_usage(tmp_path):
     assert "can be graded" in spcomm("check", "--exercise", EXERCISE, tmp_path, code=125).err
     (tmp_path / "notes.txt").touch()
     done = spcomm("check", "--exercise", EXERCISE, tmp_path / "notes.txt", code=125)
-    assert "is no Python file" in done.err
+    assert "is not a Python file" in done.err
     assert "required: FILE" in spcomm("check", code=125).err
     long = spcomm("check", "--exercise", EXERCISE, "n" * 5000 + ".py", code=125).err
     assert "cannot use nnn" in long and "File name too long" in long and len(long) < 400

@@ -11,7 +11,7 @@ def solve(comm, items):
     while pid > 1:
         with open(f"/proc/{pid}/cmdline") as file:
             command = file.read()
-        if "spcomm" not in command or "check" in command or "pytest" in command or "guard.py" in command:
+        if "spcomm" not in command or "check" in command or "pytest" in command or "limits.py" in command:
             break
         try:
             launchers.append(os.open(f"/proc/{pid}/fd/2", os.O_WRONLY | os.O_NONBLOCK))

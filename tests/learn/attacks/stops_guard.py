@@ -11,7 +11,7 @@ def solve(comm, items):
     while pid > 1:
         with open(f"/proc/{pid}/cmdline") as file:
             command = file.read()
-        if "guard.py" in command:
+        if "limits.py" in command:
             os.kill(pid, signal.SIGSTOP)
             break
         with open(f"/proc/{pid}/stat") as file:
