@@ -2,7 +2,7 @@
 """`spcomm explain [CODE]` or `spcomm explain WORD`: what a code in a message means, by example, and what to do.
 
 A page is Markdown: a title, what the code means, a program that goes wrong with its output, and the same program
-mended. tests/diagnose runs all of them.
+fixed. tests/diagnose runs all of them.
 """
 
 import os
