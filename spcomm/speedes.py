@@ -213,7 +213,7 @@ def SpComm_EnterFuzzyBarrier() -> None:
     global _fuzzy
     comm = _joined("SpComm_EnterFuzzyBarrier")
     if _fuzzy is not None:
-        advice = "call SpComm_ExitFuzzyBarrier until it gives 1"
+        advice = "call SpComm_ExitFuzzyBarrier until it returns 1"
         raise spcomm.SpcommError(
             f"SpComm_EnterFuzzyBarrier(): this node is in a fuzzy barrier already; {advice}"
         )

@@ -25,7 +25,7 @@ def main(words: "list[str]") -> int:
     if not words:
         for code in codes():
             print(f"{code}  {title(code)}")
-        print("\nspcomm explain CODE tells more.")
+        print("\nspcomm explain CODE explains one of them.")
         return 0
     code = words[0].strip("[]().,:").upper()
     code = f"SP{code}" if code.isdecimal() else code

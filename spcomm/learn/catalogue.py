@@ -118,8 +118,8 @@ def exercise_of(file: "str | os.PathLike[str]", folder: "str | os.PathLike[str] 
         if _NAME.fullmatch(name):
             return find(name, folder)
     raise LearnError(
-        f"{os.fspath(file)} does not say of which exercise it is: name it or its folder as the exercise "
-        "(02_split), or say which (--exercise 2; in Python exercise=2)"
+        f"{os.fspath(file)}: it is not clear which exercise this is; give it or its folder the name of the exercise "
+        "(02_split), or add --exercise 2 (in Python exercise=2)"
     )
 
 
@@ -214,8 +214,8 @@ class _Info:
 
     def end(self) -> None:
         if self._told:
-            raise LearnError(f"{self._path} has {', '.join(self._told)}, of which nothing is known")
+            raise LearnError(f"{self._path} has unknown keys: {', '.join(self._told)}")
 
     def _fail(self, key: str, value: object, needed: str) -> None:
         found = "is missing" if value is None else f"is {value!r}"
-        raise LearnError(f"{self._path}: {key} {found}; it has to be {needed}")
+        raise LearnError(f"{self._path}: {key} {found}; it must be {needed}")

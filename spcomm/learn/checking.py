@@ -89,7 +89,7 @@ def _graded(page: Page, grade: "Callable[..., Grade]", exercise: Exercise, file:
 def advice(exercise: Exercise, result: Result, file: Path, how_to_ask: str) -> str:
     """Advice after a check that has not passed."""
     hint = f"{how_to_ask} shows a hint" if exercise.hints else "read README.md again"
-    return f"what to do: change {shorter(file)} and save it; {hint}\nby hand: {by_hand(result, file)}"
+    return f"next: change {shorter(file)} and save it; {hint}\nrun it yourself: {by_hand(result, file)}"
 
 
 def by_hand(result: Result, file: Path) -> str:

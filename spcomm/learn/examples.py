@@ -16,11 +16,11 @@ _USAGE = """usage: spcomm examples [list]
        spcomm examples NAME
        spcomm examples init DIR
 
-Programs of less than 60 lines, one idea each.
+Programs of fewer than 60 lines, one idea each.
 
-  list        number, name and idea of each; as without anything
+  list        number, name and idea of each (default)
   NAME        print the source of one: its number, its name or a part of it; first a line with its path
-  init DIR    copy all of them to DIR, with those in C and C++ and the notebooks; what is there is not overwritten
+  init DIR    copy all of them to DIR, with those in C and C++ and the notebooks; existing files are not overwritten
 """
 _ASIDE = {"__pycache__", ".ipynb_checkpoints"}
 

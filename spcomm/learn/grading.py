@@ -175,6 +175,6 @@ class Recorded(Outcome):
                 if lost:
                     raise Wrong(
                         f"node {rank} made more calls than the judge can record ({running.TRACE_EVENTS} events): "
-                        "does it ask again and again in a loop?"
+                        "does it poll in a loop?"
                     )
         return self._trace

@@ -152,7 +152,7 @@ class Lessons:
         kept = copying.free(path.with_name(f"{path.name}.before"))
         copying.replace(kept, before)
         copying.replace(path.resolve(), first)
-        return f"{path.name} is as it was given out; yours is in {kept.name}"
+        return f"{path.name} is as it was at first; yours is in {kept.name}"
 
 
 def named(word: str, exercises: "Sequence[Exercise]") -> Exercise:

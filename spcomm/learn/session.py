@@ -41,7 +41,7 @@ class Session:
         """Go on until somebody quits; returns the exit code."""
         if not watching.has_watchfiles():
             self._page.say(
-                "watchfiles is not installed (pip install 'spcomm[learn]'): the file is looked at three times a second"
+                "watchfiles is not installed (pip install 'spcomm[learn]'): the file is checked three times a second"
             )
         with Keys(keyboard) as keys, contextlib.suppress(EOFError):
             while self._one(keys):

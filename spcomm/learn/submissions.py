@@ -68,8 +68,8 @@ def _exercise_of_class(folder: Path) -> Exercise:
         return exercise_of(folder / _PROGRAM)
     except LearnError:
         raise LearnError(
-            f"{folder} does not name its exercise: name it as the exercise (02_split), or say which "
-            "(--exercise 2; in Python exercise=2)"
+            f"{folder}: it is not clear which exercise this is; give it the name of the exercise (02_split), or add "
+            "--exercise 2 (in Python exercise=2)"
         ) from None
 
 

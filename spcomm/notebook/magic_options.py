@@ -105,7 +105,7 @@ def command(line: str) -> "tuple[str, list[str]]":
     if takes and not names:
         raise MagicError(f"%spcomm {verb}: name the variables, as in %spcomm {verb} x")
     if names and not takes:
-        raise MagicError(f"%spcomm {verb}: nothing follows it, and here is {names[0]!r}")
+        raise MagicError(f"%spcomm {verb}: it takes no argument, but was given {names[0]!r}")
     for name in names:
         if not name.isidentifier():
             raise MagicError(f"%spcomm {verb} {name}: that is not the name of a variable")

@@ -220,7 +220,7 @@ def _told_safely(error: BaseException) -> tuple:
         return _told(error)
     except BaseException as another:
         name = type(error).__name__
-        text = f"{name}: <it cannot be shown, as it raises {type(another).__name__} itself>\n"
+        text = f"{name}: <cannot be shown: its repr raises {type(another).__name__}>\n"
         return report.RAISED, name, text.encode("utf-8", "replace"), None
 
 

@@ -119,7 +119,7 @@ def resolve(part: Part) -> Plan:
         plan.python = words
     if plan.kind == "executable" and part.preload:
         raise UsageError(
-            "spcomm run: --preload is for nodes that are forked from a warm process, not for --start exec"
+            "spcomm run: --preload is for nodes that are forked, not for --start exec"
         )
     return plan
 

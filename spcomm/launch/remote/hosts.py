@@ -268,6 +268,6 @@ def _reaching(host: str) -> str:
         probe.close()
     except OSError as error:
         raise UsageError(
-            f"spcomm run: which address of this machine reaches host {name}? ({why(error)}); say it: --listen ADDRESS"
+            f"spcomm run: which address of this machine reaches host {name}? ({why(error)}); give it: --listen ADDRESS"
         ) from None
     return address
