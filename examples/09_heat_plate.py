@@ -34,7 +34,7 @@ steps = int(sys.argv[1]) if len(sys.argv) > 1 else 500
 strips = min(comm.size, ROWS)  # a node without rows has no neighbours either
 first, last = (min(rank, strips) * ROWS // strips for rank in (comm.rank, comm.rank + 1))
 u = hot_plate()[first : last + 2].copy()
-above = comm.rank - 1 if 0 < comm.rank < strips else spcomm.PROC_NULL  # PROC_NULL: nothing is sent or received
+above = comm.rank - 1 if 0 < comm.rank < strips else spcomm.PROC_NULL  # PROC_NULL: no message
 below = comm.rank + 1 if comm.rank + 1 < strips else spcomm.PROC_NULL
 
 comm.barrier()  # all start the clock together

@@ -17,7 +17,7 @@ import spcomm
 
 comm = spcomm.startup()
 count = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
-block = -(-count // comm.size)  # equally many on each node, or some values could not get past a node that has few
+block = -(-count // comm.size)  # equally many on each node: values could not get past a node with few
 first, last = (min(rank * block, count) for rank in (comm.rank, comm.rank + 1))
 values = np.random.default_rng(5).integers(10 * count, size=count).astype(float)  # on all nodes the same
 mine = np.pad(np.sort(values[first:last]), (0, block - (last - first)), constant_values=np.inf)

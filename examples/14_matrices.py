@@ -43,7 +43,7 @@ c = np.zeros((a.shape[0], b.shape[1]))
 
 strips = math.lcm(p, q)  # so that each strip of A is in one column of the grid, and each one of B in one row
 for strip in range(strips):
-    there, here = strip * q // strips, strip * p // strips  # the column that has it of A, the row that has it of B
+    there, here = strip * q // strips, strip * p // strips  # of A in this column, of B in this row
     strip_a = a[:, part(k, strip, strips) - there * k // q] if there == row.rank else None
     strip_b = b[part(k, strip, strips) - here * k // p] if here == column.rank else None
     c += row.bcast(strip_a, there, copy=False) @ column.bcast(strip_b, here, copy=False)

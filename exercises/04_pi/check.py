@@ -50,11 +50,7 @@ def communication(case, outcome):
         if count != 1 and case.nodes > 1:
             raise Wrong(
                 f"node {rank} called {count} reductions; expected one ({case.name}): "
-                + (
-                    "the result has the parts of one node only"
-                    if count == 0
-                    else "take it out of the loop"
-                )
+                + ("the result has the parts of one node only" if count == 0 else "take it out of the loop")
             )
 
 

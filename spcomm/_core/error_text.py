@@ -215,7 +215,9 @@ def not_reducible(call: str, value: object, why: str = "") -> TypeError:
 
 def not_callable(value: object) -> TypeError:
     found = a_kind(value)
-    return TypeError(f"op({shown(value)}): an operator is made from a function of two values, not from {found}")
+    return TypeError(
+        f"op({shown(value)}): an operator is made from a function of two values, not from {found}"
+    )
 
 
 def bad_operator(call: str, value: object) -> TypeError:
@@ -276,9 +278,7 @@ def wrong_number_of_counts(found: int, size: int) -> ValueError:
 
 
 def negative_count(count: int, rank: int) -> ValueError:
-    return ValueError(
-        f"reduce_scatter(counts): counts[{rank}] is {count}; a number of rows is 0 or more"
-    )
+    return ValueError(f"reduce_scatter(counts): counts[{rank}] is {count}; a number of rows is 0 or more")
 
 
 def wrong_sum(total: int, length: int) -> ValueError:
@@ -387,9 +387,7 @@ def cycle_lost(call: str, culprit: int, state: int, reason: int, note: "Note | N
 def cycle_timed_out(call: str, rank: int) -> WaitTimeoutError:
     if call.startswith("coordinated_send("):
         advice = "its receivers receive too little; nothing was sent"
-        return WaitTimeoutError(
-            f"{call}: the queue of node {rank} stayed at its limit, because {advice}"
-        )
+        return WaitTimeoutError(f"{call}: the queue of node {rank} stayed at its limit, because {advice}")
     return WaitTimeoutError(
         f"{call}: in that time no message came to node {rank}, and not all nodes called coordinated_recv() or one of "
         "their messages is still on its way; the cycle stays open, call it again"

@@ -291,12 +291,12 @@ def failure(
     if name == "SPC_ETIMEDOUT":
         if call.startswith("close("):
             advice = "the receivers did not receive it, and it is lost"
-            return WaitTimeoutError(f"{call}: node {rank} could not send everything that was queued: {advice}")
+            return WaitTimeoutError(
+                f"{call}: node {rank} could not send everything that was queued: {advice}"
+            )
         if call.startswith(("send(", "move(")):
             advice = "its receivers receive too little; nothing was sent"
-            return WaitTimeoutError(
-                f"{call}: the queue of node {rank} stayed at its limit, because {advice}"
-            )
+            return WaitTimeoutError(f"{call}: the queue of node {rank} stayed at its limit, because {advice}")
         if call.startswith(_SYNCHRONOUS):
             advice = "it has been sent, and may still be received"
             return WaitTimeoutError(

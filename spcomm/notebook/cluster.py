@@ -432,7 +432,9 @@ def _check_words(**words: object) -> None:
             try:
                 value.encode()
             except UnicodeEncodeError:
-                raise ValueError(f"execute({name}={shown(value)}): it has characters that are not valid text") from None
+                raise ValueError(
+                    f"execute({name}={shown(value)}): it has characters that are not valid text"
+                ) from None
 
 
 def _name(function: object) -> str:
