@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The processes of a cluster: a warm process, as `spcomm run` has one, and the nodes that it forks.
+"""The processes of a cluster: a fork server, as `spcomm run` has one, and the nodes that it forks.
 
-The caller's process is their launcher. When it ends, however that happens, the warm process ends the nodes, and the
-kernel ends what is left if the warm process has gone. New nodes come from the same warm process, in milliseconds.
+The caller's process is their launcher. When it ends, however that happens, the fork server ends the nodes, and the
+kernel ends what is left if the fork server has gone. New nodes come from the same fork server, in milliseconds.
 """
 
 import _signal
@@ -83,7 +83,7 @@ class Nodes:
     # Start and end
 
     def _begin(self) -> None:
-        """Start the warm process, if there is none, and the nodes."""
+        """Start the fork server, if there is none, and the nodes."""
         if self._fork_client is None:
             self._fork_client = ForkClient(self._plan(), WHERE_SIGNAL, None)
             self._fork_client.stays = True
@@ -195,7 +195,7 @@ class Nodes:
         self._guarded(self._begin)
 
     def end_all(self) -> None:
-        """End all nodes at once. The warm process stays, if it is there."""
+        """End all nodes at once. The fork server stays, if it is there."""
         fork_client = self._fork_client
         if fork_client is None:
             return
@@ -218,7 +218,7 @@ class Nodes:
             self.loop.at("end", _ENDING_S, self.run_processes.kill)
 
     def close(self) -> None:
-        """Let the nodes end, or else end them, and the warm process."""
+        """Let the nodes end, or else end them, and the fork server."""
         if self._fork_client is None or not self.mine:
             return
         try:
@@ -290,7 +290,7 @@ class Nodes:
         self.loop.forget("end")
 
     def hear(self, fork_client: ForkClient) -> None:
-        """The next message of the warm process."""
+        """The next message of the fork server."""
         message = fork_client.receive()
         verb = message[0] if message is not None else "gone"
         if verb == "gone":
