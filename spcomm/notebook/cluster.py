@@ -129,9 +129,9 @@ class Cluster:
             The function has raised an exception on a node. The text shows its traceback; who waits for that node gets
             `NodeLostError`, and who computes is interrupted.
         DeadlockError
-            The nodes wait for each other. The text says where.
+            The nodes wait for each other. The text shows where.
         WaitTimeoutError
-            The timeout has passed. The text says where the nodes were.
+            The timeout has passed. The text shows where the nodes were.
         NodeLostError
             A node was killed; there are new nodes.
         ConnectionLostError
@@ -240,7 +240,7 @@ class Cluster:
         Returns
         -------
         list
-            None where the last line is no expression. Of a value that cannot be pickled something that shows the same.
+            None if the last line is no expression. For a value that cannot be pickled, an object that shows the same.
 
         Raises
         ------
