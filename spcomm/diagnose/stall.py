@@ -88,7 +88,7 @@ def _why(waits: "dict[int, Wait]", others: "dict[int, tuple[str, str]]", boxes: 
         return "Try: read the output of the run: those nodes may wait for a reader."
     if others:
         who = "that node" if len(others) == 1 else "those nodes"
-        if any(state == COMPUTES for state, _place in others.values()):  # or for ever: nobody else can know
+        if any(state == COMPUTES for state, _place in others.values()):  # or for ever: that is unknown
             advice = f"see that the loop there ends; give {who} less to do at a time"
         else:
             advice = f"give {who} less to do at a time, or share the work more evenly"

@@ -173,7 +173,7 @@ def close(value: object, expected: object, tolerance: float = 1e-9) -> bool:
 def per_node(
     case: Case, outcome: Outcome, expected: "Sequence[object]", tolerance: "float | None" = None
 ) -> None:
-    """Raise `Wrong` if a node did not return what is expected of it: "node 1 returned None; expected 42 (3 nodes)".
+    """Raise `Wrong` if a node did not return the expected value: "node 1 returned None; expected 42 (3 nodes)".
 
     Parameters
     ----------

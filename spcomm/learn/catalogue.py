@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The exercises: where they are, and what their info.toml says of them."""
+"""The exercises: their folders, and the contents of their info.toml."""
 
 import os
 import re
@@ -10,7 +10,7 @@ from pathlib import Path
 from spcomm.learn.errors import LearnError
 
 _NAME = re.compile(r"(\d\d)_[a-z0-9_]+")
-_LONGEST = 4096  # letters of what somebody calls an exercise, as of a path
+_LONGEST = 4096  # letters of a name or path of an exercise
 _FILES = ("README.md", "exercise.py", "check.py", "info.toml")
 
 
@@ -34,7 +34,7 @@ class Exercise:
     teaches: str
     needs: "tuple[str, ...]"  # names of those to be done before
     hints: "tuple[str, ...]"  # a question; the idea; nearly the code
-    stub_says: str  # a part of what the judge says of the untouched exercise.py
+    stub_says: str  # a part of the judge's message about the untouched exercise.py
     limits: Limits
     folder: Path
     solution: Path  # a file that passes; there may be none of exercises that are not spcomm's own
@@ -181,7 +181,7 @@ def _toml(path: Path) -> "dict[str, object]":
 
 
 class _Info:
-    """Takes what is known out of info.toml; complaints name the file and the entry."""
+    """Takes the known keys out of info.toml; errors name the file and the entry."""
 
     def __init__(self, path: Path, told: "dict[str, object]") -> None:
         self._path = path

@@ -73,7 +73,7 @@ def _graded_class(options: argparse.Namespace) -> int:
             grades[number] = found
             if not options.json:
                 class_report.show(class_report.line(found, width))
-    finally:  # what is known so far is written, also after Ctrl-C
+    finally:  # the grades so far are written, also after Ctrl-C
         cache.close()
         told = [grades[number] for number in sorted(grades)]
         if options.csv:

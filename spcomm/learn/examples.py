@@ -26,7 +26,7 @@ _ASIDE = {"__pycache__", ".ipynb_checkpoints"}
 
 
 def main(words: "list[str]") -> int:
-    """Run `spcomm examples`; returns the exit code: 1 for what cannot be done, 125 for a wrong command line."""
+    """Run `spcomm examples`; returns the exit code: 1 for an error, 125 for a wrong command line."""
     if any(word in ("-h", "--help") for word in words):
         print(_USAGE, end="")
         return 0
@@ -67,7 +67,7 @@ def programs() -> "list[Path]":
 
 
 def idea(path: Path) -> str:
-    """The first line of what a program says of itself."""
+    """The first line of a program's docstring."""
     text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
     return text.partition("\n")[0]
 

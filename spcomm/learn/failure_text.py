@@ -14,7 +14,7 @@ from spcomm.learn.errors import LearnError
 from spcomm.learn.running import Run
 from spcomm.text import printable
 
-_LONG = 400  # characters of what a program says
+_LONG = 400  # characters of a program's message
 _MOST_LINES = 24
 _FRAME = re.compile(r'\s*File "(.*)", line (\d+)(?:, in (.*))?')
 _LOST = re.compile(r"node (\d+) has finished")

@@ -55,7 +55,7 @@ def main(
     exercises: "Callable[[], Sequence[Exercise]] | None" = None,
     grade: "Callable[..., Grade] | None" = None,
 ) -> int:
-    """Run `spcomm learn`; returns the exit code: 1 for what cannot be done, 125 for a wrong command line.
+    """Run `spcomm learn`; returns the exit code: 1 for an error, 125 for a wrong command line.
 
     Parameters
     ----------

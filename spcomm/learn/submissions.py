@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Submissions of a class: the file in each student's folder that is to be graded."""
+"""Submissions of a class: the file to grade in each student's folder."""
 
 import os
 from dataclasses import dataclass
@@ -93,7 +93,7 @@ def _student(entry: Path, exercise: Exercise) -> Submission:
 
 
 def _named(exercise: Exercise) -> "object":
-    """Whether a path says by its name that it is of the exercise."""
+    """Whether a path's name is that of the exercise."""
     return lambda path: (
         path.stem == exercise.name or (path.name == _PROGRAM and path.parent.name == exercise.name)
     )

@@ -452,7 +452,7 @@ def _read(data: bytes, what: str) -> object:
 
 @atexit.register
 def _close_all() -> None:
-    """All of them at the same time: who does not end keeps the caller for three seconds, however many they are."""
+    """All of them at the same time: nodes that do not end keep the caller for three seconds, however many they are."""
     pools = [cluster._pool for cluster in list(_open)]
     for pool in pools:
         pool.hang_up()

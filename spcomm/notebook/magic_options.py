@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The options of `%%spcomm` and the words of `%spcomm`: what they say, or one sentence on what is wrong."""
+"""The options of `%%spcomm` and the words of `%spcomm`: their values, or one sentence about an error."""
 
 import difflib
 import io
@@ -19,7 +19,7 @@ _COMMANDS = {
 
 
 class MagicError(ValueError):
-    """Somebody has written something wrong; its text is one sentence."""
+    """The user has made a mistake; its text is one sentence."""
 
 
 class CellOptions:

@@ -54,7 +54,7 @@ class Nodes:
             None  # between boxes, from the first call that needs it
         )
         self._error = ""
-        self.answers: stack_probe.ProbeReplies | None = None  # where nodes tell at which line they are
+        self.answers: stack_probe.ProbeReplies | None = None  # where nodes report their lines
         self._guarded(self._begin)
 
     @property
@@ -283,7 +283,7 @@ class Nodes:
                 self._await_end(node)
 
     def _await_end(self, node: int) -> None:
-        """A node that has closed its socket is about to end, or has closed what is not its own, and is killed."""
+        """A node that has closed its socket is about to end, or closed a foreign descriptor, and is killed."""
         self.loop.at("end", _ENDING_S, self.run_processes.kill)
         while node not in self.ended:
             self.loop.turn()
@@ -339,7 +339,7 @@ class Nodes:
             return
         fork_client.go_on()
         self.run_processes.signal(_signal.SIGINT)
-        fork_client.nodes(range(0), [])  # none: the answer tells that the signals are sent
+        fork_client.nodes(range(0), [])  # none: the answer confirms that the signals are sent
         self._signals += 1
 
     @property

@@ -201,7 +201,7 @@ def _write(path: str, fill: "Callable") -> None:
 
 
 def _say(path: str, make: "Callable[[], None]") -> None:
-    """Makes a file and tells where it is: on stderr, as stdout is for the summary."""
+    """Makes a file and prints its name: on stderr, as stdout is for the summary."""
     try:
         make()
     except OSError as error:

@@ -19,7 +19,7 @@ from spcomm.trace.steps import Step, steps_of
 class Times:
     """Results of the virtual clock, in units of work; lists are by rank.
 
-    A ratio is None where there is nothing to divide: nobody has declared any work, or, for `karp_flatt`, there is one
+    A ratio is None where there is nothing to divide: no work was declared, or, for `karp_flatt`, there is one
     node.
     """
 

@@ -66,7 +66,7 @@ def _spare() -> None:
     if _armed_in != os.getpid():
         return
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # nobody is left who could catch what Ctrl-C raises
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # nothing is left that could catch a KeyboardInterrupt
     modules = sys.modules
     for name, module in list(modules.items()):
         if name not in _kept and name not in _BASIC:
@@ -79,7 +79,7 @@ def _spare() -> None:
 
 
 class _Last:
-    """Its end is the end of the process. It keeps what it needs: modules are empty by then."""
+    """Its end is the end of the process. It keeps references to all that it needs: modules are empty by then."""
 
     def __init__(self) -> None:
         self._exit, self._status, self._getpid, self._pid = _exit, _status, os.getpid, _armed_in

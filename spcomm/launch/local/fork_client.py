@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The launcher's end of the fork server: sends it nodes and signals, hears what becomes of them."""
+"""The launcher's end of the fork server: sends it nodes and signals, gets reports of their ends."""
 
 import _signal
 import os
@@ -67,7 +67,7 @@ class ForkClient:
         self.unanswered = 0  # nodes asked for, of which it has not said what became
         self.stays = False  # it waits for more work when all nodes have ended
         self.asked = 0  # how many of its nodes were asked for
-        self.ready = False  # it has imported what it had to
+        self.ready = False  # it has imported its modules
         self.gone = False  # it has ended, or said that it does
         self.ended = False
         self.status = 0
@@ -141,7 +141,7 @@ class ForkClient:
             os.kill(self.pid, _signal.SIGSTOP)
 
     def go_on(self) -> None:
-        """Continue the fork server, should someone have stopped it: nobody else can end the nodes."""
+        """Continue the fork server, in case it was stopped: no other process can end the nodes."""
         if not self.ended:
             os.kill(self.pid, _signal.SIGCONT)
 
