@@ -108,7 +108,7 @@ int spc_filters_reserve(spc_filters_t *filters);
 /* There is room. False: messages of this context and tag are filtered already. */
 bool spc_filters_add(spc_filters_t *filters, uint16_t context, int32_t tag, uint16_t to);
 
-/* The context under which a message of this context and tag is filed: another one if there is a filter.
+/* The context under which a message of this context and tag is filed: a different one if there is a filter.
  * Takes the same time however many filters there are, and needs at least one. */
 uint16_t spc_filters_find(const spc_filters_t *filters, uint16_t context, int32_t tag);
 
