@@ -312,8 +312,8 @@ class Call:
 
     def unmatched(self) -> str:
         """Warnings of messages never received, and of barriers never waited for."""
-        segment = self._segment()
-        if not segment.has_left():
+        group = self._nodes.group
+        if not any(segment.has_left() for segment in group.segments):
             return ""
         from spcomm.diagnose import unmatched
 

@@ -74,7 +74,9 @@ _OF_THE_RUN = (
      "with its keyboard, and a pane below types to several"),
     ("--stdin RANKS", "stdin", ranks.ranks,
      "the nodes that get the standard input, each of them all of it (default: 0); for the others it is at its end"),
-    ("--bind-to core|none", "bind_to", values.binding, "bind each node to one core, in turn (default: none)"),
+    ("--bind-to core|none|CPUS/CPUS/…", "bind_to", values.binding,
+     "bind each node to one core, in turn (default: none); or to these processors: 0-1/2,3 has node 0 on 0 and 1, node "
+     "1 on 2 and 3, and begins again"),
     ("--report-bindings", "report_bindings", None, "print the core of each node"),
     ("--timeout SECONDS", "timeout", values.seconds,
      "end the run after this time, report where each node was, exit with 124"),
@@ -100,8 +102,8 @@ _OF_THE_RUN = (
      "how many events each node keeps, the latest ones (default: 65536)"),
     ("--debug", "debug", ranks.debug, "run node 0 in a debugger: pdb, or gdb for an executable"),
     ("--debug=[TOOL:]RANKS", "debug", ranks.debug,
-     "the same for other nodes and with another TOOL: pdb, gdb (one node, which gets the standard input) or debugpy "
-     "(many: each prints the port at which it waits). No space before RANKS"),
+     "the same for other nodes and with another TOOL: pdb or gdb (one node, which gets the standard input; several "
+     "with --window), or debugpy (each prints the port at which it waits). No space before RANKS"),
     ("--perturb", "perturb", None,
      "delay calls at random, and change the order in which messages of different nodes arrive: programs that rely on "
      "luck fail now, not later"),

@@ -29,7 +29,7 @@ class RunProcesses:
         self.size = sum(group.size for group in groups)
         self.names = Names(groups)
         self.started: dict[int, int] = {}  # and as which process
-        self.cpus: list[int] | None = None  # what nodes are bound to, in turn
+        self.cpus: list[tuple[int, ...]] | None = None  # what nodes are bound to, in turn
         self.stats = False  # whether fork servers tell the times of nodes that have ended
         self.at_prompt: int | None = None  # the node whose debugger has the standard input
         self.keyboards: dict[int, Keyboard] = {}  # of nodes whose debuggers have panes
@@ -82,8 +82,8 @@ class RunProcesses:
                 stdin.sent(batch)
 
     def _start(self, fork_client: ForkClient, batch: range, forwarder: Forwarder, stdin: Stdin) -> None:
-        """Two pipes and the standard input of each node. The fork server gets its ends; ours are read."""
-        ours: list[int] = []
+        """Two pipes and the standard input of each node, or a terminal: the fork server gets its ends of them."""
+        ours: dict[int, list[int]] = {}
         theirs: list[int] = []
         streams: list[int] = []
         try:

@@ -77,6 +77,7 @@ class Supervisor:
         self._report = ""  # of a deadlock
         self._states: dict[int, str] = {}
         self._is_lost = False  # a fork server was killed
+        self._left_early: list[int] = []  # nodes whose gdb was left before they joined
 
     def run(self, signals: int, stdin: Stdin) -> int:
         """Start the nodes, forward their output, return the exit code. `signals`: the wake-up descriptor."""
