@@ -4,7 +4,7 @@
     spcomm run -n 4 01_hello.py
 
 Look: the greetings come in the order of the ranks, because of the barrier in the loop.
-Try: take the barrier out and run it some times. What is still true of the order, and what is not?
+Try: take the barrier out and run the program a few times. Which facts about the order still hold?
 """
 
 import spcomm
@@ -14,7 +14,7 @@ comm = spcomm.startup()
 for turn in range(comm.size):
     if turn == comm.rank:
         print(f"hello from node {comm.rank} of {comm.size}", flush=True)
-    comm.barrier()  # nobody goes on to the next turn before everybody is here
+    comm.barrier()  # no node goes on to the next turn before all are here
 
 total = comm.global_sum(comm.rank)
 if total != comm.size * (comm.size - 1) // 2:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""A message goes once round all nodes, and each of them signs it: point-to-point messages in order.
+"""A message goes once round all nodes, and each node signs it: point-to-point messages in order.
 
     spcomm run -n 4 02_ring.py
 
-Look: only node 0 sends before it receives. Somebody has to begin.
-Try: let node 0 receive first, too. Within a second the run ends and says who waits for whom at which line.
+Look: only node 0 sends before it receives. One node has to begin.
+Try: let node 0 receive first, too. Within a second the run ends with a report: which node waits for which, and where.
 """
 
 from time import perf_counter

@@ -4,7 +4,7 @@
     spcomm run -n 4 03_pi.py [STRIPS]
 
 Look: the time on all nodes beside that on one. With as many nodes as cores it should be shorter by that factor.
-Try: 10 strips, 100, 1000: how does the error fall? From how many strips on are four nodes faster than one?
+Try: 10 strips, 100, 1000: how does the error fall? How many strips does it take until four nodes are faster than one?
 """
 
 import math
@@ -42,7 +42,7 @@ if comm.rank == 0:
     begin = perf_counter()
     alone = area(0, strips, strips)
     print(f"the same on one node: {perf_counter() - begin:.3f} s")
-    # Adding up in another order rounds otherwise, and strips of finite width leave out 1 / (6 strips²).
+    # Adding up in a different order rounds differently, and strips of finite width leave out 1 / (6 strips²).
     if abs(pi - alone) > 1e-12 or abs(pi - math.pi) > 1e-12 + 1 / (6 * strips**2):
         raise SystemExit(f"wrong: one node finds {alone!r}, all together {pi!r}")
     print("checked: one node finds the same, and so does math.pi")

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""How large is a ball in five dimensions? Throw points into the cube around it: the part that hits says it.
+"""How large is a ball in five dimensions? Throw points into the cube around it, and count those that hit the ball.
 
     spcomm run -n 4 04_monte_carlo.py [POINTS]
 
 `comm.rng(seed)` gives each node random numbers of its own, independent of the others' and the same in every run.
-Look: the result comes with its error, and the true value lies within a few of these.
-Try: 100 times as many points: the error falls by 10. And `numpy.random.default_rng(1)`: all throw the same points.
+Look: the result comes with its error, and the true value lies within a few errors of it.
+Try: 100 times as many points, so that the error falls by 10; `numpy.random.default_rng(1)`: all throw the same points.
 """
 
 import math

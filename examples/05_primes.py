@@ -3,9 +3,9 @@
 
     spcomm run -n 4 05_primes.py [LIMIT]
 
-All of them need the primes up to the root of the limit. These are few: each node finds them again, which is
-quicker than waiting for one that does. `exscan` tells each node how many primes lie before its part.
-Look: so the node that has the middle prime knows it, though nobody has ever collected them all.
+All nodes need the primes up to the root of the limit. These are few, so each node finds them itself, which is
+quicker than waiting for another node. `exscan` gives each node the number of primes before its part.
+Look: so the node that has the middle prime knows it, although no node ever has all primes.
 Try: print `before` on every node. Why do parts of equal length have fewer and fewer primes?
 """
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Rows of very different cost, divided in three ways: in blocks, in turn as cards are dealt, and to whoever asks.
+"""Rows of very different cost, divided in three ways: in blocks, in turn like cards, and one by one on request.
 
     spcomm run -n 4 06_mandelbrot.py [PICTURE.png]
 
-Look: how much more than the mean the busiest node has computed. In the end all wait for the one that is last.
-Try: another program beside it that keeps a core busy. Only with pull does a slow node get less, and nobody waits.
+Look: how much more than the mean the busiest node computes. In the end all nodes wait for the last one.
+Try: run another program beside it that keeps a core busy. Only with pull does a slow node get fewer rows.
 """
 
 import sys
@@ -38,7 +38,7 @@ def pull():
 
 
 comm = spcomm.startup()
-rest = iter(range(ROWS))  # of node 0: the rows that nobody has got yet
+rest = iter(range(ROWS))  # used on node 0: the rows that no node has got yet
 comm.handler(ASK)(lambda message: comm.send(next(rest, None), message.source, tag=ROW))
 first, last = comm.rank * ROWS // comm.size, (comm.rank + 1) * ROWS // comm.size
 alone = [iterations(row) for row in range(ROWS)] if comm.rank == 0 else None

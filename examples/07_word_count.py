@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Counts the words of text files: each node takes every n-th line, a reduction adds up the tables.
+"""The words of text files are counted: each node takes every n-th line, and a reduction adds up the tables.
 
     spcomm run -n 4 07_word_count.py [FILE ...]
 

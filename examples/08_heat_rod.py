@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Heat in a rod: each node has a piece, and before each step it shows its two ends to its neighbours.
+"""Heat in a rod: each node has a piece, and before each step it sends its two end cells to its neighbours.
 
     spcomm run -n 4 08_heat_rod.py [CELLS [STEPS]]
 
 The cells beside a piece, which belong to the neighbours, are copied into *ghost cells* at its ends.
 Look: `sendrecv` to the right, then to the left: no order of sends and receives can be wrong. At the ends of the rod
-the neighbour is PROC_NULL: nothing is sent, and None comes from there.
-Try: exchange only before every second step. With how many ghost cells would that be right?
+the neighbour is PROC_NULL: nothing is sent, and the call returns None.
+Try: exchange only before every second step. How many ghost cells does that need?
 """
 
 import sys
@@ -24,7 +24,7 @@ def step(u):
 comm = spcomm.startup()
 cells = int(sys.argv[1]) if len(sys.argv) > 1 else 100
 steps = int(sys.argv[2]) if len(sys.argv) > 2 else 2000
-pieces = min(comm.size, cells)  # what has no cell has no neighbours either
+pieces = min(comm.size, cells)  # a node without cells has no neighbours either
 right = comm.rank + 1 if comm.rank + 1 < pieces else spcomm.PROC_NULL
 left = comm.rank - 1 if 0 < comm.rank < pieces else spcomm.PROC_NULL
 

@@ -4,7 +4,7 @@
     spcomm run -n 4 09_heat_plate.py [STEPS [PICTURE.png]]
 
 Look: whole rows travel, and `out=` puts them where they belong.
-Try: strips of columns instead. Why are they slower? (`spcomm run --stats` shows who waits.)
+Try: strips of columns instead. Why are they slower? (`spcomm run --stats` shows how long each node waits.)
 """
 
 import sys
@@ -31,10 +31,10 @@ def step(u):
 
 comm = spcomm.startup()
 steps = int(sys.argv[1]) if len(sys.argv) > 1 else 500
-strips = min(comm.size, ROWS)  # what has no row has no neighbours either
+strips = min(comm.size, ROWS)  # a node without rows has no neighbours either
 first, last = (min(rank, strips) * ROWS // strips for rank in (comm.rank, comm.rank + 1))
 u = hot_plate()[first : last + 2].copy()
-above = comm.rank - 1 if 0 < comm.rank < strips else spcomm.PROC_NULL  # nobody: nothing is sent or received
+above = comm.rank - 1 if 0 < comm.rank < strips else spcomm.PROC_NULL  # PROC_NULL: no message
 below = comm.rank + 1 if comm.rank + 1 < strips else spcomm.PROC_NULL
 
 comm.barrier()  # all start the clock together

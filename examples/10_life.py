@@ -3,8 +3,8 @@
 
     spcomm run -n 4 10_life.py [GENERATIONS [ROWS]]
 
-Look: the glider walks out of one node's strip into the next, and comes in again at the top. Nobody notices.
-Try: another beginning (`np.random.default_rng(1).integers(2, size=...)`), or count the living at each step.
+Look: the glider walks out of one node's strip into the next, and comes in again at the top, unchanged.
+Try: another start (`np.random.default_rng(1).integers(2, size=...)`), or count the living cells at each step.
 """
 
 import sys

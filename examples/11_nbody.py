@@ -4,7 +4,7 @@
     spcomm run -n 4 11_nbody.py [BODIES [PICTURE.png]]
 
 Look: one `allgather` in each step is all the communication. It grows with n, the computing with n².
-Try: send the positions round a ring, so that no node ever has all of them. What is gained, what is lost?
+Try: send the positions round a ring, so that no node ever has all of them. What do you gain, and what do you lose?
 """
 
 import sys

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Sorts by guessing well: a few samples tell which values each node is to have, and one exchange brings them there.
+"""Sample sort: a few samples decide which values each node gets, and one exchange brings them there.
 
     spcomm run -n 4 12_sample_sort.py [COUNT]
 
-Each node sorts what it has and shows some samples. All nodes choose the same splitters from them, cut their
+Each node sorts its values and gives some samples to all. All nodes choose the same splitters from them, cut their
 values there, and give each piece to the node that it belongs to: two collective operations, whatever the size.
-Look: the largest share. All wait for that node.
-Try: one sample for each node. And values of which half are equal: what happens to the largest share?
+Look: the largest share. All nodes wait for that one.
+Try: one sample from each node; then values half of which are equal. What happens to the largest share?
 """
 
 import sys

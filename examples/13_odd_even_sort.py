@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Sorts by talking to neighbours only: pairs compare what they have, one keeps the lower half, one the upper.
+"""Odd-even sort talks to neighbours only: of each pair one node keeps the lower half of their values, one the upper.
 
     spcomm run -n 4 13_odd_even_sort.py [COUNT]
 
 The pairs are 0-1, 2-3, … in even phases and 1-2, 3-4, … in odd ones. After as many phases as there are nodes
-all is sorted: it is bubble sort, all bubbles at once.
-Look: in how many of the phases something still moved. A value goes one node further in each, at most.
-Try: begin with values that are sorted, or in reverse order. And why does each node need equally many values?
+everything is sorted: it is bubble sort, with all bubbles at once.
+Look: the number of phases in which a value moved. In each phase a value goes one node further at most.
+Try: begin with values that are sorted, or in reverse order. Why does each node need the same number of values?
 """
 
 import sys
@@ -17,7 +17,7 @@ import spcomm
 
 comm = spcomm.startup()
 count = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
-block = -(-count // comm.size)  # equally many on each node, or some could not get past those that have few
+block = -(-count // comm.size)  # equally many on each node: values could not get past a node with few
 first, last = (min(rank * block, count) for rank in (comm.rank, comm.rank + 1))
 values = np.random.default_rng(5).integers(10 * count, size=count).astype(float)  # on all nodes the same
 mine = np.pad(np.sort(values[first:last]), (0, block - (last - first)), constant_values=np.inf)

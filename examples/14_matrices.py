@@ -4,9 +4,9 @@
     spcomm run -n 4 14_matrices.py [SIZE]
 
 The nodes stand in a grid of p rows and q columns. C is a sum of products of a few columns of A with as many rows of B.
-Each strip of A is sent along the rows of the grid, each one of B along its columns (R. van de Geijn, J. Watts, SUMMA:
+Strips of A are sent along the rows of the grid, strips of B along its columns (R. van de Geijn, J. Watts, SUMMA:
 Scalable Universal Matrix Multiplication Algorithm, Concurrency: Practice and Experience 9 (4), 1997).
-Look: `split` makes a communicator of each row and column of the grid; `bcast` there concerns nobody else.
+Look: `split` makes a communicator of each row and column of the grid; `bcast` on it concerns no other node.
 Try: `spcomm run -n 6` and `-n 7`: which grid is better, 2 x 3 or 1 x 7?
 """
 
@@ -43,7 +43,7 @@ c = np.zeros((a.shape[0], b.shape[1]))
 
 strips = math.lcm(p, q)  # so that each strip of A is in one column of the grid, and each one of B in one row
 for strip in range(strips):
-    there, here = strip * q // strips, strip * p // strips  # which column has it of A, which row of B
+    there, here = strip * q // strips, strip * p // strips  # of A in this column, of B in this row
     strip_a = a[:, part(k, strip, strips) - there * k // q] if there == row.rank else None
     strip_b = b[part(k, strip, strips) - here * k // p] if here == column.rank else None
     c += row.bcast(strip_a, there, copy=False) @ column.bcast(strip_b, here, copy=False)

@@ -4,7 +4,7 @@
     spcomm run -n 4 15_kmeans.py [POINTS [PICTURE.png]]
 
 Look: `global_sum` takes a tuple, so sums, counts and the number of changes are one exchange in each round.
-Try: more points. What travels in a round depends on the number of clusters, not on that of the points.
+Try: more points. The bytes that travel in a round depend on the number of clusters, not on the number of points.
 """
 
 import sys
@@ -14,7 +14,7 @@ import picture
 
 import spcomm
 
-CENTRES = np.array([[2.0, 2.0], [7.0, 3.0], [4.0, 7.5], [8.0, 8.0]])  # what there is to find
+CENTRES = np.array([[2.0, 2.0], [7.0, 3.0], [4.0, 7.5], [8.0, 8.0]])  # the centres to find
 K = len(CENTRES)
 
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Tasks of unknown length: node 0 hands them out one by one, and whoever is ready gets the next.
+"""Tasks of unknown length: node 0 hands them out one by one, to the next worker that is ready.
 
     spcomm run -n 4 16_master_workers.py [NUMBERS [TASKS]]
 
-A task is a range of numbers; its result, the one that Collatz's rule leads to 1 in the most steps.
-Look: the master receives from ANY and answers the sender. In the end each worker gets None: there is no more.
-Try: few large tasks, then many small ones. What is bad about the first, what about the second?
+A task is a range of numbers; its result is the number that Collatz's rule leads to 1 in the most steps.
+Look: the master receives from ANY and answers the sender. In the end each worker gets None: no task is left.
+Try: few large tasks, then many small ones. What is the disadvantage of each?
 """
 
 import sys
@@ -36,7 +36,7 @@ def master(tasks):
             best, done[worker] = max(best, result), done[worker] + 1
         comm.send(task := next(tasks, None), worker)
         busy -= task is None
-    for task in tasks:  # nobody was there to do it
+    for task in tasks:  # there was no worker to do it
         best, done[0] = max(best, longest(task)), done[0] + 1
     return best, done
 

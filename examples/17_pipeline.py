@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""A pipeline: every item passes through all nodes, and each node works on another item at the same time.
+"""A pipeline: every item passes through all nodes, and at any time each node works on a different one.
 
     spcomm run -n 4 17_pipeline.py [ITEMS]
 
 The items are arrays of x. Horner's rule, y = y * x + c for each coefficient c of a polynomial, is divided among the
-nodes: each applies some of the coefficients and hands x and y on. Node 0 feeds the pipeline, the last one collects.
+nodes: each applies some of the coefficients and hands x and y on. Node 0 feeds it, the last one collects.
 Look: `spcomm run -n 4 --trace t.json ...`, then `spcomm trace t.json --html`: how the pipeline fills and drains.
 Try: give node 1 twice as many coefficients as the others. How long do the others wait for each item?
 """

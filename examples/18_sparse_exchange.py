@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""Each node has messages for a few others, and nobody knows how many will come. When has everybody got everything?
+"""Each node has messages for a few others, and no node knows how many will come. When have all messages come?
 
     spcomm run -n 4 18_sparse_exchange.py [MESSAGES]
 
-`ssend` returns when its message has been taken. Who has sent all enters a fuzzy barrier, which does not wait, and
-goes on taking what comes. When all have entered, all messages have been taken: the barrier is done. No table of
-who sends how much to whom is needed (T. Hoefler, C. Siebert, A. Lumsdaine, Scalable Communication Protocols for
-Dynamic Sparse Data Exchange, PPoPP 2010).
-Look: the handler takes messages while its node sends, too. Otherwise two that send to each other would wait for ever.
-Try: `coordinated_send` and `coordinated_messages()`: spcomm has the whole of it as an operation.
+`ssend` returns when its message has been received. A node that has sent all of its messages enters a fuzzy barrier,
+which does not wait, and goes on receiving. When all nodes have entered, all messages have been received, and the
+barrier is done. No table of who sends how much to whom is needed (T. Hoefler, C. Siebert, A. Lumsdaine, Scalable
+Communication Protocols for Dynamic Sparse Data Exchange, PPoPP 2010).
+Look: the handler receives messages while its node sends. Without it two nodes that send to each other wait for ever.
+Try: `coordinated_send` and `coordinated_messages()`, which do all of this in spcomm.
 """
 
 import sys

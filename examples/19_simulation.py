@@ -3,11 +3,11 @@
 
     spcomm run -n 4 19_simulation.py [END]
 
-A station serves one job at a time, which takes 1 to 7, and sends it on to another. What happens at a time t can cause
-nothing before t + 1. So the nodes agree on the earliest event, handle all of theirs up to 1 later, exchange what these
-have caused as coordinated messages, and begin again. A `SimTime` orders events at the same time by the job's number.
+A station serves one job at a time, which takes 1 to 7, and sends it on to another. An event at time t can cause none
+before t + 1. So the nodes agree on the earliest event, handle their events up to 1 later, exchange the new events as
+coordinated messages, and begin again. A `SimTime` orders events at the same time by the job's number.
 Look: the result is the same on any number of nodes, to the last bit.
-Try: count the events of each window. `time_buckets.py` has longer ones, by working ahead and undoing.
+Try: count the events of each window. `time_buckets.py` has longer windows: it works ahead and undoes.
 """
 
 import sys

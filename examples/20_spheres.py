@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""A picture of a double helix: each node draws some spheres, and the nearest of all nodes is seen at each point.
+"""A picture of a double helix: each node draws some spheres, and each point shows the nearest one.
 
     spcomm run -n 4 20_spheres.py [PICTURE.png]
 
-Of two pictures an operator of our own keeps the nearer points (a z-buffer). Binary swap keeps all nodes busy with it:
-two exchange halves of what they have, each combines one, then quarters with others (docs/howto/rendering.md).
+A user-defined operator keeps the nearer points of two pictures (a z-buffer). Binary swap keeps all nodes busy with it:
+two nodes exchange halves and each combines one, then they exchange quarters with others (docs/howto/rendering.md).
 Look: the operator works on two whole pictures, on small ones, and on the pieces that `reduce` cuts them into.
-Try: `algorithm="flat"`, and `spcomm run --stats`: who does the work now? `volume.py` looks through clouds.
+Try: `algorithm="flat"`, and `spcomm run --stats`: which node does the work now? `volume.py` looks through clouds.
 """
 
 import sys

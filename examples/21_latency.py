@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""How long does a message take? The first and the last node play ping-pong: half the time there and back is the answer.
+"""How long does a message take? The first and the last node play ping-pong, and halve the time of a round trip.
 
     spcomm run -n 2 21_latency.py [ROUNDS]
 
-Look: short messages all cost the same, the *latency*; long ones cost by length, the *bandwidth*.
-Try: `--boxes 2`: over a network. Why is the median shown, not the mean? `spcomm bench pingpong` measures better.
+Look: short messages all cost the same, the *latency*; the cost of long ones grows with length, by the *bandwidth*.
+Try: `--boxes 2`: over a network. Why does it show the median, not the mean? `spcomm bench pingpong` measures better.
 """
 
 import sys

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Numbers that carry their byte order: sent as they lie in memory, they convert themselves when somebody reads them.
+"""Numbers that carry their byte order: sent as they lie in memory, they convert themselves when they are read.
 
     spcomm run -n 2 22_byte_order.py
 
-Node 0 plays a machine of the other byte order: `byteswap()` makes of an array what such a machine would have written.
+Node 0 plays a machine of the other byte order: `byteswap()` turns an array into the bytes that such a machine writes.
 The last node looks at the bytes that came, reads one number, and looks again (SpeedesComm, section 4).
-Look: the number that was read has been converted where it lies, and is marked so. The others are as they came.
-Try: a copy of the array (`arrived.copy()`) before the number is read: what is converted, the copy or the original?
+Look: the number that was read is now converted in place, and marked so. The others are as they came.
+Try: copy the array (`arrived.copy()`) before the number is read: which is converted, the copy or the original?
 """
 
 import numpy as np

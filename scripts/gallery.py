@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""``gallery.py``: writes docs/examples.md and its pictures, from what the examples say of themselves, print and draw.
+"""``gallery.py``: writes docs/examples.md and its pictures, from the docstrings, outputs and pictures of the examples.
 
 Run it with the Python of a built checkout (``.venv/bin/python scripts/gallery.py``) after a change of an example, and
 look at the differences. tests/examples/test_gallery.py runs the examples again and compares.
@@ -24,11 +24,11 @@ PICTURES = ROOT / "docs" / "pictures"
 # Which examples belong together: the title above the first of them.
 TITLES = {
     1: "First steps",
-    3: "A part for each, and a sum",
-    6: "Who does how much",
+    3: "A part for each node, and a sum",
+    6: "Dividing work",
     8: "Neighbours",
-    11: "All with all",
-    16: "Who works, who waits, when is it over",
+    11: "All-to-all exchange",
+    16: "Workers, pipelines, and how to know the end",
     19: "Time, pictures, measuring, bytes",
 }
 NAMES = {
@@ -51,7 +51,7 @@ ARGUMENTS = {
     "15_kmeans.py": ["20000", "kmeans.png"],
     "20_spheres.py": ["spheres.png"],
 }
-# What is different in each run: times, rounding errors, and who was quicker.
+# The parts of outputs that differ from run to run: times, rounding errors, and which node was quicker.
 VARYING = re.compile(
     r" *\d[\d.]*(?= (?:s|µs|MB/s)\b)|\d\.\d+e[-+]\d+|(?<=^pull ).*|(?<=by the nodes: ).*", re.MULTILINE
 )
@@ -59,26 +59,26 @@ VARYING = re.compile(
 BEGINNING = """\
 # Examples
 
-Each of these programs shows one idea, has less than 60 lines, runs on any number of nodes, and checks itself against
-what one node finds. They are in the folder `examples` of the checkout.
+Each of these programs shows one idea, has fewer than 60 lines, runs on any number of nodes, and checks its result
+against that of one node. They are in the folder `examples` of the checkout.
 
-What is shown below each command is what it has printed; times are those of a machine with two cores, which four nodes
-have to share. At a terminal each line begins with its node, as in `[0] `. Pictures are drawn by the programs themselves
-if they are given a file name.
+The output of each program is shown below its command. Times were taken on a machine with two cores, which four nodes
+have to share. At a terminal each line begins with its node, as in `[0] `. Programs that are given a file name draw the
+pictures.
 
 """
 END = """\
 ## In C and C++
 
 `examples/c` has `pi.c`, `heat.c` and `token_ring.c`; `examples/cxx` has the same three with the functions of the
-SpeedesComm paper, and `work_queue.cpp`, which makes new work of its work in rounds of coordinated messages. Each says
-in its first lines how to compile it. See [spcomm in C](reference/c.md) and [in C++](reference/cxx.md).
+SpeedesComm paper, and `work_queue.cpp`, whose work creates new work in rounds of coordinated messages. The first lines
+of each show how to compile it. See [spcomm in C](reference/c.md) and [in C++](reference/cxx.md).
 
-## Longer ones
+## Longer programs
 
 - `examples/time_buckets.py`: a simulation whose nodes work ahead while others still compute, and undo what was wrong
   ("breathing time buckets"), with a fuzzy barrier, `SimTime` and coordinated messages.
-- `examples/volume.py`: a picture of a cloud, which each node looks through in part; see [Make one picture on all
+- `examples/volume.py`: a picture of a cloud, of which each node looks through a part; see [Make one picture on all
   nodes](howto/rendering.md).
 """
 

@@ -145,7 +145,7 @@ def _help(words: "list[str]") -> int:
     print("usage: spcomm COMMAND [arguments]\n")
     for name, (_call, text) in _COMMANDS.items():
         print(f"  {name:<10}{text}")
-    print("\nspcomm COMMAND --help tells more.")
+    print("\nspcomm COMMAND --help has the details.")
     return 0
 
 

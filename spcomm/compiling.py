@@ -12,12 +12,12 @@ Prints compiler flags for a program that includes spcomm/spcomm.h (C) or spcomm/
   cc program.c $(spcomm config --cflags --libs) -o program && spcomm run -n 4 ./program
 
   --cflags      options for compiling
-  --libs        options for linking: the static library, and the system's that it needs
+  --libs        options for linking: the static library, and the system libraries that it needs
   --includedir  the folder of the headers
   --library     the static library
   --version     the version of spcomm
 
-Without options, all of it."""
+Without options, it prints all of these."""
 
 
 def include_dir() -> Path:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """`startup(local_nodes=4)` outside the launcher: this process becomes node 0, and three copies of it the others.
 
-The forking itself, and the agent that watches over the run, are C (csrc/fork/spc_fork.h). Here is what a Python
+The forking itself, and the supervisor that watches over the run, are C (csrc/fork/spc_fork.h). Here is what a Python
 process needs around it: when it is refused, streams, random numbers, the report of an exception, the end.
 """
 
@@ -54,7 +54,7 @@ def end() -> None:
         try:
             _fork.wait(130)
         except KeyboardInterrupt:
-            pass  # the second one: the agent has heard it, too, and waited no longer
+            pass  # the second one: the supervisor has heard it, too, and waited no longer
     elif not _ends_by_itself:
         mine = 0 if error is None else 1
         code = _fork.wait(mine)

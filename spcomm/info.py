@@ -6,8 +6,8 @@ import sys
 
 _USAGE = """usage: spcomm info [--json]
 
-Prints what matters to a run on this machine: cores, memory, what the system allows, versions, tools. What is said to be
-allowed was tried. --json: the same for programs.
+Prints a page about this machine: cores, memory, features that the system allows (each was tried), versions, tools.
+--json prints the same for programs.
 """
 
 
@@ -70,8 +70,8 @@ def page(found: "dict[str, dict[str, object]]") -> str:
 _WITHOUT = {
     "memfd": "shared memory lies in /dev/shm, and all of it is reserved at once",
     "futex": "a node that waits sleeps in short slices",
-    "pidfd": "ends of processes are found by asking",
-    "epoll": "the server of a run asks each of its connections",
+    "pidfd": "ends of processes are found by polling",
+    "epoll": "the server of a run polls each of its connections",
     "wipe_on_fork": "process numbers are compared",
 }
 

@@ -30,7 +30,7 @@ def startup(
     group_id : int, optional
         Tells groups apart, 0 or more. 0: that of ``spcomm run --group``.
     infile : str or path, optional
-        A file of lines such as ``local_nodes = 4`` (TOML) that gives what is 0 in the call. Its keys are those
+        A file of lines such as ``local_nodes = 4`` (TOML) with the values that are 0 in the call. Its keys are those
         of the arguments, and ``server``, which must be empty: a run started this way has one machine.
 
     Returns
@@ -56,7 +56,7 @@ def startup(
     as `local_nodes` says: then it *forks*, and returns in that many processes. The caller is node 0; the others are
     copies of it, with all its variables, but with random numbers of their own and an empty standard input. Call it
     early: before threads start, files are opened for writing, or large data are read. One more process watches over
-    the run: as under ``spcomm run``, a node that fails ends it, and says so. Node 0 ends last, with the first
+    the run: as under ``spcomm run``, a node that fails ends it, with a report. Node 0 ends last, with the first
     failure's exit code.
 
     Under another launcher, such as mpiexec or srun, each process is a run of its own. If no numbers are given, one of

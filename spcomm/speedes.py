@@ -11,7 +11,7 @@ Each is one line on top of `spcomm.Comm`, and both may be used side by side. Whe
 - ``nbytes`` is neither given nor returned: data know their length. Whatever `Comm.send` takes may be sent, except None,
   which is NULL here: a receive returns it when there is no message. Nodes in C and C++ read bytes, numbers, strings,
   `SimTime` and arrays; what they send as ``void *`` arrives as `bytes`.
-- What a receive returns is the caller's own, and nobody has to free it.
+- A received message is the caller's own, and need not be freed.
 - A wrong argument is an error (`TagError`, `RankError`, TypeError), and then nothing has happened.
 """
 
@@ -108,7 +108,7 @@ def SpComm_StartUp(
 
 
 def SpComm_ShutDown() -> None:
-    """Send what is queued, and leave the run: the function that the paper counts, but does not print.
+    """Send queued messages, and leave the run: the function that the paper counts, but does not print.
 
     Raises
     ------
@@ -213,7 +213,7 @@ def SpComm_EnterFuzzyBarrier() -> None:
     global _fuzzy
     comm = _joined("SpComm_EnterFuzzyBarrier")
     if _fuzzy is not None:
-        advice = "call SpComm_ExitFuzzyBarrier until it gives 1"
+        advice = "call SpComm_ExitFuzzyBarrier until it returns 1"
         raise spcomm.SpcommError(
             f"SpComm_EnterFuzzyBarrier(): this node is in a fuzzy barrier already; {advice}"
         )
@@ -275,8 +275,8 @@ def SpComm_Send(*arguments: Any) -> None:
 
     Notes
     -----
-    Does not wait for the receiver; waits only while the messages that this node has sent and nobody has received are at
-    the limit (``--queue-limit``). SpeedesComm 2.3.
+    Does not wait for the receiver; waits only while this node's messages that no node has received are at the
+    limit (``--queue-limit``). SpeedesComm 2.3.
 
     Examples
     --------

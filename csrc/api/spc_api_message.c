@@ -59,11 +59,10 @@ static int transmit(spcomm_t *comm, const char *call, const spc_api_targets_t *t
                                &encoded.payload, spc_clock_deadline_ns(timeout_ns));
     }
     if (status == SPC_ETIMEDOUT) {
-        return spc_api_refuse(
-            status,
-            "%s: the queue of node %u was at its limit all the time, because its receivers take "
-            "too little; nothing was sent",
-            call, comm->rank);
+        return spc_api_refuse(status,
+                              "%s: the queue of node %u stayed at its limit, because its receivers receive "
+                              "too little; nothing was sent",
+                              call, comm->rank);
     }
     return spc_api_fail(comm, status, "%s", call);
 }
@@ -212,7 +211,7 @@ static int conclude(spcomm_t *comm, const query_t *query, int status, spc_messag
     }
     bool from_anybody = query->source == SPCOMM_ANY && (status == SPC_ELOST || status == SPC_EFINISHED);
     return spc_api_fail(comm, status, "%s%s", call,
-                        from_anybody ? ": all other nodes have ended and have sent no such message; the last"
+                        from_anybody ? ": all other nodes have ended without sending such a message; the last"
                                      : "");
 }
 

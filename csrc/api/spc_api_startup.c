@@ -378,7 +378,7 @@ int spcomm_shutdown(spcomm_t *comm, int64_t timeout_ns) {
     if (status == SPC_ETIMEDOUT) {
         (void)spc_api_refuse(
             status,
-            "spcomm_shutdown(): node %u could not send all that was queued; the receivers did not "
+            "spcomm_shutdown(): node %u could not send everything that was queued; the receivers did not "
             "take it, and it is lost",
             comm->rank);
     } else if (status != SPC_OK) {

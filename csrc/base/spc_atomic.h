@@ -2,7 +2,7 @@
 /*
  * spc_atomic: additions to <stdatomic.h> for shared memory.
  *
- * The core uses C11 atomics directly, with explicit memory orders; each use says what it pairs with.
+ * The core uses C11 atomics directly, with explicit memory orders; a comment at each use names its partner.
  * No fences: ThreadSanitizer does not understand them, and a sequentially consistent operation on the word itself
  * is as cheap. Everything in the segment must be lock-free, or two processes would use two different locks.
  */

@@ -19,7 +19,7 @@ uint64_t spc_clock_now_ns(void);
 /* now + timeout, which cannot overflow; a negative timeout means for ever (SPC_NO_DEADLINE). */
 uint64_t spc_clock_deadline_ns(int64_t timeout_ns);
 
-/* Sleeps about that long; for looks at what nobody announces. */
+/* Sleeps about that long; for polling things that are not announced. */
 void spc_clock_sleep_ns(uint64_t time_ns);
 
 #endif

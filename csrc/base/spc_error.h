@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_error: the one list of what can go wrong.
+ * spc_error: the one list of errors.
  *
  * Every function of the core returns an int: SPC_OK (0), or one of the negative numbers below.
- * Results travel through trailing out-parameters. Anybody may call; nothing here has state.
+ * Results travel through trailing out-parameters. Any thread may call; nothing here has state.
  */
 #ifndef SPC_ERROR_H
 #define SPC_ERROR_H

@@ -10,7 +10,7 @@
  *
  * Only spc_platform_linux.c, spc_platform_posix.c and spc_process.c include system headers of one system; the posix
  * file is also what a system without these features (macOS) is compiled from. A feature can be disabled by a mask, so
- * that tests can force every fallback. Anybody may call everything here, from any process.
+ * that tests can force every fallback. Any thread of any process may call everything here.
  */
 #ifndef SPC_PLATFORM_H
 #define SPC_PLATFORM_H
@@ -47,13 +47,14 @@ bool spc_platform_memory_is_sparse(uint32_t features);
 /* Bytes that an unsparse segment may take (the free room of the shared-memory mount); UINT64_MAX if unknown. */
 uint64_t spc_platform_memory_room(void);
 
-/* Touches whole pages of shared memory, so that they are there before they are used. Nobody else writes them yet. */
+/* Touches whole pages of shared memory, so that they are there before they are used. No other process writes them
+ * yet. */
 void spc_platform_memory_touch(void *start, uint64_t size_bytes);
 
 /* Sleeps while *word == expected, timeout_ns at most; may return at any time for no reason. Works between processes. */
 void spc_platform_sleep(uint32_t features, _Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns);
 
-/* Wakes everybody who sleeps on `word`. No-op for those who sleep in slices: they look again by themselves. */
+/* Wakes all threads that sleep on `word`. No-op for those that sleep in slices: they look again by themselves. */
 void spc_platform_wake(uint32_t features, _Atomic uint32_t *word);
 
 /* Lets another process run on this core. */
@@ -68,7 +69,7 @@ double spc_platform_cores(void);
 /* The memory this process may use: the machine's, limited by the cgroup's. */
 uint64_t spc_platform_memory_limit(void);
 
-/* A mark that says "this is the process that made me", and no longer says so in a forked child. */
+/* A mark of the process that made it, which no longer holds in a forked child. */
 typedef struct spc_owner_mark {
     volatile uint32_t *page; /* NULL: compare `pid` */
     int32_t pid;

@@ -2,8 +2,9 @@
 /*
  * spc_process: questions to the operating system about processes, beyond POSIX.
  *
- * Linux has all of it; elsewhere each function does nothing, or says that it does not know, and its caller has another
- * way. Everything concerns the calling process, at once; anybody may call, and only spc_process.c includes the headers.
+ * Linux has all of it; elsewhere each function does nothing, or reports that it does not know, and its caller has
+ * another way. Everything concerns the calling process, at once; any thread may call, and only spc_process.c includes
+ * the headers.
  */
 #ifndef SPC_PROCESS_H
 #define SPC_PROCESS_H
@@ -31,7 +32,7 @@ uint32_t spc_process_children(int32_t *processes, uint32_t room, const char *spa
 uint32_t spc_process_threads(void);
 
 /* Other threads of this process that may go on by themselves: all but those which wait without a time limit until
- * somebody in this process wakes them, as idle ones of a pool do. 0 also where unknown. */
+ * another thread of this process wakes them, as idle ones of a pool do. 0 also where unknown. */
 uint32_t spc_process_busy_threads(void);
 
 /* Is a timer of this process armed, as far as can be known? */

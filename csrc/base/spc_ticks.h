@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_ticks: a counter that is cheaper to read than the clock, for what is written down at every step and turned into
- * time when somebody reads it.
+ * spc_ticks: a counter that is cheaper to read than the clock, for stamps that are written at every step and turned
+ * into time when they are read.
  *
  * On x86-64 it is the processor's time stamp counter, where the kernel itself keeps time by it (then it runs at one
  * rate, and all cores agree on it); about 10 ns in a virtual machine, where the clock takes 25 to 30. Elsewhere it is
  * the clock, and a tick is a nanosecond. Two anchors, one before and one after what was counted, turn ticks into
- * spc_clock's time. Anybody may call everything here.
+ * spc_clock's time. Any thread may call everything here.
  */
 #ifndef SPC_TICKS_H
 #define SPC_TICKS_H

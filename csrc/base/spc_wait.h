@@ -47,13 +47,13 @@ typedef struct spc_wait_callbacks {
     bool (*moved)(void *argument);
 } spc_wait_callbacks_t;
 
-/* How to wait, and what experience says. Chosen by spc_waiter_init; the fields are open for tests. */
+/* How to wait, and the experience so far. Chosen by spc_waiter_init; the fields are open for tests. */
 typedef struct spc_waiter {
     uint32_t features;        /* spc_platform_features */
     uint32_t polls;           /* tests before the first yield */
     uint32_t polls_limit; /* 0: polls is fixed; else it shrinks where yielding helps, and grows up to this */
     uint32_t yields; /* yields before the first sleep, at most */
-    uint64_t yield_long_ns; /* one yield this long: somebody computes on this core, stop yielding */
+    uint64_t yield_long_ns; /* one yield this long: another process computes on this core, stop yielding */
     uint64_t slice_ns; /* longest sleep before looking around */
     spc_clock_fn now_ns;
     uint32_t sleep_at_once; /* waits left that sleep without yielding first */
@@ -65,7 +65,7 @@ typedef struct spc_waiter {
 } spc_waiter_t;
 
 typedef enum spc_wait_policy {
-    SPC_WAIT_FREE_CORES, /* everybody has a core: spin tens of microseconds first */
+    SPC_WAIT_FREE_CORES, /* each node has a core: spin tens of microseconds first */
     SPC_WAIT_SHARED_CORES, /* more users of cores than cores: yield almost at once */
     SPC_WAIT_SLEEP, /* sleep at once, for comparison (SPCOMM_WAIT=sleep) */
 } spc_wait_policy_t;

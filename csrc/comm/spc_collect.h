@@ -17,13 +17,13 @@
  *   TREE          the reducer, a piece as long as its scratch memory after the other. ALLREDUCE, REDUCE
  *   FLAT          each node reads all inputs, in such pieces, and combines what it needs
  *   SLICES        inputs lie in blocks of the arenas; each node combines its own slice and writes it to all who want it
- *   BINARY_SWAP   as ACLMPL 4: in each round two nodes exchange halves of what they hold. ALLREDUCE, REDUCE
+ *   BINARY_SWAP   as ACLMPL 4: in each round two nodes exchange halves of their parts. ALLREDUCE, REDUCE
  *   DEFAULT       chosen by constants of operation, nodes and bytes
  *
  * A call is an object: create, run until it is over, ask for the result, destroy. After SPC_ETIMEDOUT and
  * SPC_EINTERRUPTED the operation stays entered and run goes on where it was; input, result memory and counts must stay
  * until it is over or destroyed. Errors are those of spc_comm_collective, on all nodes alike: SPC_EMISMATCH before
- * anything was touched. SPC_ENOMEM, by SLICES and BINARY_SWAP, on all nodes: somebody's arena has no room; the same
+ * anything was touched. SPC_ENOMEM, by SLICES and BINARY_SWAP, on all nodes: some node's arena has no room; the same
  * call with TREE or FLAT needs none. (SPC_ENOMEM by create: this node has no private memory.)
  *
  * Blocks. A result of SLICES or BINARY_SWAP (but of REDUCE_SCATTER) is a block of this node's own arena, into which the
@@ -60,7 +60,7 @@ typedef struct spc_collect_call {
     uint64_t hash; /* of what else must be equal (spc_layout_mix): shape, dtype */
     const void *input;
     void *
-        memory; /* for the result, if spc_collect_memory_bytes says so; with TREE and FLAT it may be the input */
+        memory; /* for the result, if spc_collect_memory_bytes asks for it; with TREE and FLAT it may be the input */
 } spc_collect_call_t;
 
 typedef struct spc_collect spc_collect_t;
@@ -71,8 +71,8 @@ spc_collect_algorithm_t spc_collect_choose(const spc_comm_t *comm, const spc_col
 /* How much of call->memory the result takes on this node; 0: it has none, or it will be a block. */
 uint64_t spc_collect_memory_bytes(const spc_comm_t *comm, const spc_collect_call_t *call);
 
-/* Never waits, tells nobody. SPC_EINVAL: the operator does not know the type, counts do not add up, no such root, or
- * the algorithm is not one for this operation. The call is copied, not what it points to. */
+/* Never waits, and publishes nothing. SPC_EINVAL: the operator does not know the type, counts do not add up, no such
+ * root, or the algorithm is not one for this operation. The call is copied, not what it points to. */
 int spc_collect_create(spc_comm_t *comm, const spc_collect_call_t *call, spc_collect_t **collect);
 
 /* Takes part until the operation is over: SPC_OK. See above for all else. */
@@ -82,7 +82,7 @@ int spc_collect_run(spc_collect_t *collect, uint64_t deadline_ns);
  * caller's, to be ended by spc_comm_release_block; else *block is NULL. To be asked once. */
 void *spc_collect_take_result(spc_collect_t *collect, spc_block_shared_t **block);
 
-/* Also of one that is not over: what it holds is given back, when nobody uses it any more. */
+/* Also of one that is not over: its blocks are given back when no node uses them any more. */
 void spc_collect_destroy(spc_collect_t *collect);
 
 #endif

@@ -17,7 +17,7 @@
 #define SPC_COLLECT_TILE_BYTES UINT64_C(32768)
 #define SPC_COLLECT_WORK_BYTES (4 * SPC_COLLECT_TILE_BYTES)
 
-/* What a node tells the others of its memory, in its scratch. */
+/* A node's memory as it publishes it to the others, in its scratch. */
 typedef struct spc_collect_place {
     uint64_t input; /* offset of its input; of a copy without what only it reads itself */
     uint64_t result; /* offset of where others may write; 0: nowhere */
@@ -71,7 +71,7 @@ bool spc_collect_has_result(const spc_collect_call_t *call, uint32_t rank);
 /* Bytes of work memory per element for these: a tile's elements follow. */
 uint32_t spc_collect_partials(uint32_t size);
 
-/* Gives back what is held. From stage WORKING on others hold this node's block, and this node theirs. Each lets go of
+/* Gives its blocks back. From stage WORKING on others hold this node's block, and this node theirs. Each lets go of
  * them when it does nothing there any more, and whoever is the last gives the block back. In stage SHOWING the others'
  * are not known; who leaves an operation there, and lives, makes all others wait for it anyway. */
 void spc_collect_drop(spc_collect_t *collect);

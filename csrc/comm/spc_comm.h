@@ -60,19 +60,19 @@ typedef struct spc_comm_options {
 /* Sizes all regions for this configuration. SPC_EINVAL. */
 int spc_comm_plan(const spc_config_t *config, spc_segment_plan_t *plan);
 
-/* How many collectives of the whole run each node has started, by rank, out of what lies there anyway. SPC_ENOMEM. */
+/* The number of collectives of the whole run that each node has started, by rank, from existing data. SPC_ENOMEM. */
 int spc_comm_count_collectives(const spc_segment_t *segment, uint64_t *counts);
 
-/* The supervisor's hand in it. Ending: a node will do nothing more for the others, but its process may still run and
- * read what it has received. Ended: the process is gone, too; a node that sees the end also sees that the memory is
- * free. A process that waits at its exit is not gone: another thread of it may still read. */
+/* Used by the supervisor. Ending: a node will do nothing more for the others, but its process may still run and read
+ * what it has received. Ended: the process is gone, too; a node that sees the end also sees that the memory is free.
+ * A process that waits at its exit is not gone: another thread of it may still read. */
 void spc_comm_mark_ending(const spc_segment_t *segment, uint32_t rank, spc_node_state_t state,
                           int32_t reason);
 void spc_comm_mark_ended(const spc_segment_t *segment, uint32_t rank, spc_node_state_t state, int32_t reason);
 
-/* By the supervisor, or for it: nothing comes from other boxes any more, because of this one (or SPC_STATUS_SERVER).
- * Every wait of the nodes here that has not got what it waits for ends with SPC_EDISCONNECTED, and so does every later
- * one. The first culprit stays. */
+/* By the supervisor, or for it: nothing more comes from other boxes, because of this one (or SPC_STATUS_SERVER). Every
+ * unfulfilled wait of the nodes here ends with SPC_EDISCONNECTED, and so does every later one. The first culprit stays.
+ */
 void spc_comm_mark_disconnected(const spc_segment_t *segment, int32_t culprit);
 
 /* ---- life ---- */
@@ -89,9 +89,10 @@ int spc_comm_create_within(const spc_segment_t *segment, const spc_comm_options_
  * that color: its first node's arena has no room for the new communicator. SPC_ELIMIT: too many, ever. */
 int spc_comm_split(spc_comm_t *comm, int64_t color, int64_t key, uint64_t deadline_ns, spc_comm_t **part);
 
-/* Sends what is queued (until the deadline), then leaves: the run's communicator publishes FINISHED, of another one its
- * members are told, and what they send to it is dropped. SPC_ETIMEDOUT if something could not be sent; it has left all
- * the same. Calls afterwards: SPC_ECLOSED, but messages and blocks may still be released. Not collective. */
+/* Sends queued messages (until the deadline), then leaves: the run's communicator publishes FINISHED; the members of
+ * any other are notified, and messages that they send to this node are dropped. SPC_ETIMEDOUT if something could not be
+ * sent; it has left all the same. Calls afterwards: SPC_ECLOSED, but messages and blocks may still be released. Not
+ * collective. */
 int spc_comm_close(spc_comm_t *comm, uint64_t deadline_ns);
 
 /* Frees it, after close and after the last message or block has been released. */
@@ -121,7 +122,7 @@ int32_t spc_comm_lost_box(const spc_comm_t *comm);
  * closed this communicator. */
 int32_t spc_comm_culprit(const spc_comm_t *comm, spc_node_state_t *state, int32_t *reason);
 
-/* Where this node records what it does; NULL: the run is not traced, or this process is a fork of the node. */
+/* The trace of this node; NULL: the run is not traced, or this process is a fork of the node. */
 spc_trace_t *spc_comm_trace(const spc_comm_t *comm);
 
 /* SPC_OK, SPC_ECLOSED or SPC_EFORKED. */
@@ -137,7 +138,7 @@ bool spc_comm_has_note(const spc_comm_t *comm, spc_note_kind_t kind);
 /* This node's process will end with that exit code, which is not 0: for the others it dies when it closes. */
 void spc_comm_note_failure(spc_comm_t *comm, int32_t exit_code);
 
-/* One more error, or one less (-1), that is alive in this node and of which it tells others; see spc_status.h. */
+/* One more error, or one less (-1), that is alive in this node and that it sends to others; see spc_status.h. */
 void spc_comm_note_raised(spc_comm_t *comm, int32_t change);
 
 void spc_comm_note_sent(spc_comm_t *comm, const spc_note_sent_t *sent);
@@ -145,8 +146,8 @@ void spc_comm_note_sent(spc_comm_t *comm, const spc_note_sent_t *sent);
 /* How and where `rank` ended, or was waiting when it was killed. False: that is not known. */
 bool spc_comm_end_of(const spc_comm_t *comm, uint32_t rank, spc_note_t *note);
 
-/* After SPC_EMISMATCH in a phase: tells the others this node's call and line, and waits for theirs. False: `rank` has
- * not told until the deadline. */
+/* After SPC_EMISMATCH in a phase: publishes this node's call and line, and waits for those of the others. False: `rank`
+ * has not published its own before the deadline. */
 void spc_comm_note_call(spc_comm_t *comm, uint64_t phase, spc_note_t *note);
 bool spc_comm_call_of(const spc_comm_t *comm, uint32_t rank, uint64_t phase, uint64_t deadline_ns,
                       spc_note_t *note);
@@ -192,9 +193,9 @@ int spc_comm_poll_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32
 int spc_comm_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, uint64_t deadline_ns,
                   spc_message_t *message);
 
-/* As recv, by a caller who knows where the data are to go if the message is just as `sink` says (all but `filled`). If
- * sink->filled they are there, and nowhere in the message, which is to be released; otherwise the message is as any
- * other, and sink->data may have been written to all the same. */
+/* As recv, for a caller that knows the destination of the data if the message is just as `sink` describes (all but
+ * `filled`). If sink->filled they are there, and nowhere in the message, which is to be released; otherwise the message
+ * is like any other, but sink->data may have been written to all the same. */
 int spc_comm_recv_into(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, uint64_t deadline_ns,
                        spc_sink_t *sink, spc_message_t *message);
 
@@ -232,17 +233,17 @@ void spc_comm_release_stored(spc_comm_t *comm, spc_storage_t storage, void *hand
 /* ---- blocks: spc_comm_block.c ---- */
 
 /*
- * A block is a piece of an arena, spc_block_payload and capacity_bytes of it. Who has taken one holds it until it
- * releases or moves it; so does who has received one (a message of storage ARENA: its handle is the block), but it may
- * be written, and moved, only if the message was `sole`.
+ * A block is a piece of an arena, spc_block_payload and capacity_bytes of it. A node that has taken a block holds it
+ * until it releases or moves it; so does one that has received a block (a message of storage ARENA: its handle is the
+ * block), but it may be written, and moved, only if the message was `sole`.
  */
 
-/* A block of this node's arena with room for `length_bytes`, of any content. SPC_EAGAIN: there is no room now; what is
- * to be sent then goes another way. Any thread, never waits. */
+/* A block of this node's arena with room for `length_bytes`, of any content. SPC_EAGAIN: there is no room now; send the
+ * data another way. Any thread, never waits. */
 int spc_comm_take_block(spc_comm_t *comm, uint64_t length_bytes, spc_block_shared_t **block);
 
-/* As that, for a copy of what was received: such blocks take half of the arena at most, so that there is always room
- * for what is sent, however much is kept. */
+/* The same, for a copy of a received message: such blocks take half of the arena at most, so that there is always room
+ * for messages to send, however much is kept. */
 int spc_comm_take_kept(spc_comm_t *comm, uint64_t length_bytes, spc_block_shared_t **block);
 
 /* Any thread, also inside garbage collection and after close. */
@@ -255,8 +256,8 @@ void spc_comm_release_block(spc_comm_t *comm, spc_block_shared_t *block);
 int spc_comm_move_block(spc_comm_t *comm, int32_t destination, uint16_t context, int32_t tag,
                         const spc_payload_t *payload, uint64_t deadline_ns, spc_block_shared_t **block);
 
-/* Waits until the process of each node that has died is gone, and no longer holds what it received. Before that,
- * spc_comm_block_bytes counts it. SPC_ETIMEDOUT, SPC_EINTERRUPTED, SPC_EDISCONNECTED. */
+/* Waits until the process of each node that has died is gone, and no longer holds its received messages. Before that,
+ * spc_comm_block_bytes counts them. SPC_ETIMEDOUT, SPC_EINTERRUPTED, SPC_EDISCONNECTED. */
 int spc_comm_await_gone(spc_comm_t *comm, uint64_t deadline_ns);
 
 /* Bytes of this node's arena that are given out, to whomever; for tests and statistics. Looks at every block. */
@@ -278,10 +279,10 @@ void *spc_comm_address(const spc_comm_t *comm, uint64_t offset);
 /* ---- coordinated messages ---- */
 
 /*
- * A cycle: all nodes send, then all receive until each has been handed all that was sent to it. It begins with a node's
- * first coordinated send or receive and is over for it when a receive says so; the next may begin at once. Within it
- * new collectives, fuzzy barriers and waits for one return SPC_ECYCLE, and so does a coordinated send after the first
- * receive: nothing was done, the cycle goes on. Messages of a cycle are seen by these receives only.
+ * A cycle: all nodes send, then each receives until it has every message that was sent to it. It begins with a node's
+ * first coordinated send or receive and is over for it when a receive reports that; the next may begin at once. Within
+ * it new collectives, fuzzy barriers and waits for one return SPC_ECYCLE, and so does a coordinated send after the
+ * first receive: nothing was done, the cycle goes on. Only these receives see messages of a cycle.
  */
 
 /* As spc_comm_send. SPC_ECYCLE; to begin a cycle: SPC_EMISMATCH if a timeout has left a collective, SPC_EBUSY if
@@ -297,8 +298,8 @@ int spc_comm_coordinated_try_send(spc_comm_t *comm, const int32_t *destinations,
  * begin. Waits while neither is certain. One thread at a time: SPC_EBUSY.
  * SPC_EMISMATCH: another node called something else. The cycle stays open, all that was sent counts, and the next
  * receive asks the others again; also if this node has left a collective, which must be ended first.
- * SPC_ELOST, SPC_EFINISHED: somebody will never receive, or has ended before it could send what it had counted.
- * Messages that are there are handed over first. After these, SPC_ETIMEDOUT and SPC_EINTERRUPTED call it again. */
+ * SPC_ELOST, SPC_EFINISHED: a node will never receive, or has ended before it could send the messages it had counted.
+ * Messages that are there are received first. After these, SPC_ETIMEDOUT and SPC_EINTERRUPTED call it again. */
 int spc_comm_coordinated_recv(spc_comm_t *comm, uint64_t deadline_ns, spc_message_t *message, bool *over);
 
 /* As recv, polling a moment as spc_comm_poll_recv does, and not waiting for another thread: SPC_EAGAIN, call recv. */
@@ -327,11 +328,11 @@ bool spc_comm_mismatch(const spc_comm_t *comm, uint32_t rank, spc_signature_t *s
 /*
  * What one node gives and gets in one of SPC_OPERATION_DATA_…: BCAST and SCATTER from the root to the others, GATHER
  * from the others to the root, ALLGATHER and ALLTOALL from all to all; SCATTER and ALLTOALL have a payload for each
- * node, the others one for all. What a node would give itself is not looked at: that is the caller's affair.
+ * node, the others one for all. What a node would give itself is ignored: that is the caller's affair.
  *
- * All nodes enter one phase, which compares operation and root (or the signature that is given) and takes short
- * payloads along; longer ones follow as messages. A node that has nothing to give enters it, too, with `failure`, so
- * that nobody waits for it in vain.
+ * All nodes enter one phase, which compares operation and root (or the given signature) and carries short payloads;
+ * longer ones follow as messages. A node that has nothing to give enters it, too, with `failure`, so that no node waits
+ * for it in vain.
  */
 typedef struct spc_gathering {
     uint32_t operation;
@@ -358,8 +359,8 @@ typedef struct spc_gathering {
 } spc_gathering_t;
 
 /* Takes part, and waits until this node has given and got everything. SPC_EINTERRUPTED: it stays entered, the same
- * call goes on with it, every other collective is SPC_EMISMATCH. After all else it is over. Before, a zeroed structure
- * with what this node gives; afterwards spc_comm_gathering_end. */
+ * call goes on with it, every other collective is SPC_EMISMATCH. After any other status it is over. Before: a zeroed
+ * structure with this node's payloads; afterwards spc_comm_gathering_end. */
 int spc_comm_gathering(spc_comm_t *comm, spc_gathering_t *call);
 
 /* As that, for callers who hold a lock worth keeping: SPC_EAGAIN if it is not over within a few microseconds; it stays

@@ -25,7 +25,7 @@ typedef struct spc_comm_area {
     uint64_t scratch_stride; /* 2 * scratch_bytes, in the segment rounded up */
     uint64_t scratch_bytes;
     void *coordinated;
-    _Atomic uint8_t *left; /* by rank: has closed this communicator; NULL for the run's: spc_status tells */
+    _Atomic uint8_t *left; /* by rank: has closed this communicator; NULL for the run's: see spc_status */
 } spc_comm_area_t;
 
 /* The whole run's, from the segment. */

@@ -2,7 +2,7 @@
 /*
  * spc_comm_perturb: the schedule perturber: what may happen, but seldom does, happens more often.
  *
- * In a run whose configuration says so (spc_config_t: perturb), calls of the communicator are delayed at random
+ * In a perturbed run (spc_config_t: perturb), calls of the communicator are delayed at random
  * before and after they do their work, a receive from ANY chooses at random among the senders that have something for
  * it, calls that never wait find nothing now and then, and, if that was asked for, sends of a certain length wait
  * until they have been received. All of that may happen in any run: a program that minds is wrong. Messages of one
@@ -12,7 +12,7 @@
  * same seed gives the same choices. (With several threads the numbers depend on who calls first; and what there is to
  * choose among depends on the others.)
  *
- * Calls ask from their slow paths (spc_comm_send.c, spc_comm_recv.c): spc_comm_check_callable says SPC_EAGAIN, which
+ * Calls ask from their slow paths (spc_comm_send.c, spc_comm_recv.c): spc_comm_check_callable returns SPC_EAGAIN, which
  * elsewhere means "the call that never waits has not done it". Nothing is paid where nothing is perturbed.
  *
  * Any thread, no lock held. Delays are no waits: the node makes no progress in them, as if it computed.
@@ -29,7 +29,7 @@ static inline bool spc_comm_is_perturbed(const spc_comm_t *comm) {
 
 void spc_comm_perturb_before(spc_comm_t *comm);
 
-/* What check_callable has said, in a call that may take its time: SPC_EAGAIN becomes SPC_OK, after a delay.
+/* The status of check_callable, in a call that may take its time: SPC_EAGAIN becomes SPC_OK, after a delay.
  * Everything else stays. */
 static inline int spc_comm_perturb(spc_comm_t *comm, int status) {
     if (__builtin_expect(status == SPC_EAGAIN, 0)) {

@@ -29,7 +29,7 @@ typedef struct spc_splitting {
     uint32_t rank;
     uint32_t *members; /* ranks in the parent, by rank in the communicator to be */
     bool announced; /* the first member of this box: the memory is on its way */
-    bool received; /* it has come: `block`, unless `memory` says why not */
+    bool received; /* it has come: `block`, unless `memory` has the reason */
     int memory;
     spc_message_t block;
 } spc_splitting_t;
@@ -66,7 +66,8 @@ struct spc_comm {
     spc_pending_t pending;
     spc_cycle_t cycle;
     spc_splitting_t splitting;
-    _Atomic uint64_t last_phase; /* of the last GATHER or mismatch; relaxed: who asks was just told of it */
+    /* Of the last GATHER or mismatch. Relaxed: its reader was just notified of it. */
+    _Atomic uint64_t last_phase;
     _Atomic int32_t culprit; /* relaxed: the rank that made a call fail; threads may overwrite each other's */
 };
 
@@ -179,7 +180,7 @@ typedef struct spc_synchronous_call {
     bool content; /* not an ssend: itself does not count, nor do those that end without taking it */
 } spc_synchronous_call_t;
 
-/* The source of what was taken, as a rank of this communicator. Gives the status back. */
+/* The source of the taken message, as a rank of this communicator. Returns the status. */
 int spc_comm_name_source(const spc_comm_t *comm, int status, spc_message_t *message);
 
 /* ---- what a wait is for ---- */
@@ -218,7 +219,7 @@ int spc_comm_run_collective(spc_comm_t *comm, spc_comm_inside_t *inside, void *c
 bool spc_comm_poll_phase(spc_comm_t *comm);
 
 /* Its halves, after enter and before leave: starts an operation, or goes on with the same one that was left; waits
- * until all have entered it; says how it went. After the last one the caller ends it: pending.entered = false. */
+ * until all have entered it; returns its status. After the last one the caller ends it: pending.entered = false. */
 int spc_comm_start_phase(spc_comm_t *comm, const spc_signature_t *signature, const void *value,
                          uint64_t length_bytes);
 int spc_comm_wait_for_phase(spc_comm_t *comm, uint64_t phase, uint64_t deadline_ns);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_call_text: the words for a wait, as its status board tells it, and for collective operations.
+ * spc_call_text: the text of a wait, from its status board, and of collective operations.
  *
  * Pure functions on the caller's copy of an entry; each writes UTF-8 and no line break.
  */
@@ -14,7 +14,7 @@
 #include "reduce/spc_reduce.h"
 #include "segment/spc_board.h"
 
-/* "recv(source=1, tag=7)", "barrier()". `peer`: what to say instead of the rank; NULL: the rank. */
+/* "recv(source=1, tag=7)", "barrier()". `peer`: the text instead of the rank; NULL: the rank. */
 void spc_call_text_write(const spc_board_entry_t *entry, const char *peer, FILE *out);
 
 /* "barrier()", "global_sum() of an array of float64, 80 bytes"; the caller frees it. Shapes are not in a signature.

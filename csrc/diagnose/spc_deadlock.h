@@ -3,7 +3,7 @@
  * spc_deadlock: proves that some nodes wait for ever.
  *
  * The supervisor looks now and then; a look takes nothing from the nodes. Nodes whose boards are published may be
- * stuck. Of these, the *able* ones are struck out again and again until none is left:
+ * stuck. The *able* ones among these are struck out again and again until none is left:
  *
  *   - its event has been raised since its last test: it has been told of something that it has not looked at
  *   - its wait may end by itself (spc_board doubts), or it has not considered all ends of nodes yet
@@ -11,7 +11,7 @@
  *   - it has something queued: nodes that wait read what comes, and so make room
  *   - it has message handlers, and any node is able: that one may send, and the handler do anything
  *   - RECEIVE     one of those it needs is able
- *   - PHASE       all have arrived, or one who has not is able: it may arrive, or end, which ends the wait
+ *   - PHASE       all have arrived, or one that has not is able: it may arrive, or end, which ends the wait
  *   - CYCLE       all have arrived, or one of those it needs is able: it may still have queued messages for it
  *   - SEND        any node is able: it may give back room
  *   - RECEIPT     it is given, or the one it needs is able
@@ -21,9 +21,9 @@
  * one moment. And none will ever do anything: each waits for what only others of them could do, and has been told of
  * all that they did before. docs/internals/deadlock.md argues it, tests/models/deadlock.pml checks it.
  *
- * Who may wait in vain is a weaker question: may any of them get what it waits for? There a PHASE is not struck out
- * once one who has not arrived is left, for no end completes it: it makes it fail. A program may catch that and go on,
- * so that is worth a warning, and is no proof that the run is over.
+ * Waiting in vain is a weaker question: may any of them get what it waits for? There a PHASE is not struck out
+ * once one that has not arrived is left, because no end completes it: it makes it fail. A program may catch that and
+ * go on, so that is worth a warning, and is no proof that the run is over.
  *
  * Over several boxes each one reads the boards of its own nodes by spc_deadlock_read, and the detector looks at what
  * all of them have read, put together: net/gateway/spc_gateway_deadlock.c.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_deadlock_report: the report of a deadlock (SP101), in words: who waits for whom, where, why, and what to try.
+ * spc_deadlock_report: the report of a deadlock (SP101), in words: which node waits for which, where, why, and advice.
  *
  * For the launcher and for runs without one. Pure functions on waits that have been read (spc_waits): a caller may
  * have put together those of several boxes. Nodes that do the same share a row. What to try is said with the functions

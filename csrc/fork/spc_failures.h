@@ -6,7 +6,7 @@
  * the process has ended. A lost node as the reason is somebody else's failure as long as there is another one. Nothing
  * that happens after the nodes have been told to end counts.
  *
- * Only the agent uses it, in one thread. Text of nodes is kept up to a limit each.
+ * Only the supervisor uses it, in one thread. Text of nodes is kept up to a limit each.
  */
 #ifndef SPC_FAILURES_H
 #define SPC_FAILURES_H
@@ -23,7 +23,7 @@ typedef enum spc_report_kind {
     SPC_REPORT_EXITING = 'X',     /* the exit code */
     SPC_REPORT_TEXT = 'T',        /* a piece of its traceback */
     SPC_REPORT_OVER = 'Z',        /* node 0 waits for the others, and would exit with this code */
-    SPC_REPORT_STOPPED = 'S',     /* node 0 has obeyed the agent's SIGTERM and waits */
+    SPC_REPORT_STOPPED = 'S',     /* node 0 has obeyed the supervisor's SIGTERM and waits */
 } spc_report_kind_t;
 
 #define SPC_REPORT_HEADER 7
@@ -34,7 +34,7 @@ typedef struct spc_failure {
     bool known;
     bool ended;    /* status says how */
     bool vanished; /* node 0, of whose end nothing is known */
-    bool stopped;  /* by the agent */
+    bool stopped;  /* by the supervisor */
     int status;    /* as of waitpid */
     char detail[120];
     char *text;
@@ -49,7 +49,7 @@ typedef struct spc_failures {
     bool closed; /* nodes have been told to end: what follows does not count */
 } spc_failures_t;
 
-/* SPC_ENOMEM. Nothing gives it back: the agent's end does. */
+/* SPC_ENOMEM. Nothing gives it back: the supervisor's end does. */
 int spc_failures_init(spc_failures_t *failures, uint32_t nodes);
 
 void spc_failures_reported(spc_failures_t *failures, uint32_t rank, spc_report_kind_t kind,

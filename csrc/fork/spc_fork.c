@@ -20,7 +20,7 @@
 #include "comm/spc_comm.h"
 #include "fork/spc_fork_private.h"
 
-#define SPC_LOOK_NS 20000000 /* between two looks at the agent */
+#define SPC_LOOK_NS 20000000 /* between two looks at the supervisor */
 
 uint32_t spc_fork_other_threads(void) {
     uint32_t threads = spc_process_threads();
@@ -53,7 +53,7 @@ static bool has_report(const spc_fork_t *fork) {
     return fork->report_inode != 0 && pipe_inode(fork->report) == fork->report_inode;
 }
 
-/* One word of the agent's; false when the agent is gone. */
+/* One word of the supervisor's; false when the supervisor is gone. */
 static bool read_word(int descriptor, int32_t *word) {
     ssize_t got;
     do {
@@ -82,15 +82,15 @@ static void send_frame(const spc_fork_t *fork, spc_report_kind_t kind, int code)
         int number;
         sigpending(&pending);
         if (sigismember(&pending, SIGPIPE)) {
-            (void)sigwait(&pipe_signal, &number); /* the agent is gone, as will be seen */
+            (void)sigwait(&pipe_signal, &number); /* the supervisor is gone, as will be seen */
         }
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 #if SPC_HAS_SIGQUEUE
-/* The agent alone is a child of this process that sends SIGTERM with a value. It ends node 0 because of another node's
- * failure, whose exit code node 0 leaves with. */
+/* The supervisor alone is a child of this process that sends SIGTERM with a value. It ends node 0 because of another
+ * node's failure, whose exit code node 0 leaves with. */
 static void on_sigterm(int number, siginfo_t *info, void *context) {
     int error = errno;
     siginfo_t child;
@@ -103,7 +103,7 @@ static void on_sigterm(int number, siginfo_t *info, void *context) {
             send_frame(fork, SPC_REPORT_STOPPED, 0);
             _exit(read_word(fork->life, &code) ? code : SPC_CODE_SPCOMM);
         } else if (!fork->is_waiting) {
-            _exit(128 + number); /* the program has closed what the agent could be asked with */
+            _exit(128 + number); /* the program has closed what the supervisor could be asked with */
         }
     } else {
         signal(number, SIG_DFL);
@@ -179,7 +179,7 @@ static int settle_as_zero(spc_fork_t *fork, pipes_t *pipes) {
     if (read_word(fork->life, &error) && error == 0) {
         return SPC_OK;
     }
-    while (waitpid(fork->agent, NULL, 0) < 0 && errno == EINTR) {
+    while (waitpid(fork->supervisor, NULL, 0) < 0 && errno == EINTR) {
     }
     close_end(&fork->life);
     close_end(&fork->report);
@@ -187,12 +187,12 @@ static int settle_as_zero(spc_fork_t *fork, pipes_t *pipes) {
     return SPC_ESYSTEM;
 }
 
-/* Any other node: its end is tied to the agent's, and its standard input is empty. */
+/* Any other node: its end is tied to the supervisor's, and its standard input is empty. */
 static int settle(spc_fork_t *fork, pipes_t *pipes) {
     int32_t error = 0;
     fork->process = getpid();
     (void)spc_process_die_with_parent(SIGKILL);
-    if (getppid() != fork->agent) {
+    if (getppid() != fork->supervisor) {
         _exit(SPC_CODE_SPCOMM);
     }
     fork->life = -1;
@@ -213,9 +213,9 @@ static int settle(spc_fork_t *fork, pipes_t *pipes) {
 }
 
 /* Returns in nodes 1 to n-1 only. */
-static int become_agent(spc_fork_t *fork, pid_t *processes, pipes_t *pipes) {
-    fork->agent = getpid();
-    int status = spc_fork_agent_start(fork, processes);
+static int become_supervisor(spc_fork_t *fork, pid_t *processes, pipes_t *pipes) {
+    fork->supervisor = getpid();
+    int status = spc_fork_supervisor_start(fork, processes);
     if (fork->rank != 0) {
         return settle(fork, pipes);
     }
@@ -230,7 +230,7 @@ static int become_agent(spc_fork_t *fork, pid_t *processes, pipes_t *pipes) {
             _exit(SPC_CODE_SPCOMM);
         }
     }
-    spc_fork_agent_run(fork, processes);
+    spc_fork_supervisor_run(fork, processes);
 }
 
 static int fork_with_pipes(spc_fork_t *made) {
@@ -242,14 +242,15 @@ static int fork_with_pipes(spc_fork_t *made) {
     status = status == SPC_OK ? make_pipe(pipes.start) : status;
     status = status == SPC_OK ? make_pipe(pipes.report) : status;
     if (status == SPC_OK) {
-        sigfillset(&all); /* no handler of the program's runs in the agent, nor in a node before it is one */
+        /* No handler of the program's runs in the supervisor, nor in a node before it is one. */
+        sigfillset(&all);
         pthread_sigmask(SIG_SETMASK, &all, &before);
         bool handles = handle_sigterm(&sigterm);
         made->caller = made->process = getpid();
-        made->agent = fork();
-        status = made->agent < 0    ? SPC_ESYSTEM
-                 : made->agent == 0 ? become_agent(made, processes, &pipes)
-                                    : settle_as_zero(made, &pipes);
+        made->supervisor = fork();
+        status = made->supervisor < 0    ? SPC_ESYSTEM
+                 : made->supervisor == 0 ? become_supervisor(made, processes, &pipes)
+                                         : settle_as_zero(made, &pipes);
         int error = errno;
         made->own_signals = handles && made->rank == 0 ? UINT64_C(1) << (SIGTERM - 1) : 0;
         if (handles && (status != SPC_OK || made->rank != 0)) {
@@ -302,7 +303,7 @@ int spc_fork_nodes(const spc_fork_options_t *options, spc_fork_t **fork, uint32_
 }
 
 /* Node 0 knows by the end of the pipe. What became of the nodes it need not look up: the kernel killed them. */
-static void look_for_agent(spc_fork_t *fork) {
+static void look_for_supervisor(spc_fork_t *fork) {
     struct pollfd life = {.fd = fork->life, .events = POLLIN};
     if (fork->is_waiting || !has_life(fork) || poll(&life, 1, 0) <= 0 || !(life.revents & POLLHUP)) {
         return;
@@ -323,14 +324,14 @@ int spc_fork_check(void *argument) {
         return SPC_OK;
     }
     if (fork->rank == 0) {
-        look_for_agent(fork);
-    } else if (getppid() != fork->agent) {
+        look_for_supervisor(fork);
+    } else if (getppid() != fork->supervisor) {
         raise(SIGKILL); /* as the kernel does where it can */
     }
     return SPC_OK;
 }
 
-static void say_that_agent_died(int status) {
+static void say_that_supervisor_died(int status) {
     char name[24];
     if (WIFSIGNALED(status)) {
         dprintf(2,
@@ -350,19 +351,19 @@ int spc_fork_wait(spc_fork_t *fork, int own_code, int *exit_code) {
     }
     fork->is_waiting = 1;
     if (!has_report(fork)) {
-        return SPC_OK; /* the agent cannot be told, and would wait for this node as this node for it */
+        return SPC_OK; /* the supervisor cannot be told, and would wait for this node as this node for it */
     }
     send_frame(fork, SPC_REPORT_OVER, own_code);
     bool listens = has_life(fork);
     bool told = listens && read_word(fork->life, &code);
     pid_t reaped;
     do {
-        reaped = waitpid(fork->agent, &status, 0); /* somebody else may have reaped it */
+        reaped = waitpid(fork->supervisor, &status, 0); /* somebody else may have reaped it */
     } while (reaped < 0 && errno == EINTR);
-    if (!told && !listens && reaped == fork->agent && WIFEXITED(status)) {
+    if (!told && !listens && reaped == fork->supervisor && WIFEXITED(status)) {
         code = WEXITSTATUS(status);
     } else if (!told) {
-        say_that_agent_died(reaped == fork->agent ? status : 0);
+        say_that_supervisor_died(reaped == fork->supervisor ? status : 0);
         code = SPC_CODE_SPCOMM;
     }
     *exit_code = code;

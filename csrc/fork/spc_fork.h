@@ -2,11 +2,12 @@
 /*
  * spc_fork: a run without a launcher. The calling process becomes node 0 and is joined by copies of itself.
  *
- *     shell ── node 0 (the caller) ── agent ── node 1 … node n-1
+ *     shell ── node 0 (the caller) ── supervisor ── node 1 … node n-1
  *
- * Node 0 forks the agent, the agent forks the other nodes. So node 0 is the agent's parent and the others are its
- * children, and all of them are the caller's process group: Ctrl-C reaches everybody, job control works as ever. The
- * agent runs C code only, and never returns into the program. It alone judges how the run goes:
+ * Node 0 forks the supervisor, the supervisor forks the other nodes. So node 0 is the supervisor's parent and the
+ * others are its children, and all of them are the caller's process group: Ctrl-C reaches everybody, job control
+ * works as ever. The supervisor runs C code only, and never returns into the program. It alone judges how the run
+ * goes:
  *
  *   - it reaps nodes 1 to n-1, watches node 0 (a pidfd; else it looks for its parent every 50 ms), and publishes every
  *     end in the segment, as `spcomm run` does, so that waits for a lost node fail at once;
@@ -22,18 +23,18 @@
  *
  * What follows from whose end:
  *
- *   a node, 0 included   the agent ends the others, as above. Of node 0's end a signal cannot be told from _exit, nor
- *                        an exit code be learned, unless it said so before: it "died".
- *   the agent            the kernel kills nodes 1 to n-1 (parent-death signal). Node 0 sees it in spc_fork_check, at
+ *   a node, 0 included   the supervisor ends the others, as above. Of node 0's end a signal cannot be told from _exit,
+ *                        nor an exit code be learned, unless it said so before: it "died".
+ *   the supervisor       the kernel kills nodes 1 to n-1 (parent-death signal). Node 0 sees it in spc_fork_check, at
  *                        most a slice of its wait later, and marks them as died: its wait fails; its exit code is 125.
  *
  * Exit code. Node 0's process is what a shell waits for. spc_fork_wait_at_exit has C's exit() wait for everybody and
  * leave with the run's code. SIGTERM, where the caller has it at its default, gets a handler in node 0: sent by the
- * agent it leads to the same end, and from anybody else to the default one.
+ * supervisor it leads to the same end, and from anybody else to the default one.
  *
  * Who may call: spc_fork_nodes once per process, before there are threads (see spc_fork_other_threads) and before the
  * caller attaches to the segment. What stdio holds unwritten is written by every copy: flush first. Objects live as
- * long as the process. NULL in the place of a spc_fork_t is a run of one node, which needs no agent.
+ * long as the process. NULL in the place of a spc_fork_t is a run of one node, which needs no supervisor.
  */
 #ifndef SPC_FORK_H
 #define SPC_FORK_H
@@ -59,13 +60,13 @@ int spc_fork_nodes(const spc_fork_options_t *options, spc_fork_t **fork, uint32_
 /* For spc_comm_options_t. */
 uint64_t spc_fork_own_signals(const spc_fork_t *fork);
 
-/* Is the agent still there? For spc_comm_options_t.check, in all nodes; rarely more than reading the clock. Always
+/* Is the supervisor still there? For spc_comm_options_t.check, in all nodes; rarely more than reading the clock. Always
  * SPC_OK: in node 0 the other nodes' deaths are news enough; another node ends here. */
 int spc_fork_check(void *fork);
 
 /* Node 0, when it has nothing more to do for the others and would exit with `own_code`: waits until all have ended.
- * *exit_code is that of the first failure, its own included, or 0; 125 if the agent was killed (and stderr says so).
- * In other processes, and when called again: returns at once, *exit_code is own_code; so it does, too, where the
+ * *exit_code is that of the first failure, its own included, or 0; 125 if the supervisor was killed (and stderr says
+ * so). In other processes, and when called again: returns at once, *exit_code is own_code; so it does, too, where the
  * program has closed the descriptor of reports (closefrom, closerange): nothing can be agreed upon then. Never fails.
  */
 int spc_fork_wait(spc_fork_t *fork, int own_code, int *exit_code);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_fork_private: shared parts of a node and the agent of its run. spc_fork.c has the nodes' side; spc_fork_agent.c
- * is the agent, and calls nothing of it.
+ * spc_fork_private: shared parts of a node and the supervisor of its run. spc_fork.c has the nodes' side;
+ * spc_fork_supervisor.c is the supervisor, and calls nothing of it.
  *
- * Three pipes. `life`: the agent writes, node 0 reads; a word at the start (0: everybody exists, else an errno) and one
- * at the end (the exit code). Only the agent can write, so its end is the pipe's. `start`: a word for each other node,
- * to go on; a pipe of its own, or node 0 might take a slow node's. `report`: nodes write, the agent reads.
+ * Three pipes. `life`: the supervisor writes, node 0 reads; a word at the start (0: everybody exists, else an errno)
+ * and one at the end (the exit code). Only the supervisor can write, so its end is the pipe's. `start`: a word for
+ * each other node, to go on; a pipe of its own, or node 0 might take a slow node's. `report`: nodes write, the
+ * supervisor reads.
  */
 #ifndef SPC_FORK_PRIVATE_H
 #define SPC_FORK_PRIVATE_H
@@ -29,9 +30,9 @@
 enum { SPC_CODE_SPCOMM = 125 }; /* the exit code that says: spcomm itself */
 
 struct spc_fork {
-    spc_segment_t segment; /* node 0, agent */
+    spc_segment_t segment; /* node 0, supervisor */
     pid_t process;         /* of this node: a copy of it is nobody */
-    pid_t caller, agent;
+    pid_t caller, supervisor;
     uint32_t rank, nodes;
     uint64_t grace_ns;
     uint64_t own_signals; /* 1 << (number - 1) for a handler that stands in this node */
@@ -41,11 +42,11 @@ struct spc_fork {
     volatile sig_atomic_t is_waiting; /* node 0, for the handler of SIGTERM */
 };
 
-/* The agent's start: forks nodes 1 to n-1 of `fork->nodes`. Returns in each of them, with fork->rank set, and in the
- * agent with rank 0, SPC_OK or SPC_ESYSTEM (the nodes made so far are gone then). */
-int spc_fork_agent_start(spc_fork_t *fork, pid_t *processes);
+/* The supervisor's start: forks nodes 1 to n-1 of `fork->nodes`. Returns in each of them, with fork->rank set, and in
+ * the supervisor with rank 0, SPC_OK or SPC_ESYSTEM (the nodes made so far are gone then). */
+int spc_fork_supervisor_start(spc_fork_t *fork, pid_t *processes);
 
 /* Watches over the run until it is over. `report` is the reading, fork->life the writing end. */
-_Noreturn void spc_fork_agent_run(spc_fork_t *fork, pid_t *processes);
+_Noreturn void spc_fork_supervisor_run(spc_fork_t *fork, pid_t *processes);
 
 #endif

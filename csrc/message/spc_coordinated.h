@@ -3,7 +3,7 @@
  * spc_coordinated: the counting of coordinated messages (SpeedesComm 2.3): when has a node got all of a cycle?
  *
  * A cycle of a communicator is: all nodes send what they like, then all receive until each has been handed what was
- * sent to it. Nobody knows beforehand how much that is. So every node counts what it sends, by destination: its row.
+ * sent to it. No node knows beforehand how much that is. So every node counts its messages, by destination: its row.
  * Its first receive of the cycle publishes the row, and enters one phase of the reducer. When the phase is complete
  * all rows are there; what a node must be handed is the sum of its column, and when it has been handed as much, the
  * cycle is over for it.
@@ -12,19 +12,19 @@
  * phases: the communicator (spc_comm_coordinated.c) sends, receives and enters phases, and tells. It is used under the
  * node's lock, by one thread at a time; spc_coordinated_is_open may be asked by any thread at any time.
  *
- * Why nobody ends a cycle too early, or waits for ever
+ * Why no node ends a cycle too early, or waits for ever
  * - A send raises the row and hands its message to the outbox within one hold of the lock, and only while the row is
  *   not published. So whatever another thread publishes holds exactly the messages that the outbox has taken. What the
  *   outbox refuses is undone within the same hold.
  * - Rows are added up only after the phase is complete: then all of them have been published, and none changes.
  * - A message carries the number of its cycle and is handed over in no other; from one sender none is lost and none
- *   comes twice. So as many as expected from everybody together means all from each.
+ *   comes twice. So as many as expected from all together means all from each.
  *
  * Why two halves suffice. A node publishes cycle k in half k mod 2, where its row of k - 2 lies. It has ended k - 1, so
- * everybody has entered the phase of k - 1, hence has ended k - 2 and reads no row of it any more; the phase orders
+ * all have entered the phase of k - 1, hence has ended k - 2 and reads no row of it any more; the phase orders
  * those reads before this write. With one half it would overwrite the row of k - 1, which a slower node, whose phase is
  * complete too, has not read yet. For the same reason no node is more than one cycle ahead of another: to end k + 1 it
- * needs everybody in the phase of k + 1.
+ * needs all nodes in the phase of k + 1.
  *
  * Numbers. Cycles are counted in 32 bits, and messages carry 31 of them as their tag. Both wrap, and nothing is ever
  * compared but for equality, between numbers that differ by two at most. A half's stamp is the cycle's number + 1, so
@@ -79,7 +79,7 @@ void spc_coordinated_publish(spc_coordinated_t *coordinated);
 bool spc_coordinated_is_published(const spc_coordinated_t *coordinated);
 
 /* After the phase is complete: adds up this node's column. Cost: a load from each node. False, and nothing was done, if
- * somebody's row is not of this cycle: then the phase was not. */
+ * some row is not of this cycle: then the phase was not. */
 bool spc_coordinated_count(spc_coordinated_t *coordinated);
 bool spc_coordinated_is_counted(const spc_coordinated_t *coordinated);
 

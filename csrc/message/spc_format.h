@@ -2,7 +2,7 @@
 /*
  * spc_format: the parts of a message, independent of how it travels.
  *
- * An envelope says from whom, with which tag, in which format. The payload is [meta][data]: meta describes the data
+ * An envelope has the source, the tag and the format. The payload is [meta][data]: meta describes the data
  * where the format needs that (an array's dtype and shape), data are the bytes. Senders give both as pointers and
  * the core copies them once. Receivers get a spc_message_t on their own stack: bytes up to SPC_INLINE_BYTES lie in
  * it, longer ones where they are (ring, arena, heap) until spc_message_release (spc_comm.h).

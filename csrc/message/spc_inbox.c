@@ -38,7 +38,7 @@ struct spc_inbox {
     uint32_t contexts;
     uint64_t filtered;     /* complete messages for handlers in the queue */
     unsigned char *closed; /* a bit a context: its messages are dropped. NULL as long as there is none */
-    spc_diversions_t diversions;
+    spc_filters_t filters;
     spc_mailbox_shared_t *mailbox;
     spc_posted_t *posted; /* in order */
     spc_inbox_queue_t queue;
@@ -67,7 +67,7 @@ static uint16_t spc_inbox_filtered_from(const spc_inbox_t *inbox, uint16_t conte
 }
 
 bool spc_inbox_has_filters(const spc_inbox_t *inbox) {
-    return inbox->diversions.count != 0;
+    return inbox->filters.count != 0;
 }
 
 bool spc_inbox_has_filtered(const spc_inbox_t *inbox) {
@@ -83,8 +83,8 @@ static inline void spc_inbox_count_complete(spc_inbox_t *inbox, uint16_t context
 
 /* The context under which a slot's message is matched and filed; not its own if the message is for a handler. */
 static inline uint16_t spc_inbox_context(const spc_inbox_t *inbox, const spc_slot_shared_t *slot) {
-    const bool plain = __builtin_expect(inbox->diversions.count == 0, 1);
-    return plain ? slot->context : spc_diversions_find(&inbox->diversions, slot->context, slot->tag);
+    const bool plain = __builtin_expect(inbox->filters.count == 0, 1);
+    return plain ? slot->context : spc_filters_find(&inbox->filters, slot->context, slot->tag);
 }
 
 /* ---- life */
@@ -114,7 +114,7 @@ void spc_inbox_destroy(spc_inbox_t *inbox) {
         spc_inbox_queue_fini(&inbox->queue);
         free(inbox->filed);
         free(inbox->closed);
-        free(inbox->diversions.places);
+        free(inbox->filters.places);
         free(inbox);
     }
 }
@@ -756,7 +756,7 @@ void spc_inbox_close_contexts(spc_inbox_t *inbox, uint16_t first, uint16_t count
         mark_closed(inbox, first + i);
         discard_context(inbox, first + i);
     }
-    spc_diversions_forget(&inbox->diversions, first, count);
+    spc_filters_forget(&inbox->filters, first, count);
 }
 
 int spc_inbox_put_back(spc_inbox_t *inbox, spc_message_t *message) {
@@ -768,7 +768,7 @@ int spc_inbox_put_back(spc_inbox_t *inbox, spc_message_t *message) {
     return status;
 }
 
-/* ---- handlers: diversions begin and end */
+/* ---- handlers: filters begin and end */
 
 /* What was queued before there was a handler. An entry keeps its place and its receipt; only lists by tag hang on the
  * context. */
@@ -788,10 +788,10 @@ static void filter_queued(spc_inbox_t *inbox, uint16_t context, int32_t tag, uin
 
 int spc_inbox_filter(spc_inbox_t *inbox, uint16_t context, int32_t tag, uint16_t to) {
     /* An incomplete message counts only when it is complete, and then it must not fail. */
-    if (spc_diversions_reserve(&inbox->diversions) != SPC_OK || spc_inbox_make_count(inbox, to) != SPC_OK) {
+    if (spc_filters_reserve(&inbox->filters) != SPC_OK || spc_inbox_make_count(inbox, to) != SPC_OK) {
         return SPC_ENOMEM;
     }
-    if (spc_diversions_add(&inbox->diversions, context, tag, to)) {
+    if (spc_filters_add(&inbox->filters, context, tag, to)) {
         inbox->filed[to].filtered_from = context;
         inbox->filed[to].is_filtered = true;
         filter_queued(inbox, context, tag, to);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_inbox: the receiving half of a node: what has arrived and was not asked for yet, and matching.
+ * spc_inbox: the receiving half of a node: messages that have arrived and that no receive has matched, and matching.
  *
  * A receive looks here first, in order of arrival. If nothing matches and its sender's next slot does, the message is
  * handed over from there directly: nothing is allocated, and ring and arena payloads are read in place. Otherwise rows
@@ -51,9 +51,9 @@ typedef struct spc_match {
     spc_posted_t *posted; /* NULL, or where it has said that it wants the data */
 } spc_match_t;
 
-/* A waiting receive has posted where it wants the data (ACLMPL 4, request block). A message in parts that begins to
+/* A waiting receive has posted the destination of its data (ACLMPL 4, request block). A message in parts that begins to
  * arrive meanwhile, and is as its sink expects, is put together there, and not in memory of the inbox. It remains an
- * ordinary message: if another receive takes it, or this one gives up, what is there of it moves to the heap. */
+ * ordinary message: if another receive takes it, or this one gives up, its parts move from there to the heap. */
 struct spc_posted {
     spc_sink_t *sink;
     spc_match_t match;
@@ -68,7 +68,7 @@ void spc_inbox_destroy(spc_inbox_t *inbox);
  * SPC_ENOMEM. The caller ends it with spc_inbox_release, or gives it back with spc_inbox_put_back. */
 int spc_inbox_take(spc_inbox_t *inbox, const spc_match_t *match, spc_message_t *message);
 
-/* From now on `sink` is there for what `match` asks for, and `match` refers to it, until it is withdrawn; a named
+/* From now on `sink` is there for messages that match `match`, and `match` refers to it, until it is withdrawn; a named
  * source can see that (spc_mailbox_want). Then its memory is the caller's again. `sink->filled`: a take with this match
  * has got the message whose data are there. */
 void spc_inbox_post(spc_inbox_t *inbox, spc_match_t *match, spc_sink_t *sink, spc_posted_t *posted);
@@ -77,12 +77,12 @@ void spc_inbox_withdraw(spc_inbox_t *inbox, spc_posted_t *posted);
 /* As spc_inbox_take, from the queues only: nothing new is drained. */
 int spc_inbox_take_queued(spc_inbox_t *inbox, const spc_match_t *match, spc_message_t *message);
 
-/* Who and what would be taken; it stays. */
+/* The source, tag and size of the message that would be taken; it stays. */
 int spc_inbox_peek(spc_inbox_t *inbox, const spc_match_t *match, int32_t *source, int32_t *tag,
                    uint64_t *length_bytes);
 
-/* Ends a taken message: marks it read, unpins or frees it, and tells its sender. Needs no lock: any thread, any time.
- * Only reads what never changes after create. Idempotent. */
+/* Ends a taken message: marks it read, unpins or frees it, and notifies its sender. Needs no lock: any thread, any
+ * time. Only reads fields that never change after create. Idempotent. */
 void spc_inbox_release(const spc_inbox_t *inbox, spc_message_t *message);
 
 /* Unpins a block that a message of storage ARENA held. */
@@ -104,16 +104,16 @@ enum {
 };
 uint32_t spc_inbox_news(spc_inbox_t *inbox);
 
-/* Releases and counts whatever has arrived, for a node that will take nothing any more. Rows are published as
- * read: what comes from now on is told by their slots, and by the doorbell. */
+/* Releases and counts everything that has arrived, for a node that will take no more messages. Rows are published as
+ * read: their slots, and the doorbell, show later messages. */
 void spc_inbox_discard(spc_inbox_t *inbox);
 
-/* Releases what has arrived with one of `count` contexts from `first` on, and whatever else comes with them later:
- * nobody will ask for it. */
+/* Releases messages with one of `count` contexts from `first` on, those that have arrived and those that come later:
+ * no receive will match them. */
 void spc_inbox_close_contexts(spc_inbox_t *inbox, uint16_t first, uint16_t count);
 
-/* From now on messages with this context and tag, those in the queues too, have the context `to` for everybody who
- * asks: they are not for receives, but for a handler. SPC_ENOMEM. */
+/* From now on messages with this context and tag, those in the queues too, have the context `to` for every receive:
+ * they are for a handler. SPC_ENOMEM. */
 int spc_inbox_filter(spc_inbox_t *inbox, uint16_t context, int32_t tag, uint16_t to);
 
 /* Are any such messages complete in the queues? */
@@ -129,7 +129,7 @@ bool spc_inbox_has_filters(const spc_inbox_t *inbox);
 uint32_t spc_inbox_received(const spc_inbox_t *inbox, uint32_t source);
 
 /* Complete messages in the queues that nearly match: from that source with another tag, or with that tag from another
- * source. How many, and the first one's source and tag. For a call that waits. */
+ * source. Returns their number, and the first one's source and tag. For a call that waits. */
 uint32_t spc_inbox_near(const spc_inbox_t *inbox, const spc_match_t *match, int32_t *source, int32_t *tag);
 
 #endif

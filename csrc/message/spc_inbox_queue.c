@@ -165,93 +165,93 @@ void spc_inbox_settle_posted(spc_entry_t *entry, spc_posted_t *posted) {
     }
 }
 
-/* ---- diversions, in a table with open addressing and linear probing */
+/* ---- filters, in a table with open addressing and linear probing */
 
 #define BITS_MIN 4
 
 /* The place where the search for a context and tag begins. */
-static uint32_t home_of(const spc_diversions_t *diversions, uint16_t context, int32_t tag) {
+static uint32_t home_of(const spc_filters_t *filters, uint16_t context, int32_t tag) {
     uint32_t key = (uint32_t)tag + context * UINT32_C(0x85ebca6b);
-    return key * UINT32_C(0x9e3779b9) >> (32 - diversions->bits); /* neighboring tags lie far apart */
+    return key * UINT32_C(0x9e3779b9) >> (32 - filters->bits); /* neighboring tags lie far apart */
 }
 
-static uint32_t mask_of(const spc_diversions_t *diversions) {
-    return (UINT32_C(1) << diversions->bits) - 1;
+static uint32_t mask_of(const spc_filters_t *filters) {
+    return (UINT32_C(1) << filters->bits) - 1;
 }
 
-static bool is_free(const spc_diversion_t *diversion) {
-    return diversion->from == diversion->to;
+static bool is_free(const spc_filter_t *filter) {
+    return filter->from == filter->to;
 }
 
-/* The diversion of this context and tag, or the free place where it would be. */
-static spc_diversion_t *find(const spc_diversions_t *diversions, uint16_t context, int32_t tag) {
-    uint32_t at = home_of(diversions, context, tag);
-    spc_diversion_t *found = &diversions->places[at];
+/* The filter of this context and tag, or the free place where it would be. */
+static spc_filter_t *find(const spc_filters_t *filters, uint16_t context, int32_t tag) {
+    uint32_t at = home_of(filters, context, tag);
+    spc_filter_t *found = &filters->places[at];
     while (!is_free(found) && (found->tag != tag || found->from != context)) {
-        at = (at + 1) & mask_of(diversions);
-        found = &diversions->places[at];
+        at = (at + 1) & mask_of(filters);
+        found = &filters->places[at];
     }
     return found;
 }
 
-int spc_diversions_reserve(spc_diversions_t *diversions) {
-    spc_diversion_t *before = diversions->places;
-    const uint32_t places = before != NULL ? mask_of(diversions) + 1 : 0;
-    if (diversions->count < places / 2) {
+int spc_filters_reserve(spc_filters_t *filters) {
+    spc_filter_t *before = filters->places;
+    const uint32_t places = before != NULL ? mask_of(filters) + 1 : 0;
+    if (filters->count < places / 2) {
         return SPC_OK;
     }
-    const uint32_t bits = before != NULL ? diversions->bits + 1 : BITS_MIN;
-    spc_diversion_t *grown = calloc((size_t)1 << bits, sizeof(*grown));
+    const uint32_t bits = before != NULL ? filters->bits + 1 : BITS_MIN;
+    spc_filter_t *grown = calloc((size_t)1 << bits, sizeof(*grown));
     if (grown == NULL) {
         return SPC_ENOMEM;
     }
-    diversions->places = grown;
-    diversions->bits = bits;
+    filters->places = grown;
+    filters->bits = bits;
     for (uint32_t i = 0; i < places; i++) {
         if (!is_free(&before[i])) {
-            *find(diversions, before[i].from, before[i].tag) = before[i];
+            *find(filters, before[i].from, before[i].tag) = before[i];
         }
     }
     free(before);
     return SPC_OK;
 }
 
-bool spc_diversions_add(spc_diversions_t *diversions, uint16_t context, int32_t tag, uint16_t to) {
-    spc_diversion_t *place = find(diversions, context, tag);
+bool spc_filters_add(spc_filters_t *filters, uint16_t context, int32_t tag, uint16_t to) {
+    spc_filter_t *place = find(filters, context, tag);
     if (!is_free(place)) {
         return false;
     }
-    *place = (spc_diversion_t){.tag = tag, .from = context, .to = to};
-    diversions->count++;
+    *place = (spc_filter_t){.tag = tag, .from = context, .to = to};
+    filters->count++;
     return true;
 }
 
 /* Takes one out, and moves up those behind it that the free place would hide. */
-static void take_out(spc_diversions_t *diversions, uint32_t place) {
-    const uint32_t mask = mask_of(diversions);
-    spc_diversion_t *table = diversions->places;
+static void take_out(spc_filters_t *filters, uint32_t place) {
+    const uint32_t mask = mask_of(filters);
+    spc_filter_t *table = filters->places;
     for (uint32_t at = (place + 1) & mask; !is_free(&table[at]); at = (at + 1) & mask) {
-        const uint32_t home = home_of(diversions, table[at].from, table[at].tag);
+        const uint32_t home = home_of(filters, table[at].from, table[at].tag);
         if (((at - home) & mask) >= ((at - place) & mask)) {
             table[place] = table[at];
             place = at;
         }
     }
-    table[place] = (spc_diversion_t){.tag = 0};
-    diversions->count--;
+    table[place] = (spc_filter_t){.tag = 0};
+    filters->count--;
 }
 
-uint16_t spc_diversions_find(const spc_diversions_t *diversions, uint16_t context, int32_t tag) {
-    const spc_diversion_t *found = find(diversions, context, tag);
+uint16_t spc_filters_find(const spc_filters_t *filters, uint16_t context, int32_t tag) {
+    const spc_filter_t *found = find(filters, context, tag);
     return is_free(found) ? context : found->to;
 }
 
-void spc_diversions_forget(spc_diversions_t *diversions, uint16_t first, uint16_t count) {
-    const uint32_t places = diversions->count != 0 ? mask_of(diversions) + 1 : 0;
+void spc_filters_forget(spc_filters_t *filters, uint16_t first, uint16_t count) {
+    const uint32_t places = filters->count != 0 ? mask_of(filters) + 1 : 0;
     for (uint32_t place = 0; place < places;) {
-        const spc_diversion_t *diversion = &diversions->places[place];
-        if (!is_free(diversion) && diversion->from >= first && diversion->from - first < count) {
-            take_out(diversions, place); /* another one may be there now */
+        const spc_filter_t *filter = &filters->places[place];
+        if (!is_free(filter) && filter->from >= first && filter->from - first < count) {
+            take_out(filters, place); /* another one may be there now */
         } else {
             place++;
         }

@@ -5,7 +5,7 @@
  * Private to the inbox, and used under the same lock. It owns its entries; their memory is reused. An entry may be
  * incomplete (its parts are still coming): it has its place, but is not found.
  *
- * And diversions, the table of messages for handlers. A handler is asked for by its receiver, so the slot says nothing
+ * And filters, the table of messages for handlers. A handler is asked for by its receiver, so the slot says nothing
  * of it: what has its context and tag is filed under another context, where no receive looks. Order is as ever: by
  * arrival, and so by sender.
  */
@@ -87,32 +87,32 @@ void spc_inbox_settle_posted(spc_entry_t *entry, spc_posted_t *posted);
 /* What has arrived of the data so far. There has been memory for it from the first part on. */
 void spc_inbox_move_posted(spc_entry_t *entry);
 
-/* ---- diversions */
+/* ---- filters */
 
-typedef struct spc_diversion { /* messages with this context and tag are filed under another context */
+typedef struct spc_filter { /* messages with this context and tag are filed under another context */
     int32_t tag;
     uint16_t from;
     uint16_t to; /* equal to `from`: a free place of the table */
-} spc_diversion_t;
+} spc_filter_t;
 
-typedef struct spc_diversions { /* all zeros: there is none */
+typedef struct spc_filters { /* all zeros: there is none */
     /* A hash table of 2^bits places, at most half of them in use; its owner frees it. */
-    spc_diversion_t *places;
+    spc_filter_t *places;
     uint32_t count;
     uint32_t bits;
-} spc_diversions_t;
+} spc_filters_t;
 
 /* Makes room for one more. SPC_ENOMEM. */
-int spc_diversions_reserve(spc_diversions_t *diversions);
+int spc_filters_reserve(spc_filters_t *filters);
 
 /* There is room. False: messages of this context and tag are filtered already. */
-bool spc_diversions_add(spc_diversions_t *diversions, uint16_t context, int32_t tag, uint16_t to);
+bool spc_filters_add(spc_filters_t *filters, uint16_t context, int32_t tag, uint16_t to);
 
-/* The context under which a message of this context and tag is filed: another one if there is a diversion.
- * Takes the same time however many diversions there are, and needs at least one. */
-uint16_t spc_diversions_find(const spc_diversions_t *diversions, uint16_t context, int32_t tag);
+/* The context under which a message of this context and tag is filed: a different one if there is a filter.
+ * Takes the same time however many filters there are, and needs at least one. */
+uint16_t spc_filters_find(const spc_filters_t *filters, uint16_t context, int32_t tag);
 
-/* Ends the diversions of `count` contexts from `first` on. */
-void spc_diversions_forget(spc_diversions_t *diversions, uint16_t first, uint16_t count);
+/* Ends the filters of `count` contexts from `first` on. */
+void spc_filters_forget(spc_filters_t *filters, uint16_t first, uint16_t count);
 
 #endif

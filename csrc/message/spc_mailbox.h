@@ -37,7 +37,7 @@ enum {
     SPC_SLOT_ASKS = 16,   /* the sender wants a receipt (spc_receipt.h); in every part of a message */
 };
 
-/* Contexts: the kind of a message, beside the number of its communicator; ANY never looks into another one. */
+/* Contexts: the kind of a message, beside the number of its communicator; ANY never matches another one. */
 enum {
     SPC_CONTEXT_USER = 0,
     SPC_CONTEXT_INTERNAL = 1,
@@ -135,7 +135,7 @@ typedef struct spc_mailbox_count {
 
 _Static_assert(sizeof(spc_row_shared_t) == SPC_CACHE_LINE, "spc_row_shared_t lies in shared memory");
 
-/* By a receiver that opens what did not fit into its slot. Relaxed: who looks meanwhile takes what is there. */
+/* By a receiver that opens a payload outside its slot. Relaxed: a reader meanwhile takes the value that is there. */
 static inline void spc_mailbox_count_long(spc_mailbox_reader_t *reader, uint64_t bytes) {
     reader->long_bytes += bytes;
     atomic_store_explicit(&reader->row->long_bytes, reader->long_bytes, memory_order_relaxed);
@@ -152,7 +152,7 @@ spc_mailbox_count_t spc_mailbox_count(spc_mailbox_shared_t *mailbox, uint32_t se
 /* The word by which a receiver that waits for a long message, and has a place for its data, says so in the sender's
  * row: a hash of the context, the tag (or SPC_ANY_TAG) and the length of the message, and of the number of slots that
  * it has read. So it does not match for a sender with unread slots in the row, or with another message. Never 0, which
- * says that nothing is wanted. */
+ * means that nothing is wanted. */
 static inline uint32_t spc_mailbox_want(uint32_t received, uint16_t context, int32_t tag,
                                         uint64_t length_bytes) {
     uint64_t mixed = received + ((uint64_t)(uint32_t)tag << 32);

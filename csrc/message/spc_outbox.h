@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_outbox: the sending half of a node: chooses how a message travels, and queues what has no room.
+ * spc_outbox: the sending half of a node: chooses how a message travels, and queues messages without room.
  *
  *   up to SPC_INLINE_BYTES        in the slot itself
  *   up to SPC_EAGER_BYTES         in the ring, once for all destinations
  *   longer                        in the arena, once for all destinations; its receivers read it there
  *   longer, and the arena is full in the ring, in parts if it is longer than a chunk
- *   long, and awaited             in the ring, in parts, while the receiver copies them to where it wants them
+ *   long, and awaited             in the ring, in parts, while the receiver copies them to their destination
  *
  * Order. One FIFO per destination: while it is not empty, everything to that destination goes behind it, so
- * messages to one receiver are announced in the order they were sent, whichever way they go. What waits is one of: an
- * announcement whose payload lies in ring or arena already (a multicast is written once, for all), a private copy that
- * is yet to be written, or the rest of a message that goes in parts.
+ * messages to one receiver are announced in the order they were sent, whichever path they take. A queued entry is one
+ * of: an announcement whose payload lies in ring or arena already (a multicast is written once, for all), a private
+ * copy that is yet to be written, or the rest of a message that goes in parts.
  *
- * The limit (--queue-limit) is for messages that this node has sent and nobody has received: those that wait here, and
+ * The limit (--queue-limit) is for messages that this node has sent and no node has received: those that wait here, and
  * those that receivers keep beyond the share that each has for each sender (spc_config_share_bytes). It never holds
  * back a message that has been accepted: that is announced as soon as there is room.
  *
@@ -78,31 +78,31 @@ int spc_outbox_send_block(spc_outbox_t *outbox, const int32_t *destinations, uin
                           spc_block_shared_t *block);
 
 /* Passes a block that this node alone uses, of any node's arena, to one destination, without a copy: [meta][data] lie
- * at its start, payload->meta and ->data are not read. It is announced, or queued behind what waits. It is no longer
- * this node's, unless the destination is: who has ended gets nothing, and the block is free. SPC_ENOMEM: nothing was
- * done. */
+ * at its start, payload->meta and ->data are not read. It is announced, or queued behind waiting entries. It is no
+ * longer this node's, unless it is the destination itself; if the destination has ended, the block is free. SPC_ENOMEM:
+ * nothing was done. */
 int spc_outbox_move_block(spc_outbox_t *outbox, int32_t destination, uint16_t context, int32_t tag,
                           const spc_payload_t *payload, spc_block_shared_t *block);
 
-/* Begins to send a message in parts out of the caller's memory, if its one receiver waits for it with a place for the
- * data (spc_mailbox_want), and can have it next. Each spc_outbox_flush sends what has room; what is sent to the same
- * destination meanwhile waits behind it. SPC_EAGAIN: it is to be sent in another way; nothing was done. */
+/* Begins to send a message in parts from the caller's memory, if its one receiver waits for it with a destination for
+ * the data (spc_mailbox_want), and can have it next. Each spc_outbox_flush sends the parts that have room; later
+ * messages to the same destination wait behind it. SPC_EAGAIN: send it another way; nothing was done. */
 int spc_outbox_begin_stream(spc_outbox_t *outbox, int32_t destination, uint16_t context, int32_t tag,
                             const spc_payload_t *payload, spc_stream_t *stream);
 
 /* Whether the next long message to a node is expected to be a stream, as each one is after a stream, until this
- * function is told otherwise. Returns what was expected. */
+ * function sets something else. Returns the previous expectation. */
 bool spc_outbox_expect_stream(spc_outbox_t *outbox, int32_t destination, bool expected);
 
 /* A stream is ended in any case: when it is done, or when the caller has held it (stream->held, with the lock) and has
- * copied what comes after byte `sent` into its block, without the lock. Then the block is the last part. The payload is
+ * copied everything after byte `sent` into its block, without the lock. Then the block is the last part. The payload is
  * the caller's again. */
 void spc_outbox_end_stream(spc_outbox_t *outbox, spc_stream_t *stream);
 
 /* Bytes of this node's arena that are given out. */
 uint64_t spc_outbox_block_bytes(spc_outbox_t *outbox);
 
-/* From now on, until it is switched off again within the same hold of the lock, what is sent asks its receivers for
+/* From now on, until it is switched off again within the same hold of the lock, messages ask their receivers for
  * receipts (spc_receipt.h). */
 void spc_outbox_ask(spc_outbox_t *outbox, bool on);
 

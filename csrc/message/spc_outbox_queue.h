@@ -56,7 +56,7 @@ static inline bool spc_waiting_is_unwritten(const spc_waiting_t *waiting) {
     return waiting->copy != NULL || waiting->stream != NULL;
 }
 
-/* Forgets the head, and its copy if nobody else uses it; its stream is done. */
+/* Forgets the head, and its copy if no other entry uses it; its stream is done. */
 void spc_outbox_queue_pop(spc_outbox_queue_t *queue, spc_queue_total_t *total);
 
 /* For a destination that has ended: what was written for it is marked as read unless its process is gone, for then the
@@ -70,20 +70,20 @@ spc_copy_t *spc_copy_make(const spc_payload_t *payload);
 /* One user less; `copy` may be NULL. */
 void spc_copy_release(spc_copy_t *copy);
 
-/* Room for what may remain of a message whose parts are being sent. It is there before the first part: a message that
+/* Room for the rest of a message whose parts are being sent. It is there before the first part: a message that
  * has begun has to go on, or its receiver would put it together for ever. */
 typedef struct spc_rest {
     spc_waiting_t *item;
     spc_copy_t *copy;
 } spc_rest_t;
 
-/* SPC_ENOMEM: nothing is reserved. Pages of memory are taken for what is queued only. */
+/* SPC_ENOMEM: nothing is reserved. Pages of memory are taken only for queued data. */
 int spc_rest_reserve(uint64_t bytes, spc_rest_t *rest);
 
 /* It was not needed. */
 void spc_rest_free(spc_rest_t *rest);
 
-/* Uses it for what comes after byte `sent` of the payload, at the end of the queue. Never fails. */
+/* Uses it for the bytes after `sent` of the payload, at the end of the queue. Never fails. */
 void spc_rest_queue(spc_rest_t *rest, const spc_envelope_t *envelope, const spc_payload_t *payload,
                     uint64_t sent, spc_outbox_queue_t *queue, spc_queue_total_t *total);
 

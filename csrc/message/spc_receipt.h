@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_receipt: tells the sender of a message that its receiver has taken it (ACLMPL's synchronous send).
+ * spc_receipt: shows the sender of a message that its receiver has taken it (ACLMPL's synchronous send).
  *
- * Messages that ask for a receipt (SPC_SLOT_ASKS) are numbered, 0, 1, 2 … for each pair of nodes. Nobody transmits
- * the numbers: the sender counts what it sends, the receiver what it finds in the row, and a row keeps its order.
+ * Messages that ask for a receipt (SPC_SLOT_ASKS) are numbered, 0, 1, 2 … for each pair of nodes. They are not
+ * transmitted: the sender counts its messages, the receiver those in the row, and a row keeps its order.
  * When the receiver takes message number k, in whatever order, it flips bit k mod 256 of the pair's receipts, which
  * lie beside `consumed` in the row's first line, and notifies the sender's event. So a receipt overtakes
  * everything, needs no room and cannot fail.
@@ -39,7 +39,7 @@ void spc_receipts_destroy(spc_receipts_t *receipts);
 /* The number of the next message to `destination` that asks. SPC_ELIMIT: too many are unanswered. */
 int spc_receipts_next(spc_receipts_t *receipts, uint32_t destination, uint32_t *number);
 
-/* It has been handed to the outbox, in the same hold of the lock. Somebody waits for it until spc_receipts_settle. */
+/* It has been handed to the outbox, in the same hold of the lock. A thread waits for it until spc_receipts_settle. */
 void spc_receipts_note_sent(spc_receipts_t *receipts, uint32_t destination);
 
 /* Has this message been taken? */
@@ -49,7 +49,7 @@ bool spc_receipts_given(const spc_receipts_t *receipts, uint32_t destination, ui
 bool spc_receipt_is_given(const spc_row_shared_t *row, uint32_t number);
 const spc_row_shared_t *spc_receipts_row(const spc_receipts_t *receipts, int32_t destination);
 
-/* Nobody waits for it any more. */
+/* No thread waits for it any more. */
 void spc_receipts_settle(spc_receipts_t *receipts, uint32_t destination, uint32_t number);
 
 /* The receiver's half: message `number` of this row has been taken. The caller notifies the sender's event next. */

@@ -2,7 +2,7 @@
 /*
  * spc_ring: each sender's circular buffer of messages (SpeedesComm 3.2, figures 2 and 3).
  *
- * A message to k nodes is written once, behind k headers. Each receiver is told the offset of its own header, finds
+ * A message to k nodes is written once, behind k headers. Each receiver gets the offset of its own header, finds
  * the payload from there, and marks its header read; the sender reclaims what all have read. No lock and no count is
  * shared: of a header its receiver writes one word, once.
  *
@@ -28,7 +28,7 @@ typedef struct spc_ring_header_shared {
     _Atomic uint32_t read;  /* 1: its receiver no longer needs the payload; 2: the sender has seen that */
     uint32_t destination;   /* rank */
     uint32_t payload_bytes;
-    uint32_t payload_offset; /* from this header: the last of k headers says h, the first k times h */
+    uint32_t payload_offset; /* from this header: the last of k headers has h, the first k times h */
 } spc_ring_header_shared_t;
 
 _Static_assert(sizeof(spc_ring_header_shared_t) == 16, "spc_ring_header_shared_t lies in shared memory");

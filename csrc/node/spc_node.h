@@ -5,7 +5,7 @@
  * There is one per process (ranks that are threads have one each); the communicators of that node share it. It knows
  * nothing of collectives, contexts or members: those are the communicators' (spc_comm.h). Ranks here are the segment's.
  *
- * Progress. Every wait, whatever for, sends what is queued and drains what arrives. One waiting thread, the leader,
+ * Progress. Every wait, whatever for, sends queued messages and drains arrivals. One waiting thread, the leader,
  * drains for all of the node; the others sleep on a private word, and one of them takes over when it leaves.
  *
  * Used by the files of spc_comm only. `lock` guards inbox and outbox; it is held for a match or a copy, never while
@@ -57,7 +57,7 @@ typedef struct spc_node {
     spc_note_shared_t *notes; /* this node's; written with the lock */
     spc_inbox_t *inbox;
     spc_outbox_t *outbox;
-    spc_receipts_t *receipts; /* NULL until somebody asks for one; with the lock */
+    spc_receipts_t *receipts; /* NULL until a send asks for one; with the lock */
     uint32_t next_communicator; /* a number that no communicator of this node has, nor any higher one */
 
     spc_trace_t trace;
@@ -70,7 +70,7 @@ typedef struct spc_node {
     spc_waiter_t waiter;        /* of the leader */
     _Atomic bool moved; /* a part of a message has come; relaxed: the leader polls for the next one */
 
-    /* What the leader tells others: spc_node_board.c. */
+    /* What the leader publishes: spc_node_board.c. */
     spc_board_shared_t *board; /* NULL: there is none */
     const struct spc_node_wait *located; /* whose caller `entry` names */
     spc_board_entry_t entry;
@@ -101,7 +101,7 @@ void spc_node_release(spc_node_t *node);
 /* Waits until nothing is queued any more. */
 int spc_node_flush(spc_node_t *node, uint64_t deadline_ns);
 
-/* Sends what is queued (until the deadline), then publishes FINISHED. SPC_ETIMEDOUT if something could not be sent;
+/* Sends queued messages (until the deadline), then publishes FINISHED. SPC_ETIMEDOUT if something could not be sent;
  * finished all the same. SPC_EINTERRUPTED: nothing has changed. */
 int spc_node_close(spc_node_t *node, uint64_t deadline_ns);
 
@@ -111,7 +111,7 @@ int spc_node_close(spc_node_t *node, uint64_t deadline_ns);
 typedef struct spc_node_wait {
     spc_node_t *node;
     bool (*test)(struct spc_node_wait *wait);
-    /* Somebody has ended or left: can the wait still be satisfied? SPC_OK, or why not; SPC_EAGAIN: that may change
+    /* A node has ended or left: can the wait still be satisfied? SPC_OK, or why not; SPC_EAGAIN: that may change
      * without another end. */
     int (*doomed)(struct spc_node_wait *wait);
     /* With the lock: the call, and in pairs[].needed whom it needs. NULL: nothing is known of it. */
@@ -138,7 +138,7 @@ int spc_node_locate(spc_node_wait_t *wait); /* SPC_OK, SPC_EINTERRUPTED */
 uint64_t spc_node_settle(spc_node_wait_t *wait, uint32_t seen);
 void spc_node_wake(spc_node_wait_t *wait);
 
-/* Sends what is queued and drains what arrived. */
+/* Sends queued messages and drains arrivals. */
 void spc_node_progress(spc_node_t *node);
 
 /* Unlocks after the inbox was used: wakes the threads of this node that may now find what they wait for. */

@@ -18,7 +18,7 @@
  * of the run; if the receiver is, its pin is ignored as ever.
  *
  * The owner calls create, take, used and destroy under its communicator's lock, and pin while the block is pinned for
- * itself. Anybody may unpin.
+ * itself. Any thread may unpin.
  */
 #ifndef SPC_ARENA_H
 #define SPC_ARENA_H
@@ -52,7 +52,8 @@ void spc_arena_destroy(spc_arena_t *arena);
 /* A block with room for `length_bytes`, pinned for the owner itself. SPC_EAGAIN when nothing fits now. */
 int spc_arena_alloc(spc_arena_t *arena, uint64_t length_bytes, spc_block_shared_t **block);
 
-/* As that, for what a node may keep for long: no more than half of the arena in all. SPC_EAGAIN, too, when it is. */
+/* The same, for a copy that a node may keep for long: no more than half of the arena in all. SPC_EAGAIN, too, when it
+ * is. */
 int spc_arena_alloc_kept(spc_arena_t *arena, uint64_t length_bytes, spc_block_shared_t **block);
 
 /* Bytes in blocks that are given out; for tests and statistics. Looks at every block. */

@@ -7,7 +7,7 @@
  * its wait unsatisfied. So whoever reads the same odd `stuck` twice knows that the node did nothing in between. Calls
  * that need not wait never come here.
  *
- * The supervisor reads: to say where everybody is, and to prove a deadlock (diagnose/spc_deadlock.h).
+ * The supervisor reads it to report where all nodes are, and to prove a deadlock (diagnose/spc_deadlock.h).
  */
 #ifndef SPC_BOARD_H
 #define SPC_BOARD_H
@@ -28,7 +28,7 @@ typedef enum spc_board_kind {
     SPC_BOARD_RECEIVE, /* a message from one of those it needs */
     SPC_BOARD_SEND, /* others have to receive, for its limit is reached; or at the end: room for queued messages */
     SPC_BOARD_PHASE, /* all those it needs have to arrive */
-    SPC_BOARD_CYCLE, /* the same, or a coordinated message from one who has not arrived */
+    SPC_BOARD_CYCLE, /* the same, or a coordinated message from one that has not arrived */
     SPC_BOARD_RECEIPT, /* the one it needs has to receive */
     SPC_BOARD_GATHERING, /* a message of the one it needs, within a collective that all have entered */
 } spc_board_kind_t;
@@ -39,13 +39,13 @@ enum {
     SPC_BOARD_THREADS = 2, /* other threads run, which may call spcomm */
     SPC_BOARD_TIMER = 4, /* a timer is armed */
     SPC_BOARD_HANDLER = 8, /* a signal has a handler of the program's own */
-    SPC_BOARD_UNKNOWN = 16, /* the wait cannot say what it needs */
+    SPC_BOARD_UNKNOWN = 16, /* the wait cannot name what it needs */
 };
 
 enum {
     /* What a report needs to call things by their names. */
     SPC_BOARD_RENDEZVOUS = 1, /* of RECEIPT: a send that --rendezvous makes wait */
-    SPC_BOARD_IN_C = 2, /* the binding cannot say where its caller is: a program in C or C++ */
+    SPC_BOARD_IN_C = 2, /* the binding does not know its caller's line: a program in C or C++ */
     /* Whoever can send to it may have it do anything, whatever it waits for. */
     SPC_BOARD_HANDLES = 4, /* a message may call a function of the program's */
 };

@@ -2,13 +2,13 @@
 /*
  * spc_status: state of each node: there, finished or died.
  *
- * A node writes LIVE and FINISHED of itself; the supervisor writes FINISHED or DIED of a node whose process has ended
- * or has reported that it fails. The end that is written first stays. The epoch is raised after each end, and everybody
- * is woken: a wait that needs the node looks at its line then. Whoever sees an end (acquire) also sees everything that
- * node had announced before.
+ * A node writes its own LIVE and FINISHED; the supervisor writes FINISHED or DIED for a node whose process has ended or
+ * has reported that it fails. The end that is written first stays. The epoch is raised after each end, and all nodes
+ * are woken: a wait that needs the node looks at its line then. A node that sees an end (acquire) also sees everything
+ * that node had announced before.
  *
  * There is one more line, after the nodes': that of the box's connection to the others. It is DIED once nothing comes
- * from them any more, and its reason is the box whose connection broke. Then no wait is worth it.
+ * from them any more, and its reason is the box whose connection broke. Then no wait can succeed.
  *
  * A node that has finished, or has reported its failure, may still hold what it received; only when it is gone may its
  * memory be taken from it. When a process ends without a report, the supervisor publishes that it is gone before it
@@ -58,14 +58,14 @@ uint64_t spc_status_bytes(uint32_t lines);
 /* By the node itself. */
 void spc_status_set_live(spc_status_shared_t *status, uint32_t rank, int32_t process);
 
-/* By the node at its end (state FINISHED), or by the supervisor, for a process that has gone or has said that it fails.
- * Only the first end of a node counts: a process that fails after its node has closed did not die for the others. But
- * one that is killed while it ends may not have told everybody: then the second call does.
- * Wakes everybody: `events` is the array of all events. */
+/* By the node at its end (state FINISHED), or by the supervisor, for a process that has gone or has reported its
+ * failure. Only the first end of a node counts: a process that fails after its node has closed did not die for the
+ * others. But one that is killed while it ends may not have notified all: then the second call does.
+ * Wakes all nodes: `events` is the array of all events. */
 void spc_status_end(spc_status_shared_t *status, uint32_t rank, spc_node_state_t state, int32_t reason,
                     spc_event_shared_t *events, uint32_t event_count, uint32_t features);
 
-/* By a node that has published elsewhere that it takes part in something no more: raises the epoch, wakes everybody. */
+/* By a node that has published elsewhere that it takes part in something no more: raises the epoch, wakes all nodes. */
 void spc_status_news(spc_status_shared_t *status, spc_event_shared_t *events, uint32_t event_count,
                      uint32_t features);
 
@@ -74,24 +74,24 @@ void spc_status_news(spc_status_shared_t *status, spc_event_shared_t *events, ui
 void spc_status_set_gone(spc_status_shared_t *status, uint32_t rank, spc_event_shared_t *events,
                          uint32_t event_count, uint32_t features);
 
-/* By the node: one more error (1), or one less (-1), of which it tells others. As long as one is alive, it may yet end
- * the node, and is to blame then for what followed from it elsewhere. */
+/* By the node: one more error (1), or one less (-1), that it sends to others. As long as one is alive, it may yet end
+ * the node, and is to blame then for its consequences elsewhere. */
 static inline void spc_status_count_raised(spc_status_shared_t *status, uint32_t rank, int32_t change) {
-    /* Pairs with spc_status_has_raised: before others are told, and after the node has reported that it fails. */
+    /* Pairs with spc_status_has_raised: before others get it, and after the node has reported that it fails. */
     atomic_fetch_add_explicit(&status->line[rank].raised, (uint32_t)change, memory_order_seq_cst);
 }
 
 static inline bool spc_status_has_raised(const spc_status_shared_t *status, uint32_t rank) {
-    /* Pairs with spc_status_count_raised: whoever reads 0 of an error that was reported finds the report. */
+    /* Pairs with spc_status_count_raised: a reader of 0 for an error that was reported finds the report. */
     return atomic_load_explicit(&status->line[rank].raised, memory_order_seq_cst) != 0;
 }
 
 static inline bool spc_status_is_gone(const spc_status_shared_t *status, uint32_t rank) {
-    /* seq_cst: part of the second test of a sender who waits for room. Pairs with spc_status_set_gone. */
+    /* seq_cst: part of the second test of a sender that waits for room. Pairs with spc_status_set_gone. */
     return atomic_load_explicit(&status->line[rank].gone, memory_order_seq_cst) != 0;
 }
 
-/* Has everybody been told of its end? Who then reads the epoch reads one that counts it. */
+/* Have all nodes been notified of its end? A node that then reads the epoch reads one that counts it. */
 static inline bool spc_status_is_told(const spc_status_shared_t *status, uint32_t rank) {
     /* Pairs with spc_status_end. */
     return atomic_load_explicit(&status->line[rank].told, memory_order_seq_cst) != 0;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Exercise 1: each node has returned its own text."""
+"""Exercise 1: each node returned its own text."""
 
 from spcomm.learn.case import Case, Wrong, same, short
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Exercise 1: every node says who it is, and how many there are."""
+"""Exercise 1: every node reports its number, and how many nodes there are."""
 
 import spcomm
 

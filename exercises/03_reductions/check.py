@@ -42,8 +42,8 @@ def judge(case, outcome):
         other = sorted(set(calls) - ALLOWED)
         if other:
             raise Wrong(
-                f"node {rank} called {', '.join(other)}: the values travel to other nodes. Make one number of "
-                "them first, then combine these numbers by reductions"
+                f"node {rank} called {', '.join(other)}: that sends the values to other nodes. Reduce them to one "
+                "number first, then combine these numbers by reductions"
             )
         count = sum(calls[name] for name in REDUCTIONS)
         if count > 3:
@@ -59,15 +59,15 @@ def what_is_wrong(value, expected, lists, rank):
         return "It has to be a tuple of three: return total, least, where."
     if not same(value[0], expected[0]):
         if same(value[0], sum(lists[rank])):
-            return f"The first: that is the sum of node {rank}'s own values; what of the others?"
+            return f"The first is the sum of node {rank}'s own values; what of the others?"
         return "The first, the sum, is wrong."
     if not same(value[1], expected[1]):
         if same(value[1], min(lists[rank])):
-            return f"The second: that is the least of node {rank}'s own values; what of the others?"
+            return f"The second is the least of node {rank}'s own values; what of the others?"
         return (
             "The second, the least value, is wrong: do you compare with a number that no node has, such as 0?"
         )
     tied = [node for node, values in enumerate(lists) if expected[1] in values]
     if any(same(value[2], node) for node in tied):  # a reduction may make it 2.0
-        return f"The third: node {value[2]:g} has it too, but the lowest rank is asked for."
+        return f"The third: node {value[2]:g} has it too, but the lowest rank is wanted."
     return f"The third, the place of the least value, is wrong: node {expected[2]} has it."

@@ -6,7 +6,7 @@ import spcomm
 
 def solve(comm, values):
     """Return (sum of all, least of all, rank of the node that has it); `values` are those of this node."""
-    # TODO: these are of this node's values only. Combine them with those of the others
+    # TODO: these are the results of this node's values only. Combine them with those of the others
     total = sum(values)
     least = min(values)
     where = comm.rank

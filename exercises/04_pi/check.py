@@ -22,12 +22,12 @@ def judge(case, outcome):
     for rank, count in enumerate(done):
         if not few <= count <= many:
             raise Wrong(
-                f"node {rank} has computed {count} strips; expected {share} {where}. The nodes have computed "
-                f"{', '.join(map(str, done))}; each strip is for one node, and the shares are to be equal"
+                f"node {rank} computed {count} strips; expected {share} {where}. The nodes computed "
+                f"{', '.join(map(str, done))}; each strip is for one node, and the shares must be equal"
             )
     if sum(done) != strips:
         raise Wrong(
-            f"the nodes have computed {', '.join(map(str, done))} strips, {sum(done)} in all; expected {strips} "
+            f"the nodes computed {', '.join(map(str, done))} strips, {sum(done)} in all; expected {strips} "
             f"{where}: what becomes of the rest if they cannot be divided equally?"
         )
     communication(case, outcome)
@@ -44,21 +44,17 @@ def communication(case, outcome):
         other = sorted(set(calls) - ALLOWED)
         if other:
             raise Wrong(
-                f"node {rank} called {', '.join(other)}; one reduction, which all call, is all it takes"
+                f"node {rank} called {', '.join(other)}; one reduction, which all nodes call, is enough"
             )
         count = sum(calls[name] for name in REDUCTIONS)
         if count != 1 and case.nodes > 1:
             raise Wrong(
                 f"node {rank} called {count} reductions; expected one ({case.name}): "
-                + (
-                    "what is in it are the parts of one node only"
-                    if count == 0
-                    else "take it out of the loop"
-                )
+                + ("the result has the parts of one node only" if count == 0 else "take it out of the loop")
             )
 
 
 def advice(value):
     if value is None:
         return "All nodes have to return it."
-    return "Each strip has to be in the sum once: which strips does this node have, and what does it give to the sum?"
+    return "Each strip has to be in the sum once: which strips does this node have, and what does it add to the sum?"

@@ -29,9 +29,9 @@ def what_is_wrong(seen, expected, n):
     if not isinstance(seen, list):
         return "It has to be a list of values."
     if len(seen) != n:
-        return f"It has seen {len(seen)} of {n} values: how many steps does it take until all have come by?"
+        return f"It has seen {len(seen)} of {n} values: how many steps does it take until it has seen all?"
     if n > 2 and all(same(one, seen[1]) for one in seen[1:]):
-        return "The same value came again and again: pass on what came last, not always your own."
+        return "The same value came again and again: pass on the value that came last, not always your own."
     if same(seen, [expected[0], *expected[:0:-1]]):
         return "The values came the other way round: send to the right, receive from the left."
     return "Its own value comes first, then that of its left neighbour, and so on to the left."
@@ -49,11 +49,11 @@ def travelling(case, outcome):
         if message.received is None:
             raise Wrong(
                 f"nobody received a message from node {message.source} to node {message.dest} ({case.name}): "
-                "is there one step too many?"
+                "is there a step too many?"
             )
     count = len(outcome.messages)
     if count != n * (n - 1):
         raise Wrong(
             f"there were {count} messages; expected {n} × {n - 1} = {n * (n - 1)} ({case.name}): each node sends "
-            "size - 1 times, and uses no other way"
+            "size - 1 messages, and communicates in no other way"
         )

@@ -6,10 +6,10 @@ import spcomm
 
 def solve(comm, value):
     """Return the values in the order in which this node sees them, its own first, then its left neighbour's."""
-    right = comm.rank + 1  # TODO: who is right of the last node?
-    left = comm.rank - 1  # TODO: who is left of node 0?
+    right = comm.rank + 1  # TODO: which node is right of the last one?
+    left = comm.rank - 1  # TODO: which node is left of node 0?
     seen = [value]
-    # TODO: size - 1 times: send to the right what was seen last, receive from the left
+    # TODO: size - 1 times: send the last value seen to the right, receive from the left
     return seen
 
 

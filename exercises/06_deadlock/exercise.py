@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Exercise 6: everybody gives to the right and gets from the left, but nobody begins."""
+"""Exercise 6: all nodes give to the right and get from the left, but none begins."""
 
 import spcomm
 

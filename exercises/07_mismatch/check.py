@@ -47,6 +47,6 @@ def what_is_wrong(found, expected, mine):
         return "The largest value is missing on a node that has no values; it has to take part in global_max."
     if not close(found[2], expected[2]):
         if same(found[2], 0):
-            return "Nobody has 0: what does a node without values give to global_max? It must be less than all others."
+            return "No node has 0: what does a node without values give to global_max? It must be less than all values."
         return "The third, the largest of all values, is wrong."
-    return "The first two are how many values there are in all, and their mean."
+    return "The first two are the number of values on all nodes, and their mean."

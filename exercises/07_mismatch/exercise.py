@@ -6,7 +6,7 @@ import spcomm
 
 def solve(comm, values):
     """Return (how many, mean, largest) of the values of all nodes; `values` are this node's floats, maybe none."""
-    # TODO: three lines are wrong. Run it, read what is reported, mend that, and run it again
+    # TODO: three lines are wrong. Run it, read the report, fix what it names, and run it again
     count = comm.global_sum(len(values))
     if comm.rank == 0:
         comm.barrier()  # wait until all have counted

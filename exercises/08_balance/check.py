@@ -47,7 +47,7 @@ def judge(case, outcome):
         told = sum(costs[int(task.real)] for task in tasks)  # 2.0 is task 2, too
         if abs(outcome.work[rank] - told) > 1e-6 * (1 + told):
             raise Wrong(
-                f"node {rank} has done {outcome.work[rank]:g} units of work; the tasks {tasks} that it returned take "
+                f"node {rank} did {outcome.work[rank]:g} units of work; the tasks {tasks} that it returned take "
                 f"{told:g} ({case.name}): each task is done by do(), once, on the node that returns it"
             )
     if case.facts:
@@ -61,9 +61,9 @@ def once(case, outcome, count):
             str(rank) for rank, tasks in enumerate(outcome.values) for other in tasks if same(other, task)
         ]
         if not nodes:
-            raise Wrong(f"nobody has done task {task} of {count} ({case.name}), or has not returned it")
+            raise Wrong(f"no node did and returned task {task} of {count} ({case.name})")
         if len(nodes) > 1:
-            raise Wrong(f"nodes {' and '.join(nodes)} have done task {task}; expected it once ({case.name})")
+            raise Wrong(f"nodes {' and '.join(nodes)} did task {task}; expected it once ({case.name})")
     if len(done) > count:
         other = next(task for task in done if not any(same(task, one) for one in range(count)))
         raise Wrong(f"{short(other)} was returned, and is none of the tasks 0 to {count - 1} ({case.name})")
@@ -84,6 +84,6 @@ def quick(case, outcome, total):
             "not by the number of tasks, or hand out the tasks one at a time"
         )
     raise Wrong(
-        f"{found}No node has more than {most:g} units of work, so they have waited: does somebody wait for a result "
+        f"{found}No node has more than {most:g} units of work, so they waited: does the manager wait for a result "
         "before the next node gets its task?"
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Exercise 8: tasks of very unequal length; nobody should wait long for the node that has the most to do."""
+"""Exercise 8: tasks of very unequal length; no node should wait long for the one that has the most to do."""
 
 import spcomm
 

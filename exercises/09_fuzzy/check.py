@@ -62,7 +62,7 @@ def check_all_done(rank, wanted, done):
     if sorted(wanted) != sorted(done):
         raise Wrong(
             f"node {rank} worked {sum(done):g} units in {len(done)} pieces; its lists have {sum(wanted):g} units in "
-            f"{len(wanted)} pieces: each piece is to be done once"
+            f"{len(wanted)} pieces: each piece must be done once"
         )
     if wanted != done:
         place = next(place for place, pair in enumerate(zip(wanted, done, strict=True)) if pair[0] != pair[1])
@@ -83,7 +83,7 @@ def check_order(track, wanted):
             if what == 2 and waited <= step:
                 raise Wrong(
                     f"node {track.rank} began use[{step}] before it had waited for the others: that work needs the "
-                    "parts of all nodes; call wait() before, or put it behind the `with` block"
+                    "parts of all nodes; call wait() first, or put that work after the `with` block"
                 )
             works += 1
         else:

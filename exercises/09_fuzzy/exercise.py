@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Exercise 9: do your own work while the others are not there yet. README.md has the task."""
+"""Exercise 9: do your own work until the others have come. README.md has the task."""
 
 import spcomm
 

@@ -32,7 +32,7 @@ def judge(case, outcome):
     found, right = np.concatenate(blocks), alone(rod, steps)
     if len(found) != len(right):
         raise Wrong(
-            f"the blocks of all nodes have {len(found)} cells together; the rod has {len(right)} between its borders "
+            f"the blocks of all nodes have {len(found)} cells in all; the rod has {len(right)} between its borders "
             f"({case.name}; by rank: {[len(block) for block in blocks]})"
         )
     if not np.array_equal(found, right):
@@ -84,6 +84,6 @@ def check_messages(case, outcome, steps):
         for name in COLLECTIVES:
             if calls[name] >= steps:
                 raise Wrong(
-                    f"node {rank} called {name} {calls[name]} times in {steps} steps: only neighbours need anything of "
-                    "each other; use sendrecv"
+                    f"node {rank} called {name} {calls[name]} times in {steps} steps: neighbours alone need anything "
+                    "from each other; use sendrecv"
                 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Judges exercise 11: sorted, nothing lost, even shares, and nobody had all of it."""
+"""Judges exercise 11: sorted, nothing lost, even shares, and no node had all of it."""
 
 from collections import Counter
 from itertools import chain
@@ -55,7 +55,7 @@ def checked_share(rank, value):
     for item in value:
         if not isinstance(item, Real):
             raise Wrong(
-                f"node {rank} returned {short(value)}; its share is one list of numbers, and {short(item)} is none"
+                f"node {rank} returned {short(value)}; its share must be one list of numbers, without {short(item)}"
             )
     return value
 
@@ -71,7 +71,7 @@ def check_all_there(case, numbers, shares):
     if extra := after - before:
         number, count = next(iter(extra.items()))
         raise Wrong(
-            f"{sum(extra.values())} numbers are too many, {short(number)} {count} times among them ({case.name})"
+            f"there are {sum(extra.values())} numbers too many, {short(number)} {count} times among them ({case.name})"
         )
 
 
@@ -81,9 +81,9 @@ def check_order(case, shares):
         for number in share:
             if last is not None and number < last[0]:
                 where = (
-                    f"behind {last[0]} of node {last[1]}"
+                    f"after {last[0]} of node {last[1]}"
                     if last[1] != rank
-                    else f"behind {last[0]}, in its own share"
+                    else f"after {last[0]}, in its own share"
                 )
                 raise Wrong(f"node {rank} has {number} {where}: not sorted ({case.name})")
             last = number, rank
@@ -96,7 +96,7 @@ def check_nobody_has_all(case, outcome, numbers, shares):
         for name in BY_ONE:
             if calls[name]:
                 raise Wrong(
-                    f"node {rank} called {name}: then one node has all of it, and it may have no room; "
+                    f"node {rank} called {name}: that puts everything on one node, which may have no room; "
                     "use allgather for the samples and alltoall for the numbers"
                 )
     have_moved = any(Counter(share) - Counter(mine) for share, mine in zip(shares, numbers, strict=True))
@@ -125,7 +125,7 @@ def check_messages(case, outcome, count):
         held[rank] += change
         if held[rank] > limit:
             raise Wrong(
-                f"node {rank} has received nearly all numbers of the others ({case.name}); nobody has room for that"
+                f"node {rank} received nearly all numbers of the others ({case.name}); no node has room for that"
             )
 
 

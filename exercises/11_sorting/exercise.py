@@ -11,11 +11,11 @@ EVERY = 16  # one sample of so many numbers
 
 def solve(comm, mine):
     """Return this node's share of the sorted whole."""
-    # TODO: equal numbers all go to one node. What must be compared, so that a splitter can part them?
+    # TODO: equal numbers all go to one node. What must be compared, so that a splitter can separate them?
     keys = sorted(mine)
     samples = sorted(chain.from_iterable(comm.allgather(keys[::EVERY])))
     if not samples:
-        return []  # nobody has anything
+        return []  # no node has a number
     splitters = [samples[node * len(samples) // comm.size] for node in range(1, comm.size)]
     fences = [0, *(bisect_left(keys, splitter) for splitter in splitters), len(keys)]
     pieces = [keys[fences[node] : fences[node + 1]] for node in range(comm.size)]

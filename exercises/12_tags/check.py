@@ -5,7 +5,7 @@ import numpy as np
 
 from spcomm.learn.case import Case, Wrong, close, same, short
 
-PARTS = "the parts of a record come from the node that sent it, behind it"
+PARTS = "the parts of a record come from the node that sent it, after it"
 
 
 def cases(rng):
@@ -84,11 +84,11 @@ def check_unread(outcome):
 def check_of_one(case, rank, found, right):
     if not isinstance(found, list):
         raise Wrong(
-            f"of node {rank} there is {short(found)}; expected a list of {len(right)} answers ({case.name})"
+            f"for node {rank} there is {short(found)}; expected a list of {len(right)} answers ({case.name})"
         )
     if len(found) != len(right):
         raise Wrong(
-            f"of node {rank} there are {len(found)} answers; it has sent {len(right)} letters, not counting the parts "
+            f"for node {rank} there are {len(found)} answers; it sent {len(right)} letters, not counting the parts "
             f"of records ({case.name}); {PARTS}"
         )
     for place, (answer, expected) in enumerate(zip(found, right, strict=True)):

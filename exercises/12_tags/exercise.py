@@ -10,7 +10,7 @@ TAGS = {"text": TEXT, "array": ARRAY, "record": RECORD, "part": PART}
 
 
 def solve(comm, letters):
-    """Send this node's letters, pairs (kind, data), to node 0; on node 0 return what it makes of all."""
+    """Send this node's letters, pairs (kind, data), to node 0; on node 0 return the answers to all of them."""
     if comm.rank > 0:
         for kind, data in letters:
             comm.send(data, 0, tag=TAGS[kind])
@@ -18,7 +18,7 @@ def solve(comm, letters):
         return None
 
     answers = [[] for _ in range(comm.size)]
-    for _ in range(comm.size - 1):  # TODO: how long, if nobody says how many letters will come?
+    for _ in range(comm.size - 1):  # TODO: how long, if no message says how many letters will come?
         message = comm.recv_message()
         # TODO: the other tags
         if message.tag == TEXT:

@@ -34,7 +34,7 @@ def judge(case, outcome):
     for rank, calls in enumerate(outcome.calls):
         if any(plans[rank]) and not calls["coordinated_send"]:
             raise Wrong(
-                f"all messages came, and node {rank} did not send them by coordinated_send: this exercise is about "
+                f"all messages came, but node {rank} did not send them by coordinated_send: this exercise is about "
                 "cycles of coordinated messages"
             )
 
@@ -50,11 +50,11 @@ def check_cycle(case, plans, rank, cycle, came):
     right = Counter((source, value) for source, dest, value in sent if dest == rank)
     for (source, value), _ in (right - found).items():
         raise Wrong(
-            f"cycle {cycle}: node {source} sent {value} to node {rank}, which has not seen it in this cycle "
+            f"cycle {cycle}: node {source} sent {value} to node {rank}, which did not receive it in this cycle "
             f"({case.name}): receive until there are no more"
         )
     for (source, value), _ in (found - right).items():
         what = "twice" if right[source, value] else "which was not sent to it in this cycle"
         raise Wrong(
-            f"cycle {cycle}: node {rank} saw {short(value)} of node {short(source)}, {what} ({case.name})"
+            f"cycle {cycle}: node {rank} received {short(value)} from node {short(source)}, {what} ({case.name})"
         )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Exercise 13: messages of which nobody knows how many will come. README.md has the task."""
+"""Exercise 13: messages whose number no node knows beforehand. README.md has the task."""
 
 import spcomm
 
@@ -11,7 +11,7 @@ def solve(comm, plan):
         for dest, value in messages:
             comm.send(value, dest)
         came.append([])
-        # TODO: a guess, as many as I have sent. How does a node know that all has come?
+        # TODO: a guess, as many as I have sent. How does a node know that all have come?
         for _ in messages:
             message = comm.recv_message()
             came[-1].append([message.source, message.data])

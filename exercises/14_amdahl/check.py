@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Judges exercise 14: two formulas, and a program whose makespan is the foreseen one."""
+"""Judges exercise 14: two formulas, and a program whose makespan is the predicted one."""
 
 from spcomm.learn.case import Case, Wrong, close, counted, short
 
@@ -41,7 +41,7 @@ def check_formulas(case, value):
     ):
         raise Wrong(
             f"formulas() returned {short(value)}; expected one list of results for each formula: leave that function "
-            "as it was given out"
+            "as it was"
         )
     for name, function, pairs, found in (
         ("amdahl", amdahl, case.arguments["shares"], value[0]),
@@ -59,12 +59,12 @@ def check_program(case, outcome):
     done = sum(outcome.work)
     if done > total + 1e-6:
         raise Wrong(
-            f"all nodes together worked {done:g} units, and there are {total:g} ({case.name}; by rank: "
+            f"all nodes together worked {done:g} units; expected {total:g} ({case.name}; by rank: "
             f"{[round(units, 3) for units in outcome.work]}): something was done more than once"
         )
     if done < total - 1e-6:
         raise Wrong(
-            f"all nodes together worked {done:g} units, and there are {total:g} ({case.name}): tasks are left out"
+            f"all nodes together worked {done:g} units; expected {total:g} ({case.name}): tasks were left out"
         )
     right = serial + sum(tasks) / case.nodes
     if outcome.makespan > right + 1e-6:
@@ -72,7 +72,7 @@ def check_program(case, outcome):
         raise Wrong(
             f"the makespan is {outcome.makespan:g} units; expected {right:g} ({case.name}): the speed-up is "
             f"{speedup:.3f}, and by Karp and Flatt {karp_flatt(speedup, case.nodes):.3f} of the work behaves as if it "
-            f"could not be divided, in place of {serial / total:.3f}: how many tasks has each node?"
+            f"could not be divided, in place of {serial / total:.3f}: how many tasks does each node have?"
             if case.nodes > 1
             else f"the makespan is {outcome.makespan:g} units; expected {right:g} ({case.name})"
         )
@@ -80,16 +80,16 @@ def check_program(case, outcome):
     for rank, value in enumerate(outcome.values):
         if not close(value, total / outcome.makespan, 1e-6):
             raise Wrong(
-                f"node {rank} foresees a speed-up of {short(value)}; {total / outcome.makespan:.6g} was measured "
+                f"node {rank} predicts a speed-up of {short(value)}; {total / outcome.makespan:.6g} was measured "
                 f"({case.name}): which share of this work cannot be divided?"
             )
 
 
 def check_waited(case, outcome):
-    """The makespan does not tell: node 0 ends last, whether the others wait for it or not."""
+    """The makespan cannot show it: node 0 ends last, whether the others wait for it or not."""
     for track in outcome.trace.firsts()[1:]:
         if track.calls and track.calls[0].name == "work":
             raise Wrong(
-                f"node {track.rank} worked at once ({case.name}): the tasks may begin only after node 0 has done what "
-                "it does alone; let the others wait for it"
+                f"node {track.rank} worked at once ({case.name}): the tasks may begin only after node 0 has done "
+                "its work alone; let the others wait for it"
             )

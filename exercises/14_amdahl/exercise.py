@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Exercise 14: foresee a speed-up, then measure it. README.md has the task."""
+"""Exercise 14: predict a speed-up, then measure it. README.md has the task."""
 
 import spcomm
 
@@ -15,7 +15,7 @@ def karp_flatt(speedup, n):
 
 
 def solve(comm, serial, tasks):
-    """Do the work; return the speed-up that Amdahl's law foresees for it."""
+    """Do the work; return the speed-up that Amdahl's law predicts for it."""
     if comm.rank == 0:
         comm.work(serial)
     comm.barrier()
@@ -28,7 +28,7 @@ def solve(comm, serial, tasks):
 
 
 def formulas(comm, shares, speedups):
-    """For the judge: both functions for many numbers, pairs (f, n) and (speedup, n)."""
+    """For the checker: both functions for many numbers, pairs (f, n) and (speedup, n)."""
     return [[amdahl(*pair) for pair in shares], [karp_flatt(*pair) for pair in speedups]]
 
 

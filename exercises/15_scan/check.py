@@ -38,7 +38,7 @@ def judge(case, outcome):
             if calls[name]:
                 raise Wrong(
                     f"node {rank} called {name}: nodes need not know the maps of others, nor wait for each other in "
-                    "a row; one exscan tells where a node begins"
+                    "a row; one exscan gives each node its starting point"
                 )
         if not calls["exscan"] + calls["scan"]:
             raise Wrong(f"node {rank} called neither exscan nor scan: this exercise is about them")
@@ -49,11 +49,11 @@ def why(case, rank, found, before):
     maps, x = case.each[rank]["maps"], case.arguments["x"]
     a, b = maps[0]
     if same(found[0], (a * before + b) % P):
-        return f"it begins well, and goes on with something else ({case.name})"
+        return f"the first values are right, a later one is not ({case.name})"
     if same(found[0], (a * x + b) % P):
         return (
-            f"its first value is that of x = {x}, with which node 0 begins ({case.name}): what have the nodes before "
-            "it made of x?"
+            f"its first value is that of x = {x}, with which node 0 begins ({case.name}): what did the nodes before "
+            "it make of x?"
         )
     after = before
     for c, d in maps:

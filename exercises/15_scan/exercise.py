@@ -20,7 +20,7 @@ def solve(comm, maps, x):
     mine = NOTHING
     for pair in maps:
         mine = then(mine, pair)
-    # TODO: `mine` is all of this node's maps in a row. What have the nodes before this one made of x?
+    # TODO: `mine` is all of this node's maps in a row. What did the nodes before this one make of x?
     values = []
     for a, b in maps:
         x = (a * x + b) % P

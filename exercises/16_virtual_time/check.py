@@ -75,7 +75,7 @@ def check_times(case, rank, log):
             )
         if time < gvt:
             raise Wrong(
-                f"gvt was {gvt:g} on node {rank}, and then it handled job {job} at station {number} of time {time:g}, "
+                f"gvt was {gvt:g} on node {rank}, and then it handled job {job} at station {number} at time {time:g}, "
                 f"which was still on its way ({case.name}): gvt is the minimum of all events that are not handled yet"
             )
         if time >= gvt + 1:
@@ -93,7 +93,7 @@ def check_global(case, logs):
     for gvt, time in least.items():
         if time != gvt:
             raise Wrong(
-                f"gvt was {gvt:g}, and the earliest event of all nodes was that of time {time:g} ({case.name}): it has "
+                f"gvt was {gvt:g}, and the earliest event of all nodes had time {time:g} ({case.name}): it has "
                 "to be the same minimum on all nodes"
             )
 
@@ -110,8 +110,8 @@ def check_station(case, number, found, right):
             continue
         if time == when:
             raise Wrong(
-                f"at station {number} job {job} came first at time {time:g}; expected job {which} of the same time "
-                f"({case.name}): what orders equal times?"
+                f"at station {number} job {job} came first at time {time:g}; expected job {which}, which has "
+                f"the same time ({case.name}): what orders equal times?"
             )
         raise Wrong(
             f"at station {number} job {job} came at time {time:g}; expected job {which} at time {when:g} "

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""Exercise 16: who may go on? Jobs wander among stations, in simulated time. README.md has the task."""
+"""Exercise 16: which events are safe? Jobs wander among stations, in simulated time. README.md has the task."""
 
 from heapq import heapify, heappop, heappush
 
 import spcomm
 from spcomm import SimTime
 
-STATIONS = 12  # node r has those whose number leaves the rest r, divided by the number of nodes
+STATIONS = 12  # node r has those whose number modulo the number of nodes is r
 
 
 def serve(station, now, job):
-    """A job arrives. Changes the station [chance, free at] and returns when the job arrives at which one next."""
+    """Handle a job's arrival: change the station [chance, free at]; return when and where the job arrives next."""
     station[0] = (station[0] * 6364136223846793005 + 1442695040888963407 + job) % 2**64
     station[1] = max(now, station[1]) + 1 + (station[0] >> 40) % 4
     return station[1], (station[0] >> 48) % STATIONS

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # cython: autotestdict=False, auto_pickle=False
-"""The class `Comm`: a node's view of its run. Its methods say what they do; the functions they call do it, in p2p.pyx,
+"""The class `Comm`: a node's view of its run. Its methods document the calls; their functions are in p2p.pyx,
 arrays.pyx, collectives.pyx, reductions.pyx, generic_reduce.pyx and regions.pyx."""
 
 from cpython.ref cimport Py_REFCNT
@@ -92,8 +92,8 @@ cdef class Comm(Handle):
 
     Notes
     -----
-    What can wait says so, and goes on sending and receiving meanwhile. Messages and collective operations of different
-    communicators never meet. SpeedesComm 2; the ACLMPL and MPI calls beside it.
+    Calls that can wait are marked so, and go on sending and receiving meanwhile. Messages and collective operations of
+    different communicators never meet. SpeedesComm 2; the ACLMPL and MPI calls beside it.
 
     Examples
     --------
@@ -148,7 +148,7 @@ cdef class Comm(Handle):
 
     @property
     def group_id(self):
-        """The number given to `startup`, an int: it tells jobs apart (SpeedesComm 2.1)."""
+        """The number given to `startup`, an int: it distinguishes jobs (SpeedesComm 2.1)."""
         return self.group
 
     @property
@@ -185,9 +185,9 @@ cdef class Comm(Handle):
             Anything that can be pickled. None, bool, int, float, `SimTime`, str, bytes, tuples of these and NumPy
             arrays go without pickle. It is copied: it may be changed as soon as the call returns.
         dest : int, iterable of ints, Destination, ALL, OTHERS or PROC_NULL
-            The receiver's rank, 0 to ``size - 1``. Of several, each node gets the message once, however often
-            it is named. `ALL` is every node, this one too; `OTHERS` every node but this one; `PROC_NULL`
-            nobody.
+            The receiver's rank, 0 to ``size - 1``. If there are several, each node gets the message once, however often
+            it is named. `ALL` is every node, this one too; `OTHERS` every node but this one; `PROC_NULL` is
+            no node.
         tag : int, optional
             A number for the receiver to choose by, 0 to 2**31 - 1.
         timeout : float, optional
@@ -207,9 +207,9 @@ cdef class Comm(Handle):
         Notes
         -----
         Does not wait for the receiver. A message without room in shared memory is queued in private memory
-        and sent by later calls. send waits only while the messages that this node has sent and nobody has
-        received are at the limit (``--queue-limit``). Messages from one node to another arrive in the order
-        sent. A message to a node that has ended is dropped.
+        and sent by later calls. send waits only while this node's messages that no node has received are at the
+        limit (``--queue-limit``). Messages from one node to another arrive in the order sent. A message to a
+        node that has ended is dropped.
 
         Cost: one copy of the payload, however many receivers; about 0.1 µs for 40 bytes or less. Arrays that
         are not contiguous, and objects that are pickled, are copied once more.
@@ -290,7 +290,7 @@ cdef class Comm(Handle):
         Returns
         -------
         object
-            The object, new, of the type that was sent, writable and seen by nobody else (unless
+            The object, new, of the type that was sent, writable and seen by no other node (unless
             ``copy=False``). With `out`: `out` itself if it was filled, else a one-dimensional view of the
             part that was.
 
@@ -454,7 +454,7 @@ cdef class Comm(Handle):
         return poll_messages(self)
 
     def probe(self, source=ANY, tag=ANY, timeout=None):
-        """Wait for a message, say from whom and with which tag it is, and leave it where it is.
+        """Wait for a message, return its source, tag and size, and leave it in place.
 
         Parameters
         ----------
@@ -488,7 +488,7 @@ cdef class Comm(Handle):
         return probe_message(self, source, tag, limit_of(timeout, "probe"))
 
     def sendrecv(self, obj, dest, source=ANY, tag=0, recv_tag=None, out=None, timeout=None):
-        """Send an object, and wait for one: an exchange in which nobody can wait in a circle.
+        """Send an object, and wait for one: an exchange in which no circle of waiting nodes can form.
 
         Parameters
         ----------
@@ -514,9 +514,9 @@ cdef class Comm(Handle):
 
         Notes
         -----
-        Waits as `recv` does, and makes the same copies as `send` and `recv`. What has no room is queued, however
-        long it is, and not waited for: so exchanges in circles, of all nodes with all and with oneself come to
-        their end. ACLMPL 4 (send-and-receive).
+        Waits as `recv` does, and makes the same copies as `send` and `recv`. A message without room is queued, however
+        long it is, and the call does not wait for room: so exchanges in circles, of all nodes with all, and with the
+        node itself, complete. ACLMPL 4 (send-and-receive).
 
         Examples
         --------
@@ -581,7 +581,7 @@ cdef class Comm(Handle):
             An array from `empty`, or one that was received. It is empty afterwards: its first length is 0, of an
             array without dimensions the shape becomes ``(0,)``.
         dest : int or PROC_NULL
-            The receiver's rank; this node's own, too. With `PROC_NULL` nobody gets it, and it is empty all the same.
+            The receiver's rank; this node's own, too. With `PROC_NULL` no node gets it, but it is emptied all the same.
         tag : int, optional
             A number for the receiver to choose by, 0 to 2**31 - 1.
         timeout : float, optional
@@ -604,9 +604,9 @@ cdef class Comm(Handle):
 
         Notes
         -----
-        The receiver gets an ordinary message, in order with all others, and an array of the same shape, dtype and
-        order that it may write to: the very same memory, whoever's arena it is of. Costs a few microseconds at any
-        size. Does not wait for the receiver. What goes to a node that has ended is free again.
+        The receiver gets an ordinary message, in order with all others, and a writable array of the same shape, dtype
+        and order: the very same memory, whichever arena it belongs to. Costs a few microseconds at any size. Does not
+        wait for the receiver. The memory of an array for a node that has ended is free again.
 
         These are copied, once, as `send` does, and emptied all the same: arrays in ordinary memory; arrays that came
         within an object (a dict, a list); and arrays of which it cannot be told whether a view exists, which happens
@@ -631,7 +631,7 @@ cdef class Comm(Handle):
         move_array(self, a, Py_REFCNT(a), dest, tag, timeout)
 
     def handler(self, tag):
-        """Decorate a function that is to be called with each message of a tag (an active message).
+        """Decorate a function that handles each message of a tag (an active message).
 
         Parameters
         ----------
@@ -646,24 +646,24 @@ cdef class Comm(Handle):
         Raises
         ------
         TagError, TypeError
-            There is no such tag, or what is decorated cannot be called.
+            There is no such tag, or the decorated object cannot be called.
         SpcommError
             The communicator is closed.
 
         Notes
         -----
         The sender knows nothing of it: it calls `send`, or any other call that sends. The function is called with one
-        argument, a `Message`, whose data is this node's own, by `poll`, by receiving calls before they look for their
-        message, and while this node waits in any call; by one thread at a time of those that wait. Nothing else calls
-        it: while a node computes, messages wait. Receives never see messages of this tag, and asking for the tag raises
-        `TagError`. What came before there was a function is handed to it, too. Messages that have come when the node
-        ends, and were not handled, count as never received.
+        argument, a `Message`, whose data is this node's own: by `poll`, by receiving calls before they look for their
+        message, and while this node waits in any call; by one of the waiting threads at a time. Nothing else calls it:
+        while a node computes, messages wait. Receives never see messages of this tag, and a receive with the tag raises
+        `TagError`. The function also gets messages that came before it was installed. Messages that have come when the
+        node ends, and were not handled, count as never received.
 
-        The function may send and receive; while it waits itself, other messages are handled within. It takes part in no
-        collective operation of the same communicator. What it raises comes out of the call that called it, which then
+        The function may send and receive; while it waits itself, other messages are handled within. It must not take
+        part in a collective operation of the same communicator. Its exceptions leave the call that ran it, which then
         has done nothing: a receive has taken no message, a collective operation stays entered, as after Ctrl-C.
 
-        Cost: with no handler, nothing but a test for it. A handled message costs what its receive would have.
+        Cost: with no handler, one test. A handled message costs as much as its receive would.
 
         ACLMPL 4 (active messages).
 
@@ -692,10 +692,10 @@ cdef class Comm(Handle):
     def coordinated_send(self, obj, dest, timeout=None):
         """Send an object to one node or several, within a cycle of coordinated messages.
 
-        A cycle: every node sends as many coordinated messages as it likes, to whom it likes, then every node
-        receives until it is told that there are no more. It begins with the first of these calls and ends
-        when `coordinated_recv` returns None; then the next may begin. All nodes take part in all cycles,
-        with or without messages.
+        A cycle: every node sends as many coordinated messages as it likes, to any nodes, then every node
+        receives until there are no more. It begins with the first of these calls and ends when
+        `coordinated_recv` returns None; then the next may begin. All nodes take part in all cycles, with or
+        without messages.
 
         Parameters
         ----------
@@ -721,9 +721,9 @@ cdef class Comm(Handle):
 
         Notes
         -----
-        Does not wait for the receiver; waits, copies and costs as `send`. Messages of one node to another
-        arrive in the order sent. Receives of ordinary messages never see them. A message to `PROC_NULL` is
-        sent to nobody, and begins a cycle, too.
+        Does not wait for the receiver; waits, copies and costs as `send`. Messages from one node to another
+        arrive in the order sent. Receives of ordinary messages never see them. A message to `PROC_NULL` goes
+        nowhere, but begins a cycle, too.
 
         SpeedesComm 2.3, CoordinatedSend.
 
@@ -762,8 +762,8 @@ cdef class Comm(Handle):
             the next call takes part again. Or a timeout has left a collective call of this node, which must
             be ended first.
         NodeLostError
-            A node has ended without receiving in this cycle, or before it could send what it had announced.
-            Messages that are here are handed over first.
+            A node has ended without receiving in this cycle, or before it could send the messages that it had
+            announced. Messages that are here are received first.
         TypeError, ValueError
             An argument is of the wrong type, or `timeout` is negative.
         SpcommError
@@ -919,9 +919,9 @@ cdef class Comm(Handle):
         Returns
         -------
         int, float, complex, SimTime, numpy.ndarray or tuple
-            Of ints the exact sum, of any size. Of `SimTime` the sum of the times, with priorities 0. Of arrays
-            the sum element by element, a new array of the same shape and dtype (integers wrap as NumPy's do; of
-            bool arrays the counts, int64). Of a tuple the sums of its items.
+            For ints the exact sum, of any size. For `SimTime` the sum of the times, with priorities 0. For arrays
+            the sum element by element, a new array of the same shape and dtype (integers wrap as NumPy's do; for
+            bool arrays the counts, int64). For a tuple the sums of its items.
 
         Raises
         ------
@@ -972,8 +972,8 @@ cdef class Comm(Handle):
         Returns
         -------
         int, float, bool, SimTime, numpy.ndarray or tuple
-            Of `SimTime` the earliest, by time and then priorities; of equal ones that of the lowest rank. Of an
-            array the minimum element by element, a new array of the same shape and dtype; of a tuple the minima
+            For `SimTime` the earliest, by time and then priorities; of equal ones that of the lowest rank. For an
+            array the minimum element by element, a new array of the same shape and dtype; for a tuple the minima
             of its items. NaN if any node gave NaN; but among the times of an array NaN is the latest.
 
         Raises
@@ -1033,7 +1033,7 @@ cdef class Comm(Handle):
         Parameters
         ----------
         obj : object
-            On the root, what all are to get: anything that can be sent. On the others it is not looked at; None, say.
+            On the root, the object for all: anything that can be sent. On the others it is ignored; give None, say.
         root : int, optional
             The rank of the node whose object it is; the same on all nodes.
         copy : bool, optional
@@ -1043,7 +1043,7 @@ cdef class Comm(Handle):
         Returns
         -------
         object
-            On the root `obj` itself, elsewhere what it sent: of the same type, and private to the node.
+            On the root `obj` itself, elsewhere the root's object as it was sent: of the same type, private to the node.
 
         Raises
         ------
@@ -1054,7 +1054,7 @@ cdef class Comm(Handle):
         NodeLostError
             A node has ended without calling this.
         TypeError
-            On the root: `obj` cannot be pickled. The others raise `SpcommError`, which says so; all have taken part.
+            On the root: `obj` cannot be pickled. The others raise `SpcommError` with the reason; all have taken part.
         SpcommError
             The communicator is closed, or another thread of this node is inside a collective call.
 
@@ -1098,7 +1098,7 @@ cdef class Comm(Handle):
         RankError, MismatchError, NodeLostError
             As for `bcast`.
         TypeError
-            `obj` cannot be pickled. Then the root raises `SpcommError`, which says so; all have taken part.
+            `obj` cannot be pickled. Then the root raises `SpcommError` with the reason; all have taken part.
         SpcommError
             As for `bcast`; or on the root, what a node sent cannot be unpickled.
 
@@ -1138,7 +1138,7 @@ cdef class Comm(Handle):
         MismatchError, NodeLostError
             As for `bcast`.
         TypeError
-            `obj` cannot be pickled. The others raise `SpcommError`, which says so; all have taken part.
+            `obj` cannot be pickled. The others raise `SpcommError` with the reason; all have taken part.
         SpcommError
             As for `gather`.
 
@@ -1162,9 +1162,9 @@ cdef class Comm(Handle):
         Parameters
         ----------
         objs : sequence, iterable or numpy.ndarray
-            On the root, one item for each node, in the order of their ranks; of an array, the first axis has that
+            On the root, one item for each node, in the order of their ranks; the first axis of an array has that
             length. The items may be of different types and sizes: ``numpy.array_split(a, comm.size)`` divides any
-            array. On the others it is not looked at; None, say.
+            array. On the others it is ignored; give None, say.
         root : int, optional
             The rank of the node whose sequence it is; the same on all nodes.
 
@@ -1180,7 +1180,7 @@ cdef class Comm(Handle):
         ValueError
             On the root: there are not as many items as nodes.
         TypeError
-            On the root: `objs` is no sequence, or an item cannot be pickled. Of both errors the others are told by
+            On the root: `objs` is no sequence, or an item cannot be pickled. After either error the others raise
             `SpcommError`; all have taken part.
         SpcommError
             As for `bcast`; or the item cannot be unpickled.
@@ -1219,7 +1219,7 @@ cdef class Comm(Handle):
         MismatchError, NodeLostError
             As for `bcast`.
         ValueError, TypeError
-            As for `scatter`. The others raise `SpcommError`, which says so; all have taken part.
+            As for `scatter`. The others raise `SpcommError` with the reason; all have taken part.
         SpcommError
             As for `gather`.
 
@@ -1258,7 +1258,7 @@ cdef class Comm(Handle):
         RankError
             There is no such node; nothing was done.
         MismatchError, NodeLostError, TypeError, ValueError, SpcommError
-            As for `allreduce`. What an operator of the program raises comes out on the root, which applies it.
+            As for `allreduce`. An exception of a program's operator is raised on the root, which applies it.
 
         Notes
         -----
@@ -1290,18 +1290,18 @@ cdef class Comm(Handle):
             `SUM`, `PROD`, `MIN`, `MAX`, `MINLOC`, `MAXLOC`; `LAND`, `LOR`, `LXOR`, also for floats, `BAND`, `BOR`,
             `BXOR` for ints and bools; or one made by `op`. The same on all nodes.
         algorithm : {None, 'tree', 'binary-swap', 'slices', 'flat'}, optional
-            How values are combined. 'tree': the core's in steps, by the last node to come; those of an operator of the
-            program by pairs of nodes, then by pairs of these. 'flat': by each node that wants the result. 'slices':
-            each node combines its slice of all arrays. 'binary-swap': two nodes exchange halves of what they have,
-            then halves of these with others. None: by what was measured to be fastest. The same on all nodes.
+            How values are combined. 'tree': the core's in steps, by the last node to come; those of a program's
+            operator by pairs of nodes, then by pairs of these. 'flat': by each node that needs the result. 'slices':
+            each node combines its slice of all arrays. 'binary-swap': two nodes exchange halves of their arrays, then
+            halves of these with others. None: the one that was measured to be fastest. The same on all nodes.
             'slices' and 'binary-swap' are for arrays, and for operators that are elementwise; other values go 'flat'.
 
         Returns
         -------
         object
-            Of the type of `x`, private to the node. Bools are counted by `SUM` and `PROD`, as ints, those in arrays as
+            Of the type of `x`, private to the node. `SUM` and `PROD` count bools, as ints, and those in arrays as
             int64; otherwise an array's dtype stays, in the machine's byte order, and its ints wrap, as NumPy's do. The
-            logical ones give 0 or 1 of the type of `x`. Of a tuple the results of its items.
+            logical ones give 0 or 1 of the type of `x`. For a tuple, the results of its items.
 
         Raises
         ------
@@ -1312,13 +1312,13 @@ cdef class Comm(Handle):
             A node has ended without calling this.
         TypeError
             `op` is no operator, or not one for such values; nothing was done. Or `x` cannot be pickled; then the
-            others raise `SpcommError`, which says so.
+            others raise `SpcommError` with the reason.
         ValueError
             There is no such algorithm, or not for such an operator, or `x` has no axes for elements that have some;
             nothing was done.
         Exception
-            What an operator of the program raises comes out on all nodes that have applied it to those values: with
-            'flat' all of them. With the others some, and then the rest raise `SpcommError`, which says so; in `reduce`
+            An exception of a program's operator is raised on all nodes that applied it to those values: with 'flat' on
+            all of them. With the others on some, and then the rest raise `SpcommError` with the reason; in `reduce`
             only those that need the result are sure to.
         SpcommError
             The communicator is closed, or another thread of this node is inside a collective call.
@@ -1365,8 +1365,8 @@ cdef class Comm(Handle):
         Raises
         ------
         MismatchError, NodeLostError, TypeError, SpcommError
-            As for `allreduce`. What an operator of the program raises comes out on the nodes that have applied it to
-            those values.
+            As for `allreduce`. An exception of a program's operator is raised on the nodes that applied it to those
+            values.
 
         Notes
         -----
@@ -1492,8 +1492,8 @@ cdef class Comm(Handle):
         never meet: neither messages, with `ANY` or not, nor barriers. Memory: about 10 KiB a member in the arena of the
         part's node 0, until all members have closed and dropped it.
 
-        The part lives until its `close`, the end of its ``with`` block, or the end of the program. Who waits for a
-        node that has closed it gets `NodeLostError`; what was sent to it and not received is dropped.
+        The part lives until its `close`, the end of its ``with`` block, or the end of the program. A wait for a
+        node that has closed it raises `NodeLostError`; messages sent to that node and not received are dropped.
 
         SpeedesComm 2.1 separates groups when they start; this does it within a run.
 
@@ -1556,11 +1556,11 @@ cdef class Comm(Handle):
 
         Notes
         -----
-        Local: it waits for nobody, and neither sends nor receives. While it sleeps other threads of this node run, as
-        do other nodes, so that eight nodes work side by side on two cores; Ctrl-C ends it at once.
+        Local: it waits for no other node, and neither sends nor receives. While it sleeps other threads of this node
+        run, as do other nodes, so that eight nodes work side by side on two cores; Ctrl-C ends it at once.
 
-        ``spcomm run --virtual`` tells how long the program takes where only declared work takes time: exact numbers,
-        whatever the machine has to do besides. Traces show the call as computing, with its cost.
+        ``spcomm run --virtual`` shows how long the program takes where only declared work takes time: exact numbers,
+        however busy the machine is. Traces show the call as computing, with its cost.
 
         Examples
         --------
@@ -1626,7 +1626,7 @@ cdef class Comm(Handle):
         return np.random.default_rng(seed_of(self, seed))
 
     def close(self, timeout=10.0):
-        """Send what is queued, and leave. Done by itself at the normal end of a program.
+        """Send queued messages, and leave. The normal end of a program does it by itself.
 
         Parameters
         ----------
@@ -1718,7 +1718,7 @@ cdef int leave(Comm comm, object timeout) except -1:
 
 
 cdef int before_close(Comm comm) except -1:
-    """Leave word of where this happens, and of what is open."""
+    """Write a note of the place, and of what is open."""
     if spc_comm_usable(comm.core) != SPC_OK:
         return 0
     if comm.parent is None:

@@ -133,7 +133,7 @@ def bad_order(value: object) -> ValueError:
 
 def not_an_array(value: object) -> TypeError:
     kind = type(value).__name__
-    advice = "move takes a numpy.ndarray, best one from comm.empty or recv. Use send, which copies"
+    advice = "move takes a numpy.ndarray, preferably from comm.empty or recv. Use send, which copies"
     return TypeError(f"move(a): a is a {kind}; {advice}.")
 
 
@@ -148,7 +148,7 @@ def is_a_part(found: int, whole: int) -> BufferInUseError:
 
 
 def is_seen(kind: str) -> BufferInUseError:
-    text = f"{kind} still sees the memory of a, and would see what its next owner writes"
+    text = f"{kind} still uses the memory of a, and would see what its next owner writes"
     return BufferInUseError(f"move(a): {text}. Delete that first (del), or use send, which copies.")
 
 
@@ -215,12 +215,14 @@ def not_reducible(call: str, value: object, why: str = "") -> TypeError:
 
 def not_callable(value: object) -> TypeError:
     found = a_kind(value)
-    return TypeError(f"op({shown(value)}): an operator is made of a function of two values, not of {found}")
+    return TypeError(
+        f"op({shown(value)}): an operator is made from a function of two values, not from {found}"
+    )
 
 
 def bad_operator(call: str, value: object) -> TypeError:
     found = a_kind(value)
-    hint = "or what @spcomm.op makes of a function"
+    hint = "or the result of @spcomm.op"
     if callable(value):
         hint = "decorate the function with @spcomm.op, or give op=spcomm.op(function)"
     return TypeError(f"{call}(op={shown(value)}): op is spcomm.SUM or its like, not {found}; {hint}")
@@ -276,20 +278,18 @@ def wrong_number_of_counts(found: int, size: int) -> ValueError:
 
 
 def negative_count(count: int, rank: int) -> ValueError:
-    return ValueError(
-        f"reduce_scatter(counts): counts[{rank}] is {count}; how many rows a node gets is 0 or more"
-    )
+    return ValueError(f"reduce_scatter(counts): counts[{rank}] is {count}; a number of rows is 0 or more")
 
 
 def wrong_sum(total: int, length: int) -> ValueError:
     return ValueError(
-        f"reduce_scatter(counts): the counts are {total} together, but the first axis of x has length {length}"
+        f"reduce_scatter(counts): the counts add up to {total}, but the first axis of x has length {length}"
     )
 
 
 def counts_of_objects() -> TypeError:
     return TypeError(
-        "reduce_scatter(counts): counts divides the first axis of an array; of a sequence of objects each node gets one"
+        "reduce_scatter(counts): counts divides the first axis of an array; a sequence of objects has one for each node"
     )
 
 
@@ -303,15 +303,15 @@ def no_axis(value: object) -> TypeError:
 def not_elementwise(call: str, algorithm: str, name: str) -> ValueError:
     return ValueError(
         f'{call}(op={name}, algorithm="{algorithm}"): this combines parts of arrays, and {name} gets whole ones. If '
-        'it works element by element, say so with @spcomm.op(elementwise=True); otherwise use "tree" or "flat"'
+        'it works element by element, declare that with @spcomm.op(elementwise=True); otherwise use "tree" or "flat"'
     )
 
 
 def elements_it_got(name: str, axes: int, shape: tuple[int, ...]) -> str:
     """A note for what an elementwise operator has raised."""
     return (
-        f"{name} is elementwise: it is given some of the elements, here two arrays of shape {shape}. "
-        f"So many last axes of x stay together: element_axes={axes}"
+        f"{name} is elementwise: it is called with some of the elements, here two arrays of shape {shape}. "
+        f"The last axes of x that stay together: element_axes={axes}"
     )
 
 
@@ -350,7 +350,7 @@ def checked_axes(value: object, elementwise: bool) -> int:
 # The call that began something, and where it is: words, file, line; file and line may be unknown.
 Place = tuple[str, str, int]
 
-_UNTIL = "until coordinated_recv() returns None or the loop over coordinated_messages() comes to its end"
+_UNTIL = "until coordinated_recv() returns None or the loop over coordinated_messages() ends"
 
 
 def _since(place: Place | None) -> str:
@@ -386,10 +386,8 @@ def cycle_lost(call: str, culprit: int, state: int, reason: int, note: "Note | N
 
 def cycle_timed_out(call: str, rank: int) -> WaitTimeoutError:
     if call.startswith("coordinated_send("):
-        advice = "its receivers take too little; nothing was sent"
-        return WaitTimeoutError(
-            f"{call}: the queue of node {rank} was at its limit all the time, because {advice}"
-        )
+        advice = "its receivers receive too little; nothing was sent"
+        return WaitTimeoutError(f"{call}: the queue of node {rank} stayed at its limit, because {advice}")
     return WaitTimeoutError(
         f"{call}: in that time no message came to node {rank}, and not all nodes called coordinated_recv() or one of "
         "their messages is still on its way; the cycle stays open, call it again"
@@ -452,7 +450,7 @@ def mismatch(
     for (signature, words, place), nodes in groups.items():
         plain = texts[signature]
         alike = not words and list(texts.values()).count(plain) > 1
-        again = " (of another shape, or made of other types)" if alike else ""
+        again = " (of a different shape or type)" if alike else ""
         lines.append(f"  {ranks_text(nodes)}: {words or plain}{again}{place}")
     head = f"{call}: the nodes called different operations (collective call {number} of each node):"
     moves_data = all(signature[0] in MOVES_DATA for signature in signatures)

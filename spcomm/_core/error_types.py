@@ -7,7 +7,7 @@ class SpcommError(Exception):
 
     Notes
     -----
-    One that nobody catches ends the run: its traceback is printed last, and the exit code is 1.
+    An uncaught one ends the run: its traceback is printed last, and the exit code is 1.
 
     Examples
     --------
@@ -106,7 +106,7 @@ class MismatchError(SpcommError):
     >>> comm = spcomm.startup()
     >>> try:
     ...     total = comm.global_sum(comm.rank)
-    ... except spcomm.MismatchError as error:  # alone there is nobody who calls something else
+    ... except spcomm.MismatchError as error:  # a single node has no other to differ from
     ...     print(error)
     """
 
@@ -139,7 +139,7 @@ class NodeLostError(SpcommError):
 
     Notes
     -----
-    It says how that node ended, and where. What was received before is not lost. Where several nodes fail,
+    It names how that node ended, and where. Messages received before are not lost. Where several nodes fail,
     ``spcomm run`` reports the first one, never those that only missed it. ``spcomm explain SP104`` has a program that
     does it. ScaMPI.
 
@@ -163,7 +163,7 @@ class DeadlockError(SpcommError):
     Notes
     -----
     No call raises it: a proven deadlock ends the run, with exit code 99 and a report (``spcomm explain SP101``). The
-    name is for what runs programs, such as checks of exercises.
+    name is for programs that run others, such as checks of exercises.
 
     Examples
     --------
@@ -178,8 +178,8 @@ class WaitTimeoutError(SpcommError, TimeoutError):
 
     Notes
     -----
-    What stays of the call stands with each: a receive has taken nothing, a barrier stays entered. It also says if a
-    message is there that nearly matches (``spcomm explain SP108``).
+    Each call documents its state afterwards: a receive has taken nothing, a barrier stays entered. The text also names
+    a message that is there and nearly matches (``spcomm explain SP108``).
 
     Examples
     --------
@@ -218,7 +218,7 @@ class ConnectionLostError(SpcommError):
     Notes
     -----
     Raised, after ``--link-timeout`` seconds, by every call that waits for others, or asks for messages and finds none.
-    It names the box. Shorter breaks are mended, and no message is lost or doubled. ScaMPI ("cables being unplugged").
+    It names the box. Shorter breaks are repaired, and no message is lost or doubled. ScaMPI ("cables being unplugged").
 
     Examples
     --------

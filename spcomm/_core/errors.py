@@ -231,7 +231,7 @@ def _lost(call: str, culprit: int, state: int, reason: int, note: "Note | None")
         text = f"{call}: node {culprit} {how} without receiving the message"
     elif receiving and "source=ANY" in call:
         last = f"the last is node {culprit}, which {how}"
-        text = f"{call}: all other nodes have ended and have sent no such message; {last}"
+        text = f"{call}: all other nodes have ended without sending such a message; {last}"
     elif state == _LIVE:
         text = f"{call}: node {culprit} {how}, " + (
             "and no such message is left" if receiving else "but all its nodes must call this"
@@ -290,17 +290,17 @@ def failure(
         return _lost(call, culprit, state, reason, note)
     if name == "SPC_ETIMEDOUT":
         if call.startswith("close("):
-            advice = "the receivers did not take it, and it is lost"
-            return WaitTimeoutError(f"{call}: node {rank} could not send all that was queued: {advice}")
-        if call.startswith(("send(", "move(")):
-            advice = "its receivers take too little; nothing was sent"
+            advice = "the receivers did not receive it, and it is lost"
             return WaitTimeoutError(
-                f"{call}: the queue of node {rank} was at its limit all the time, because {advice}"
+                f"{call}: node {rank} could not send everything that was queued: {advice}"
             )
+        if call.startswith(("send(", "move(")):
+            advice = "its receivers receive too little; nothing was sent"
+            return WaitTimeoutError(f"{call}: the queue of node {rank} stayed at its limit, because {advice}")
         if call.startswith(_SYNCHRONOUS):
             advice = "it has been sent, and may still be received"
             return WaitTimeoutError(
-                f"{call}: nobody received the message of node {rank} in that time; {advice}"
+                f"{call}: no node received the message of node {rank} in that time; {advice}"
             )
         if call.startswith(_RECEIVING):
             return WaitTimeoutError(f"{call}: no such message came to node {rank} in that time")
@@ -308,7 +308,7 @@ def failure(
             f"{call}: not all {size} nodes came in that time; node {rank} still takes part"
         )
     if name == "SPC_EBUSY":
-        who = "another thread, or the call that has called this handler"
+        who = "another thread, or the call that runs this handler"
         advice = "collective calls of one node must come one after another"
         return SpcommError(f"{call}: node {rank} is inside a collective operation already ({who}); {advice}")
     if name == "SPC_ECLOSED":

@@ -54,7 +54,7 @@ def near(found: "tuple[int, int, int]", source: int, members: "tuple[int, ...]")
     those = "is, though, a message" if count == 1 else f"are, though, {count} messages, the first"
     differs = "tag" if source < 0 or source == sender else "sender"
     found_there = f"from node {members[sender]} with tag {tag}"
-    return f"Here {those} {found_there}: another {differs} than asked for (spcomm explain SP108)"
+    return f"Here {those} {found_there}: a different {differs} from the one requested (spcomm explain SP108)"
 
 
 # ---- by a node that may end

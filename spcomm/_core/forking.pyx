@@ -114,7 +114,7 @@ def fork_nodes(descriptor, nodes, grace=0.0):
 
 
 def guard(Handle handle, Fork fork):
-    """Have the waits of this node look after the agent."""
+    """Have the waits of this node look after the supervisor."""
     handle.fork = fork.core
     handle.forked = fork
 

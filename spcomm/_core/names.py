@@ -27,7 +27,7 @@ class Constant(int):
         return self._name
 
 
-ANY = Constant(-101, "ANY", "As ``source`` or ``tag`` of a receive: whoever sent it, whichever tag it has.")
+ANY = Constant(-101, "ANY", "As ``source`` or ``tag`` of a receive: any sender, any tag.")
 ALL = Constant(
     -102, "ALL", "As ``dest``: every node, this one too. SpeedesComm 2.3, a send without a destination."
 )
@@ -35,7 +35,7 @@ OTHERS = Constant(-103, "OTHERS", "As ``dest``: every node but this one.")
 PROC_NULL = Constant(
     -104,
     "PROC_NULL",
-    "As ``dest`` or ``source``: nobody. What is sent is dropped, what is received is None, at once.",
+    "As ``dest`` or ``source``: no node. A send to it is dropped, a receive from it returns None, at once.",
 )
 
 

@@ -164,11 +164,11 @@ def op(
     TypeError
         It cannot be called, or `element_axes` is no int.
     ValueError
-        `element_axes` is negative, or given for what is not elementwise.
+        `element_axes` is negative, or given for an operator that is not elementwise.
 
     Notes
     -----
-    Local, and never waits. What it costs to use one stands with `Comm.allreduce`. ACLMPL 4 (any function).
+    Local, and never waits. `Comm.allreduce` lists the cost of using one. ACLMPL 4 (any function).
 
     Examples
     --------

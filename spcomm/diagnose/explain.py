@@ -2,7 +2,7 @@
 """`spcomm explain [CODE]` or `spcomm explain WORD`: what a code in a message means, by example, and what to do.
 
 A page is Markdown: a title, what the code means, a program that goes wrong with its output, and the same program
-mended. tests/diagnose runs all of them.
+fixed. tests/diagnose runs all of them.
 """
 
 import os
@@ -25,7 +25,7 @@ def main(words: "list[str]") -> int:
     if not words:
         for code in codes():
             print(f"{code}  {title(code)}")
-        print("\nspcomm explain CODE tells more.")
+        print("\nspcomm explain CODE explains one of them.")
         return 0
     code = words[0].strip("[]().,:").upper()
     code = f"SP{code}" if code.isdecimal() else code

@@ -52,16 +52,16 @@ def report(
 def spinning(
     waits: "dict[int, Wait]", spinners: "dict[int, tuple[str, str]]", seconds: float, group: str = ""
 ) -> str:
-    """Some ask again and again for what does not come, and nothing is on its way."""
+    """Nodes keep polling for something that does not come, and nothing is on its way."""
     who = ranks_text(list(spinners))
-    verb = "polls" if len(spinners) == 1 else "poll"
+    verb = "keeps" if len(spinners) == 1 else "keep"
     lines = [
-        f"spcomm: warning: {who}{group} {verb} in vain, and nothing has been sent for {seconds:.0f} s     "
+        f"spcomm: warning: {who}{group} {verb} polling, and nothing has been sent for {seconds:.0f} s     "
         f"(spcomm explain {SPINNING})\n"
     ]
     rows = _rows({rank: ("polls", place) for rank, (_state, place) in spinners.items()})
     lines.append(aligned(rows + _wait_rows(waits), left=None))
-    lines.append("  Try: find the node that should send, and see whether it waits for these first.\n")
+    lines.append("  Try: find the node that should send, and check whether it waits for these first.\n")
     return "".join(lines)
 
 
@@ -88,9 +88,11 @@ def _why(waits: "dict[int, Wait]", others: "dict[int, tuple[str, str]]", boxes: 
         return "Try: read the output of the run: those nodes may wait for a reader."
     if others:
         who = "that node" if len(others) == 1 else "those nodes"
-        if any(state == COMPUTES for state, _place in others.values()):  # or for ever: nobody else can know
-            return f"Try: see that the loop there ends; give {who} less to do at a time. Longer waits: --stall SECONDS."
-        return f"Try: give {who} less to do at a time, or share the work more evenly. Longer waits: --stall SECONDS."
+        if any(state == COMPUTES for state, _place in others.values()):  # or for ever: that is unknown
+            advice = f"see that the loop there ends; give {who} less to do at a time"
+        else:
+            advice = f"give {who} less to do at a time, or share the work more evenly"
+        return f"Try: {advice}. To be warned later: --stall SECONDS."
     doubts = sorted({bit for wait in waits.values() for bit in _DOUBTS if wait.doubts & bit})
     if doubts:
         why = " and ".join(_DOUBTS[bit] for bit in doubts)

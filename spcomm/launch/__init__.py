@@ -3,11 +3,11 @@
 
 Who does what::
 
-    launcher (supervisor)  ── socket, descriptors ──  warm process  ── fork ──  node 0 … node n-1
+    launcher (supervisor)  ── socket, descriptors ──  fork server  ── fork ──  node 0 … node n-1
         reads every node's output pipe,                imports once, forks,
         decides when the run ends                      reaps, signals process groups
 
-With several programs there is a warm process for each; programs of one group share its memory and its ranks.
+With several programs there is a fork server for each; programs of one group share its memory and its ranks.
 
 ===============  =====================================================================================
 `command`        from the command line to the exit code

@@ -51,7 +51,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _internal_error() -> int:
-    """Say what went wrong. The nodes end when the socket to the warm process does."""
+    """Say what went wrong. The nodes end when the socket to the fork server does."""
     import traceback
 
     _complain(traceback.format_exc() + "spcomm: an error of the launcher itself; please report it")
@@ -105,7 +105,7 @@ def _supervise(
     from spcomm.launch.supervise.supervisor import Supervisor
 
     segments = _segments()
-    segments.adopt_orphans()  # should a warm process be killed, who would have adopted them
+    segments.adopt_orphans()  # should a fork server be killed, who would have adopted them
     command_line.check_buffers(options, segments.LIMITS)
     cores = segments.cores()
     for plan in programs:
@@ -365,7 +365,7 @@ def _open_standard_streams() -> None:
         try:
             os.fstat(fd)
         except OSError:
-            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # nor must the warm process
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # nor must the fork server
 
 
 def _raise_descriptor_limit(nodes: int, programs: int, options: Options) -> tuple[int, int] | None:

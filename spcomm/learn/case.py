@@ -3,7 +3,7 @@
 
 A check.py has two functions. `cases(rng)` yields the runs to be made, as `Case`; `rng` is a `random.Random`. If it is a
 generator it goes on after each run was judged, so that it may leave out runs that would prove nothing more.
-`judge(case, outcome)` looks at what came of one of them after the program has ended, and raises `Wrong` or returns.
+`judge(case, outcome)` looks at the outcome of one of them after the program has ended, and raises `Wrong` or returns.
 """
 
 import math
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 class Wrong(Exception):
-    """A solution does not do what it has to; the text is for the student.
+    """A solution is wrong; the text is for the student.
 
-    It says what was found, what is right, and where to look: "node 2 returned 7; expected 9 (3 nodes)".
+    It has the value found, the right one, and where to look: "node 2 returned 7; expected 9 (3 nodes)".
     """
 
 
@@ -61,7 +61,7 @@ class Case:
     facts: "dict[str, object]" = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Complain of what cannot be run."""
+        """Refuse a case that cannot be run."""
         if isinstance(self.nodes, bool) or not isinstance(self.nodes, int) or not 1 <= self.nodes <= 64:
             raise ValueError(f"Case(nodes={self.nodes!r}): it must be a whole number from 1 to 64")
         if self.each is not None and len(self.each) != self.nodes:
@@ -173,7 +173,7 @@ def close(value: object, expected: object, tolerance: float = 1e-9) -> bool:
 def per_node(
     case: Case, outcome: Outcome, expected: "Sequence[object]", tolerance: "float | None" = None
 ) -> None:
-    """Raise `Wrong` if a node did not return what is expected of it: "node 1 returned None; expected 42 (3 nodes)".
+    """Raise `Wrong` if a node did not return the expected value: "node 1 returned None; expected 42 (3 nodes)".
 
     Parameters
     ----------

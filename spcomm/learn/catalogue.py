@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The exercises: where they are, and what their info.toml says of them."""
+"""The exercises: their folders, and the contents of their info.toml."""
 
 import os
 import re
@@ -10,7 +10,7 @@ from pathlib import Path
 from spcomm.learn.errors import LearnError
 
 _NAME = re.compile(r"(\d\d)_[a-z0-9_]+")
-_LONGEST = 4096  # letters of what somebody calls an exercise, as of a path
+_LONGEST = 4096  # letters of a name or path of an exercise
 _FILES = ("README.md", "exercise.py", "check.py", "info.toml")
 
 
@@ -34,7 +34,7 @@ class Exercise:
     teaches: str
     needs: "tuple[str, ...]"  # names of those to be done before
     hints: "tuple[str, ...]"  # a question; the idea; nearly the code
-    stub_says: str  # a part of what the judge says of the untouched exercise.py
+    stub_says: str  # a part of the judge's message about the untouched exercise.py
     limits: Limits
     folder: Path
     solution: Path  # a file that passes; there may be none of exercises that are not spcomm's own
@@ -118,8 +118,8 @@ def exercise_of(file: "str | os.PathLike[str]", folder: "str | os.PathLike[str] 
         if _NAME.fullmatch(name):
             return find(name, folder)
     raise LearnError(
-        f"{os.fspath(file)} does not say of which exercise it is: name it or its folder as the exercise "
-        "(02_split), or say which (--exercise 2; in Python exercise=2)"
+        f"{os.fspath(file)}: it is not clear which exercise this is; give it or its folder the name of the exercise "
+        "(02_split), or add --exercise 2 (in Python exercise=2)"
     )
 
 
@@ -181,7 +181,7 @@ def _toml(path: Path) -> "dict[str, object]":
 
 
 class _Info:
-    """Takes what is known out of info.toml; complaints name the file and the entry."""
+    """Takes the known keys out of info.toml; errors name the file and the entry."""
 
     def __init__(self, path: Path, told: "dict[str, object]") -> None:
         self._path = path
@@ -214,8 +214,8 @@ class _Info:
 
     def end(self) -> None:
         if self._told:
-            raise LearnError(f"{self._path} has {', '.join(self._told)}, of which nothing is known")
+            raise LearnError(f"{self._path} has unknown keys: {', '.join(self._told)}")
 
     def _fail(self, key: str, value: object, needed: str) -> None:
         found = "is missing" if value is None else f"is {value!r}"
-        raise LearnError(f"{self._path}: {key} {found}; it has to be {needed}")
+        raise LearnError(f"{self._path}: {key} {found}; it must be {needed}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""An exercise's check.py: its cases, and what it says of what came of them. Its faults are the teacher's."""
+"""An exercise's check.py: its cases, and its judgement of their outcomes. Its faults are the teacher's."""
 
 import importlib.util
 import random

@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from spcomm.learn import CaseGrade, Grade
 
-_NODES = 3  # where the run that failed does not say how many
+_NODES = 3  # if the run that failed does not name a number
 _SHOWN = 40  # lines of a message
 
 
@@ -28,7 +28,7 @@ class Result:
     passed: bool
     runs: int
     failed: str = ""  # the name of the run that failed
-    message: str = ""  # and what the judge says of it
+    message: str = ""  # the judge's message about it
 
 
 def check(
@@ -39,7 +39,7 @@ def check(
     lessons: "Lessons | None" = None,
     name: str = "",
 ) -> Result:
-    """Grade a file up to the first run that fails, and say what came of it.
+    """Grade a file up to the first run that fails, and return the outcome.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def check(
 
 
 class _FirstFailure(Exception):
-    """A run has failed: the others would take time, and tell little more."""
+    """A run has failed: the others would take time, and add little."""
 
 
 def _graded(page: Page, grade: "Callable[..., Grade]", exercise: Exercise, file: Path) -> Result:
@@ -89,7 +89,7 @@ def _graded(page: Page, grade: "Callable[..., Grade]", exercise: Exercise, file:
 def advice(exercise: Exercise, result: Result, file: Path, how_to_ask: str) -> str:
     """Advice after a check that has not passed."""
     hint = f"{how_to_ask} shows a hint" if exercise.hints else "read README.md again"
-    return f"what to do: change {shorter(file)} and save it; {hint}\nby hand: {by_hand(result, file)}"
+    return f"next: change {shorter(file)} and save it; {hint}\nrun it yourself: {by_hand(result, file)}"
 
 
 def by_hand(result: Result, file: Path) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 from spcomm.learn.grade_cache import GradeCache, key
 from spcomm.learn.submissions import Submission
 
-_TOLD = 500  # characters of what a judge said before it failed
+_TOLD = 500  # characters of a judge's output before it failed
 
 
 class ClassGrading:
@@ -49,7 +49,7 @@ class ClassGrading:
                 yield number, {"student": students[number].student, **found}
         finally:
             self._over = True
-            for judge in list(self._judges):  # by Ctrl-C, or nobody reads: each ends its run first
+            for judge in list(self._judges):  # by Ctrl-C, or a closed pipe: each ends its run first
                 judge.terminate()
             pool.shutdown(cancel_futures=True)
 
@@ -58,7 +58,7 @@ class ClassGrading:
             return "", ungraded(student.file, student.problem)
         try:
             word = key(student.file, student.exercise, self._asked, self._quick)
-        except OSError:  # the judge says what is wrong with it
+        except OSError:  # the judge reports the error
             return "", None
         known = self._cache.get(word)
         return word, known and {**known, "file": os.fspath(student.file)}

@@ -73,7 +73,7 @@ def _graded_class(options: argparse.Namespace) -> int:
             grades[number] = found
             if not options.json:
                 class_report.show(class_report.line(found, width))
-    finally:  # what is known so far is written, also after Ctrl-C
+    finally:  # the grades so far are written, also after Ctrl-C
         cache.close()
         told = [grades[number] for number in sorted(grades)]
         if options.csv:
@@ -97,7 +97,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="spcomm check",
         description="Grade solutions of exercises: run them with fresh inputs on several numbers of nodes.",
-        epilog="Exit code: 0 all passed, 1 something did not, 125 it could not be judged.",
+        epilog="Exit code: 0 if all passed, 1 if one failed, 125 if one could not be judged.",
     )
     parser.add_argument(
         "files",
@@ -109,7 +109,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--json", action="store_true", help="print a list with a grade for each file, as JSON"
     )
-    parser.add_argument("--seed", type=int, metavar="S", help="draw these inputs (default: others each time)")
+    parser.add_argument(
+        "--seed", type=int, metavar="S", help="use this seed for the inputs (default: a new one each time)"
+    )
     parser.add_argument("--exercise", metavar="NN", help="its number or name, or a folder with an exercise")
     parser.add_argument(
         "--walls",
@@ -158,7 +160,7 @@ def _show(found: Grade) -> None:
         print(f"{name}: {found.exercise} has passed: {counted(len(found.cases), 'run')}", flush=True)
     else:
         print(f"{name}: {found.exercise} has failed: {found.message}")
-        print(f"The same inputs again: --seed {found.seed}", flush=True)
+        print(f"To repeat these inputs: --seed {found.seed}", flush=True)
     if found.isolation.startswith("none"):
         print(f"Isolation: {found.isolation}", file=sys.stderr)
 

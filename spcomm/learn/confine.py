@@ -13,22 +13,22 @@ import sys
 
 NOBODY = 65534
 _NO_NEW_PRIVILEGES, _SECCOMP, _FILTER_MODE = 38, 22, 2  # of prctl
-_ALLOW, _REFUSE = 0x7FFF0000, 0x00050000  # what a filter says; with an errno
+_ALLOW, _REFUSE = 0x7FFF0000, 0x00050000  # results of a filter; with an errno
 _EPERM, _ENOSYS = 1, 38
 _NEW_USER = 0x10000000  # a flag of clone and unshare
-# Machine: its number for filters, and those of clone, clone3, unshare, and of what is refused: setns, shmget, msgget,
+# Machine: its number for filters, and those of clone, clone3, unshare, and of the refused calls: setns, shmget, msgget,
 # semget, add_key, request_key, keyctl, ptrace, process_vm_readv, process_vm_writev, pidfd_getfd.
 _CALLS = {
     "x86_64": (0xC000003E, 56, 435, 272, 308, 29, 68, 64, 248, 249, 250, 101, 310, 311, 438),
     "aarch64": (0xC00000B7, 220, 435, 97, 268, 194, 186, 190, 217, 218, 219, 117, 270, 271, 438),
 }
 _LOAD, _IS, _HAS, _AT_LEAST, _RETURN = 0x20, 0x15, 0x45, 0x35, 0x06  # instructions
-_CALL, _MACHINE, _FIRST_ARGUMENT = 0, 4, 16  # where a filter finds what it looks at
+_CALL, _MACHINE, _FIRST_ARGUMENT = 0, 4, 16  # the places of a filter's inputs
 _X32 = 0x40000000  # calls of another kind on x86_64
 
 
 def main() -> None:
-    """Become the command that the arguments say."""
+    """Become the command in the arguments."""
     if os.getuid() == 0:
         os.setgroups([])
         os.setgid(NOBODY)
@@ -56,7 +56,7 @@ def _filter(
     refused = _RETURN, 0, 0, _REFUSE | _EPERM
     found = [(_LOAD, 0, 0, _MACHINE), (_IS, 1, 0, machine), refused]
     found += [(_LOAD, 0, 0, _CALL), (_AT_LEAST, 0, 1, _X32), refused]
-    # What clone3 is told is in memory, where no filter looks. The C library then calls clone.
+    # The arguments of clone3 are in memory, where no filter looks. The C library then calls clone.
     found += [(_IS, 0, 1, clone3), (_RETURN, 0, 0, _REFUSE | _ENOSYS)]
     for call in others:
         found += [(_IS, 0, 1, call), refused]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Writing files into somebody's folder: all or none of them, and never over what is there.
+"""Writes files into a user's folder: all or none of them, and never over existing ones.
 
 Links are followed only within the folder.
 """
@@ -87,7 +87,7 @@ def replace(path: Path, content: bytes) -> None:
 
 
 def free(path: Path) -> Path:
-    """The path, or with a number that nobody has: what is there is never overwritten."""
+    """The path, or one with a number that is free: existing files are never overwritten."""
     found, count = path, 1
     while os.path.lexists(found):
         count += 1
@@ -148,4 +148,4 @@ def _undo(made: "list[Path]") -> None:
         try:
             path.rmdir() if path.is_dir() else path.unlink()
         except OSError:
-            pass  # somebody else has put something there
+            pass  # another process has put something there

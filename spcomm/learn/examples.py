@@ -16,17 +16,17 @@ _USAGE = """usage: spcomm examples [list]
        spcomm examples NAME
        spcomm examples init DIR
 
-Programs of less than 60 lines, one idea each.
+Programs of fewer than 60 lines, one idea each.
 
-  list        number, name and idea of each; as without anything
+  list        number, name and idea of each (default)
   NAME        print the source of one: its number, its name or a part of it; first a line with its path
-  init DIR    copy all of them to DIR, with those in C and C++ and the notebooks; what is there is not overwritten
+  init DIR    copy all of them to DIR, with those in C and C++ and the notebooks; existing files are not overwritten
 """
 _ASIDE = {"__pycache__", ".ipynb_checkpoints"}
 
 
 def main(words: "list[str]") -> int:
-    """Run `spcomm examples`; returns the exit code: 1 for what cannot be done, 125 for a wrong command line."""
+    """Run `spcomm examples`; returns the exit code: 1 for an error, 125 for a wrong command line."""
     if any(word in ("-h", "--help") for word in words):
         print(_USAGE, end="")
         return 0
@@ -67,7 +67,7 @@ def programs() -> "list[Path]":
 
 
 def idea(path: Path) -> str:
-    """The first line of what a program says of itself."""
+    """The first line of a program's docstring."""
     text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
     return text.partition("\n")[0]
 

@@ -14,7 +14,7 @@ from spcomm.learn.errors import LearnError
 from spcomm.learn.running import Run
 from spcomm.text import printable
 
-_LONG = 400  # characters of what a program says
+_LONG = 400  # characters of a program's message
 _MOST_LINES = 24
 _FRAME = re.compile(r'\s*File "(.*)", line (\d+)(?:, in (.*))?')
 _LOST = re.compile(r"node (\d+) has finished")
@@ -34,7 +34,7 @@ def values_of(run: Run, file: str, limits: Limits) -> "list[object]":
 def _value(run: Run, rank: int) -> object:
     name = run.case.name
     if rank in run.doubled:
-        raise Wrong(f"node {rank} returned more than once (does it fork?); it has to return once ({name})")
+        raise Wrong(f"node {rank} returned more than once (does it fork?); it must return once ({name})")
     if rank not in run.results:
         raise Wrong(f"{_silent(run, rank)} ({name})")
     try:
@@ -73,7 +73,7 @@ def _failed(run: Run, file: str, limits: Limits) -> str:
         _complain(said[-1], name)
     if run.code == 99 or run.code == 124:
         lines = [_cut(line) for line in said[:_MOST_LINES]]
-        return "\n".join([f"the program does not end ({name}):", *lines])
+        return "\n".join([f"the program did not finish ({name}):", *lines])
     raised = _traceback(run, file)
     if raised is not None:
         lost = _LOST.search(raised)
@@ -86,7 +86,7 @@ def _failed(run: Run, file: str, limits: Limits) -> str:
         return f"{raised} ({name})"
     if not said and (run.code < 0 or run.code > 128):  # the walls make 128 + number of it
         ended = signal_name(-run.code if run.code < 0 else run.code - 128)
-        return f"the program's launcher was ended by {ended}: has the program meddled with it? ({name})"
+        return f"the program's launcher was ended by {ended}: did the program interfere with it? ({name})"
     why = said[-1].removeprefix("spcomm: ") if said else f"the program ended with exit code {run.code}"
     return f"{_cut(why)} ({name})"
 

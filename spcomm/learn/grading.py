@@ -21,7 +21,7 @@ _ENDLESS = ("seconds", "processes", "memory", "output", "guard")
 
 @dataclass(frozen=True)
 class CaseGrade:
-    """One run: whether it has passed, and if not, what the student is told."""
+    """One run: whether it has passed, and if not, the message for the student."""
 
     name: str
     passed: bool
@@ -155,7 +155,7 @@ def _grade_cases(
 
 
 class Recorded(Outcome):
-    """The outcome of a run, whose trace is read when somebody asks for it."""
+    """The outcome of a run; its trace is read when it is first used."""
 
     def __init__(self, found: "list[object]", run: running.Run) -> None:
         super().__init__(found, run.output)
@@ -175,6 +175,6 @@ class Recorded(Outcome):
                 if lost:
                     raise Wrong(
                         f"node {rank} made more calls than the judge can record ({running.TRACE_EVENTS} events): "
-                        "does it ask again and again in a loop?"
+                        "does it poll in a loop?"
                     )
         return self._trace

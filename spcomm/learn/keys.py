@@ -30,7 +30,7 @@ class Keys:
         self._stopping = False
 
     def __enter__(self) -> "Keys":
-        try:  # a signal may raise at any line of this, and then nobody calls __exit__
+        try:  # a signal may raise at any line of this, and then __exit__ is not called
             for number in _ENDS:
                 self._handlers[number] = signal.signal(number, self._end)
             self._handlers[signal.SIGTSTP] = signal.signal(signal.SIGTSTP, self._stop)
@@ -78,7 +78,7 @@ class Keys:
         return data.decode("latin-1")
 
     def _drain(self) -> None:
-        """The rest of what one key sends."""
+        """The rest of one key's bytes."""
         poll = select.poll()
         poll.register(self._fd, select.POLLIN)
         while poll.poll(0):

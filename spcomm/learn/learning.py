@@ -24,18 +24,18 @@ _USAGE = """usage: spcomm learn init DIR [--notebooks]
 Exercises: small programs with gaps, checked whenever they are saved.
 
   init DIR      copy the exercises to DIR; with --notebooks each of them as a notebook, too
-  watch         as without anything: show the exercise, check it, and again at each save; keys give hints
+  watch         show the exercise, check it, and check it again at each save; keys give hints (default)
   next          show the next exercise that has not passed
   run [NN]      check one exercise once; exit code 0: it has passed, 1: it has not
   hint [NN]     the next hint: a question, then the idea, then nearly the code
   list          all exercises, and which have passed
-  reset NN      exercise.py as it was at first; yours is kept as exercise.py.before
+  reset NN      restore exercise.py; yours is kept as exercise.py.before
   solution NN   our solution, once yours has passed
 
   --dir DIR     where the exercises are       default: this folder, or one above it
   --plain       text only, without colours
 
-NN is the number or a part of the name; without it the current exercise is meant.
+NN is the number or a part of the name; the default is the current exercise.
 """
 _COMMANDS = {  # how many words may follow: at least, at most
     "init": (1, 1),
@@ -55,7 +55,7 @@ def main(
     exercises: "Callable[[], Sequence[Exercise]] | None" = None,
     grade: "Callable[..., Grade] | None" = None,
 ) -> int:
-    """Run `spcomm learn`; returns the exit code: 1 for what cannot be done, 125 for a wrong command line.
+    """Run `spcomm learn`; returns the exit code: 1 for an error, 125 for a wrong command line.
 
     Parameters
     ----------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The exercises in somebody's own folder: copied out of the package, found again, reset.
+"""The exercises in a learner's folder: copied out of the package, found again, reset.
 
 Of each exercise README.md and exercise.py are copied; what judges it, its hints and its solution stay in the package.
 Beside them is a README.md that says what is there.
@@ -39,7 +39,7 @@ its place: its cells write `exercise.py`, run it, and check it."""
 
 
 class Lessons:
-    """The folder of somebody who learns.
+    """The folder of a learner.
 
     Attributes
     ----------
@@ -152,7 +152,7 @@ class Lessons:
         kept = copying.free(path.with_name(f"{path.name}.before"))
         copying.replace(kept, before)
         copying.replace(path.resolve(), first)
-        return f"{path.name} is as it was given out; yours is in {kept.name}"
+        return f"{path.name} is as it was at first; yours is in {kept.name}"
 
 
 def named(word: str, exercises: "Sequence[Exercise]") -> Exercise:
@@ -207,7 +207,7 @@ def init(folder: Path, exercises: "Sequence[Exercise]", notebooks: bool = False)
     if not exercises:
         raise LearnError("this installation of spcomm has no exercises; reinstall it")
     files = {}
-    if not os.path.lexists(folder / _README):  # somebody may have one of their own
+    if not os.path.lexists(folder / _README):  # there may be another one
         about = _ABOUT.format(first=exercises[0].name, notebooks=_NOTEBOOKS if notebooks else "")
         files[_README] = about.encode()
     for exercise in exercises:
@@ -217,13 +217,13 @@ def init(folder: Path, exercises: "Sequence[Exercise]", notebooks: bool = False)
             from spcomm.learn.notebooks import notebook
 
             files[f"{exercise.name}/exercise.ipynb"] = notebook(exercise)
-    if not os.path.lexists(folder / progress.FILE):  # what somebody has done stays
+    if not os.path.lexists(folder / progress.FILE):  # earlier progress stays
         files[progress.FILE] = progress.first()
     return copying.write(folder, files)
 
 
 def solution(lessons: Lessons, exercise: Exercise) -> str:
-    """The text of a program that passes, for who has one.
+    """The text of a program that passes, for a learner who has one.
 
     Raises
     ------

@@ -38,8 +38,8 @@ class LimitedCommand:
         self._group = ControlGroup()
 
     def run(self, command: "list[str]", environment: "dict[str, str]", folder: str) -> "dict[str, object]":
-        """Run it. Returns what the judge is told."""
-        try:  # SIGTERM may come as soon as there is somebody to end
+        """Run it. Returns the report for the judge."""
+        try:  # SIGTERM may come as soon as there is a process to end
             self._group.make(int(self._limits["memory"]) + _KERNEL_BYTES)
             self._start(command, environment, folder)
             stopped = self._watch()
@@ -132,7 +132,7 @@ class LimitedCommand:
         ends = time.monotonic() + _PATIENCE
         while True:
             pids = descendants()
-            for number in (signal.SIGSTOP, signal.SIGKILL):  # what stands still starts nobody meanwhile
+            for number in (signal.SIGSTOP, signal.SIGKILL):  # a stopped process starts no other meanwhile
                 for pid in pids:
                     _kill(pid, number)
             self._reap()
@@ -266,7 +266,7 @@ def _rollup(pid: int) -> "dict[str, int]":
         return numbers
     except OSError:
         pass
-    try:  # not allowed, or an old kernel: what it uses alone
+    try:  # not allowed, or an old kernel: its private memory
         with open(f"/proc/{pid}/statm") as file:
             _size, resident, shared, *_rest = map(int, file.read().split())
         return {"Pss_Anon": (resident - shared) * _PAGE}
@@ -314,7 +314,7 @@ def _become(
     try:
         group.enter()
         os.setsid()
-        _control(_DEATH_SIGNAL, signal.SIGKILL)  # should somebody kill this guard
+        _control(_DEATH_SIGNAL, signal.SIGKILL)  # in case this guard is killed
         os.dup2(out, 1)
         os.dup2(err, 2)
         os.closerange(3, 64)
@@ -327,15 +327,15 @@ def _become(
 
 
 def main() -> None:
-    """Do what the first argument says, as JSON."""
+    """Do the task in the first argument, as JSON."""
     told = json.loads(sys.argv[1])
     signal.signal(signal.SIGTERM, _leave)
     _control(_SUBREAPER, 1)
     _control(_DEATH_SIGNAL, signal.SIGTERM)  # when the judge is gone
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the judge hears it, too, and tells us by SIGTERM
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the judge gets it, too, and sends us SIGTERM
     try:
         answer = LimitedCommand(told["limits"]).run(told["command"], told["environment"], told["folder"])
-    except SystemExit:  # the judge may have been killed, and nobody else knows its folder
+    except SystemExit:  # the judge may have been killed, and no other process knows its folder
         import shutil
 
         shutil.rmtree(told["folder"], ignore_errors=True)

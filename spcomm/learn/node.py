@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The program that `spcomm check` runs on each node: calls a function of the student's file and tells what it returned.
+"""The program that `spcomm check` runs on each node: calls a function of the student's file and reports its result.
 
 Standard input holds a line for each node: what to import and call, with which arguments, and a secret word that makes a
 line of output a result. A node reads it to its end before it imports the student's file, keeps its own line, and closes
@@ -104,7 +104,7 @@ def _limit(limits: "dict[str, int]") -> None:
 
 
 def _function(file: str, name: str, arguments: "dict[str, object]") -> "tuple[str | None, object]":
-    """The function, or what is the matter with it. Errors of the file itself are raised."""
+    """The function, or the reason why there is none. Errors of the file itself are raised."""
     stem = os.path.splitext(os.path.basename(file))[0]
     if stem in sys.modules or stem in sys.stdlib_module_names:
         stem = f"student_{stem}"  # a solution may be called json.py

@@ -31,7 +31,7 @@ class State:
 class Progress:
     """The file of one folder. `say` is told in one sentence when it was damaged, or cannot be written.
 
-    What cannot be written counts as long as this object lives: nobody is kept from a hint by a full disk.
+    Unwritten progress counts as long as this object lives: a full disk keeps no hint back.
     """
 
     def __init__(self, folder: Path, say: "Callable[[str], None]") -> None:
@@ -60,7 +60,7 @@ class Progress:
             return State()
 
     def change(self, change: "Callable[[State], None]") -> State:
-        """Read it, change it, write it; returns what it says then. If it cannot be written the old one stays."""
+        """Read it, change it, write it; returns the new contents. If it cannot be written the old one stays."""
         with self._locked():
             state = self.read()
             change(state)
@@ -83,7 +83,7 @@ class Progress:
         try:
             os.rename(self.path, aside)
         except FileNotFoundError:
-            return  # somebody else has just done so
+            return  # another process has just done so
         except OSError as error:
             raise LearnError(
                 f"{self.path} is damaged, and cannot be renamed: {error.strerror}; remove it"
@@ -108,7 +108,7 @@ class Progress:
 
 
 def first() -> bytes:
-    """The file of somebody who has just begun."""
+    """The file of a new learner."""
     return _text(State())
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""One run of a student's program: what it is started with, and what came of it."""
+"""One run of a student's program: its inputs, and its outcome."""
 
 import base64
 import binascii
@@ -178,7 +178,7 @@ def _environment(folder: Path, walls: Sandbox, mark: str) -> "dict[str, str]":
 def _end_marked(mark: str) -> None:
     """Kill what the run of a dead guard has left: no longer our descendants, but known by their environment."""
     word = f"{_MARK}={mark}".encode()
-    ends = time.monotonic() + _PATIENCE  # somebody may not be ours to end
+    ends = time.monotonic() + _PATIENCE  # a process may not be ours to end
     while time.monotonic() < ends:
         found = [pid for pid in _processes() if word in _surroundings(pid)]
         for pid in found:

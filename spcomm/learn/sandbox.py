@@ -46,7 +46,7 @@ class Sandbox:
     def command(
         self, inner: "list[str]", files: "dict[str, str]", writable: "dict[str, str]", exercise: str = ""
     ) -> "list[str]":
-        """Return the command that runs another one behind the walls.
+        """Return the command that runs a given one behind the walls.
 
         Parameters
         ----------
@@ -107,7 +107,7 @@ def _in_memory(place: str) -> "list[str]":
 def _outside(exercise: str) -> "list[str]":
     """Everything but the folder in which a solution works."""
     words = ["--die-with-parent", "--new-session", "--cap-drop", "ALL"]
-    if os.getuid() == 0:  # a namespace of users would leave what is root's to the solution
+    if os.getuid() == 0:  # a user namespace would leave root's files to the solution
         words += ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
         words += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
     else:

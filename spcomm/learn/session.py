@@ -38,10 +38,10 @@ class Session:
         }
 
     def run(self, keyboard: int) -> int:
-        """Go on until somebody quits; returns the exit code."""
+        """Go on until the user quits; returns the exit code."""
         if not watching.has_watchfiles():
             self._page.say(
-                "watchfiles is not installed (pip install 'spcomm[learn]'): the file is looked at three times a second"
+                "watchfiles is not installed (pip install 'spcomm[learn]'): the file is checked three times a second"
             )
         with Keys(keyboard) as keys, contextlib.suppress(EOFError):
             while self._one(keys):

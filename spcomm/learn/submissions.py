@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Submissions of a class: the file in each student's folder that is to be graded."""
+"""Submissions of a class: the file to grade in each student's folder."""
 
 import os
 from dataclasses import dataclass
@@ -68,8 +68,8 @@ def _exercise_of_class(folder: Path) -> Exercise:
         return exercise_of(folder / _PROGRAM)
     except LearnError:
         raise LearnError(
-            f"{folder} does not name its exercise: name it as the exercise (02_split), or say which "
-            "(--exercise 2; in Python exercise=2)"
+            f"{folder}: it is not clear which exercise this is; give it the name of the exercise (02_split), or add "
+            "--exercise 2 (in Python exercise=2)"
         ) from None
 
 
@@ -93,7 +93,7 @@ def _student(entry: Path, exercise: Exercise) -> Submission:
 
 
 def _named(exercise: Exercise) -> "object":
-    """Whether a path says by its name that it is of the exercise."""
+    """Whether a path's name is that of the exercise."""
     return lambda path: (
         path.stem == exercise.name or (path.name == _PROGRAM and path.parent.name == exercise.name)
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Values as text and back, without pickle: a solution's results come from a process that nobody trusts.
+"""Values as text and back, without pickle: a solution's results come from a process that is not trusted.
 
 Each value is JSON's null, true, false or a string, or a list whose first item says what it is: ``["i", "0x2a"]``,
 ``["l", [...]]``, ``["a", "<f8", [2, 3], base64]``. What is read is looked at first: depth, items, sizes, dtypes.
@@ -26,7 +26,7 @@ class ValueProblem(Exception):
 
 
 def to_text(value: object) -> str:
-    """Return a value as text. Raises `ValueProblem` for what is not one of `KINDS`, too deep or too large."""
+    """Return a value as text. Raises `ValueProblem` for a value that is not one of `KINDS`, too deep or too large."""
     text = json.dumps(_Writer().write(value, 0), separators=(",", ":"))
     if len(text) > MOST_BYTES:
         raise ValueProblem(f"a value of more than {MOST_BYTES >> 20} MiB")

@@ -27,7 +27,7 @@ def signature(path: Path) -> "tuple[int, int, int] | None":
 
 
 def settled(path: Path) -> "tuple[int, int, int] | None":
-    """The signature once nobody is writing any more; an empty or missing file is given some time to come back."""
+    """The signature once writing has stopped; an empty or missing file is given some time to come back."""
     end = time.monotonic() + _PATIENCE
     found = signature(path)
     since = time.monotonic()
@@ -79,7 +79,7 @@ class Watcher:
             os.close(self._write_end)
 
     def clear(self) -> None:
-        """Forget what has happened: somebody is going to look."""
+        """Forget earlier changes: the file is about to be read."""
         if self.fd >= 0:
             import select
 

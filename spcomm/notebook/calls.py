@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from spcomm._core.segments import Segment
 
-# For other nodes to come back, or to fail in a way that says more, before they are interrupted; and after that.
+# For other nodes to come back, or to fail with a clearer error, before they are interrupted; and after that.
 SETTLE_S = 0.5
 GRACE_S = 3.0
 _ARRIVALS_S = 10.0  # for messages that were sent to other boxes, when all nodes are back
@@ -35,7 +35,7 @@ CLOSED, BROKEN = "closed", "broken"  # by another thread; what shows output or f
 
 
 class Call:
-    """Use it once: `run`, then look at what is there."""
+    """Use it once: `run`, then read the results."""
 
     def __init__(
         self, nodes: Nodes, name: str, timeout: "float | None" = None, trace_events: int = 0
@@ -53,7 +53,7 @@ class Call:
         self.killed: dict[int, str] = {}  # nodes that have ended in it, and how
         self.lines: dict[str, list[str]] = {}  # of files that only the caller has
         self.grouped = False  # the output is shown node by node at the end
-        self.figure: Callable[[int, bytes], None] | None = None  # who takes pictures
+        self.figure: Callable[[int, bytes], None] | None = None  # it gets the pictures
         self.failures = Failures()
         self._notes = ""  # of the failures, once there are `tracebacks`
         self._over: dict[int, int] = {}  # nodes that have come back, or ended; as the watchdog wants it
@@ -162,14 +162,14 @@ class Call:
             self._nodes.loop.remove(channel.fileno())
             self._listen(node, channel)
 
-    # What nodes say
+    # Messages from nodes
 
     def _hear(self, node: int, channel: Channel) -> None:
         for message in channel.read():
             self.heard(node, *message)
         if channel.ended:
             self._nodes.loop.remove(channel.fileno())
-            if node not in self._over:  # it ends, or has closed what is not its own
+            if node not in self._over:  # it ends, or has closed a descriptor that is not its own
                 why = "closed its connection to the caller, and was killed"
                 self._nodes.loop.at("kill", GRACE_S, lambda: self._kill(why))
 
@@ -201,7 +201,7 @@ class Call:
         self._settle()
 
     def _exited(self, node: int, status: int) -> None:
-        """A node has ended: killed, or by os._exit. Who waits for it hears of it now."""
+        """A node has ended: killed, or by os._exit. Nodes that wait for it are notified now."""
         if node in self._over:
             return  # it was back already: the next call gets new nodes
         self._over[node] = status
@@ -311,7 +311,7 @@ class Call:
         return describe(self.places)
 
     def unmatched(self) -> str:
-        """Warnings of messages that nobody has received, and of barriers that nobody waited for."""
+        """Warnings of messages never received, and of barriers never waited for."""
         group = self._nodes.group
         if not any(segment.has_left() for segment in group.segments):
             return ""

@@ -23,7 +23,7 @@ class Channel:
         os.set_inheritable(self._sock.fileno(), False)
         self.theirs = theirs.detach()
         os.set_inheritable(self.theirs, False)
-        self._queue: list[tuple[memoryview, bytes]] = []  # what is to be sent, and descriptors as bytes
+        self._queue: list[tuple[memoryview, bytes]] = []  # data to send, and descriptors as bytes
         self._data = bytearray()
         self.ended = False  # the node has closed its end
 
@@ -62,7 +62,7 @@ class Channel:
                 count = self._sock.sendmsg([data[:_READ]], extra, NOSIGNAL)
             except BlockingIOError:
                 return
-            except OSError:  # the node is gone, of which its parent tells
+            except OSError:  # the node is gone, as its parent reports
                 self._queue.clear()
                 return
             rest = data[count:]

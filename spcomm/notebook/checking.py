@@ -76,7 +76,7 @@ def _of(path: Path, known: "list[Exercise]") -> Exercise:
         if exercise.name in (full.stem, full.parent.name):
             return exercise
     raise MagicError(
-        f"%spcomm check: {path} does not say of which exercise it is; put the number before it, as in "
+        f"%spcomm check: it is not clear which exercise {path} is; put the number before it, as in "
         f"%spcomm check 02 {path}"
     )
 

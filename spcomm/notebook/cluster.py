@@ -129,9 +129,9 @@ class Cluster:
             The function has raised an exception on a node. The text shows its traceback; who waits for that node gets
             `NodeLostError`, and who computes is interrupted.
         DeadlockError
-            The nodes wait for each other. The text says where.
+            The nodes wait for each other. The text shows where.
         WaitTimeoutError
-            The timeout has passed. The text says where the nodes were.
+            The timeout has passed. The text shows where the nodes were.
         NodeLostError
             A node was killed; there are new nodes.
         ConnectionLostError
@@ -240,7 +240,7 @@ class Cluster:
         Returns
         -------
         list
-            None where the last line is no expression. Of a value that cannot be pickled something that shows the same.
+            None if the last line is no expression. For a value that cannot be pickled, an object that shows the same.
 
         Raises
         ------
@@ -432,7 +432,9 @@ def _check_words(**words: object) -> None:
             try:
                 value.encode()
             except UnicodeEncodeError:
-                raise ValueError(f"execute({name}={shown(value)}): it has letters that are none") from None
+                raise ValueError(
+                    f"execute({name}={shown(value)}): it has characters that are not valid text"
+                ) from None
 
 
 def _name(function: object) -> str:
@@ -450,7 +452,7 @@ def _read(data: bytes, what: str) -> object:
 
 @atexit.register
 def _close_all() -> None:
-    """All of them at the same time: who does not end keeps the caller for three seconds, however many they are."""
+    """All of them at the same time: nodes that do not end keep the caller for three seconds, however many they are."""
     pools = [cluster._pool for cluster in list(_open)]
     for pool in pools:
         pool.hang_up()

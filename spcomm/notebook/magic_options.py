@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The options of `%%spcomm` and the words of `%spcomm`: what they say, or one sentence on what is wrong."""
+"""The options of `%%spcomm` and the words of `%spcomm`: their values, or one sentence about an error."""
 
 import difflib
 import io
@@ -19,7 +19,7 @@ _COMMANDS = {
 
 
 class MagicError(ValueError):
-    """Somebody has written something wrong; its text is one sentence."""
+    """The user has made a mistake; its text is one sentence."""
 
 
 class CellOptions:
@@ -102,7 +102,7 @@ def command(line: str) -> "tuple[str, list[str]]":
     if takes and not names:
         raise MagicError(f"%spcomm {verb}: name the variables, as in %spcomm {verb} x")
     if names and not takes:
-        raise MagicError(f"%spcomm {verb}: nothing follows it, and here is {names[0]!r}")
+        raise MagicError(f"%spcomm {verb}: it takes no argument, but was given {names[0]!r}")
     for name in names:
         if not name.isidentifier():
             raise MagicError(f"%spcomm {verb} {name}: that is not the name of a variable")

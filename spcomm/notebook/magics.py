@@ -46,7 +46,7 @@ def unload_ipython_extension(shell: "InteractiveShell") -> None:
 
 
 class TextOnlyError:
-    """Base of an error that is shown by its text alone: the lines of this package that led to it help nobody."""
+    """Base of an error that is shown by its text alone: the lines of this package that led to it are no help."""
 
     def _render_traceback_(self) -> "list[str]":
         return str(self).splitlines()

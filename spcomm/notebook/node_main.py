@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 FIGURES = "spcomm.notebook.figures"
 _COROUTINE = 0x80  # inspect.CO_COROUTINE, without importing inspect
-_LONG = 1 << 20  # characters of a traceback, or of what stands for a value, that are shown
+_LONG = 1 << 20  # characters shown of a traceback, or of a value's text
 
 current: "Worker | None" = None  # this node
 
@@ -75,12 +75,12 @@ class Worker:
             self.forget()
 
     def forget(self) -> None:
-        """Give up the communicator of a call that has failed. Until now others could still receive what it had sent."""
+        """Give up the communicator of a call that has failed. Until now others could still receive its messages."""
         if self._comm is not None:
             try:
                 self._comm.close(0.0)
             except WaitTimeoutError:
-                pass  # that the call has failed is told
+                pass  # the failure of the call is reported
             self._comm = None
 
     # One call
@@ -130,7 +130,7 @@ class Worker:
             _signal.signal(_signal.SIGINT, _nothing)
 
     def _finished(self, work: "Callable", arguments: tuple) -> object:
-        """Do the work to its end. What it has sent may still wait for room then, as at the end of a program."""
+        """Do the work to its end. Its messages may still wait for room then, as at the end of a program."""
         try:
             result = work(*arguments)
         except SystemExit as error:
@@ -220,7 +220,7 @@ def _told_safely(error: BaseException) -> tuple:
         return _told(error)
     except BaseException as another:
         name = type(error).__name__
-        text = f"{name}: <it cannot be shown, as it raises {type(another).__name__} itself>\n"
+        text = f"{name}: <cannot be shown: its repr raises {type(another).__name__}>\n"
         return report.RAISED, name, text.encode("utf-8", "replace"), None
 
 

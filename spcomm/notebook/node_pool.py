@@ -128,7 +128,7 @@ class NodePool:
                 raise closed_meanwhile(words)
             try:
                 begin(call)
-            except BaseException:  # nobody knows what the nodes do now
+            except BaseException:  # the state of the nodes is unknown now
                 self.nodes = None
                 nodes.kill()
                 raise
@@ -162,7 +162,7 @@ class NodePool:
             raise
 
     def _conclude(self, call: Call, words: str) -> "BaseException | None":
-        """Say what there is to be said, get new nodes if they are needed, and return what the call is to raise."""
+        """Print the warnings, get new nodes if they are needed, and return the exception of the call."""
         nodes: Nodes = self.nodes  # type: ignore[assignment]
         well = not (call.reason or call.has_failed or call.damaged)
         nodes.screen.say(call.unmatched() if well else nodes.last_words())

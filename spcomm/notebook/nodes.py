@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The processes of a cluster: a warm process, as `spcomm run` has one, and the nodes that it forks.
+"""The processes of a cluster: a fork server, as `spcomm run` has one, and the nodes that it forks.
 
-The caller's process is their launcher. When it ends, however that happens, the warm process ends the nodes, and the
-kernel ends what is left if the warm process has gone. New nodes come from the same warm process, in milliseconds.
+The caller's process is their launcher. When it ends, however that happens, the fork server ends the nodes, and the
+kernel ends what is left if the fork server has gone. New nodes come from the same fork server, in milliseconds.
 """
 
 import _signal
@@ -54,7 +54,7 @@ class Nodes:
             None  # between boxes, from the first call that needs it
         )
         self._error = ""
-        self.answers: stack_probe.ProbeReplies | None = None  # where nodes tell at which line they are
+        self.answers: stack_probe.ProbeReplies | None = None  # where nodes report their lines
         self._guarded(self._begin)
 
     @property
@@ -83,7 +83,7 @@ class Nodes:
     # Start and end
 
     def _begin(self) -> None:
-        """Start the warm process, if there is none, and the nodes."""
+        """Start the fork server, if there is none, and the nodes."""
         if self._fork_client is None:
             self._fork_client = ForkClient(self._plan(), WHERE_SIGNAL, None)
             self._fork_client.stays = True
@@ -195,7 +195,7 @@ class Nodes:
         self._guarded(self._begin)
 
     def end_all(self) -> None:
-        """End all nodes at once. The warm process stays, if it is there."""
+        """End all nodes at once. The fork server stays, if it is there."""
         fork_client = self._fork_client
         if fork_client is None:
             return
@@ -218,7 +218,7 @@ class Nodes:
             self.loop.at("end", _ENDING_S, self.run_processes.kill)
 
     def close(self) -> None:
-        """Let the nodes end, or else end them, and the warm process."""
+        """Let the nodes end, or else end them, and the fork server."""
         if self._fork_client is None or not self.mine:
             return
         try:
@@ -283,14 +283,14 @@ class Nodes:
                 self._await_end(node)
 
     def _await_end(self, node: int) -> None:
-        """A node that has closed its socket is about to end, or has closed what is not its own, and is killed."""
+        """A node that has closed its socket is about to end, or closed a foreign descriptor, and is killed."""
         self.loop.at("end", _ENDING_S, self.run_processes.kill)
         while node not in self.ended:
             self.loop.turn()
         self.loop.forget("end")
 
     def hear(self, fork_client: ForkClient) -> None:
-        """The next message of the warm process."""
+        """The next message of the fork server."""
         message = fork_client.receive()
         verb = message[0] if message is not None else "gone"
         if verb == "gone":
@@ -339,7 +339,7 @@ class Nodes:
             return
         fork_client.go_on()
         self.run_processes.signal(_signal.SIGINT)
-        fork_client.nodes(range(0), [])  # none: the answer tells that the signals are sent
+        fork_client.nodes(range(0), [])  # none: the answer confirms that the signals are sent
         self._signals += 1
 
     @property

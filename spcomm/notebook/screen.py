@@ -59,7 +59,7 @@ class Screen:
             stream.end_line()
 
     def take_error(self) -> "Exception | None":
-        """Why something could not be shown, once. What was to be shown is lost."""
+        """The reason why something could not be shown, once. The output is lost."""
         error, self._sink.error = self._sink.error, None
         return error
 
@@ -85,7 +85,7 @@ class Screen:
 
 
 class _Writer(Sink):
-    """Writes at once, and keeps the lines of each node apart if it is told to."""
+    """Writes at once, and keeps the lines of each node apart on request."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -113,7 +113,7 @@ class _Writer(Sink):
                 stream.write(text)
             except UnicodeEncodeError as error:  # an ASCII terminal
                 stream.write(text.encode(error.encoding, "backslashreplace").decode(error.encoding))
-        except Exception as error:  # a closed file, a full disk, a pipe that nobody reads
+        except Exception as error:  # a closed file, a full disk, a pipe without a reader
             self.error = error
 
     def flush(self) -> bool:
@@ -128,7 +128,7 @@ class _Writer(Sink):
 
 
 def _take_in(stream: Stream) -> None:
-    """Read what is in the pipe now, and no more: a thread or a child may go on writing without end."""
+    """Read the pipe's present contents, and no more: a thread or a child may go on writing without end."""
     if stream.fd < 0:
         return
     left = int.from_bytes(fcntl.ioctl(stream.fd, termios.FIONREAD, bytes(4)), sys.byteorder)

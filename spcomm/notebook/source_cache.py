@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The source lines that only the caller has: of notebook cells, and of what was typed at a prompt.
+"""The source lines that only the caller has: of notebook cells, and of text typed at a prompt.
 
 A node shows them in tracebacks. Files it can read itself. Where a cell has a file name that nobody knows
 (/tmp/ipykernel_123/456.py), reports are given the cell's own name, In[3], when they come back.

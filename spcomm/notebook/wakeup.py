@@ -48,7 +48,7 @@ class Wakeup:
         if self._catches:
             signal.signal(signal.SIGINT, self._before)
         if kind is None:
-            self.listen()  # it may have come when nobody waited any more; later ones raise again
+            self.listen()  # it may have come when the wait was over; later ones raise again
         with self._lock:
             ends, self._ends = self._ends, ()
         self._loop.remove(ends[0])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A trace, the file that `spcomm run --trace` writes, and what is made of it: text, pictures, a page.
+"""A trace, the file that `spcomm run --trace` writes, and its outputs: text, pictures, a page.
 
 `writing` makes the file of what nodes have recorded, with `told` (what calls tell), `counters` (curves) and
 `remote_traces` (nodes on other machines); `files` puts it in its place. For all else the file is all there is, and

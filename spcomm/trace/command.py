@@ -15,14 +15,14 @@ _USAGE = """usage: spcomm trace FILE [options]
 Shows a trace of `spcomm run --trace FILE`. Without options: the summary.
 
   --summary        how each node spent its time, what it sent, how well the nodes were used
-  --matrix         messages and bytes from each node to each; with --png also as a picture
+  --matrix         messages and bytes from each node to each other; with --png also as a picture
   --virtual        how long the run takes where only comm.work(cost) takes time
-  --latency UNITS  with --virtual: a message takes so many units of work  default: 0
+  --latency UNITS  with --virtual: a message takes this many units of work  default: 0
   --html [OUT]     a page to explore, in one file, for any browser       default: FILE with .html
   --png [OUT]      the timeline as a picture; OUT may be .svg or .pdf    default: FILE with .png
-  --from S         only what happened after so many seconds,
-  --to S           and before so many
-  --min-bytes N    only messages of so many bytes or more
+  --from S         only events after this many seconds,
+  --to S           and before this many
+  --min-bytes N    only messages of this many bytes or more
 
 An OUT that does not end in .html, .png, .svg or .pdf is written with =, as in --html=OUT. FILE itself opens in
 ui.perfetto.dev, too.
@@ -201,7 +201,7 @@ def _write(path: str, fill: "Callable") -> None:
 
 
 def _say(path: str, make: "Callable[[], None]") -> None:
-    """Makes a file and tells where it is: on stderr, as stdout is for the summary."""
+    """Makes a file and prints its name: on stderr, as stdout is for the summary."""
     try:
         make()
     except OSError as error:

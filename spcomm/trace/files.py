@@ -101,7 +101,7 @@ def _runs(process: int) -> bool:
     except ProcessLookupError:
         return False
     except (OSError, OverflowError):
-        pass  # somebody else's; or no process at all, and then no file of ours
+        pass  # another user's; or no process at all, and then no file of ours
     return True
 
 
@@ -116,7 +116,7 @@ def _take_place(beside: str, path: str) -> None:
     except OSError as error:
         if error.errno not in _IS_MOUNTED:
             raise
-        # A mounted file, or one of somebody else in a folder such as /tmp; `fill` may not be able to write twice.
+        # A mounted file, or another user's in a folder such as /tmp; `fill` may not be able to write twice.
         with open(beside, "rb") as whole:
             _copy(whole, path, False)
         os.unlink(beside)

@@ -6,7 +6,7 @@ from spcomm.trace import table
 from spcomm.trace.model import Trace
 from spcomm.trace.summary import headline
 
-_WIDEST = 32  # nodes; a larger matrix is told by its busiest pairs
+_WIDEST = 32  # nodes; of a larger matrix the busiest pairs are shown
 
 
 def matrix(trace: Trace) -> "tuple[list[list[int]], list[list[int]]]":

@@ -24,7 +24,7 @@ THREADS_APART = 1024  # the file numbers the tracks of a node: rank, rank + 1024
 
 
 class Part(NamedTuple):
-    """Description of a communicator that is a part of the run; number and first say which it is."""
+    """Description of a communicator that is a part of the run; number and first identify it."""
 
     number: int
     first: int  # its node 0, as a rank in the run
@@ -157,7 +157,7 @@ class Trace:
         return [track for track in self.tracks if track.thread == 0]
 
     def running(self) -> "list[tuple[float, int]]":
-        """The number of nodes that compute: (from when on, how many), from the begin to the end."""
+        """The number of nodes that compute: (from when on, how many), from the beginning to the end."""
         found = spans.steps(track.computing() for track in self.firsts())
         if not found or found[0][0] > self.begin:
             found.insert(0, (self.begin, 0))

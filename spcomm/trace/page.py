@@ -51,7 +51,7 @@ def embedded(value: object) -> str:
 
 
 def content(trace: Trace) -> "dict[str, object]":
-    """Data for the scripts of the page. Times are whole nanoseconds from the begin of what is shown.
+    """Data for the scripts of the page. Times are whole nanoseconds from the beginning of the part shown.
 
     Things of one kind are columns, not rows: that is a third of the size, and what JavaScript is fast with.
     """

@@ -73,7 +73,7 @@ class _ForeignFormatError(Exception):
 
 def _about(text: str, name: str) -> "dict | None":
     """`otherData`, if that and the events stand where spcomm writes them. Then events need not all be there at once:
-    as objects of Python they take ten times the memory of what is made of them."""
+    as objects of Python they take ten times the memory of the result."""
     end = text.rfind(_AFTER)
     if end < 0 or not text.startswith(_BEFORE):
         return None
@@ -133,7 +133,7 @@ def _json(text: str, name: str) -> object:
 
 
 def _outside(content: object, name: str) -> "tuple[list, dict]":
-    """The events and what is said of the run, if the format is ours."""
+    """The events and the data of the run, if the format is ours."""
     if not isinstance(content, dict) or not isinstance(content.get("traceEvents"), list):
         raise TraceError(f"{name} is JSON, but no trace: it has no list `traceEvents`; {_MAKE_ONE}")
     other = content.get("otherData")
@@ -157,7 +157,7 @@ class _Reader:
         self._name = name
         self._events = events
         self._other = other
-        self._at = "`otherData`"  # what is being read, for complaints
+        self._at = "`otherData`"  # the part being read, for error messages
         self._nodes = self._count("nodes", 1)
         self._boxes = self._count("boxes", 1)
         self._map = self._list("map", self._nodes, int)
@@ -389,7 +389,7 @@ def _drop_ended(calls: "list[Call]", moment: float) -> None:
 
 
 def _shift(tracks: "list[Track]", messages: "list[Message]", begin: float) -> None:
-    """Lets all times count from the begin."""
+    """Lets all times count from the beginning."""
     for track in tracks:
         track.begin -= begin
         track.end -= begin

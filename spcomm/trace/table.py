@@ -7,7 +7,7 @@ if TYPE_CHECKING:
 
 
 def seconds(microseconds: float) -> str:
-    """`1.50 s`, `12.3 ms`, `0.80 µs`: three digits that say something."""
+    """`1.50 s`, `12.3 ms`, `0.80 µs`: three significant digits."""
     return _scaled(microseconds, ((1e6, "s"), (1e3, "ms"), (1, "µs")))
 
 

@@ -19,7 +19,7 @@ from spcomm.trace.steps import Step, steps_of
 class Times:
     """Results of the virtual clock, in units of work; lists are by rank.
 
-    A ratio is None where there is nothing to divide: nobody has declared any work, or, for `karp_flatt`, there is one
+    A ratio is None where there is nothing to divide: no work was declared, or, for `karp_flatt`, there is one
     node.
     """
 
@@ -86,7 +86,7 @@ def text(trace: Trace, latency: float = 0.0) -> str:
     slow = f", a message takes {_units(latency)}" if latency else ""
     lines = [f"virtual times (in units of work; only comm.work takes time{slow})\n", aligned(rows)]
     if found.speedup is None:
-        return "".join([*lines, "  no work was declared: comm.work(cost) does\n"])
+        return "".join([*lines, "  no work was declared: comm.work(cost) declares it\n"])
     lines.append(f"  speedup {found.speedup:.3f}, efficiency {100 * (found.efficiency or 0.0):.1f} %")
     if found.karp_flatt is not None:
         lines.append(f", serial fraction {found.karp_flatt:.4f} (Karp-Flatt)")

@@ -65,7 +65,7 @@ def locals_of(error):
     return "\n".join(lines)
 
 
-def leftovers(comm):
+def unmatched(comm):
     """What was sent in the test and received by nobody; the queues are empty afterwards."""
     comm.barrier()
     comm.poll()
@@ -82,7 +82,7 @@ def execute(comm, path, name, arguments):
     try:
         function(path, name)(comm, **arguments)
         gc.collect()
-        left, found = leftovers(comm)
+        left, found = unmatched(comm)
         if left or found:
             listed = "\n".join(found[:LEFT_BEHIND])
             return (

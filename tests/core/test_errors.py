@@ -47,7 +47,7 @@ def test_how_a_node_ended(state, reason, words):
 
 
 def test_a_handler_inside_a_collective_call_is_no_other_thread():
-    assert "(another thread, or the call that has called this handler)" in str(
+    assert "(another thread, or the call that runs this handler)" in str(
         failure("SPC_EBUSY", call="barrier()")
     )
 
@@ -135,7 +135,7 @@ def test_what_was_called(found, words):
 
 def test_equal_words_for_different_calls():
     called = {0: signature(kind="an array", layout=1), 1: signature(kind="an array", layout=2)}
-    assert str(errors.mismatch("global_sum()", 0, 3, called)).count("of another shape") == 2
+    assert str(errors.mismatch("global_sum()", 0, 3, called)).count("of a different shape") == 2
 
 
 def test_a_call_that_was_left():

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Forked runs: for each case a child of the test is what a shell would start. Its stderr is a pipe that the agent and
- * all nodes hold, so the end of the text is the end of everybody: what is left behind hangs the test.
+ * Forked runs: for each case a child of the test is what a shell would start. Its stderr is a pipe that the
+ * supervisor and all nodes hold, so the end of the text is the end of everybody: what is left behind hangs the test.
  */
 #ifndef FORK_BOX_H
 #define FORK_BOX_H

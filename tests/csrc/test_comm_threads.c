@@ -4,21 +4,21 @@
 
 /* ---- several threads of one node */
 
-typedef struct crew { /* threads that share a node */
+typedef struct team { /* threads that share a node */
     spc_comm_t *comm, *other;
     int tag;
     _Atomic int done;
-} crew_t;
+} team_t;
 
 static void ping_pong_in_thread(int number, int size, void *argument) {
-    const crew_t *crew = argument;
+    const team_t *team = argument;
     (void)size;
     for (int i = 0; i < check_scale(800); i++) {
         uint64_t seed = (uint64_t)(number * 1000 + i);
-        send_content(crew->comm, 1, number, seed, mixed_bytes(i) % 500);
-        recv_content(crew->comm, 1, number, seed, mixed_bytes(i) % 500);
+        send_content(team->comm, 1, number, seed, mixed_bytes(i) % 500);
+        recv_content(team->comm, 1, number, seed, mixed_bytes(i) % 500);
         if (number == 0 && i % 4 == 0) {
-            barrier(crew->comm);
+            barrier(team->comm);
         }
     }
 }
@@ -53,13 +53,13 @@ static void barriers(int number, int size, void *argument) {
 /* Four threads wait for their own messages and one of them in barriers: one leads, and hands over when it leaves. */
 static void hand_over_body(int rank, int size, void *box) {
     (void)size;
-    crew_t crew = {.comm = comm_box_join(box, rank)};
+    team_t team = {.comm = comm_box_join(box, rank)};
     if (rank == 0) {
-        check_threads(4, ping_pong_in_thread, &crew);
+        check_threads(4, ping_pong_in_thread, &team);
     } else {
-        check_threads(2, barriers, crew.comm);
+        check_threads(2, barriers, team.comm);
     }
-    comm_box_leave(crew.comm);
+    comm_box_leave(team.comm);
 }
 
 static void threads_hand_over_the_lead(void) {
@@ -173,19 +173,19 @@ static void a_stored_part_wakes_the_sender(void) {
 
 /* One thread takes and puts back; the other one waits for the same messages and gets each once. */
 static void put_back_in_thread(int number, int size, void *argument) {
-    crew_t *crew = argument;
+    team_t *team = argument;
     (void)size;
     if (number == 0) {
         for (int i = 0; i < check_scale(3000); i++) {
-            send_content(crew->other, 0, 1, (uint64_t)i, 20 + (uint64_t)i % 100);
-            recv_content(crew->comm, 1, 1, (uint64_t)i, 20 + (uint64_t)i % 100);
+            send_content(team->other, 0, 1, (uint64_t)i, 20 + (uint64_t)i % 100);
+            recv_content(team->comm, 1, 1, (uint64_t)i, 20 + (uint64_t)i % 100);
         }
-        atomic_store(&crew->done, 1);
+        atomic_store(&team->done, 1);
     } else {
         spc_message_t message;
-        while (!atomic_load(&crew->done)) {
-            if (spc_comm_try_recv(crew->comm, SPC_CONTEXT_USER, 1, 1, &message) == SPC_OK) {
-                CHECK_OK(spc_comm_put_back(crew->comm, &message));
+        while (!atomic_load(&team->done)) {
+            if (spc_comm_try_recv(team->comm, SPC_CONTEXT_USER, 1, 1, &message) == SPC_OK) {
+                CHECK_OK(spc_comm_put_back(team->comm, &message));
             }
         }
     }
@@ -193,22 +193,22 @@ static void put_back_in_thread(int number, int size, void *argument) {
 
 static void putting_back_while_others_wait(void) {
     party_t party = party_open(2, (spc_config_t){.sleep_at_once = 1});
-    crew_t crew = {.comm = party.comm[0], .other = party.comm[1]};
-    check_threads(3, put_back_in_thread, &crew);
+    team_t team = {.comm = party.comm[0], .other = party.comm[1]};
+    check_threads(3, put_back_in_thread, &team);
     party_close(&party);
 }
 
 static void close_in_thread(int number, int size, void *argument) {
-    crew_t *crew = argument;
+    team_t *team = argument;
     spc_message_t message;
     if (number == 0) {
-        while (atomic_load(&crew->done) != size - 1) { /* they are about to wait, or wait */
+        while (atomic_load(&team->done) != size - 1) { /* they are about to wait, or wait */
             spc_platform_yield();
         }
-        CHECK_OK(spc_comm_close(crew->comm, SPC_NO_DEADLINE));
+        CHECK_OK(spc_comm_close(team->comm, SPC_NO_DEADLINE));
     } else {
-        atomic_fetch_add(&crew->done, 1);
-        CHECK_EQ(recv_until(crew->comm, number % 2 ? 1 : SPC_ANY_SOURCE, 0, SPC_NO_DEADLINE, &message),
+        atomic_fetch_add(&team->done, 1);
+        CHECK_EQ(recv_until(team->comm, number % 2 ? 1 : SPC_ANY_SOURCE, 0, SPC_NO_DEADLINE, &message),
                  SPC_ECLOSED);
     }
 }
@@ -216,35 +216,35 @@ static void close_in_thread(int number, int size, void *argument) {
 static void closing_ends_the_waits_of_other_threads(void) {
     for (int i = 0; i < 20; i++) {
         party_t party = party_open(2, (spc_config_t){.sleep_at_once = 1});
-        crew_t crew = {.comm = party.comm[0]};
-        check_threads(4, close_in_thread, &crew);
+        team_t team = {.comm = party.comm[0]};
+        check_threads(4, close_in_thread, &team);
         party_close(&party);
     }
 }
 
 static void busy_in_thread(int number, int size, void *argument) {
-    crew_t *crew = argument;
+    team_t *team = argument;
     const spc_signature_t signature = {.operation = SPC_OPERATION_BARRIER};
     int status;
     (void)size;
     if (number == 0) {
         do {
-            status = spc_comm_collective(crew->comm, &signature, NULL, NULL, 0, NULL, SPC_NO_DEADLINE);
+            status = spc_comm_collective(team->comm, &signature, NULL, NULL, 0, NULL, SPC_NO_DEADLINE);
         } while (status == SPC_EBUSY);
         CHECK_OK(status);
     } else {
         do {
-            status = spc_comm_collective(crew->comm, &signature, NULL, NULL, 0, NULL, AT_ONCE);
+            status = spc_comm_collective(team->comm, &signature, NULL, NULL, 0, NULL, AT_ONCE);
             CHECK(status == SPC_EBUSY || status == SPC_ETIMEDOUT);
         } while (status != SPC_EBUSY);
-        CHECK_OK(spc_comm_collective(crew->other, &signature, NULL, NULL, 0, NULL, SPC_NO_DEADLINE));
+        CHECK_OK(spc_comm_collective(team->other, &signature, NULL, NULL, 0, NULL, SPC_NO_DEADLINE));
     }
 }
 
 static void two_collectives_at_once_are_refused(void) {
     party_t party = party_open(2, (spc_config_t){0});
-    crew_t crew = {.comm = party.comm[0], .other = party.comm[1]};
-    check_threads(2, busy_in_thread, &crew);
+    team_t team = {.comm = party.comm[0], .other = party.comm[1]};
+    check_threads(2, busy_in_thread, &team);
     party_close(&party);
 }
 
@@ -276,31 +276,31 @@ static void a_check_ends_a_wait(void) {
 
 /* A signal handler that receives, called by the waiting thread: it is the one that drains for all. */
 static int receive_within(void *argument) {
-    crew_t *crew = argument;
-    if (crew->tag++ == 0) {
-        send_content(crew->comm, 0, 1, 1, 8);
-        recv_content(crew->comm, 0, 7, 7, 100);
+    team_t *team = argument;
+    if (team->tag++ == 0) {
+        send_content(team->comm, 0, 1, 1, 8);
+        recv_content(team->comm, 0, 7, 7, 100);
     }
     return SPC_OK;
 }
 
 static void nested_body(int rank, int size, void *argument) {
     const comm_box_t *box = argument;
-    crew_t crew = {.tag = 0};
+    team_t team = {.tag = 0};
     const spc_comm_options_t options = {.descriptor = box->descriptor,
                                         .rank = (uint32_t)rank,
                                         .check = rank == 1 ? receive_within : NULL,
-                                        .check_argument = &crew};
+                                        .check_argument = &team};
     (void)size;
-    CHECK_OK(spc_comm_create(&options, &crew.comm));
+    CHECK_OK(spc_comm_create(&options, &team.comm));
     if (rank == 1) {
-        recv_content(crew.comm, 0, 8, 8, 100);
+        recv_content(team.comm, 0, 8, 8, 100);
     } else {
-        recv_content(crew.comm, 1, 1, 1, 8);
-        send_content(crew.comm, 1, 7, 7, 100);
-        send_content(crew.comm, 1, 8, 8, 100);
+        recv_content(team.comm, 1, 1, 1, 8);
+        send_content(team.comm, 1, 7, 7, 100);
+        send_content(team.comm, 1, 8, 8, 100);
     }
-    comm_box_leave(crew.comm);
+    comm_box_leave(team.comm);
 }
 
 static void a_check_may_wait_itself(void) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Forked runs: for each case a child of the test is what a shell would start. Its stderr is a pipe that the agent and
- * all nodes hold, so the end of the text is the end of everybody: what is left behind hangs the test.
+ * Forked runs: for each case a child of the test is what a shell would start. Its stderr is a pipe that the
+ * supervisor and all nodes hold, so the end of the text is the end of everybody: what is left behind hangs the test.
  */
 #include "comm/spc_comm_private.h"
 #include "fork/spc_fork_private.h"
@@ -91,7 +91,7 @@ static void nodes_that_ignore_sigterm_are_killed(void) {
     grace_s = before;
 }
 
-static int the_agent_is_killed(const node_t *node) {
+static int the_supervisor_is_killed(const node_t *node) {
     if (node->rank == 1) {
         kill(getppid(), SIGKILL);
     }
@@ -103,18 +103,18 @@ static int the_agent_is_killed(const node_t *node) {
     return 0;
 }
 
-static void a_killed_agent_is_noticed(void) {
+static void a_killed_supervisor_is_noticed(void) {
     if (!WAITS_LOOK_AROUND) {
         return;
     }
-    outcome_t outcome = outcome_of(3, the_agent_is_killed);
+    outcome_t outcome = outcome_of(3, the_supervisor_is_killed);
     expect_code(
         outcome, 125,
         "spcomm: the process that watches over the nodes was killed by SIGKILL; the nodes were stopped\n");
     CHECK_EQ(outcome.nodes_seen, 1);
 }
 
-/* ---- what the agent holds */
+/* ---- what the supervisor holds */
 
 static int wait_for_the_end_of_a_pipe(const node_t *node) {
     char byte;
@@ -131,7 +131,7 @@ static int read_stdin(const node_t *node) {
     return node->rank == 0 ? 0 : (int)read(0, &byte, 1);
 }
 
-static void the_agent_holds_nothing_of_the_program(void) {
+static void the_supervisor_holds_nothing_of_the_program(void) {
     expect_code(outcome_of(3, wait_for_the_end_of_a_pipe), 0, "");
     int never[2]; /* nobody writes, so that reading it would not end */
     int before = dup(0);
@@ -192,13 +192,13 @@ static void waiting_is_the_last_thing(void) {
     expect_code(first_part(outcome_of(2, ignored_children)), 6, "spcomm: node 1 ended with exit code 6");
 }
 
-/* ---- node 0 waits for the agent, so it lives: a thread of it may still read what was received */
+/* ---- node 0 waits for the supervisor, so it lives: a thread of it may still read what was received */
 
 static void note_that_node_0_lives(const node_t *node) {
     atomic_fetch_add(&node->run->nodes_seen, !spc_status_is_gone(node->comm->node->status, 0));
 }
 
-/* Node 1 is told to end after the agent has marked the end of node 0. */
+/* Node 1 is told to end after the supervisor has marked the end of node 0. */
 static int node_0_is_over(const node_t *node) {
     sigset_t terminate;
     int number;
@@ -307,8 +307,8 @@ int main(void) {
     RUN(a_killed_node_ends_the_run);
     RUN(waits_for_a_killed_node_fail);
     RUN(nodes_that_ignore_sigterm_are_killed);
-    RUN(a_killed_agent_is_noticed);
-    RUN(the_agent_holds_nothing_of_the_program);
+    RUN(a_killed_supervisor_is_noticed);
+    RUN(the_supervisor_holds_nothing_of_the_program);
     RUN(no_process_stays);
     RUN(trackers_come_last);
     RUN(waiting_is_the_last_thing);

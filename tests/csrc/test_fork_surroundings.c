@@ -42,7 +42,7 @@ static void no_input_no_output(void) {
     close(1);
 }
 
-/* What the agent opens first gets their numbers, and must keep away from them. */
+/* What the supervisor opens first gets their numbers, and must keep away from them. */
 static void streams_may_be_closed(void) {
     void (*const closed[])(void) = {no_input, no_output, no_input_no_output};
     for (uint32_t i = 0; i < 3; i++) {
@@ -56,13 +56,13 @@ static void streams_may_be_closed(void) {
     surroundings = NULL;
 }
 
-/* ---- when the agent itself is in trouble */
+/* ---- when the supervisor itself is in trouble */
 
 static void on_fault(int number) {
     (void)number; /* comes back at once: the handler of a language that looks at signals later */
 }
 
-static int a_fault_of_the_agent(const node_t *node) {
+static int a_fault_of_the_supervisor(const node_t *node) {
     if (node->rank == 1) {
         kill(getppid(), SIGBUS);
     }
@@ -73,13 +73,13 @@ static void fault_handler(void) {
     signal(SIGBUS, on_fault);
 }
 
-static void handlers_of_faults_do_not_stay_in_the_agent(void) {
+static void handlers_of_faults_do_not_stay_in_the_supervisor(void) {
     if (!WAITS_LOOK_AROUND || CHECK_SANITIZED) {
         return;
     }
     surroundings = fault_handler;
     expect_code(
-        outcome_of(3, a_fault_of_the_agent), 125,
+        outcome_of(3, a_fault_of_the_supervisor), 125,
         "spcomm: the process that watches over the nodes was killed by SIGBUS; the nodes were stopped\n");
     surroundings = NULL;
 }
@@ -127,7 +127,7 @@ int main(void) {
     RUN(no_process_stays_in_a_namespace);
 #endif
     RUN(streams_may_be_closed);
-    RUN(handlers_of_faults_do_not_stay_in_the_agent);
+    RUN(handlers_of_faults_do_not_stay_in_the_supervisor);
     RUN(closed_descriptors_are_left_alone);
     return check_done();
 }

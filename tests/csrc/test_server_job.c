@@ -438,78 +438,78 @@ static void many_communicators(void) {
 
 enum { CREW_BOXES = 4, EACH = 2, CREW = CREW_BOXES * EACH, AHEAD = 9, CREW_MASK = 15 };
 
-typedef struct crew {
+typedef struct team {
     record_t *record;
     uint64_t random;
     uint64_t arrived[CREW], told[CREW]; /* the last phase of each, and the last that was sent */
     bool has_ended[CREW];
     uint64_t sent[CREW_BOXES]; /* the last phase that was sent as a whole */
     uint64_t heard[CREW_BOXES][CREW];
-} crew_t;
+} team_t;
 
 /* Whatever has come: of each node one phase after the other. */
-static void crew_hear(crew_t *crew) {
-    for (int i = 0; i < crew->record->count; i++) {
-        const line_t *line = &crew->record->lines[i];
+static void crew_hear(team_t *team) {
+    for (int i = 0; i < team->record->count; i++) {
+        const line_t *line = &team->record->lines[i];
         for (uint32_t k = MASK; k < line->frame.length_bytes; k++) {
             const int member = line->body[k] - 'a';
             CHECK_NE(member / EACH, line->box);
-            CHECK_EQ_U(line->frame.offset, ++crew->heard[line->box][member]);
+            CHECK_EQ_U(line->frame.offset, ++team->heard[line->box][member]);
         }
     }
-    forget(crew->record);
+    forget(team->record);
 }
 
-static void crew_tell(crew_t *crew, int box, uint64_t phase, const char *text, uint16_t flags) {
-    CHECK_OK(arrive(crew->record, (uint16_t)box, 1, phase, CREW_MASK, text, flags));
-    crew_hear(crew);
+static void crew_tell(team_t *team, int box, uint64_t phase, const char *text, uint16_t flags) {
+    CHECK_OK(arrive(team->record, (uint16_t)box, 1, phase, CREW_MASK, text, flags));
+    crew_hear(team);
 }
 
-static uint64_t crew_completed(const crew_t *crew, int box) {
-    uint64_t completed = crew->sent[box];
+static uint64_t crew_completed(const team_t *team, int box) {
+    uint64_t completed = team->sent[box];
     for (int i = 0; i < CREW; i++) {
-        completed = i / EACH != box && crew->heard[box][i] < completed ? crew->heard[box][i] : completed;
+        completed = i / EACH != box && team->heard[box][i] < completed ? team->heard[box][i] : completed;
     }
     return completed;
 }
 
 /* In one frame or in several. */
-static void crew_send(crew_t *crew, int box) {
+static void crew_send(team_t *team, int box) {
     const int first = box * EACH;
-    while (crew->arrived[first] > crew->sent[box] && crew->arrived[first + 1] > crew->sent[box]) {
-        const uint64_t phase = ++crew->sent[box];
+    while (team->arrived[first] > team->sent[box] && team->arrived[first + 1] > team->sent[box]) {
+        const uint64_t phase = ++team->sent[box];
         char text[EACH + 1] = "";
         for (int i = first; i < first + EACH; i++) {
-            if (crew->told[i] < phase) {
-                crew->told[i] = phase;
+            if (team->told[i] < phase) {
+                team->told[i] = phase;
                 const size_t length = strlen(text);
                 text[length] = (char)('a' + i);
                 text[length + 1] = 0;
             }
-            if (check_below(&crew->random, 3) == 0) {
-                crew_tell(crew, box, phase, text, 0);
+            if (check_below(&team->random, 3) == 0) {
+                crew_tell(team, box, phase, text, 0);
                 text[0] = 0;
             }
         }
-        crew_tell(crew, box, phase, text, LAST);
+        crew_tell(team, box, phase, text, LAST);
     }
 }
 
 /* All have to have heard of all that it has arrived at. */
-static void crew_end(crew_t *crew, int member) {
+static void crew_end(team_t *team, int member) {
     const int box = member / EACH;
-    crew->has_ended[member] = true;
-    if (crew->arrived[member] <= crew_completed(crew, box)) {
+    team->has_ended[member] = true;
+    if (team->arrived[member] <= crew_completed(team, box)) {
         return;
     }
-    if (crew->told[member] == crew->arrived[member]) {
-        crew_tell(crew, box, crew->told[member], "", URGENT);
+    if (team->told[member] == team->arrived[member]) {
+        crew_tell(team, box, team->told[member], "", URGENT);
     }
-    while (crew->told[member] < crew->arrived[member]) {
-        crew_tell(crew, box, ++crew->told[member], (char[2]){(char)('a' + member), 0}, URGENT);
+    while (team->told[member] < team->arrived[member]) {
+        crew_tell(team, box, ++team->told[member], (char[2]){(char)('a' + member), 0}, URGENT);
     }
     for (int to = 0; to < CREW_BOXES; to++) {
-        CHECK(to == box || crew->heard[to][member] == crew->arrived[member]);
+        CHECK(to == box || team->heard[to][member] == team->arrived[member]);
     }
 }
 
@@ -517,19 +517,19 @@ static void nodes_that_run_ahead_and_end(void) {
     const uint16_t map[CREW] = {0, 0, 1, 1, 2, 2, 3, 3};
     uint64_t state = check_seed();
     for (long run = 0; run < check_scale(300); run++) {
-        crew_t crew = {.record = begin(CREW_BOXES, map, CREW, 1 << 20), .random = check_random(&state)};
+        team_t team = {.record = begin(CREW_BOXES, map, CREW, 1 << 20), .random = check_random(&state)};
         for (int step = 0; step < 400; step++) {
-            const int member = (int)check_below(&crew.random, CREW), box = member / EACH;
-            if (crew.has_ended[member] || crew.arrived[member] >= crew_completed(&crew, box) + AHEAD) {
+            const int member = (int)check_below(&team.random, CREW), box = member / EACH;
+            if (team.has_ended[member] || team.arrived[member] >= crew_completed(&team, box) + AHEAD) {
                 continue;
             }
-            crew.arrived[member]++;
-            crew_send(&crew, box);
-            if (step > 200 && check_below(&crew.random, 20) == 0) {
-                crew_end(&crew, member);
+            team.arrived[member]++;
+            crew_send(&team, box);
+            if (step > 200 && check_below(&team.random, 20) == 0) {
+                crew_end(&team, member);
             }
         }
-        end(crew.record);
+        end(team.record);
     }
 }
 

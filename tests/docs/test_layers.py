@@ -94,7 +94,7 @@ EXCEPTIONS = {
         "spcomm/config.py",
         "spcomm.launch.base.report",
     ): "a node that was exec'ed tells its launcher of an uncaught exception",
-    ("spcomm/forking.py", "spcomm.launch.base.report"): "a forked node tells its agent, in the same way",
+    ("spcomm/forking.py", "spcomm.launch.base.report"): "a forked node tells its supervisor, in the same way",
 }
 
 

@@ -247,7 +247,7 @@ def deadlock(compiler):
 
 @pytest.mark.parametrize("mode", ["circle", "barrier"])
 def test_a_deadlock_of_c_programs(mode, deadlock, alone, launch):
-    """The agent that the program has forked says what the launcher says."""
+    """The supervisor that the program has forked says what the launcher says."""
     code, out, err = alone(deadlock, mode, 3)
     assert (code, out) == (99, ""), err
     assert err.startswith("spcomm: DEADLOCK — all 3 nodes wait, and no message is on its way\n")

@@ -167,7 +167,7 @@ def segments(pid):
 
 
 def transports(launch, process, nodes):
-    """The processes of a run that are neither launcher, warm process nor node: {name: process id}."""
+    """The processes of a run that are neither launcher, fork server nor node: {name: process id}."""
     found = {}
     for pid in set(launch.alive()) - {process.pid, *nodes}:
         name = Path(f"/proc/{pid}/comm").read_text().strip()

@@ -334,7 +334,7 @@ def test_a_closed_descriptor_of_the_run_is_said(launch, text):
 
 
 def test_without_any_standard_stream(launch):
-    """Nor may the warm process take one of the run's descriptors for a standard stream."""
+    """Nor may the fork server take one of the run's descriptors for a standard stream."""
     script = launch.script(
         "import spcomm\ncomm = spcomm.startup()\ncomm.barrier()\nopen(f'{comm.rank}', 'w')"
     )

@@ -12,7 +12,7 @@ from forking import HEAD, refusal, well
 from launching import read_lines
 from pairwise import each
 
-AGENT = "the process that watches over the nodes"
+SUPERVISOR = "the process that watches over the nodes"
 
 
 @pytest.mark.smoke
@@ -98,7 +98,7 @@ def test_a_daemon_thread_does_not_keep_a_node(forked):
 
 
 def test_the_output_ends_with_the_nodes(forked):
-    """The agent holds no copy of the program's descriptors: their readers see the end when the nodes close them."""
+    """The supervisor holds no copy of the program's descriptors: readers see the end when the nodes close them."""
     head = "import os\nreading, writing = os.pipe()\n" + HEAD
     text = """
     os.close(writing)
@@ -196,15 +196,15 @@ def test_waiting_for_a_finished_node(forked):
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs the parent-death signal")
 @pytest.mark.parametrize("doing", ["comm.recv()", "comm.barrier()"])
-def test_the_agent_is_killed(forked, doing):
+def test_the_supervisor_is_killed(forked, doing):
     """Its nodes die with it; node 0 sees it in its wait, and at its end."""
     text = f"""
     if comm.rank:
         comm.send(os.getppid(), 0)
         time.sleep(1000)
     for _ in range(2):
-        agent = comm.recv()
-    os.kill(agent, signal.SIGKILL)
+        supervisor = comm.recv()
+    os.kill(supervisor, signal.SIGKILL)
     try:
         {doing}
     except spcomm.NodeLostError:
@@ -212,7 +212,7 @@ def test_the_agent_is_killed(forked, doing):
     """
     result = forked.nodes(3, text)
     assert (result.code, result.out) == (125, "lost\n"), result
-    assert result.last == f"spcomm: {AGENT} was killed by SIGKILL; the nodes were stopped"
+    assert result.last == f"spcomm: {SUPERVISOR} was killed by SIGKILL; the nodes were stopped"
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
@@ -239,7 +239,7 @@ def test_a_node_that_ignores_sigterm(forked):
     assert result.last == "spcomm: node 1 ended with exit code 5; the other nodes were stopped"
 
 
-def test_sigterm_of_the_agent_ends_the_run(forked):
+def test_sigterm_of_the_supervisor_ends_the_run(forked):
     text = """
     if comm.rank == 1:
         print(os.getppid())
@@ -421,7 +421,7 @@ def test_no_room_for_so_many_processes(forked):
     ("end", "code"), [("raise ValueError", 1), ("os.kill(os.getpid(), signal.SIGKILL)", 137)]
 )
 def test_no_semaphore_outlives_a_run(forked, end, code):
-    """The agent gives the trackers of multiprocessing the time to remove what its nodes leave."""
+    """The supervisor gives the trackers of multiprocessing the time to remove what its nodes leave."""
     text = f"""
     import multiprocessing
     lock = multiprocessing.get_context("spawn").Lock()
@@ -437,7 +437,7 @@ def test_no_semaphore_outlives_a_run(forked, end, code):
 
 
 def test_the_root_that_gave_nothing_is_first_however_long_it_cleans_up(forked):
-    """The agent waits for the report of an error of which others were told, as long as the error is alive."""
+    """The supervisor waits for the report of an error of which others were told, as long as the error is alive."""
     text = """
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     try:

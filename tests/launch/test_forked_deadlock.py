@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Nodes of `startup(local_nodes=n)` that wait for ever: their agent proves it, and says what the launcher says."""
+"""Nodes of `startup(local_nodes=n)` that wait for ever: their supervisor proves it, and says what the launcher says."""
 
 import os
 import signal
@@ -188,7 +188,7 @@ def test_ctrl_c_where_nothing_is_proven(forked):
     process = forked.begin(3, text, start_new_session=True)
     read_lines(process, 3)
     until = time.monotonic() + 0.5
-    while time.monotonic() < until:  # the agent looks meanwhile, and may not find anything
+    while time.monotonic() < until:  # the supervisor looks meanwhile, and may not find anything
         assert process.poll() is None
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGINT)

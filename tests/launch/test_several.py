@@ -262,7 +262,7 @@ def parent(pid):
         return int(file.read().rpartition(")")[2].split()[1])
 
 
-def test_kill_9_of_one_warm_process_ends_all_programs(launch, start):
+def test_kill_9_of_one_fork_server_ends_all_programs(launch, start):
     one, two = launch.script(WAITS, "one.py"), launch.script(WAITS, "two.py")
     process = launch.start("-n", 2, *start, one, ":", "-n", 2, *start, two)
     nodes = ranks(process, 4)

@@ -148,7 +148,7 @@ def test_a_node_handles_the_signal_once(launch, start):
     assert result.code == 130
 
 
-def test_ctrl_c_while_the_warm_process_imports(launch):
+def test_ctrl_c_while_the_fork_server_imports(launch):
     launch.script("print('importing', flush=True)\nimport signal\nsignal.pause()", "endless.py")
     process = launch.start("-n", 2, "--preload", "endless", launch.script(WAITS))
     assert read_lines(process, 1) == ["importing"]
@@ -169,7 +169,7 @@ def test_kill_9_of_the_launcher_leaves_nothing(launch, start, text):
     launch.wait_until_nothing_is_left()
 
 
-def test_kill_9_of_the_launcher_while_the_warm_process_imports(launch):
+def test_kill_9_of_the_launcher_while_the_fork_server_imports(launch):
     launch.script("print('importing', flush=True)\nimport signal\nsignal.pause()", "endless.py")
     process = launch.start("-n", 2, "--preload", "endless", launch.script(WAITS))
     assert read_lines(process, 1) == ["importing"]
@@ -179,12 +179,12 @@ def test_kill_9_of_the_launcher_while_the_warm_process_imports(launch):
 
 
 @pytest.mark.parametrize("text", [WAITS, LEAVES_CHILDREN], ids=["waiting", "with children"])
-def test_kill_9_of_the_warm_process_is_said_and_leaves_nothing(launch, start, text):
+def test_kill_9_of_the_fork_server_is_said_and_leaves_nothing(launch, start, text):
     process = launch.start("-n", 2, *start, launch.script(text))
     node = int(read_lines(process, 2)[0].split()[0])
     with open(f"/proc/{node}/stat") as file:
-        warm = int(file.read().rpartition(")")[2].split()[1])
-    os.kill(warm, signal.SIGKILL)
+        server = int(file.read().rpartition(")")[2].split()[1])
+    os.kill(server, signal.SIGKILL)
     result = launch.finish(process)
     assert result.code == 125, result
     assert (
@@ -194,12 +194,12 @@ def test_kill_9_of_the_warm_process_is_said_and_leaves_nothing(launch, start, te
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_a_stopped_warm_process_still_ends_the_run(launch, start, number):
+def test_a_stopped_fork_server_still_ends_the_run(launch, start, number):
     process = launch.start("-n", 2, *start, launch.script(WAITS))
     node = int(read_lines(process, 2)[0])
     with open(f"/proc/{node}/stat") as file:
-        warm = int(file.read().rpartition(")")[2].split()[1])
-    os.kill(warm, signal.SIGSTOP)
+        server = int(file.read().rpartition(")")[2].split()[1])
+    os.kill(server, signal.SIGSTOP)
     process.send_signal(number)
     assert launch.finish(process).code == {signal.SIGINT: 130, signal.SIGKILL: -signal.SIGKILL}[number]
     launch.wait_until_nothing_is_left()

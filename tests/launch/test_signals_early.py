@@ -20,7 +20,7 @@ WAITS = """
     signal.pause()
 """
 
-# A node as the warm process forks it, with a Ctrl-C that has come just after the fork; it ends where it would become
+# A node as the fork server forks it, with a Ctrl-C that has come just after the fork; it ends where it would become
 # the executable.
 EXECUTABLE = """
     import os, signal
@@ -55,7 +55,7 @@ CARRIER = """
 """
 
 
-def warm_process(launcher):
+def fork_server_of(launcher):
     """The first child of a launcher."""
     with open(f"/proc/{launcher}/task/{launcher}/children") as file:
         return int(file.read().split()[0])
@@ -88,30 +88,30 @@ def test_what_comes_before_a_carrier_has_a_group_of_its_own(launch):
     assert (result.stdout, result.stderr) == ("0\n", ""), result
 
 
-def test_ctrl_z_while_the_warm_process_imports(launch):
+def test_ctrl_z_while_the_fork_server_imports(launch):
     launch.script(ENDLESS, "endless.py")
     process = launch.start("-n", 2, "--preload", "endless", launch.script(WAITS))
     assert read_lines(process, 1) == ["importing"]
-    warm = warm_process(process.pid)
+    server = fork_server_of(process.pid)
     process.send_signal(signal.SIGTSTP)
     assert os.waitid(os.P_PID, process.pid, os.WSTOPPED) is not None
-    wait_for_state(warm, "Tt")
+    wait_for_state(server, "Tt")
     process.send_signal(signal.SIGCONT)
-    wait_for_state(warm, "Tt", False)
+    wait_for_state(server, "Tt", False)
     process.send_signal(signal.SIGTERM)
     assert launch.finish(process).code == 143
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_for_all_processes_is_the_reason(launch, start, number):
-    """As a batch system sends it: the launcher finds out about the end of the warm process first."""
+    """As a batch system sends it: the launcher finds out about the end of the fork server first."""
     process = launch.start("-n", 2, *start, launch.script(WAITS))
     read_lines(process, 2)
-    warm = warm_process(process.pid)
+    server = fork_server_of(process.pid)
     process.send_signal(signal.SIGSTOP)
     assert os.waitid(os.P_PID, process.pid, os.WSTOPPED) is not None
-    os.kill(warm, signal.SIGKILL)
-    wait_for_state(warm, "Z")
+    os.kill(server, signal.SIGKILL)
+    wait_for_state(server, "Z")
     process.send_signal(number)
     process.send_signal(signal.SIGCONT)
     result = launch.finish(process)

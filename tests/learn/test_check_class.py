@@ -223,7 +223,7 @@ def test_the_folder_says_which_exercise_it_is(tmp_path):
     hand_in(tmp_path / "02_split", "ada", STUB)
     [found] = handed_in([str(tmp_path / "02_split")], None)
     assert found.exercise == catalogue.find("2")
-    with pytest.raises(LearnError, match="name it as the exercise"):
+    with pytest.raises(LearnError, match="give it the name of the exercise"):
         handed_in([str(tmp_path)], None)
 
 

@@ -122,7 +122,7 @@ def test_a_check_says_what_passed_what_failed_and_what_to_do(shelf, own):
     assert lines[1:3] == ["  passed  a list on 1 nodes", "  failed  a list on 3 nodes"]
     assert lines[3] == "node 1 returned �[31mNone; expected 42 (3 nodes)"
     assert "01_hello/exercise.py and save it" in lines[4] and "`spcomm learn hint 01`" in lines[4]
-    assert lines[5].startswith("by hand: ") and "run -n 3 " in lines[5]
+    assert lines[5].startswith("run it yourself: ") and "run -n 3 " in lines[5]
     assert passed(own) == []
 
 

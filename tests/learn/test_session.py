@@ -90,8 +90,8 @@ def test_the_exercise_is_shown_and_checked(learn):
     learner.shows("Lesson 01_hello")
     learner.shows("passed  a list on 1 nodes")
     learner.shows("node 1 returned", "expected 42 (3 nodes)")
-    learner.shows("what to do: change 01_hello/exercise.py and save it; h shows a hint")
-    learner.shows("by hand:", "run -n 3 01_hello/exercise.py")
+    learner.shows("next: change 01_hello/exercise.py and save it; h shows a hint")
+    learner.shows("run it yourself:", "run -n 3 01_hello/exercise.py")
     learner.shows(KEYS)
     text = "\n".join(learner.terminal.lines)
     assert "**this**" not in text and "```" not in text, "Markdown is shown as it is meant"
@@ -134,7 +134,7 @@ def test_keys(learn):
     learner.shows("01_hello has not passed yet, and comes again later")
     learner.shows("02_ring: About ring")
     learner.shows("it builds on 01_hello")
-    learner.shows("by hand:", "02_ring/exercise.py")
+    learner.shows("run it yourself:", "02_ring/exercise.py")
     learner.type("x")
     learner.shows("nothing to reset")
     learner.type("nn")
@@ -148,7 +148,7 @@ def test_from_the_first_exercise_to_the_last(learn):
     learner = learn()
     for number, name in enumerate(made.NAMES, 1):
         learner.shows(f"checking {name}/exercise.py")
-        learner.shows("what to do", count=number)
+        learner.shows("next: change", count=number)
         (learner.own / name / "exercise.py").write_text("right")
         learner.shows(f"{name} has passed: 3 runs")
         learner.shows(f"] {number} of 3")

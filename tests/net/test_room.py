@@ -322,7 +322,7 @@ def test_a_wrong_code(two):
     one_sentence(two("join", two.place, env=other), "spcomm join:", "does not know that code")
     one_sentence(two("join", two.place, env={"SPCOMM_CODE": "one two"}), "6 words")
     one_sentence(two("join", two.place, env={"SPCOMM_CODE": None}), "SPCOMM_CODE")
-    one_sentence(two("join", two.place, "word"), "not stand on a command line")
+    one_sentence(two("join", two.place, "word"), "never stands on a command line")
     two.close_room()
 
 

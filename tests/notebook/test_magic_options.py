@@ -74,7 +74,7 @@ def test_what_commands_say(line, found):
         ("-n 4", "%spcomm: there is no command '-n'; .* options belong to a cell: %%spcomm"),
         ("push", "%spcomm push: name the variables, as in %spcomm push x"),
         ("pull 3", "%spcomm pull 3: that is not the name of a variable"),
-        ("stop now", "%spcomm stop: nothing follows it, and here is 'now'"),
+        ("stop now", "%spcomm stop: it takes no argument, but was given 'now'"),
     ],
 )
 def test_commands_that_make_no_sense(line, text):

@@ -161,7 +161,7 @@ def test_a_box_that_was_lost(tmp_path):
     said = []
     trace = read(written(tmp_path, group, said.append))
     assert said == [
-        f"box {box} (host host{box}) has not sent all of its trace before its connection ended: "
+        f"box {box} (host host{box}) did not send all of its trace before its connection ended: "
         f"the part of node {box} is missing in {tmp_path / 't.json'}" for box in (1, 2)
     ]  # fmt: skip
     assert [len(track.calls) for track in trace.tracks] == [1, 0, 0]
@@ -199,7 +199,7 @@ def test_answers_that_make_no_sense(answer):
     """Nobody knows then what its nodes do."""
     segment = Group([], []).segments[0]
     segment.answer(1, answer)
-    assert segment.answered == 1 and segment.silence == "box host0: its answers make no sense"
+    assert segment.answered == 1 and segment.silence == "box host0: it sent malformed answers"
 
 
 # The disk

@@ -5,7 +5,7 @@
  *
  * Each gateway may have `window` bytes under way to each node elsewhere. A box that does not read, but is not dead yet,
  * makes the server keep all of that: from each other box, for each node of that box. This must fit into what its link
- * keeps (spc_server_options_t.retained_max), else a run would end in which everybody has kept to the rules.
+ * keeps (spc_server_options_t.retained_max), else a run would end although all boxes kept to the rules.
  *
  *   - A frame takes SPC_CREDIT_FRAME_COST and its payload, of each destination's credit. On the link it is one header,
  *     one list of ranks and one payload, which is never more.

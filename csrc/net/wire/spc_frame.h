@@ -24,7 +24,7 @@
 #define SPC_FRAME_BODY_MAX (UINT32_C(1) << 18) /* longer messages go in parts */
 #define SPC_FRAME_VERSION 4
 
-/* X(name, number, what it is for). */
+/* X(name, number, purpose). */
 #define SPC_FRAME_KINDS(X)                                                                  \
     X(HELLO, 1, "the first frame of each connection: what has been received so far")        \
     X(ACKNOWLEDGE, 2, "what has been received so far; also shows that the sender is there") \
@@ -48,7 +48,7 @@ typedef enum spc_frame_kind {
 
 enum { /* flags, a mask */
        SPC_FRAME_PART =
-           1,  /* MESSAGE: one of several parts; `offset` says where it begins, `total_bytes` ends it */
+           1,  /* MESSAGE: one of several parts; `offset` is its beginning, `total_bytes` its end */
        SPC_FRAME_ASKS = 2,  /* MESSAGE: the sender wants a receipt */
        SPC_FRAME_LAST = 4,  /* ARRIVE: all members of the box have arrived now; without it more comes */
        SPC_FRAME_OTHERS = 8, /* for all other boxes of the job, not only for box `destination` */
@@ -56,10 +56,10 @@ enum { /* flags, a mask */
        SPC_FRAME_FORWARD = 32, /* ARRIVE: for box `destination` as it is; the server does not collect it */
 };
 
-/* A header as a program sees it. What a kind does not use is 0. On the wire: 64 bytes, in this order, little-endian:
- * magic u32, version u8, kind u8, flags u16, job u32, source u16, destination u16, tag u32, context u16, meta_bytes
- * u16, sequence u64, total_bytes u64, offset u64, length_bytes u32, format u8, zero u8, count u16, body sum u32, header
- * sum u32. */
+/* A header as a program sees it. Fields that a kind does not use are 0. On the wire: 64 bytes, in this order,
+ * little-endian: magic u32, version u8, kind u8, flags u16, job u32, source u16, destination u16, tag u32, context
+ * u16, meta_bytes u16, sequence u64, total_bytes u64, offset u64, length_bytes u32, format u8, zero u8, count u16,
+ * body sum u32, header sum u32. */
 typedef struct spc_frame {
     uint8_t kind; /* spc_frame_kind_t */
     uint8_t format; /* MESSAGE: spc_format_t */
@@ -68,7 +68,7 @@ typedef struct spc_frame {
     uint16_t
         source; /* MESSAGE, RECEIPT, LENT, STATUS, LEFT, NOTE: a rank; ARRIVE, CREDIT, BOARD, ROUTE: a box */
     uint16_t
-        destination; /* a box, unless SPC_FRAME_OTHERS; MESSAGE: what the ranks at the start of the body say */
+        destination; /* a box, unless SPC_FRAME_OTHERS; MESSAGE: as the ranks at the start of the body determine */
     int32_t tag;
     uint16_t context;
     uint16_t meta_bytes;
@@ -118,7 +118,7 @@ int spc_frame_parser_create(uint32_t body_max, spc_frame_parser_t **parser);
 void spc_frame_parser_destroy(spc_frame_parser_t *parser);
 
 /* Takes all of the bytes. SPC_OK; SPC_EINVAL, SPC_EVERSION: see spc_frame_read_header; or what deliver returned other
- * than SPC_OK. After any of these the parser takes nothing more, and says the same again.
+ * than SPC_OK. After any of these the parser takes nothing more, and returns the same again.
  * A body that lies whole in these bytes, at a multiple of 16, is delivered from there; any other is copied once. */
 int spc_frame_parser_feed(spc_frame_parser_t *parser, const void *bytes, size_t length_bytes,
                           spc_frame_deliver_t *deliver, void *argument);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_handshake: before the first frame both ends of a connection prove that they know the secret of their box. A
- * state machine without sockets, keys or a clock: it is fed bytes, gives bytes to send, and asks its driver for
- * HMAC-SHA-256 of a few bytes, and the driver says what time it is.
+ * spc_handshake: before the first frame both ends of a connection prove that they know the secret of their box. It is a
+ * state machine without sockets, keys or a clock: its driver gives it bytes and the time, sends the bytes that it
+ * returns, and computes HMAC-SHA-256 of a few bytes for it.
  *
  *     client                                            server
  *       HELLO      version, byte order, job, box, nonce    ->
@@ -10,23 +10,23 @@
  *       PROOF      MAC("client", HELLO, CHALLENGE)         ->
  *       <-   PROOF      MAC("server", HELLO, CHALLENGE)            or, in place of any answer, VERDICT: why not
  *
- * Each message is 64 bytes in one layout, which stays as it is in all versions, so that different versions can tell
- * each other which they are. Both MACs are of all bytes of the first two messages, and of the role of who made it:
- *  - Replay: each end has a fresh random nonce in what is signed, so a proof of another connection never fits this one.
- *  - Reflection: the roles are signed, so no end can be made to prove for the other; nor does anybody but a client sign
- *    as a client. A nonce that is our own is refused besides.
+ * Each message is 64 bytes in one layout, which stays the same in all versions, so that different versions can
+ * recognise each other. Both MACs are of all bytes of the first two messages, and of the role of the signer:
+ *  - Replay: each end signs a fresh random nonce, so a proof of another connection never fits this one.
+ *  - Reflection: the roles are signed, so no end can be made to prove for the other; and only a client signs as a
+ *    client. A nonce that is our own is refused besides.
  *  - Change on the way: one other bit in HELLO or CHALLENGE, and neither proof fits; in a PROOF, nothing may differ.
  *  - The client proves first. A stranger that connects gets nothing made with the secret, and a job that does not exist
  *    is refused at the same place, and in the same words, as a wrong secret.
- *  - A VERDICT is not signed, and never says ACCEPTED. A stranger on the way can end a handshake, as it can cut a wire.
- * It proves who is there when the connection is made; what follows is neither secret nor protected. So both ends say
- * whether the connection crosses a network, as they see it. If one does, TLS follows (launch/remote/tls.py), and binds
- * itself to this handshake. Both have signed that, too: nobody on the way can leave it out.
+ *  - A VERDICT is not signed, and never means ACCEPTED. A stranger on the way can end a handshake, or cut a wire.
+ * It authenticates the ends when the connection is made; later bytes are neither secret nor protected. So both ends
+ * declare whether the connection crosses a network, as they see it. If one does, TLS follows (launch/remote/tls.py),
+ * and binds itself to this handshake. Both have signed that, too: it cannot be removed on the way.
  *
- * The driver's loop, for both roles: spc_handshake_step says what to do next, until it says OVER. Before that, at most
- * SPC_HANDSHAKE_BYTES_MAX bytes are accepted, and SPC_HANDSHAKE_TIMEOUT_NS pass. The driver reads no more than
+ * The driver's loop, for both roles: spc_handshake_step returns the next action, until it returns OVER. Before that, at
+ * most SPC_HANDSHAKE_BYTES_MAX bytes are accepted, and SPC_HANDSHAKE_TIMEOUT_NS pass. The driver reads no more than
  * spc_handshake_wants bytes: then the first byte of the first frame is still in the socket when it is over. It sends
- * what is to be sent also where the outcome is bad: that is how the other end can say why.
+ * its output also where the outcome is bad: that is how the other end learns the reason.
  *
  * One thread at a time for each; no function waits.
  */
@@ -48,7 +48,7 @@
 #define SPC_HANDSHAKE_BYTES_MAX 256
 #define SPC_HANDSHAKE_TIMEOUT_NS UINT64_C(2000000000)
 
-/* X(name, number, what has happened). The numbers of those that a VERDICT can say stay as they are in all versions. */
+/* X(name, number, what has happened). The numbers that a VERDICT can carry stay the same in all versions. */
 #define SPC_HANDSHAKE_OUTCOMES(X)                                               \
     X(OPEN, 0, "it is not over")                                                \
     X(ACCEPTED, 1, "both ends know the secret")                                 \
@@ -56,7 +56,7 @@
     X(OTHER_VERSION, 3, "the other end has another version")                    \
     X(OTHER_BYTE_ORDER, 4, "the other end has another byte order")              \
     X(FULL, 5, "the server takes no more connections")                          \
-    X(STRANGER, 6, "the other end says what no handshake says")                 \
+    X(STRANGER, 6, "the other end does not speak this protocol")                \
     X(LATE, 7, "the deadline passed")                                           \
     X(CLOSED, 8, "the other end closed the connection")
 
@@ -102,7 +102,7 @@ typedef enum spc_handshake_step {
     SPC_HANDSHAKE_OVER,  /* spc_handshake_outcome */
 } spc_handshake_step_t;
 
-/* What is to be done now. From the deadline on: SPC_HANDSHAKE_OVER. */
+/* The next action. From the deadline on: SPC_HANDSHAKE_OVER. */
 spc_handshake_step_t spc_handshake_step(spc_handshake_t *handshake, uint64_t now_ns);
 uint64_t spc_handshake_deadline_ns(const spc_handshake_t *handshake);
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Messages between the launcher and the warm process, over one stream socket.
+"""Messages between the launcher and the fork server, over one stream socket.
 
 A message is a 4-byte length and a `marshal` value (both ends are the same interpreter). Descriptors travel
 with the first byte of a message (SCM_RIGHTS), so the receiver gets them together with the message they belong

@@ -90,7 +90,7 @@ def _check_debugpy(plan: "Plan") -> None:
 
     if plan.kind == "executable":
         raise UsageError(
-            "spcomm run: --debug=debugpy is for nodes that are forked from a warm process; leave --start exec out"
+            "spcomm run: --debug=debugpy is for nodes that are forked, not started one by one; leave --start exec out"
         )
     if importlib.util.find_spec("debugpy") is None:
         raise UsageError(

@@ -112,7 +112,7 @@ def check_room(options: "Options") -> None:
         raise UsageError(f"spcomm run: --members {options.members} is about a room, as in --room alpha")
     name = "--room" if options.room is not None else "--server"
     if "link_timeout" in options.said:
-        raise UsageError(f"spcomm run: --link-timeout and {name}: it is spcomm serve that is told that")
+        raise UsageError(f"spcomm run: --link-timeout and {name}: give --link-timeout to spcomm serve")
     wrong = ["hosts", "ssh", "tunnel", "listen"]
     if options.room is not None:
         wrong += ["boxes", "placing", "debug"]

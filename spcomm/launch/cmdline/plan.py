@@ -118,9 +118,7 @@ def resolve(part: Part) -> Plan:
         plan = Plan("executable", sys.executable, plan.command)
         plan.python = words
     if plan.kind == "executable" and part.preload:
-        raise UsageError(
-            "spcomm run: --preload is for nodes that are forked from a warm process, not for --start exec"
-        )
+        raise UsageError("spcomm run: --preload is for nodes that are forked, not for --start exec")
     return plan
 
 

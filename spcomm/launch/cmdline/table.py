@@ -26,10 +26,10 @@ _OF_A_PROGRAM = (
     ("--preload MODULES", "preload", values.modules,
      "modules that process imports before it forks, separated by commas"),
     ("-x VAR[=VALUE]", "exports", values.variable,
-     "set a variable for its nodes; without a value: the one it has here"),
+     "set a variable for its nodes; without a value: its value here"),
     ("--env all|none", "environment", values.environment,
-     "all: nodes also get the variables that are set here (default); none: only those of -x"),
-    ("--wdir FOLDER", "folder", values.folder, "as if it had been started in that folder"),
+     "all: nodes inherit this environment (default); none: only the variables of -x"),
+    ("--wdir FOLDER", "folder", values.folder, "run the program in that folder"),
 )  # fmt: skip
 _OF_THE_RUN = (
     ("--boxes B", "boxes", values.boxes,
@@ -47,15 +47,15 @@ _OF_THE_RUN = (
     ("--tunnel ssh|none", "tunnel", values.tunnel,
      "messages between boxes go through ssh (default); none: boxes connect to this machine, also encrypted"),
     ("--listen ADDRESS", "listen", values.words,
-     "without tunnel: at which address of this machine (default: the one that reaches the first host); also with "
+     "without tunnel: at which address of this machine (default: the one that reaches the first host); also for "
      "--boxes"),
     ("--room HOST[:PORT]", "room", values.words,
      "run on the members of a room (spcomm serve --room, spcomm join), which receive the folder of the program; -n is "
-     "divided among them (default: all that they offer). The code is asked for, or taken from $SPCOMM_CODE"),
-    ("--members N", "members", values.members, "with --room: wait until so many have joined (default: 1)"),
+     "divided among them (default: all their cores). The code comes from $SPCOMM_CODE, or spcomm asks for it"),
+    ("--members N", "members", values.members, "with --room: wait until this many have joined (default: 1)"),
     ("--server HOST[:PORT]", "server", values.words,
-     "with --boxes: boxes reach each other through a spcomm serve that runs already; it serves one run of each --group "
-     "at a time"),
+     "with --boxes: boxes reach each other through an spcomm serve that already runs, which serves one run per "
+     "--group at a time"),
     ("--route relay|direct", "route", values.route,
      "messages between boxes go through the server (default), or from box to box where possible"),
     ("--link-timeout SECONDS", "link_timeout", values.link_timeout,
@@ -66,49 +66,49 @@ _OF_THE_RUN = (
     ("--color, --no-color", "color", None,
      "labels in a colour for each node (implies -l), or not (default: at a terminal, unless NO_COLOR is set)"),
     ("--show RANKS", "show", ranks.ranks,
-     "whose output is shown (default: all that have no window); tracebacks always are"),
+     "the nodes whose output is shown (default: all without a window); tracebacks always are"),
     ("--output FOLDER", "output", values.folder,
      "also write the output of each node to FOLDER/node-3.txt for node 3"),
     ("--window RANKS", "window", ranks.ranks,
      "show the output of these nodes in windows of their own (needs tmux); with --debug each has a pane of one window, "
      "with its keyboard, and a pane below types to several"),
     ("--stdin RANKS", "stdin", ranks.ranks,
-     "which nodes get the standard input, each of them all of it (default: 0); for the others it is at its end"),
+     "the nodes that get the standard input, each of them all of it (default: 0); for the others it is at its end"),
     ("--bind-to core|none|CPUS/CPUS/…", "bind_to", values.binding,
      "bind each node to one core, in turn (default: none); or to these processors: 0-1/2,3 has node 0 on 0 and 1, node "
      "1 on 2 and 3, and begins again"),
-    ("--report-bindings", "report_bindings", None, "print which node is on which core"),
+    ("--report-bindings", "report_bindings", None, "print the core of each node"),
     ("--timeout SECONDS", "timeout", values.seconds,
      "end the run after this time, report where each node was, exit with 124"),
     ("--grace SECONDS", "grace", values.seconds,
-     "how long nodes that are told to end may take before they are killed (default: 3)"),
+     "the time between SIGTERM and SIGKILL for nodes that must end (default: 3)"),
     ("--stall SECONDS", "stall", values.seconds_or_never,
      "warn of nodes that have waited this long for one that computes (default: 5; 0: never)"),
     ("--close-timeout SECONDS", "close_timeout", values.seconds_or_never,
-     "how long a Python node goes on sending at its end (default: 10; 0: until all is taken)"),
+     "how long a Python node goes on sending at its end (default: 10; 0: until everything is taken)"),
     ("--strict", "strict", None,
-     "messages that nobody received, and barriers left open at the end, are errors: exit code 1"),
+     "messages never received, and barriers left open at the end, are errors: exit code 1"),
     ("--stats", "stats", None,
      "print a table at the end: time, messages, bytes and collectives of each node, and, with several boxes, frames "
      "between them"),
     ("--watch", "watch", None,
-     "show at the terminal what each node does while the program runs: state, call, line, messages a second (needs "
+     "show at the terminal what each node does while the program runs: state, call, line, messages per second (needs "
      "rich)"),
     ("--trace FILE", "trace", values.file,
      "record calls, messages and waits of all nodes; FILE opens in Perfetto, and with spcomm trace"),
     ("--virtual", "virtual", None,
-     "print at the end how long the run takes where only comm.work(cost) takes time; not if it fails"),
+     "print at the end how long the run would take if only comm.work(cost) took time; not if it fails"),
     ("--trace-events N", "trace_events", values.events,
-     "how many events each node keeps, the last ones (default: 65536)"),
+     "how many events each node keeps, the latest ones (default: 65536)"),
     ("--debug", "debug", ranks.debug, "run node 0 in a debugger: pdb, or gdb for an executable"),
     ("--debug=[TOOL:]RANKS", "debug", ranks.debug,
-     "the same for other nodes and with another TOOL: pdb or gdb (one node, it has the standard input; several with "
-     "--window), or debugpy (each prints the port at which it waits). No space before RANKS"),
+     "the same for other nodes and with another TOOL: pdb or gdb (one node, which gets the standard input; several "
+     "with --window), or debugpy (each prints the port at which it waits). No space before RANKS"),
     ("--perturb", "perturb", None,
      "delay calls at random, and change the order in which messages of different nodes arrive: programs that rely on "
      "luck fail now, not later"),
     ("--seed NUMBER", "seed", values.seed,
-     "the seed of --perturb (default: another one each time); the same seed makes the same choices"),
+     "the seed of --perturb (default: a new one each time); the same seed makes the same choices"),
     ("--rendezvous SIZE", "rendezvous", values.rendezvous,
      "sends of this size or more wait until they have been received (0: every send)"),
     ("--slots N", "slots", values.count, "announced messages, for each pair of nodes (default: 32)"),
@@ -116,12 +116,12 @@ _OF_THE_RUN = (
      "memory for messages up to 8K, for each sender (default: 1M). Sizes are in bytes or end in K, M or G"),
     ("--arena SIZE", "arena", values.size, "memory for longer messages, for each sender (default: 256M)"),
     ("--queue-limit SIZE", "queue_limit", values.size,
-     "a send waits while this limit is reached by what its node has sent and nobody has received, beyond the share "
-     "(limit / nodes) that receivers keep for it"),
+     "a send waits while its node has sent this much that no node has received, beyond the share (limit / nodes) that "
+     "receivers keep for it"),
     ("--fanin N", "fanin", values.count,
      "nodes in a group of the reduction tree (default: one flat group, or 8)"),
     ("--prefault", "prefault", None,
-     "have all rings and arenas in memory before the program begins: a slower start, and no slow first messages"),
+     "put all rings and arenas into memory before the program begins: a slower start, but no slow first messages"),
     ("--tag-output", "label", None, "as in other launchers: -l"),
     ("--oversubscribe, --allow-run-as-root, --use-hwthread-cpus", None, None,
      "accepted as in other launchers, without effect"),
@@ -166,7 +166,7 @@ def help_text() -> str:
        spcomm run [options] -m module [arguments]
 
 Runs one program as N cooperating nodes, or several programs together. A program is a Python script
-(its name ends in .py) or an executable. What follows its name are its own arguments.
+(its name ends in .py) or an executable. The words after its name are its own arguments.
 
 Options of one program:
 {listed(_OF_A_PROGRAM)}

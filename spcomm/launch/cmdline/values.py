@@ -116,7 +116,7 @@ def route(name: str, text: str) -> str:
 
 
 def start(name: str, text: str) -> str:
-    return _one_of(name, text, {"fork": "from one warm process", "exec": "each by itself"})
+    return _one_of(name, text, {"fork": "from one fork server", "exec": "each by itself"})
 
 
 def modules(name: str, text: str) -> "list[str]":

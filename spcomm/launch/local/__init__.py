@@ -2,9 +2,9 @@
 """Nodes of this machine: the process that forks them, their start and end, their input and output.
 
 ===============  =====================================================================================
-`fork_client`    the launcher's end of the socket: starts the warm process, sends the nodes
-`run_processes`  the warm processes of all programs as one
-`fork_server`    the warm process: import, freeze, fork, reap
+`fork_client`    the launcher's end of the socket: starts the fork server, sends the nodes
+`run_processes`  the fork servers of all programs as one
+`fork_server`    the fork server: import, freeze, fork, reap
 `child`          what a forked process does until it is a plain Python program (or executes one)
 `fast_exit`      makes the normal end of a forked Python process cheap
 `debugger`       pdb or debugpy in a node

@@ -174,7 +174,7 @@ def _reopen_streams() -> None:
 
 
 def _reseed() -> None:
-    """Otherwise all nodes would draw the numbers that the warm process would have drawn."""
+    """Otherwise all nodes would draw the numbers that the fork server would have drawn."""
     for name in ("random", "numpy.random"):
         module = sys.modules.get(name)
         if module is not None:
@@ -239,7 +239,7 @@ def _script_code(program: Program, main: dict) -> object:
 def _fresh_main() -> dict:
     """A new `__main__`, as a fresh interpreter has it; its dictionary.
 
-    The warm process's own would not do: the garbage collector looks at nothing that existed before the fork.
+    The fork server's own would not do: the garbage collector looks at nothing that existed before the fork.
     """
     module = type(sys)("__main__")
     main = module.__dict__

@@ -60,7 +60,7 @@ def _look_back(error: BaseException) -> None:
 
 
 def module_code(name: str, main: dict) -> object:
-    """The code of what `python -m name` runs; `main` gets the names that it finds there."""
+    """The code that `python -m name` runs; `main` gets the names that it finds there."""
     import importlib.util
 
     spec = importlib.util.find_spec(name)

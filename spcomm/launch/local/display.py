@@ -48,7 +48,7 @@ class Display:
 
     @property
     def screen(self) -> "Screen | None":
-        """The terminal that has a table below what is printed."""
+        """The terminal that has a table below the output."""
         return self.watch.screen if self.watch is not None else None
 
     def start(
@@ -83,7 +83,7 @@ class Display:
         return b"\033[%dm%s\033[0m " % (_COLORS[index % len(_COLORS)], label.rstrip())
 
     def stream(self, index: int, target: int, fd: int, sink: Sink, alone: bool) -> Stream:
-        """The way of what a node writes to `target`, which arrives at `fd`."""
+        """The path of a node's output to `target`, which arrives at `fd`."""
         window = self.windows.sink(index) if self.windows is not None else None
         shown = window is None if self.shown is None else index in self.shown
         if window is not None and window.is_raw:

@@ -2,11 +2,11 @@
 """Makes the normal end of a forked Python process cheap, without making it another end.
 
 When Python finalises, it clears every module and frees all they held, then takes itself apart. In a forked node
-nearly all of that is memory shared with the warm process, so that the kernel has to copy each page only for it to be
+nearly all of that is memory shared with the fork server, so that the kernel has to copy each page only for it to be
 thrown away: with NumPy imported 2,600 pages and 5 of 6 milliseconds. Nothing of it can be seen from a program. So,
 when all threads are joined, all exit functions have run and the streams are flushed,
 
-1. modules which the *warm process* imported are taken out of `sys.modules`, and something that is never freed keeps
+1. modules which the *fork server* imported are taken out of `sys.modules`, and something that is never freed keeps
    them alive. Everything that the program itself created or imported is finalised as usual: its globals are cleared,
    its objects are collected, its files are flushed and closed (1,400 pages, 2 ms);
 2. once Python has cleared all modules, and the `sys` module as the last but one, nothing is left of the program, and
@@ -31,12 +31,12 @@ _exit = None
 
 
 def prepare() -> None:
-    """In the warm process, before it imports anything: exit functions run last in, first out."""
+    """In the fork server, before it imports anything: exit functions run last in, first out."""
     atexit.register(_spare)
 
 
 def seal() -> None:
-    """In the warm process, after its imports: the garbage collector never looks at what exists now."""
+    """In the fork server, after its imports: the garbage collector never looks at what exists now."""
     global _exit
     if sys.implementation.name == "cpython" and not sys.flags.dev_mode:
         import ctypes
@@ -66,7 +66,7 @@ def _spare() -> None:
     if _armed_in != os.getpid():
         return
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # nobody is left who could catch what Ctrl-C raises
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # nothing is left that could catch a KeyboardInterrupt
     modules = sys.modules
     for name, module in list(modules.items()):
         if name not in _kept and name not in _BASIC:
@@ -79,7 +79,7 @@ def _spare() -> None:
 
 
 class _Last:
-    """Its end is the end of the process. It keeps what it needs: modules are empty by then."""
+    """Its end is the end of the process. It keeps references to all that it needs: modules are empty by then."""
 
     def __init__(self) -> None:
         self._exit, self._status, self._getpid, self._pid = _exit, _status, os.getpid, _armed_in
@@ -103,7 +103,7 @@ def _streams_are_flushed() -> bool:
 def _flush_files(module: object) -> None:
     """Write what open files of a module hold, in case the module outlives the end.
 
-    It does when something that the warm process imported refers to its functions, as numpy.set_printoptions makes it.
+    It does when something that the fork server imported refers to its functions, as numpy.set_printoptions makes it.
     """
     for value in list(getattr(module, "__dict__", {}).values()):
         if isinstance(value, io.IOBase):

@@ -31,7 +31,7 @@ class Files:
             raise UsageError(f"spcomm run: --output {folder}: {_reason(error)}") from None
 
     def _open(self, path: str) -> None:
-        # Not waiting for somebody who reads a pipe that has this name: it is refused (ENXIO), or not waited for later.
+        # Not waiting for a reader of a pipe that has this name: it is refused (ENXIO), or not waited for later.
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NONBLOCK
         self._descriptors.append(os.open(path, flags, 0o666))
         self._paths.append(path)

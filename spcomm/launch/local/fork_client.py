@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The launcher's end of the warm process: sends it nodes and signals, hears what becomes of them."""
+"""The launcher's end of the fork server: sends it nodes and signals, gets reports of their ends."""
 
 import _signal
 import os
@@ -11,11 +11,11 @@ from spcomm.launch.base.wire import MOST_DESCRIPTORS, Wire
 from spcomm.launch.cmdline.plan import Plan, inside
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:  # it is imported when the warm process runs already
+if TYPE_CHECKING:  # it is imported when the fork server runs already
     from spcomm.launch.cmdline.groups import Group
 
 # Finds this package wherever it lies, and without looking into the current directory, where a student may
-# well have a random.py. The warm process gives the program the sys.path[0] it has under plain Python.
+# well have a random.py. The fork server gives the program the sys.path[0] it has under plain Python.
 _BOOTSTRAP = (
     "import sys\n"
     "if not sys.flags.safe_path: del sys.path[0]\n"
@@ -51,7 +51,7 @@ def spawn(
 
 
 class ForkClient:
-    """The warm process of one program as the launcher sees it: nodes are known by index here, by rank there."""
+    """The fork server of one program as the launcher sees it: nodes are known by index here, by rank there."""
 
     def __init__(self, plan: Plan, where_signal: int, limit: "tuple[int, int] | None") -> None:
         self.plan = plan
@@ -67,7 +67,7 @@ class ForkClient:
         self.unanswered = 0  # nodes asked for, of which it has not said what became
         self.stays = False  # it waits for more work when all nodes have ended
         self.asked = 0  # how many of its nodes were asked for
-        self.ready = False  # it has imported what it had to
+        self.ready = False  # it has imported its modules
         self.gone = False  # it has ended, or said that it does
         self.ended = False
         self.status = 0
@@ -136,22 +136,22 @@ class ForkClient:
         self._send(("poke", index - self._first, number))
 
     def stop(self) -> None:
-        """Stop the warm process itself, as Ctrl-Z does, until `go_on`."""
+        """Stop the fork server itself, as Ctrl-Z does, until `go_on`."""
         if not self.ended:
             os.kill(self.pid, _signal.SIGSTOP)
 
     def go_on(self) -> None:
-        """Continue the warm process, should someone have stopped it: nobody else can end the nodes."""
+        """Continue the fork server, in case it was stopped: no other process can end the nodes."""
         if not self.ended:
             os.kill(self.pid, _signal.SIGCONT)
 
     def kill(self) -> None:
-        """End the warm process itself: for when it does not listen, because it still imports."""
+        """End the fork server itself: for when it does not listen, because it still imports."""
         if not self.ended:
             os.kill(self.pid, _signal.SIGKILL)  # our child and not reaped: the number is its own
 
     def close(self) -> None:
-        """Hang up: the warm process ends its nodes, and itself."""
+        """Hang up: the fork server ends its nodes, and itself."""
         self._wire.close()
 
     def has_news(self, seconds: float) -> bool:
@@ -161,7 +161,7 @@ class ForkClient:
         return bool(poll.poll(max(0.0, seconds) * 1000))
 
     def receive(self) -> "tuple | None":
-        """The next message; None when the warm process has ended, and `status` is its wait status then."""
+        """The next message; None when the fork server has ended, and `status` is its wait status then."""
         message = None if self.ended else self._wire.receive()
         if message is None:
             self.wait()
@@ -175,7 +175,7 @@ class ForkClient:
         return (verb, *rest)
 
     def wait(self) -> None:
-        """Until the warm process has ended."""
+        """Until the fork server has ended."""
         if not self.ended:
             self.ended = True
             self.status = os.waitpid(self.pid, 0)[1]

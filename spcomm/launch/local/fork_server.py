@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The warm process: imports once, forks the nodes, reaps them, and ends what they leave behind.
+"""The fork server: imports once, forks the nodes, reaps them, and ends what they leave behind.
 
 Life: receive the program → import → freeze → serve. It is a child of the launcher, has one thread and no
 sockets but the one to the launcher, and is the parent of every node. Only it signals nodes, and it signals a
@@ -8,9 +8,9 @@ another process, so no signal can hit a stranger. That is why the launcher needs
 
 It never outlives the launcher: while it imports, the kernel kills it when the launcher ends; while it serves,
 the end of the socket tells it to kill every node's process group, which the kernel alone would not do for
-what nodes started. Nodes are killed by the kernel when the warm process ends.
+what nodes started. Nodes are killed by the kernel when the fork server ends.
 
-Nodes are known by rank here. Programs of one group have a warm process each and share its ranks.
+Nodes are known by rank here. Programs of one group have a fork server each and share its ranks.
 
 Messages in:  ("program", {...})  ("run", {...}) + segment, report, where
               ("boxes", box of each rank, device and inode of each) + segments of the boxes after the first
@@ -41,7 +41,7 @@ _DEADLY_TO_TRACKERS = (_signal.SIGKILL, _signal.SIGHUP, _signal.SIGQUIT)
 
 
 def main() -> None:
-    """The top level of the warm process, and, in the forked ones, of the nodes: these return from `serve`."""
+    """The top level of the fork server, and, in the forked ones, of the nodes: these return from `serve`."""
     launcher = int(sys.argv[2])
     process.die_with(launcher, _signal.SIGKILL)
     gc.disable()
@@ -56,7 +56,7 @@ def main() -> None:
 
 
 class Server:
-    """The loop of the warm process."""
+    """The loop of the fork server."""
 
     def __init__(self, wire: Wire, launcher: int) -> None:
         self._wire = wire

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""All warm processes of a run, one for each program, as one: who starts nodes, who signals them.
+"""All fork servers of a run, one for each program, as one: who starts nodes, who signals them.
 
-Nodes start when *every* warm process has imported what it had to, so that a program which cannot start keeps
+Nodes start when *every* fork server has imported what it had to, so that a program which cannot start keeps
 the others from starting; a program by itself does not wait for that. Nodes are known by index.
 """
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class RunProcesses:
-    """The warm processes and the nodes that they have started."""
+    """The fork servers and the nodes that they have started."""
 
     def __init__(self, fork_clients: "list[ForkClient]", groups: "list[Group]") -> None:
         self._fork_clients = fork_clients
@@ -30,7 +30,7 @@ class RunProcesses:
         self.names = Names(groups)
         self.started: dict[int, int] = {}  # and as which process
         self.cpus: list[tuple[int, ...]] | None = None  # what nodes are bound to, in turn
-        self.stats = False  # whether warm processes tell the times of nodes that have ended
+        self.stats = False  # whether fork servers tell the times of nodes that have ended
         self.at_prompt: int | None = None  # the node whose debugger has the standard input
         self.keyboards: dict[int, Keyboard] = {}  # of nodes whose debuggers have panes
 
@@ -82,7 +82,7 @@ class RunProcesses:
                 stdin.sent(batch)
 
     def _start(self, fork_client: ForkClient, batch: range, forwarder: Forwarder, stdin: Stdin) -> None:
-        """Two pipes and the standard input of each node, or a terminal: the warm process gets its ends of them."""
+        """Two pipes and the standard input of each node, or a terminal: the fork server gets its ends of them."""
         ours: dict[int, list[int]] = {}
         theirs: list[int] = []
         streams: list[int] = []
@@ -154,6 +154,6 @@ class RunProcesses:
                 fork_client.kill()
 
     def wait(self) -> None:
-        """Until all warm processes have ended."""
+        """Until all fork servers have ended."""
         for fork_client in self._fork_clients:
             fork_client.wait()

@@ -2,7 +2,7 @@
 """`spcomm box`: one box of a run whose launcher is on another machine. Nobody types it; the launcher does, through ssh.
 
 What it is to do comes over its standard input, its secrets too, and what it has to say goes to its
-standard output, as frames. Here are the warm process, the shared memory and the gateway, as the launcher has them for
+standard output, as frames. Here are the fork server, the shared memory and the gateway, as the launcher has them for
 boxes of its own machine. Everything here ends with the standard input, or when the launcher has sent nothing for
 `--link-timeout` seconds.
 """

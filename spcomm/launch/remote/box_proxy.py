@@ -108,9 +108,9 @@ class RemoteSegment:
         """Why the trace of these nodes, all that are there, cannot be used; empty: it can."""
         where = f"(host {self._name})"
         if self.traces is None or self.traces.missing(ranks) or not self.known:
-            wrong = "has not sent all of its trace before its connection ended"
+            wrong = "did not send all of its trace before its connection ended"
         elif not self.clock.is_known:
-            wrong = "has not sent its clock"
+            wrong = "did not send its clock"
         else:
             wrong = ""
         if self.traces is not None:
@@ -127,13 +127,13 @@ class RemoteSegment:
             self._clock_asked_ns = 0
             return
         self.answered = number
-        self.silence = f"box {self._name}: nobody reads its output" if "held" in about else ""
+        self.silence = f"box {self._name}: its output is not read" if "held" in about else ""
         try:
             if "nodes" in about:
                 self._seen(about)
             self.lines = dict(about.get("lines", ()))
         except (AttributeError, IndexError, KeyError, TypeError, ValueError):
-            self.silence = f"box {self._name}: its answers make no sense"
+            self.silence = f"box {self._name}: it sent malformed answers"
         self.told()
 
     def _seen(self, about: dict) -> None:

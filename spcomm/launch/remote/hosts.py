@@ -2,7 +2,7 @@
 """`--host` and what belongs to it: boxes on other machines, as the launcher sees them.
 
 A program becomes one plan for each box. On a host that ssh reaches it is started by `relay`, which to the launcher
-is a warm process like any other, and `box` does there what the launcher does here. Imported only where hosts are
+is a fork server like any other, and `box` does there what the launcher does here. Imported only where hosts are
 given.
 """
 
@@ -147,7 +147,7 @@ def fork_client(plan: "Plan", where_signal: int, limit: "tuple[int, int] | None"
 
 
 class RemoteForkClient(ForkClient):
-    """A box elsewhere, as if it were a warm process of this machine."""
+    """A box elsewhere, as if it were a fork server of this machine."""
 
     def __init__(self, plan: "Plan") -> None:
         self.plan = plan
@@ -268,6 +268,6 @@ def _reaching(host: str) -> str:
         probe.close()
     except OSError as error:
         raise UsageError(
-            f"spcomm run: which address of this machine reaches host {name}? ({why(error)}); say it: --listen ADDRESS"
+            f"spcomm run: which address of this machine reaches host {name}? ({why(error)}); give it: --listen ADDRESS"
         ) from None
     return address

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Between the launcher and a box on another host: to the launcher it is a warm process, and does its work over ssh.
+"""Between the launcher and a box on another host: to the launcher it is a fork server, and does its work over ssh.
 
 It speaks with the launcher as `fork_server` does, so that nothing else there knows of hosts; what is said goes on to
 `box`, at the other end of ssh, and the output of nodes comes back through the pipes that the launcher reads. It never

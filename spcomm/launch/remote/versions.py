@@ -39,7 +39,7 @@ def compare(host: str, theirs: "dict[str, str]", ours: "dict[str, str] | None" =
         different.append(f"NumPy {theirs['numpy'] or '(none)'} there, {ours['numpy'] or '(none)'} here")
     if different:
         return "", (
-            f"host {host}: {', and '.join(different)}; objects may not be understood, and results may differ"
+            f"host {host}: {', and '.join(different)}; objects may be unreadable, and results may differ"
         )
     return "", ""
 

@@ -204,7 +204,7 @@ class Broker:
         if not self._about["room"]:
             return "this server has no room: it was started without --room"
         if len(self._members) >= self._about["most"]:
-            return f"the room is full: it has {counted(len(self._members), 'member')}, and is allowed no more"
+            return f"the room is full: it has {counted(len(self._members), 'member')}, the most that it takes"
         name, number = connection.name, 1
         while connection.name in self._members:
             number += 1
@@ -240,7 +240,7 @@ class Broker:
                 f"give another group, as in --group {_free_group(self._runs.values())}"
             )
         if len(self._runs) >= RUNS_MOST:
-            return f"the server is full: it has {RUNS_MOST} runs, and is allowed no more; try again later"
+            return f"the server is full: it has {RUNS_MOST} runs, the most that it serves; try again later"
         if run.wanted > self._about["most"] and run.is_room:
             return f"--members {run.wanted}: this room has at most {self._about['most']} members"
         connection.role, connection.run = "run", run

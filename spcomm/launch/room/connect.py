@@ -112,12 +112,12 @@ def unreachable(place: "tuple[str, int]", error: Exception) -> str:
         return f"no machine is known by the name {host}; try its address, which the machine that serves has printed"
     if isinstance(error, ConnectionRefusedError):
         return (
-            f"{host} is there, and nothing listens at its port {port}: is spcomm serve running there, and is that "
+            f"{host} answers, but nothing listens at its port {port}: is spcomm serve running there, and is that "
             f"its port? (spcomm doctor {_asked(place)})"
         )
     if isinstance(error, TimeoutError):
         return (
-            f"{spelt(place)} does not answer: another network, or a firewall that drops what comes to port {port} "
+            f"{spelt(place)} does not answer: another network, or a firewall that drops packets to port {port} "
             f"(spcomm doctor {_asked(place)})"
         )
     if isinstance(error, ConnectionError):
@@ -150,7 +150,7 @@ def refusal(place: "tuple[str, int]", talk: handshake.HandshakeExchange) -> str:
     if outcome == handshake.NO_TLS:
         return f"TLS with the server at {where} fails: {talk.trouble}"
     if outcome == net.OTHER_BYTE_ORDER:
-        return f"the server at {where} has another byte order than this machine; they cannot share a run"
+        return f"the server at {where} has a different byte order from this machine; they cannot share a run"
     if outcome == net.FULL:
         return f"the server at {where} is full: it has as many connections as it allows; try again later"
     if outcome == net.STRANGER:

@@ -16,18 +16,19 @@ if TYPE_CHECKING:
 
 HELP = f"""usage: spcomm doctor HOST[:PORT] [--code]
 
-Goes the way to the machine where spcomm serve runs, and says at which hop it ends: the name, the
-port, a firewall between, what listens there, its version and, with --code (or $SPCOMM_CODE), the code.
-The port is {prompt.PORT} if none is given. The exit code is 0 if all is well, and 1 if not.
+Checks each step of the connection to the machine where spcomm serve runs, and reports which one
+fails: the name, the port, a firewall in between, the program that listens there, its version and,
+with --code (or $SPCOMM_CODE), the code. The port is {prompt.PORT} if none is given.
+The exit code is 0 if every step succeeds, and 1 otherwise.
 """
 
 
-_NOT_ASKED = "not tried: with --code it is asked for, and the versions are compared"
+_NOT_ASKED = "not tried: --code asks for it, and compares the versions"
 _Place = tuple[str, int]
 
 
 class _HopFailed(Exception):
-    """Here the way ends: (what was found, what to try)."""
+    """The step that failed: (what was found, what to try)."""
 
 
 def main(words: "list[str]") -> int:
@@ -65,7 +66,7 @@ def _name(where: _Place, _address: _Place, _asks: bool) -> "tuple[_Place, str]":
     except (OSError, UnicodeError) as error:  # the latter: no name at all
         raise _HopFailed(
             f"{where[0]} is not a name that this machine knows ({getattr(error, 'strerror', None) or error})",
-            "its address instead, which spcomm serve has shown, as in 192.168.1.17",
+            "its address instead, which spcomm serve shows, as in 192.168.1.17",
         ) from None
     address = found[0][4][0]
     return (address, where[1]), f"{where[0]} is {address}" if address != where[
@@ -84,14 +85,14 @@ def _port(_where: _Place, address: _Place, _asks: bool) -> "tuple[_Place, str]":
         return address, f"{prompt.spelt(address)} answers, after {1000 * (time.monotonic() - begun):.1f} ms"
     except ConnectionRefusedError:
         raise _HopFailed(
-            f"{address[0]} is there, and nothing listens at port {address[1]}",
-            "whether spcomm serve runs there, with --room or --listen, and which port it has shown",
+            f"{address[0]} answers, but nothing listens at port {address[1]}",
+            "whether spcomm serve runs there, with --room or --listen, and which port it shows",
         ) from None
     except TimeoutError:
         raise _HopFailed(
             f"{prompt.spelt(address)} does not answer within {CONNECT_S:g} s: the machine is off or in another "
-            "network, or a firewall drops what comes",
-            f"the same network for both, and on that machine to allow TCP port {address[1]}",
+            "network, or a firewall drops the packets",
+            f"put both into the same network, and let that machine's firewall admit TCP port {address[1]}",
         ) from None
     except OSError as error:
         raise _HopFailed(
@@ -116,7 +117,7 @@ def _server(_where: _Place, address: _Place, _asks: bool) -> "tuple[_Place, str]
     sock.close()
     outcome = talk.outcome
     if outcome in (net.ACCEPTED, net.REFUSED):
-        return address, f"is an spcomm server of version {net.VERSION}, as this machine is"
+        return address, f"is an spcomm server of version {net.VERSION}, like this machine"
     raise _HopFailed(connect.refusal(address, talk), _advice(outcome, address, net))
 
 
@@ -124,14 +125,14 @@ def _advice(outcome: int, address: _Place, net: "net") -> str:
     if outcome == net.OTHER_VERSION:
         return "python -m pip install -U spcomm on the older one"
     if outcome == net.OTHER_BYTE_ORDER:
-        return "a server on a machine like this one"
+        return "a server on a machine of the same kind as this one"
     if outcome in (net.FULL, net.CLOSED, net.LATE):
-        return f"again in a moment: it may have very much to do; or {_elsewhere(address)}"
+        return f"again in a moment, as it may be overloaded; or {_elsewhere(address)}"
     return _elsewhere(address)
 
 
 def _elsewhere(address: _Place) -> str:
-    return f"the port that spcomm serve has shown; something else has {address[1]}"
+    return f"the port that spcomm serve shows; another program has {address[1]}"
 
 
 def _code(where: _Place, address: _Place, asks: bool) -> "tuple[_Place, str]":
@@ -165,7 +166,7 @@ def _code(where: _Place, address: _Place, asks: bool) -> "tuple[_Place, str]":
     if error or warning:
         raise _HopFailed(error or warning, "the same versions on both machines")
     there = about["members"]
-    what = f"a room with {counted(len(there), 'member')}" if about["room"] else "a server, and no room"
+    what = f"a room with {counted(len(there), 'member')}" if about["room"] else "a server without a room"
     return address, f"is right, versions are the same; it is {what}" + (
         f": {', '.join(there)}" if there else ""
     )

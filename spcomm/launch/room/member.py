@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 HELP = """usage: spcomm join HOST[:PORT] [options]
 
-Lets programs of a room run on this machine, until Ctrl-C. HOST is where spcomm serve --room runs; it
-has shown the code that is asked for (or taken from $SPCOMM_CODE). Nobody connects to this machine:
-it connects to HOST. Members of the room can run programs here, as you: join rooms of people whom
-you trust only.
+Lets programs of a room run on this machine, until Ctrl-C. HOST is the machine where spcomm serve
+--room runs and shows the code; spcomm join asks for it (or takes it from $SPCOMM_CODE). No machine
+connects to this one: it connects to HOST. Members of the room can run programs here, as you: join
+only rooms of people whom you trust.
 
-  --name NAME          what this machine is called there (default: its own name)
-  --slots N            how many nodes it is good for (default: its cores)
+  --name NAME          the name of this machine there (default: its own name)
+  --slots N            how many nodes it takes (default: its cores)
 """
 _BOOTSTRAP = (
     "import sys\n"
@@ -74,7 +74,7 @@ def _read(words: "list[str]") -> "tuple[tuple[str, int], str, int]":
             raise UsageError(f"spcomm join: unknown option {word}; spcomm join --help lists the options")
         elif where is not None:
             raise UsageError(
-                f"spcomm join: {word}: one host is enough; the code is asked for, it does not stand on a command line"
+                f"spcomm join: {word}: one host is enough; it asks for the code, which never stands on a command line"
             )
         else:
             where = place("spcomm join", word)

@@ -23,21 +23,21 @@ _ENDING = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP)
 
 HELP = f"""usage: spcomm serve [--room] [options]
 
-Serves runs of several boxes on this machine or, with --room, makes a room: machines join it by
-`spcomm join HOST`, and `spcomm run --room HOST` runs programs on all of them. Ends by Ctrl-C.
+Serves runs of several boxes on this machine or, with --room, makes a room: machines join it with
+`spcomm join HOST`, and `spcomm run --room HOST` runs programs on all of them. Ctrl-C ends it.
 
   --room               let machines join. Members can run programs on each other's machines: give
-                       the code to those you trust only
+                       the code only to people you trust
   --listen ADDRESS[:PORT]
                        where others connect (default: 127.0.0.1:{PORT}; with --room every address of
-                       this machine, 0.0.0.0:{PORT}). Port 0: one that is free
-  --expires TIME       how long the code lets anybody in, as in 90m, 8h, 2d (default: 8h); who is
-                       in stays
-  --most N             how many members there may be, 1 to 64 (default: 64)
+                       this machine, 0.0.0.0:{PORT}). Port 0: any free port
+  --expires TIME       how long the code admits members, as in 90m, 8h, 2d (default: 8h); members
+                       who have joined stay
+  --most N             the largest number of members, 1 to 64 (default: 64)
   --link-timeout SECONDS
                        how long a box may be out of reach before its run fails (default: 30)
 
-The code is shown here and nowhere else; in scripts ${join_code.VARIABLE} gives one to use.
+The code is shown here and nowhere else; scripts can set one in ${join_code.VARIABLE}.
 """
 
 
@@ -191,7 +191,7 @@ def _announce(settings: Settings, address: "tuple[str, int]", code: str, expires
         lines += [
             f"On each machine:   spcomm join {target}",
             f"To run a program:  spcomm run --room {target} program.py",
-            "Members can run programs on each other's machines: give the code to those you trust only.",
+            "Members can run programs on each other's machines: give the code only to people you trust.",
         ]
     else:
         lines += [f"To use it:  spcomm run --boxes 2 --server {target} program.py"]

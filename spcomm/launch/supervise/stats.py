@@ -77,7 +77,7 @@ class Stats:
         lines: list[tuple[str, ...]] = [("box", "", *map(str.lower, kinds), "MB")]
         for box, link in enumerate(links):  # as the server has it: what it received is what the box sent
             lines += [(str(box), "out", *_moved(link, kinds, 2)), (str(box), "in", *_moved(link, kinds, 0))]
-        note = "out: from the box, in: to it; what was sent again does not count"
+        note = "out: from the box, in: to it; retransmissions are not counted"
         return f"spcomm: frames between boxes ({note})\n{aligned(lines)}{self._between()}"
 
     def _between(self) -> str:

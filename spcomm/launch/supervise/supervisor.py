@@ -76,7 +76,7 @@ class Supervisor:
         self._sentence = ""
         self._report = ""  # of a deadlock
         self._states: dict[int, str] = {}
-        self._is_lost = False  # a warm process was killed
+        self._is_lost = False  # a fork server was killed
         self._left_early: list[int] = []  # nodes whose gdb was left before they joined
 
     def run(self, signals: int, stdin: Stdin) -> int:
@@ -85,7 +85,7 @@ class Supervisor:
         stdin.use(self._loop)
         self._readers = [report.Reader() for _group in self._run_processes.groups]
         self._replies = stack_probe.ProbeReplies()
-        self._children = set(process.children())  # warm processes, and what was here before
+        self._children = set(process.children())  # fork servers, and what was here before
         self._run_processes.run([reader.write for reader in self._readers], self._replies.fileno())
         self._replies.close_theirs()
         for reader in self._readers:
@@ -131,7 +131,7 @@ class Supervisor:
         )
         self._end("spcomm", _signal.SIGKILL, 125)
 
-    # What the warm processes say
+    # What the fork servers say
 
     def _hear(self, fork_client: ForkClient) -> None:
         if fork_client.plan.host is None:
@@ -192,7 +192,7 @@ class Supervisor:
             self._start_more()
 
     def _missing(self, name: str, text: str) -> None:
-        """A warm process lacks a module, and ends. Nothing has started."""
+        """A fork server lacks a module, and ends. Nothing has started."""
         if self._reason:
             return
         self._sentence = f"--preload: {name} cannot be imported" if text else f"no module named {name}"
@@ -201,7 +201,7 @@ class Supervisor:
         self._end("spcomm", _signal.SIGKILL, 125 if text else 127)
 
     def _lost(self, fork_client: ForkClient) -> None:
-        """A warm process has ended without having said so.
+        """A fork server has ended without having said so.
 
         The kernel kills its nodes then. What they have started is adopted, and killed at the end.
         """

@@ -107,7 +107,7 @@ class Watchdog:
         group = self._run_processes.groups[0]
         known = {rank: wait for rank, wait in diagnose.unpacked(rows).items() if rank < group.size}
         if not known:
-            raise ValueError("none of these nodes is of the run")
+            raise ValueError("none of these nodes is in the run")
         if not self._stopped:
             self._tell(group, known)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # run: -n 2 --stall 0.3
-# says: SP103 nodes 0-1 poll in vain, and nothing has been sent for … s
+# says: SP103 nodes 0-1 keep polling, and nothing has been sent for … s
 # hint: and whether it has waited for them first
 """Both poll, nobody sends."""
 

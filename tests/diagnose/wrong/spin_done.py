@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # run: -n 3 --stall 0.3
-# says: SP103 nodes 0-1 poll in vain, and nothing has been sent for … s
+# says: SP103 nodes 0-1 keep polling, and nothing has been sent for … s
 # hint: Try: find the node that should send
 """Two ask whether a fuzzy barrier is over that node 2 never enters."""
 

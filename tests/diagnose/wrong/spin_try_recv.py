@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # run: -n 2 --stall 0.3
-# says: SP103 node 0 polls in vain, and nothing has been sent for … s
+# says: SP103 node 0 keeps polling, and nothing has been sent for … s
 # hint: Try: find the node that should send
 """Node 0 asks for a tag that nobody uses."""
 

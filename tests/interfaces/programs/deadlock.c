@@ -20,7 +20,7 @@ static int receive(int source) {
     return status;
 }
 
-/* Long enough for the agent to look several times at those who wait. */
+/* Long enough for the supervisor to look several times at those who wait. */
 static void compute(void) {
     const struct timespec time = {.tv_nsec = 400000000};
     nanosleep(&time, NULL);

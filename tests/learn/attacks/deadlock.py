@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# wrong: the program does not end (2 nodes):
+# wrong: the program did not finish (2 nodes):
 # also: DEADLOCK
 # also: deadlock.py:6
 def solve(comm, items):

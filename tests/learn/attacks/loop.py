@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# wrong: the program does not end (2 nodes):
+# wrong: the program did not finish (2 nodes):
 # also: loop.py:
 # also: took longer than --timeout
 import signal

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The agent. It reads signals from a pipe that lies where other programs have standard input and output: descriptor 0
- * to read, 1 to write, so that the handler knows it without a variable.
+ * The supervisor. It reads signals from a pipe that lies where other programs have standard input and output:
+ * descriptor 0 to read, 1 to write, so that the handler knows it without a variable.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -33,7 +33,7 @@ enum {
     SPC_CODE_DEADLOCK = 99,
 };
 
-typedef struct spc_fork_agent {
+typedef struct spc_fork_supervisor {
     spc_fork_t *fork;
     pid_t *processes; /* by rank; 0 once reaped; [0] is node 0, 0 once gone */
     bool zero_is_over; /* node 0 is gone, or waits for us */
@@ -49,7 +49,7 @@ typedef struct spc_fork_agent {
     spc_deadlock_t *deadlock; /* NULL: there was no memory for it */
     char *deadlock_text; /* the report of a deadlock, for which the run ends; else NULL */
     size_t deadlock_text_bytes;
-} spc_fork_agent_t;
+} spc_fork_supervisor_t;
 
 #define SPC_PARENT_NS 50000000 /* between two looks at node 0, without a pidfd */
 #define SPC_REST_MS 50         /* when poll cannot wait */
@@ -67,7 +67,7 @@ static void undo(const pid_t *processes, uint32_t count) {
     }
 }
 
-int spc_fork_agent_start(spc_fork_t *fork_, pid_t *processes) {
+int spc_fork_supervisor_start(spc_fork_t *fork_, pid_t *processes) {
     struct sigaction child = {.sa_handler = SIG_DFL}, before;
     sigaction(SIGCHLD, &child, &before); /* ignored, it would have children vanish unreaped */
     spc_process_adopt_orphans(); /* of nodes that end at once, too */
@@ -99,12 +99,12 @@ static void on_signal(int number) {
     errno = error;
 }
 
-/* An error of the agent itself. A handler of the program's would return to it, for ever. */
+/* An error of the supervisor itself. A handler of the program's would return to it, for ever. */
 static bool is_fault(int number) {
     return number == SIGSEGV || number == SIGBUS || number == SIGFPE || number == SIGILL || number == SIGABRT;
 }
 
-/* What the caller ignores (nohup) stays ignored; what would stop or end the agent beside its duties is. */
+/* What the caller ignores (nohup) stays ignored; what would stop or end the supervisor beside its duties is. */
 static void handle_signals(void) {
     static const int heard[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT};
     sigset_t none;
@@ -154,21 +154,21 @@ static int watch_zero(pid_t zero) {
     return moved;
 }
 
-static void furnish(spc_fork_agent_t *agent) {
+static void furnish(spc_fork_supervisor_t *supervisor) {
     int wake[2];
-    spc_process_rename("spcomm-agent");
-    agent->watch = watch_zero(agent->fork->caller);
+    spc_process_rename("spcomm superv");
+    supervisor->watch = watch_zero(supervisor->fork->caller);
     /* Room for the pipe even where the program has used up its descriptors. Our own ends are all above 2. */
     close(0);
     close(1);
     if (pipe(wake) != 0 || wake[0] != SPC_WAKE_READ || wake[1] != SPC_WAKE_WRITE) {
         _exit(SPC_CODE_SPCOMM);
     }
-    int kept[] = {agent->fork->life, agent->fork->report, agent->watch};
+    int kept[] = {supervisor->fork->life, supervisor->fork->report, supervisor->watch};
     close_all_but(kept, 3);
     fcntl(SPC_WAKE_READ, F_SETFL, O_NONBLOCK);
     fcntl(SPC_WAKE_WRITE, F_SETFL, O_NONBLOCK);
-    fcntl(agent->fork->report, F_SETFL, O_NONBLOCK);
+    fcntl(supervisor->fork->report, F_SETFL, O_NONBLOCK);
     handle_signals();
 }
 
@@ -178,14 +178,14 @@ static void furnish(spc_fork_agent_t *agent) {
 
 /* ---- ending the run */
 
-static void signal_node(const spc_fork_agent_t *agent, uint32_t rank, int number) {
-    pid_t process = agent->processes[rank];
-    if (process == 0 || (rank == 0 && (agent->zero_is_over || getppid() != process))) {
+static void signal_node(const spc_fork_supervisor_t *supervisor, uint32_t rank, int number) {
+    pid_t process = supervisor->processes[rank];
+    if (process == 0 || (rank == 0 && (supervisor->zero_is_over || getppid() != process))) {
         return;
     }
 #if SPC_HAS_SIGQUEUE
     if (rank == 0 && number == SIGTERM) {
-        union sigval value = {.sival_ptr = agent->fork}; /* which lies there in node 0, too */
+        union sigval value = {.sival_ptr = supervisor->fork}; /* which lies there in node 0, too */
         sigqueue(process, number, value);
         return;
     }
@@ -193,45 +193,46 @@ static void signal_node(const spc_fork_agent_t *agent, uint32_t rank, int number
     kill(process, number);
 }
 
-static void signal_nodes(const spc_fork_agent_t *agent, int number, int32_t spared) {
-    for (uint32_t rank = 0; rank < agent->fork->nodes; rank++) {
+static void signal_nodes(const spc_fork_supervisor_t *supervisor, int number, int32_t spared) {
+    for (uint32_t rank = 0; rank < supervisor->fork->nodes; rank++) {
         if ((int32_t)rank != spared) {
-            signal_node(agent, rank, number);
+            signal_node(supervisor, rank, number);
         }
     }
 }
 
 /* Tells the nodes to end by `number` (0: they know already), but for one (-1: all), and kills them after the grace
  * time. Nothing that follows counts. */
-static void spc_fork_end_run(spc_fork_agent_t *agent, int number, int32_t spared) {
-    agent->is_ending = true;
-    agent->failures.closed = true;
-    agent->settle_ns = agent->told_ns = agent->look_ns = SPC_NO_DEADLINE;
-    agent->kill_ns = spc_clock_now_ns() + agent->fork->grace_ns;
+static void spc_fork_end_run(spc_fork_supervisor_t *supervisor, int number, int32_t spared) {
+    supervisor->is_ending = true;
+    supervisor->failures.closed = true;
+    supervisor->settle_ns = supervisor->told_ns = supervisor->look_ns = SPC_NO_DEADLINE;
+    supervisor->kill_ns = spc_clock_now_ns() + supervisor->fork->grace_ns;
     if (number != 0) {
-        signal_nodes(agent, number, spared);
+        signal_nodes(supervisor, number, spared);
     }
 }
 
 /* Was the first failure the answer to a signal that everybody got? Then nobody is told once more. */
-static bool is_answer(const spc_fork_agent_t *agent) {
-    const spc_failure_t *first = &agent->failures.node[agent->failures.first];
-    bool by_signal = first->ended && WIFSIGNALED(first->status) && WTERMSIG(first->status) == agent->heard;
-    return agent->heard != 0
-           && (by_signal || (agent->heard == SIGINT && first->kind == SPC_REPORT_INTERRUPTED));
+static bool is_answer(const spc_fork_supervisor_t *supervisor) {
+    const spc_failure_t *first = &supervisor->failures.node[supervisor->failures.first];
+    bool by_signal =
+        first->ended && WIFSIGNALED(first->status) && WTERMSIG(first->status) == supervisor->heard;
+    return supervisor->heard != 0
+           && (by_signal || (supervisor->heard == SIGINT && first->kind == SPC_REPORT_INTERRUPTED));
 }
 
-static void consider(spc_fork_agent_t *agent) {
-    if (agent->is_ending) {
+static void consider(spc_fork_supervisor_t *supervisor) {
+    if (supervisor->is_ending) {
         return;
     }
-    if (agent->failures.first >= 0) {
-        bool answer = is_answer(agent);
-        agent->signal = answer ? agent->heard : 0;
-        spc_fork_end_run(agent, answer ? 0 : SIGTERM, agent->failures.first);
-    } else if (agent->failures.first_lost >= 0 && agent->settle_ns == SPC_NO_DEADLINE) {
-        agent->settle_ns = spc_clock_now_ns() + SPC_SETTLE_NS;
-        agent->due_ns = spc_clock_now_ns() + SPC_DUE_NS;
+    if (supervisor->failures.first >= 0) {
+        bool answer = is_answer(supervisor);
+        supervisor->signal = answer ? supervisor->heard : 0;
+        spc_fork_end_run(supervisor, answer ? 0 : SIGTERM, supervisor->failures.first);
+    } else if (supervisor->failures.first_lost >= 0 && supervisor->settle_ns == SPC_NO_DEADLINE) {
+        supervisor->settle_ns = spc_clock_now_ns() + SPC_SETTLE_NS;
+        supervisor->due_ns = spc_clock_now_ns() + SPC_DUE_NS;
     }
 }
 
@@ -240,175 +241,177 @@ static void consider(spc_fork_agent_t *agent) {
 #define LOOK_NS 60000000 /* between two looks; two of them make a proof */
 
 /* A look now and then at what nodes wait for, until the run is told to end. */
-static void spc_fork_start_looking(spc_fork_agent_t *agent) {
-    if (spc_deadlock_create(&agent->fork->segment, &agent->deadlock) == SPC_OK) {
-        agent->look_ns = spc_clock_now_ns() + LOOK_NS;
+static void spc_fork_start_looking(spc_fork_supervisor_t *supervisor) {
+    if (spc_deadlock_create(&supervisor->fork->segment, &supervisor->deadlock) == SPC_OK) {
+        supervisor->look_ns = spc_clock_now_ns() + LOOK_NS;
     }
 }
 
 /* Before anybody is told to end: the boards say it now, and no longer then. */
-static bool write_deadlock(spc_fork_agent_t *agent) {
+static bool write_deadlock(spc_fork_supervisor_t *supervisor) {
     const spc_deadlock_report_options_t options = {0};
     spc_waits_t waits;
-    int status = spc_waits_read(&agent->fork->segment, agent->deadlock, &waits);
+    int status = spc_waits_read(&supervisor->fork->segment, supervisor->deadlock, &waits);
     if (status != SPC_OK) { /* the nodes wait on: the next look finds them again */
         return false;
     }
-    FILE *out = open_memstream(&agent->deadlock_text, &agent->deadlock_text_bytes);
+    FILE *out = open_memstream(&supervisor->deadlock_text, &supervisor->deadlock_text_bytes);
     status = out != NULL ? spc_deadlock_report_write(&waits, &options, out) : SPC_ENOMEM;
     bool failed = out == NULL || fclose(out) != 0 || status != SPC_OK;
     spc_waits_free(&waits);
     if (failed) {
-        free(agent->deadlock_text);
-        agent->deadlock_text = NULL;
+        free(supervisor->deadlock_text);
+        supervisor->deadlock_text = NULL;
     }
     return !failed;
 }
 
-static void spc_fork_look_for_deadlock(spc_fork_agent_t *agent) {
+static void spc_fork_look_for_deadlock(spc_fork_supervisor_t *supervisor) {
     uint64_t now_ns = spc_clock_now_ns();
-    if (now_ns < agent->look_ns) { /* also when the run ends already */
+    if (now_ns < supervisor->look_ns) { /* also when the run ends already */
         return;
     }
-    agent->look_ns = now_ns + LOOK_NS;
-    if (spc_deadlock_look(agent->deadlock) != 0 && write_deadlock(agent)) {
-        spc_fork_end_run(agent, SIGTERM, -1);
+    supervisor->look_ns = now_ns + LOOK_NS;
+    if (spc_deadlock_look(supervisor->deadlock) != 0 && write_deadlock(supervisor)) {
+        spc_fork_end_run(supervisor, SIGTERM, -1);
     }
 }
 
 /* ---- what is heard */
 
-/* `is_gone`: node 0 may have said how it will end while its process, which waits for the agent, still runs. */
-static void mark(const spc_fork_agent_t *agent, uint32_t rank, int status, bool is_gone) {
+/* `is_gone`: node 0 may have said how it will end while its process, which waits for the supervisor, still runs. */
+static void mark(const spc_fork_supervisor_t *supervisor, uint32_t rank, int status, bool is_gone) {
     int32_t reason = WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
-    bool well = status == 0 && !agent->failures.node[rank].known;
-    (is_gone ? spc_comm_mark_ended : spc_comm_mark_ending)(&agent->fork->segment, rank,
+    bool well = status == 0 && !supervisor->failures.node[rank].known;
+    (is_gone ? spc_comm_mark_ended : spc_comm_mark_ending)(&supervisor->fork->segment, rank,
                                                            well ? SPC_NODE_FINISHED : SPC_NODE_DIED, reason);
 }
 
-static void zero_ended(spc_fork_agent_t *agent, int status) {
-    agent->zero_is_over = true;
-    mark(agent, 0, status, false);
-    spc_failures_ended(&agent->failures, 0, status);
-    consider(agent);
+static void zero_ended(spc_fork_supervisor_t *supervisor, int status) {
+    supervisor->zero_is_over = true;
+    mark(supervisor, 0, status, false);
+    spc_failures_ended(&supervisor->failures, 0, status);
+    consider(supervisor);
 }
 
-static void obey_report(spc_fork_agent_t *agent, uint32_t rank, spc_report_kind_t kind, const char *payload,
-                        uint32_t bytes) {
+static void obey_report(spc_fork_supervisor_t *supervisor, uint32_t rank, spc_report_kind_t kind,
+                        const char *payload, uint32_t bytes) {
     char number[8] = {0};
     memcpy(number, payload, bytes < 7 ? bytes : 7);
     if (kind == SPC_REPORT_OVER) {
-        zero_ended(agent, (atoi(number) & 0xff) << 8);
+        zero_ended(supervisor, (atoi(number) & 0xff) << 8);
         return;
     }
     if (kind == SPC_REPORT_STOPPED) {
-        agent->zero_is_over = true;
-        spc_comm_mark_ending(&agent->fork->segment, 0, SPC_NODE_DIED, -SIGTERM);
-        if (agent->failures.node[0].known) {
+        supervisor->zero_is_over = true;
+        spc_comm_mark_ending(&supervisor->fork->segment, 0, SPC_NODE_DIED, -SIGTERM);
+        if (supervisor->failures.node[0].known) {
             return; /* it had failed before, and that counts more */
         }
     }
-    spc_failures_reported(&agent->failures, rank, kind, payload, bytes);
+    spc_failures_reported(&supervisor->failures, rank, kind, payload, bytes);
     if (kind != SPC_REPORT_TEXT) {
         int32_t reason = kind == SPC_REPORT_EXITING ? atoi(number) : 1;
-        spc_comm_mark_ending(&agent->fork->segment, rank, SPC_NODE_DIED, reason);
-        consider(agent);
+        spc_comm_mark_ending(&supervisor->fork->segment, rank, SPC_NODE_DIED, reason);
+        consider(supervisor);
     }
 }
 
-static void understand_reports(spc_fork_agent_t *agent) {
+static void understand_reports(spc_fork_supervisor_t *supervisor) {
     uint32_t at = 0;
-    while (agent->report_bytes - at >= SPC_REPORT_HEADER) {
-        const unsigned char *frame = agent->reports + at;
+    while (supervisor->report_bytes - at >= SPC_REPORT_HEADER) {
+        const unsigned char *frame = supervisor->reports + at;
         uint32_t rank =
             frame[0] | (uint32_t)frame[1] << 8 | (uint32_t)frame[2] << 16 | (uint32_t)frame[3] << 24;
         uint32_t bytes = frame[5] | (uint32_t)frame[6] << 8;
-        if (bytes > SPC_REPORT_BYTES - SPC_REPORT_HEADER || rank >= agent->fork->nodes) {
-            agent->report_bytes = at = 0; /* somebody wrote into a descriptor that is not its own */
+        if (bytes > SPC_REPORT_BYTES - SPC_REPORT_HEADER || rank >= supervisor->fork->nodes) {
+            supervisor->report_bytes = at = 0; /* somebody wrote into a descriptor that is not its own */
             return;
         }
-        if (agent->report_bytes - at < SPC_REPORT_HEADER + bytes) {
+        if (supervisor->report_bytes - at < SPC_REPORT_HEADER + bytes) {
             break;
         }
-        obey_report(agent, rank, (spc_report_kind_t)frame[4], (const char *)frame + SPC_REPORT_HEADER, bytes);
+        obey_report(supervisor, rank, (spc_report_kind_t)frame[4], (const char *)frame + SPC_REPORT_HEADER,
+                    bytes);
         at += SPC_REPORT_HEADER + bytes;
     }
-    agent->report_bytes -= at;
-    memmove(agent->reports, agent->reports + at, agent->report_bytes);
+    supervisor->report_bytes -= at;
+    memmove(supervisor->reports, supervisor->reports + at, supervisor->report_bytes);
 }
 
-static void spc_fork_hear_reports(spc_fork_agent_t *agent) {
-    while (agent->fork->report >= 0) {
-        uint32_t room = (uint32_t)sizeof agent->reports - agent->report_bytes;
-        ssize_t got = read(agent->fork->report, agent->reports + agent->report_bytes, room);
+static void spc_fork_hear_reports(spc_fork_supervisor_t *supervisor) {
+    while (supervisor->fork->report >= 0) {
+        uint32_t room = (uint32_t)sizeof supervisor->reports - supervisor->report_bytes;
+        ssize_t got = read(supervisor->fork->report, supervisor->reports + supervisor->report_bytes, room);
         if (got == 0) {
-            close(agent->fork->report);
-            agent->fork->report = -1;
+            close(supervisor->fork->report);
+            supervisor->fork->report = -1;
         }
         if (got <= 0) {
             return;
         }
-        agent->report_bytes += (uint32_t)got;
-        understand_reports(agent);
+        supervisor->report_bytes += (uint32_t)got;
+        understand_reports(supervisor);
     }
 }
 
-static void hear_signal(spc_fork_agent_t *agent, int number) {
+static void hear_signal(spc_fork_supervisor_t *supervisor, int number) {
     if (number == SIGCHLD) {
         return;
     }
-    if (agent->is_ending) { /* the second time: do not wait any longer */
-        agent->kill_ns = 0;
-    } else if (number == SIGTERM && agent->told_ns == SPC_NO_DEADLINE) {
-        /* Sent to the whole group, it has reached the nodes. If none ends of it, it was meant for the agent alone. */
-        agent->told_ns = spc_clock_now_ns() + SPC_SETTLE_NS;
+    if (supervisor->is_ending) { /* the second time: do not wait any longer */
+        supervisor->kill_ns = 0;
+    } else if (number == SIGTERM && supervisor->told_ns == SPC_NO_DEADLINE) {
+        /* Sent to the whole group, it has reached the nodes. If none ends of it, it was meant for the supervisor
+         * alone. */
+        supervisor->told_ns = spc_clock_now_ns() + SPC_SETTLE_NS;
     }
-    agent->heard = number;
+    supervisor->heard = number;
 }
 
-/* The agent's senses. None waits; each acts on what it finds. */
-static void spc_fork_hear_signals(spc_fork_agent_t *agent) {
+/* The supervisor's senses. None waits; each acts on what it finds. */
+static void spc_fork_hear_signals(spc_fork_supervisor_t *supervisor) {
     char numbers[64];
     ssize_t got;
     while ((got = read(SPC_WAKE_READ, numbers, sizeof numbers)) > 0) {
         for (ssize_t i = 0; i < got; i++) {
-            hear_signal(agent, numbers[i]);
+            hear_signal(supervisor, numbers[i]);
         }
     }
 }
 
-static void spc_fork_reap(spc_fork_agent_t *agent) {
+static void spc_fork_reap(spc_fork_supervisor_t *supervisor) {
     int status;
     pid_t process;
     while ((process = waitpid(-1, &status, WNOHANG)) > 0) {
-        for (uint32_t rank = 1; rank < agent->fork->nodes; rank++) {
-            if (agent->processes[rank] == process) {
-                agent->processes[rank] = 0;
-                spc_fork_hear_reports(agent); /* what it had to say comes before its end */
-                mark(agent, rank, status, true);
-                spc_failures_ended(&agent->failures, rank, status);
-                consider(agent);
+        for (uint32_t rank = 1; rank < supervisor->fork->nodes; rank++) {
+            if (supervisor->processes[rank] == process) {
+                supervisor->processes[rank] = 0;
+                spc_fork_hear_reports(supervisor); /* what it had to say comes before its end */
+                mark(supervisor, rank, status, true);
+                spc_failures_ended(&supervisor->failures, rank, status);
+                consider(supervisor);
             }
         }
     }
 }
 
-static void zero_is_gone(spc_fork_agent_t *agent) {
-    const spc_status_shared_t *status = spc_segment_part(&agent->fork->segment, SPC_REGION_STATUS, 0);
-    spc_fork_hear_reports(agent);
-    agent->processes[0] = 0;
-    bool finished = spc_status_state(status, 0) == SPC_NODE_FINISHED && !agent->zero_is_over;
-    agent->zero_is_over = true;
-    spc_comm_mark_ended(&agent->fork->segment, 0, SPC_NODE_DIED, 0);
+static void zero_is_gone(spc_fork_supervisor_t *supervisor) {
+    const spc_status_shared_t *status = spc_segment_part(&supervisor->fork->segment, SPC_REGION_STATUS, 0);
+    spc_fork_hear_reports(supervisor);
+    supervisor->processes[0] = 0;
+    bool finished = spc_status_state(status, 0) == SPC_NODE_FINISHED && !supervisor->zero_is_over;
+    supervisor->zero_is_over = true;
+    spc_comm_mark_ended(&supervisor->fork->segment, 0, SPC_NODE_DIED, 0);
     if (!finished) {
-        spc_failures_vanished(&agent->failures, 0);
-        consider(agent);
+        spc_failures_vanished(&supervisor->failures, 0);
+        consider(supervisor);
     }
 }
 
-static void spc_fork_look_for_zero(spc_fork_agent_t *agent) {
-    if (agent->processes[0] != 0 && getppid() != agent->processes[0]) {
-        zero_is_gone(agent);
+static void spc_fork_look_for_zero(spc_fork_supervisor_t *supervisor) {
+    if (supervisor->processes[0] != 0 && getppid() != supervisor->processes[0]) {
+        zero_is_gone(supervisor);
     }
 }
 
@@ -416,11 +419,11 @@ static void spc_fork_look_for_zero(spc_fork_agent_t *agent) {
 
 /* May a node yet be to blame for what others have reported? It has told them that it is finished, and its process has
  * not ended; or it has told them of an error, which is still alive and not reported. */
-static bool is_failure_due(const spc_fork_agent_t *agent) {
-    const spc_status_shared_t *status = spc_segment_part(&agent->fork->segment, SPC_REGION_STATUS, 0);
-    for (uint32_t rank = 0; rank < agent->fork->nodes; rank++) {
-        bool is_over = agent->processes[rank] == 0 || (rank == 0 && agent->zero_is_over);
-        if (!is_over && !agent->failures.node[rank].known
+static bool is_failure_due(const spc_fork_supervisor_t *supervisor) {
+    const spc_status_shared_t *status = spc_segment_part(&supervisor->fork->segment, SPC_REGION_STATUS, 0);
+    for (uint32_t rank = 0; rank < supervisor->fork->nodes; rank++) {
+        bool is_over = supervisor->processes[rank] == 0 || (rank == 0 && supervisor->zero_is_over);
+        if (!is_over && !supervisor->failures.node[rank].known
             && (spc_status_state(status, rank) == SPC_NODE_FINISHED || spc_status_has_raised(status, rank))) {
             return true;
         }
@@ -428,51 +431,52 @@ static bool is_failure_due(const spc_fork_agent_t *agent) {
     return false;
 }
 
-static void settle(spc_fork_agent_t *agent, uint64_t now_ns) {
-    if (now_ns < agent->due_ns && is_failure_due(agent)) {
-        agent->settle_ns = now_ns + SPC_SETTLE_NS;
+static void settle(spc_fork_supervisor_t *supervisor, uint64_t now_ns) {
+    if (now_ns < supervisor->due_ns && is_failure_due(supervisor)) {
+        supervisor->settle_ns = now_ns + SPC_SETTLE_NS;
         return;
     }
-    agent->settle_ns = SPC_NO_DEADLINE;
-    spc_fork_hear_reports(agent); /* one may have come just before its error was dead */
-    if (!agent->is_ending) {
-        spc_failures_settle(&agent->failures);
-        consider(agent);
+    supervisor->settle_ns = SPC_NO_DEADLINE;
+    spc_fork_hear_reports(supervisor); /* one may have come just before its error was dead */
+    if (!supervisor->is_ending) {
+        spc_failures_settle(&supervisor->failures);
+        consider(supervisor);
     }
 }
 
-static void spc_fork_obey_deadlines(spc_fork_agent_t *agent) {
+static void spc_fork_obey_deadlines(spc_fork_supervisor_t *supervisor) {
     uint64_t now_ns = spc_clock_now_ns();
-    if (now_ns >= agent->settle_ns) {
-        settle(agent, now_ns);
+    if (now_ns >= supervisor->settle_ns) {
+        settle(supervisor, now_ns);
     }
-    if (now_ns >= agent->told_ns) {
-        agent->signal = SIGTERM;
-        spc_fork_end_run(agent, SIGTERM, -1);
+    if (now_ns >= supervisor->told_ns) {
+        supervisor->signal = SIGTERM;
+        spc_fork_end_run(supervisor, SIGTERM, -1);
     }
-    if (now_ns >= agent->kill_ns) {
-        agent->kill_ns = SPC_NO_DEADLINE;
-        signal_nodes(agent, SIGKILL, -1);
+    if (now_ns >= supervisor->kill_ns) {
+        supervisor->kill_ns = SPC_NO_DEADLINE;
+        signal_nodes(supervisor, SIGKILL, -1);
     }
 }
 
 /* ---- the loop */
 
-static bool is_over(const spc_fork_agent_t *agent) {
-    for (uint32_t rank = 1; rank < agent->fork->nodes; rank++) {
-        if (agent->processes[rank] != 0) {
+static bool is_over(const spc_fork_supervisor_t *supervisor) {
+    for (uint32_t rank = 1; rank < supervisor->fork->nodes; rank++) {
+        if (supervisor->processes[rank] != 0) {
             return false;
         }
     }
-    return agent->zero_is_over;
+    return supervisor->zero_is_over;
 }
 
-static int patience_ms(const spc_fork_agent_t *agent) {
+static int patience_ms(const spc_fork_supervisor_t *supervisor) {
     uint64_t now_ns = spc_clock_now_ns();
-    uint64_t until_ns = agent->settle_ns < agent->told_ns ? agent->settle_ns : agent->told_ns;
-    until_ns = agent->kill_ns < until_ns ? agent->kill_ns : until_ns;
-    until_ns = agent->look_ns < until_ns ? agent->look_ns : until_ns;
-    if (agent->watch < 0 && agent->processes[0] != 0 && until_ns > now_ns + SPC_PARENT_NS) {
+    uint64_t until_ns =
+        supervisor->settle_ns < supervisor->told_ns ? supervisor->settle_ns : supervisor->told_ns;
+    until_ns = supervisor->kill_ns < until_ns ? supervisor->kill_ns : until_ns;
+    until_ns = supervisor->look_ns < until_ns ? supervisor->look_ns : until_ns;
+    if (supervisor->watch < 0 && supervisor->processes[0] != 0 && until_ns > now_ns + SPC_PARENT_NS) {
         until_ns = now_ns + SPC_PARENT_NS;
     }
     if (until_ns == SPC_NO_DEADLINE) {
@@ -482,25 +486,25 @@ static int patience_ms(const spc_fork_agent_t *agent) {
     return left_ms < 60000 ? (int)left_ms : 60000;
 }
 
-static void turn(spc_fork_agent_t *agent) {
+static void turn(spc_fork_supervisor_t *supervisor) {
     struct pollfd ready[] = {
         {.fd = SPC_WAKE_READ, .events = POLLIN},
-        {.fd = agent->fork->report, .events = POLLIN},
-        {.fd = agent->processes[0] != 0 ? agent->watch : -1, .events = POLLIN},
+        {.fd = supervisor->fork->report, .events = POLLIN},
+        {.fd = supervisor->processes[0] != 0 ? supervisor->watch : -1, .events = POLLIN},
     };
-    if (poll(ready, 3, patience_ms(agent)) < 0 && errno != EINTR) {
+    if (poll(ready, 3, patience_ms(supervisor)) < 0 && errno != EINTR) {
         (void)poll(NULL, 0, SPC_REST_MS); /* which sense has something to say is found out without it, too */
     }
-    spc_fork_hear_signals(agent); /* first: they explain what follows */
-    spc_fork_hear_reports(agent);
-    spc_fork_reap(agent);
-    spc_fork_look_for_zero(agent);
-    if (ready[2].revents != 0 && agent->processes[0] != 0) {
-        close(agent->watch); /* it tells an end that is not to be seen yet: look now and then */
-        agent->watch = -1;
+    spc_fork_hear_signals(supervisor); /* first: they explain what follows */
+    spc_fork_hear_reports(supervisor);
+    spc_fork_reap(supervisor);
+    spc_fork_look_for_zero(supervisor);
+    if (ready[2].revents != 0 && supervisor->processes[0] != 0) {
+        close(supervisor->watch); /* it tells an end that is not to be seen yet: look now and then */
+        supervisor->watch = -1;
     }
-    spc_fork_obey_deadlines(agent);
-    spc_fork_look_for_deadlock(agent);
+    spc_fork_obey_deadlines(supervisor);
+    spc_fork_look_for_deadlock(supervisor);
 }
 
 /* What nodes have started and left running. Not for ever: some cannot be killed (of another user), and a process that
@@ -549,29 +553,29 @@ static void speak(const char *text, size_t bytes) {
     }
 }
 
-static int conclude(spc_fork_agent_t *agent) {
+static int conclude(spc_fork_supervisor_t *supervisor) {
     char *text = NULL, name[24];
     size_t bytes = 0;
     FILE *out = open_memstream(&text, &bytes);
-    spc_failures_settle(&agent->failures);
-    int code = agent->deadlock_text != NULL ? SPC_CODE_DEADLOCK
-               : agent->signal != 0         ? 128 + agent->signal
-                                            : spc_failures_code(&agent->failures);
+    spc_failures_settle(&supervisor->failures);
+    int code = supervisor->deadlock_text != NULL ? SPC_CODE_DEADLOCK
+               : supervisor->signal != 0         ? 128 + supervisor->signal
+                                                 : spc_failures_code(&supervisor->failures);
     if (out == NULL || code == 0) {
         return code;
     }
-    spc_failures_write_texts(&agent->failures, isatty(SPC_SPEAK), agent->signal == SIGINT, out);
-    if (agent->deadlock_text != NULL) {
-        fwrite(agent->deadlock_text, 1, agent->deadlock_text_bytes, out);
-    } else if (agent->signal == SIGINT) {
-        spc_failures_write_places(&agent->failures, out);
+    spc_failures_write_texts(&supervisor->failures, isatty(SPC_SPEAK), supervisor->signal == SIGINT, out);
+    if (supervisor->deadlock_text != NULL) {
+        fwrite(supervisor->deadlock_text, 1, supervisor->deadlock_text_bytes, out);
+    } else if (supervisor->signal == SIGINT) {
+        spc_failures_write_places(&supervisor->failures, out);
         fprintf(out, "spcomm: interrupted by Ctrl-C (exit code 130); the nodes were stopped\n");
-    } else if (agent->signal != 0) {
+    } else if (supervisor->signal != 0) {
         fprintf(out, "spcomm: told to end by %s (exit code %d); the nodes were stopped\n",
-                spc_signal_name(agent->signal, name, sizeof name), 128 + agent->signal);
+                spc_signal_name(supervisor->signal, name, sizeof name), 128 + supervisor->signal);
     } else {
         fprintf(out, "spcomm: ");
-        spc_failures_write_sentence(&agent->failures, out);
+        spc_failures_write_sentence(&supervisor->failures, out);
         fputc('\n', out);
     }
     fclose(out);
@@ -579,8 +583,8 @@ static int conclude(spc_fork_agent_t *agent) {
     return code;
 }
 
-_Noreturn void spc_fork_agent_run(spc_fork_t *fork, pid_t *processes) {
-    spc_fork_agent_t agent = {
+_Noreturn void spc_fork_supervisor_run(spc_fork_t *fork, pid_t *processes) {
+    spc_fork_supervisor_t supervisor = {
         .fork = fork,
         .processes = processes,
         .settle_ns = SPC_NO_DEADLINE,
@@ -588,19 +592,19 @@ _Noreturn void spc_fork_agent_run(spc_fork_t *fork, pid_t *processes) {
         .kill_ns = SPC_NO_DEADLINE,
         .look_ns = SPC_NO_DEADLINE,
     };
-    if (spc_failures_init(&agent.failures, fork->nodes) != SPC_OK) {
+    if (spc_failures_init(&supervisor.failures, fork->nodes) != SPC_OK) {
         _exit(SPC_CODE_SPCOMM); /* and so the nodes */
     }
-    furnish(&agent);
-    spc_fork_start_looking(&agent);
-    spc_fork_reap(&agent); /* who ended before anything was watched */
-    spc_fork_look_for_zero(&agent);
-    while (!is_over(&agent)) {
-        turn(&agent);
+    furnish(&supervisor);
+    spc_fork_start_looking(&supervisor);
+    spc_fork_reap(&supervisor); /* who ended before anything was watched */
+    spc_fork_look_for_zero(&supervisor);
+    while (!is_over(&supervisor)) {
+        turn(&supervisor);
     }
-    spc_fork_hear_reports(&agent);
+    spc_fork_hear_reports(&supervisor);
     end_orphans(fork->grace_ns);
-    int32_t code = conclude(&agent);
+    int32_t code = conclude(&supervisor);
     if (write(fork->life, &code, sizeof code) < 0) {
         /* node 0 is gone */
     }
