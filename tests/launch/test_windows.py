@@ -277,7 +277,7 @@ def test_leaving_one_pane_ends_the_run_and_blames_its_node(launch, how):
     else:
         panes.tmux("kill-pane", "-t", panes.ids["node 1"])
     result = launch.finish(process)
-    how = ("ended with exit code 1", 1) if how == "q" else ("was killed by SIGHUP (128+1)", 129)
+    how = ("ended with exit code 1", 1) if how == "q" else ("was killed by SIGHUP (exit code 129)", 129)
     assert result.code == how[1] and result.last.startswith(f"spcomm: node 1 {how[0]}"), result
     kept = (launch.folder / "kept/node-1.txt").read_bytes()
     assert b"program.py(2)<module>()" in kept and b"\r\n" not in kept
