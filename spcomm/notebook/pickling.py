@@ -67,9 +67,8 @@ def _named(file: str, make: "Callable[..., CodeType]", arguments: tuple) -> Code
 
 
 if cloudpickle is not None:
-
-    class _Pickler(cloudpickle.CloudPickler):
-        dispatch_table = ChainMap({CodeType: _reduced}, cloudpickle.CloudPickler.dispatch_table)
+    _TABLE = ChainMap({CodeType: _reduced}, cloudpickle.CloudPickler.dispatch_table)
+    _Pickler = type("Pickler", (cloudpickle.CloudPickler,), {"dispatch_table": _TABLE})
 
 
 def unpacked(data: bytes) -> object:
