@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: MIT
 """The `spcomm` command: sub-commands, each imported when it is called."""
 
+import _signal
 import errno
 import os
 import sys
-from collections.abc import Callable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # an import before `main` is one that Ctrl-C ends with a traceback
+    from collections.abc import Callable
 
 
 def main(arguments: "list[str] | None" = None) -> int:
@@ -34,6 +38,7 @@ def main(arguments: "list[str] | None" = None) -> int:
         )
         return 125
     except KeyboardInterrupt:
+        _signal.signal(_signal.SIGINT, _signal.SIG_IGN)  # another one would show the frames of this function
         print("spcomm: interrupted by Ctrl-C (exit code 130)", file=sys.stderr)
         return 130
 

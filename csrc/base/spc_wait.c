@@ -252,16 +252,17 @@ static bool sleep_slice(const spc_wait_call_t *call) {
     return done;
 }
 
-/* SPC_EAGAIN: something has moved. */
-static int sleep_phase(const spc_wait_call_t *call) {
+/* With `moved` it is not over: something has moved. Not a status, for a check may return any. */
+static int sleep_phase(const spc_wait_call_t *call, bool *moved) {
     for (;;) {
         /* With the announcement withdrawn: the check may run anything, even another wait. */
         int status = check(call);
         if (status != SPC_OK) {
             return status;
         }
-        if (has_moved(call)) {
-            return SPC_EAGAIN;
+        *moved = has_moved(call);
+        if (*moved) {
+            return SPC_OK;
         }
         if (sleep_slice(call) || test(call)) {
             return SPC_OK;
@@ -291,8 +292,9 @@ static __attribute__((noinline)) int wait_slowly(const spc_wait_call_t *call) {
                 return status;
             }
         }
-        status = sleep_phase(call);
-        if (status != SPC_EAGAIN) {
+        bool moved = false;
+        status = sleep_phase(call, &moved);
+        if (!moved) {
             return status;
         }
     }

@@ -51,12 +51,8 @@ def packed(value: object, what: str, function: object = None) -> bytes:
 
 
 def _dumps(value: object) -> bytes:
-    base = cloudpickle.CloudPickler
-    pickler = type(
-        "Pickler", (base,), {"dispatch_table": ChainMap({CodeType: _reduced}, base.dispatch_table)}
-    )
     out = io.BytesIO()
-    pickler(out, protocol=5).dump(value)
+    _Pickler(out, protocol=5).dump(value)
     return out.getvalue()
 
 
@@ -68,6 +64,11 @@ def _reduced(code: CodeType) -> tuple:
 
 def _named(file: str, make: "Callable[..., CodeType]", arguments: tuple) -> CodeType:
     return make(*arguments).replace(co_filename=file)
+
+
+if cloudpickle is not None:
+    _TABLE = ChainMap({CodeType: _reduced}, cloudpickle.CloudPickler.dispatch_table)
+    _Pickler = type("Pickler", (cloudpickle.CloudPickler,), {"dispatch_table": _TABLE})
 
 
 def unpacked(data: bytes) -> object:

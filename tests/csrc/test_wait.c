@@ -186,6 +186,15 @@ static void check_ends_the_wait(void) {
     CHECK_EQ(script.tests, 1 + 2 * 2); /* at once; twice a slice */
 }
 
+/* Any status does: also the one with which the phases of a wait tell each other to go on. */
+static void check_may_say_again(void) {
+    spc_waiter_t waiter = fake_waiter(2, 2);
+    script_t script = {.check_status = SPC_EAGAIN, .check_fails_from = 1, .true_from_test = 1000};
+    CHECK_EQ(run_script(&waiter, &script, SPC_NO_DEADLINE), SPC_EAGAIN);
+    CHECK_EQ(script.checks, 1);
+    CHECK_EQ_U(waiter.sleep_count, 0);
+}
+
 static void the_check_counts_more_than_the_condition(void) {
     spc_waiter_t waiter = fake_waiter(0, 0);
     script_t script = {.true_in_check = 1, .check_status = SPC_EINTERRUPTED, .check_fails_from = 1};
@@ -475,6 +484,7 @@ int main(void) {
     RUN(tests_again_after_each_slice);
     RUN(sleeps_at_once_when_told);
     RUN(check_ends_the_wait);
+    RUN(check_may_say_again);
     RUN(the_check_counts_more_than_the_condition);
     RUN(deadline_ends_each_phase);
     RUN(sleeps_no_longer_than_the_deadline);

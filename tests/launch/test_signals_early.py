@@ -54,6 +54,23 @@ CARRIER = """
     print(os.waitstatus_to_exitcode(os.waitpid(pid, os.WUNTRACED)[1]))
 """
 
+# A Ctrl-C while the command is being imported, and another one while it is told.
+INTERRUPTED = """
+    import os, signal, sys
+    from spcomm import cli
+    class Stderr:
+        def write(self, text):
+            os.kill(os.getpid(), signal.SIGINT)
+            return sys.__stderr__.write(text)
+        def flush(self):
+            pass
+    def run(words):
+        raise KeyboardInterrupt
+    cli._COMMANDS["run"] = (run, "")
+    sys.stderr = Stderr()
+    sys.exit(cli.main(["run"]))
+"""
+
 
 def fork_server_of(launcher):
     """The first child of a launcher."""
@@ -80,6 +97,12 @@ def test_ctrl_c_before_a_node_is_the_executable(launch):
     """It ends as that would, and tells nothing of a Python that nobody has asked for."""
     result = python(launch, EXECUTABLE)
     assert (result.stdout, result.stderr) == (f"{-signal.SIGINT}\n", ""), result
+
+
+def test_ctrl_c_while_an_earlier_one_is_told(launch):
+    result = python(launch, INTERRUPTED)
+    told = "spcomm: interrupted by Ctrl-C (exit code 130)\n"
+    assert (result.returncode, result.stderr) == (130, told), result
 
 
 def test_what_comes_before_a_carrier_has_a_group_of_its_own(launch):

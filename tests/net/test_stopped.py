@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What stops for less than the link timeout delays those who wait for it, and nobody else; nothing fails."""
+"""What stops for less than the link timeout delays those who wait for it, and nobody else; what stops for longer ends
+the run."""
 
 import os
 import signal
@@ -87,3 +88,22 @@ def test_a_stopped_node_of_one_box_does_not_hold_up_the_others(net):
     assert read_lines(process, 1) == ["some"]
     os.kill(nodes[3], signal.SIGCONT)
     finish(net, process)
+
+
+def test_the_server_gives_up_boxes_of_which_nothing_comes(net):
+    """Nothing at all comes to it any more, so only its clock can wake it."""
+    waits = net.script("""
+        import os, signal, spcomm
+        comm = spcomm.startup()
+        comm.barrier()
+        print(comm.rank, os.getpid(), flush=True)
+        comm.recv(0) if comm.rank == 1 else signal.pause()
+    """)
+    process = net.start("-n", 2, "--boxes", 2, "--link-timeout", 2, "--stall", 0, waits)
+    nodes = dict(map(int, line.split()) for line in read_lines(process, 2))
+    found = transports(net, process, nodes.values())
+    for gateway in ("spcomm gw 0", "spcomm gw 1"):
+        stop(found[gateway])
+    result = net.finish(process)
+    assert result.code == 125, result
+    assert "is lost:" in result.last, result
