@@ -4,6 +4,7 @@
 #define ANY_FRAME_H
 
 #include "check.h"
+#include "net/wire/spc_arrival.h"
 #include "net/wire/spc_frame.h"
 
 enum { ANY_FRAME_BYTES = 1 << 17 };
@@ -12,6 +13,38 @@ enum { ANY_FRAME_BYTES = 1 << 17 };
 static inline uint64_t any_number(uint64_t *state, uint64_t usual) {
     return check_random(state) % 4 != 0 ? check_random(state) % usual
                                         : check_random(state) >> check_random(state) % 64;
+}
+
+/* Members that contribute to a reduction, or to something else, or nothing that makes sense. */
+static inline uint32_t any_arrivals(uint64_t *state, unsigned char *body) {
+    uint32_t at = 8;
+    memset(body, 0, at);
+    body[0] = (unsigned char)(check_random(state) % 8 != 0 ? 3 : check_random(state) % 8);
+    for (uint64_t left = check_random(state) % 4; left > 0; left--) {
+        spc_field_t fields[2];
+        spc_arrival_head_t head = {
+            .signature = {.operation = (uint8_t)any_number(state, SPC_OPERATION_COUNT),
+                          .operator = (uint8_t)any_number(state, 2),
+                          .field_count = (uint8_t)(check_random(state) % 3)},
+            .first = (uint32_t)any_number(state, 4),
+            .span = (uint32_t)(check_random(state) % 4 != 0 ? 1 : any_number(state, 5)),
+            .stamp = (uint32_t)(check_random(state) % 8 == 0 ? any_number(state, 4) : 0),
+        };
+        if (check_random(state) % 2 == 0) {
+            head.signature.operation = SPC_OPERATION_REDUCE;
+        }
+        for (int i = 0; i < head.signature.field_count; i++) {
+            fields[i] =
+                (spc_field_t){(uint32_t)any_number(state, SPC_TYPE_COUNT), (uint32_t)any_number(state, 4)};
+        }
+        const uint64_t bytes = spc_fields_bytes(fields, head.signature.field_count);
+        head.length_bytes = (uint32_t)(check_random(state) % 8 != 0 ? bytes : any_number(state, 64));
+        memcpy(body + at, &head, sizeof head);
+        memcpy(body + at + sizeof head, fields, head.signature.field_count * sizeof *fields);
+        at += (uint32_t)sizeof head + head.signature.field_count * (uint32_t)sizeof *fields
+              + (bytes < 256 ? (uint32_t)bytes : 0);
+    }
+    return at;
 }
 
 /* `body` has room for ANY_FRAME_BYTES. */
@@ -37,6 +70,14 @@ static inline void any_frame(uint64_t *state, spc_frame_t *frame, unsigned char 
     for (uint32_t i = 0; i < frame->length_bytes; i++) {
         body[i] = (unsigned char)(check_random(state) % 3 != 0 ? i % 2 == 0 ? check_random(state) % 4 : 0
                                                                : check_random(state));
+    }
+    if (frame->kind == SPC_FRAME_ARRIVE && check_random(state) % 2 == 0) {
+        frame->count = 0;
+        frame->length_bytes = any_arrivals(state, body);
+        frame->source = check_random(state) % 4 == 0 ? SPC_FRAME_FROM_SERVER : frame->source;
+        frame->context = (uint16_t)(check_random(state) % 8 == 0);
+        frame->tag = 0;
+        frame->flags |= (uint16_t)(check_random(state) % 2 != 0 ? SPC_FRAME_LAST : 0);
     }
     if (frame->kind == SPC_FRAME_MESSAGE && frame->length_bytes >= 8 && check_random(state) % 2 == 0) {
         const uint16_t ranks[4] = {

@@ -6,6 +6,7 @@
 
 #include "little_endian.h"
 #include "net/link/spc_channel.h"
+#include "net/wire/spc_arrival.h"
 #include "reduce/spc_reduce.h"
 
 enum { SEEN_MAX = 64, OPEN = SPC_FUZZY_MAX + 1 };
@@ -87,11 +88,10 @@ static void lone_close(lone_box_t *lone, int outcome) {
 
 /* The frames that a box sends of its only node. */
 static void arrive(lone_box_t *lone, uint16_t context, uint32_t member, uint64_t phase, uint8_t operation) {
-    unsigned char body[48] = {0};
-    const spc_signature_t signature = {.operation = operation};
+    unsigned char body[48];
+    const spc_arrival_head_t head = {.signature = {.operation = operation}, .first = member, .span = 1};
     put_u64(body, UINT64_C(7));
-    memcpy(body + 8, &signature, sizeof signature);
-    memcpy(body + 32, &member, sizeof member);
+    memcpy(body + 8, &head, sizeof head);
     const spc_frame_t frame = {
         .kind = SPC_FRAME_ARRIVE, .source = (uint16_t)member, .context = context, .offset = phase};
     const spc_frame_piece_t piece = {body, sizeof body};
@@ -178,7 +178,148 @@ static void an_end_is_told_after_a_reminder(void) {
     lone_close(&lone, SPC_OK);
 }
 
+/* ---- totals: the server has combined */
+
+enum { LONG = 1000 };
+
+/* A sum of `count` integers that node 0 has entered, and whose value is with the server. */
+static spc_signature_t enter_sum(lone_box_t *lone, spc_comm_t *comm, const spc_field_t *field,
+                                 const int64_t *values) {
+    const spc_signature_t signature = {.length_bytes = spc_fields_bytes(field, 1),
+                                       .layout = spc_fields_hash(field, 1),
+                                       .operation = SPC_OPERATION_REDUCE,
+                                       .operator = SPC_SUM,
+                                       .type = (uint8_t)field->type,
+                                       .field_count = 1};
+    const int seen = lone->count;
+    CHECK_EQ(spc_comm_collective_poll(comm, &signature, field, values, signature.length_bytes, NULL),
+             SPC_EAGAIN);
+    see_until(lone, seen + 1);
+    return signature;
+}
+
+static void send_value(lone_box_t *lone, const spc_frame_t *frame, const spc_arrival_head_t *head,
+                       const spc_field_t *field, const int64_t *values, uint32_t bytes) {
+    unsigned char mask[8];
+    put_u64(mask, 7);
+    const spc_frame_piece_t pieces[] = {
+        {mask, sizeof mask}, {head, sizeof *head}, {field, sizeof *field}, {values, bytes}};
+    CHECK_OK(spc_link_send(lone->link, frame, pieces, 4));
+}
+
+/* Short and long totals, one after the other, with values of single nodes in between: each node here gets what came,
+ * and never what lay there before. */
+static void totals_release_phases(void) {
+    static int64_t sent[LONG], result[LONG];
+    lone_box_t lone;
+    lone_open(&lone, 3);
+    spc_comm_t *comm = comm_box_join(&lone.box, 0);
+    for (uint64_t phase = 1; phase <= 40; phase++) {
+        const spc_field_t field = {SPC_TYPE_INT, phase % 2 == 0 ? LONG : 1 + (uint32_t)phase % 4};
+        const bool is_total = phase % 5 != 0;
+        for (uint32_t i = 0; i < field.count; i++) {
+            sent[i] = (int64_t)(1000 * phase + i);
+        }
+        const spc_signature_t signature = enter_sum(&lone, comm, &field, sent);
+        spc_arrival_head_t head = {
+            .signature = signature, .span = 3, .length_bytes = (uint32_t)signature.length_bytes};
+        spc_frame_t frame = {.kind = SPC_FRAME_ARRIVE,
+                             .flags = SPC_FRAME_LAST,
+                             .source = SPC_FRAME_FROM_SERVER,
+                             .offset = phase};
+        for (uint32_t member = 1; member < 3 && !is_total; member++) {
+            head.span = 1;
+            head.first = member;
+            frame.source = (uint16_t)member;
+            send_value(&lone, &frame, &head, &field, sent, head.length_bytes);
+        }
+        if (is_total) {
+            send_value(&lone, &frame, &head, &field, sent, head.length_bytes);
+        }
+        CHECK_OK(spc_comm_collective(comm, &signature, &field, sent, signature.length_bytes, result,
+                                     in_seconds(60)));
+        for (uint32_t i = 0; i < field.count; i++) {
+            CHECK_EQ(result[i], is_total ? sent[i] : 3 * sent[i]);
+        }
+    }
+    comm_box_leave(comm);
+    lone_close(&lone, SPC_EINTERRUPTED);
+}
+
+static void a_total_that_is_too_wide(void) {
+    lone_box_t lone;
+    lone_open(&lone, 3);
+    spc_comm_t *comm = comm_box_join(&lone.box, 0);
+    const int64_t value = INT64_MAX;
+    const spc_field_t field = {SPC_TYPE_INT, 1}, wide = {SPC_TYPE_WIDE, 1};
+    const spc_signature_t signature = enter_sum(&lone, comm, &field, &value);
+    const spc_arrival_head_t head = {.signature = signature, .span = 3, .length_bytes = 8};
+    const spc_frame_t frame = {.kind = SPC_FRAME_ARRIVE, .source = SPC_FRAME_FROM_SERVER, .offset = 1};
+    send_value(&lone, &frame, &head, &wide, &value, 8);
+    CHECK_EQ(spc_comm_collective(comm, &signature, &field, &value, 8, NULL, in_seconds(60)), SPC_EWIDE);
+    comm_box_leave(comm);
+    lone_close(&lone, SPC_EINTERRUPTED);
+}
+
+/* Whatever is wrong with a total ends the run of this box: no node gets it. */
+static void totals_that_cannot_be(void) {
+    enum {
+        NOT_ENTERED,
+        OF_A_BOX,
+        TOO_FEW,
+        TOO_MANY,
+        FROM_THE_MIDDLE,
+        TOO_SHORT,
+        TOO_LONG,
+        OTHER_OPERATOR,
+        OF_A_BARRIER,
+        AFTER_A_VALUE,
+        TWICE,
+        OF_A_LATER_PHASE,
+        CASES
+    };
+    const int64_t values[8] = {5, 5, 5, 5, 5, 5, 5, 5};
+    for (int i = 0; i < CASES; i++) {
+        lone_box_t lone;
+        lone_open(&lone, 3);
+        spc_comm_t *comm = comm_box_join(&lone.box, 0);
+        spc_field_t field = {SPC_TYPE_INT, 5};
+        spc_signature_t signature = {.length_bytes = 40,
+                                     .layout = spc_fields_hash(&field, 1),
+                                     .operation = SPC_OPERATION_REDUCE,
+                                     .type = SPC_TYPE_INT,
+                                     .field_count = 1};
+        if (i != NOT_ENTERED) {
+            signature = enter_sum(&lone, comm, &field, values);
+        }
+        spc_arrival_head_t head = {.signature = signature, .span = 3, .length_bytes = 40};
+        spc_frame_t frame = {.kind = SPC_FRAME_ARRIVE, .source = SPC_FRAME_FROM_SERVER, .offset = 1};
+        frame.source = i == OF_A_BOX ? 1 : frame.source;
+        frame.offset = i == OF_A_LATER_PHASE ? 2 : 1;
+        head.span = i == TOO_FEW ? 2 : i == TOO_MANY ? 4 : 3;
+        head.first = i == FROM_THE_MIDDLE;
+        field.count = i == TOO_SHORT ? 4 : i == TOO_LONG ? 6 : 5;
+        head.length_bytes = 8 * field.count;
+        head.signature.operator = i == OTHER_OPERATOR ? SPC_MAX : SPC_SUM;
+        head.signature.operation = i == OF_A_BARRIER ? SPC_OPERATION_BARRIER : SPC_OPERATION_REDUCE;
+        if (i == AFTER_A_VALUE) {
+            spc_arrival_head_t one = head;
+            one.first = one.span = 1;
+            send_value(&lone, &frame, &one, &field, values, 40);
+        }
+        send_value(&lone, &frame, &head, &field, values, head.length_bytes);
+        if (i == TWICE) {
+            send_value(&lone, &frame, &head, &field, values, 40);
+        }
+        spc_comm_destroy(comm);
+        lone_close(&lone, SPC_EINVAL);
+    }
+}
+
 int main(void) {
+    RUN(totals_release_phases);
+    RUN(a_total_that_is_too_wide);
+    RUN(totals_that_cannot_be);
     RUN(arrivals_that_are_ahead_wait);
     RUN(what_is_ahead_is_bounded);
     RUN(an_end_is_told_after_a_reminder);
