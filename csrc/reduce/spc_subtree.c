@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "reduce/spc_subtree.h"
 
+#include <stdbool.h>
+
 #include "base/spc_error.h"
 
 /* The least power of two that is not less. */
@@ -12,7 +14,9 @@ static uint64_t width_of(uint32_t span) {
     return width;
 }
 
-bool spc_subtree_is_complete(const spc_subtree_t *subtree, uint32_t members) {
+/* Whether the tree has this node. A member at the end stands alone on several levels, with the same value: these are
+ * one subtree. */
+static bool is_complete(const spc_subtree_t *subtree, uint32_t members) {
     const uint64_t width = width_of(subtree->span), end = (uint64_t)subtree->first + subtree->span;
     return subtree->span != 0 && end <= members && subtree->first % width == 0
            && (subtree->span == width || end == members);
@@ -21,7 +25,7 @@ bool spc_subtree_is_complete(const spc_subtree_t *subtree, uint32_t members) {
 static bool are_valid(const spc_subtree_t *subtrees, uint32_t count, uint32_t members) {
     uint64_t end = 0;
     for (uint32_t i = 0; i < count; i++) {
-        if (subtrees[i].first < end || !spc_subtree_is_complete(&subtrees[i], members)) {
+        if (subtrees[i].first < end || !is_complete(&subtrees[i], members)) {
             return false;
         }
         end = (uint64_t)subtrees[i].first + subtrees[i].span;

@@ -13,7 +13,6 @@
 #ifndef SPC_SUBTREE_H
 #define SPC_SUBTREE_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "reduce/spc_ops.h"
@@ -24,14 +23,10 @@ typedef struct spc_subtree {
     void *value; /* starts at a multiple of 8 bytes */
 } spc_subtree_t;
 
-/* Whether the tree over so many members has this node. A member at the end stands alone on several levels, with the
- * same value: these are one subtree. */
-bool spc_subtree_is_complete(const spc_subtree_t *subtree, uint32_t members);
-
-/* `subtrees` are in the order of `first`; *count says how many there are, and becomes how many are left. Values are
- * combined where the left one lies, all others are only read. SPC_OK; SPC_EWIDE, as spc_ops_combine: the values are
- * then undefined; SPC_EINVAL, and nothing was done: they overlap, are in another order, one is not complete, or the
- * operator does not know a type. */
+/* `members`: of the whole tree. `subtrees` are in the order of `first`; *count says how many there are, and becomes how
+ * many are left. Values are combined where the left one lies, all others are only read. SPC_OK; SPC_EWIDE, as
+ * spc_ops_combine: the values are then undefined; SPC_EINVAL, and nothing was done: they overlap, are in another order,
+ * one is not complete, or the operator does not know a type. */
 int spc_subtree_combine(spc_operator_t operator, const spc_field_t *fields, uint32_t field_count,
                         uint32_t members, spc_subtree_t *subtrees, uint32_t *count);
 
