@@ -6,8 +6,10 @@
 
 #include "little_endian.h"
 #include "net/link/spc_channel.h"
+#include "net/server/spc_server.h"
 #include "net/wire/spc_arrival.h"
 #include "reduce/spc_reduce.h"
+#include "reduce/spc_subtree.h"
 
 enum { SEEN_MAX = 64, OPEN = SPC_FUZZY_MAX + 1 };
 
@@ -316,7 +318,176 @@ static void totals_that_cannot_be(void) {
     }
 }
 
+/* ---- boxes around a server: whatever nodes call, they get what one box would give */
+
+enum { STAR_BOXES = 3, STAR_NODES = 7, STAR_COUNT = 600, STAR_OPEN = 3 };
+
+typedef struct star {
+    uint64_t seed;
+    uint16_t place[STAR_NODES];
+    comm_box_t box[STAR_BOXES];
+    spc_gateway_t *gateway[STAR_BOXES];
+    spc_server_t *server;
+    pthread_t threads[STAR_BOXES + 1];
+} star_t;
+
+static void *run_star_gateway(void *argument) {
+    CHECK_OK(spc_gateway_run(argument));
+    return NULL;
+}
+
+static void *run_star_server(void *argument) {
+    CHECK_OK(spc_server_run(argument));
+    return NULL;
+}
+
+static void star_open(star_t *star) {
+    const uint64_t never_ns =
+        UINT64_MAX / 4; /* a machine that stands still for a while breaks no connection */
+    const spc_server_options_t options = {.suspect_ns = never_ns,
+                                          .broken_ns = never_ns,
+                                          .link_timeout_ns = never_ns,
+                                          .policy = SPC_WAIT_SHARED_CORES};
+    CHECK_OK(spc_server_create(&options, &star->server));
+    CHECK_OK(spc_server_add_job(star->server, 7, STAR_BOXES, star->place, STAR_NODES));
+    for (uint16_t i = 0; i < STAR_BOXES; i++) {
+        int ends[2];
+        star->box[i] = comm_box_open((spc_config_t){.nodes = STAR_NODES, .boxes = STAR_BOXES, .box = i});
+        wide_divide(&star->box[i], star->place);
+        const spc_gateway_options_t given = {.segment = star->box[i].descriptor,
+                                             .within = ONE_MAPPING ? &star->box[i].segment : NULL,
+                                             .job = 7,
+                                             .suspect_ns = never_ns,
+                                             .broken_ns = never_ns,
+                                             .link_timeout_ns = never_ns};
+        CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+        CHECK_OK(spc_gateway_create(&given, &star->gateway[i]));
+        CHECK_OK(spc_gateway_attach(star->gateway[i], wide_channel(ends[0])));
+        CHECK_OK(spc_server_adopt(star->server, 7, i, wide_channel(ends[1])));
+        CHECK_EQ(pthread_create(&star->threads[i], NULL, run_star_gateway, star->gateway[i]), 0);
+    }
+    CHECK_EQ(pthread_create(&star->threads[STAR_BOXES], NULL, run_star_server, star->server), 0);
+}
+
+static void star_close(star_t *star) {
+    for (uint32_t rank = 0; rank < STAR_NODES; rank++) {
+        spc_comm_mark_ended(&star->box[star->place[rank]].segment, rank, SPC_NODE_FINISHED, 0);
+    }
+    for (int i = 0; i <= STAR_BOXES; i++) {
+        pthread_join(star->threads[i], NULL);
+    }
+    for (int i = 0; i < STAR_BOXES; i++) {
+        spc_gateway_destroy(star->gateway[i]);
+        comm_box_close(&star->box[i]);
+    }
+    spc_server_destroy(star->server);
+}
+
+/* Everybody knows what everybody gives: sums whose bits depend on the order, integers that may become too wide. */
+static void star_fill(uint64_t seed, uint32_t type, uint64_t *value, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        const uint64_t random = check_random(&seed);
+        const double number = (double)(int64_t)random / 1e9;
+        value[i] = random >> 5 >> random % 50;
+        if (type == SPC_TYPE_FLOAT64) {
+            memcpy(&value[i], &number, sizeof number);
+        }
+    }
+}
+
+static void star_reduce(spc_comm_t *comm, uint32_t rank, uint64_t seed) {
+    static _Thread_local uint64_t values[STAR_NODES][STAR_COUNT], result[STAR_COUNT];
+    uint64_t state = seed;
+    const uint32_t type = check_below(&state, 2) == 0 ? SPC_TYPE_FLOAT64 : SPC_TYPE_INT;
+    const spc_operator_t operators[] = {SPC_SUM, SPC_PROD, SPC_MIN, SPC_MAX};
+    spc_operator_t operator = operators[check_below(&state, 4)];
+    const spc_field_t field = {type,
+                               1 + (uint32_t)check_below(&state, check_below(&state, 2) ? 8 : STAR_COUNT)};
+    const bool is_mismatch = check_below(&state, 8) == 0;
+    const uint32_t other = (uint32_t)check_below(&state, STAR_NODES);
+    spc_subtree_t subtrees[STAR_NODES];
+    uint32_t count = STAR_NODES;
+    for (uint32_t i = 0; i < STAR_NODES; i++) {
+        star_fill(seed + i, type, values[i], field.count);
+        subtrees[i] = (spc_subtree_t){i, 1, values[i]};
+    }
+    spc_signature_t signature = {.length_bytes = spc_fields_bytes(&field, 1),
+                                 .layout = spc_fields_hash(&field, 1),
+                                 .operation = SPC_OPERATION_REDUCE,
+                                 .operator = (uint8_t)operator,
+                                 .type = (uint8_t)type,
+                                 .field_count = 1};
+    signature.root = is_mismatch && rank == other;
+    memcpy(result, values[rank], signature.length_bytes);
+    const int status = spc_comm_collective(comm, &signature, &field, result, signature.length_bytes, result,
+                                           SPC_NO_DEADLINE);
+    if (is_mismatch) {
+        CHECK_EQ(status, SPC_EMISMATCH);
+        return;
+    }
+    CHECK_EQ(status, spc_subtree_combine(operator, &field, 1, STAR_NODES, subtrees, &count));
+    if (status == SPC_OK) {
+        CHECK_MEM(result, values[0], signature.length_bytes);
+    }
+}
+
+/* What everybody reads of everybody. */
+static void star_gather(spc_comm_t *comm, uint32_t rank, uint64_t seed) {
+    const spc_signature_t signature = {.operation = SPC_OPERATION_GATHER};
+    const uint64_t mine[2] = {seed + rank, rank};
+    CHECK_OK(spc_comm_collective(comm, &signature, NULL, mine, 8 + 8 * (rank % 2), NULL, SPC_NO_DEADLINE));
+    for (uint32_t i = 0; i < STAR_NODES; i++) {
+        const void *bytes;
+        uint64_t length;
+        spc_comm_contribution(comm, i, &bytes, &length);
+        const uint64_t expected[2] = {seed + i, i};
+        CHECK_EQ_U(length, 8 + 8 * (i % 2));
+        CHECK_MEM(bytes, expected, length);
+    }
+}
+
+/* At the end some nodes enter barriers that others never come to: what is under way becomes urgent. */
+static void star_body(int rank, int size, void *argument) {
+    star_t *star = argument;
+    spc_comm_t *comm = comm_box_join(&star->box[star->place[rank]], rank);
+    uint64_t state = star->seed, fuzzy[STAR_OPEN];
+    uint32_t open = 0;
+    for (long step = check_scale(120); step > 0; step--) {
+        const uint64_t seed = check_random(&state), kind = check_below(&state, 8);
+        if (kind == 0 && open < STAR_OPEN) {
+            CHECK_OK(spc_comm_fuzzy_enter(comm, &fuzzy[open++]));
+        } else if (kind == 1 && open > 0) {
+            CHECK_OK(spc_comm_fuzzy_wait(comm, fuzzy[--open], SPC_NO_DEADLINE));
+        } else if (kind == 2) {
+            star_gather(comm, (uint32_t)rank, seed);
+        } else {
+            star_reduce(comm, (uint32_t)rank, seed);
+        }
+    }
+    while (open > 0) {
+        CHECK_OK(spc_comm_fuzzy_wait(comm, fuzzy[--open], SPC_NO_DEADLINE));
+    }
+    if (rank < size / 2) {
+        CHECK_OK(spc_comm_fuzzy_enter(comm, &fuzzy[0]));
+    }
+    comm_box_leave(comm);
+}
+
+static void reductions_through_a_server(void) {
+    static const uint16_t PLACES[][STAR_NODES] = {
+        {0, 0, 0, 1, 1, 2, 2}, {0, 1, 2, 0, 1, 2, 0}, {0, 0, 1, 0, 1, 2, 2}, {2, 0, 0, 0, 0, 1, 0}};
+    uint64_t seed = check_seed();
+    for (size_t i = 0; i < sizeof PLACES / sizeof *PLACES; i++) {
+        star_t star = {.seed = seed + i};
+        memcpy(star.place, PLACES[i], sizeof star.place);
+        star_open(&star);
+        check_threads(STAR_NODES, star_body, &star);
+        star_close(&star);
+    }
+}
+
 int main(void) {
+    RUN(reductions_through_a_server);
     RUN(totals_release_phases);
     RUN(a_total_that_is_too_wide);
     RUN(totals_that_cannot_be);
