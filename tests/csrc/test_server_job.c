@@ -1032,8 +1032,11 @@ static void anything_is_said_by_boxes(void) {
         record_t *record = begin(3, map, 4, 1 << 20);
         for (int i = 0; i < 200; i++) {
             spc_frame_t frame;
+            const uint16_t box = (uint16_t)check_below(&state, 2);
             any_frame(&state, &frame, body);
-            (void)spc_server_job_take(record->job, (uint16_t)check_below(&state, 2), &frame, body);
+            frame.source =
+                check_below(&state, 4) != 0 ? box : frame.source; /* of the rank of that number, too */
+            (void)spc_server_job_take(record->job, box, &frame, body);
             CHECK(spc_server_job_collected(record->job) <= 1 << 20);
             forget(record);
         }
