@@ -255,6 +255,8 @@ static void arrive(spc_reduce_t *reduce, const spc_reduce_bank_t *bank, const sp
         atomic_store_explicit(&counter->arrivals, 0, memory_order_relaxed);
         if (status != SPC_OK) {
             atomic_store_explicit(&counter->status, SPC_OK, memory_order_relaxed);
+        } else if (call->has_total) {
+            spc_reduce_release_total(reduce, bank, call);
         } else if (spc_reduce_combines(&call->signature)) {
             status = spc_reduce_combine_group(reduce, bank, call, level, group);
         }
@@ -279,6 +281,27 @@ static void arrive_here(const spc_reduce_t *reduce, const spc_reduce_bank_t *ban
     }
 }
 
+/* Takes the next phase and arrives, with a value if there is one. */
+static void start(spc_reduce_t *reduce, spc_reduce_call_t *call, const void *value, bool has_value,
+                  int status) {
+    if (call->signature.type == SPC_TYPE_WIDE) {
+        call->signature.type = SPC_TYPE_INT;
+    }
+    const uint64_t phase = ++reduce->phase;
+    const spc_reduce_bank_t *bank = spc_reduce_bank(reduce, phase);
+    spc_reduce_line_shared_t *line = &bank->lines[reduce->options.rank];
+    line->signature = call->signature;
+    if (has_value) {
+        publish_value(reduce, line, call, value);
+    }
+    /* For spc_reduce_signature and _arrived; those who combine are told by the counter. */
+    atomic_store_explicit(&line->phase, phase, memory_order_release);
+    arrive(reduce, bank, call, phase, status, true);
+    if (__builtin_expect(reduce->options.gateway != NULL, 0)) {
+        arrive_here(reduce, bank);
+    }
+}
+
 int spc_reduce_start(spc_reduce_t *reduce, const spc_signature_t *signature, const spc_field_t *fields,
                      const void *value, uint64_t length_bytes, uint64_t *phase) {
     spc_reduce_call_t call = {.signature = *signature, .fields = fields, .length_bytes = length_bytes};
@@ -286,22 +309,20 @@ int spc_reduce_start(spc_reduce_t *reduce, const spc_signature_t *signature, con
     if (status == SPC_EINVAL) {
         return status;
     }
-    if (signature->type == SPC_TYPE_WIDE) {
-        call.signature.type = SPC_TYPE_INT;
+    *phase = reduce->phase + 1;
+    start(reduce, &call, value, signature->operation >= SPC_OPERATION_REDUCE, status);
+    return SPC_OK;
+}
+
+int spc_reduce_start_combined(spc_reduce_t *reduce, const spc_signature_t *signature,
+                              const spc_field_t *fields, const void *total, uint64_t length_bytes) {
+    spc_reduce_call_t call = {
+        .signature = *signature, .fields = fields, .length_bytes = length_bytes, .has_total = total != NULL};
+    const int status = check_call(reduce, &call);
+    if (status == SPC_EINVAL || !spc_reduce_combines(signature)) {
+        return SPC_EINVAL;
     }
-    *phase = ++reduce->phase;
-    const spc_reduce_bank_t *bank = spc_reduce_bank(reduce, *phase);
-    spc_reduce_line_shared_t *line = &bank->lines[reduce->options.rank];
-    line->signature = call.signature;
-    if (signature->operation >= SPC_OPERATION_REDUCE) {
-        publish_value(reduce, line, &call, value);
-    }
-    /* For spc_reduce_signature and _arrived; those who combine are told by the counter. */
-    atomic_store_explicit(&line->phase, *phase, memory_order_release);
-    arrive(reduce, bank, &call, *phase, status, true);
-    if (__builtin_expect(reduce->options.gateway != NULL, 0)) {
-        arrive_here(reduce, bank);
-    }
+    start(reduce, &call, total, call.has_total, status);
     return SPC_OK;
 }
 

@@ -39,7 +39,8 @@
  * Several boxes. Each box has all lines. For nodes of other boxes its gateway starts their halves, when what they
  * contribute has come over the network; and it arrives once for itself (spc_reduce_pass), after it has read what the
  * nodes here contribute. There is one group then. So the values are combined after that, in every box by its gateway,
- * along the same tree.
+ * along the same tree; or the server has combined them (spc_subtree.h), along the same tree again, and the gateway
+ * starts the halves with nothing but that total (spc_reduce_start_combined).
  *
  * One thread of a node at a time (spc_comm sees to that). Nothing here waits: start, then test.
  */
@@ -109,6 +110,13 @@ typedef struct spc_signature {
 } spc_signature_t;
 
 _Static_assert(sizeof(spc_signature_t) == 24, "spc_signature_t lies in shared memory");
+
+/* Whether values are combined, or only kept where others may read them. */
+static inline bool spc_reduce_combines(const spc_signature_t *signature) {
+    const uint32_t operation = signature->operation;
+    return operation == SPC_OPERATION_REDUCE
+           || (spc_operation_is_of_arrays(operation) && signature->field_count != 0);
+}
 
 typedef struct spc_reduce_line_shared { /* one a node and bank */
     _Atomic uint64_t phase; /* release: signature and value are written */
@@ -217,6 +225,12 @@ bool spc_reduce_read(const spc_reduce_t *reduce, uint64_t phase, spc_contributio
 /* By the gateway, after it has read what all nodes here contribute, once a phase: it arrives, too. With the half of one
  * of these nodes. */
 void spc_reduce_pass(spc_reduce_t *reduce, uint64_t phase);
+
+/* By the gateway, for a node of another box, at a phase whose values have been combined elsewhere: as spc_reduce_start,
+ * with the total in place of a value; or without one (NULL), before another that has it. The one with the total is the
+ * last to arrive, and its signature and length are those of the nodes here: nobody looks at their values. */
+int spc_reduce_start_combined(spc_reduce_t *reduce, const spc_signature_t *signature,
+                              const spc_field_t *fields, const void *total, uint64_t length_bytes);
 
 /* A number that grows with each phase that is completed: for those outside, who have `shared` only. */
 uint64_t spc_reduce_completed(const void *shared, uint32_t nodes, uint32_t fanin);

@@ -40,6 +40,7 @@ typedef struct spc_reduce_call {
     spc_signature_t signature;
     const spc_field_t *fields;
     uint64_t length_bytes;
+    bool has_total; /* its value is the combined one already */
 } spc_reduce_call_t;
 
 static inline const spc_reduce_bank_t *spc_reduce_bank(const spc_reduce_t *reduce, uint64_t phase) {
@@ -53,13 +54,6 @@ static inline uint32_t spc_reduce_members(const spc_reduce_t *reduce, uint32_t l
     return rest < fanin ? rest : fanin;
 }
 
-/* Whether values are combined, or only kept where others may read them. */
-static inline bool spc_reduce_combines(const spc_signature_t *signature) {
-    const uint32_t operation = signature->operation;
-    return operation == SPC_OPERATION_REDUCE
-           || (spc_operation_is_of_arrays(operation) && signature->field_count != 0);
-}
-
 /* Whether a value that is combined travels in the lines themselves. */
 static inline bool spc_reduce_is_short(const spc_reduce_call_t *call) {
     return call->length_bytes <= SPC_LINE_VALUE_BYTES;
@@ -69,5 +63,9 @@ static inline bool spc_reduce_is_short(const spc_reduce_call_t *call) {
  * first one, or at the top into the release. SPC_OK, SPC_EMISMATCH or SPC_EWIDE. */
 int spc_reduce_combine_group(const spc_reduce_t *reduce, const spc_reduce_bank_t *bank,
                              const spc_reduce_call_t *call, uint32_t level, uint32_t group);
+
+/* Takes the value of this node's line (or scratch) into the release as the combined one. */
+void spc_reduce_release_total(const spc_reduce_t *reduce, const spc_reduce_bank_t *bank,
+                              const spc_reduce_call_t *call);
 
 #endif

@@ -80,3 +80,13 @@ int spc_reduce_combine_group(const spc_reduce_t *reduce, const spc_reduce_bank_t
     }
     return partials.status;
 }
+
+void spc_reduce_release_total(const spc_reduce_t *reduce, const spc_reduce_bank_t *bank,
+                              const spc_reduce_call_t *call) {
+    spc_reduce_line_shared_t *line = &bank->lines[reduce->options.rank];
+    partials_t partials;
+    partials.call = call;
+    partials.count = 0;
+    push(&partials, line, reduce->options.base);
+    hand_on(reduce, bank, line, &partials, true);
+}

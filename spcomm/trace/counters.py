@@ -40,7 +40,7 @@ class Counters:
                 times.append(row["ts"])
                 self._message(row)
         self._begins.append(min(times, default=self._end))
-        # As in the reader: between its start and its first call it computes, unless that is unknown, and it ends with its
+        # As in the reader: between its start and its first call it computes, unless that is unknown. It ends with its
         # last event.
         begin = self._begins[rank] if self._lost[rank] else live
         life = spans.union([(begin, max(times, default=0.0))])

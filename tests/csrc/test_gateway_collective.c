@@ -6,7 +6,10 @@
 
 #include "little_endian.h"
 #include "net/link/spc_channel.h"
+#include "net/server/spc_server.h"
+#include "net/wire/spc_arrival.h"
 #include "reduce/spc_reduce.h"
+#include "reduce/spc_subtree.h"
 
 enum { SEEN_MAX = 64, OPEN = SPC_FUZZY_MAX + 1 };
 
@@ -87,11 +90,10 @@ static void lone_close(lone_box_t *lone, int outcome) {
 
 /* The frames that a box sends of its only node. */
 static void arrive(lone_box_t *lone, uint16_t context, uint32_t member, uint64_t phase, uint8_t operation) {
-    unsigned char body[48] = {0};
-    const spc_signature_t signature = {.operation = operation};
+    unsigned char body[48];
+    const spc_arrival_head_t head = {.signature = {.operation = operation}, .first = member, .span = 1};
     put_u64(body, UINT64_C(7));
-    memcpy(body + 8, &signature, sizeof signature);
-    memcpy(body + 32, &member, sizeof member);
+    memcpy(body + 8, &head, sizeof head);
     const spc_frame_t frame = {
         .kind = SPC_FRAME_ARRIVE, .source = (uint16_t)member, .context = context, .offset = phase};
     const spc_frame_piece_t piece = {body, sizeof body};
@@ -178,7 +180,317 @@ static void an_end_is_told_after_a_reminder(void) {
     lone_close(&lone, SPC_OK);
 }
 
+/* ---- totals: the server has combined */
+
+enum { LONG = 1000 };
+
+/* A sum of `count` integers that node 0 has entered, and whose value is with the server. */
+static spc_signature_t enter_sum(lone_box_t *lone, spc_comm_t *comm, const spc_field_t *field,
+                                 const int64_t *values) {
+    const spc_signature_t signature = {.length_bytes = spc_fields_bytes(field, 1),
+                                       .layout = spc_fields_hash(field, 1),
+                                       .operation = SPC_OPERATION_REDUCE,
+                                       .operator = SPC_SUM,
+                                       .type = (uint8_t)field->type,
+                                       .field_count = 1};
+    const int seen = lone->count;
+    CHECK_EQ(spc_comm_collective_poll(comm, &signature, field, values, signature.length_bytes, NULL),
+             SPC_EAGAIN);
+    see_until(lone, seen + 1);
+    return signature;
+}
+
+static void send_value(lone_box_t *lone, const spc_frame_t *frame, const spc_arrival_head_t *head,
+                       const spc_field_t *field, const int64_t *values, uint32_t bytes) {
+    unsigned char mask[8];
+    put_u64(mask, 7);
+    const spc_frame_piece_t pieces[] = {
+        {mask, sizeof mask}, {head, sizeof *head}, {field, sizeof *field}, {values, bytes}};
+    CHECK_OK(spc_link_send(lone->link, frame, pieces, 4));
+}
+
+/* Short and long totals, one after the other, with values of single nodes in between: each node here gets what came,
+ * and never what lay there before. */
+static void totals_release_phases(void) {
+    static int64_t sent[LONG], result[LONG];
+    lone_box_t lone;
+    lone_open(&lone, 3);
+    spc_comm_t *comm = comm_box_join(&lone.box, 0);
+    for (uint64_t phase = 1; phase <= 40; phase++) {
+        const spc_field_t field = {SPC_TYPE_INT, phase % 2 == 0 ? LONG : 1 + (uint32_t)phase % 4};
+        const bool is_total = phase % 5 != 0;
+        for (uint32_t i = 0; i < field.count; i++) {
+            sent[i] = (int64_t)(1000 * phase + i);
+        }
+        const spc_signature_t signature = enter_sum(&lone, comm, &field, sent);
+        spc_arrival_head_t head = {
+            .signature = signature, .span = 3, .length_bytes = (uint32_t)signature.length_bytes};
+        spc_frame_t frame = {.kind = SPC_FRAME_ARRIVE,
+                             .flags = SPC_FRAME_LAST,
+                             .source = SPC_FRAME_FROM_SERVER,
+                             .offset = phase};
+        for (uint32_t member = 1; member < 3 && !is_total; member++) {
+            head.span = 1;
+            head.first = member;
+            frame.source = (uint16_t)member;
+            send_value(&lone, &frame, &head, &field, sent, head.length_bytes);
+        }
+        if (is_total) {
+            send_value(&lone, &frame, &head, &field, sent, head.length_bytes);
+        }
+        CHECK_OK(spc_comm_collective(comm, &signature, &field, sent, signature.length_bytes, result,
+                                     in_seconds(60)));
+        for (uint32_t i = 0; i < field.count; i++) {
+            CHECK_EQ(result[i], is_total ? sent[i] : 3 * sent[i]);
+        }
+    }
+    comm_box_leave(comm);
+    lone_close(&lone, SPC_EINTERRUPTED);
+}
+
+static void a_total_that_is_too_wide(void) {
+    lone_box_t lone;
+    lone_open(&lone, 3);
+    spc_comm_t *comm = comm_box_join(&lone.box, 0);
+    const int64_t value = INT64_MAX;
+    const spc_field_t field = {SPC_TYPE_INT, 1}, wide = {SPC_TYPE_WIDE, 1};
+    const spc_signature_t signature = enter_sum(&lone, comm, &field, &value);
+    const spc_arrival_head_t head = {.signature = signature, .span = 3, .length_bytes = 8};
+    const spc_frame_t frame = {.kind = SPC_FRAME_ARRIVE, .source = SPC_FRAME_FROM_SERVER, .offset = 1};
+    send_value(&lone, &frame, &head, &wide, &value, 8);
+    CHECK_EQ(spc_comm_collective(comm, &signature, &field, &value, 8, NULL, in_seconds(60)), SPC_EWIDE);
+    comm_box_leave(comm);
+    lone_close(&lone, SPC_EINTERRUPTED);
+}
+
+/* Whatever is wrong with a total ends the run of this box: no node gets it. */
+static void totals_that_cannot_be(void) {
+    enum {
+        NOT_ENTERED,
+        OF_A_BOX,
+        TOO_FEW,
+        TOO_MANY,
+        FROM_THE_MIDDLE,
+        TOO_SHORT,
+        TOO_LONG,
+        OTHER_OPERATOR,
+        OF_A_BARRIER,
+        AFTER_A_VALUE,
+        TWICE,
+        OF_A_LATER_PHASE,
+        CASES
+    };
+    const int64_t values[8] = {5, 5, 5, 5, 5, 5, 5, 5};
+    for (int i = 0; i < CASES; i++) {
+        lone_box_t lone;
+        lone_open(&lone, 3);
+        spc_comm_t *comm = comm_box_join(&lone.box, 0);
+        spc_field_t field = {SPC_TYPE_INT, 5};
+        spc_signature_t signature = {.length_bytes = 40,
+                                     .layout = spc_fields_hash(&field, 1),
+                                     .operation = SPC_OPERATION_REDUCE,
+                                     .type = SPC_TYPE_INT,
+                                     .field_count = 1};
+        if (i != NOT_ENTERED) {
+            signature = enter_sum(&lone, comm, &field, values);
+        }
+        spc_arrival_head_t head = {.signature = signature, .span = 3, .length_bytes = 40};
+        spc_frame_t frame = {.kind = SPC_FRAME_ARRIVE, .source = SPC_FRAME_FROM_SERVER, .offset = 1};
+        frame.source = i == OF_A_BOX ? 1 : frame.source;
+        frame.offset = i == OF_A_LATER_PHASE ? 2 : 1;
+        head.span = i == TOO_FEW ? 2 : i == TOO_MANY ? 4 : 3;
+        head.first = i == FROM_THE_MIDDLE;
+        field.count = i == TOO_SHORT ? 4 : i == TOO_LONG ? 6 : 5;
+        head.length_bytes = 8 * field.count;
+        head.signature.operator = i == OTHER_OPERATOR ? SPC_MAX : SPC_SUM;
+        head.signature.operation = i == OF_A_BARRIER ? SPC_OPERATION_BARRIER : SPC_OPERATION_REDUCE;
+        if (i == AFTER_A_VALUE) {
+            spc_arrival_head_t one = head;
+            one.first = one.span = 1;
+            send_value(&lone, &frame, &one, &field, values, 40);
+        }
+        send_value(&lone, &frame, &head, &field, values, head.length_bytes);
+        if (i == TWICE) {
+            send_value(&lone, &frame, &head, &field, values, 40);
+        }
+        spc_comm_destroy(comm);
+        lone_close(&lone, SPC_EINVAL);
+    }
+}
+
+/* ---- boxes around a server: whatever nodes call, they get what one box would give */
+
+enum { STAR_BOXES = 3, STAR_NODES = 7, STAR_COUNT = 600, STAR_OPEN = 3 };
+
+typedef struct star {
+    uint64_t seed;
+    uint16_t place[STAR_NODES];
+    comm_box_t box[STAR_BOXES];
+    spc_gateway_t *gateway[STAR_BOXES];
+    spc_server_t *server;
+    pthread_t threads[STAR_BOXES + 1];
+} star_t;
+
+static void *run_star_gateway(void *argument) {
+    CHECK_OK(spc_gateway_run(argument));
+    return NULL;
+}
+
+static void *run_star_server(void *argument) {
+    CHECK_OK(spc_server_run(argument));
+    return NULL;
+}
+
+static void star_open(star_t *star) {
+    const uint64_t never_ns =
+        UINT64_MAX / 4; /* a machine that stands still for a while breaks no connection */
+    const spc_server_options_t options = {.suspect_ns = never_ns,
+                                          .broken_ns = never_ns,
+                                          .link_timeout_ns = never_ns,
+                                          .policy = SPC_WAIT_SHARED_CORES};
+    CHECK_OK(spc_server_create(&options, &star->server));
+    CHECK_OK(spc_server_add_job(star->server, 7, STAR_BOXES, star->place, STAR_NODES));
+    for (uint16_t i = 0; i < STAR_BOXES; i++) {
+        int ends[2];
+        star->box[i] = comm_box_open((spc_config_t){.nodes = STAR_NODES, .boxes = STAR_BOXES, .box = i});
+        wide_divide(&star->box[i], star->place);
+        const spc_gateway_options_t given = {.segment = star->box[i].descriptor,
+                                             .within = ONE_MAPPING ? &star->box[i].segment : NULL,
+                                             .job = 7,
+                                             .suspect_ns = never_ns,
+                                             .broken_ns = never_ns,
+                                             .link_timeout_ns = never_ns};
+        CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+        CHECK_OK(spc_gateway_create(&given, &star->gateway[i]));
+        CHECK_OK(spc_gateway_attach(star->gateway[i], wide_channel(ends[0])));
+        CHECK_OK(spc_server_adopt(star->server, 7, i, wide_channel(ends[1])));
+        CHECK_EQ(pthread_create(&star->threads[i], NULL, run_star_gateway, star->gateway[i]), 0);
+    }
+    CHECK_EQ(pthread_create(&star->threads[STAR_BOXES], NULL, run_star_server, star->server), 0);
+}
+
+static void star_close(star_t *star) {
+    for (uint32_t rank = 0; rank < STAR_NODES; rank++) {
+        spc_comm_mark_ended(&star->box[star->place[rank]].segment, rank, SPC_NODE_FINISHED, 0);
+    }
+    for (int i = 0; i <= STAR_BOXES; i++) {
+        pthread_join(star->threads[i], NULL);
+    }
+    for (int i = 0; i < STAR_BOXES; i++) {
+        spc_gateway_destroy(star->gateway[i]);
+        comm_box_close(&star->box[i]);
+    }
+    spc_server_destroy(star->server);
+}
+
+/* Everybody knows what everybody gives: sums whose bits depend on the order, integers that may become too wide. */
+static void star_fill(uint64_t seed, uint32_t type, uint64_t *value, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        const uint64_t random = check_random(&seed);
+        const double number = (double)(int64_t)random / 1e9;
+        value[i] = random >> 5 >> random % 50;
+        if (type == SPC_TYPE_FLOAT64) {
+            memcpy(&value[i], &number, sizeof number);
+        }
+    }
+}
+
+static void star_reduce(spc_comm_t *comm, uint32_t rank, uint64_t seed) {
+    static _Thread_local uint64_t values[STAR_NODES][STAR_COUNT], result[STAR_COUNT];
+    uint64_t state = seed;
+    const uint32_t type = check_below(&state, 2) == 0 ? SPC_TYPE_FLOAT64 : SPC_TYPE_INT;
+    const spc_operator_t operators[] = {SPC_SUM, SPC_PROD, SPC_MIN, SPC_MAX};
+    spc_operator_t operator = operators[check_below(&state, 4)];
+    const spc_field_t field = {type,
+                               1 + (uint32_t)check_below(&state, check_below(&state, 2) ? 8 : STAR_COUNT)};
+    const bool is_mismatch = check_below(&state, 8) == 0;
+    const uint32_t other = (uint32_t)check_below(&state, STAR_NODES);
+    spc_subtree_t subtrees[STAR_NODES];
+    uint32_t count = STAR_NODES;
+    for (uint32_t i = 0; i < STAR_NODES; i++) {
+        star_fill(seed + i, type, values[i], field.count);
+        subtrees[i] = (spc_subtree_t){i, 1, values[i]};
+    }
+    spc_signature_t signature = {.length_bytes = spc_fields_bytes(&field, 1),
+                                 .layout = spc_fields_hash(&field, 1),
+                                 .operation = SPC_OPERATION_REDUCE,
+                                 .operator = (uint8_t)operator,
+                                 .type = (uint8_t)type,
+                                 .field_count = 1};
+    signature.root = is_mismatch && rank == other;
+    memcpy(result, values[rank], signature.length_bytes);
+    const int status = spc_comm_collective(comm, &signature, &field, result, signature.length_bytes, result,
+                                           SPC_NO_DEADLINE);
+    if (is_mismatch) {
+        CHECK_EQ(status, SPC_EMISMATCH);
+        return;
+    }
+    CHECK_EQ(status, spc_subtree_combine(operator, &field, 1, STAR_NODES, subtrees, &count));
+    if (status == SPC_OK) {
+        CHECK_MEM(result, values[0], signature.length_bytes);
+    }
+}
+
+/* What everybody reads of everybody. */
+static void star_gather(spc_comm_t *comm, uint32_t rank, uint64_t seed) {
+    const spc_signature_t signature = {.operation = SPC_OPERATION_GATHER};
+    const uint64_t mine[2] = {seed + rank, rank};
+    CHECK_OK(spc_comm_collective(comm, &signature, NULL, mine, 8 + 8 * (rank % 2), NULL, SPC_NO_DEADLINE));
+    for (uint32_t i = 0; i < STAR_NODES; i++) {
+        const void *bytes;
+        uint64_t length;
+        spc_comm_contribution(comm, i, &bytes, &length);
+        const uint64_t expected[2] = {seed + i, i};
+        CHECK_EQ_U(length, 8 + 8 * (i % 2));
+        CHECK_MEM(bytes, expected, length);
+    }
+}
+
+/* At the end some nodes enter barriers that others never come to: what is under way becomes urgent. */
+static void star_body(int rank, int size, void *argument) {
+    star_t *star = argument;
+    spc_comm_t *comm = comm_box_join(&star->box[star->place[rank]], rank);
+    uint64_t state = star->seed, fuzzy[STAR_OPEN];
+    uint32_t open = 0;
+    for (long step = check_scale(120); step > 0; step--) {
+        const uint64_t seed = check_random(&state), kind = check_below(&state, 8);
+        if (kind == 0 && open < STAR_OPEN) {
+            CHECK_OK(spc_comm_fuzzy_enter(comm, &fuzzy[open++]));
+        } else if (kind == 1 && open > 0) {
+            CHECK_OK(spc_comm_fuzzy_wait(comm, fuzzy[--open], SPC_NO_DEADLINE));
+        } else if (kind == 2) {
+            star_gather(comm, (uint32_t)rank, seed);
+        } else {
+            star_reduce(comm, (uint32_t)rank, seed);
+        }
+    }
+    while (open > 0) {
+        CHECK_OK(spc_comm_fuzzy_wait(comm, fuzzy[--open], SPC_NO_DEADLINE));
+    }
+    if (rank < size / 2) {
+        CHECK_OK(spc_comm_fuzzy_enter(comm, &fuzzy[0]));
+    }
+    comm_box_leave(comm);
+}
+
+static void reductions_through_a_server(void) {
+    static const uint16_t PLACES[][STAR_NODES] = {
+        {0, 0, 0, 1, 1, 2, 2}, {0, 1, 2, 0, 1, 2, 0}, {0, 0, 1, 0, 1, 2, 2}, {2, 0, 0, 0, 0, 1, 0}};
+    uint64_t seed = check_seed();
+    for (size_t i = 0; i < sizeof PLACES / sizeof *PLACES; i++) {
+        star_t star = {.seed = seed + i};
+        memcpy(star.place, PLACES[i], sizeof star.place);
+        star_open(&star);
+        check_threads(STAR_NODES, star_body, &star);
+        star_close(&star);
+    }
+}
+
 int main(void) {
+    RUN(reductions_through_a_server);
+    RUN(totals_release_phases);
+    RUN(a_total_that_is_too_wide);
+    RUN(totals_that_cannot_be);
     RUN(arrivals_that_are_ahead_wait);
     RUN(what_is_ahead_is_bounded);
     RUN(an_end_is_told_after_a_reminder);

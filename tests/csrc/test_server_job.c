@@ -6,6 +6,8 @@
 #include "base/spc_error.h"
 #include "check.h"
 #include "little_endian.h"
+#include "net/wire/spc_arrival.h"
+#include "reduce/spc_subtree.h"
 #include "spc_channel_fake.h"
 
 enum { BOXES = 3, RANKS = 6, LOG_MAX = 4096, MASK = 8, LAST = SPC_FRAME_LAST, URGENT = SPC_FRAME_URGENT };
@@ -434,6 +436,316 @@ static void many_communicators(void) {
     end(record);
 }
 
+/* ---- reductions: the server combines */
+
+enum { MEMBERS_MAX = 24, PARTS_MAX = 8, ELEMENTS_MAX = 40, REDUCED_MAX = 16 * ELEMENTS_MAX };
+
+/* A reduction of one field; each box sends the values of its members. */
+typedef struct reduction {
+    spc_signature_t signature;
+    spc_field_t field;
+    uint32_t members;
+    uint16_t boxes, map[MEMBERS_MAX];
+    _Alignas(8) unsigned char values[MEMBERS_MAX][REDUCED_MAX];
+} reduction_t;
+
+static void make_reduction(reduction_t *made, spc_operator_t operator, uint32_t type, uint32_t count,
+                           uint32_t members, uint16_t boxes) {
+    *made = (reduction_t){.field = {type, count}, .members = members, .boxes = boxes};
+    made->signature = (spc_signature_t){.length_bytes = spc_fields_bytes(&made->field, 1),
+                                        .layout = spc_fields_hash(&made->field, 1),
+                                        .operation = SPC_OPERATION_REDUCE,
+                                        .operator = (uint8_t)operator,
+                                        .type = (uint8_t)type,
+                                        .field_count = 1};
+    for (uint32_t i = 0; i < members; i++) {
+        made->map[i] = (uint16_t)(i % boxes);
+        for (uint32_t k = 0; k < count && type == SPC_TYPE_INT; k++) {
+            made->values[i][8 * k] = (unsigned char)(i + k);
+        }
+    }
+}
+
+static uint64_t mask_of(const reduction_t *reduction) {
+    return (UINT64_C(1) << reduction->boxes) - 1;
+}
+
+/* Head, fields and value of a member at the end of a body. */
+static uint32_t put_arrival(const reduction_t *reduction, uint32_t member, unsigned char *body, uint32_t at) {
+    const spc_arrival_head_t head = {.signature = reduction->signature,
+                                     .first = member,
+                                     .span = 1,
+                                     .length_bytes = (uint32_t)spc_fields_bytes(&reduction->field, 1)};
+    memcpy(body + at, &head, sizeof head);
+    at += (uint32_t)sizeof head;
+    memcpy(body + at, &reduction->field, sizeof reduction->field);
+    at += (uint32_t)sizeof reduction->field;
+    memcpy(body + at, reduction->values[member], head.length_bytes);
+    return at + head.length_bytes;
+}
+
+static void give(record_t *record, uint16_t box, uint64_t mask, uint16_t flags, unsigned char *body,
+                 uint32_t length) {
+    put_u64(body, mask);
+    const spc_frame_t frame = {
+        .kind = SPC_FRAME_ARRIVE, .flags = flags, .source = box, .offset = 1, .length_bytes = length};
+    CHECK_OK(spc_server_job_take(record->job, box, &frame, body));
+}
+
+/* All members of a box, in so many frames or as many as there are members. */
+static void give_box(record_t *record, const reduction_t *reduction, uint16_t box, uint32_t frames,
+                     uint16_t flags) {
+    _Alignas(8) static unsigned char body[MASK + MEMBERS_MAX * (REDUCED_MAX + 48)];
+    uint32_t at = MASK;
+    for (uint32_t i = 0; i < reduction->members; i++) {
+        if (reduction->map[i] != box) {
+            continue;
+        }
+        at = put_arrival(reduction, i, body, at);
+        if (frames > 1) {
+            give(record, box, mask_of(reduction), 0, body, at);
+            at = MASK;
+            frames--;
+        }
+    }
+    give(record, box, mask_of(reduction), flags, body, at);
+}
+
+static void give_all(record_t *record, const reduction_t *reduction) {
+    for (uint16_t box = 0; box < reduction->boxes; box++) {
+        give_box(record, reduction, box, 1, LAST);
+    }
+}
+
+static record_t *begin_reduction(const reduction_t *reduction) {
+    return begin(reduction->boxes, reduction->map, reduction->members, 1 << 20);
+}
+
+/* What came to a box: the arrivals, and the bytes of all values. */
+typedef struct told {
+    uint32_t count;
+    uint64_t value_bytes;
+    spc_arrival_t arrivals[MEMBERS_MAX];
+} told_t;
+
+static told_t told_of(const record_t *record, const reduction_t *reduction, uint16_t box) {
+    told_t told = {0};
+    for (int i = 0; i < record->count; i++) {
+        const line_t *line = &record->lines[i];
+        uint32_t at = MASK;
+        while (line->box == box && at < line->frame.length_bytes) {
+            spc_arrival_t *arrival = &told.arrivals[told.count++];
+            CHECK(told.count <= MEMBERS_MAX);
+            CHECK_OK(spc_arrival_read(line->body, line->frame.length_bytes, 0, &at, arrival));
+            CHECK_MEM(&arrival->head.signature, &reduction->signature, sizeof reduction->signature);
+            told.value_bytes += arrival->head.length_bytes;
+        }
+    }
+    return told;
+}
+
+/* Each box got the same frame, with one arrival for all members. */
+static void check_total(const record_t *record, const reduction_t *reduction, uint32_t type,
+                        const unsigned char *value) {
+    const uint64_t bytes = spc_fields_bytes(&reduction->field, 1);
+    CHECK_EQ(record->count, reduction->boxes);
+    for (uint16_t box = 0; box < reduction->boxes; box++) {
+        const told_t told = told_of(record, reduction, box);
+        CHECK_EQ(record->lines[box].box, box);
+        CHECK_EQ(record->lines[box].frame.flags, LAST);
+        CHECK_EQ(record->lines[box].frame.source, SPC_FRAME_FROM_SERVER);
+        CHECK_EQ(record->lines[box].frame.destination, box);
+        CHECK_EQ_PTR(record->lines[box].shared, record->lines[0].shared); /* one memory for all */
+        CHECK_EQ_U(get_u64(record->lines[box].body), mask_of(reduction));
+        CHECK_EQ_U(told.count, 1);
+        CHECK_EQ_U(told.arrivals[0].head.first, 0);
+        CHECK_EQ_U(told.arrivals[0].head.span, reduction->members);
+        CHECK_EQ_U(told.arrivals[0].fields[0].type, type);
+        CHECK_EQ_U(told.arrivals[0].fields[0].count, reduction->field.count);
+        CHECK_EQ_U(told.value_bytes, bytes); /* however many boxes there are */
+        if (value != NULL) {
+            CHECK_MEM(told.arrivals[0].value, value, bytes);
+        }
+    }
+    CHECK_EQ_U(spc_server_job_collected(record->job), 0);
+}
+
+/* Each box got those of all others, as they were sent. */
+static void check_passed_on(const record_t *record, const reduction_t *reduction) {
+    for (uint16_t box = 0; box < reduction->boxes; box++) {
+        uint32_t elsewhere = 0;
+        for (uint32_t i = 0; i < reduction->members; i++) {
+            elsewhere += reduction->map[i] != box;
+        }
+        const told_t told = told_of(record, reduction, box);
+        CHECK_EQ_U(told.count, elsewhere);
+        for (uint32_t i = 0; i < told.count; i++) {
+            const uint32_t member = told.arrivals[i].head.first;
+            CHECK_EQ_U(told.arrivals[i].head.span, 1);
+            CHECK(member < reduction->members && reduction->map[member] != box);
+            CHECK_MEM(told.arrivals[i].value, reduction->values[member], told.arrivals[i].head.length_bytes);
+        }
+    }
+}
+
+/* The values of each box in any number of frames, the boxes in any order; what comes is what one fold gives. */
+static void a_reduction_comes_back_as_one_value(void) {
+    uint64_t state = check_seed();
+    for (long round = check_scale(2000); round > 0; round--) {
+        static reduction_t reduction;
+        spc_subtree_t subtrees[MEMBERS_MAX];
+        const spc_operator_t operator = (spc_operator_t)check_below(&state, SPC_OPERATOR_COUNT);
+        const uint16_t boxes = (uint16_t)(2 + check_below(&state, PARTS_MAX - 1));
+        const uint32_t members = boxes + (uint32_t)check_below(&state, MEMBERS_MAX + 1 - boxes);
+        uint32_t type = SPC_TYPE_WIDE;
+        while (type == SPC_TYPE_WIDE || !spc_ops_has(operator, type) || spc_type_size(type) > 16) {
+            type = 1 + (uint32_t)check_below(&state, SPC_TYPE_COUNT - 1);
+        }
+        make_reduction(&reduction, operator, type, (uint32_t)check_below(&state, ELEMENTS_MAX + 1), members,
+                       boxes);
+        for (uint32_t i = 0; i < members; i++) {
+            reduction.map[i] = i < boxes ? (uint16_t)i : (uint16_t)check_below(&state, boxes);
+            for (uint32_t k = 0; k < spc_fields_bytes(&reduction.field, 1); k++) {
+                reduction.values[i][k] = (unsigned char)check_random(&state);
+            }
+            subtrees[i] = (spc_subtree_t){i, 1, reduction.values[i]};
+        }
+        for (uint32_t i = members - 1; i > 0; i--) { /* any box may hold any member */
+            const uint32_t k = (uint32_t)check_below(&state, i + 1);
+            const uint16_t box = reduction.map[i];
+            reduction.map[i] = reduction.map[k];
+            reduction.map[k] = box;
+        }
+        record_t *record = begin_reduction(&reduction);
+        uint64_t left = mask_of(&reduction);
+        while (left != 0) {
+            const uint16_t box = (uint16_t)check_below(&state, boxes);
+            if (left >> box & 1) {
+                give_box(record, &reduction, box, 1 + (uint32_t)check_below(&state, 3), LAST);
+                left &= ~(UINT64_C(1) << box);
+            }
+        }
+        uint32_t count = members;
+        const int status = spc_subtree_combine(operator, &reduction.field, 1, members, subtrees, &count);
+        check_total(record, &reduction, status == SPC_EWIDE ? SPC_TYPE_WIDE : type,
+                    status == SPC_EWIDE ? NULL : reduction.values[0]);
+        end(record);
+    }
+}
+
+/* One of them does not fit, or all together do not. */
+static void integers_that_become_too_wide(void) {
+    static reduction_t reduction;
+    for (int is_sent = 0; is_sent < 2; is_sent++) {
+        make_reduction(&reduction, SPC_SUM, SPC_TYPE_INT, 1, 4, 2);
+        record_t *record = begin_reduction(&reduction);
+        give_box(record, &reduction, 0, 1, LAST);
+        if (is_sent) {
+            reduction.field.type = SPC_TYPE_WIDE;
+        } else {
+            memset(reduction.values[1], 0x7f, 8);
+            memset(reduction.values[3], 0x7f, 8);
+        }
+        give_box(record, &reduction, 1, 1, LAST);
+        check_total(record, &reduction, SPC_TYPE_WIDE, NULL);
+        end(record);
+    }
+}
+
+/* What cannot be combined goes to all as it came. */
+static void what_is_no_reduction_is_passed_on(void) {
+    static reduction_t reduction;
+    record_t *record;
+    for (int i = 0; i < 4; i++) {
+        make_reduction(&reduction, SPC_SUM, SPC_TYPE_INT, 1, 5, 3);
+        if (i == 0) { /* data: everybody reads everybody's */
+            reduction.signature.operation = SPC_OPERATION_GATHER;
+        } else if (i == 1) { /* the operator is none, or knows no such type */
+            reduction.signature.operator = SPC_OPERATOR_COUNT;
+        } else if (i == 2) {
+            reduction.field.type = SPC_TYPE_COUNT + 3;
+        } else if (i == 3) {
+            reduction.signature.operator = SPC_MINLOC;
+        }
+        record = begin_reduction(&reduction);
+        give_all(record, &reduction);
+        CHECK_EQ(record->count, 3);
+        check_passed_on(record, &reduction);
+        end(record);
+    }
+    /* They do not agree what they do: all of them have to hear of all. */
+    make_reduction(&reduction, SPC_SUM, SPC_TYPE_INT, 1, 5, 2);
+    record = begin_reduction(&reduction);
+    give_box(record, &reduction, 0, 1, LAST);
+    reduction.signature.operator = SPC_MAX;
+    give_box(record, &reduction, 1, 1, LAST);
+    CHECK_EQ(record->count, 2);
+    check_line(record, 0, 0, MASK + 2 * 56, "", LAST);
+    check_line(record, 1, 1, MASK + 3 * 56, "", LAST);
+    end(record);
+}
+
+/* Some values were sent already, so the others follow one by one. */
+static void an_urgent_reduction_is_passed_on(void) {
+    static reduction_t reduction;
+    make_reduction(&reduction, SPC_SUM, SPC_TYPE_INT, 2, 5, 3);
+    record_t *record = begin_reduction(&reduction);
+    give_box(record, &reduction, 0, 1, LAST);
+    give_box(record, &reduction, 1, 1, URGENT);
+    CHECK(record->count > 0);
+    _Alignas(8) unsigned char body[MASK];
+    give(record, 1, mask_of(&reduction), LAST, body, MASK);
+    give_box(record, &reduction, 2, 1, LAST);
+    check_passed_on(record, &reduction);
+    CHECK_EQ_U(spc_server_job_collected(record->job), 0);
+    end(record);
+}
+
+/* A box that sends heads of its own making: nothing is read or written that is not a value, and the gateways judge. */
+static void forged_arrivals_are_passed_on(void) {
+    static const struct {
+        uint32_t first, span, length;
+        uint32_t type, count;
+    } FORGED[] = {
+        {0, 1, 8, SPC_TYPE_INT, 1}, /* the other box's */
+        {1, 2, 8, SPC_TYPE_INT, 1}, /* no node of the tree */
+        {0, 2, 8, SPC_TYPE_INT, 1}, /* the other's, too */
+        {0, 4, 8, SPC_TYPE_INT, 1}, /* all by itself */
+        {1, 0, 8, SPC_TYPE_INT, 1}, /* of nobody */
+        {2, 1, 8, SPC_TYPE_INT, 1}, /* one is left out */
+        {4, 1, 8, SPC_TYPE_INT, 1}, /* no such member */
+        {UINT32_MAX, 1, 8, SPC_TYPE_INT, 1}, /* */
+        {1, UINT32_MAX, 8, SPC_TYPE_INT, 1}, /* */
+        {1, 1, 8, SPC_TYPE_INT, 2}, /* longer than it is */
+        {1, 1, 8, SPC_TYPE_INT, UINT32_MAX}, /* */
+        {1, 1, 16, SPC_TYPE_INT, 1}, /* beyond the end of the frame */
+        {1, 1, UINT32_MAX, SPC_TYPE_INT, 1}, /* */
+        {1, 1, 8, SPC_TYPE_FLOAT64, 1}, /* of another kind, with the same signature */
+    };
+    for (size_t i = 0; i < sizeof FORGED / sizeof *FORGED; i++) {
+        static reduction_t reduction;
+        _Alignas(8) unsigned char body[MASK + 56] = {0};
+        make_reduction(&reduction, SPC_SUM, SPC_TYPE_INT, 1, 2, 2);
+        const uint16_t map[4] = {0, 1, 0, 1};
+        record_t *record = begin(2, map, 4, 1 << 20);
+        give_box(record, &reduction, 0, 1, LAST);
+        const spc_arrival_head_t head = {.signature = reduction.signature,
+                                         .first = FORGED[i].first,
+                                         .span = FORGED[i].span,
+                                         .length_bytes = FORGED[i].length};
+        const spc_field_t field = {FORGED[i].type, FORGED[i].count};
+        memcpy(body + MASK, &head, sizeof head);
+        memcpy(body + MASK + sizeof head, &field, sizeof field);
+        give(record, 1, 3, LAST, body, sizeof body);
+        CHECK_EQ(record->count, 2);
+        CHECK_EQ(record->lines[0].frame.source, 1); /* the box to blame */
+        check_line(record, 0, 0, MASK + 56, "", LAST);
+        CHECK_MEM(record->lines[0].body, body, sizeof body);
+        check_line(record, 1, 1, MASK + 56, "", LAST);
+        end(record);
+    }
+}
+
 /* ---- boxes whose nodes arrive, run ahead and end, as gateways tell of them */
 
 enum { CREW_BOXES = 4, EACH = 2, CREW = CREW_BOXES * EACH, AHEAD = 9, CREW_MASK = 15 };
@@ -720,8 +1032,11 @@ static void anything_is_said_by_boxes(void) {
         record_t *record = begin(3, map, 4, 1 << 20);
         for (int i = 0; i < 200; i++) {
             spc_frame_t frame;
+            const uint16_t box = (uint16_t)check_below(&state, 2);
             any_frame(&state, &frame, body);
-            (void)spc_server_job_take(record->job, (uint16_t)check_below(&state, 2), &frame, body);
+            frame.source =
+                check_below(&state, 4) != 0 ? box : frame.source; /* of the rank of that number, too */
+            (void)spc_server_job_take(record->job, box, &frame, body);
             CHECK(spc_server_job_collected(record->job) <= 1 << 20);
             forget(record);
         }
@@ -744,6 +1059,11 @@ int main(void) {
     RUN(contributions_too_long_for_one_frame);
     RUN(what_is_collected_is_bounded);
     RUN(many_communicators);
+    RUN(a_reduction_comes_back_as_one_value);
+    RUN(integers_that_become_too_wide);
+    RUN(what_is_no_reduction_is_passed_on);
+    RUN(an_urgent_reduction_is_passed_on);
+    RUN(forged_arrivals_are_passed_on);
     RUN(nodes_that_run_ahead_and_end);
     RUN(a_star_with_faults);
     return check_done();

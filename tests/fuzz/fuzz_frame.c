@@ -39,7 +39,7 @@ static void repair(unsigned char *stream, size_t length_bytes, int how) {
         unsigned char *header = stream + at;
         uint32_t body_bytes = get_32(header + AT_LENGTH);
         if (how & REPAIR_START) {
-            memcpy(header, "spcf\001", 5);
+            memcpy(header, (unsigned char[]){'s', 'p', 'c', 'f', SPC_FRAME_VERSION}, 5);
         }
         if (body_bytes > length_bytes - at - HEADER) {
             body_bytes = 0;

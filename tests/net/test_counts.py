@@ -164,3 +164,20 @@ def test_frames_of_an_operation(net, name):
             [one * times + more for one, more in zip(*way, strict=True)]
             for way in zip(once, before, strict=True)
         ], kind
+
+
+@pytest.mark.parametrize("boxes", [2, 8])
+def test_values_of_a_reduction_cross_each_link_once(net, boxes):
+    """1 MiB from each node: a box of one node sends that, and gets the sum, however many boxes there are."""
+    script = net.script("""
+        import numpy as np, spcomm
+        comm = spcomm.startup()
+        total = comm.allreduce(np.full(1 << 17, comm.rank + 1.0))
+        assert (total == comm.size * (comm.size + 1) / 2).all()
+    """)
+    result = net.finish(net.start("-n", boxes, "--boxes", boxes, "--stats", script))
+    assert result.code == 0, result
+    lines = result.err.partition("spcomm: frames between boxes")[2].splitlines()[2:]
+    megabytes = [float(line.split()[-1]) for line in lines]
+    assert len(megabytes) == 2 * boxes
+    assert all(1.0 <= number <= 1.3 for number in megabytes), result.err

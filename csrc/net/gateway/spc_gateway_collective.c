@@ -4,29 +4,21 @@
  *
  * When all members here have arrived at a phase, the gateway sends what they contribute, all in one frame if it fits.
  * When that of the other boxes has come, it arrives for their members: so it is the last, combines, and releases the
- * phase, with the same values along the same tree as the gateways of the other boxes.
+ * phase, with the same values along the same tree as the gateways of the other boxes. Where the server has combined,
+ * one arrival stands for all members, with the total: then the gateway arrives with that for those elsewhere.
  *
  * A node that ends, or closes the communicator, may have arrived where others have not: then its contribution is sent
  * by itself, and the server forwards it at once (SPC_FRAME_URGENT), so that the node is known to have arrived when its
  * end becomes known (area_flush).
  *
- * On the wire: the boxes that take part, a bit each, then a contribution after the other, in the byte order of the
- * machines, which is the same for all of a run (spc_handshake).
+ * What is on the wire: net/wire/spc_arrival.h.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/spc_error.h"
 #include "net/gateway/spc_gateway_private.h"
-
-typedef struct contribution_head {
-    spc_signature_t signature;
-    uint32_t member;
-    uint32_t stamp;        /* of the row of counts that follows; 0: none does */
-    uint64_t length_bytes; /* of the value; it is padded to a multiple of 8 */
-} contribution_head_t;
-
-_Static_assert(sizeof(contribution_head_t) == 40, "contribution_head_t travels between machines");
+#include "net/wire/spc_arrival.h"
 
 /* ---- sending */
 
@@ -58,8 +50,10 @@ static bool add_contribution(const spc_gateway_area_t *area, uint32_t member, ui
     if (!spc_reduce_read(area->reduce[member], phase, &contribution)) {
         return true; /* it has gone on already: cannot be, see spc_reduce.h */
     }
-    contribution_head_t head = {
-        .signature = contribution.signature, .member = member, .length_bytes = contribution.length_bytes};
+    spc_arrival_head_t head = {.signature = contribution.signature,
+                               .first = member,
+                               .span = 1,
+                               .length_bytes = (uint32_t)contribution.length_bytes};
     if (contribution.signature.operation == SPC_OPERATION_COORDINATED) {
         head.stamp = spc_coordinated_read_row(area->area.coordinated, member, area->size, counts);
     }
@@ -114,47 +108,91 @@ static void send_phase(spc_gateway_t *gateway, spc_gateway_area_t *area, uint64_
 
 /* ---- what comes */
 
-/* One contribution; *at goes behind it. SPC_EINVAL: it makes no sense. */
-static int take_contribution(spc_gateway_t *gateway, spc_gateway_area_t *area, uint64_t phase,
-                             const unsigned char *body, uint32_t length_bytes, uint32_t *at) {
-    contribution_head_t head;
-    if (length_bytes - *at < sizeof(head)) {
+static uint32_t first_here(const spc_gateway_t *gateway, const spc_gateway_area_t *area) {
+    uint32_t i = 0;
+    while (!spc_gateway_is_here(gateway, area->members[i])) {
+        i++;
+    }
+    return i;
+}
+
+static bool may_arrive(const spc_gateway_t *gateway, const spc_gateway_area_t *area, uint64_t phase,
+                       uint32_t member) {
+    return spc_gateway_is_elsewhere(gateway, area->members[member]) && area->phase[member] + 1 == phase;
+}
+
+/* That of one member. SPC_EINVAL: it makes no sense. */
+static int take_arrival(spc_gateway_t *gateway, spc_gateway_area_t *area, uint64_t phase,
+                        const spc_arrival_t *arrival) {
+    const spc_arrival_head_t *head = &arrival->head;
+    const uint32_t member = head->first;
+    if (member >= area->size || !may_arrive(gateway, area, phase, member)
+        || head->length_bytes > area->area.scratch_bytes) {
         return SPC_EINVAL;
     }
-    memcpy(&head, body + *at, sizeof(head));
-    *at += sizeof(head);
-    if (head.member >= area->size || !spc_gateway_is_elsewhere(gateway, area->members[head.member])
-        || head.signature.field_count > SPC_FIELDS_MAX || head.length_bytes > area->area.scratch_bytes
-        || area->phase[head.member] + 1 != phase) {
-        return SPC_EINVAL;
-    }
-    const spc_field_t *fields = (const spc_field_t *)(const void *)(body + *at);
-    const bool combines = head.signature.field_count != 0;
-    const uint64_t fields_bytes = combines ? head.signature.field_count * sizeof(*fields) : 0;
-    const uint64_t row_bytes = head.stamp != 0 ? area->size * sizeof(uint64_t) : 0;
-    const uint64_t value_bytes = spc_round_up(head.length_bytes, 8);
-    if (fields_bytes + row_bytes + value_bytes > length_bytes - *at) {
-        return SPC_EINVAL;
-    }
-    if (row_bytes != 0) {
-        spc_coordinated_write_row(area->area.coordinated, head.member, area->size, head.stamp,
-                                  (const uint64_t *)(const void *)(body + *at + fields_bytes));
+    if (arrival->row != NULL) {
+        spc_coordinated_write_row(area->area.coordinated, member, area->size, head->stamp, arrival->row);
     }
     uint64_t started;
-    int status = spc_reduce_start(area->reduce[head.member], &head.signature, combines ? fields : NULL,
-                                  body + *at + fields_bytes + row_bytes, head.length_bytes, &started);
-    area->phase[head.member] = phase;
-    *at += (uint32_t)(fields_bytes + row_bytes + value_bytes);
+    int status = spc_reduce_start(area->reduce[member], &head->signature, arrival->fields, arrival->value,
+                                  head->length_bytes, &started);
+    area->phase[member] = phase;
     return status;
 }
 
-/* The contributions of one frame. */
-static int take_contributions(spc_gateway_t *gateway, spc_gateway_area_t *area, const spc_frame_t *frame,
-                              const unsigned char *body) {
+/* It comes from the server, for no box can speak for all members; all members here have arrived, for otherwise the
+ * server could not have their values; those elsewhere have not, here; and it is what the members here wait for. */
+static bool is_total(const spc_gateway_t *gateway, const spc_gateway_area_t *area, const spc_frame_t *frame,
+                     const spc_arrival_t *arrival) {
+    const spc_arrival_head_t *head = &arrival->head;
+    const uint64_t phase = frame->offset;
+    spc_contribution_t own;
+    if (frame->source != SPC_FRAME_FROM_SERVER || gateway->peers != NULL || head->first != 0
+        || head->span != area->size || !spc_arrival_combines(arrival) || area->sent < phase
+        || !spc_reduce_read(area->reduce[first_here(gateway, area)], phase, &own)
+        || memcmp(&own.signature, &head->signature, sizeof(own.signature)) != 0
+        || own.length_bytes != head->length_bytes) {
+        return false;
+    }
+    for (uint32_t i = 0; i < area->size; i++) {
+        if (!spc_gateway_is_here(gateway, area->members[i]) && !may_arrive(gateway, area, phase, i)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* That of all members, which the server has combined. The last one elsewhere brings the total. */
+static int take_total(spc_gateway_t *gateway, spc_gateway_area_t *area, const spc_frame_t *frame,
+                      const spc_arrival_t *arrival) {
+    if (!is_total(gateway, area, frame, arrival)) {
+        return SPC_EINVAL;
+    }
+    uint32_t left = area->size - area->here;
+    int status = SPC_OK;
+    for (uint32_t i = 0; i < area->size && status == SPC_OK; i++) {
+        if (!spc_gateway_is_here(gateway, area->members[i])) {
+            const void *total = --left == 0 ? arrival->value : NULL;
+            status = spc_reduce_start_combined(area->reduce[i], &arrival->head.signature, arrival->fields,
+                                               total, arrival->head.length_bytes);
+            area->phase[i] = frame->offset;
+        }
+    }
+    return status;
+}
+
+/* Those of one frame. */
+static int take_arrivals(spc_gateway_t *gateway, spc_gateway_area_t *area, const spc_frame_t *frame,
+                         const unsigned char *body) {
     uint32_t at = sizeof(area->boxes);
     int status = SPC_OK;
     while (status == SPC_OK && at < frame->length_bytes) {
-        status = take_contribution(gateway, area, frame->offset, body, frame->length_bytes, &at);
+        spc_arrival_t arrival;
+        status = spc_arrival_read(body, frame->length_bytes, area->size, &at, &arrival);
+        if (status == SPC_OK) {
+            status = arrival.head.span == 1 ? take_arrival(gateway, area, frame->offset, &arrival)
+                                            : take_total(gateway, area, frame, &arrival);
+        }
     }
     return status;
 }
@@ -170,7 +208,7 @@ static bool has_bank(const spc_gateway_area_t *area, uint64_t phase) {
 static uint64_t ahead_max_bytes(const spc_gateway_area_t *area) {
     const uint64_t value_bytes =
         area->area.scratch_bytes + SPC_REDUCE_FIELDS_BYTES + area->size * sizeof(uint64_t);
-    const uint64_t heads_bytes = (SPC_FUZZY_MAX + 1) * (sizeof(area->boxes) + sizeof(contribution_head_t));
+    const uint64_t heads_bytes = (SPC_FUZZY_MAX + 1) * (sizeof(area->boxes) + sizeof(spc_arrival_head_t));
     return area->size * (value_bytes + heads_bytes);
 }
 
@@ -200,7 +238,7 @@ static int take_ahead(spc_gateway_t *gateway, spc_gateway_area_t *area) {
         spc_gateway_ahead_t *ahead = area->ahead;
         area->ahead = ahead->next;
         area->ahead_bytes -= ahead->frame.length_bytes;
-        status = take_contributions(gateway, area, &ahead->frame, ahead->body);
+        status = take_arrivals(gateway, area, &ahead->frame, ahead->body);
         free(ahead);
     }
     return status;
@@ -218,7 +256,7 @@ int spc_gateway_on_arrive(spc_gateway_t *gateway, const spc_frame_t *frame, cons
     if (status != SPC_OK) {
         return status;
     }
-    return has_bank(area, frame->offset) ? take_contributions(gateway, area, frame, body)
+    return has_bank(area, frame->offset) ? take_arrivals(gateway, area, frame, body)
                                          : keep_ahead(area, frame, body);
 }
 
@@ -233,14 +271,6 @@ static bool have_arrived(const spc_gateway_t *gateway, const spc_gateway_area_t 
         }
     }
     return true;
-}
-
-static uint32_t first_here(const spc_gateway_t *gateway, const spc_gateway_area_t *area) {
-    uint32_t i = 0;
-    while (!spc_gateway_is_here(gateway, area->members[i])) {
-        i++;
-    }
-    return i;
 }
 
 /* The same, of one communicator. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_server: routes frames between the gateways of jobs, and collects arrivals, so that an operation costs each link
- * one frame up and one down (what goes where: spc_server_job.h).
+ * spc_server: routes frames between the gateways of jobs, collects arrivals, so that an operation costs each link one
+ * frame up and one down, and combines the values of reductions (what goes where: spc_server_job.h).
  *
  * One thread calls spc_server_run, which serves all jobs; any thread may call the others, at any time, before, during
  * or after it. Connections arrive authenticated: spc_server_adopt takes the first and every renewed one of a box. A

@@ -7,6 +7,8 @@
 
 #include "base/spc_atomic.h"
 #include "base/spc_error.h"
+#include "net/wire/spc_arrival.h"
+#include "reduce/spc_subtree.h"
 
 enum { SPC_SERVER_JOB_BUCKETS = 256 };
 
@@ -16,6 +18,7 @@ struct spc_server_job {
     spc_server_job_options_t options;
     uint64_t ended; /* boxes, a mask */
     unsigned char *ranks; /* where the ranks of one box are put together */
+    spc_subtree_t *subtrees; /* and the values of a reduction: as many as ranks */
     spc_server_phase_t *phases[SPC_SERVER_JOB_BUCKETS]; /* chains */
     uint64_t collected_bytes;
 };
@@ -51,7 +54,7 @@ typedef struct contribution {
     struct contribution *next;
     uint64_t has_it; /* boxes that need not be sent it: its own, and those it was sent to; a mask */
     uint32_t length_bytes;
-    unsigned char bytes[];
+    _Alignas(8) unsigned char bytes[]; /* values are combined here */
 } contribution_t;
 
 struct spc_server_phase {
@@ -231,6 +234,136 @@ static int send_all_missing(spc_server_job_t *job, spc_server_phase_t *phase, co
     return status;
 }
 
+/* ---- what is combined: the values of a phase of which all contributions are here, and none was forwarded */
+
+typedef struct reduction {
+    spc_arrival_t like; /* the first one, and all others are like it */
+    bool is_wide;       /* a field of one of them is */
+    uint32_t members;
+    spc_subtree_t *subtrees; /* by first member */
+} reduction_t;
+
+/* An integer that is too wide for its field is of the same kind as one that is not. */
+static uint32_t kind_of(spc_field_t field) {
+    return field.type == SPC_TYPE_WIDE ? SPC_TYPE_INT : field.type;
+}
+
+/* False: it cannot be combined, or not with the others. */
+static bool add_arrival(spc_server_job_t *job, reduction_t *reduction, const spc_arrival_t *arrival) {
+    const spc_arrival_head_t *head = &arrival->head;
+    if (reduction->members == 0) {
+        reduction->like = *arrival;
+    }
+    const spc_arrival_t *like = &reduction->like;
+    if (!spc_arrival_combines(arrival) || head->first >= job->options.ranks
+        || job->subtrees[head->first].span != 0 || head->span == 0
+        || head->span > job->options.ranks - reduction->members
+        || memcmp(&head->signature, &like->head.signature, sizeof head->signature) != 0) {
+        return false;
+    }
+    for (uint32_t i = 0; i < head->signature.field_count; i++) {
+        const spc_field_t field = arrival->fields[i];
+        if (kind_of(field) != kind_of(like->fields[i]) || field.count != like->fields[i].count) {
+            return false;
+        }
+        reduction->is_wide = reduction->is_wide || field.type == SPC_TYPE_WIDE;
+    }
+    job->subtrees[head->first] = (spc_subtree_t){head->first, head->span, (void *)(uintptr_t)arrival->value};
+    reduction->members += head->span;
+    return true;
+}
+
+/* All that the phase has. */
+static bool add_arrivals(spc_server_job_t *job, reduction_t *reduction, const spc_server_phase_t *phase) {
+    for (const contribution_t *at = phase->first; at != NULL; at = at->next) {
+        uint32_t next = 0;
+        while (next < at->length_bytes) {
+            spc_arrival_t arrival;
+            if (spc_arrival_read(at->bytes, at->length_bytes, 0, &next, &arrival) != SPC_OK
+                || !add_arrival(job, reduction, &arrival)) {
+                return false;
+            }
+        }
+    }
+    return reduction->members != 0;
+}
+
+/* The value of all members, in job->subtrees[0]: SPC_OK or SPC_EWIDE. SPC_EINVAL: what the phase has is no reduction of
+ * all members of a communicator, and is as it was. */
+static int combine(spc_server_job_t *job, reduction_t *reduction, const spc_server_phase_t *phase) {
+    memset(job->subtrees, 0, job->options.ranks * sizeof *job->subtrees);
+    if (!add_arrivals(job, reduction, phase)) {
+        return SPC_EINVAL;
+    }
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < job->options.ranks; i++) {
+        if (job->subtrees[i].span != 0) {
+            job->subtrees[count++] = job->subtrees[i];
+        }
+    }
+    const spc_signature_t *signature = &reduction->like.head.signature;
+    const int status = spc_subtree_combine((spc_operator_t)signature->operator, reduction->like.fields,
+                                           signature->field_count, reduction->members, job->subtrees, &count);
+    return status == SPC_OK && reduction->is_wide ? SPC_EWIDE : status;
+}
+
+/* One arrival that stands for all members; its body is one memory for all boxes. */
+static int share_total(spc_server_job_t *job, const reduction_t *reduction, const spc_server_phase_t *phase,
+                       bool is_wide, spc_link_body_t **shared) {
+    spc_arrival_head_t head = reduction->like.head;
+    const size_t fields_bytes = head.signature.field_count * sizeof(spc_field_t);
+    const size_t value_bytes = spc_round_up(head.length_bytes, 8);
+    int status = spc_link_body_create(
+        job->options.pool, SPC_SERVER_JOB_MASK_BYTES + sizeof head + fields_bytes + value_bytes, shared);
+    if (status != SPC_OK) {
+        return status;
+    }
+    unsigned char *at = spc_link_body_start(*shared);
+    head.first = 0;
+    head.span = reduction->members;
+    put_mask(at, phase->boxes);
+    at += SPC_SERVER_JOB_MASK_BYTES;
+    memcpy(at, &head, sizeof head);
+    at += sizeof head;
+    for (uint32_t i = 0; i < head.signature.field_count; i++, at += sizeof(spc_field_t)) {
+        spc_field_t field = reduction->like.fields[i];
+        field.type = is_wide && field.type == SPC_TYPE_INT ? SPC_TYPE_WIDE : field.type;
+        memcpy(at, &field, sizeof field);
+    }
+    memcpy(at, job->subtrees[0].value, value_bytes);
+    return SPC_OK;
+}
+
+static int send_total(spc_server_job_t *job, const reduction_t *reduction, const spc_server_phase_t *phase,
+                      const spc_frame_t *frame, bool is_wide) {
+    spc_link_body_t *shared;
+    int status = share_total(job, reduction, phase, is_wide, &shared);
+    if (status != SPC_OK) {
+        return status;
+    }
+    spc_frame_t total = *frame;
+    total.flags = SPC_FRAME_LAST;
+    total.source = SPC_FRAME_FROM_SERVER;
+    for (uint16_t box = 0; box < job->options.boxes && status == SPC_OK; box++) {
+        if (phase->boxes >> box & 1) {
+            total.destination = box;
+            status = spc_server_job_emit(job, box, &total, NULL, 0, shared);
+        }
+    }
+    spc_link_body_release(shared);
+    return status;
+}
+
+/* All boxes have contributed all. What was forwarded in part goes on like that: nobody gets a value twice. */
+static int complete(spc_server_job_t *job, spc_server_phase_t *phase, const spc_frame_t *frame) {
+    reduction_t reduction = {0};
+    const int status = phase->is_urgent ? SPC_EINVAL : combine(job, &reduction, phase);
+    if (status == SPC_OK || status == SPC_EWIDE) {
+        return send_total(job, &reduction, phase, frame, status == SPC_EWIDE);
+    }
+    return send_all_missing(job, phase, frame, true);
+}
+
 /* An urgent phase makes those before it urgent, which go out first: a box that hears of a member at one phase has heard
  * of it at all phases before. A box sends its phases in order, so the open ones follow each other. */
 static int hurry(spc_server_job_t *job, const spc_frame_t *frame) {
@@ -283,7 +416,7 @@ static int spc_server_job_arrive(spc_server_job_t *job, uint16_t box, const spc_
     }
     phase->last |= (frame->flags & SPC_FRAME_LAST) != 0 ? bit : 0;
     if (phase->last == phase->boxes) {
-        status = send_all_missing(job, phase, frame, true);
+        status = complete(job, phase, frame);
         free_phase(job, place);
     } else if (phase->is_urgent) {
         status = send_all_missing(job, phase, frame, false);
@@ -312,10 +445,12 @@ int spc_server_job_create(const spc_server_job_options_t *options, spc_server_jo
     spc_server_job_t *made = calloc(1, sizeof *made);
     uint16_t *box_of_rank = calloc((size_t)options->ranks + 1, sizeof *box_of_rank);
     unsigned char *ranks = calloc((size_t)options->ranks + RANKS_ALIGNMENT, RANK_BYTES);
-    if (made == NULL || box_of_rank == NULL || ranks == NULL) {
+    spc_subtree_t *subtrees = calloc((size_t)options->ranks + 1, sizeof *subtrees);
+    if (made == NULL || box_of_rank == NULL || ranks == NULL || subtrees == NULL) {
         free(made);
         free(box_of_rank);
         free(ranks);
+        free(subtrees);
         return SPC_ENOMEM;
     }
     if (options->ranks > 0) {
@@ -324,6 +459,7 @@ int spc_server_job_create(const spc_server_job_options_t *options, spc_server_jo
     made->options = *options;
     made->options.box_of_rank = box_of_rank;
     made->ranks = ranks;
+    made->subtrees = subtrees;
     *job = made;
     return SPC_OK;
 }
@@ -333,6 +469,7 @@ void spc_server_job_destroy(spc_server_job_t *job) {
         spc_server_job_free_phases(job);
         free((void *)(uintptr_t)job->options.box_of_rank);
         free(job->ranks);
+        free(job->subtrees);
         free(job);
     }
 }

@@ -7,9 +7,13 @@
  *             frame, with its ranks only; the payload is one piece of memory for all of them.
  *   ARRIVE    context, tag and offset (the phase) say to what; a box sends phases in order. Body: the mask of the boxes
  *             that take part (u64), then what this box contributes. SPC_FRAME_LAST: the box contributes nothing more.
- *             Once all have said that, each box of the mask gets a frame with SPC_FRAME_LAST: the mask, and the
- *             contributions of all others that it has not got yet, in the order in which they came; in several frames
- *             if they are too long for one, the last has the flag.
+ *             Once all have said that, each box of the mask gets a frame with SPC_FRAME_LAST: the mask, and
+ *               - of a reduction of which no part was forwarded (below), and which all members have called in the same
+ *                 way, with an operator of reduce/spc_ops.h: one arrival for all members, with the combined value; the
+ *                 same frame for all boxes;
+ *               - else the contributions of all others that it has not got yet, in the order in which they came; in
+ *                 several frames if they are too long for one, the last has the flag. What is no arrival as of
+ *                 net/wire/spc_arrival.h is for the gateways to judge.
  *             SPC_FRAME_URGENT: the contributions to this phase and to the phases before it go to all boxes of the
  *             mask at once, phase by phase, and so do those that come later. An urgent frame without a contribution
  *             concerns what the box has sent before; the phase may be complete by then.

@@ -22,7 +22,8 @@
 
 #define SPC_FRAME_HEADER_BYTES 64
 #define SPC_FRAME_BODY_MAX (UINT32_C(1) << 18) /* longer messages go in parts */
-#define SPC_FRAME_VERSION 4
+#define SPC_FRAME_VERSION 5
+#define SPC_FRAME_FROM_SERVER UINT16_MAX /* source of an ARRIVE whose value the server has combined */
 
 /* X(name, number, purpose). */
 #define SPC_FRAME_KINDS(X)                                                                  \
@@ -30,7 +31,7 @@
     X(ACKNOWLEDGE, 2, "what has been received so far; also shows that the sender is there") \
     X(MESSAGE, 3, "a message, or a part of one, for the ranks at the start of its body")    \
     X(CREDIT, 4, "how much more may be sent to a rank")                                     \
-    X(ARRIVE, 5, "what nodes of one box contribute to a phase")                             \
+    X(ARRIVE, 5, "what nodes contribute to a phase")                                        \
     X(RECEIPT, 6, "a message of an ssend was taken")                                        \
     X(STATUS, 7, "a node is there, has finished, has died, is gone")                        \
     X(LEFT, 8, "a node has closed a communicator")                                          \
