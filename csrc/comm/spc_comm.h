@@ -338,7 +338,7 @@ typedef struct spc_gathering {
     uint32_t root; /* 0 if it has none */
     spc_signature_t
         signature; /* what is compared, if it is a step of something else; zeros: operation and root */
-    const spc_payload_t *payloads; /* one, or one for each rank; what a call that goes on gives is the same again */
+    const spc_payload_t *payloads; /* one, or one for each rank; a call that goes on gives the same */
     uint32_t payload_count; /* 0: gives nothing */
     uint32_t failure_bytes;
     const char
