@@ -124,14 +124,6 @@ int spcomm_exit_fuzzy_barrier(spcomm_t *comm, int *done) {
 
 /* ---- reductions */
 
-int spc_api_reduce(spcomm_t *comm, const char *call, const spc_signature_t *signature,
-                   const spc_field_t *fields, const void *value, int64_t timeout_ns, void *result,
-                   const char *doing) {
-    const int status = spc_comm_collective(comm->core, signature, fields, value, signature->length_bytes,
-                                           result, spc_clock_deadline_ns(timeout_ns));
-    return spc_api_fail_collective(comm, status, call, doing);
-}
-
 /* One value, or the three of spcomm_values_t. */
 static int reduce(spcomm_t *comm, const char *name, spc_operator_t operator, uint64_t layout,
                   const spc_field_t *fields, uint8_t field_count, const void *value, int64_t timeout_ns,
@@ -153,11 +145,12 @@ static int reduce(spcomm_t *comm, const char *name, spc_operator_t operator, uin
     if (value == NULL || result == NULL) {
         return spc_api_refuse(SPC_EINVAL, "%s: %s is NULL", name, value == NULL ? "values" : "result");
     }
-    status = spc_api_reduce(comm, name, &signature, fields, value, timeout_ns, combined, NULL);
+    status = spc_comm_collective(comm->core, &signature, fields, value, signature.length_bytes, combined,
+                                 spc_clock_deadline_ns(timeout_ns));
     if (status == SPC_OK) {
         memcpy(result, combined, signature.length_bytes);
     }
-    return status;
+    return spc_api_fail_collective(comm, status, name, NULL);
 }
 
 #define REDUCE_ONE(function, ctype, kind, core_type, operator)                                    \

@@ -115,11 +115,6 @@ void spc_api_leave_collective(spcomm_t *comm);
 /* After close: nobody goes on with what was left. */
 void spc_api_drop_left(spcomm_t *comm);
 
-/* A value, or several fields, that the core combines in one step. */
-int spc_api_reduce(spcomm_t *comm, const char *call, const spc_signature_t *signature,
-                   const spc_field_t *fields, const void *value, int64_t timeout_ns, void *result,
-                   const char *doing);
-
 /* ---- handlers ---- */
 
 /* Calls those of the messages that have come. SPC_OK; SPC_EINTERRUPTED: one has ended this. */

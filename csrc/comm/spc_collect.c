@@ -37,7 +37,8 @@ static spc_collect_algorithm_t without_blocks(const spc_collect_call_t *call) {
     return SPC_COLLECT_TREE;
 }
 
-spc_collect_algorithm_t spc_collect_choose(const spc_comm_t *comm, const spc_collect_call_t *call) {
+/* The algorithm that DEFAULT means for this call; any other is itself, but a single node does FLAT. */
+static spc_collect_algorithm_t choose(const spc_comm_t *comm, const spc_collect_call_t *call) {
     if (spc_comm_is_wide(comm)) {
         return without_blocks(call);
     }
@@ -55,7 +56,7 @@ bool spc_collect_is_short(const spc_comm_t *comm, const spc_collect_call_t *call
         || call->algorithm != SPC_COLLECT_DEFAULT) {
         return false;
     }
-    return spc_comm_size(comm) == 1 || spc_collect_choose(comm, call) == SPC_COLLECT_TREE;
+    return spc_comm_size(comm) == 1 || choose(comm, call) == SPC_COLLECT_TREE;
 }
 
 void spc_collect_describe_short(const spc_collect_call_t *call, spc_signature_t *signature,
@@ -75,7 +76,7 @@ void spc_collect_describe_short(const spc_collect_call_t *call, spc_signature_t 
 /* ---- what a call is */
 
 uint64_t spc_collect_memory_bytes(const spc_comm_t *comm, const spc_collect_call_t *call) {
-    const spc_collect_algorithm_t algorithm = spc_collect_choose(comm, call);
+    const spc_collect_algorithm_t algorithm = choose(comm, call);
     const uint64_t element_bytes = spc_type_size(call->type);
     if (!spc_collect_has_result(call, spc_comm_rank(comm))) {
         return 0;
@@ -135,7 +136,7 @@ static uint64_t first_of(const spc_collect_call_t *call, uint32_t rank) {
 
 static void fill(spc_collect_t *made, const spc_collect_call_t *call) {
     made->call = *call;
-    made->call.algorithm = spc_collect_choose(made->comm, call);
+    made->call.algorithm = choose(made->comm, call);
     made->rank = spc_comm_rank(made->comm);
     made->element_bytes = spc_type_size(call->type);
     made->bytes = call->count * made->element_bytes;

@@ -24,7 +24,8 @@
  * SPC_EINTERRUPTED the operation stays entered and run goes on where it was; input, result memory and counts must stay
  * until it is over or destroyed. Errors are those of spc_comm_collective, on all nodes alike: SPC_EMISMATCH before
  * anything was touched. SPC_ENOMEM, by SLICES and BINARY_SWAP, on all nodes: somebody's arena has no room;
- * spc_collect_use_no_blocks goes on with TREE or FLAT, which need none. (SPC_ENOMEM by create: this node has no private memory.)
+ * spc_collect_use_no_blocks goes on with TREE or FLAT, which need none. (SPC_ENOMEM by create: this node has no private
+ * memory.)
  *
  * Blocks. A result of SLICES or BINARY_SWAP (but of REDUCE_SCATTER) is a block of this node's own arena, into which the
  * others write; all others go to the caller's memory. An input that lies in the segment is read where it lies, by all;
@@ -64,9 +65,6 @@ typedef struct spc_collect_call {
 } spc_collect_call_t;
 
 typedef struct spc_collect spc_collect_t;
-
-/* The algorithm that DEFAULT means for this call; any other is itself, but a single node does FLAT. */
-spc_collect_algorithm_t spc_collect_choose(const spc_comm_t *comm, const spc_collect_call_t *call);
 
 /* How much of call->memory the result takes on this node; 0: it has none, or it will be a block. */
 uint64_t spc_collect_memory_bytes(const spc_comm_t *comm, const spc_collect_call_t *call);

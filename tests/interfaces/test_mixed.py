@@ -62,6 +62,7 @@ def test_a_mismatch_reads_the_same_in_both(case, compiler, launch):
     call, dtype, shape, root, other_dtype, other_shape, other_root = MISMATCHES[case]
     lengths = ", ".join(map(str, shape))
     roots = f"{root}, " if call == "reduce" else ""
+    other_roots = f", {other_root}" if call == "reduce" else ""
     source = launch.script(
         f"""
         #include <spcomm/spcomm.h>
@@ -84,7 +85,7 @@ def test_a_mismatch_reads_the_same_in_both(case, compiler, launch):
         import numpy as np, spcomm
         comm = spcomm.startup()
         try:
-            comm.{call}(np.zeros({other_shape}, "{other_dtype}"), spcomm.SUM{f", {other_root}" if call == "reduce" else ""})
+            comm.{call}(np.zeros({other_shape}, "{other_dtype}"), spcomm.SUM{other_roots})
         except spcomm.MismatchError as error:
             print("-10", error)
         """,

@@ -117,8 +117,8 @@ int32_t spcomm_size(const spcomm_t *comm);
 int32_t spcomm_group(const spcomm_t *comm);
 int64_t spcomm_time_ns(const spcomm_t *comm);
 
-/* Where a node is (3.3, Table 1). local_rank: its number within its box; local_zero: the rank, in the run, of that box's
- * node 0; rank_in_run: its rank in the communicator that spcomm_startup gave. */
+/* Where a node is (3.3, Table 1). local_rank: its number within its box; local_zero: the rank, in the run, of that
+ * box's node 0; rank_in_run: its rank in the communicator that spcomm_startup gave. */
 typedef struct spcomm_layout {
     int32_t box;
     int32_t local_rank;
@@ -443,8 +443,9 @@ int spcomm_alltoall(spcomm_t *comm, const spcomm_data_t *data, int64_t timeout_n
  * integers wrap, floating point is NaN where any is. `result` has the length of `values`, and may be the same memory
  * but for reduce_scatter. SPCOMM_EINVAL, SPCOMM_ERANK: nothing was entered. */
 
-/* Integers and bools: all. Floating point: without BAND, BOR, BXOR. Complex: SUM and PROD. Simulation times: SUM, MIN,
- * MAX. Pairs: MINLOC and MAXLOC, and nothing else; of equal values the lower index. Bools are not summed: give int64. */
+/* Integers and bools: all but MINLOC and MAXLOC; bools are not summed or multiplied: give int64. Floating point: the
+ * same without BAND, BOR, BXOR. Complex: SUM, PROD. Simulation times: SUM, MIN, MAX. Pairs: MINLOC, MAXLOC; of equal
+ * values the lower index. */
 enum {
     SPCOMM_SUM = 0,
     SPCOMM_MIN = 1,
@@ -460,8 +461,9 @@ enum {
     SPCOMM_MAXLOC = 11
 };
 
-/* The combination of all: on every node; on the root (elsewhere `result` is ignored). With SUM, MIN and MAX `values` may
- * also be spcomm_int64, spcomm_float64 or spcomm_simtime, which meet Python's int, float and SimTime (SPCOMM_EWIDE). */
+/* The combination of all: on every node; on the root (elsewhere `result` is ignored). With SUM, MIN and MAX `values`
+ * may also be spcomm_int64, spcomm_float64 or spcomm_simtime, which meet Python's int, float and SimTime
+ * (SPCOMM_EWIDE). */
 int spcomm_allreduce(spcomm_t *comm, spcomm_data_t values, int32_t op, int64_t timeout_ns, void *result);
 int spcomm_reduce(spcomm_t *comm, spcomm_data_t values, int32_t op, int32_t root, int64_t timeout_ns,
                   void *result);

@@ -441,8 +441,8 @@ inline void *SpComm_CoordinatedReceive(int &nbytes) {
 }
 
 /* ---- 3.3 to 3.5 the network's calls ----
- * In the paper they carry what the nodes of one box cannot do in shared memory, and only its node 0 calls them. Here any
- * node may; the reductions are made by all nodes, as those of 2.2. */
+ * In the paper they carry what the nodes of one box cannot do in shared memory, and only its node 0 calls them. Here
+ * any node may; the reductions are made by all nodes, as those of 2.2. */
 
 /* Table 1: of each node its number within its box, and its box, in arrays that were made by new int[]: delete[] them;
  * how many boxes there are, and which one this node is in. */
