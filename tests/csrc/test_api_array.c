@@ -161,31 +161,6 @@ static void test_refused(void) {
     CHECK_OK(spcomm_barrier(comm, SPCOMM_FOREVER)); /* none of these has entered anything */
 }
 
-/* More than the arenas have room for: all nodes go on without blocks. */
-static void test_without_room(void) {
-    enum { KEPT = 64 };
-    const int64_t length = 1 << 17;
-    static spcomm_message_t kept[KEPT];
-    double *mine = calloc((size_t)length, 8);
-    int held = 0;
-    for (; rank == 0 && held < KEPT; held++) {
-        CHECK_OK(spcomm_send(comm, 0, 3, spcomm_raw(mine, 8u << 20 >> 3), SPCOMM_FOREVER));
-        CHECK_OK(spcomm_recv(comm, 0, 3, SPCOMM_FOREVER, &kept[held]));
-    }
-    for (int64_t i = 0; i < length; i++) {
-        mine[i] = (double)i + rank;
-    }
-    const spcomm_data_t values = spcomm_array(mine, 'f', 8, 1, &length);
-    CHECK_OK(spcomm_scan(comm, values, SPCOMM_MAX, SPCOMM_FOREVER, mine));
-    CHECK(mine[length - 1] == (double)(length - 1) + rank);
-    CHECK_OK(spcomm_allreduce(comm, values, SPCOMM_MAX, SPCOMM_FOREVER, mine));
-    CHECK(mine[length - 1] == (double)(length - 1) + size - 1);
-    while (held > 0) {
-        spcomm_message_free(&kept[--held]);
-    }
-    free(mine);
-}
-
 int main(int argc, char **argv) {
     comm = api_start(argc, argv);
     rank = spcomm_rank(comm);
@@ -195,7 +170,6 @@ int main(int argc, char **argv) {
     test_timeouts();
     test_mismatches();
     test_refused();
-    test_without_room();
     CHECK_OK(spcomm_shutdown(comm, SPCOMM_FOREVER));
     return 0;
 }
