@@ -12,11 +12,15 @@ Each is one line on top of `spcomm.Comm`, and both may be used side by side. Whe
   which is NULL here: a receive returns it when there is no message. Nodes in C and C++ read bytes, numbers, strings,
   `SimTime` and arrays; what they send as ``void *`` arrives as `bytes`.
 - A received message is the caller's own, and need not be freed.
-- A wrong argument is an error (`TagError`, `RankError`, TypeError), and then nothing has happened.
+- A wrong argument is an error (`TagError`, `RankError`, TypeError), and then nothing has happened. Errors use the
+  paper's names in place of those of `Comm`.
 """
 
+import re
+from collections.abc import Callable
+from functools import wraps
 from operator import index
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import spcomm
 from spcomm._core.errors import shown
@@ -32,9 +36,63 @@ __all__ = [
 TYPE_MAX = 255
 
 _Value = TypeVar("_Value", int, float, spcomm.SimTime)
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 _NOT_GIVEN: Any = object()
 _comm: "spcomm.Comm | None" = None  # from SpComm_StartUp on
 _fuzzy: "spcomm.FuzzyBarrier | None" = None  # the one that was entered and has not been left
+
+# What errors say: the calls of `Comm`, and what they call differently.
+_NAMES = {
+    "startup": "SpComm_StartUp",
+    "close": "SpComm_ShutDown",
+    "barrier": "SpComm_BarrierSync",
+    "global_min": "SpComm_GlobalMin",
+    "global_max": "SpComm_GlobalMax",
+    "global_sum": "SpComm_GlobalSum",
+    "fuzzy_barrier": "SpComm_EnterFuzzyBarrier",
+    "send": "SpComm_Send",
+    "poll": "SpComm_Receive",
+    "try_recv_message": "SpComm_Receive",
+    "take_message": "SpComm_GetPendingMessage",
+    "coordinated_send": "SpComm_CoordinatedSend",
+    "coordinated_recv": "SpComm_CoordinatedReceive",
+}
+_PHRASES = {
+    "fuzzy_barrier().done()": "SpComm_ExitFuzzyBarrier()",
+    " or the loop over coordinated_messages() comes to its end": "",
+    " (leaving the loop early leaves the cycle open)": "",
+    "message(source=ANY, tag=": "message(type=",
+    "send(obj)": "send(data)",
+    "local_nodes": "localNodes",
+    "total_nodes": "totalNodes",
+    "group_id": "groupID",
+}
+_CALLS = re.compile(rf"(?<![\w.])({'|'.join(_NAMES)})(?=\()")
+
+
+def _renamed(text: str) -> str:
+    """The text of an error of `Comm`, in the paper's names; any other as it is."""
+    if not _CALLS.match(text):
+        return text
+    for ours, papers in _PHRASES.items():
+        text = text.replace(ours, papers)
+    head, colon, rest = text.partition(": ")
+    return _CALLS.sub(lambda found: _NAMES[found[1]], head.replace(", tag=", ", type=") + colon + rest)
+
+
+def _papers(function: _Function) -> _Function:
+    """The function, whose errors have the paper's names."""
+
+    @wraps(function)
+    def call(*arguments: Any, **named: Any) -> Any:
+        try:
+            return function(*arguments, **named)
+        except (spcomm.SpcommError, TypeError, ValueError) as error:
+            error.args = tuple(_renamed(part) if isinstance(part, str) else part for part in error.args)
+            raise
+
+    return cast(_Function, call)
+
 
 SpSimTime = spcomm.SimTime  # from a float: SpSimTime(1.5); back to it: float(time)
 
@@ -78,6 +136,7 @@ class SpDestination(spcomm.Destination):
 # ---- initialization and state (2.1)
 
 
+@_papers
 def SpComm_StartUp(
     localNodes: int = 0, totalNodes: int = 0, groupID: int = 0, infile: "str | None" = None
 ) -> None:
@@ -107,6 +166,7 @@ def SpComm_StartUp(
     _comm = spcomm.startup(localNodes, totalNodes, groupID, infile)
 
 
+@_papers
 def SpComm_ShutDown() -> None:
     """Send queued messages, and leave the run: the function that the paper counts, but does not print.
 
@@ -131,11 +191,13 @@ def SpComm_ShutDown() -> None:
     _joined("SpComm_ShutDown").close()
 
 
+@_papers
 def SpComm_GetNumNodes() -> int:
     """Return the number of nodes of the run. SpeedesComm 2.1."""
     return _joined("SpComm_GetNumNodes").size
 
 
+@_papers
 def SpComm_GetNodeId() -> int:
     """Return this node's number, 0 to the number of nodes - 1. SpeedesComm 2.1."""
     return _joined("SpComm_GetNodeId").rank
@@ -144,11 +206,13 @@ def SpComm_GetNodeId() -> int:
 # ---- synchronization (2.2)
 
 
+@_papers
 def SpComm_BarrierSync() -> None:
     """Wait until all nodes have called this. Errors as `Comm.barrier`. SpeedesComm 2.2."""
     _joined("SpComm_BarrierSync").barrier()
 
 
+@_papers
 def SpComm_GlobalMin(value: _Value) -> _Value:
     """Return the least of all nodes' values, on every node.
 
@@ -176,11 +240,13 @@ def SpComm_GlobalMin(value: _Value) -> _Value:
     return _joined("SpComm_GlobalMin").global_min(value)
 
 
+@_papers
 def SpComm_GlobalMax(value: _Value) -> _Value:
     """Return the greatest of all nodes' values; value, waiting and errors as SpComm_GlobalMin. SpeedesComm 2.2."""
     return _joined("SpComm_GlobalMax").global_max(value)
 
 
+@_papers
 def SpComm_GlobalSum(value: _Value) -> _Value:
     """Return the sum of all nodes' values; value, waiting and errors as SpComm_GlobalMin. SpeedesComm 2.2.
 
@@ -190,6 +256,7 @@ def SpComm_GlobalSum(value: _Value) -> _Value:
     return _joined("SpComm_GlobalSum").global_sum(value)
 
 
+@_papers
 def SpComm_EnterFuzzyBarrier() -> None:
     """Say that this node has entered the fuzzy barrier, and go on.
 
@@ -220,6 +287,7 @@ def SpComm_EnterFuzzyBarrier() -> None:
     _fuzzy = comm.fuzzy_barrier()
 
 
+@_papers
 def SpComm_ExitFuzzyBarrier() -> int:
     """Return 1 if all nodes have entered the fuzzy barrier, and leave it; return 0 if not yet.
 
@@ -253,6 +321,7 @@ def SpComm_ExitFuzzyBarrier() -> int:
 # ---- messages (2.3)
 
 
+@_papers
 def SpComm_Send(*arguments: Any) -> None:
     """Send data: ``(dest, type, data)`` to one node or several, ``(type, data)`` to all, the sender too.
 
@@ -293,6 +362,7 @@ def SpComm_Send(*arguments: Any) -> None:
     _joined("SpComm_Send").send(data, to, _checked("SpComm_Send", number))
 
 
+@_papers
 def SpComm_Receive(type: int = _NOT_GIVEN) -> Any:
     """Without a type: move arrivals into the queues. With one: return the first message of that type, or None.
 
@@ -325,6 +395,7 @@ def SpComm_Receive(type: int = _NOT_GIVEN) -> Any:
     return _data_of(comm.try_recv_message(tag=_checked("SpComm_Receive", type)))
 
 
+@_papers
 def SpComm_GetPendingMessage(type: int) -> Any:
     """Return the first message of this type in the queues, or None; what has just arrived is left where it is.
 
@@ -356,6 +427,7 @@ def SpComm_GetPendingMessage(type: int) -> Any:
     return _data_of(comm.take_message(_checked("SpComm_GetPendingMessage", type)))
 
 
+@_papers
 def SpComm_CoordinatedSend(*arguments: Any) -> None:
     """Send data within a cycle: ``(dest, data)`` to one node or several, ``(data)`` to all, the sender too.
 
@@ -388,6 +460,7 @@ def SpComm_CoordinatedSend(*arguments: Any) -> None:
     _joined("SpComm_CoordinatedSend").coordinated_send(data, dest[0] if dest else spcomm.ALL)
 
 
+@_papers
 def SpComm_CoordinatedReceive() -> Any:
     """Return a message of this cycle, or None when this node has been given all of them: then the next may begin.
 

@@ -1,16 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "api/spc_api_private.h"
 
-/* After a timeout the node stays inside. */
-static int fail_waiting(spcomm_t *comm, int status, const char *call) {
-    if (status == SPC_ETIMEDOUT) {
-        return spc_api_refuse(
-            status, "%s: not all nodes came in that time; this node stays entered: repeat the same call",
-            call);
-    }
-    return spc_api_fail(comm, status, "%s", call);
-}
-
 /* ---- barriers */
 
 int spcomm_barrier(spcomm_t *comm, int64_t timeout_ns) {
@@ -22,7 +12,7 @@ int spcomm_barrier(spcomm_t *comm, int64_t timeout_ns) {
     }
     status =
         spc_comm_collective(comm->core, &signature, NULL, NULL, 0, NULL, spc_clock_deadline_ns(timeout_ns));
-    return fail_waiting(comm, status, "spcomm_barrier()");
+    return spc_api_fail_collective(comm, status, "spcomm_barrier()", NULL);
 }
 
 /* ---- fuzzy barriers */
@@ -73,7 +63,7 @@ int spcomm_fuzzy_wait(spcomm_t *comm, spcomm_fuzzy_t *fuzzy, int64_t timeout_ns)
         return refuse_null_fuzzy(call);
     }
     status = spc_comm_fuzzy_wait(comm->core, fuzzy->phase, spc_clock_deadline_ns(timeout_ns));
-    return fail_waiting(comm, status, call);
+    return spc_api_fail_collective(comm, status, call, NULL);
 }
 
 /* Without a handle there is one at a time, as in the paper: nobody could tell which one a 1 is about. */
@@ -157,11 +147,10 @@ static int reduce(spcomm_t *comm, const char *name, spc_operator_t operator, uin
     }
     status = spc_comm_collective(comm->core, &signature, fields, value, signature.length_bytes, combined,
                                  spc_clock_deadline_ns(timeout_ns));
-    if (status != SPC_OK) {
-        return fail_waiting(comm, status, name);
+    if (status == SPC_OK) {
+        memcpy(result, combined, signature.length_bytes);
     }
-    memcpy(result, combined, signature.length_bytes);
-    return SPC_OK;
+    return spc_api_fail_collective(comm, status, name, NULL);
 }
 
 #define REDUCE_ONE(function, ctype, kind, core_type, operator)                                    \

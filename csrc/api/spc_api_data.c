@@ -175,6 +175,9 @@ int spc_api_encode(const char *call, const spcomm_data_t *data, spc_api_encoded_
     case SPCOMM_FORMAT_ARRAY:
         status = encode_array(call, data, encoded);
         break;
+    case SPCOMM_FORMAT_NONE:
+        payload->data_bytes = 0;
+        return SPC_OK;
     case SPCOMM_FORMAT_RAW:
     case SPCOMM_FORMAT_BYTES:
     case SPCOMM_FORMAT_STRING:
@@ -182,7 +185,7 @@ int spc_api_encode(const char *call, const spcomm_data_t *data, spc_api_encoded_
     default:
         return spc_api_refuse(SPC_EINVAL,
                               "%s: data of format %d cannot be sent from C; use spcomm_raw, spcomm_int64, "
-                              "spcomm_float64, spcomm_string, spcomm_simtime or spcomm_array",
+                              "spcomm_float64, spcomm_string, spcomm_simtime, spcomm_array or spcomm_none",
                               call, data->format);
     }
     if (status == SPC_OK && payload->data == NULL && payload->data_bytes != 0) {

@@ -92,28 +92,148 @@ static void add_call(writer_t *writer, const spc_signature_t *signature) {
     free(words);
 }
 
-static void add_mismatch(writer_t *writer, const spcomm_t *comm) {
-    spc_signature_t mine, other;
-    uint64_t phase;
-    if (!spc_comm_mismatch(comm->core, comm->rank, &mine, &phase)) {
-        add(writer, "the nodes called different operations");
-        return;
+/* ---- mismatches: as Python words them, spcomm/_core/error_text.py */
+
+/* What a node called, and where, if it is one that tells. */
+typedef struct called {
+    spc_signature_t signature;
+    spc_note_t note;
+    bool known;
+    bool listed;
+} called_t;
+
+/* How long others are waited for: those that wait in the operation have heard of it; those that are told when they ask,
+ * later. */
+#define AT_ONCE_NS INT64_C(500000000)
+#define LATER_NS INT64_C(50000000)
+
+static void add_text(writer_t *writer, const called_t *called, bool again) {
+    const spc_note_t *note = &called->note;
+    if (note->words[0] != '\0') {
+        add(writer, "%s", note->words);
+    } else {
+        add_call(writer, &called->signature);
+        add(writer, "%s", again ? " (of another shape, or made of other types)" : "");
     }
-    for (uint32_t rank = 0; rank < comm->size; rank++) {
-        if (spc_comm_mismatch(comm->core, rank, &other, &phase) && memcmp(&other, &mine, sizeof(mine)) != 0) {
-            spc_note_t unknown = {.line = 0};
-            spc_comm_note_call(comm->core, phase, &unknown); /* nodes of Python need not wait for a line */
-            add(writer, "the nodes called different operations: node %u ",
-                spc_comm_rank_in_run(comm->core, comm->rank));
-            add_call(writer, &mine);
-            add(writer, ", node %u ", spc_comm_rank_in_run(comm->core, rank));
-            add_call(writer, &other);
-            return;
+    if (note->line != 0) {
+        const char *slash = strrchr(note->file, '/');
+        add(writer, ", at %s:%u", slash != NULL ? slash + 1 : note->file, note->line);
+        if (note->function[0] != '\0' && note->function[0] != '<') {
+            add(writer, " in %s", note->function);
         }
     }
-    add(writer, "node %u has left ", spc_comm_rank_in_run(comm->core, comm->rank));
-    add_call(writer, &mine);
-    add(writer, " before its end; finish that first, by the same call again");
+}
+
+static bool is_same(const called_t *one, const called_t *other) {
+    return one->known && other->known
+           && memcmp(&one->signature, &other->signature, sizeof(one->signature)) == 0
+           && strcmp(one->note.words, other->note.words) == 0 && one->note.line == other->note.line
+           && strcmp(one->note.file, other->note.file) == 0;
+}
+
+/* Does another operation have the same words? */
+static bool is_ambiguous(const called_t *called, uint32_t size, uint32_t rank) {
+    char *words = spc_call_text_collective(&called[rank].signature);
+    bool found = false;
+    for (uint32_t other = 0; other < size && words != NULL && !found; other++) {
+        if (called[other].known
+            && memcmp(&called[other].signature, &called[rank].signature, sizeof(spc_signature_t)) != 0) {
+            char *others = spc_call_text_collective(&called[other].signature);
+            found = others != NULL && strcmp(words, others) == 0;
+            free(others);
+        }
+    }
+    free(words);
+    return found;
+}
+
+/* "nodes 0-2, 5", as ranks of the run. */
+static void add_ranks(writer_t *writer, const bool *chosen) {
+    char text[256] = "";
+    FILE *out = fmemopen(text, sizeof(text) - 1, "w");
+    if (out != NULL) {
+        spc_call_text_write_ranks("node", chosen, SPC_NODES_MAX, out);
+        fclose(out);
+    }
+    add(writer, "%s", text);
+}
+
+/* A line for each group of nodes that called the same. */
+static void add_groups(writer_t *writer, const spcomm_t *comm, called_t *called) {
+    for (uint32_t rank = 0; rank < comm->size; rank++) {
+        bool chosen[SPC_NODES_MAX] = {false};
+        if (!called[rank].known || called[rank].listed) {
+            continue;
+        }
+        for (uint32_t other = rank; other < comm->size; other++) {
+            if (is_same(&called[rank], &called[other])) {
+                called[other].listed = true;
+                chosen[spc_comm_rank_in_run(comm->core, other)] = true;
+            }
+        }
+        add(writer, "\n  ");
+        add_ranks(writer, chosen);
+        add(writer, ": ");
+        add_text(writer, &called[rank], is_ambiguous(called, comm->size, rank));
+    }
+}
+
+/* Tells the others what this node called, and hears what they did. */
+static void hear_calls(const spcomm_t *comm, uint64_t phase, const char *doing, called_t *called) {
+    spc_note_t mine = {.line = 0};
+    (void)snprintf(mine.words, sizeof(mine.words), "%s", doing != NULL ? doing : "");
+    spc_comm_note_call(comm->core, phase, &mine);
+    for (uint32_t rank = 0; rank < comm->size; rank++) {
+        const uint8_t operation = called[rank].signature.operation;
+        const bool is_later = operation == SPC_OPERATION_FUZZY || operation == SPC_OPERATION_COORDINATED;
+        if (called[rank].known
+            && !spc_comm_call_of(comm->core, rank, phase,
+                                 spc_clock_deadline_ns(is_later ? LATER_NS : AT_ONCE_NS),
+                                 &called[rank].note)) {
+            called[rank].note = (spc_note_t){.line = 0};
+        }
+    }
+}
+
+static bool moves_data(const called_t *called, uint32_t size) {
+    for (uint32_t rank = 0; rank < size; rank++) {
+        const uint8_t operation = called[rank].signature.operation;
+        if (called[rank].known
+            && (operation < SPC_OPERATION_DATA_BCAST || operation > SPC_OPERATION_DATA_ALLTOALL)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void add_mismatch(writer_t *writer, const spcomm_t *comm, const char *doing) {
+    uint64_t phase = 0;
+    bool differ = false;
+    const called_t *first = NULL;
+    called_t *called = calloc(comm->size, sizeof(*called));
+    for (uint32_t rank = 0; rank < comm->size && called != NULL; rank++) {
+        called_t *one = &called[rank];
+        one->known = spc_comm_mismatch(comm->core, rank, &one->signature, &phase);
+        first = first == NULL && one->known ? one : first;
+        differ =
+            differ || (one->known && memcmp(&one->signature, &first->signature, sizeof(one->signature)) != 0);
+    }
+    if (first == NULL) {
+        add(writer, "the nodes called different operations");
+    } else if (!differ) {
+        add(writer, "node %u has left ", spc_comm_rank_in_run(comm->core, comm->rank));
+        add_call(writer, &first->signature);
+        add(writer, " before its end. Finish that first, by the same call again.");
+    } else {
+        hear_calls(comm, phase, doing, called);
+        add(writer,
+            "the nodes called different operations (number %llu of each):", (unsigned long long)phase);
+        add_groups(writer, comm, called);
+        add(writer,
+            "\nAll nodes must call the same operations in the same order, with %s. (spcomm explain SP105)",
+            moves_data(called, comm->size) ? "the same root" : "values of the same type and shape");
+    }
+    free(called);
 }
 
 static void add_lost_box(writer_t *writer, const spcomm_t *comm) {
@@ -125,7 +245,7 @@ static void add_lost_box(writer_t *writer, const spcomm_t *comm) {
     }
 }
 
-static void add_reason(writer_t *writer, const spcomm_t *comm, int status) {
+static void add_reason(writer_t *writer, const spcomm_t *comm, int status, const char *doing) {
     switch (status) {
     case SPC_ELOST:
     case SPC_EFINISHED:
@@ -135,7 +255,7 @@ static void add_reason(writer_t *writer, const spcomm_t *comm, int status) {
         add_lost_box(writer, comm);
         break;
     case SPC_EMISMATCH:
-        add_mismatch(writer, comm);
+        add_mismatch(writer, comm, doing);
         break;
     case SPC_ESYSTEM:
         add(writer, "%s", strerror(errno));
@@ -148,6 +268,9 @@ static void add_reason(writer_t *writer, const spcomm_t *comm, int status) {
         break;
     case SPC_ECYCLE:
         add(writer, "this node is inside a cycle of coordinated messages; first receive until that is over");
+        break;
+    case SPC_EINTERRUPTED:
+        add(writer, "the handler of tag %d has ended this call", *spc_api_ended_by());
         break;
     case SPC_ELIMIT:
         add(writer, "%s (fuzzy barriers: %d)", spc_error_message(status), SPC_FUZZY_MAX);
@@ -162,6 +285,14 @@ static void add_reason(writer_t *writer, const spcomm_t *comm, int status) {
     }
 }
 
+/* Behind the call. Its arguments are ranks of the part, those that follow of the run. */
+static void add_part(writer_t *writer, const spcomm_t *comm) {
+    if (comm != NULL && comm->root != comm) {
+        add(writer, ", as node %u of a part of %u", comm->rank, comm->size);
+    }
+    add(writer, ": ");
+}
+
 int spc_api_fail(spcomm_t *comm, int status, const char *call, ...) {
     if (status == SPC_OK || status == SPC_EAGAIN) {
         return status;
@@ -171,12 +302,26 @@ int spc_api_fail(spcomm_t *comm, int status, const char *call, ...) {
     va_start(arguments, call);
     add_arguments(&writer, call, arguments);
     va_end(arguments);
-    if (comm != NULL
-        && comm->root != comm) { /* its arguments are ranks of the part, those that follow of the run */
-        add(&writer, ", as node %u of a part of %u", comm->rank, comm->size);
+    add_part(&writer, comm);
+    add_reason(&writer, comm, status, NULL);
+    return status;
+}
+
+int spc_api_fail_collective(spcomm_t *comm, int status, const char *call, const char *doing) {
+    if (status == SPC_OK) {
+        return status;
     }
-    add(&writer, ": ");
-    add_reason(&writer, comm, status);
+    writer_t writer = {spc_api_sentence(status), 0};
+    add(&writer, "%s", call);
+    add_part(&writer, comm);
+    if (status == SPC_ETIMEDOUT) {
+        add(&writer, "not all nodes came in that time");
+    } else {
+        add_reason(&writer, comm, status, doing);
+    }
+    if (status == SPC_ETIMEDOUT || status == SPC_EINTERRUPTED) {
+        add(&writer, "; this node stays entered: repeat the same call");
+    }
     return status;
 }
 
@@ -187,6 +332,15 @@ int spc_api_refuse(int status, const char *sentence, ...) {
     add_arguments(&writer, sentence, arguments);
     va_end(arguments);
     return status;
+}
+
+int spc_api_check_root(const spcomm_t *comm, const char *call, int32_t root) {
+    if (root >= 0 && (uint32_t)root < comm->size) {
+        return SPC_OK;
+    }
+    return spc_api_refuse(SPC_ERANK,
+                          "%s: there is no node %d, which should be root; this %s has nodes 0 to %u", call,
+                          root, spc_api_kind(comm), comm->size - 1);
 }
 
 int spc_api_check(spcomm_t *comm, const char *call) {

@@ -41,8 +41,12 @@ void spc_api_targets_all(const spcomm_t *comm, spc_api_targets_t *targets) {
 
 /* ---- sending */
 
+typedef int send_t(spc_comm_t *, const int32_t *, uint32_t, uint16_t, int32_t, const spc_payload_t *,
+                   uint64_t);
+
+/* `send`: what the core waits with where there is no room at once. */
 static int transmit(spcomm_t *comm, const char *call, const spc_api_targets_t *targets, int32_t tag,
-                    const spcomm_data_t *data, int64_t timeout_ns) {
+                    const spcomm_data_t *data, uint64_t deadline_ns, send_t *send) {
     spc_api_encoded_t encoded;
     if (tag < 0) {
         return spc_api_refuse(SPC_ETAG, "%s: there is no tag %d; tags are 0 to %d", call, tag,
@@ -55,8 +59,8 @@ static int transmit(spcomm_t *comm, const char *call, const spc_api_targets_t *t
     status = spc_comm_try_send(comm->core, targets->ranks, targets->count, SPC_CONTEXT_USER, tag,
                                &encoded.payload);
     if (status == SPC_EAGAIN) {
-        status = spc_comm_send(comm->core, targets->ranks, targets->count, SPC_CONTEXT_USER, tag,
-                               &encoded.payload, spc_clock_deadline_ns(timeout_ns));
+        status = send(comm->core, targets->ranks, targets->count, SPC_CONTEXT_USER, tag, &encoded.payload,
+                      deadline_ns);
     }
     if (status == SPC_ETIMEDOUT) {
         return spc_api_refuse(status,
@@ -73,7 +77,9 @@ int spcomm_send(spcomm_t *comm, int32_t dest, int32_t tag, spcomm_data_t data, i
     SPC_API_RECORD(comm, call);
     int status = spc_api_check(comm, call);
     status = status == SPC_OK ? spc_api_targets_one(comm, call, dest, &targets) : status;
-    return status == SPC_OK ? transmit(comm, call, &targets, tag, &data, timeout_ns) : status;
+    return status == SPC_OK
+               ? transmit(comm, call, &targets, tag, &data, spc_clock_deadline_ns(timeout_ns), spc_comm_send)
+               : status;
 }
 
 int spcomm_send_set(spcomm_t *comm, const spcomm_destination_t *dest, int32_t tag, spcomm_data_t data,
@@ -83,7 +89,9 @@ int spcomm_send_set(spcomm_t *comm, const spcomm_destination_t *dest, int32_t ta
     SPC_API_RECORD(comm, call);
     int status = spc_api_check(comm, call);
     status = status == SPC_OK ? spc_api_targets_set(comm, call, dest, &targets) : status;
-    return status == SPC_OK ? transmit(comm, call, &targets, tag, &data, timeout_ns) : status;
+    return status == SPC_OK
+               ? transmit(comm, call, &targets, tag, &data, spc_clock_deadline_ns(timeout_ns), spc_comm_send)
+               : status;
 }
 
 int spcomm_send_all(spcomm_t *comm, int32_t tag, spcomm_data_t data, int64_t timeout_ns) {
@@ -95,7 +103,7 @@ int spcomm_send_all(spcomm_t *comm, int32_t tag, spcomm_data_t data, int64_t tim
         return status;
     }
     spc_api_targets_all(comm, &targets);
-    return transmit(comm, call, &targets, tag, &data, timeout_ns);
+    return transmit(comm, call, &targets, tag, &data, spc_clock_deadline_ns(timeout_ns), spc_comm_send);
 }
 
 static int synchronous_failure(spcomm_t *comm, int status, const char *call, int32_t dest) {
@@ -186,6 +194,10 @@ static int prepare(spcomm_t *comm, query_t *query, const void *result) {
         return spc_api_refuse(SPC_ETAG, "%s: there is no tag %d; tags are 0 to %d, and SPCOMM_ANY",
                               describe(query, call), query->tag, SPCOMM_TAG_MAX);
     }
+    if (spc_api_has_handler(comm, query->tag)) {
+        return spc_api_refuse(SPC_ETAG, "%s: messages with tag %d are for the handler of that tag",
+                              describe(query, call), query->tag);
+    }
     query->core_source = query->source == SPCOMM_ANY ? SPC_ANY_SOURCE : query->source;
     query->core_tag = query->tag == SPCOMM_ANY ? SPC_ANY_TAG : query->tag;
     return SPC_OK;
@@ -215,16 +227,23 @@ static int conclude(spcomm_t *comm, const query_t *query, int status, spc_messag
                                      : "");
 }
 
-static int receive(spcomm_t *comm, query_t *query, int64_t timeout_ns, bool any, spcomm_message_t *message) {
+/* After prepare. */
+static int receive_until(spcomm_t *comm, const query_t *query, uint64_t deadline_ns, bool any,
+                         spcomm_message_t *message) {
     spc_message_t found;
+    int status = spc_api_run_handlers(comm);
+    if (status == SPC_OK) {
+        status = spc_comm_recv(comm->core, SPC_CONTEXT_USER, query->core_source, query->core_tag, deadline_ns,
+                               &found);
+    }
+    return conclude(comm, query, status, &found, any, message);
+}
+
+static int receive(spcomm_t *comm, query_t *query, int64_t timeout_ns, bool any, spcomm_message_t *message) {
     SPC_API_RECORD(comm, query->name);
     int status = prepare(comm, query, message);
-    if (status != SPC_OK) {
-        return status;
-    }
-    status = spc_comm_recv(comm->core, SPC_CONTEXT_USER, query->core_source, query->core_tag,
-                           spc_clock_deadline_ns(timeout_ns), &found);
-    return conclude(comm, query, status, &found, any, message);
+    return status == SPC_OK ? receive_until(comm, query, spc_clock_deadline_ns(timeout_ns), any, message)
+                            : status;
 }
 
 int spcomm_recv(spcomm_t *comm, int32_t source, int32_t tag, int64_t timeout_ns, spcomm_message_t *message) {
@@ -238,6 +257,20 @@ int spcomm_recv_any(spcomm_t *comm, int32_t source, int32_t tag, int64_t timeout
     return receive(comm, &query, timeout_ns, true, message);
 }
 
+int spcomm_sendrecv(spcomm_t *comm, int32_t dest, int32_t tag, spcomm_data_t data, int32_t source,
+                    int32_t recv_tag, int64_t timeout_ns, spcomm_message_t *message) {
+    query_t query = {"spcomm_sendrecv", source, recv_tag, 0, 0};
+    const uint64_t deadline_ns = spc_clock_deadline_ns(timeout_ns);
+    spc_api_targets_t targets;
+    SPC_API_RECORD(comm, query.name);
+    int status = prepare(comm, &query, message);
+    status = status == SPC_OK ? spc_api_targets_one(comm, "spcomm_sendrecv()", dest, &targets) : status;
+    status = status == SPC_OK
+                 ? transmit(comm, "spcomm_sendrecv()", &targets, tag, &data, deadline_ns, spc_comm_send_ahead)
+                 : status;
+    return status == SPC_OK ? receive_until(comm, &query, deadline_ns, false, message) : status;
+}
+
 /* A call that never waits: one of the core's. */
 static int receive_now(spcomm_t *comm, query_t *query,
                        int (*call)(spc_comm_t *, uint16_t, int32_t, int32_t, spc_message_t *),
@@ -245,6 +278,10 @@ static int receive_now(spcomm_t *comm, query_t *query,
     spc_message_t found;
     SPC_API_RECORD(comm, query->name);
     int status = prepare(comm, query, message);
+    status = status == SPC_OK ? spc_api_run_handlers(comm) : status;
+    if (status == SPC_EINTERRUPTED) {
+        return conclude(comm, query, status, NULL, false, NULL);
+    }
     if (status != SPC_OK) {
         return status;
     }
@@ -272,8 +309,11 @@ int spcomm_probe(spcomm_t *comm, int32_t source, int32_t tag, int64_t timeout_ns
     if (status != SPC_OK) {
         return status;
     }
-    status = spc_comm_probe(comm->core, SPC_CONTEXT_USER, query.core_source, query.core_tag,
-                            spc_clock_deadline_ns(timeout_ns), &from, &with, &length);
+    status = spc_api_run_handlers(comm);
+    if (status == SPC_OK) {
+        status = spc_comm_probe(comm->core, SPC_CONTEXT_USER, query.core_source, query.core_tag,
+                                spc_clock_deadline_ns(timeout_ns), &from, &with, &length);
+    }
     if (status != SPC_OK) {
         return conclude(comm, &query, status, NULL, false, NULL);
     }
@@ -295,7 +335,9 @@ int spcomm_poll(spcomm_t *comm, uint64_t *waiting) {
     SPC_API_RECORD(comm, call);
     int status = spc_api_check(comm, call);
     if (status == SPC_OK) {
-        status = spc_api_fail(comm, spc_comm_poll(comm->core, SPC_CONTEXT_USER, &count), "%s", call);
+        status = spc_api_run_handlers(comm);
+        status = status == SPC_OK ? spc_comm_poll(comm->core, SPC_CONTEXT_USER, &count) : status;
+        status = spc_api_fail(comm, status, "%s", call);
     }
     if (status == SPC_OK && waiting != NULL) {
         *waiting = count;

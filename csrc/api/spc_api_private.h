@@ -6,9 +6,12 @@
  *   spc_api_error.c        statuses, and the sentences of spcomm_last_error
  *   spc_api_membership.c   the run this process was started for
  *   spc_api_startup.c      joining, leaving, dividing
- *   spc_api_collective.c   barriers and reductions
+ *   spc_api_collective.c   barriers and reductions of numbers
+ *   spc_api_array.c        reductions of arrays
+ *   spc_api_gathering.c    bcast, scatter, gather, allgather, alltoall
  *   spc_api_data.c         spcomm_data_t to a payload, a received message to spcomm_message_t
  *   spc_api_message.c      sending and receiving
+ *   spc_api_handler.c      handlers of active messages
  *   spc_api_coordinated.c  coordinated messages
  *   spc_api_trace.c        calls in the trace
  *
@@ -19,11 +22,28 @@
 #define SPC_API_PRIVATE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
+#include "comm/spc_collect.h"
 #include "comm/spc_comm.h"
 #include "fork/spc_fork.h"
 #include "spcomm/spcomm.h"
+
+/* A function that takes all messages of a tag. */
+typedef struct spc_api_handler {
+    int32_t tag;
+    spcomm_handler_t *function;
+    void *argument;
+} spc_api_handler_t;
+
+/* What a collective call that did not come to its end has left to go on with. Belongs to the thread inside. */
+typedef struct spc_api_left {
+    spc_gathering_t *gathering; /* NULL: none */
+    spc_collect_t *collect;     /* NULL: none */
+    spc_collect_call_t call;    /* of collect */
+    uint64_t *counts;
+} spc_api_left_t;
 
 /* It is never freed: a call after shutdown finds it closed. There are as many as communicators were made. */
 struct spcomm {
@@ -37,9 +57,14 @@ struct spcomm {
     spc_fork_t *fork;    /* NULL unless this process or its parent forked the nodes */
     int report;          /* descriptor: where a failing node says why; -1: nowhere */
     uint64_t report_inode; /* of the root: a program may close it, and open files */
-    pthread_mutex_t lock; /* the fuzzy barrier entered without a handle */
+    pthread_mutex_t
+        lock; /* the fuzzy barrier entered without a handle, and handlers; `core`, where these use it */
     uint64_t fuzzy_phase;
     bool in_fuzzy;
+    spc_api_handler_t *handlers;
+    _Atomic uint32_t handler_count; /* relaxed: asked before the lock is taken */
+    _Atomic bool inside; /* a thread is in a call that uses `left`: acquire by enter, release by leave */
+    spc_api_left_t left;
 };
 
 /* "run", or "part" of what a split has made. */
@@ -49,14 +74,16 @@ static inline const char *spc_api_kind(const spcomm_t *comm) {
 
 /* ---- registry: the only static state. A process is one node, so there can be one of each. ---- */
 
-#define SPC_API_SENTENCE_BYTES 1024
+#define SPC_API_SENTENCE_BYTES 2048
 
 spcomm_t *spc_api_root(void);
+spcomm_t *spc_api_last(void);       /* the first of all, along `next` */
 void spc_api_keep(spcomm_t *comm);  /* the first one is the root */
 void spc_api_lock_startup(void);    /* two threads may call spcomm_startup at once */
 void spc_api_unlock_startup(void);
 char *spc_api_sentence(int status); /* of this thread, SPC_API_SENTENCE_BYTES; it is about to say this */
 bool spc_api_loss_was_last(void);   /* this thread's last failure was that others are lost */
+int32_t *spc_api_ended_by(void);    /* of this thread: the tag whose handler has ended a call */
 
 /* The number of a call's name in the node's trace; `call` is a literal. 0: a program has fewer than that many. */
 uint32_t spc_api_call_number(spc_trace_t *trace, const char *call);
@@ -69,8 +96,37 @@ int spc_api_fail(spcomm_t *comm, int status, const char *call, ...) __attribute_
 /* The whole sentence. */
 int spc_api_refuse(int status, const char *sentence, ...) __attribute__((format(printf, 2, 3)));
 
+/* As spc_api_fail, of a collective call that may have timed out. `doing`: what this node called, for SPC_EMISMATCH;
+ * NULL: the signature says it. */
+int spc_api_fail_collective(spcomm_t *comm, int status, const char *call, const char *doing);
+
 /* SPC_OK if calls on `comm` may be made, else the status, with its sentence. */
 int spc_api_check(spcomm_t *comm, const char *call);
+
+/* There is such a root; else SPC_ERANK, with its sentence. */
+int spc_api_check_root(const spcomm_t *comm, const char *call, int32_t root);
+
+/* ---- collective calls that leave something to go on with ---- */
+
+/* False: another thread is inside one, or this thread's handler; the sentence says so. */
+bool spc_api_enter_collective(spcomm_t *comm, const char *call);
+void spc_api_leave_collective(spcomm_t *comm);
+
+/* After close: nobody goes on with what was left. */
+void spc_api_drop_left(spcomm_t *comm);
+
+/* ---- handlers ---- */
+
+/* Calls those of the messages that have come. SPC_OK; SPC_EINTERRUPTED: one has ended this. */
+int spc_api_run_handlers(spcomm_t *comm);
+
+/* The same of all communicators: spc_comm_options_t.handle. */
+int spc_api_handle(void *argument);
+
+bool spc_api_has_handler(spcomm_t *comm, int32_t tag);
+
+/* Before a part is destroyed. */
+void spc_api_drop_handlers(spcomm_t *comm);
 
 /* ---- trace ---- */
 

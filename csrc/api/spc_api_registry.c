@@ -8,7 +8,7 @@
 
 #include "api/spc_api_private.h"
 
-enum { CALLS_MAX = 64, CALL_NAME_BYTES = 48 };
+enum { CALLS_MAX = 128, CALL_NAME_BYTES = 48 };
 
 typedef struct call_number {
     _Atomic(const char *) call; /* release by spc_api_call_number after `number`, acquire by the same */
@@ -20,11 +20,16 @@ static pthread_mutex_t startup = PTHREAD_MUTEX_INITIALIZER;
 static call_number_t calls[CALLS_MAX];
 static pthread_mutex_t naming = PTHREAD_MUTEX_INITIALIZER;
 static _Thread_local int last_status;
+static _Thread_local int32_t ended_by;
 static _Thread_local char sentence[SPC_API_SENTENCE_BYTES];
 
-spcomm_t *spc_api_root(void) {
+spcomm_t *spc_api_last(void) {
     /* Acquire pairs with the release in spc_api_keep: the structure is complete. */
-    spcomm_t *last = atomic_load_explicit(&all, memory_order_acquire);
+    return atomic_load_explicit(&all, memory_order_acquire);
+}
+
+spcomm_t *spc_api_root(void) {
+    spcomm_t *last = spc_api_last();
     return last == NULL ? NULL : last->root;
 }
 
@@ -47,6 +52,10 @@ void spc_api_unlock_startup(void) {
 char *spc_api_sentence(int status) {
     last_status = status;
     return sentence;
+}
+
+int32_t *spc_api_ended_by(void) {
+    return &ended_by;
 }
 
 bool spc_api_loss_was_last(void) {

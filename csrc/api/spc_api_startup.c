@@ -266,6 +266,7 @@ static int join(const spc_api_membership_t *member, spc_fork_t *fork, spcomm_t *
         .descriptor = member->descriptor,
         .rank = member->rank,
         .check = fork != NULL ? spc_fork_check : NULL,
+        .handle = spc_api_handle,
         .check_argument = fork,
         .own_signals = fork != NULL ? spc_fork_own_signals(fork) : 0,
     };
@@ -384,7 +385,9 @@ int spcomm_shutdown(spcomm_t *comm, int64_t timeout_ns) {
     } else if (status != SPC_OK) {
         return spc_api_fail(comm, status, "spcomm_shutdown()");
     }
+    spc_api_drop_left(comm);
     if (comm != comm->root) {
+        spc_api_drop_handlers(comm);
         spc_comm_destroy(comm->core);
         comm->core = NULL;
     }
@@ -432,6 +435,38 @@ int32_t spcomm_size(const spcomm_t *comm) {
 
 int32_t spcomm_group(const spcomm_t *comm) {
     return comm != NULL ? comm->group : SPC_EINVAL;
+}
+
+int spcomm_layout(const spcomm_t *comm, int32_t rank, spcomm_layout_t *layout) {
+    static const char call[] = "spcomm_layout()";
+    if (comm == NULL || layout == NULL) {
+        return spc_api_refuse(SPC_EINVAL, "%s: %s is NULL", call, comm == NULL ? "comm" : "layout");
+    }
+    if (comm->core == NULL) {
+        return spc_api_refuse(SPC_ECLOSED, "%s: this part has been shut down", call);
+    }
+    if (rank < 0 || (uint32_t)rank >= comm->size) {
+        return spc_api_refuse(SPC_ERANK, "%s: there is no node %d; this %s has nodes 0 to %u", call, rank,
+                              spc_api_kind(comm), comm->size - 1);
+    }
+    const spc_comm_t *run = comm->root->core;
+    const uint32_t place = spc_comm_rank_in_run(comm->core, (uint32_t)rank);
+    *layout = (spcomm_layout_t){.box = (int32_t)spc_comm_box(run, place),
+                                .local_zero = (int32_t)place,
+                                .rank_in_run = (int32_t)place};
+    for (uint32_t other = place; other-- > 0;) {
+        if (spc_comm_box(run, other) == (uint32_t)layout->box) {
+            layout->local_rank++;
+            layout->local_zero = (int32_t)other;
+        }
+    }
+    return SPC_OK;
+}
+
+int32_t spcomm_box(const spcomm_t *comm) {
+    spcomm_layout_t layout;
+    const int status = spcomm_layout(comm, comm != NULL ? (int32_t)comm->rank : 0, &layout);
+    return status == SPC_OK ? layout.box : status;
 }
 
 int64_t spcomm_time_ns(const spcomm_t *comm) {

@@ -37,7 +37,8 @@ static spc_collect_algorithm_t without_blocks(const spc_collect_call_t *call) {
     return SPC_COLLECT_TREE;
 }
 
-spc_collect_algorithm_t spc_collect_choose(const spc_comm_t *comm, const spc_collect_call_t *call) {
+/* The algorithm that DEFAULT means for this call; any other is itself, but a single node does FLAT. */
+static spc_collect_algorithm_t choose(const spc_comm_t *comm, const spc_collect_call_t *call) {
     if (spc_comm_is_wide(comm)) {
         return without_blocks(call);
     }
@@ -47,10 +48,35 @@ spc_collect_algorithm_t spc_collect_choose(const spc_comm_t *comm, const spc_col
     return spc_comm_size(comm) == 1 ? SPC_COLLECT_FLAT : choose_default(spc_comm_size(comm), call);
 }
 
+/* ---- in one step */
+
+bool spc_collect_is_short(const spc_comm_t *comm, const spc_collect_call_t *call) {
+    const uint64_t bytes = call->count * spc_type_size(call->type);
+    if (bytes == 0 || bytes % 8 != 0 || bytes > spc_comm_scratch_bytes(comm) || !may_combine_at_once(call)
+        || call->algorithm != SPC_COLLECT_DEFAULT) {
+        return false;
+    }
+    return spc_comm_size(comm) == 1 || choose(comm, call) == SPC_COLLECT_TREE;
+}
+
+void spc_collect_describe_short(const spc_collect_call_t *call, spc_signature_t *signature,
+                                spc_field_t *field) {
+    *field = (spc_field_t){call->type, (uint32_t)call->count};
+    *signature = (spc_signature_t){
+        .operation = (uint8_t)call->operation,
+        .operator = (uint8_t)call->operator,
+        .root = call->root,
+        .type = (uint8_t)call->type,
+        .field_count = 1,
+        .length_bytes = call->count * spc_type_size(call->type),
+        .layout = spc_layout_of(call->kind, call->hash, 0),
+    };
+}
+
 /* ---- what a call is */
 
 uint64_t spc_collect_memory_bytes(const spc_comm_t *comm, const spc_collect_call_t *call) {
-    const spc_collect_algorithm_t algorithm = spc_collect_choose(comm, call);
+    const spc_collect_algorithm_t algorithm = choose(comm, call);
     const uint64_t element_bytes = spc_type_size(call->type);
     if (!spc_collect_has_result(call, spc_comm_rank(comm))) {
         return 0;
@@ -110,7 +136,7 @@ static uint64_t first_of(const spc_collect_call_t *call, uint32_t rank) {
 
 static void fill(spc_collect_t *made, const spc_collect_call_t *call) {
     made->call = *call;
-    made->call.algorithm = spc_collect_choose(made->comm, call);
+    made->call.algorithm = choose(made->comm, call);
     made->rank = spc_comm_rank(made->comm);
     made->element_bytes = spc_type_size(call->type);
     made->bytes = call->count * made->element_bytes;
@@ -162,6 +188,16 @@ void spc_collect_destroy(spc_collect_t *collect) {
     free(collect->targets);
     free(collect->places);
     free(collect);
+}
+
+void spc_collect_use_no_blocks(spc_collect_t *collect, void *memory) {
+    spc_collect_call_t *call = &collect->call;
+    call->algorithm = may_combine_at_once(call) ? SPC_COLLECT_TREE : SPC_COLLECT_FLAT;
+    call->memory = memory;
+    collect->hash = hash_of(call, collect->size);
+    collect->stage = SPC_COLLECT_START;
+    collect->step = 0;
+    collect->done = 0;
 }
 
 /* ---- running */

@@ -23,8 +23,9 @@
  * A call is an object: create, run until it is over, ask for the result, destroy. After SPC_ETIMEDOUT and
  * SPC_EINTERRUPTED the operation stays entered and run goes on where it was; input, result memory and counts must stay
  * until it is over or destroyed. Errors are those of spc_comm_collective, on all nodes alike: SPC_EMISMATCH before
- * anything was touched. SPC_ENOMEM, by SLICES and BINARY_SWAP, on all nodes: some node's arena has no room; the same
- * call with TREE or FLAT needs none. (SPC_ENOMEM by create: this node has no private memory.)
+ * anything was touched. SPC_ENOMEM, by SLICES and BINARY_SWAP, on all nodes: some node's arena has no room;
+ * spc_collect_use_no_blocks goes on with TREE or FLAT, which need none. (SPC_ENOMEM by create: this node has no private
+ * memory.)
  *
  * Blocks. A result of SLICES or BINARY_SWAP (but of REDUCE_SCATTER) is a block of this node's own arena, into which the
  * others write; all others go to the caller's memory. An input that lies in the segment is read where it lies, by all;
@@ -65,11 +66,14 @@ typedef struct spc_collect_call {
 
 typedef struct spc_collect spc_collect_t;
 
-/* The algorithm that DEFAULT means for this call; any other is itself, but a single node does FLAT. */
-spc_collect_algorithm_t spc_collect_choose(const spc_comm_t *comm, const spc_collect_call_t *call);
-
 /* How much of call->memory the result takes on this node; 0: it has none, or it will be a block. */
 uint64_t spc_collect_memory_bytes(const spc_comm_t *comm, const spc_collect_call_t *call);
+
+/* Is it combined by the reducer in one step, as a number is? Then that is a spc_comm_collective of this signature and
+ * field, and needs no object; all nodes get the combination. */
+bool spc_collect_is_short(const spc_comm_t *comm, const spc_collect_call_t *call);
+void spc_collect_describe_short(const spc_collect_call_t *call, spc_signature_t *signature,
+                                spc_field_t *field);
 
 /* Never waits, and publishes nothing. SPC_EINVAL: the operator does not know the type, counts do not add up, no such
  * root, or the algorithm is not one for this operation. The call is copied, not what it points to. */
@@ -77,6 +81,13 @@ int spc_collect_create(spc_comm_t *comm, const spc_collect_call_t *call, spc_col
 
 /* Takes part until the operation is over: SPC_OK. See above for all else. */
 int spc_collect_run(spc_collect_t *collect, uint64_t deadline_ns);
+
+/* After SPC_ENOMEM of a run: begins again, on all nodes alike, with the algorithm that needs no blocks. `memory`: for
+ * the result, on nodes that have one (as spc_collect_has_result). */
+void spc_collect_use_no_blocks(spc_collect_t *collect, void *memory);
+
+/* Does this rank get a result? */
+bool spc_collect_has_result(const spc_collect_call_t *call, uint32_t rank);
 
 /* After SPC_OK: where the result lies; NULL: this node has none. If it is a block, *block is it and becomes the
  * caller's, to be ended by spc_comm_release_block; else *block is NULL. To be asked once. */

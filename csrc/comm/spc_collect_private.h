@@ -65,9 +65,6 @@ int spc_collect_run_flat(spc_collect_t *collect, uint64_t deadline_ns);
 int spc_collect_run_slices(spc_collect_t *collect, uint64_t deadline_ns);
 int spc_collect_run_swap(spc_collect_t *collect, uint64_t deadline_ns);
 
-/* Does `rank` get a result? */
-bool spc_collect_has_result(const spc_collect_call_t *call, uint32_t rank);
-
 /* Bytes of work memory per element for these: a tile's elements follow. */
 uint32_t spc_collect_partials(uint32_t size);
 

@@ -339,7 +339,7 @@ typedef struct spc_gathering {
     uint32_t root; /* 0 if it has none */
     spc_signature_t
         signature; /* what is compared, if it is a step of something else; zeros: operation and root */
-    const spc_payload_t *payloads; /* one, or one for each rank; neither changes nor goes until it is over */
+    const spc_payload_t *payloads; /* one, or one for each rank; a call that goes on gives the same */
     uint32_t payload_count; /* 0: gives nothing */
     uint32_t failure_bytes;
     const char
@@ -358,10 +358,10 @@ typedef struct spc_gathering {
     struct spc_gathering_slot *slots; /* by rank */
 } spc_gathering_t;
 
-/* Takes part, and waits until this node has given and got everything. SPC_EINTERRUPTED: it stays entered, the same
- * call goes on with it, every other collective is SPC_EMISMATCH. After any other status it is over. Before: a zeroed
- * structure with this node's payloads; afterwards spc_comm_gathering_end. */
-int spc_comm_gathering(spc_comm_t *comm, spc_gathering_t *call);
+/* Takes part, and waits until this node has given and got everything. SPC_ETIMEDOUT, SPC_EINTERRUPTED: it stays
+ * entered, the same call goes on with it, every other collective is SPC_EMISMATCH. After any other status it is over.
+ * Before: a zeroed structure with this node's payloads; afterwards spc_comm_gathering_end. */
+int spc_comm_gathering(spc_comm_t *comm, spc_gathering_t *call, uint64_t deadline_ns);
 
 /* As that, for callers who hold a lock worth keeping: SPC_EAGAIN if it is not over within a few microseconds; it stays
  * entered, call spc_comm_gathering next. */

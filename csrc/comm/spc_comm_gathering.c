@@ -459,31 +459,31 @@ static void describe_move(const spc_node_wait_t *wait, spc_board_entry_t *entry,
     spc_comm_describe_gathering(comm, source, tag_of(comm), entry, pairs);
 }
 
-static int move(spc_comm_t *comm, spc_gathering_t *call) {
+static int move(spc_comm_t *comm, spc_gathering_t *call, uint64_t deadline_ns) {
     spc_node_wait_t wait = {.node = comm->node,
                             .test = test_moved,
                             .doomed = doomed_move,
                             .describe = describe_move,
                             .owner = comm,
                             .argument = call};
-    return has_moved(comm, call) ? SPC_OK : spc_node_wait_for(&wait, SPC_NO_DEADLINE);
+    return has_moved(comm, call) ? SPC_OK : spc_node_wait_for(&wait, deadline_ns);
 }
 
 /* ---- all of it */
 
-/* After its phase is complete: it is over, however it went, unless `status` is SPC_EINTERRUPTED. */
+/* After its phase is complete: it is over, however it went, unless `status` says that it can go on. */
 static int conclude(spc_comm_t *comm, spc_gathering_t *call, int status) {
-    if (status != SPC_EINTERRUPTED) {
+    if (status != SPC_EINTERRUPTED && status != SPC_ETIMEDOUT) {
         atomic_store_explicit(&comm->pending.entered, false, memory_order_relaxed);
         call->stage = OVER;
     }
     return status == SPC_OK ? call->status : status;
 }
 
-static int wait_inside(spc_comm_t *comm, spc_gathering_t *call) {
+static int wait_inside(spc_comm_t *comm, spc_gathering_t *call, uint64_t deadline_ns) {
     int status = SPC_OK;
     if (call->stage == ENTERED) {
-        status = spc_comm_wait_for_phase(comm, comm->pending.phase, SPC_NO_DEADLINE);
+        status = spc_comm_wait_for_phase(comm, comm->pending.phase, deadline_ns);
         if (status == SPC_ELOST || status == SPC_EFINISHED) {
             spc_gathering_take_back(comm, call); /* somebody has not arrived, and never will */
         }
@@ -491,22 +491,28 @@ static int wait_inside(spc_comm_t *comm, spc_gathering_t *call) {
             return conclude(comm, call, status);
         }
     }
-    return status == SPC_OK ? conclude(comm, call, move(comm, call)) : status;
+    return status == SPC_OK ? conclude(comm, call, move(comm, call, deadline_ns)) : status;
 }
 
+typedef struct timed_call {
+    spc_gathering_t *call;
+    uint64_t deadline_ns;
+} timed_call_t;
+
 static int gather_inside(spc_comm_t *comm, void *argument) {
-    spc_gathering_t *call = argument;
-    int status = enter_phase(comm, call);
+    const timed_call_t *timed = argument;
+    int status = enter_phase(comm, timed->call);
     if (status == SPC_OK) {
         comm->waits = true;
-        status = wait_inside(comm, call);
+        status = wait_inside(comm, timed->call, timed->deadline_ns);
         comm->waits = false;
     }
     return status;
 }
 
-int spc_comm_gathering(spc_comm_t *comm, spc_gathering_t *call) {
-    return spc_comm_run_collective(comm, gather_inside, call);
+int spc_comm_gathering(spc_comm_t *comm, spc_gathering_t *call, uint64_t deadline_ns) {
+    timed_call_t timed = {call, deadline_ns};
+    return spc_comm_run_collective(comm, gather_inside, &timed);
 }
 
 int spc_comm_gathering_poll(spc_comm_t *comm, spc_gathering_t *call) {

@@ -29,6 +29,15 @@ static inline uint64_t spc_layout_mix(uint64_t hash, uint64_t value) {
     return hash ^ (hash >> 29);
 }
 
+/* Of an array, after its kind and the type of its elements. */
+static inline uint64_t spc_layout_mix_shape(uint64_t hash, uint32_t dimensions, const int64_t *shape) {
+    hash = spc_layout_mix(hash, dimensions);
+    for (uint32_t i = 0; i < dimensions; i++) {
+        hash = spc_layout_mix(hash, (uint64_t)shape[i]);
+    }
+    return hash;
+}
+
 static inline uint64_t spc_layout_of(uint64_t kind, uint64_t hash, uint64_t step) {
     return kind << 56 | spc_layout_mix(hash, step) >> 8;
 }

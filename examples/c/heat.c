@@ -23,8 +23,7 @@ static void check(int status) {
 /* Sends this end to the neighbour, and returns what comes from there. */
 static double exchange(spcomm_t *comm, int neighbour, double end) {
     spcomm_message_t message;
-    check(spcomm_send(comm, neighbour, 0, spcomm_float64(end), SPCOMM_FOREVER));
-    check(spcomm_recv(comm, neighbour, 0, SPCOMM_FOREVER, &message));
+    check(spcomm_sendrecv(comm, neighbour, 0, spcomm_float64(end), neighbour, 0, SPCOMM_FOREVER, &message));
     double found = *(double *)message.data;
     spcomm_message_free(&message);
     return found;

@@ -29,6 +29,7 @@ from spcomm._core.libspc cimport (
     SPC_FORMAT_LIST,
     SPC_FORMAT_PICKLE,
     SPC_FORMAT_TUPLE,
+    SPC_NO_DEADLINE,
     SPC_OK,
     SPC_OPERATION_BARRIER,
     SPC_OPERATION_DATA_ALLGATHER,
@@ -319,7 +320,7 @@ cdef class Gathering:
             status = spc_comm_gathering_poll(core, &self.call)
         if status == SPC_EAGAIN:
             with nogil:
-                status = spc_comm_gathering(core, &self.call)
+                status = spc_comm_gathering(core, &self.call, SPC_NO_DEADLINE)
         if status == SPC_EINTERRUPTED:
             handle.gathering = self
         elif handle.gathering is self:

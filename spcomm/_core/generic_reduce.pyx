@@ -62,19 +62,20 @@ from spcomm._core.libspc cimport (
     mix,
     spc_block_shared_t,
     spc_collect_call_t,
-    spc_collect_choose,
     spc_collect_create,
+    spc_collect_describe_short,
     spc_collect_destroy,
+    spc_collect_is_short,
     spc_collect_memory_bytes,
     spc_collect_run,
     spc_collect_t,
     spc_collect_take_result,
-    spc_comm_scratch_bytes,
+    spc_collect_use_no_blocks,
     spc_field_t,
     spc_ops_has,
     spc_signature_t,
 )
-from spcomm._core.reductions cimport combine, core_type, empty_like, mix_array, reduce_value, set_signature
+from spcomm._core.reductions cimport combine, core_type, empty_like, mix_array, reduce_value
 
 import math
 from functools import partial
@@ -312,14 +313,14 @@ cdef class Collect:
         if self.handle is not None:
             spc_collect_destroy(self.core)
 
-    cdef int prepare(self, int algorithm) except -1:
+    cdef void *make_result(self) except NULL:
+        self.result = np.empty(self.shape, self.array.dtype)
+        return cnp.PyArray_DATA(<cnp.ndarray>self.result)
+
+    cdef int prepare(self) except -1:
         cdef int status
-        self.call.algorithm = algorithm
-        self.result = None
-        self.call.memory = NULL
         if self.fold.has_result() and spc_collect_memory_bytes(self.handle.core, &self.call) != 0:
-            self.result = np.empty(self.shape, self.array.dtype)
-            self.call.memory = cnp.PyArray_DATA(<cnp.ndarray>self.result)
+            self.call.memory = self.make_result()
         status = spc_collect_create(self.handle.core, &self.call, &self.core)
         return 0 if status == SPC_OK else fail(self.handle, status, self.fold.name)
 
@@ -339,11 +340,7 @@ cdef class Collect:
 
     cdef object run_without_blocks(self):
         """Somebody's arena has no room: all nodes come here."""
-        cdef int operation = self.call.operation
-        cdef bint is_whole = operation == SPC_OPERATION_ARRAY_ALLREDUCE or operation == SPC_OPERATION_ARRAY_REDUCE
-        spc_collect_destroy(self.core)
-        self.core = NULL
-        self.prepare(SPC_COLLECT_TREE if is_whole else SPC_COLLECT_FLAT)
+        spc_collect_use_no_blocks(self.core, self.make_result() if self.fold.has_result() else NULL)
         return self.run()
 
     cdef object take(self):
@@ -381,7 +378,7 @@ cdef object collect_array(Fold fold, object array, object counts):
         row = call.count // len(array) if len(array) else 0
         numbers = np.array([count * row for count in counts], np.uint64)
         call.counts = <const uint64_t *>cnp.PyArray_DATA(<cnp.ndarray>numbers)
-    elif is_short(fold.handle, &call, cnp.PyArray_NBYTES(source)):
+    elif spc_collect_is_short(fold.handle.core, &call):
         result = collect_short(fold.handle, &call, source, &status)
         if status != SPC_OK:
             fail_fold(fold, status, source)
@@ -389,27 +386,13 @@ cdef object collect_array(Fold fold, object array, object counts):
     return collect_long(fold, &call, source, counts, numbers)
 
 
-cdef bint is_short(Handle handle, const spc_collect_call_t *call, uint64_t length) noexcept:
-    """Goes it through the reducer in one step?"""
-    if length == 0 or length % 8 != 0 or length > spc_comm_scratch_bytes(handle.core):
-        return False
-    if call.operation != SPC_OPERATION_ARRAY_ALLREDUCE and call.operation != SPC_OPERATION_ARRAY_REDUCE:
-        return False
-    if call.algorithm != SPC_COLLECT_DEFAULT:
-        return False
-    return handle.node_count == 1 or spc_collect_choose(handle.core, call) == SPC_COLLECT_TREE
-
-
 cdef object collect_short(Handle handle, const spc_collect_call_t *call, cnp.ndarray array, int *status):
     """In one step; the result, whoever wants it."""
     cdef spc_signature_t signature
     cdef spc_field_t field
-    cdef uint64_t length = cnp.PyArray_NBYTES(array)
     cdef cnp.ndarray result = empty_like(array)
-    field.type, field.count = call.type, <uint32_t>call.count
-    set_signature(&signature, call.op, call.type, 1, length, layout_of(ARRAY, call.hash, 0))
-    signature.operation, signature.root = call.operation, call.root
-    status[0] = combine(handle, &signature, &field, call.input, length, cnp.PyArray_DATA(result))
+    spc_collect_describe_short(call, &signature, &field)
+    status[0] = combine(handle, &signature, &field, call.input, signature.length_bytes, cnp.PyArray_DATA(result))
     return result
 
 
@@ -427,8 +410,9 @@ cdef object collect_at_once(Handle handle, int operation, str function, object o
         return None
     call.operation, call.root = operation, root
     call.count = cnp.PyArray_SIZE(array)
-    if not is_short(handle, &call, cnp.PyArray_NBYTES(array)):
+    if not spc_collect_is_short(handle.core, &call):
         return None
+    call.kind = ARRAY
     call.hash = mix_array(0, ARRAY, call.type, array)
     call.input = cnp.PyArray_DATA(array)
     result = collect_short(handle, &call, array, &status)
@@ -449,7 +433,7 @@ cdef object collect_long(Fold fold, const spc_collect_call_t *call, cnp.ndarray 
     collect.shape = np.shape(array)
     if counts is not None:
         collect.shape = (counts[fold.handle.rank_number], *collect.shape[1:])
-    collect.prepare(fold.algorithm)
+    collect.prepare()
     return collect.run()
 
 

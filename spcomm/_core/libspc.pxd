@@ -443,6 +443,7 @@ cdef extern from "reduce/spc_layout.h" nogil:
     uint64_t mix "spc_layout_mix"(uint64_t hash, uint64_t value)
     uint64_t layout_of "spc_layout_of"(uint64_t kind, uint64_t hash, uint64_t step)
     uint64_t layout_of_one "spc_layout_of_one"(uint64_t kind)
+    uint64_t mix_shape "spc_layout_mix_shape"(uint64_t hash, uint32_t dimensions, const int64_t *shape)
 
 
 cdef extern from "diagnose/spc_traffic.h" nogil:
@@ -557,7 +558,7 @@ cdef extern from "comm/spc_comm.h" nogil:
         const char *failure
         spc_message_t *messages
         int32_t failed
-    int spc_comm_gathering(spc_comm_t *comm, spc_gathering_t *call)
+    int spc_comm_gathering(spc_comm_t *comm, spc_gathering_t *call, uint64_t deadline_ns)
     int spc_comm_gathering_poll(spc_comm_t *comm, spc_gathering_t *call)
     void spc_comm_gathering_end(spc_comm_t *comm, spc_gathering_t *call)
     void spc_comm_note(spc_comm_t *comm, int kind, const spc_note_t *note)
@@ -596,7 +597,9 @@ cdef extern from "comm/spc_collect.h" nogil:
         void *memory
     ctypedef struct spc_collect_t:
         pass
-    int spc_collect_choose(const spc_comm_t *comm, const spc_collect_call_t *call)
+    bint spc_collect_is_short(const spc_comm_t *comm, const spc_collect_call_t *call)
+    void spc_collect_describe_short(const spc_collect_call_t *call, spc_signature_t *signature, spc_field_t *field)
+    void spc_collect_use_no_blocks(spc_collect_t *collect, void *memory)
     uint64_t spc_collect_memory_bytes(const spc_comm_t *comm, const spc_collect_call_t *call)
     int spc_collect_create(spc_comm_t *comm, const spc_collect_call_t *call, spc_collect_t **collect)
     int spc_collect_run(spc_collect_t *collect, uint64_t deadline_ns)

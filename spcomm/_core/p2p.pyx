@@ -414,7 +414,7 @@ cdef object here(str call):
         frame = _getframe(0)  # the caller's: compiled functions have none
     except ValueError:  # a thread that C has made
         return (call, "", 0)
-    if frame.f_back is not None and frame.f_globals.get("__name__") == "spcomm.speedes":
+    while frame.f_back is not None and frame.f_globals.get("__name__") == "spcomm.speedes":
         frame = frame.f_back
     return (call, frame.f_code.co_filename, frame.f_lineno)
 

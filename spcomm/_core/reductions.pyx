@@ -44,6 +44,7 @@ from spcomm._core.libspc cimport (
     layout_of,
     layout_of_one,
     mix,
+    mix_shape,
     spc_comm_collective,
     spc_comm_collective_poll,
     spc_comm_contribution,
@@ -320,15 +321,11 @@ cdef uint32_t core_type(int number) noexcept:
 
 
 cdef uint64_t mix_array(uint64_t hash, int kind, uint32_t core, cnp.ndarray array) except? 0:
-    cdef int i
     hash = mix(mix(hash, kind), core)
     if core == SPC_TYPE_NONE:
         for letter in array.dtype.str.encode():
             hash = mix(hash, letter)
-    hash = mix(hash, cnp.PyArray_NDIM(array))
-    for i in range(cnp.PyArray_NDIM(array)):
-        hash = mix(hash, cnp.PyArray_DIMS(array)[i])
-    return hash
+    return mix_shape(hash, cnp.PyArray_NDIM(array), <const int64_t *>cnp.PyArray_DIMS(array))
 
 
 cdef int fail_with(Handle handle, int status, str name, object value) except -1:

@@ -56,6 +56,12 @@ def received(kind):
     return data
 
 
+def raised(error, function, *arguments):
+    with pytest.raises(error) as caught:
+        function(*arguments)
+    return str(caught.value)
+
+
 # ---- the table of the paper
 
 
@@ -330,10 +336,15 @@ def test_cycles(comm):
 def test_a_cycle_error_names_the_line_of_the_program(comm):
     rank, _ = begin(comm)
     SpComm_CoordinatedSend(rank, b"")
-    with refused(spcomm.CycleError, "since coordinated_send() at test_speedes.py:"):
-        SpComm_BarrierSync()
+    text = raised(spcomm.CycleError, SpComm_BarrierSync)
+    assert (
+        text.startswith("SpComm_BarrierSync(): ")
+        and "since SpComm_CoordinatedSend() at test_speedes.py:" in text
+    )
+    assert "receive until SpComm_CoordinatedReceive() returns None, then call this" in text
+    assert "coordinated_" not in text
     assert SpComm_CoordinatedReceive() == b""
-    with refused(spcomm.CycleError, "since coordinated_recv() at test_speedes.py:"):
+    with refused(spcomm.CycleError, "since SpComm_CoordinatedReceive() at test_speedes.py:"):
         SpComm_CoordinatedSend(rank, b"")
     assert SpComm_CoordinatedReceive() is None
 
@@ -459,3 +470,40 @@ def test_the_program_of_the_page_runs(tmp_path):
     (tmp_path / "names.py").write_text(re.search(r"```python\n(.*?)```", page, re.DOTALL)[1])
     result = ok(run(tmp_path, 4, "", program=tmp_path / "names.py"))
     assert result.lines() == [f"node {node} heard from [0, 1, 2, 3], 4 nodes" for node in range(4)]
+
+
+# ---- errors have the paper's names
+
+
+def test_wrong_arguments_have_the_papers_names(comm):
+    _, size = begin(comm)
+    assert raised(spcomm.RankError, SpComm_Send, size, 7, b"x").startswith(f"SpComm_Send(dest={size}): ")
+    assert raised(TypeError, SpComm_Send, 0, 7, lambda: 0).startswith(
+        "SpComm_Send(data): a function cannot be"
+    )
+    assert raised(spcomm.RankError, SpComm_CoordinatedSend, size, b"x").startswith(
+        "SpComm_CoordinatedSend(dest="
+    )
+    assert raised(TypeError, SpComm_GlobalSum, [1]).startswith("SpComm_GlobalSum(x): x cannot be a list")
+    assert raised(spcomm.ConfigError, SpComm_StartUp, size + 1).startswith(
+        f"SpComm_StartUp(localNodes={size + 1}): "
+    )
+    comm.barrier()
+
+
+@pytest.mark.sizes(2, 4)
+def test_a_mismatch_has_the_papers_names(comm):
+    rank, _ = begin(comm)
+    text = raised(spcomm.MismatchError, *((SpComm_BarrierSync,) if rank == 0 else (SpComm_GlobalMax, 1)))
+    assert text.startswith(
+        "SpComm_BarrierSync(): the nodes" if rank == 0 else "SpComm_GlobalMax(): the nodes"
+    )
+    assert "node 0: SpComm_BarrierSync(), at" in text and ": SpComm_GlobalMax() of an int, at" in text
+    if rank == 0:
+        text = raised(spcomm.MismatchError, SpComm_BarrierSync)
+    else:
+        SpComm_EnterFuzzyBarrier()
+        text = raised(spcomm.MismatchError, lambda: [SpComm_ExitFuzzyBarrier() for _ in iter(int, 1)])
+        assert text.startswith("SpComm_ExitFuzzyBarrier(): the nodes")
+    assert "SpComm_EnterFuzzyBarrier()" in text and "fuzzy_barrier" not in text
+    comm.barrier()

@@ -87,7 +87,7 @@ static void run_all(spc_comm_t *comm, int number) {
         for (int root = 0; root < (has_root(operations[i]) ? (int)spc_comm_size(comm) : 1); root++) {
             gift_t *gift = gift_make(comm, number, operations[i], root);
             int status = number % 2 == 0 ? SPC_EAGAIN : spc_comm_gathering_poll(comm, &gift->call);
-            CHECK_OK(status == SPC_EAGAIN ? spc_comm_gathering(comm, &gift->call) : status);
+            CHECK_OK(status == SPC_EAGAIN ? spc_comm_gathering(comm, &gift->call, SPC_NO_DEADLINE) : status);
             gift_check(comm, gift, number);
             gift_drop(comm, gift);
         }
@@ -119,7 +119,7 @@ static void many_nodes_body(int rank, int size, void *box) {
     spc_comm_t *comm = comm_box_join(box, rank);
     (void)size;
     gift_t *gift = gift_make(comm, 1, SPC_OPERATION_DATA_ALLTOALL, 0);
-    CHECK_OK(spc_comm_gathering(comm, &gift->call));
+    CHECK_OK(spc_comm_gathering(comm, &gift->call, SPC_NO_DEADLINE));
     gift_check(comm, gift, 1);
     gift_drop(comm, gift);
     comm_box_leave(comm);
@@ -253,7 +253,7 @@ static void blocks_of_a_call_that_cannot_complete(void) {
     call.operation = SPC_OPERATION_DATA_BCAST;
     call.payloads = &large;
     call.payload_count = 1;
-    CHECK_EQ(spc_comm_gathering(party.comm[0], &call), SPC_EFINISHED);
+    CHECK_EQ(spc_comm_gathering(party.comm[0], &call, SPC_NO_DEADLINE), SPC_EFINISHED);
     check_room(&party);
     spc_comm_gathering_end(party.comm[0], &call);
     free(content);
@@ -295,13 +295,13 @@ static void wrong_calls(void) {
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         CHECK_EQ(spc_comm_gathering_poll(party.comm[0], &wrong[i]), SPC_EINVAL);
-        CHECK_EQ(spc_comm_gathering(party.comm[0], &wrong[i]), SPC_EINVAL);
+        CHECK_EQ(spc_comm_gathering(party.comm[0], &wrong[i], SPC_NO_DEADLINE), SPC_EINVAL);
         spc_comm_gathering_end(party.comm[0], &wrong[i]);
     }
     spc_gathering_t call = {.operation = SPC_OPERATION_DATA_BCAST, .payloads = &payload, .payload_count = 1};
     CHECK_OK(spc_comm_close(party.comm[0], AT_ONCE));
     CHECK_EQ(spc_comm_gathering_poll(party.comm[0], &call), SPC_ECLOSED);
-    CHECK_EQ(spc_comm_gathering(party.comm[0], &call), SPC_ECLOSED);
+    CHECK_EQ(spc_comm_gathering(party.comm[0], &call, SPC_NO_DEADLINE), SPC_ECLOSED);
     party_close(&party);
 }
 
@@ -319,7 +319,7 @@ static void who_leaves_before_it_has_sent(void) {
     CHECK_OK(go(&party, 2, gift[2]));
     CHECK_OK(spc_comm_close(party.comm[2], AT_ONCE));
     CHECK_OK(spc_comm_close(party.comm[1], AT_ONCE));
-    CHECK_EQ(spc_comm_gathering(party.comm[0], &gift[0]->call), SPC_EFINISHED);
+    CHECK_EQ(spc_comm_gathering(party.comm[0], &gift[0]->call, SPC_NO_DEADLINE), SPC_EFINISHED);
     CHECK_EQ(spc_comm_culprit(party.comm[0], &state, &reason), 1);
     for (int rank = 0; rank < 3; rank++) {
         gift_drop(party.comm[rank], gift[rank]);

@@ -225,7 +225,7 @@ static void gather_and_leave(player_t *player) {
         receive(player->comm, 0, 0);
     } else {
         recv_content(player->comm, 1, 1, 1, 8);
-        CHECK_EQ(spc_comm_gathering(player->comm, &call), CALLED_OFF);
+        CHECK_EQ(spc_comm_gathering(player->comm, &call, SPC_NO_DEADLINE), CALLED_OFF);
     }
     spc_comm_gathering_end(player->comm, &call);
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The signatures that the SpeedesComm paper prints (sections 2.1 to 2.3), for whoever implements them in a language.
+"""The signatures that the SpeedesComm paper prints (sections 2.1 to 2.3, 3.3 to 3.5), for whoever implements them.
 
 The paper speaks of 25 functions and prints 24, under 14 names. The 25th, which any program needs, is SpComm_ShutDown.
 """
@@ -80,6 +80,30 @@ _PRINTED = [
 PAPER = [
     Signature(name, returns, _parameters(parameters), section, meaning)
     for section, returns, name, parameters, meaning in _PRINTED
+]
+# Of the network's calls (3.3 to 3.5) those that C++ has.
+NET = [
+    Signature(name, returns, _parameters(parameters), section, "")
+    for section, returns, name, parameters in [
+        (
+            "3.3",
+            "void",
+            "SpComm_Post_Fork_Net_GetIDs",
+            "int **localNodeIds, int &numBoxes, int **nodeBoxNumber, int &boxNumber",
+        ),
+        ("3.4", "void", "SpComm_Net_Enter_nbRedop", ""),
+        ("3.4", "int", "SpComm_Net_nbRedop", ""),
+        ("3.4", "void", "SpComm_Net_Redop", ""),
+        *(
+            ("3.4", "void", name, "int *ival, double *dval, SpSimTime *simTime, int comPath")
+            for name in ("SpComm_Net_Sum", "SpComm_Net_Max", "SpComm_Net_Min")
+        ),
+        ("3.5", "void", "SpComm_Net_Send", "int dest, int type, int nbytes, void *buff"),
+        ("3.5", "void", "SpComm_Net_Send", "SpDestination *dest, int type, int nbytes, void *buff"),
+        ("3.5", "void", "SpComm_Net_Send", "int *dest, int type, int nbytes, void *buff"),
+        ("3.5", "void", "SpComm_Net_Send", "int type, int nbytes, void *buff"),
+        ("3.5", "void", "SpComm_Net_Receive", ""),
+    ]
 ]
 SHUT_DOWN = Signature("SpComm_ShutDown", "void", (), "2", "")
 ALL = [*PAPER, SHUT_DOWN]

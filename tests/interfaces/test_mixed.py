@@ -3,6 +3,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -20,6 +21,131 @@ def test_c_and_python(half, start, compiler, launch):
         result
     )
     assert result.err == ""
+
+
+def printed(launch, *arguments):
+    """What a run of the programs that do all collectives prints, without its order."""
+    result = launch("--no-label", *arguments)
+    assert (result.code, result.err) == (0, ""), result
+    return sorted(result.lines)
+
+
+@pytest.mark.parametrize(
+    ("c_nodes", "python_nodes", "options"),
+    [
+        (1, 2, ("--arena", "64K")),  # no room for blocks of the longest arrays, which go another way
+        pytest.param(4, 0, (), marks=pytest.mark.slow),
+        pytest.param(1, 1, ("--boxes", 2), marks=pytest.mark.slow),
+        pytest.param(3, 2, ("--boxes", 2, "--map", "cyclic"), marks=pytest.mark.slow),
+        pytest.param(4, 4, (), marks=pytest.mark.slow),
+    ],
+)
+def test_all_collectives_are_bitwise_the_same(c_nodes, python_nodes, options, compiler, launch):
+    """As nodes of Python alone have them."""
+    stride = 4 if "--boxes" in options else 1  # between boxes they take longer
+    program = compiler(PROGRAMS / "collectives.c", "-D_GNU_SOURCE", "-O2")
+    python = ["-n", python_nodes, PROGRAMS / "collectives.py", stride]
+    mixed = [*options, "-n", c_nodes, program, stride, *([":", *python] if python_nodes else [])]
+    alone = [*options, "-n", c_nodes + python_nodes, PROGRAMS / "collectives.py", stride]
+    assert printed(launch, *mixed) == printed(launch, *alone)
+
+
+MISMATCHES = {
+    "type": ("allreduce", "i8", (5,), 0, "f8", (5,), 0),
+    "length": ("allreduce", "f8", (5,), 0, "f8", (6,), 0),
+    "shape": ("scan", "f8", (2, 6), 0, "f8", (3, 4), 0),
+    "root": ("reduce", "i4", (4,), 0, "i4", (4,), 1),
+}
+
+
+@pytest.mark.parametrize("case", MISMATCHES)
+def test_a_mismatch_reads_the_same_in_both(case, compiler, launch):
+    call, dtype, shape, root, other_dtype, other_shape, other_root = MISMATCHES[case]
+    lengths = ", ".join(map(str, shape))
+    roots = f"{root}, " if call == "reduce" else ""
+    other_roots = f", {other_root}" if call == "reduce" else ""
+    source = launch.script(
+        f"""
+        #include <spcomm/spcomm.h>
+        #include <stdio.h>
+        int main(void) {{
+            spcomm_t *comm;
+            static double data[16];
+            const int64_t shape[] = {{ {lengths} }};
+            spcomm_startup(0, 0, 0, NULL, &comm);
+            spcomm_data_t values = spcomm_array(data, '{dtype[0]}', {dtype[1:]}, {len(shape)}, shape);
+            int status = spcomm_{call}(comm, values, SPCOMM_SUM, {roots}SPCOMM_FOREVER, data);
+            printf("%d %s\\n", status, spcomm_last_error());
+            return 0;
+        }}
+        """,
+        "mismatch.c",
+    )
+    node = launch.script(
+        f"""
+        import numpy as np, spcomm
+        comm = spcomm.startup()
+        try:
+            comm.{call}(np.zeros({other_shape}, "{other_dtype}"), spcomm.SUM{other_roots})
+        except spcomm.MismatchError as error:
+            print("-10", error)
+        """,
+        "node.py",
+    )
+    result = launch("--no-label", "-n", 1, compiler(source), ":", "-n", 1, node)
+    assert result.code == 0, result
+    texts = result.out.replace("-10 ", "\f").split("\f")[1:]
+    lines = [text.splitlines()[1:4] for text in texts]
+    assert len(lines) == 2 and lines[0] == lines[1], result
+    name = str(np.dtype(dtype))
+    arguments = f"op=SUM, root={root}" if call == "reduce" else "op=SUM"
+    assert lines[0][0] == f"  node 0: {call}({arguments}) of an array of {name}, shape {shape}"
+    assert lines[0][1].startswith(f"  node 1: {call}(op=SUM") and ", at node.py:" in lines[0][1]
+
+
+def test_a_node_that_gives_nothing_is_heard_of_in_both(compiler, launch):
+    source = launch.script(
+        r"""
+        #include <spcomm/spcomm.h>
+        #include <stdio.h>
+        int main(void) {
+            spcomm_t *comm;
+            spcomm_message_t found[2];
+            spcomm_startup(0, 0, 0, NULL, &comm);
+            for (int i = 0; i < 2; i++) {
+                spcomm_data_t data = i == 0 ? spcomm_none() : spcomm_raw(NULL, 3);
+                printf("%d ", spcomm_allgather(comm, data, SPCOMM_FOREVER, found));
+                printf("%s\n", spcomm_last_error());
+            }
+            return 0;
+        }
+        """,
+        "nothing.c",
+    )
+    node = launch.script(
+        """
+        import spcomm
+        comm = spcomm.startup()
+        for given in lambda: 0, 0:
+            try:
+                comm.allgather(given)
+            except (TypeError, spcomm.SpcommError) as error:
+                print("Python:", str(error))
+        """,
+        "node.py",
+    )
+    result = launch("--no-label", "-n", 1, compiler(source), ":", "-n", 1, node)
+    assert result.code == 0, result
+    in_c = [line for line in result.lines if line.startswith("-")]
+    in_python = [line for line in result.lines if line.startswith("Python")]
+    assert in_c[0].startswith(
+        "-22 spcomm_allgather(): node 1 gave nothing, because it raised TypeError: allgather(obj)"
+    )
+    assert in_c[1].startswith("-1 spcomm_allgather(): the data are NULL")
+    assert (
+        "allgather(): node 0 gave nothing, because it raised SPCOMM_EINVAL: spcomm_allgather()"
+        in in_python[1]
+    )
 
 
 def test_cxx_and_python(compiler, launch):
@@ -89,15 +215,12 @@ def test_different_operations_are_named_in_both(compiler, launch):
         try:
             comm.global_max(1.5)
         except spcomm.MismatchError as error:
-            print(str(error).replace(chr(10), " "))
+            print(error)
         """,
         "node.py",
     )
     result = launch("--no-label", "-n", 1, compiler(source), ":", "-n", 1, node)
     assert result.code == 0, result
-    in_c, in_python = sorted(result.lines)
-    assert in_c.startswith(
-        "-10 spcomm_barrier(): the nodes called different operations: node 0 barrier(), node 1 global_max() of a float"
-    )
-    assert "node 0: barrier()" in in_python
-    assert "node 1: global_max() of a float" in in_python
+    assert "-10 spcomm_barrier(): the nodes called different operations (number" in result.out
+    assert result.out.count("  node 0: barrier()") == 2
+    assert result.out.count("  node 1: global_max() of a float, at node.py:") == 2

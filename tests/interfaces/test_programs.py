@@ -10,7 +10,7 @@ import pytest
 HERE = Path(__file__).parent
 PROGRAMS = HERE / "programs"
 CSRC = HERE.parent / "csrc"
-API_TESTS = ["test_api_message.c", "test_api_collective.c"]
+API_TESTS = ["test_api_message.c", "test_api_collective.c", "test_api_gathering.c", "test_api_array.c"]
 SIZES = [1, 2, 4]
 FEATURES_OFF = {"SPCOMM_DISABLE": "memfd,futex,pidfd,epoll,wipe_on_fork"}
 
@@ -43,6 +43,11 @@ def test_c_without_the_features_of_linux(compiler, alone):
 def test_cxx_under_the_launcher(name, says, n, compiler, launch):
     result = launch("-n", n, "--no-label", compiler(PROGRAMS / f"{name}.cpp"))
     assert (result.code, result.out, result.err) == (0, says * n, "")
+
+
+def test_the_network_calls_reach_other_boxes(compiler, launch):
+    result = launch("-n", 3, "--boxes", 2, "--no-label", compiler(PROGRAMS / "paper.cpp"))
+    assert (result.code, result.out, result.err) == (0, "all is well\n" * 3, "")
 
 
 @pytest.mark.parametrize(("name", "says"), [("paper", "all is well\n"), ("wrong", "all is refused\n")])

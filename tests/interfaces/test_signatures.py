@@ -27,7 +27,7 @@ def test_the_table_is_the_papers():
     assert (send.types, send.inputs) == (("int", "int", "int", "void *"), ("dest", "type", "nbytes", "buff"))
 
 
-@pytest.mark.parametrize("signature", each(8, signatures.ALL), ids=str)
+@pytest.mark.parametrize("signature", each(8, [*signatures.ALL, *signatures.NET]), ids=str)
 def test_cxx_has(signature, compiler, tmp_path):
     source = tmp_path / "one.cpp"
     source.write_text(program([signature]))
@@ -38,7 +38,7 @@ def test_cxx_has(signature, compiler, tmp_path):
 @pytest.mark.parametrize("standard", ["c++11", "c++17"])
 def test_cxx_has_all_of_them_together(standard, compiler, tmp_path):
     source = tmp_path / "all.cpp"
-    source.write_text(program(signatures.ALL))
+    source.write_text(program([*signatures.ALL, *signatures.NET]))
     answer = compiler.run(source, f"-std={standard}")
     assert answer.returncode == 0, answer.stderr
 

@@ -11,8 +11,9 @@
  * Waiting. Exactly the functions with a `timeout_ns` may wait: nanoseconds, 0 to look once, SPCOMM_FOREVER for no
  * limit. Whatever a call waits for, it goes on sending what is queued and receiving what arrives.
  *
- * Collective calls (barriers, reductions, cycles of coordinated messages) have to be made by all nodes, in the same
- * order. One that timed out stays entered: make the same call again to go on with it; another one is refused.
+ * Collective calls (barriers, reductions, bcast and its like, cycles of coordinated messages) have to be made by all
+ * nodes, in the same order. One that timed out stays entered: make the same call again, with the same memory, to go on
+ * with it; another one is refused.
  *
  * Threads. Any thread may call anything at any time, but collective calls one after another.
  *
@@ -48,7 +49,7 @@ enum {
     SPCOMM_ESYSTEM = -3,      /* a system call failed; errno says why */
     SPCOMM_EAGAIN = -4,       /* nothing there yet */
     SPCOMM_ETIMEDOUT = -5,    /* the timeout passed */
-    SPCOMM_EINTERRUPTED = -6, /* not used by these functions */
+    SPCOMM_EINTERRUPTED = -6, /* a handler has ended the call */
     SPCOMM_ELOST = -7,        /* a node that this call needs has died */
     SPCOMM_EFINISHED = -8,    /* a node that this call needs has finished */
     SPCOMM_ETRUNCATED = -9,   /* a message does not fit where it should go; it stays queued */
@@ -64,7 +65,8 @@ enum {
     SPCOMM_EWIDE = -19,       /* a sum of integers does not fit into 64 bits */
     SPCOMM_ECYCLE = -20,      /* not allowed within a cycle of coordinated messages */
     SPCOMM_EDISCONNECTED =
-        -21 /* the connection to nodes on other machines is lost; this node has nobody to wait for */
+        -21, /* the connection to nodes on other machines is lost; this node has nobody to wait for */
+    SPCOMM_EFAILED = -22 /* another node failed in this call, and gave nothing */
 };
 
 /* "SPCOMM_ELOST", and what it means in general. Never NULL, for any number. */
@@ -114,6 +116,21 @@ int32_t spcomm_rank(const spcomm_t *comm);
 int32_t spcomm_size(const spcomm_t *comm);
 int32_t spcomm_group(const spcomm_t *comm);
 int64_t spcomm_time_ns(const spcomm_t *comm);
+
+/* Where a node is (3.3, Table 1). local_rank: its number within its box; local_zero: the rank, in the run, of that
+ * box's node 0; rank_in_run: its rank in the communicator that spcomm_startup gave. */
+typedef struct spcomm_layout {
+    int32_t box;
+    int32_t local_rank;
+    int32_t local_zero;
+    int32_t rank_in_run;
+} spcomm_layout_t;
+
+/* Of node `rank`. SPCOMM_ERANK; SPCOMM_EINVAL for NULL; SPCOMM_ECLOSED of a part that was shut down. */
+int spcomm_layout(const spcomm_t *comm, int32_t rank, spcomm_layout_t *layout);
+
+/* The box of this node, as spcomm_layout gives it. */
+int32_t spcomm_box(const spcomm_t *comm);
 
 /* Divides a communicator, called by all its nodes: those that give the same color (0 or more) form a new one, ordered
  * by key, then by rank; who gives a negative color belongs to none, and *part is NULL. Every call works on a part, with
@@ -214,7 +231,42 @@ typedef struct spcomm_data {
     } value;
     spcomm_array_t array;
     int32_t format;
+    int32_t element; /* SPCOMM_ELEMENT_…, of an array */
 } spcomm_data_t;
+
+/* What the items of an array of kind 'V' are, for reductions. PAIR_…: spcomm_pair_t with values of that type. */
+enum {
+    SPCOMM_ELEMENT_PLAIN = 0, /* its kind says it */
+    SPCOMM_ELEMENT_SIMTIME = 1,
+    SPCOMM_ELEMENT_PAIR_INT8 = 2,
+    SPCOMM_ELEMENT_PAIR_INT16 = 3,
+    SPCOMM_ELEMENT_PAIR_INT32 = 4,
+    SPCOMM_ELEMENT_PAIR_INT64 = 5,
+    SPCOMM_ELEMENT_PAIR_UINT8 = 6,
+    SPCOMM_ELEMENT_PAIR_UINT16 = 7,
+    SPCOMM_ELEMENT_PAIR_UINT32 = 8,
+    SPCOMM_ELEMENT_PAIR_UINT64 = 9,
+    SPCOMM_ELEMENT_PAIR_FLOAT32 = 10,
+    SPCOMM_ELEMENT_PAIR_FLOAT64 = 11
+};
+
+/* A value and its place, for SPCOMM_MINLOC and SPCOMM_MAXLOC: an item of NumPy's aligned [('value', T), ('index',
+ * 'i8')]. */
+typedef struct spcomm_pair {
+    union {
+        int8_t int8;
+        int16_t int16;
+        int32_t int32;
+        int64_t int64;
+        uint8_t uint8;
+        uint16_t uint16;
+        uint32_t uint32;
+        uint64_t uint64;
+        float float32;
+        double float64;
+    } value;
+    int64_t index;
+} spcomm_pair_t;
 
 static inline spcomm_data_t spcomm_raw(const void *data, size_t bytes) {
     spcomm_data_t made;
@@ -265,6 +317,29 @@ static inline spcomm_data_t spcomm_array(const void *data, char kind, size_t ite
     return made;
 }
 
+/* Nothing: Python's None. */
+static inline spcomm_data_t spcomm_none(void) {
+    spcomm_data_t made = spcomm_raw(NULL, 0);
+    made.format = SPCOMM_FORMAT_NONE;
+    return made;
+}
+
+/* Arrays of simulation times, and of pairs with values of one type, SPCOMM_ELEMENT_PAIR_…; both are for reductions, and
+ * may be sent as structures. */
+static inline spcomm_data_t spcomm_simtimes(const spcomm_simtime_t *data, int dimensions,
+                                            const int64_t *shape) {
+    spcomm_data_t made = spcomm_array(data, 'V', sizeof(*data), dimensions, shape);
+    made.element = SPCOMM_ELEMENT_SIMTIME;
+    return made;
+}
+
+static inline spcomm_data_t spcomm_pairs(const spcomm_pair_t *data, int32_t element, int dimensions,
+                                         const int64_t *shape) {
+    spcomm_data_t made = spcomm_array(data, 'V', sizeof(*data), dimensions, shape);
+    made.element = element;
+    return made;
+}
+
 /* ---- sending (2.3) ----
  * They wait only while --queue-limit is reached by what this node has sent and nobody has received. Messages of one
  * node to another arrive in the order in which they were sent. SPCOMM_ERANK, SPCOMM_ETAG, SPCOMM_EINVAL: nothing was
@@ -309,6 +384,11 @@ int spcomm_recv_any(spcomm_t *comm, int32_t source, int32_t tag, int64_t timeout
 int spcomm_probe(spcomm_t *comm, int32_t source, int32_t tag, int64_t timeout_ns, int32_t *found_source,
                  int32_t *found_tag, size_t *bytes);
 
+/* Sends to `dest`, then receives from `source`: a neighbour who does the same at that time is not waited for in vain.
+ * The time is for both. SPCOMM_EINVAL, SPCOMM_ERANK, SPCOMM_ETAG: nothing was sent. */
+int spcomm_sendrecv(spcomm_t *comm, int32_t dest, int32_t tag, spcomm_data_t data, int32_t source,
+                    int32_t recv_tag, int64_t timeout_ns, spcomm_message_t *message);
+
 /* Moves what has arrived into the queues and sends what was queued (the paper's Receive without arguments). How many
  * messages wait in the queues: `waiting`, which may be NULL. */
 int spcomm_poll(spcomm_t *comm, uint64_t *waiting);
@@ -316,6 +396,86 @@ int spcomm_poll(spcomm_t *comm, uint64_t *waiting);
 /* Ends a message: its memory must not be used any more. Any thread; after shutdown, too; NULL and freed ones are fine.
  */
 void spcomm_message_free(spcomm_message_t *message);
+
+/* ---- handlers of active messages ----
+ * A handler takes all messages of its tag, those that are here already, too; receives of that tag are SPCOMM_ETAG, and
+ * SPCOMM_ANY does not see them. It runs inside this node's calls: first in poll, probe and receives, of messages of the
+ * same communicator, and in every call that waits. So it must be short. It may send, receive and compute, but a
+ * collective call on a communicator whose collective call it runs in is SPCOMM_EBUSY. */
+
+/* The message, of any format as from spcomm_recv_any, is the handler's, which ends it by spcomm_message_free. Gives 0,
+ * or anything else to end the call that it runs in with SPCOMM_EINTERRUPTED; a collective one stays entered. */
+typedef int spcomm_handler_t(spcomm_t *comm, spcomm_message_t *message, void *argument);
+
+/* From now on; another one for the same tag takes its place. Never waits. SPCOMM_ETAG, SPCOMM_EINVAL, SPCOMM_ENOMEM. */
+int spcomm_handler(spcomm_t *comm, int32_t tag, spcomm_handler_t *handler, void *argument);
+
+/* ---- data from all, to all ----
+ * Collective. Nodes may give data of any format and length, each its own. What comes is a message each, to be freed by
+ * spcomm_message_free: `source` is the node that gave it, tag is 0; what only Python can read is given as by
+ * spcomm_recv_any. A node's own part is a copy, too. Where `messages` is an array, it has one of each node, by rank.
+ * SPCOMM_ERANK: no such root, and nothing was entered. Data that cannot be given are SPCOMM_EINVAL here and
+ * SPCOMM_EFAILED on all nodes that need them, once all have come. SPCOMM_EMISMATCH: another call, or another root. */
+
+/* What the root gives, to all. `data` of other nodes is ignored: spcomm_none(). On the root `message` may be NULL. */
+int spcomm_bcast(spcomm_t *comm, spcomm_data_t data, int32_t root, int64_t timeout_ns,
+                 spcomm_message_t *message);
+
+/* To each node its own of `spcomm_size` data that the root gives. On other nodes `data` is ignored. */
+int spcomm_scatter(spcomm_t *comm, const spcomm_data_t *data, int32_t root, int64_t timeout_ns,
+                   spcomm_message_t *message);
+
+/* What all give, to the root. On other nodes `messages` is ignored. */
+int spcomm_gather(spcomm_t *comm, spcomm_data_t data, int32_t root, int64_t timeout_ns,
+                  spcomm_message_t *messages);
+
+/* What all give, to all. */
+int spcomm_allgather(spcomm_t *comm, spcomm_data_t data, int64_t timeout_ns, spcomm_message_t *messages);
+
+/* Every node gives `spcomm_size` data, one for each node. */
+int spcomm_alltoall(spcomm_t *comm, const spcomm_data_t *data, int64_t timeout_ns,
+                    spcomm_message_t *messages);
+
+/* ---- reductions of arrays ----
+ * Collective. They combine the arrays of all nodes element by element, along one fixed tree over the ranks: bit for bit
+ * the same on all nodes, in every run, and as Python's calls of the same names, whose arrays they meet. `values` is an
+ * array in C's order and this machine's byte order, of the same type and shape on all nodes (else SPCOMM_EMISMATCH):
+ * integers wrap, floating point is NaN where any is. `result` has the length of `values`, and may be the same memory
+ * but for reduce_scatter. SPCOMM_EINVAL, SPCOMM_ERANK: nothing was entered. */
+
+/* Integers and bools: all but MINLOC and MAXLOC; bools are not summed or multiplied: give int64. Floating point: the
+ * same without BAND, BOR, BXOR. Complex: SUM, PROD. Simulation times: SUM, MIN, MAX. Pairs: MINLOC, MAXLOC; of equal
+ * values the lower index. */
+enum {
+    SPCOMM_SUM = 0,
+    SPCOMM_MIN = 1,
+    SPCOMM_MAX = 2,
+    SPCOMM_PROD = 3,
+    SPCOMM_LAND = 4,
+    SPCOMM_LOR = 5,
+    SPCOMM_LXOR = 6,
+    SPCOMM_BAND = 7,
+    SPCOMM_BOR = 8,
+    SPCOMM_BXOR = 9,
+    SPCOMM_MINLOC = 10,
+    SPCOMM_MAXLOC = 11
+};
+
+/* The combination of all: on every node; on the root (elsewhere `result` is ignored). With SUM, MIN and MAX `values`
+ * may also be spcomm_int64, spcomm_float64 or spcomm_simtime, which meet Python's int, float and SimTime
+ * (SPCOMM_EWIDE). */
+int spcomm_allreduce(spcomm_t *comm, spcomm_data_t values, int32_t op, int64_t timeout_ns, void *result);
+int spcomm_reduce(spcomm_t *comm, spcomm_data_t values, int32_t op, int32_t root, int64_t timeout_ns,
+                  void *result);
+
+/* The combination of nodes 0 to this one; without this one, and node 0 gets nothing. */
+int spcomm_scan(spcomm_t *comm, spcomm_data_t values, int32_t op, int64_t timeout_ns, void *result);
+int spcomm_exscan(spcomm_t *comm, spcomm_data_t values, int32_t op, int64_t timeout_ns, void *result);
+
+/* The combination of all, divided along the first axis: node i gets counts[i] rows, after those of lower ranks. NULL:
+ * as even as can be, lower ranks have one more. `result` has room for this node's rows. */
+int spcomm_reduce_scatter(spcomm_t *comm, spcomm_data_t values, int32_t op, const int64_t *counts,
+                          int64_t timeout_ns, void *result);
 
 /* ---- coordinated messages (2.3) ----
  * All nodes send what they have to, then all receive until they are told that it is over; then the next cycle may

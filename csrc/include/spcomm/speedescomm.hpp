@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * speedescomm.hpp: SpeedesComm as its paper prints it (section 2), for C++11 and later: 24 functions, SpSimTime,
- * SpDestination, NET_INT and NET_DOUBLE (net_types.hpp), and SpComm_ShutDown. A layer over spcomm.h, whose functions
- * may be used beside it: spcomm_current() is the communicator. docs/reference/cxx.md has examples.
+ * SpDestination, NET_INT and NET_DOUBLE (net_types.hpp), and SpComm_ShutDown; of the network's calls (3.3 to 3.5) those
+ * that mean something to a program. A layer over spcomm.h, whose functions may be used beside it: spcomm_current() is
+ * the communicator. docs/reference/cxx.md has examples.
  *
  *     c++ program.cpp $(spcomm config --cflags --libs) -o program && spcomm run -n 4 ./program
  *
@@ -210,6 +211,35 @@ inline void *own(spcomm_message_t &message, int &nbytes, const char *name) {
     return memory;
 }
 
+inline spcomm_layout_t layout(spcomm_t *current, int node, const char *name) {
+    spcomm_layout_t found;
+    check(spcomm_layout(current, node, &found), name);
+    return found;
+}
+
+/* Three values in one exchange, in place. */
+inline void reduce(int (*call)(spcomm_t *, const spcomm_values_t *, int64_t, spcomm_values_t *), int *ival,
+                   double *dval, SpSimTime *simTime, const char *name) {
+    spcomm_t *current = comm(name);
+    if (ival == nullptr || dval == nullptr || simTime == nullptr) {
+        refuse(SPCOMM_EINVAL, name, "ival, dval and simTime are where the values are, and none may be NULL");
+    }
+    spcomm_values_t values = {*ival, *dval, simTime->Value()};
+    check(call(current, &values, SPCOMM_FOREVER, &values), name);
+    if (values.integer < INT_MIN || values.integer > INT_MAX) {
+        refuse(SPCOMM_EWIDE, name, "the sum " + std::to_string(values.integer) + " does not fit into an int");
+    }
+    *ival = static_cast<int>(values.integer);
+    *dval = values.real;
+    *simTime = SpSimTime(values.simtime);
+}
+
+inline void send(const SpDestination &dest, int type, int nbytes, const void *buff, const char *name) {
+    spcomm_t *current = comm(name);
+    check_type(type, name);
+    check(spcomm_send_set(current, dest.Value(), type, bytes(nbytes, buff, name), SPCOMM_FOREVER), name);
+}
+
 inline void *receive(int (*call)(spcomm_t *, int32_t, int32_t, spcomm_message_t *), int type, int &nbytes,
                      const char *name) {
     spcomm_message_t message;
@@ -408,6 +438,115 @@ inline void *SpComm_CoordinatedReceive(int &nbytes) {
         return nullptr;
     }
     return spcomm_detail::own(message, nbytes, name);
+}
+
+/* ---- 3.3 to 3.5 the network's calls ----
+ * In the paper they carry what the nodes of one box cannot do in shared memory, and only its node 0 calls them. Here
+ * any node may; the reductions are made by all nodes, as those of 2.2. */
+
+/* Table 1: of each node its number within its box, and its box, in arrays that were made by new int[]: delete[] them;
+ * how many boxes there are, and which one this node is in. */
+inline void SpComm_Post_Fork_Net_GetIDs(int **localNodeIds, int &numBoxes, int **nodeBoxNumber,
+                                        int &boxNumber) {
+    static const char name[] = "SpComm_Post_Fork_Net_GetIDs";
+    spcomm_t *current = spcomm_detail::comm(name);
+    const int size = spcomm_size(current);
+    if (localNodeIds == nullptr || nodeBoxNumber == nullptr) {
+        spcomm_detail::refuse(SPCOMM_EINVAL, name, "localNodeIds and nodeBoxNumber are where the arrays go");
+    }
+    *localNodeIds = new int[static_cast<size_t>(size)];
+    *nodeBoxNumber = new int[static_cast<size_t>(size)];
+    numBoxes = 0;
+    for (int node = 0; node < size; node++) {
+        const spcomm_layout_t layout = spcomm_detail::layout(current, node, name);
+        (*localNodeIds)[node] = layout.local_rank;
+        (*nodeBoxNumber)[node] = layout.box;
+        numBoxes = layout.box >= numBoxes ? layout.box + 1 : numBoxes;
+    }
+    boxNumber = (*nodeBoxNumber)[spcomm_rank(current)];
+}
+
+/* The fuzzy barrier: as SpComm_EnterFuzzyBarrier and SpComm_ExitFuzzyBarrier. */
+inline void SpComm_Net_Enter_nbRedop() {
+    spcomm_detail::check(spcomm_enter_fuzzy_barrier(spcomm_detail::comm("SpComm_Net_Enter_nbRedop")),
+                         "SpComm_Net_Enter_nbRedop");
+}
+
+inline int SpComm_Net_nbRedop() {
+    int done = 0;
+    spcomm_detail::check(spcomm_exit_fuzzy_barrier(spcomm_detail::comm("SpComm_Net_nbRedop"), &done),
+                         "SpComm_Net_nbRedop");
+    return done;
+}
+
+/* The barrier. */
+inline void SpComm_Net_Redop() {
+    spcomm_detail::check(spcomm_barrier(spcomm_detail::comm("SpComm_Net_Redop"), SPCOMM_FOREVER),
+                         "SpComm_Net_Redop");
+}
+
+/* Three values in one exchange; the results take their places. comPath is not used: the tree is fixed by the ranks. */
+inline void SpComm_Net_Sum(int *ival, double *dval, SpSimTime *simTime, int comPath) {
+    (void)comPath;
+    spcomm_detail::reduce(spcomm_global_sum, ival, dval, simTime, "SpComm_Net_Sum");
+}
+
+inline void SpComm_Net_Max(int *ival, double *dval, SpSimTime *simTime, int comPath) {
+    (void)comPath;
+    spcomm_detail::reduce(spcomm_global_max, ival, dval, simTime, "SpComm_Net_Max");
+}
+
+inline void SpComm_Net_Min(int *ival, double *dval, SpSimTime *simTime, int comPath) {
+    (void)comPath;
+    spcomm_detail::reduce(spcomm_global_min, ival, dval, simTime, "SpComm_Net_Min");
+}
+
+/* To one node, and to several: as SpComm_Send, which goes over the network where it has to. */
+inline void SpComm_Net_Send(int dest, int type, int nbytes, void *buff) {
+    static const char name[] = "SpComm_Net_Send(dest, type, nbytes, buff)";
+    spcomm_t *current = spcomm_detail::comm(name);
+    spcomm_detail::check_type(type, name);
+    spcomm_detail::check(
+        spcomm_send(current, dest, type, spcomm_detail::bytes(nbytes, buff, name), SPCOMM_FOREVER), name);
+}
+
+inline void SpComm_Net_Send(SpDestination *dest, int type, int nbytes, void *buff) {
+    static const char name[] = "SpComm_Net_Send(SpDestination *, type, nbytes, buff)";
+    (void)spcomm_detail::set(dest, name);
+    spcomm_detail::send(*dest, type, nbytes, buff, name);
+}
+
+/* dest[0] is how many nodes follow. */
+inline void SpComm_Net_Send(int *dest, int type, int nbytes, void *buff) {
+    static const char name[] = "SpComm_Net_Send(int *, type, nbytes, buff)";
+    if (dest == nullptr || dest[0] < 0) {
+        spcomm_detail::refuse(SPCOMM_EINVAL, name, "dest is an array: how many nodes, then their numbers");
+    }
+    SpDestination nodes;
+    for (int i = 1; i <= dest[0]; i++) {
+        nodes.Set(dest[i]);
+    }
+    spcomm_detail::send(nodes, type, nbytes, buff, name);
+}
+
+/* To all nodes of the other boxes. */
+inline void SpComm_Net_Send(int type, int nbytes, void *buff) {
+    static const char name[] = "SpComm_Net_Send(type, nbytes, buff)";
+    spcomm_t *current = spcomm_detail::comm(name);
+    SpDestination nodes;
+    const int here = spcomm_box(current);
+    for (int node = 0; node < spcomm_size(current); node++) {
+        if (spcomm_detail::layout(current, node, name).box != here) {
+            nodes.Set(node);
+        }
+    }
+    spcomm_detail::send(nodes, type, nbytes, buff, name);
+}
+
+/* As SpComm_Receive(). */
+inline void SpComm_Net_Receive() {
+    spcomm_detail::check(spcomm_poll(spcomm_detail::comm("SpComm_Net_Receive"), nullptr),
+                         "SpComm_Net_Receive");
 }
 
 #endif

@@ -2,6 +2,8 @@
 /* Each of the paper's functions, as its section 2 describes it. */
 #include <sched.h>
 
+#include <climits>
+
 #include "check.hpp"
 
 static int node, nodes;
@@ -152,6 +154,65 @@ static void test_coordinated() {
     }
 }
 
+/* Section 3.4: three values at once, a barrier, a fuzzy barrier. */
+static void test_network_reductions() {
+    int whole = node;
+    double real = 0.5;
+    SpSimTime time(2.0, node);
+    SpComm_Net_Sum(&whole, &real, &time, 0);
+    CHECK(whole == nodes * (nodes - 1) / 2 && real == 0.5 * nodes && time == 2.0 * nodes);
+    whole = node;
+    time = SpSimTime(2.0, node);
+    SpComm_Net_Max(&whole, &real, &time, 1);
+    CHECK(whole == nodes - 1 && real == 0.5 * nodes && time == SpSimTime(2.0, nodes - 1));
+    whole = node;
+    SpComm_Net_Min(&whole, &real, &time, 1);
+    CHECK(whole == 0);
+    CHECK_THROWS(SpComm_Net_Min(nullptr, &real, &time, 1), SPCOMM_EINVAL, "SpComm_Net_Min: ival");
+    whole = INT_MAX;
+    if (nodes > 1) {
+        CHECK_THROWS(SpComm_Net_Sum(&whole, &real, &time, 0), SPCOMM_EWIDE, "does not fit into an int");
+    }
+    SpComm_Net_Redop();
+    SpComm_Net_Enter_nbRedop();
+    while (SpComm_Net_nbRedop() == 0) {
+        sched_yield();
+    }
+}
+
+/* Sections 3.3 and 3.5: who is where; messages, of which a broadcast goes to the other boxes only. */
+static void test_network_messages() {
+    int *places, *boxes, count = 0, box = -1, nbytes = 0, far = 0;
+    SpComm_Post_Fork_Net_GetIDs(&places, count, &boxes, box);
+    CHECK(count >= 1 && boxes[node] == box && places[0] == 0 && boxes[nodes - 1] == count - 1);
+    int list[] = {2, 0, nodes - 1}, negative[] = {-1};
+    SpDestination set;
+    set.Set(0);
+    SpComm_Net_Send(0, 31, sizeof(node), &node);
+    SpComm_Net_Send(&set, 32, sizeof(node), &node);
+    SpComm_Net_Send(list, 33, sizeof(node), &node);
+    SpComm_Net_Send(34, sizeof(node), &node);
+    CHECK_THROWS(SpComm_Net_Send(negative, 33, 0, nullptr), SPCOMM_EINVAL, "how many nodes");
+    CHECK_THROWS(SpComm_Net_Send(34, -1, nullptr), SPCOMM_EINVAL, "nbytes is -1");
+    for (int i = 0; i < nodes; i++) {
+        far += boxes[i] != box;
+    }
+    for (int type = 31; type <= 34; type++) {
+        int expected = node == 0 ? nodes : 0;
+        expected = type == 33 && node == nodes - 1 ? nodes : expected;
+        for (int i = type == 34 ? far : expected; i > 0; i--) {
+            delete[] wait_for(type, nbytes);
+        }
+    }
+    SpComm_Net_Redop();
+    SpComm_Net_Receive();
+    for (int type = 31; type <= 34; type++) {
+        CHECK(SpComm_Receive(type, nbytes) == nullptr);
+    }
+    delete[] places;
+    delete[] boxes;
+}
+
 int main() {
     alarm(60);
     SpComm_StartUp(0, 0, 0, nullptr);
@@ -167,6 +228,8 @@ int main() {
     SpComm_BarrierSync();
     test_pending();
     test_coordinated();
+    test_network_reductions();
+    test_network_messages();
     SpComm_ShutDown();
     std::printf("all is well\n");
     return 0;

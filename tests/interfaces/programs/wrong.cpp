@@ -13,6 +13,8 @@ static void before_startup() {
     CHECK_THROWS(SpComm_CoordinatedReceive(nbytes), SPCOMM_EINVAL, "SpComm_StartUp");
     CHECK_THROWS(SpComm_BarrierSync(), SPCOMM_EINVAL, "SpComm_StartUp");
     CHECK_THROWS(SpComm_ShutDown(), SPCOMM_EINVAL, "SpComm_StartUp");
+    CHECK_THROWS(SpComm_Net_Redop(), SPCOMM_EINVAL, "SpComm_Net_Redop: SpComm_StartUp");
+    CHECK_THROWS(SpComm_Net_Send(1, 0, nullptr), SPCOMM_EINVAL, "SpComm_StartUp");
     CHECK(nbytes == 3);
 }
 
