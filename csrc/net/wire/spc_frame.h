@@ -22,7 +22,7 @@
 
 #define SPC_FRAME_HEADER_BYTES 64
 #define SPC_FRAME_BODY_MAX (UINT32_C(1) << 18) /* longer messages go in parts */
-#define SPC_FRAME_VERSION 4
+#define SPC_FRAME_VERSION 5
 
 /* X(name, number, what it is for). */
 #define SPC_FRAME_KINDS(X)                                                                  \
