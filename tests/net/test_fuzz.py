@@ -8,21 +8,14 @@ import copy
 import json
 import os
 import random
-import select
-import socket
 import time
 from types import SimpleNamespace
 
-import pytest
-
-from spcomm._core import net
-from spcomm.launch.base.loop import Loop
+from rooming import Site
 from spcomm.launch.remote import hosts, relay, versions
 from spcomm.launch.remote.box_proxy import RemoteSegment
 from spcomm.launch.remote.framing import NONSENSE, FrameError
-from spcomm.launch.room.broker import Broker
 from spcomm.launch.room.connect import hello
-from spcomm.launch.room.mac_framing import MacFrames
 
 SECONDS = float(os.environ.get("FUZZ_SECONDS", "0"))
 ROUNDS = 60
@@ -95,52 +88,6 @@ def spoilt(chance, message):
 # ---- a room
 
 
-class Site:
-    """A broker, and connections to it, in this process."""
-
-    def __init__(self):
-        self.loop = Loop()
-        self.server = net.Server(30, keep_running=True)
-        self.said = []
-        about = {"room": True, "expires": time.time() + 1e6, "most": 64, "link_timeout": 30.0}
-        self.broker = Broker(self.loop, self.server, {}, about, self.said.append)
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.read, self.write = os.pipe()
-        self.loop.add(self.read, lambda: os.read(self.read, 1))
-
-    def guest(self):
-        client = socket.create_connection(self.listener.getsockname())
-        self.broker.welcome(self.listener.accept()[0], None)
-        return MacFrames(client, None)
-
-    def serve(self):
-        """Until everything that was said is heard."""
-        os.write(self.write, b".")
-        while select.select([self.read], [], [], 0)[0]:
-            self.loop.turn()
-            self.broker.flush()
-        self.loop.at("now", 0.0, lambda: None)
-        self.loop.turn()
-        self.broker.flush()
-
-    def close(self):
-        self.broker.part()
-        self.broker.close()
-        self.loop.close()
-        self.listener.close()
-        os.close(self.read)
-        os.close(self.write)
-
-
-def heard(frames):
-    """What has come to a guest; None: it was sent away."""
-    try:
-        found = frames.receive()
-    except FrameError:
-        pytest.fail("the room says what makes no sense")
-    return None if found is None else [message for message, _data in found]
-
-
 def known(messages, told):
     """Tokens and tickets that this guest was told."""
     for message in messages:
@@ -162,10 +109,12 @@ def says(chance, told):
         "room": True,
     }
     way = {"run": "", "box": 0, "ticket": "", **told}
+    of = {"link": f"{chance.getrandbits(128):032x}", "ticket": "0" * 64, "was": ["0" * 32, "0" * 64]}
     message = chance.choice(
         [
-            ["hello", chance.choice(("join", "run", "look")), versions.mine(), {**about, "members": 1}],
-            ["hello", chance.choice(("reach", "box")), versions.mine(), way],
+            ["hello", chance.choice(("join", "run", "look")), versions.mine(), {**about, "members": 1}, of],
+            ["hello", chance.choice(("reach", "box")), versions.mine(), way, of],
+            ["resume", of["link"], "0" * 64, 0],
             [
                 "begin",
                 {
@@ -174,6 +123,8 @@ def says(chance, told):
                 },
             ],
             ["cannot", way["run"], "it is late"],
+            ["ended", way["run"], way["box"]],
+            ["abandoned"],
             ["anything"],
         ]
     )
@@ -189,20 +140,20 @@ def test_what_is_said_to_a_room():
                 guests.append(site.guest())
             for guest in chance.sample(guests, len(guests) // 2 + 1):
                 if chance.random() < 0.02:
-                    guest._goes += os.urandom(chance.randrange(1, 40))
+                    guest.garbage(os.urandom(chance.randrange(1, 40)))
                 guest.send(says(chance, told), os.urandom(chance.choice((0, 0, 10))))
             site.serve()
             for guest in list(guests):
-                messages = heard(guest)
+                messages = guest.heard()
                 if messages is None or chance.random() < 0.01:
                     guest.close()
                     guests.remove(guest)
                 else:
                     known(messages, told)
         honest = site.guest()
-        hello(honest, "look", {})
+        hello(honest.frames, "look", {})
         site.serve()
-        assert heard(honest)[0][0] == "welcome", seed
+        assert honest.heard()[0][0] == "welcome", seed
         assert all(text.isprintable() for text in site.said), seed
         for guest in (honest, *guests):
             guest.close()

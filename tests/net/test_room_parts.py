@@ -12,14 +12,16 @@ from types import SimpleNamespace
 
 import pytest
 
+from rooming import Site
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline.options import Part, parse
-from spcomm.launch.remote import handshake, tls
+from spcomm.launch.remote import handshake, tls, versions
 from spcomm.launch.remote.framing import FrameError
 from spcomm.launch.room import folder, join_code, prompt
 from spcomm.launch.room.broker import Broker
 from spcomm.launch.room.client import _spread
 from spcomm.launch.room.mac_framing import MacFrames
+from spcomm.launch.room.room_link import proof
 
 # ---- codes
 
@@ -338,9 +340,42 @@ def test_who_ends_tls_and_goes_on(server):
 def test_a_run_is_told_of_the_end_before_the_members():
     told = []
     broker = Broker.__new__(Broker)
+    broker._loop = SimpleNamespace(at=lambda _name, _seconds, late: late(), forget=lambda _name: None)
+    broker._guests = {}
     broker.connections = {
-        fd: SimpleNamespace(role=role, frames=SimpleNamespace(send=told.append, close=lambda: None))
+        fd: SimpleNamespace(
+            role=role,
+            link=SimpleNamespace(send=told.append, say_last=lambda: None, close=lambda: None),
+        )
         for fd, role in enumerate(["join", "run", "join", "reach"])
     }
     broker.part()
     assert [message[0] for message in told] == ["over", "bye", "bye"]
+
+
+def hello(site, **of):
+    """A member that says hello, and what it is told."""
+    guest = site.guest()
+    guest.send(["hello", "join", versions.mine(), {"name": "ann", "slots": 1}, of])
+    site.serve()
+    return guest, guest.heard()
+
+
+def test_a_member_that_is_back_has_its_name_even_after_the_code_has_expired():
+    """It shows that by the ticket of the link that it had; nobody else gets in."""
+    site, ticket = Site(), bytes(range(32))
+    first, heard = hello(site, link="1" * 32, ticket=ticket.hex())
+    assert heard[0][2]["name"] == "ann"
+    site.broker.connections["1" * 32].link._end()  # it was silent for too long
+    site.broker._about["expires"] = 0
+    for was in (["1" * 32, proof(bytes(32), "client", b"")], ["2" * 32, proof(ticket, "client", b"")]):
+        other, heard = hello(site, link="3" * 32, ticket="0" * 64, was=was)
+        assert heard[0][0] == "refused" and "has expired" in heard[0][1]
+        other.close()
+    for wanted in ("ann", None):  # and it is back once
+        shown = proof(ticket, "client", b"")
+        again, heard = hello(site, link=os.urandom(16).hex(), ticket="0" * 64, was=["1" * 32, shown])
+        assert (heard[0][2]["name"] if heard[0][0] == "welcome" else None) == wanted
+        again.close()
+    first.close()
+    site.close()

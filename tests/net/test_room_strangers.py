@@ -15,8 +15,10 @@ from pretending import CHALLENGE, HELLO, ORDER, Pretender, message
 from rooming import CODE, HOST, OTHER_CODE, read_until
 from spcomm import VersionError
 from spcomm._core import net
+from spcomm.launch.base.loop import Loop
 from spcomm.launch.remote import handshake, versions
-from spcomm.launch.room import connect, join_code
+from spcomm.launch.room import connect, join_code, room_link
+from spcomm.launch.room.room_link import ClientLink
 
 KEY = join_code.key(CODE)
 RUNS = """
@@ -194,11 +196,43 @@ def test_an_older_server_is_refused_in_one_sentence():
 # ---- who knows it
 
 # What members and runs say of themselves.
+OF = {"link": "0" * 32, "ticket": "0" * 64}
 ABOUT = {"name": "x", "slots": 1, "group": 7, "program": "x", "room": True, "members": 1}
 
 
 def guest(room):
     return connect.enter((HOST, room.port), KEY)
+
+
+class Guest:
+    """One who has a link: it is served until its message comes."""
+
+    def __init__(self, room, purpose, about):
+        self.loop = Loop()
+        self.link = ClientLink(self.loop, (HOST, room.port), KEY, purpose, about)
+        self.link.listen(self.loop, lambda: None)
+        self.send = self.link.send
+
+    def following(self):
+        return self.link.next_message(self.loop.turn)
+
+    def why(self):
+        """Why it is over."""
+        with pytest.raises(connect.EntryError) as caught:
+            while True:
+                self.following()
+        return str(caught.value)
+
+    def close(self):
+        self.link.finish()
+        self.loop.close()
+
+
+def refused(room, purpose, about):
+    """Why there can be no such link."""
+    with pytest.raises(connect.FinalError) as caught:
+        Guest(room, purpose, about)
+    return str(caught.value)
 
 
 def ended_with(frames):
@@ -223,7 +257,7 @@ def test_another_spcomm_is_told_so(busy):
             ({"order": "middle"}, "-endian"),
         ):
             frames = guest(busy)
-            frames.send(["hello", purpose, {**versions.mine(), **theirs}, ABOUT])
+            frames.send(["hello", purpose, {**versions.mine(), **theirs}, ABOUT, OF])
             assert part in ended_with(frames)
 
 
@@ -231,12 +265,16 @@ SAY = [
     [],
     ["hello"],
     ["hello", "join", {}, 5],
-    ["hello", "join", versions.mine(), {"name": "x", "slots": "many"}],
-    ["hello", "run", versions.mine(), {}],
-    ["hello", "dance", versions.mine(), {}],
+    ["hello", "join", versions.mine(), ABOUT],
+    ["hello", "join", versions.mine(), ABOUT, {"link": "0", "ticket": ""}],
+    ["hello", "join", versions.mine(), ABOUT, OF | {"was": 5}],
+    ["hello", "join", versions.mine(), {"name": "x", "slots": "many"}, OF],
+    ["hello", "run", versions.mine(), {}, OF],
+    ["hello", "dance", versions.mine(), {}, OF],
+    ["resume"],
     ["hello", "look", None, {}],
     [[[[]]]],
-    ["hello", "join", versions.mine(), {"name": json.loads("[" * 900 + "]" * 900), "slots": 1}],
+    ["hello", "join", versions.mine(), {"name": json.loads("[" * 900 + "]" * 900), "slots": 1}, OF],
 ]
 
 
@@ -253,26 +291,18 @@ def test_who_makes_no_sense_is_sent_away(busy):
 @pytest.mark.slow
 def test_a_way_to_a_box_that_is_nobodys(busy):
     for purpose in ("reach", "box"):
-        frames = guest(busy)
-        connect.hello(frames, purpose, {"run": "0" * 32, "box": 0})
-        assert "has ended" in ended_with(frames)
+        assert "has ended" in refused(busy, purpose, {"run": "0" * 32, "box": 0})
 
 
 def run_and_members(room):
     """A run, its token, and two members."""
-    run, *members = (guest(room) for _ in range(3))
-    for number, member in enumerate(members):
-        connect.hello(member, "join", ABOUT | {"name": f"member{number + 1}"})
-        read_until(room.server.stderr, f"member{number + 1} has joined")
-    connect.hello(run, "run", ABOUT | {"name": "run"})
-    token = following(run)[1]
+    members = []
+    for number in (1, 2):
+        members.append(Guest(room, "join", ABOUT | {"name": f"member{number}"}))
+        read_until(room.server.stderr, f"member{number} has joined")
+    run = Guest(room, "run", ABOUT | {"name": "run"})
+    token = run.following()[1]
     return run, token, *members
-
-
-def way(room, role, about):
-    frames = guest(room)
-    connect.hello(frames, role, about)
-    return frames
 
 
 def test_a_member_in_the_place_of_another(busy):
@@ -280,11 +310,11 @@ def test_a_member_in_the_place_of_another(busy):
     run, token, *members = run_and_members(busy)
     run.send(["begin", {"places": [0, 1], "boxes": ["member1", "member2"]}])
     reach = [
-        {"run": token, "box": box, "ticket": one} for box, one in enumerate(following(run)[1]["tickets"])
+        {"run": token, "box": box, "ticket": one} for box, one in enumerate(run.following()[1]["tickets"])
     ]
     boxes = []
     for member in members:
-        while (message := following(member))[0] != "run":
+        while (message := member.following())[0] != "run":
             pass
         boxes.append({name: message[1][name] for name in ("run", "box", "ticket")})
     for role, theirs, wrong in [
@@ -294,10 +324,10 @@ def test_a_member_in_the_place_of_another(busy):
         ("reach", reach[0], boxes[0]["ticket"]),
         ("reach", reach[0], reach[1]["ticket"]),
     ]:
-        assert "has no ticket" in ended_with(way(busy, role, theirs | {"ticket": wrong}))
-    one, other = way(busy, "reach", reach[0]), way(busy, "box", boxes[0])
+        assert "has no ticket" in refused(busy, role, theirs | {"ticket": wrong})
+    one, other = Guest(busy, "reach", reach[0]), Guest(busy, "box", boxes[0])
     one.send(["from the run"])
-    assert following(other) == ["from the run"]
+    assert other.following() == ["from the run"]
     for frames in (one, other, run, *members):
         frames.close()
 
@@ -306,16 +336,14 @@ def test_a_member_that_answers_without_end(busy):
     """A run hears of it once; and only of a member that was to run something for it."""
     run, token, member, other = run_and_members(busy)
     run.send(["begin", {"places": [0, 0], "boxes": ["member1"]}])
-    assert following(run)[0] == "granted"
+    assert run.following()[0] == "granted"
     for one, times in ((other, 1), (member, 5000)):
         for _time in range(times):
             one.send(["cannot", token, "x" * 300])
-            while not one.flush():
-                select.select([], [one.writing], [])
         one.close()
         read_until(busy.server.stderr, "has left")
-    assert following(run) == ["over", f"member1: {'x' * 300}"]
-    assert not run.has_more and not select.select([run.reading], [], [], 0)[0]
+    assert run.following() == ["over", f"member1: {'x' * 300}"]
+    assert not run.link.receive()
     run.close()
 
 
@@ -324,11 +352,10 @@ def test_a_member_with_the_name_of_one_who_has_left(busy):
     run, _token, member, other = run_and_members(busy)
     member.close()
     read_until(busy.server.stderr, "member1 has left")
-    again = guest(busy)
-    connect.hello(again, "join", ABOUT | {"name": "member1"})
+    again = Guest(busy, "join", ABOUT | {"name": "member1"})
     read_until(busy.server.stderr, "member1 has joined")
     run.send(["begin", {"places": [0, 0], "boxes": ["member1"]}])
-    assert following(run) == ["over", "member1 has left the room"]
+    assert run.following() == ["over", "member1 has left the room"]
     for frames in (run, other, again):
         frames.close()
 
@@ -348,40 +375,72 @@ IMPOSSIBLE = [
 @pytest.mark.slow
 def test_a_run_that_asks_for_what_cannot_be(busy):
     for wish in IMPOSSIBLE:
-        frames = guest(busy)
-        connect.hello(frames, "run", ABOUT)
-        assert following(frames)[0] == "members"
-        frames.send(["begin", wish])
-        assert ended_with(frames) == "", wish
-    frames = guest(busy)
-    connect.hello(frames, "run", ABOUT)
-    assert following(frames)[0] == "members"
-    frames.send(["begin", {"places": [0, 1], "boxes": ["ann", "zoe"]}])
-    assert following(frames) == ["over", "zoe has left the room"]
-    frames.close()
+        run = Guest(busy, "run", ABOUT)
+        assert run.following()[0] == "members"
+        run.send(["begin", wish])
+        assert "does not know this connection any more" in run.why(), wish
+    run = Guest(busy, "run", ABOUT)
+    assert run.following()[0] == "members"
+    run.send(["begin", {"places": [0, 1], "boxes": ["ann", "zoe"]}])
+    assert run.following() == ["over", "zoe has left the room"]
+    run.close()
 
 
 @pytest.mark.slow
 def test_a_member_that_comes_while_a_run_decides(busy):
-    frames = guest(busy)
-    connect.hello(frames, "run", ABOUT)
-    assert following(frames)[0] == "members"
+    run = Guest(busy, "run", ABOUT)
+    assert run.following()[0] == "members"
     member = busy.join("zoe")
-    frames.send(["begin", {"places": [0, 0], "boxes": ["ann"]}])
-    assert following(frames)[0] == "granted"
-    frames.close()
+    run.send(["begin", {"places": [0, 0], "boxes": ["ann"]}])
+    assert run.following()[0] == "granted"
+    run.close()
     assert member.poll() is None
 
 
 @pytest.mark.slow
 def test_a_name_that_would_write_on_a_terminal(busy):
-    frames = guest(busy)
-    connect.hello(frames, "join", {"name": "x\x1b[2J\n" + "y" * 999, "slots": 1})
+    member = Guest(busy, "join", {"name": "x\x1b[2J\n" + "y" * 999, "slots": 1})
     found = read_until(busy.server.stderr, "has joined, from 127.0.0.1 (3 members)")
     assert "\x1b" not in found and "y" * 99 not in found
     assert "x\N{REPLACEMENT CHARACTER}[2J\N{REPLACEMENT CHARACTER}yyy" in found
-    frames.close()
+    member.close()
     read_until(busy.server.stderr, "has left (2 members)")
+
+
+# ---- who would take over the link of another
+
+
+def test_a_link_is_resumed_by_its_own_end_only(busy):
+    """Everybody here knows the code, and even the number of the link; nobody else has its ticket."""
+    member = Guest(busy, "join", ABOUT | {"name": "zoe"})
+    assert member.following()[0] == "welcome"
+    number, ticket = member.link._number, member.link._ticket
+    frames = guest(busy)
+    mine = room_link.proof(ticket, "client", frames.binding)
+    for shown in ("", "0" * 64, room_link.proof(bytes(32), "client", frames.binding)):
+        stranger = guest(busy)
+        stranger.send(["resume", number, shown, 0])
+        assert ended_with(stranger) == ""
+    stranger = guest(busy)  # the proof of another connection
+    stranger.send(["resume", number, mine, 0])
+    assert ended_with(stranger) == ""
+    stranger = guest(busy)  # of the server, which resumes nothing
+    stranger.send(["resume", number, room_link.proof(ticket, "server", stranger.binding), 0])
+    assert ended_with(stranger) == ""
+    assert member.link.is_up
+    frames.send(["resume", number, mine, 2])
+    assert following(frames)[0] == "resumed"
+    frames.close()
+    member.close()
+
+
+def test_two_links_of_one_number(busy):
+    member = Guest(busy, "join", ABOUT | {"name": "zoe"})
+    frames = guest(busy)
+    of = {"link": member.link._number, "ticket": member.link._ticket.hex()}
+    frames.send(["hello", "join", versions.mine(), ABOUT, of])
+    assert ended_with(frames) == ""
+    member.close()
 
 
 def test_a_full_server(room):

@@ -10,6 +10,6 @@
 `clocks`               what the clock of another machine shows when ours shows something
 `relay`                from the launcher through ssh to a box there
 `box`                  the other end; `boxparts` is what it is made of
-`framing`              messages between the two
+`framing`              messages between the two; `control_link` keeps them whole where connections break
 =====================  =====================================================================================
 """

@@ -49,7 +49,8 @@ def withdraw() -> None:
 class Box:
     """The launcher's work for its own boxes, without its decisions, which the launcher itself takes."""
 
-    def __init__(self, frames: Frames) -> None:
+    def __init__(self, frames: "Any") -> None:
+        """`frames`: `Frames`, or what is used like them."""
         from spcomm.launch.base.loop import Loop
 
         self._loop = Loop()
@@ -68,13 +69,14 @@ class Box:
         self._paused = False
         self._ending = False  # the launcher has a reason to end the run
         self._nodes_gone = False
+        self._patience_s: float | None = None  # for the last words to arrive; None: as long as it takes
 
     def run(self) -> None:
         from spcomm.launch.remote import versions
 
         self._greet()
         self._frames.send(["hello", versions.mine()])
-        self._loop.add(self._frames.reading, self._hear)
+        self._frames.listen(self._loop, self._hear)
         while True:
             self._loop.turn()
             self._flush()
@@ -403,8 +405,7 @@ class Box:
 
         end_children(set())
         self._tidy()
-        os.set_blocking(self._frames.writing, True)
-        self._frames.flush()
+        self._frames.finish(self._patience_s)
         os._exit(0)
 
     def _tidy(self) -> None:

@@ -11,6 +11,12 @@ import os
 
 from spcomm.text import printable
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from spcomm.launch.base.loop import Loop
+
 GREETING = b"\0spcomm-box-1\n"
 MOST = 1 << 20  # bytes kept from which nothing should be added
 _MOST_MESSAGE = 16 << 20
@@ -50,9 +56,11 @@ class Frames:
         self._goes += GREETING
 
     def send(self, message: list, data: "bytes | memoryview" = b"") -> None:
-        body = json.dumps(message, separators=(",", ":")).encode("ascii")
-        head = len(body).to_bytes(4, "little") + len(data).to_bytes(4, "little")
-        self._goes += self.wrap(b"".join((head, body, data)))
+        self.write(encode(message, data))
+
+    def write(self, data: bytes) -> None:
+        """Bytes that must not be empty."""
+        self._goes += self.wrap(data)
         self.flush()
 
     def wrap(self, frame: bytes) -> bytes:
@@ -78,21 +86,39 @@ class Frames:
 
     def receive(self) -> "list[tuple[list, bytes]] | None":
         """Messages that have come; None at the end. `FrameError`: a malformed frame."""
-        try:
-            data = os.read(self.reading, _PIECE)
-        except BlockingIOError:
-            return []
-        except OSError:
-            data = b""
-        if not data:
+        data = self.read()
+        if data is None:
             return None
-        self._came += self.unwrap(data)
+        self._came += data
         if not self._greeted and not self._find_greeting():
             return []
         found = []
-        while (frame := self._next()) is not None:
+        while (frame := take_frame(self._came)) is not None:
             found.append(frame)
         return found
+
+    def read(self) -> "bytes | None":
+        """Bytes that have come, without waiting; None at the end. `FrameError`: they are not what was sent."""
+        try:
+            data = os.read(self.reading, _PIECE)
+        except BlockingIOError:
+            return b""
+        except OSError:
+            data = b""
+        return self.unwrap(data) if data else None
+
+    def listen(self, loop: "Loop", call: "Callable[[], None]") -> None:
+        """Have the loop call when something has come, from now on, or again after `pause`."""
+        loop.add(self.reading, call)
+
+    def pause(self, loop: "Loop") -> None:
+        """Take nothing more of what comes, until `listen`."""
+        loop.remove(self.reading)
+
+    def finish(self, _patience_s: "float | None" = None) -> None:
+        """Wait until everything is written that was sent."""
+        os.set_blocking(self.writing, True)
+        self.flush()
 
     def _find_greeting(self) -> bool:
         at = self._came.find(GREETING)
@@ -104,25 +130,33 @@ class Frames:
         self._greeted = True
         return True
 
-    def _next(self) -> "tuple[list, bytes] | None":
-        if len(self._came) < 8:
-            return None
-        length = int.from_bytes(self._came[:4], "little")
-        size = int.from_bytes(self._came[4:8], "little")
-        if length > _MOST_MESSAGE or size > _MOST_DATA:
-            raise FrameError("sent a malformed message")
-        end = 8 + length + size
-        if len(self._came) < end:
-            return None
-        try:
-            message = json.loads(self._came[8 : 8 + length], parse_constant=_no_number)
-        except (ValueError, RecursionError):
-            raise FrameError("sent a malformed message") from None
-        data = bytes(self._came[8 + length : end])
-        del self._came[:end]
-        if not isinstance(message, list) or not message or not _is_shallow(message):
-            raise FrameError("sent a malformed message")
-        return message, data
+
+def encode(message: list, data: "bytes | memoryview" = b"") -> bytes:
+    """Return a frame."""
+    body = json.dumps(message, separators=(",", ":")).encode("ascii")
+    return b"".join((len(body).to_bytes(4, "little"), len(data).to_bytes(4, "little"), body, data))
+
+
+def take_frame(came: bytearray) -> "tuple[list, bytes] | None":
+    """Take the first frame out of what has come; None: it is not complete. `FrameError`: it is malformed."""
+    if len(came) < 8:
+        return None
+    length = int.from_bytes(came[:4], "little")
+    size = int.from_bytes(came[4:8], "little")
+    if length > _MOST_MESSAGE or size > _MOST_DATA:
+        raise FrameError("sent a malformed message")
+    end = 8 + length + size
+    if len(came) < end:
+        return None
+    try:
+        message = json.loads(came[8 : 8 + length], parse_constant=_no_number)
+    except (ValueError, RecursionError):
+        raise FrameError("sent a malformed message") from None
+    data = bytes(came[8 + length : end])
+    del came[:end]
+    if not isinstance(message, list) or not message or not _is_shallow(message):
+        raise FrameError("sent a malformed message")
+    return message, data
 
 
 def one_line(value: object, most: int = 1000) -> str:

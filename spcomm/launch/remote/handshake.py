@@ -101,6 +101,11 @@ class HandshakeExchange:
         """With `NO_TLS`: why."""
         return self._failure[1] if self._failure is not None else ""
 
+    @property
+    def binding(self) -> bytes:
+        """Bytes that both ends have for this connection only: both nonces and, with TLS, the certificate."""
+        return self._transcript + (self.session.certificate if self.session is not None else b"")
+
     def go_on(self) -> bool:
         """True when it is over. `OSError`: the connection is."""
         while (step := self.machine.step()) != net.OVER:
@@ -155,7 +160,8 @@ class HandshakeExchange:
 class Gate:
     """Lets gateways in. `admit(job, box, descriptor, session)` takes each connection that has proved itself.
 
-    `welcome(socket, session)` takes those of job `ROOM`, if there is a secret for it. Sessions are of TLS, or None.
+    `welcome(socket, session, binding)` takes those of job `ROOM`, if there is a secret for it. Sessions are of TLS, or
+    None.
     `full()`: whether the next one is told that there is no room for it.
     """
 
@@ -165,7 +171,7 @@ class Gate:
         listener: "_socket.socket",
         secrets: "dict[tuple[int, int], bytes]",
         admit: "Callable[[int, int, int, Session | None], None]",
-        welcome: "Callable[[_socket.socket, Session | None], None] | None" = None,
+        welcome: "Callable[[_socket.socket, Session | None, bytes], None] | None" = None,
         full: "Callable[[], bool]" = lambda: False,
     ) -> None:
         self._loop = loop
@@ -232,7 +238,7 @@ class Gate:
             return
         _version, job, box = talk.machine.peer
         if job == ROOM and self._welcome is not None:
-            self._welcome(guest, talk.session)
+            self._welcome(guest, talk.session, talk.binding)
             return
         try:
             self._admit(job, box, guest.detach(), talk.session)

@@ -72,7 +72,8 @@ class Relay:
     def _obey(self) -> None:
         received = self._wire.receive()
         if received is None:
-            os._exit(0)
+            self._abandoned()
+            return
         message, descriptors = received
         verb = message[0]
         if verb == "run":
@@ -89,6 +90,10 @@ class Relay:
             self._tell(list(message))
             if verb == "signal" and message[1] == _signal.SIGKILL:
                 self._loop.at("patience", _PATIENCE_S, lambda: os._exit(1))
+
+    def _abandoned(self) -> None:
+        """The launcher has ended."""
+        os._exit(0)
 
     def _start(self) -> None:
         command = self._about["command"]
@@ -108,7 +113,7 @@ class Relay:
         self._frames = Frames(self._ssh.stdout.fileno(), self._ssh.stdin.fileno(), False)
         self._error_fd = self._ssh.stderr.fileno()
         os.set_blocking(self._error_fd, False)
-        self._loop.add(self._frames.reading, self._hear)
+        self._frames.listen(self._loop, self._hear)
         self._loop.add(self._error_fd, self._hear_errors)
 
     def _nodes(self, ranks: "list[int]", descriptors: "list[int]") -> None:
@@ -240,7 +245,7 @@ class Relay:
 
     def _ended(self) -> None:
         """The end of ssh."""
-        self._loop.remove(self._frames.reading)
+        self._frames.pause(self._loop)
         if self._leaving:
             return
         host = self._about["host"]
@@ -320,9 +325,9 @@ class Relay:
         if full != self._paused and not self._leaving:
             self._paused = not self._paused
             if self._paused:
-                self._loop.remove(self._frames.reading)
+                self._frames.pause(self._loop)
             else:
-                self._loop.add(self._frames.reading, self._hear)
+                self._frames.listen(self._loop, self._hear)
         if self._frames.flush():
             self._loop.remove(self._frames.writing)
         else:

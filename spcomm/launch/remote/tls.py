@@ -96,6 +96,11 @@ class Session:
         self._tls = context.wrap_bio(self._coming, self._going, server_side=server)
         self._record = b""  # as much of it as `receive` has read
 
+    @property
+    def certificate(self) -> bytes:
+        """The server's (DER), as this end knows it."""
+        return self._certificate
+
     def establish(self, sock: "_socket.socket") -> "Iterator[None]":
         """Go on until the other end has to say something, where the socket does not wait. Raises `TlsError`, `OSError`.
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
+    from spcomm.launch.base.loop import Loop
     from spcomm.launch.cmdline.groups import Group
 
 _BACKLOG = 128
@@ -62,6 +63,14 @@ class TransportProcess:
 
     def fileno(self) -> int:
         return self._wire.fileno()
+
+    def listen(self, loop: "Loop", call: "Callable[[], None]") -> None:
+        """Call when there is something to receive."""
+        loop.add(self.fileno(), call)
+
+    def leave(self, loop: "Loop") -> None:
+        """Call no more."""
+        loop.remove(self.fileno())
 
     def receive(self) -> "tuple | None":
         """Its next message; None when it has ended, and `status` is its wait status then."""

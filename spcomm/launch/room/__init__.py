@@ -8,6 +8,7 @@ end of the way between a run and a box of it, or to look.
 =============  =====================================================================================
 `join_code`    six words, and the key that comes of them
 `prompt`       where the code comes from, and how an address is written
+`room_link`    messages over connections that break: both ends of them
 `mac_framing`  frames, through TLS where they cross a network
 `connect`      the way in, for all who connect; every sentence about what went wrong there
 `server`       `spcomm serve`: the command line, the listener, the end

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: MIT
 """Members and runs in a room, or at a server, and the ways between a run and its boxes.
 
-Everybody here has proved that it knows the code. The first frame of a connection says what it is for:
+Everybody here has proved that it knows the code. The first message of a connection says what it is for, or which link
+(`room_link`) goes on over it:
 
 ========  ============================================================================================
 `join`    a member: it is told of runs that want a box of it, for as long as it stays
 `run`     a run: it asks who is there, and gets a job of the server; its end is the run's end
 `reach`   one end of the way between a run and a box, and `box` the other; what one says the other hears. Each shows
           the ticket that nobody but the run, or that member, was given
-`look`    a doctor: it is told who we are
+`look`    a doctor: it is told who we are; not a link
 ========  ============================================================================================
 """
 
@@ -19,10 +20,12 @@ from collections import deque
 
 from spcomm._core.errors import SpcommError
 from spcomm.launch.remote import versions
+from spcomm.launch.remote.control_link import LinkError
 from spcomm.launch.remote.framing import MOST, NONSENSE, FrameError, one_line
 from spcomm.launch.remote.handshake import SECRET_BYTES
 from spcomm.launch.room.connect import differ, keep_alive
 from spcomm.launch.room.mac_framing import MacFrames
+from spcomm.launch.room.room_link import RoomLink, proof
 from spcomm.text import counted
 
 TYPE_CHECKING = False
@@ -37,17 +40,21 @@ if TYPE_CHECKING:
 
 _HELLO_S = 10.0  # for a connection that is in to say what for
 _BOXES_S = 30.0  # for members to answer a run
+_RETURN_S = 2.0  # for members whose connection has just broken, before a run does without them
+_PART_S = 2.0  # for everybody to hear of the end
+_AWAY_MOST = 64  # members that were silent for too long, and may come back
 _BOXES_MOST = 64
 _NAME_MOST = 64
 RUNS_MOST = 16
 
 
 class Connection:
-    """One connection."""
+    """One member, run, or end of a way. Its link outlives the connections of the network."""
 
-    def __init__(self, frames: MacFrames, address: str) -> None:
-        self.frames = frames
-        self.fd = frames.reading
+    def __init__(self, link: RoomLink, number: str, ticket: bytes, address: str) -> None:
+        self.link = link
+        self.number = number  # of the link
+        self.ticket = ticket
         self.address = address
         self.role = ""
         self.name = ""
@@ -56,7 +63,7 @@ class Connection:
         self.box = -1
         self.partner: Connection | None = None  # the other end of a way
         self.early: list[tuple[list, bytes]] = []  # said before there was one
-        self.ending = False  # it is closed once it has taken what is kept for it
+        self.ending = False  # it is forgotten once it has what is kept for it
 
 
 class Run:
@@ -72,8 +79,10 @@ class Run:
         self.job = 0
         self.boxes = 0
         self.offered: dict[str, Connection] | None = None  # who was there when it was told, and decides
+        self.has_waited = False  # for members that are out of reach
         self.begun = False
         self.is_over = False  # it was told why it cannot go on
+        self.is_carried = False  # the server has a job for it
         self.members: list[Connection] = []  # by box
         self.ends: dict[tuple[str, int], Connection] = {}
         self.tickets: dict[tuple[str, int], str] = {}  # for these ends
@@ -96,106 +105,235 @@ class Broker:
         self._secrets = secrets
         self._about = about
         self._say = say
-        self.connections: dict[int, Connection] = {}
+        self.connections: dict[str, Connection] = {}  # by the number of the link
+        self._guests: dict[int, MacFrames] = {}  # that have not said what for
         self._members: dict[str, Connection] = {}
+        self._away: dict[str, Connection] = {}  # members that may come back, by the number of the link
         self._runs: dict[str, Run] = {}
         self._ended: deque[tuple[int, str | None]] = deque()
+        self._is_parting = False
         self._news, self._tell = os.pipe()
         os.set_blocking(self._news, False)
         server.on_end = self._job_ended
         loop.add(self._news, self._hear_server)
+        self._beat()
+
+    @property
+    def count(self) -> int:
+        """The number of connections."""
+        return len(self.connections) + len(self._guests)
 
     # Connections
 
-    def welcome(self, sock: "_socket.socket", session: "Session | None") -> None:
+    def welcome(self, sock: "_socket.socket", session: "Session | None", binding: bytes) -> None:
         """One more that has proved itself."""
         try:
             keep_alive(sock)
-            frames = MacFrames(sock, session)
+            frames = MacFrames(sock, session, binding)
         except OSError:  # it is gone again
             sock.close()
             return
-        connection = Connection(frames, frames.peer[0])
-        self.connections[connection.fd] = connection
-        self._listen(connection)
-        self._loop.at(f"hello {connection.fd}", _HELLO_S, lambda: self._leave(connection))
+        fd = frames.reading
+        self._guests[fd] = frames
+        self._loop.add(fd, lambda: self._hear_guest(frames))
+        self._loop.at(f"hello {fd}", _HELLO_S, lambda: self._dismiss(frames))
 
-    def _listen(self, connection: Connection) -> None:
-        self._loop.add(connection.fd, lambda: self._hear(connection))
+    def _hear_guest(self, frames: MacFrames) -> None:
+        try:
+            message = frames.first_message()
+            if message is None:
+                self._dismiss(frames)
+            elif message:
+                self._first(frames, message)
+        except (FrameError, LinkError, SpcommError, *NONSENSE):
+            self._dismiss(frames)  # it knows the code, and does not speak our language
+
+    def _first(self, frames: MacFrames, message: list) -> None:
+        if message[0] == "resume":
+            _resume, number, shown, received = message
+            self._resume(frames, str(number), str(shown), int(received))
+            return
+        _hello, purpose, theirs, about, *of = message
+        if purpose == "look":
+            room = {"room": self._about["room"], "members": list(self._members), "runs": len(self._runs)}
+            self._answer(frames, self._expired(), ["welcome", versions.mine(), room])
+            return
+        number, ticket = str(of[0]["link"]), bytes.fromhex(of[0]["ticket"])
+        if purpose not in ("join", "run", "reach", "box") or len(number) != 32 or len(ticket) != 32:
+            raise ValueError(purpose)
+        if number in self.connections or number in self._away:
+            raise ValueError(number)
+        link = RoomLink(self._loop, self._about["link_timeout"])
+        connection = Connection(link, number, ticket, frames.peer[0])
+        why = self._enter(connection, purpose, dict(theirs), dict(about), self._away_before(frames, of[0]))
+        if why:
+            self._answer(frames, why, [])
+            return
+        self.connections[number] = connection
+        frames.send(["linked", link.timeout_s])
+        self._forget_guest(frames)
+        link.attach(frames, 0)
+        link.listen(self._loop, lambda: self._hear(connection))
+        self._offer_again(connection)
+
+    def _resume(self, frames: MacFrames, number: str, shown: str, received: int) -> None:
+        """A link goes on over this connection; one that is still there is given up."""
+        connection = self.connections.get(number)
+        if connection is None:
+            frames.send(["unknown"])  # and perhaps it says hello
+            return
+        if not hmac.compare_digest(proof(connection.ticket, "client", frames.binding), shown):
+            raise ValueError(number)
+        ours = proof(connection.ticket, "server", frames.binding)
+        link = connection.link
+        frames.send(["resumed", ours, link.acknowledging, link.timeout_s])
+        self._forget_guest(frames)
+        try:
+            link.attach(frames, received)
+        except LinkError:
+            frames.close()
+            self._leave(connection)
+            return
+        self._offer_again(connection)
+
+    def _away_before(self, frames: MacFrames, of: dict) -> "Connection | None":
+        """The member that is back, if it was away and can prove that."""
+        number, shown = of.get("was") or ("", "")
+        found = self._away.get(str(number))
+        if found is None or not hmac.compare_digest(
+            proof(found.ticket, "client", frames.binding), str(shown)
+        ):
+            return None
+        return found
+
+    def _answer(self, frames: MacFrames, why: str, message: list) -> None:
+        """The last that a guest hears."""
+        frames.send(["refused", why] if why else message)
+        self._dismiss(frames)
+
+    def _forget_guest(self, frames: MacFrames) -> None:
+        del self._guests[frames.reading]
+        self._loop.forget(f"hello {frames.reading}")
+        self._loop.remove(frames.reading)
+
+    def _dismiss(self, frames: MacFrames) -> None:
+        if self._guests.get(frames.reading) is frames:
+            self._forget_guest(frames)
+            frames.close()
+
+    def _expired(self) -> str:
+        if time.time() < self._about["expires"]:
+            return ""
+        at = time.strftime("%H:%M", time.localtime(self._about["expires"]))
+        return f"that code has expired: it was good until {at}; restart spcomm serve to get another"
 
     def _hear(self, connection: Connection) -> None:
         try:
-            frames = connection.frames.receive()
+            frames = connection.link.receive()
             if frames is None:
                 self._leave(connection)
                 return
             for message, data in frames:
                 self._heard(connection, message, data)
         except (FrameError, SpcommError, *NONSENSE):
-            self._leave(connection)  # it knows the code, and does not speak our language
+            self._leave(connection)
 
     def _heard(self, connection: Connection, message: list, data: bytes) -> None:
-        if connection.ending or connection.fd not in self.connections:
+        if connection.ending or connection.number not in self.connections:
             return
-        if connection.role in ("reach", "box"):
+        if connection.role == "reach" and message[0] == "abandoned" and connection.run is not None:
+            self._forget(connection.run)  # its launcher was killed
+        elif connection.role in ("reach", "box"):
             if connection.partner is None:
                 connection.early.append((message, data))
             else:
-                connection.partner.frames.send(message, data)
-        elif connection.role == "":
-            _hello, purpose, theirs, about = message
-            self._loop.forget(f"hello {connection.fd}")
-            self._enter(connection, str(purpose), dict(theirs), dict(about))
+                connection.partner.link.send(message, data)
         elif connection.role == "run" and message[0] == "begin" and connection.run is not None:
             self._begin(connection.run, message[1])
-        elif connection.role == "join" and message[0] == "cannot":
+        elif connection.role == "join" and message[0] in ("cannot", "ended"):
             run = self._runs.get(message[1])
             if run is not None and connection in run.members:
-                self._over(run, f"{connection.name}: {one_line(message[2], 300)}")
+                self._box_ended(run, connection, message)
 
-    def _enter(self, connection: Connection, purpose: str, theirs: dict, about: dict) -> None:
-        connection.name = one_line(about.get("name") or connection.address, _NAME_MOST)
-        if purpose in ("reach", "box"):
-            self._way(connection, purpose, about)
+    def _box_ended(self, run: Run, member: Connection, message: list) -> None:
+        """A box cannot be started on a member, or has ended there; mostly it has said so itself."""
+        if message[0] == "cannot":
+            self._over(run, f"{member.name}: {one_line(message[2], 300)}")
             return
-        if purpose not in ("join", "run", "look"):
-            raise ValueError(purpose)
-        why = differ(theirs) if purpose != "look" else ""
-        if time.time() >= self._about["expires"]:
-            at = time.strftime("%H:%M", time.localtime(self._about["expires"]))
-            why = f"that code has expired: it was good until {at}; restart spcomm serve to get another"
-        if not why and purpose != "look":
-            why = self._join(connection, about) if purpose == "join" else self._ask(connection, about)
-        if why:
-            self._refuse(connection, why)
-        elif purpose == "look":
-            room = {"room": self._about["room"], "members": list(self._members), "runs": len(self._runs)}
-            connection.frames.send(["welcome", versions.mine(), room])
-            connection.ending = True
+        box = int(message[2])
+        if not 0 <= box < len(run.members) or run.members[box] is not member:
+            raise ValueError(box)
+        end = run.ends.get(("box", box))
+        if end is not None:
+            self._leave(end)
+        else:
+            self._over(run, f"{member.name}: the box there ended before it was connected")
 
-    def _refuse(self, connection: Connection, why: str) -> None:
-        connection.frames.send(["refused", why])
-        connection.ending = True
+    def _enter(
+        self, connection: Connection, purpose: str, theirs: dict, about: dict, away: "Connection | None"
+    ) -> str:
+        """Why not; empty: it is in. `away`: it is this member, which is back."""
+        connection.name = one_line(about.get("name") or connection.address, _NAME_MOST)
+        if self._is_parting:
+            return "the server was ended"
+        if purpose in ("reach", "box"):
+            return self._way(connection, purpose, about)
+        why = differ(theirs) or (self._expired() if away is None else "")
+        if why:
+            return why
+        if purpose == "run":
+            return self._ask(connection, about)
+        if away is not None:
+            connection.name = away.name
+        why = self._join(connection, about)
+        if not why and away is not None:
+            del self._away[away.number]
+        return why
 
     def _leave(self, connection: Connection) -> None:
         """A connection is over."""
-        if self.connections.pop(connection.fd, None) is None:
+        if self.connections.pop(connection.number, None) is None:
             return
-        self._loop.forget(f"hello {connection.fd}")
-        self._loop.remove(connection.fd)
-        self._loop.remove(connection.frames.writing)
-        connection.frames.close()
+        link = connection.link
+        is_lost = link.is_gone  # by silence
+        link.close()
         if connection.partner is not None:
-            connection.partner.ending = True  # what was said to it before still arrives
+            self._end(connection.partner)  # what was said to it before still arrives
         if connection.role == "join":
-            del self._members[connection.name]
-            self._say(f"{connection.name} has left ({counted(len(self._members), 'member')})")
-            self._tell_members()
-            for run in list(self._runs.values()):
-                if connection in run.members and ("box", run.members.index(connection)) not in run.ends:
-                    self._over(run, f"{connection.name} has left the room")
+            self._member_left(connection, is_lost)
         elif connection.role == "run" and connection.run is not None:
             self._forget(connection.run)
+
+    def _member_left(self, member: Connection, is_lost: bool) -> None:
+        del self._members[member.name]
+        if is_lost:
+            self._away[member.number] = member
+            while len(self._away) > _AWAY_MOST:
+                del self._away[next(iter(self._away))]
+        self._say(f"{member.name} has left ({counted(len(self._members), 'member')})")
+        self._tell_members()
+        for run in list(self._runs.values()):
+            if member in run.members and ("box", run.members.index(member)) not in run.ends:
+                self._over(run, f"{member.name} has left the room")
+
+    def _end(self, connection: Connection) -> None:
+        """Nothing more is said to it."""
+        connection.ending = True
+        connection.link.say_last()
+
+    def _beat(self) -> None:
+        """Silent connections are given up, and silent links."""
+        for connection in list(self.connections.values()):
+            run = connection.run if connection.role == "run" else None
+            connection.link.beat(lapses=run is None or not self._is_carried_on(run))
+        self._loop.at("beat", self._about["link_timeout"] / 30, self._beat)
+
+    def _is_carried_on(self, run: Run) -> bool:
+        """Whether it lives, though its launcher says nothing: Ctrl-Z stops that, and neither relays nor gateways."""
+        reaches = any(
+            role == "reach" and end.number in self.connections for (role, _box), end in run.ends.items()
+        )
+        return reaches or (run.is_carried and not run.is_over)
 
     # Members
 
@@ -211,20 +349,18 @@ class Broker:
             connection.name = f"{name}-{number}"
         connection.role, connection.slots = "join", min(1024, max(1, int(about["slots"])))
         self._members[connection.name] = connection
-        connection.frames.send(
+        connection.link.send(
             ["welcome", versions.mine(), {"name": connection.name, "expires": self._about["expires"]}]
         )
         self._say(
             f"{connection.name} has joined, from {connection.address} ({counted(len(self._members), 'member')})"
         )
         self._tell_members()
-        for run in list(self._runs.values()):
-            self._offer(run)
         return ""
 
     def _tell_members(self) -> None:
         for member in self._members.values():
-            member.frames.send(["members", list(self._members)])
+            member.link.send(["members", list(self._members)])
 
     # Runs
 
@@ -249,14 +385,28 @@ class Broker:
         return ""
 
     def _offer(self, run: Run) -> None:
-        if run.offered is not None:
+        if run.offered is not None or run.token not in self._runs:
             return
-        there = [[member.name, member.slots] for member in self._members.values()]
-        if not run.is_room or len(there) >= run.wanted:
-            run.offered = dict(self._members)
-            run.runner.frames.send(["members", run.token, there, self._about["link_timeout"]])
+        here = {
+            name: member for name, member in self._members.items() if member.link.is_up or not run.is_room
+        }
+        if len(here) < len(self._members) and not run.has_waited:  # they are back in a moment, as a rule
+            self._loop.at(f"return {run.token}", _RETURN_S, lambda: self._offer_rest(run))
+        elif not run.is_room or len(here) >= run.wanted:
+            run.offered = here
+            there = [[member.name, member.slots] for member in here.values()]
+            run.runner.link.send(["members", run.token, there, self._about["link_timeout"]])
         else:
-            run.runner.frames.send(["waiting", len(there), run.wanted])
+            run.runner.link.send(["waiting", len(here), run.wanted])
+
+    def _offer_again(self, member: Connection) -> None:
+        """It is here, or here again."""
+        for run in list(self._runs.values()) if member.role == "join" else ():
+            self._offer(run)
+
+    def _offer_rest(self, run: Run) -> None:
+        run.has_waited = True
+        self._offer(run)
 
     def _begin(self, run: Run, about: dict) -> None:
         """The run has decided who runs what."""
@@ -281,6 +431,7 @@ class Broker:
         if boxes > 1:
             run.job = int.from_bytes(os.urandom(4), "little") or 1
             self._server.add_job(run.job, places)
+            run.is_carried = True
             self._secrets.update({(run.job, box): secret for box, secret in enumerate(secrets)})
         run.members = [self._members[name] for name in names]
         run.tickets = {
@@ -288,10 +439,10 @@ class Broker:
         }
         tickets = [run.tickets["reach", box] for box in range(len(names))]
         told = {"job": run.job, "secrets": [secret.hex() for secret in secrets], "tickets": tickets}
-        run.runner.frames.send(["granted", told])
+        run.runner.link.send(["granted", told])
         for box, member in enumerate(run.members):
             about = {"run": run.token, "box": box, "ticket": run.tickets["box", box]}
-            member.frames.send(["run", {**about, "program": run.program, "from": run.runner.name}])
+            member.link.send(["run", {**about, "program": run.program, "from": run.runner.name}])
         if names:
             self._loop.at(f"boxes {run.token}", _BOXES_S, lambda: self._missing(run))
         where = f", on {', '.join(names)}" if names else ""
@@ -302,40 +453,39 @@ class Broker:
         if silent:
             self._over(run, f"{', '.join(silent)} did not start anything within {_BOXES_S:g} s")
 
-    def _way(self, connection: Connection, role: str, about: dict) -> None:
-        """One end of the way between a run and a box."""
+    def _way(self, connection: Connection, role: str, about: dict) -> str:
+        """One end of the way between a run and a box. Why not; empty: it is that."""
         run, box = self._runs.get(about["run"]), int(about["box"])
         if run is None or not 0 <= box < len(run.members) or (role, box) in run.ends:
-            self._refuse(connection, "the run that it belongs to has ended")
-            return
+            return "the run that it belongs to has ended"
         if not hmac.compare_digest(run.tickets[role, box], str(about["ticket"])):
-            self._refuse(connection, "it has no ticket for that end of the way to a box")
-            return
+            return "it has no ticket for that end of the way to a box"
         connection.role, connection.run, connection.box = role, run, box
         run.ends[role, box] = connection
         other = run.ends.get(("box" if role == "reach" else "reach", box))
         if other is None:
-            self._loop.remove(connection.fd)  # nobody hears it yet
-            return
+            return ""
         for one, its_partner in ((connection, other), (other, connection)):
             one.partner = its_partner
         for message, data in other.early:
-            connection.frames.send(message, data)
+            connection.link.send(message, data)
         other.early.clear()
+        return ""
 
     def _over(self, run: Run, sentence: str) -> None:
         """The run cannot go on; it hears why, once, and ends."""
         if not run.is_over:
             run.is_over = True
-            run.runner.frames.send(["over", sentence])
+            run.runner.link.send(["over", sentence])
 
     def _forget(self, run: Run) -> None:
         """A run has ended: nobody runs anything for it any more."""
         if self._runs.pop(run.token, None) is None:
             return
         self._loop.forget(f"boxes {run.token}")
+        self._loop.forget(f"return {run.token}")
         for end in run.ends.values():
-            end.ending = True
+            self._end(end)
         if self._withdraw(run):
             self._server.fail_job(run.job, "the run has ended")
         if run.begun:
@@ -361,40 +511,48 @@ class Broker:
             if sentence is None:
                 counts = [self._server.counts(job, box) for box in range(run.boxes if run is not None else 0)]
                 self._server.remove_job(job)
+                if run is not None:
+                    run.is_carried = False
                 if run is not None and self._withdraw(run):
-                    run.runner.frames.send(["over", "", counts])
+                    run.runner.link.send(["over", "", counts])
             elif run is not None:
                 self._over(run, _with_names(sentence, run))
 
     # What waits
 
     def flush(self) -> None:
-        """Write what is taken, close what has ended, and let nobody say more than its partner takes."""
+        """Forget what has ended, and let nobody say more than its partner takes."""
         for connection in list(self.connections.values()):
-            frames = connection.frames
-            if frames.flush():
-                self._loop.remove(frames.writing)
-                if connection.ending:
+            link = connection.link
+            if connection.ending:
+                if link.has_arrived:
                     self._leave(connection)
-                    continue
-            else:
-                self._loop.add(frames.writing, _nothing, write=True)
-            if frames.broken or (connection.partner is None and frames.kept > MOST):  # it does not read
+            elif connection.role in ("reach", "box"):
+                link.hold(connection.partner is None or connection.partner.link.kept > MOST)
+            elif link.kept > MOST:  # it does not read
                 self._leave(connection)
-            elif connection.partner is not None:
-                if connection.partner.frames.kept > MOST:
-                    self._loop.remove(connection.fd)
-                else:
-                    self._listen(connection)
 
     def part(self) -> None:
         """Disconnect all. Runs are told first: a member ends its boxes, and a run would blame the member."""
+        late: list[bool] = []
+        self._say = _nothing  # that they leave is no news now
+        self._is_parting = True
         for role, message in (("run", ["over", "the server was ended"]), ("join", ["bye"])):
             for connection in self.connections.values():
                 if connection.role == role:
-                    connection.frames.send(message)
+                    connection.link.send(message)
         for connection in self.connections.values():
-            connection.frames.close()
+            self._end(connection)
+        self._loop.at("part", _PART_S, lambda: late.append(True))
+        while not late and self.connections:  # those whose connection is broken are back in a moment
+            self._loop.turn()
+            self.flush()
+        self._loop.forget("part")
+        self._loop.forget("beat")
+        for connection in self.connections.values():
+            connection.link.close()
+        for frames in list(self._guests.values()):
+            self._dismiss(frames)
         self.connections.clear()
 
     def close(self) -> None:
@@ -418,5 +576,5 @@ def _free_group(runs: "Any") -> int:
     return next(number for number in range(len(taken) + 1) if number not in taken)
 
 
-def _nothing() -> None:
+def _nothing(_text: str) -> None:
     pass

@@ -4,29 +4,31 @@ nodes are on the members of a room. To the launcher members are hosts, and the s
 """
 
 import os
-import select
 
+from spcomm.launch.base.loop import Loop
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline.values import MOST_NODES
-from spcomm.launch.remote.framing import one_line
+from spcomm.launch.remote.framing import FrameError, one_line
+from spcomm.launch.room import prompt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any, BinaryIO
 
     from spcomm.launch.cmdline.groups import Group
     from spcomm.launch.cmdline.options import Options
     from spcomm.launch.cmdline.plan import Plan
     from spcomm.launch.remote.transport_processes import TransportProcess, TransportProcesses
-    from spcomm.launch.room.mac_framing import MacFrames
+    from spcomm.launch.room.room_link import ClientLink
 
 _COMMAND = "spcomm run"
+_FINISH_S = 2.0  # for the server to hear of the end
 
 
 def enter(options: "Options", plans: "list[Plan]", signals: int) -> "Session":
     """Ask a server, or a room, for what the run needs. Waits for members, if there are too few. `UsageError`."""
-    from spcomm.launch.room import connect, join_code, prompt
+    from spcomm.launch.room import connect, join_code
 
     where = prompt.place(_COMMAND, options.room or options.server or "")
     part, packed = options.parts[0], None
@@ -38,12 +40,15 @@ def enter(options: "Options", plans: "list[Plan]", signals: int) -> "Session":
     key = join_code.key(prompt.code(_COMMAND, prompt.spelt(where), signals))
     for plan in plans:
         plan.environment.pop(join_code.VARIABLE, None)
+    session = Session(where, key, packed, signals)
     try:
-        frames = connect.enter(where, key)
-        session = Session(frames, where, key, packed, signals)
         session.ask(options)
     except connect.EntryError as error:
+        session.close()
         raise UsageError(f"{_COMMAND}: {error}") from None
+    except BaseException:
+        session.close()
+        raise
     return session
 
 
@@ -52,13 +57,11 @@ class Session:
 
     def __init__(
         self,
-        frames: "MacFrames",
         where: "tuple[str, int]",
         key: bytes,
         packed: "BinaryIO | None",
         signals: int,
     ) -> None:
-        self.frames = frames
         self.where = where
         self.key = key
         self.packed = packed
@@ -66,11 +69,14 @@ class Session:
         self.job = 0
         self.secrets: list[bytes] = []  # of the boxes
         self.tickets: list[str] = []  # for the ways to the boxes
+        self._loop = Loop()  # until the supervisor's takes over
+        self._loop.add(signals, lambda: prompt.interrupted(_COMMAND, signals))
         self._signals = signals
+        self.link: ClientLink | None = None
 
     def ask(self, options: "Options") -> None:
         """For members. Puts what comes of it into the options."""
-        from spcomm.launch.room import connect
+        from spcomm.launch.room.room_link import ClientLink
 
         part, is_room = options.parts[0], options.room is not None
         about = {
@@ -80,7 +86,8 @@ class Session:
             "room": is_room,
             "members": options.members,
         }
-        connect.hello(self.frames, "run", about)
+        self.link = ClientLink(self._loop, self.where, self.key, "run", about)
+        self.link.listen(self._loop, _nothing)
         while (message := self._next())[0] != "members":
             if message[0] == "waiting":
                 text = one_line(f"waiting for members: {message[1]} of {message[2]} are there")
@@ -105,7 +112,7 @@ class Session:
     def begin(self, group: "Group", options: "Options") -> "TransportProcesses | ServerTransport | None":
         """The server gets a job, and members a box each. What the launcher watches; None: there is nothing."""
         names = [name for name, _count in options.hosts or ()]
-        self.frames.send(["begin", {"places": group.places, "boxes": names}])
+        self.link.send(["begin", {"places": group.places, "boxes": names}])
         about = self._next()[1]
         self.job, self.tickets = about["job"], about["tickets"]
         self.secrets = [bytes.fromhex(secret) for secret in about["secrets"]]
@@ -122,23 +129,18 @@ class Session:
         from spcomm.launch.room import connect
 
         try:
-            message = connect.following(self.frames, self.where, self._wait)
+            message = self.link.next_message(self._loop.turn)
         except connect.EntryError as error:
             raise UsageError(f"{_COMMAND}: {error}") from None
         if message[0] == "over":
             raise UsageError(f"{_COMMAND}: {one_line(message[1])}; nothing was started")
         return message
 
-    def _wait(self) -> None:
-        from spcomm.launch.room import prompt
-
-        prompt.wait(_COMMAND, self.frames.reading, self._signals)
-
     def close(self) -> None:
         """The run has ended: all that the server has of it is forgotten."""
-        from spcomm.launch.room import connect
-
-        connect.close(self.frames)
+        if self.link is not None:
+            self.link.finish(_FINISH_S)
+        self._loop.close()
         if self.packed is not None:
             self.packed.close()
 
@@ -182,40 +184,38 @@ class Server:
     box = -1
 
     def __init__(self, session: Session) -> None:
-        from spcomm.launch.room.prompt import spelt
-
         self.session = session
-        self.name = f"the server at {spelt(session.where)}"
-        self.address = session.frames.peer
+        self.name = f"the server at {prompt.spelt(session.where)}"
+        self.address = session.link.peer
         self.gone = False
         self.status = 0
         self.counted: dict[int, dict[str, Any]] = {}  # as a transport has it
 
-    def fileno(self) -> int:
-        return self.session.frames.reading
+    def listen(self, loop: Loop, call: "Callable[[], None]") -> None:
+        """Over the link, which is made anew when it breaks."""
+        self.session.link.listen(loop, call)
+
+    def leave(self, loop: Loop) -> None:
+        """It is not heard any more, but is still there, for its end."""
+        self.session.link.listen(loop, _nothing)
 
     def receive(self) -> "tuple | None":
         """Why the run cannot go on; None when all has been carried, or the server is gone."""
-        from spcomm.launch.room import connect
-
-        poll = select.poll()
-        poll.register(self.fileno(), select.POLLIN)
-        message = None
-        while not self.gone and message is None:
-            try:
-                message = connect.next_message(self.session.frames, self.session.where)
-            except connect.EntryError:
-                self.gone, self.status = True, 1 << 8
-            if message is None and not self.gone:
-                poll.poll()
-        if message is not None and message[0] == "over" and message[1]:
-            return "failed", one_line(message[1]), -1
-        if message is not None and message[0] == "over":
-            self.counted = {
-                box: {name: tuple(one) if isinstance(one, list) else one for name, one in counts.items()}
-                for box, counts in enumerate(message[2])
-            }
+        try:
+            found = self.session.link.receive()
+        except FrameError:
+            found = None
         self.gone = True
+        if found is None:
+            self.status = 1 << 8
+            return None
+        _over, sentence, *counts = found[0][0]
+        if sentence:
+            return "failed", one_line(sentence), -1
+        self.counted = {
+            box: {name: tuple(one) if isinstance(one, list) else one for name, one in counts.items()}
+            for box, counts in enumerate(counts[0])
+        }
         return None
 
     def how(self) -> str:
@@ -258,3 +258,7 @@ class ServerTransport:
 
     def close(self, _patience: float = 0.0) -> None:
         self._server.close()
+
+
+def _nothing() -> None:
+    pass

@@ -2,7 +2,6 @@
 """The way into a room: connect, prove that the code is known, say what for. Every sentence about why not is here."""
 
 import _socket
-import os
 import time
 
 from spcomm._core import net
@@ -28,8 +27,16 @@ class RefusedError(EntryError):
     """The server does not know that code."""
 
 
-class _ConnectionClosedError(EntryError):
-    """The other end closes the connection."""
+class ClosedError(EntryError):
+    """The other end closes the connection, or says what it should not. The next try may be better."""
+
+
+class NobodyError(EntryError):
+    """The machine is there, and nothing listens at that port."""
+
+
+class FinalError(EntryError):
+    """The server has said why not."""
 
 
 def enter(place: "tuple[str, int]", key: bytes) -> MacFrames:
@@ -39,26 +46,28 @@ def enter(place: "tuple[str, int]", key: bytes) -> MacFrames:
     """
     for pause in _AGAIN_S:
         try:
-            return _enter(place, key)
-        except _ConnectionClosedError:
+            return enter_once(place, key)
+        except ClosedError:
             time.sleep(pause)
-    return _enter(place, key)
+    return enter_once(place, key)
 
 
-def _enter(place: "tuple[str, int]", key: bytes) -> MacFrames:
+def enter_once(place: "tuple[str, int]", key: bytes) -> MacFrames:
+    """The same, with one try."""
     try:
         sock, talk = handshake.meet(place, key, handshake.ROOM, 0, CONNECT_S)
     except (OSError, UnicodeError) as error:
-        hung_up = isinstance(error, ConnectionError) and not isinstance(error, ConnectionRefusedError)
-        raise (_ConnectionClosedError if hung_up else EntryError)(unreachable(place, error)) from None
+        kind = ClosedError if isinstance(error, ConnectionError) else EntryError
+        kind = NobodyError if isinstance(error, ConnectionRefusedError) else kind
+        raise kind(unreachable(place, error)) from None
     why = refusal(place, talk)
     if why:
         sock.close()
-        errors = {net.CLOSED: _ConnectionClosedError, net.REFUSED: RefusedError}
+        errors = {net.CLOSED: ClosedError, handshake.NO_TLS: ClosedError, net.REFUSED: RefusedError}
         raise errors.get(talk.outcome, EntryError)(why)
     try:
         keep_alive(sock)
-        return MacFrames(sock, talk.session)
+        return MacFrames(sock, talk.session, talk.binding)
     except OSError as error:  # it is gone again
         sock.close()
         raise EntryError(unreachable(place, error)) from None
@@ -82,16 +91,25 @@ def following(frames: MacFrames, place: "tuple[str, int]", wait: "Callable[[], o
 
 def next_message(frames: MacFrames, place: "tuple[str, int]") -> "list | None":
     """The next message; None: it is not complete yet. Raises `EntryError`."""
+    return _checked(frames.next_message, place)
+
+
+def first_message(frames: MacFrames, place: "tuple[str, int]") -> "list | None":
+    """The first message of the server; None: it is not complete yet. Raises `EntryError`."""
+    return _checked(frames.first_message, place)
+
+
+def _checked(receive: "Callable[[], list | None]", place: "tuple[str, int]") -> "list | None":
     try:
-        found = frames.next_message()
+        found = receive()
     except FrameError as error:
-        raise EntryError(f"what listens at {spelt(place)} {error}") from None
+        raise ClosedError(f"what listens at {spelt(place)} {error}") from None
     if found is None:
-        raise EntryError(f"the server at {spelt(place)} has ended, or the network between has")
+        raise ClosedError(f"the server at {spelt(place)} has ended, or the network between has")
     if found == []:
         return None
     if found[0] == "refused":
-        raise EntryError(one_line(found[1]))
+        raise FinalError(one_line(found[1]))
     return found
 
 
@@ -171,10 +189,3 @@ def differ(theirs: dict) -> str:
     if str(theirs.get("order", "")) != ours["order"]:
         return f"the server is {ours['order']}-endian, and this machine is not; they cannot share a run"
     return ""
-
-
-def close(frames: MacFrames) -> None:
-    """Send what can be sent, and end it."""
-    os.set_blocking(frames.writing, False)
-    frames.flush()
-    frames.close()

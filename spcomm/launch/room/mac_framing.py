@@ -5,7 +5,7 @@ out, repeated or reordered ends the connection."""
 import os
 import ssl
 
-from spcomm.launch.remote.framing import FrameError, Frames
+from spcomm.launch.remote.framing import FrameError, Frames, take_frame
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,13 +17,17 @@ if TYPE_CHECKING:
 class MacFrames(Frames):
     """One end."""
 
-    def __init__(self, sock: "_socket.socket", session: "Session | None") -> None:
-        """Takes the socket. `session`: of TLS; None: the connection does not leave this machine."""
+    def __init__(self, sock: "_socket.socket", session: "Session | None", binding: bytes = b"") -> None:
+        """Takes the socket. `session`: of TLS; None: the connection does not leave this machine.
+
+        `binding`: what both ends of this connection know, and of no other one.
+        """
         self.peer = sock.getpeername()[:2]
         # Two, since an event loop knows a descriptor by one purpose. If this fails, the socket is still its owner's.
         writing = os.dup(sock.fileno())
         super().__init__(sock.detach(), writing, True)
         self._session = session
+        self.binding = binding
         self._unread: list[list] = []
 
     def next_message(self) -> "list | None":
@@ -34,6 +38,21 @@ class MacFrames(Frames):
                 return None
             self._unread += [message for message, _data in found]
         return self._unread.pop(0) if self._unread else []
+
+    def first_message(self) -> "list | None":
+        """As `next_message`, and what comes behind it stays for `rest`."""
+        data = self.read()
+        if data is None:
+            return None
+        self._came += data
+        frame = take_frame(self._came)
+        return frame[0] if frame is not None else []
+
+    def rest(self) -> bytes:
+        """Return what has come behind the first message, once."""
+        rest = bytes(self._came)
+        self._came.clear()
+        return rest
 
     @property
     def has_more(self) -> bool:

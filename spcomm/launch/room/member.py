@@ -11,12 +11,14 @@ import tempfile
 
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline.values import MOST_NODES
-from spcomm.launch.remote.framing import one_line
+from spcomm.launch.remote.framing import NONSENSE, FrameError, one_line
 from spcomm.launch.room.prompt import TRIES, code, place, spelt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from spcomm.launch.room.mac_framing import MacFrames
+    from typing import Any
+
+    from spcomm.launch.room.room_link import ClientLink
 
 HELP = """usage: spcomm join HOST[:PORT] [options]
 
@@ -28,6 +30,7 @@ only rooms of people whom you trust.
   --name NAME          the name of this machine there (default: its own name)
   --slots N            how many nodes it takes (default: its cores)
 """
+_FINISH_S = 1.0  # for the server to hear of the end
 _BOOTSTRAP = (
     "import sys\n"
     "sys.path[:1] = [sys.argv[1]]\n"
@@ -93,33 +96,21 @@ def _join(where: "tuple[str, int]", name: str, slots: int, words: str) -> int:
     from spcomm._core import segments
     from spcomm.launch.base.loop import Loop
     from spcomm.launch.base.process import adopt_orphans
-    from spcomm.launch.remote import versions
-    from spcomm.launch.room import connect, join_code
+    from spcomm.launch.room import join_code
+    from spcomm.launch.room.room_link import ClientLink
 
     key = join_code.key(words)
-    frames = connect.enter(where, key)
-    connect.hello(frames, "join", {"name": name, "slots": slots or max(1, int(segments.cores()))})
     loop = Loop()
-    loop.add(frames.reading, lambda: None)
-    welcome = connect.following(frames, where, loop.turn)
-    theirs, about = welcome[1], welcome[2]
-    _error, warning = versions.compare(where[0], theirs)
-    if warning:
-        _say(f"warning: {warning}")
+    said = {"name": name, "slots": slots or max(1, int(segments.cores()))}
+    link = ClientLink(loop, where, key, "join", said, renews=True)
     signals = _watch()  # before anybody is told that Ctrl-C ends it
-    _say(
-        f"this machine is {about['name']} in the room at {spelt(where)}; its members can run programs here, as "
-        f"{_user()}, until you press Ctrl-C"
-    )
     adopt_orphans()
-    member = Member(frames, where, key)
-    member.hear()  # perhaps it came with the welcome
-    loop.add(frames.reading, member.hear)
+    member = Member(link, where, key)
     loop.add(signals, lambda: member.signalled(os.read(signals, 512)))
+    link.listen(loop, member.hear)
     try:
         while member.code is None:
             loop.turn()
-            frames.flush()
     finally:
         member.close()
         loop.close()
@@ -129,28 +120,51 @@ def _join(where: "tuple[str, int]", name: str, slots: int, words: str) -> int:
 class Member:
     """Work of a member."""
 
-    def __init__(self, frames: "MacFrames", where: "tuple[str, int]", key: bytes) -> None:
-        self._frames, self._where, self._key = frames, where, key
-        self._boxes: dict[subprocess.Popen, str] = {}  # and their folders
+    def __init__(self, link: "ClientLink", where: "tuple[str, int]", key: bytes) -> None:
+        self._link, self._where, self._key = link, where, key
+        self._boxes: dict[subprocess.Popen, tuple[str, dict]] = {}  # their folders, and what they are told
+        self._has_joined = False
         self.code: int | None = None  # once it is over
 
     def hear(self) -> None:
-        """A message of the server."""
-        from spcomm.launch.room.connect import EntryError, next_message
-
+        """Messages of the server."""
         try:
-            while message := next_message(self._frames, self._where):
-                if message[0] == "members":
-                    _say(f"in the room: {', '.join(one_line(name, 80) for name in message[1])}")
-                elif message[0] == "run":
-                    self._run(message[1])
-                elif message[0] == "bye":
-                    _say("the room is closed")
-                    self.code = 0
-                    return
-        except EntryError as error:
-            _say(str(error))
+            found = self._link.receive()
+            for message, _data in found or ():
+                self._heard(*message)
+        except (FrameError, *NONSENSE):
+            _say(f"what listens at {spelt(self._where)} sent a malformed message")
             self.code = 125
+            return
+        if found is None and self.code is None:
+            _say(self._link.why)
+            self.code = 125
+
+    def _heard(self, verb: str, *rest: "Any") -> None:
+        if verb == "welcome":
+            self._welcomed(*rest)
+        elif verb == "members":
+            _say(f"in the room: {', '.join(one_line(name, 80) for name in rest[0])}")
+        elif verb == "run":
+            self._run(rest[0])
+        elif verb == "bye":
+            _say("the room is closed")
+            self.code = 0
+
+    def _welcomed(self, theirs: dict, about: dict) -> None:
+        from spcomm.launch.remote import versions
+
+        if self._has_joined:  # it was away for too long, or the server was restarted
+            _say(f"this machine is back in the room, as {about['name']}")
+            return
+        self._has_joined = True
+        _error, warning = versions.compare(self._where[0], theirs)
+        if warning:
+            _say(f"warning: {warning}")
+        _say(
+            f"this machine is {about['name']} in the room at {spelt(self._where)}; its members can run programs here, "
+            f"as {_user()}, until you press Ctrl-C"
+        )
 
     def _run(self, about: dict) -> None:
         """Start a box. Its folder is ours to remove, should it be killed."""
@@ -167,10 +181,10 @@ class Member:
             )
         except OSError as error:
             shutil.rmtree(folder, ignore_errors=True)
-            self._frames.send(["cannot", about["run"], f"cannot start a box ({error.strerror})"])
+            self._link.send(["cannot", about["run"], f"cannot start a box ({error.strerror})"])
             return
-        self._boxes[box] = folder
         told = {name: about[name] for name in ("run", "box", "ticket")}
+        self._boxes[box] = folder, dict(told)
         told["folder"] = os.path.realpath(folder)
         told.update(key=self._key.hex(), place=list(self._where))
         try:
@@ -187,7 +201,9 @@ class Member:
 
     def _reap(self) -> None:
         for box in [box for box in self._boxes if box.poll() is not None]:
+            about = self._boxes[box][1]
             self._forget(box)
+            self._link.send(["ended", about["run"], about["box"]])  # if it was killed, nobody else says so
 
     def _forget(self, box: subprocess.Popen) -> None:
         from spcomm.launch.base.process import end_children
@@ -196,7 +212,7 @@ class Member:
         box.wait()
         others = {other.pid for other in self._boxes if other is not box}
         end_children(others)  # what it has left, if it was killed
-        shutil.rmtree(self._boxes.pop(box), ignore_errors=True)
+        shutil.rmtree(self._boxes.pop(box)[0], ignore_errors=True)
 
     def close(self) -> None:
         """Its boxes end, and it has left."""
@@ -204,8 +220,7 @@ class Member:
             box.stdin.close()
         for box in list(self._boxes):
             self._forget(box)
-        self._frames.flush()
-        self._frames.close()
+        self._link.finish(_FINISH_S)
 
 
 def _watch() -> int:

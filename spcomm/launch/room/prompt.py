@@ -68,12 +68,17 @@ def wait(command: str, fd: int, interrupt: int) -> None:
     if interrupt >= 0:
         poll.register(interrupt, select.POLLIN)
     while any(found == interrupt for found, _event in poll.poll()):
-        number = os.read(interrupt, 1)[0]
-        if number == _signal.SIGTSTP:  # Ctrl-Z
-            os.kill(os.getpid(), _signal.SIGSTOP)
-            continue
-        how = "interrupted by Ctrl-C" if number == _signal.SIGINT else f"told to end by signal {number}"
-        raise UsageError(f"{command}: {how}; nothing was started (exit code {128 + number})", 128 + number)
+        interrupted(command, interrupt)
+
+
+def interrupted(command: str, interrupt: int) -> None:
+    """A signal has come before anything was started. Raises `UsageError`, unless it was Ctrl-Z."""
+    number = os.read(interrupt, 1)[0]
+    if number == _signal.SIGTSTP:
+        os.kill(os.getpid(), _signal.SIGSTOP)
+        return
+    how = "interrupted by Ctrl-C" if number == _signal.SIGINT else f"told to end by signal {number}"
+    raise UsageError(f"{command}: {how}; nothing was started (exit code {128 + number})", 128 + number)
 
 
 def _read(command: str, text: str, where: str) -> str:

@@ -10,9 +10,12 @@ import shutil
 import tempfile
 
 from spcomm._core import net
+from spcomm.launch.base.loop import Loop
 from spcomm.launch.remote.box import Box, withdraw
 from spcomm.launch.room import connect, folder
-from spcomm.launch.room.mac_framing import MacFrames
+from spcomm.launch.room.room_link import ClientLink
+
+_ABANDONED_S = 1.0  # for the run to hear of it
 
 
 def main() -> None:
@@ -28,31 +31,35 @@ def main() -> None:
     withdraw()
     net.rename("spcomm box")
     key = bytes.fromhex(about["key"])
+    ticket = {name: about[name] for name in ("run", "box", "ticket")}
     try:
-        frames = connect.enter((about["place"][0], about["place"][1]), key)
+        link = ClientLink(Loop(), (about["place"][0], about["place"][1]), key, "box", ticket)
     except connect.EntryError as error:
         os.write(2, f"spcomm join: {error}\n".encode("utf-8", "backslashreplace"))
         os._exit(125)
-    RoomBox(frames, watch, about).run()
+    RoomBox(link, watch, about).run()
 
 
 class RoomBox(Box):
     """Ends with the run, with `spcomm join`, or when the server is gone."""
 
-    def __init__(self, frames: MacFrames, watch: int, about: dict) -> None:
-        super().__init__(frames)
+    def __init__(self, link: ClientLink, watch: int, about: dict) -> None:
+        super().__init__(link)
         self._of = about
-        self._server = frames.peer
+        self._server = link.peer
         self._packed = tempfile.TemporaryFile()
-        self._loop.add(watch, self._leave)
+        self._loop.add(watch, self._abandoned)
 
     def _greet(self) -> None:
-        connect.hello(self._frames, "box", {name: self._of[name] for name in ("run", "box", "ticket")})
+        """The link was opened by that."""
+
+    def _abandoned(self) -> None:
+        """`spcomm join` has ended, or was killed."""
+        self._patience_s = _ABANDONED_S
+        self._leave()
 
     def _heard(self, message: list, data: bytes) -> None:
-        if message[0] == "refused":
-            self._leave()
-        elif message[0] == "piece":
+        if message[0] == "piece":
             self._packed.write(data)
             if self._packed.tell() > folder.MOST_PACKED:
                 self._fail("the folder that came is larger than allowed")

@@ -10,8 +10,10 @@ from spcomm.launch.base.wire import Wire
 from spcomm.launch.remote import relay
 from spcomm.launch.remote.framing import MOST
 from spcomm.launch.room import connect
+from spcomm.launch.room.room_link import ClientLink
 
 _PIECE = 1 << 18
+_ABANDONED_S = 1.0  # for the server to hear of the end
 
 
 def main() -> None:
@@ -31,25 +33,39 @@ class Relay(relay.Relay):
         self._at = 0  # in it
         self._is_sent = False
 
+    def run(self) -> None:
+        """Until the launcher ends. If it was killed, the server hears of it from here."""
+        try:
+            super().run()
+        except ConnectionError:
+            self._abandoned()
+
+    def _abandoned(self) -> None:
+        if self._frames is not None:
+            self._frames.send(["abandoned"])
+            self._frames.finish(_ABANDONED_S)
+        os._exit(0)
+
     def _start(self) -> None:
         room = self._about["room"]
         place = room["place"][0], room["place"][1]
         self._folder = self._more.pop(0)
+        way = {"run": room["run"], "box": self._about["box"]["number"], "ticket": room["ticket"]}
         try:
-            frames = connect.enter(place, room["key"])
+            link = ClientLink(self._loop, place, room["key"], "reach", way)
+        except connect.FinalError as error:
+            self._fail(f"{self.what} {self._about['host']}: {error}")
         except connect.EntryError as error:
             self._fail(str(error))
-            return
-        way = {"run": room["run"], "box": self._about["box"]["number"], "ticket": room["ticket"]}
-        connect.hello(frames, "reach", way)
-        self._frames = frames
-        self._loop.add(frames.reading, self._hear)
+        self._frames = link
+        link.listen(self._loop, self._hear)
+        process.die_with(0, 0)  # from now on the end of the wire says it, in time to tell the server
 
-    def _heard(self, message: list, data: bytes) -> None:
-        if message[0] == "refused":
-            self._fail(f"{self.what} {self._about['host']}: {message[1]}")
-        else:
-            super()._heard(message, data)
+    def _leave(self) -> None:
+        self._wire.send(("gone",))
+        if self._frames is not None:
+            self._frames.finish(_ABANDONED_S)
+        os._exit(0)
 
     def _begin(self) -> None:
         """The box is there: the folder goes first."""
@@ -75,7 +91,6 @@ class Relay(relay.Relay):
             super()._flush()
 
     def _ended(self) -> None:
-        self._loop.remove(self._frames.reading)
         if not self._leaving:
             self._fail(
                 f"{self.what} {self._about['host']}: the connection to it has ended, with its nodes; run it again"

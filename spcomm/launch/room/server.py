@@ -156,7 +156,7 @@ def _serve(settings: Settings, listener: "_socket.socket", code: str) -> int:
         "link_timeout": settings.link_timeout,
     }
     broker = Broker(loop, server, secrets, about, _say)
-    full = lambda: len(broker.connections) >= most  # noqa: E731
+    full = lambda: broker.count >= most  # noqa: E731
     Gate(loop, listener, secrets, server.adopt, broker.welcome, full).open()
     runner = Runner(server.run)
     loop.add(runner.fileno(), lambda: ended.append("server"))
@@ -165,10 +165,10 @@ def _serve(settings: Settings, listener: "_socket.socket", code: str) -> int:
     while not ended:
         loop.turn()
         broker.flush()
-    broker.part()
-    server.stop()
     loop.remove(signals)
+    broker.part()
     loop.remove(listener.fileno())
+    server.stop()
     while not runner.over:
         loop.turn()
     broker.close()  # after the server, which tells it of the ends of jobs

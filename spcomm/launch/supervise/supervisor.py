@@ -108,7 +108,7 @@ class Supervisor:
         for reader in self._readers:
             self._loop.add(reader.fd, self._read_reports)
         for transport in self._transports or ():
-            self._loop.add(transport.fileno(), lambda transport=transport: self._hear_transport(transport))
+            transport.listen(self._loop, lambda transport=transport: self._hear_transport(transport))
         self._loop.add(self._signals, self._signalled)
 
     # Starting
@@ -269,10 +269,9 @@ class Supervisor:
     # What is between boxes
 
     def _hear_transport(self, transport: "TransportProcess") -> None:
-        fd = transport.fileno()
         message = transport.receive()
         if message is None:
-            self._loop.remove(fd)
+            transport.leave(self._loop)
             if transport.status:  # else it has nothing to do any more
                 self._disconnected(f"{transport.name} {transport.how()}", transport.box)
         elif message[0] == "deadlock":
@@ -304,7 +303,7 @@ class Supervisor:
             self._loop.turn()
             self._forwarder.flush()
         for transport in self._transports:
-            self._loop.remove(transport.fileno())
+            transport.leave(self._loop)
         self._transports.close(_SETTLE if self._stats is not None and not self._reason else 0.0)
         self._loop.forget("carrying")
 

@@ -1,0 +1,474 @@
+# SPDX-License-Identifier: MIT
+"""Room links: messages between a server and its members, runs and boxes, over connections that break.
+
+A link is used as `Frames` are, and registers its descriptors in the loop by itself. `control_link` keeps the messages
+whole; here are the connections, each of which is made, proved by the code and encrypted anew. The first messages of a
+connection are not part of the link:
+
+================================  ==================================================================================
+`hello`, purpose, versions,       a new link: `of` holds its number, made at random, and its ticket. The server says
+about, `of`                       `linked` and the link timeout in seconds, or `refused` and why
+`resume`, number, proof,          the same link, over this connection. The server says `resumed`, proof, received and
+received                          the link timeout, or `unknown`, behind which a `hello` may follow
+================================  ==================================================================================
+
+The ticket travels once, encrypted. Each end that resumes shows an HMAC by the ticket of the handshake and of the
+certificate. So neither a stranger nor another member, who knows the code, can take over a link, and no proof is good
+for another connection.
+"""
+
+import _thread
+import hmac
+import os
+import select
+import time
+from collections import deque
+
+from spcomm.launch.base.loop import Loop
+from spcomm.launch.remote import versions
+from spcomm.launch.remote.control_link import ControlLink, LinkError
+from spcomm.launch.remote.framing import NONSENSE, FrameError, encode, take_frame
+from spcomm.launch.room import connect
+from spcomm.launch.room.connect import CONNECT_S, EntryError
+from spcomm.launch.room.mac_framing import MacFrames
+from spcomm.launch.room.prompt import spelt
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_PIECE = 1 << 17  # bytes encrypted at a time
+_AGAIN_S = (0.0, 0.05, 0.2, 1.0)  # between attempts to connect; the last one repeats
+_ATTEMPTS_MOST = 12  # at first, of the ways to boxes
+_TICKET_BYTES = 32
+
+
+def proof(ticket: bytes, role: str, binding: bytes) -> str:
+    """Return what the end with that role, "client" or "server", shows over a connection."""
+    return hmac.digest(ticket, f"spcomm resume {role}".encode() + binding, "sha256").hex()
+
+
+class RoomLink:
+    """One end; by itself that of a server, to which others connect."""
+
+    reading = writing = -1  # of its descriptors nobody else needs to know
+
+    def __init__(self, loop: Loop, timeout_s: float) -> None:
+        self._loop = loop
+        self._core = ControlLink(timeout_s, time.monotonic())
+        self._frames: MacFrames | None = None
+        self._messages: deque[bytes] = deque()
+        self._call: Callable[[], None] = _nothing
+        self.is_gone = False  # it is over, and not because the other end has finished
+        self.broken = False  # nobody is to be told anything any more
+
+    # As of `Frames`
+
+    @property
+    def kept(self) -> int:
+        """Bytes that have not arrived."""
+        return self._core.kept
+
+    def send(self, message: list, data: "bytes | memoryview" = b"") -> None:
+        self._core.send(encode(message, data))
+        self.flush()
+
+    def receive(self) -> "list[tuple[list, bytes]] | None":
+        """Messages that have come; None at the end. `FrameError`: a malformed message."""
+        found = []
+        while self._messages:
+            came = bytearray(self._messages.popleft())
+            frame = take_frame(came)
+            if frame is None or came:
+                raise FrameError("sent a malformed message")
+            found.append(frame)
+        return found if found or not self._has_ended else None
+
+    def listen(self, loop: Loop, call: "Callable[[], None]") -> None:
+        """Call when there are messages, or the end."""
+        self._call = call
+        self._loop = loop
+        self._core.hold(False)
+        self.flush()
+        self._announce()
+
+    def pause(self, _loop: Loop) -> None:
+        """Have the other end send no more than is under way, until `listen`."""
+        self.hold(True)
+
+    def hold(self, do: bool) -> None:
+        """As `pause`, or on again."""
+        if do != self._core.is_held:
+            self._core.hold(do)
+            self.flush()
+
+    def flush(self) -> bool:
+        """Write what is taken now. The loop does it later with the rest."""
+        frames = self._frames
+        while frames is not None and frames is self._frames:
+            if not frames.flush():
+                self._loop.add(frames.writing, self._flush_later, write=True)
+                return True
+            data = b"" if frames.broken else self._core.output(_PIECE)
+            if data:
+                frames.write(data)
+                continue
+            self._loop.remove(frames.writing)
+            if frames.broken:
+                self._lose()
+            break
+        return True
+
+    def _flush_later(self) -> None:
+        self.flush()
+
+    # The end
+
+    @property
+    def _has_ended(self) -> bool:
+        return self._core.is_over or self.is_gone
+
+    @property
+    def has_arrived(self) -> bool:
+        """Whether nothing more is to be done for it: the other end has everything, or is gone."""
+        return self._core.has_arrived or self._has_ended
+
+    def say_last(self) -> None:
+        """Nothing follows."""
+        self._core.finish()
+        self.flush()
+
+    def finish(self, patience_s: "float | None" = None) -> None:
+        """Wait until the other end has all that was sent, and end the link. None: as long as a link may take."""
+        self.say_last()
+        loop, late = Loop(), []
+        if patience_s is not None:
+            loop.at("patience", patience_s, lambda: late.append(True))
+        self.listen(loop, _nothing)
+        self.hold(True)  # nobody hears what comes
+        while not (self.has_arrived or self.broken or late):
+            loop.turn()
+        self.close()
+        loop.close()
+
+    def close(self) -> None:
+        """Give up the link, without a word."""
+        self.is_gone = True
+        self._call = _nothing
+        self._drop()
+
+    def _end(self) -> None:
+        if not self.is_gone:
+            self.is_gone = True
+            self._drop()
+            self._announce()
+
+    def _announce(self) -> None:
+        """Call once for messages, and once for the end."""
+        if self._messages:
+            self._call()
+        if self._has_ended and not self._messages:
+            call, self._call = self._call, _nothing
+            call()
+
+    # Connections
+
+    @property
+    def is_up(self) -> bool:
+        return self._frames is not None
+
+    def attach(self, frames: MacFrames, received: int) -> None:
+        """Go on over this connection, whose other end has received so many messages. `LinkError`: it cannot be."""
+        self._drop()
+        self._core.attach(received, time.monotonic())
+        self._frames = frames
+        self._loop.add(frames.reading, self._hear)
+        self._take(frames.rest())
+
+    def _hear(self) -> None:
+        frames = self._frames
+        try:
+            data = frames.read() if frames is not None else b""
+        except FrameError:
+            data = None
+        if data is None:
+            self._lose()
+        else:
+            self._take(data)
+
+    def _take(self, data: bytes) -> None:
+        try:
+            self._core.feed(data, time.monotonic(), self._messages)
+        except LinkError:
+            self._lose()
+        self.flush()  # acknowledgements: of the end, too, before its owner hears of it
+        self._announce()
+
+    def _drop(self) -> None:
+        """Close the connection, if there is one."""
+        frames, self._frames = self._frames, None
+        self._core.detach()
+        if frames is not None:
+            self._loop.remove(frames.reading)
+            self._loop.remove(frames.writing)
+            frames.close()
+
+    def _lose(self) -> None:
+        """The connection has broken."""
+        self._drop()
+
+    def beat(self, lapses: bool = True) -> None:
+        """Thirty times in each link timeout. `lapses`: not if the other end is known to live, though it is silent."""
+        now = time.monotonic()
+        self._core.tick(now)
+        if self._frames is not None and self._core.is_silent(now):
+            self._lose()
+        if lapses and self._core.is_dead(now):
+            self._lapse()
+        self.flush()
+
+    def _lapse(self) -> None:
+        """The other end was silent for the whole timeout."""
+        self._end()
+
+    @property
+    def timeout_s(self) -> float:
+        return self._core.timeout_s
+
+    @property
+    def beat_s(self) -> float:
+        return self._core.beat_s
+
+    @property
+    def acknowledging(self) -> int:
+        return self._core.acknowledging
+
+
+class ClientLink(RoomLink):
+    """The end that connects, at first and whenever the connection has broken.
+
+    A link that `renews` outlives even its timeout: where the server does not know it any more, a new one takes its
+    place, which shows the old one's ticket and begins with another welcome. It ends if its machine answers for a
+    timeout that there is no such server.
+    """
+
+    def __init__(
+        self,
+        loop: Loop,
+        place: "tuple[str, int]",
+        key: bytes,
+        purpose: str,
+        about: dict,
+        renews: bool = False,
+    ) -> None:
+        """Connects, which takes some seconds at most. Raises `EntryError`."""
+        super().__init__(loop, CONNECT_S)
+        self._place, self._key = place, key
+        self._purpose, self._about, self._renews = purpose, about, renews
+        self._number, self._ticket = os.urandom(16).hex(), os.urandom(_TICKET_BYTES)
+        self._was: tuple[str, bytes] | None = None  # the link in whose place it is
+        self._is_asked_for = False  # the server may know it
+        self._is_new = True  # it was never attached
+        self._attempts = 0  # since there was a connection
+        self._nobody_since: float | None = None  # no such server is there, its machine says
+        self._dialling = -1  # readable when a thread has finished that
+        self._result: tuple[MacFrames, int, float] | Exception | None = None
+        self.why = f"the server at {spelt(place)} has ended, or the network between has"
+        self._attach_first(loop)
+
+    def _attach_first(self, loop: Loop) -> None:
+        while True:
+            try:
+                found = self._dial()
+                break
+            except EntryError as error:
+                # A command that somebody has typed says soon what is wrong; a run that goes on has more patience.
+                is_typed = self._purpose in ("join", "run")
+                lasting = is_typed and not isinstance(error, connect.ClosedError)
+                most = len(_AGAIN_S) if is_typed else _ATTEMPTS_MOST
+                if lasting or isinstance(error, connect.FinalError) or self._attempts >= most:
+                    raise
+            time.sleep(_AGAIN_S[min(self._attempts, len(_AGAIN_S) - 1)])
+            self._attempts += 1
+        self.peer = found[0].peer
+        self._attach_dialled(*found)
+
+    def listen(self, loop: Loop, call: "Callable[[], None]") -> None:
+        """As before; it moves to that loop."""
+        if loop is not self._loop:
+            self._leave_loop()
+        self._loop = loop
+        if self._frames is not None:
+            loop.add(self._frames.reading, self._hear)
+        elif self._dialling >= 0:
+            loop.add(self._dialling, self._dialled)
+        elif not self._has_ended and not loop.waits(self._name("dial")):
+            self._again()
+        if not loop.waits(self._name("beat")):
+            loop.at(self._name("beat"), self.beat_s, self.beat)
+        super().listen(loop, call)
+
+    def _leave_loop(self) -> None:
+        self._loop.forget(self._name("beat"))
+        self._loop.forget(self._name("dial"))
+        if self._frames is not None:
+            self._loop.remove(self._frames.reading)
+            self._loop.remove(self._frames.writing)
+        if self._dialling >= 0:
+            self._loop.remove(self._dialling)
+
+    def _name(self, what: str) -> str:
+        return f"{what} {id(self)}"
+
+    def beat(self, lapses: bool = True) -> None:
+        super().beat(lapses)
+        if not self.is_gone:
+            self._loop.at(self._name("beat"), self.beat_s, self.beat)
+
+    def close(self) -> None:
+        super().close()
+        self._leave_loop()
+
+    def _attach_dialled(self, frames: MacFrames, received: int, timeout_s: float) -> None:
+        if self._is_new:
+            self._core = ControlLink(timeout_s, time.monotonic())
+        self._attempts, self._is_new, self._nobody_since = 0, False, None
+        self.attach(frames, received)
+
+    def _lose(self) -> None:
+        was_up = self._frames is not None
+        super()._lose()
+        if was_up and not self._has_ended:
+            self._again()
+
+    def _lapse(self) -> None:
+        if not self._renews or self._core.has_finished:
+            super()._lapse()
+
+    # Attempts to connect, each in a thread
+
+    def _again(self) -> None:
+        pause_s = min(_AGAIN_S[min(self._attempts, len(_AGAIN_S) - 1)], self.beat_s)
+        self._attempts += 1
+        self._loop.at(self._name("dial"), pause_s, self._start_dialling)
+
+    def _start_dialling(self) -> None:
+        if self._has_ended or self._dialling >= 0:
+            return
+        self._dialling, write = os.pipe()
+        try:
+            _thread.start_new_thread(self._dial_apart, (write,))
+        except RuntimeError as error:  # there can be no more threads
+            self._result = error
+            os.close(write)
+        self._loop.add(self._dialling, self._dialled)
+
+    def _dial_apart(self, write: int) -> None:
+        try:
+            self._result = self._dial()
+        except Exception as error:  # whatever it is, it is tried again
+            self._result = error
+        os.close(write)
+
+    def _dialled(self) -> None:
+        self._loop.remove(self._dialling)
+        os.close(self._dialling)
+        self._dialling = -1
+        result, self._result = self._result, None
+        if isinstance(result, tuple):
+            if self._has_ended:
+                result[0].close()
+                return
+            try:
+                self._attach_dialled(*result)
+                return
+            except LinkError:
+                result[0].close()
+        elif isinstance(result, connect.FinalError) or self._is_nobody_there(result):
+            if not isinstance(result, connect.NobodyError):
+                self.why = str(result)
+            self._end()
+            return
+        self._again()
+
+    def _is_nobody_there(self, error: "Exception | None") -> bool:
+        """Whether the machine of the server has said so for a whole timeout."""
+        if not isinstance(error, (connect.NobodyError, connect.RefusedError)):
+            self._nobody_since = None
+            return False
+        now = time.monotonic()
+        if self._nobody_since is None:
+            self._nobody_since = now
+        return now - self._nobody_since >= self._core.timeout_s
+
+    def _dial(self) -> "tuple[MacFrames, int, float]":
+        """Connect, and resume the link, or open it. Raises `EntryError`.
+
+        Returns the connection, the number of messages that the other end has received, and the link timeout.
+        """
+        frames = connect.enter_once(self._place, self._key)
+        try:
+            if self._is_asked_for:
+                received = 0 if self._is_new else self.acknowledging
+                shown = proof(self._ticket, "client", frames.binding)
+                reply = self._ask(frames, ["resume", self._number, shown, received])
+                wanted = proof(self._ticket, "server", frames.binding)
+                if reply[0] == "resumed" and hmac.compare_digest(str(reply[1]), wanted):
+                    return frames, int(reply[2]), float(reply[3])
+                if reply[0] != "unknown":
+                    raise connect.ClosedError(f"what listens at {spelt(self._place)} is another server")
+                if not self._is_new:
+                    self._renew()
+            of = {"link": self._number, "ticket": self._ticket.hex()}
+            if self._was is not None:
+                of["was"] = [self._was[0], proof(self._was[1], "client", frames.binding)]
+            self._is_asked_for = True
+            reply = self._ask(frames, ["hello", self._purpose, versions.mine(), self._about, of])
+            return frames, 0, float(reply[1])
+        except NONSENSE:
+            frames.close()
+            raise connect.ClosedError(
+                f"what listens at {spelt(self._place)} sent a malformed message"
+            ) from None
+        except BaseException:
+            frames.close()
+            raise
+
+    def _renew(self) -> None:
+        if not self._renews:
+            raise connect.FinalError(
+                f"the server at {spelt(self._place)} does not know this connection any more: it was restarted, or the "
+                "connection was broken for too long"
+            )
+        self._was = self._number, self._ticket
+        self._number, self._ticket = os.urandom(16).hex(), os.urandom(_TICKET_BYTES)
+        self._is_new = True
+
+    def _ask(self, frames: MacFrames, message: list) -> list:
+        frames.send(message)
+        poll = select.poll()
+        poll.register(frames.reading, select.POLLIN)
+        ends = time.monotonic() + CONNECT_S
+        while (left := ends - time.monotonic()) > 0:
+            poll.poll(left * 1000)
+            reply = connect.first_message(frames, self._place)
+            if reply is not None:
+                return reply
+        raise connect.ClosedError(f"the server at {spelt(self._place)} does not answer")
+
+    # For owners that have no loop of their own yet
+
+    def next_message(self, turn: "Callable[[], None]") -> list:
+        """The next message; `turn` turns the loop. Raises `EntryError` at the end."""
+        while not self._messages:
+            if self._has_ended:
+                raise EntryError(self.why)
+            turn()
+        frame = take_frame(bytearray(self._messages.popleft()))
+        if frame is None:
+            raise EntryError(f"what listens at {spelt(self._place)} sent a malformed message")
+        return frame[0]
+
+
+def _nothing() -> None:
+    pass
