@@ -59,7 +59,7 @@ _NAMES = {
 }
 _PHRASES = {
     "fuzzy_barrier().done()": "SpComm_ExitFuzzyBarrier()",
-    " or the loop over coordinated_messages() comes to its end": "",
+    " or the loop over coordinated_messages() ends": "",
     " (leaving the loop early leaves the cycle open)": "",
     "message(source=ANY, tag=": "message(type=",
     "send(obj)": "send(data)",

@@ -175,8 +175,19 @@ def test_what_cannot_be_read_is_named_and_gone(alone):
 def test_what_cannot_be_pickled_is_named(alone, value):
     with pytest.raises(TypeError, match=f"{type(value).__name__} cannot be sent") as caught:
         alone.send(value, alone.rank)
-    assert caught.value.__cause__ is not None
+    assert caught.value.__cause__ is None and caught.value.__suppress_context__
     assert alone.try_recv_message() is None
+
+
+class Unpicklable:
+    def __reduce__(self):
+        raise KeyError("of the program")
+
+
+def test_an_error_of_the_program_that_keeps_a_value_from_being_pickled_is_its_cause(alone):
+    with pytest.raises(TypeError, match="Unpicklable cannot be sent") as caught:
+        alone.send(Unpicklable(), alone.rank)
+    assert isinstance(caught.value.__cause__, KeyError)
 
 
 def test_interrupting_pickle_is_no_wrong_argument(alone):
