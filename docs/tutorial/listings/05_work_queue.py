@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Node 0 hands out the work in small pieces: who is done early gets the next one."""
+"""Node 0 hands out the work in small pieces: a node that is done early gets the next one."""
 
 import sys
 from time import sleep

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Every step one node, another one each time, is slow with the part that all others need."""
+"""In each step a different node is slow with the part that all others need."""
 
 import sys
 from time import sleep
