@@ -79,18 +79,26 @@ static int check_total(const numbers_t *numbers) {
     return SPC_OK;
 }
 
-/* In a run that exists. */
-static int check_against(const numbers_t *numbers, uint32_t size, int32_t group) {
+/* In a run that exists: `here` of its `size` nodes are in this box. */
+static int check_against(const numbers_t *numbers, uint32_t here, uint32_t size, int32_t group) {
     const char *names[] = {"local_nodes", "total_nodes"};
     int32_t values[] = {numbers->local_nodes, numbers->total_nodes};
+    uint32_t right[] = {here, size};
     for (int i = 0; i < 2; i++) {
-        if (values[i] != 0 && (uint32_t)values[i] != size) {
-            return spc_api_refuse(
-                SPC_EINVAL,
-                "spcomm_startup(%s=%d): this run was started with %u node%s; give %u or 0, or start "
-                "it with spcomm run -n %d%s",
-                names[i], values[i], size, size == 1 ? "" : "s", size, values[i], numbers->source);
+        if (values[i] == 0 || (uint32_t)values[i] == right[i]) {
+            continue;
         }
+        if (right[i] != size) {
+            return spc_api_refuse(SPC_EINVAL,
+                                  "spcomm_startup(%s=%d): this run has %u of its %u nodes in this box; give "
+                                  "%u or 0%s",
+                                  names[i], values[i], here, size, here, numbers->source);
+        }
+        return spc_api_refuse(SPC_EINVAL,
+                              "spcomm_startup(%s=%d): this run was started with %u node%s; give %u or 0, or "
+                              "start it with spcomm run -n %d%s",
+                              names[i], values[i], size, size == 1 ? "" : "s", size, values[i],
+                              numbers->source);
     }
     if (numbers->group_id != 0 && numbers->group_id != group) {
         return spc_api_refuse(SPC_EINVAL,
@@ -98,6 +106,30 @@ static int check_against(const numbers_t *numbers, uint32_t size, int32_t group)
                               numbers->group_id, group, group, numbers->source);
     }
     return SPC_OK;
+}
+
+/* The number of nodes in the box whose segment this is. */
+static int count_here(int descriptor, uint32_t size, uint32_t *here) {
+    spc_segment_t segment;
+    int status = spc_segment_attach(&segment, descriptor);
+    if (status != SPC_OK) {
+        return spc_api_fail(NULL, status, "spcomm_startup()");
+    }
+    *here = 0;
+    for (uint32_t rank = 0; rank < size; rank++) {
+        *here += spc_segment_is_here(&segment, rank);
+    }
+    spc_segment_detach(&segment);
+    return SPC_OK;
+}
+
+/* The same in the run that this process has joined. */
+static uint32_t count_neighbors(const spcomm_t *root) {
+    uint32_t here = 0;
+    for (uint32_t rank = 0; rank < root->size; rank++) {
+        here += spc_comm_box(root->core, rank) == spc_comm_box(root->core, root->rank);
+    }
+    return here;
 }
 
 /* Outside of a launcher: how many nodes this machine is to have. */
@@ -322,7 +354,9 @@ static int join_any(const numbers_t *numbers, spcomm_t **comm) {
         return join_alone(numbers, comm);
     }
     member.group = member.group != 0 ? member.group : numbers->group_id;
-    int status = check_against(numbers, member.size, member.group);
+    uint32_t here;
+    int status = count_here(member.descriptor, member.size, &here);
+    status = status == SPC_OK ? check_against(numbers, here, member.size, member.group) : status;
     if (status != SPC_OK) {
         return status;
     }
@@ -333,7 +367,8 @@ static int join_once(const numbers_t *numbers, spcomm_t **comm) {
     spcomm_t *root = spc_api_root();
     if (root != NULL) {
         int status = spc_api_check(root, "spcomm_startup()");
-        status = status == SPC_OK ? check_against(numbers, root->size, root->group) : status;
+        status = status == SPC_OK ? check_against(numbers, count_neighbors(root), root->size, root->group)
+                                  : status;
         *comm = status == SPC_OK ? root : *comm;
         return status;
     }

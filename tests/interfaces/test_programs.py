@@ -149,6 +149,16 @@ def test_numbers_that_contradict_the_launcher(life, launch):
     assert "spcomm_startup(local_nodes=3): this run was started with 2 nodes; give 2 or 0" in result.err
 
 
+def test_local_nodes_are_those_of_the_box(life, launch):
+    result = launch("-n", 5, "--map", "0,0,1,0,1", "--no-label", life, "place", 0, 5)
+    assert sorted(result.lines) == [f"node {rank} of 5 in group 0" for rank in range(5)], result
+    result = launch("-n", 4, "--boxes", 2, "--no-label", life, "place", 2, 4)
+    assert sorted(result.lines) == [f"node {rank} of 4 in group 0" for rank in range(4)], result
+    result = launch("-n", 4, "--boxes", 2, life, "place", 4)
+    assert result.code == 40
+    assert "(local_nodes=4): this run has 2 of its 4 nodes in this box; give 2 or 0" in result.err
+
+
 def test_an_infile_that_contradicts_the_launcher(life, launch, tmp_path):
     infile = tmp_path / "run.toml"
     infile.write_text("local_nodes = 3\n")
