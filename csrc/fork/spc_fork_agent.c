@@ -35,7 +35,8 @@ enum {
 
 typedef struct spc_fork_agent {
     spc_fork_t *fork;
-    pid_t *processes; /* by rank; 0 once reaped; [0] is node 0, 0 once gone */
+    pid_t *processes; /* by rank; 0 once reaped, and of nodes in other boxes */
+    uint32_t zero; /* node 0's rank, which is not 0 in a box of several */
     bool zero_is_over; /* node 0 is gone, or waits for us */
     int watch; /* node 0's pidfd, or -1 */
     spc_failures_t failures;
@@ -49,6 +50,11 @@ typedef struct spc_fork_agent {
     spc_deadlock_t *deadlock; /* NULL: there was no memory for it */
     char *deadlock_text; /* the report of a deadlock, for which the run ends; else NULL */
     size_t deadlock_text_bytes;
+    bool has_told; /* the box process: that all nodes here have ended well */
+    bool has_answer; /* the box process's: how the run ends */
+    int32_t answer_code;
+    unsigned char answer[sizeof(spc_meet_header_t) + SPC_MEET_TEXT_BYTES]; /* as far as it was read */
+    uint32_t answer_bytes;
 } spc_fork_agent_t;
 
 #define SPC_PARENT_NS 50000000 /* between two looks at node 0, without a pidfd */
@@ -60,10 +66,10 @@ typedef struct spc_fork_agent {
 
 /* ---- start */
 
-static void undo(const pid_t *processes, uint32_t count) {
-    for (uint32_t rank = 1; rank < count; rank++) {
-        kill(processes[rank], SIGKILL);
-        (void)waitpid(processes[rank], NULL, 0);
+static void undo(const spc_fork_t *fork_, const pid_t *processes, uint32_t count) {
+    for (uint32_t i = 1; i < count; i++) {
+        kill(processes[fork_->ranks[i]], SIGKILL);
+        (void)waitpid(processes[fork_->ranks[i]], NULL, 0);
     }
 }
 
@@ -71,21 +77,21 @@ int spc_fork_agent_start(spc_fork_t *fork_, pid_t *processes) {
     struct sigaction child = {.sa_handler = SIG_DFL}, before;
     sigaction(SIGCHLD, &child, &before); /* ignored, it would have children vanish unreaped */
     spc_process_adopt_orphans(); /* of nodes that end at once, too */
-    processes[0] = fork_->caller;
-    for (uint32_t rank = 1; rank < fork_->nodes; rank++) {
+    processes[fork_->ranks[0]] = fork_->caller;
+    for (uint32_t i = 1; i < fork_->local_nodes; i++) {
         pid_t made = fork();
         if (made < 0) {
             int error = errno;
-            undo(processes, rank);
+            undo(fork_, processes, i);
             errno = error;
             return SPC_ESYSTEM;
         }
         if (made == 0) {
-            fork_->rank = rank;
+            fork_->rank = fork_->ranks[i];
             sigaction(SIGCHLD, &before, NULL);
             return SPC_OK;
         }
-        processes[rank] = made;
+        processes[fork_->ranks[i]] = made;
     }
     return SPC_OK;
 }
@@ -164,27 +170,29 @@ static void furnish(spc_fork_agent_t *agent) {
     if (pipe(wake) != 0 || wake[0] != SPC_WAKE_READ || wake[1] != SPC_WAKE_WRITE) {
         _exit(SPC_CODE_SPCOMM);
     }
-    int kept[] = {agent->fork->life, agent->fork->report, agent->watch};
-    close_all_but(kept, 3);
+    int kept[] = {agent->fork->life, agent->fork->report, agent->watch, agent->fork->box_socket};
+    close_all_but(kept, 4);
     fcntl(SPC_WAKE_READ, F_SETFL, O_NONBLOCK);
     fcntl(SPC_WAKE_WRITE, F_SETFL, O_NONBLOCK);
     fcntl(agent->fork->report, F_SETFL, O_NONBLOCK);
+    fcntl(agent->fork->box_socket, F_SETFL, O_NONBLOCK);
     handle_signals();
 }
 
 #define SPC_SETTLE_NS \
     500000000 /* in which a lost node may turn out to be the consequence of another failure */
+#define SPC_SETTLE_BOXES_NS UINT64_C(3000000000) /* the same where the other failure is another box's */
 #define SPC_DUE_NS UINT64_C(10000000000) /* the same where it can be seen that one may come */
 
 /* ---- ending the run */
 
 static void signal_node(const spc_fork_agent_t *agent, uint32_t rank, int number) {
     pid_t process = agent->processes[rank];
-    if (process == 0 || (rank == 0 && (agent->zero_is_over || getppid() != process))) {
+    if (process == 0 || (rank == agent->zero && (agent->zero_is_over || getppid() != process))) {
         return;
     }
 #if SPC_HAS_SIGQUEUE
-    if (rank == 0 && number == SIGTERM) {
+    if (rank == agent->zero && number == SIGTERM) {
         union sigval value = {.sival_ptr = agent->fork}; /* which lies there in node 0, too */
         sigqueue(process, number, value);
         return;
@@ -201,6 +209,50 @@ static void signal_nodes(const spc_fork_agent_t *agent, int number, int32_t spar
     }
 }
 
+/* ---- what the box process is told */
+
+/* Why this box ends the run: a sentence. */
+static void write_reason(const spc_fork_agent_t *agent, FILE *out) {
+    char name[24];
+    if (agent->signal == SIGINT) {
+        fprintf(out, "interrupted by Ctrl-C (exit code 130)");
+    } else if (agent->signal != 0) {
+        fprintf(out, "told to end by %s (exit code %d)", spc_signal_name(agent->signal, name, sizeof name),
+                128 + agent->signal);
+    } else {
+        spc_failures_write_sentence(&agent->failures, out);
+    }
+}
+
+static bool has_box(const spc_fork_agent_t *agent) {
+    return agent->fork->box_socket >= 0;
+}
+
+static void tell_box(spc_fork_agent_t *agent, int32_t code) {
+    char *text = NULL;
+    size_t bytes = 0;
+    spc_meet_header_t header = {.code = code};
+    FILE *out = code != 0 ? open_memstream(&text, &bytes) : NULL;
+    if (out != NULL) {
+        write_reason(agent, out);
+        fclose(out);
+    }
+    header.bytes = bytes < SPC_MEET_TEXT_BYTES ? (uint32_t)bytes : SPC_MEET_TEXT_BYTES;
+    /* A socket has room for this: nothing else is written to it. */
+    if (write(agent->fork->box_socket, &header, sizeof header) == (ssize_t)sizeof header && text != NULL
+        && write(agent->fork->box_socket, text, header.bytes) < 0) {
+        /* it is gone, as will be seen */
+    }
+    free(text);
+}
+
+/* The exit code of the run as this box sees it. */
+static int own_code(const spc_fork_agent_t *agent) {
+    return agent->deadlock_text != NULL ? SPC_CODE_DEADLOCK
+           : agent->signal != 0         ? 128 + agent->signal
+                                        : spc_failures_code(&agent->failures);
+}
+
 /* Tells the nodes to end by `number` (0: they know already), but for one (-1: all), and kills them after the grace
  * time. Nothing that follows counts. */
 static void spc_fork_end_run(spc_fork_agent_t *agent, int number, int32_t spared) {
@@ -208,6 +260,9 @@ static void spc_fork_end_run(spc_fork_agent_t *agent, int number, int32_t spared
     agent->failures.closed = true;
     agent->settle_ns = agent->told_ns = agent->look_ns = SPC_NO_DEADLINE;
     agent->kill_ns = spc_clock_now_ns() + agent->fork->grace_ns;
+    if (has_box(agent) && !agent->has_answer) {
+        tell_box(agent, own_code(agent));
+    }
     if (number != 0) {
         signal_nodes(agent, number, spared);
     }
@@ -230,7 +285,8 @@ static void consider(spc_fork_agent_t *agent) {
         agent->signal = answer ? agent->heard : 0;
         spc_fork_end_run(agent, answer ? 0 : SIGTERM, agent->failures.first);
     } else if (agent->failures.first_lost >= 0 && agent->settle_ns == SPC_NO_DEADLINE) {
-        agent->settle_ns = spc_clock_now_ns() + SPC_SETTLE_NS;
+        agent->settle_ns =
+            spc_clock_now_ns() + (has_box(agent) ? SPC_SETTLE_BOXES_NS : (uint64_t)SPC_SETTLE_NS);
         agent->due_ns = spc_clock_now_ns() + SPC_DUE_NS;
     }
 }
@@ -241,7 +297,7 @@ static void consider(spc_fork_agent_t *agent) {
 
 /* A look now and then at what nodes wait for, until the run is told to end. */
 static void spc_fork_start_looking(spc_fork_agent_t *agent) {
-    if (spc_deadlock_create(&agent->fork->segment, &agent->deadlock) == SPC_OK) {
+    if (!has_box(agent) && spc_deadlock_create(&agent->fork->segment, &agent->deadlock) == SPC_OK) {
         agent->look_ns = spc_clock_now_ns() + LOOK_NS;
     }
 }
@@ -288,8 +344,8 @@ static void mark(const spc_fork_agent_t *agent, uint32_t rank, int status, bool 
 
 static void zero_ended(spc_fork_agent_t *agent, int status) {
     agent->zero_is_over = true;
-    mark(agent, 0, status, false);
-    spc_failures_ended(&agent->failures, 0, status);
+    mark(agent, agent->zero, status, false);
+    spc_failures_ended(&agent->failures, agent->zero, status);
     consider(agent);
 }
 
@@ -303,8 +359,8 @@ static void obey_report(spc_fork_agent_t *agent, uint32_t rank, spc_report_kind_
     }
     if (kind == SPC_REPORT_STOPPED) {
         agent->zero_is_over = true;
-        spc_comm_mark_ending(&agent->fork->segment, 0, SPC_NODE_DIED, -SIGTERM);
-        if (agent->failures.node[0].known) {
+        spc_comm_mark_ending(&agent->fork->segment, agent->zero, SPC_NODE_DIED, -SIGTERM);
+        if (agent->failures.node[agent->zero].known) {
             return; /* it had failed before, and that counts more */
         }
     }
@@ -323,7 +379,8 @@ static void understand_reports(spc_fork_agent_t *agent) {
         uint32_t rank =
             frame[0] | (uint32_t)frame[1] << 8 | (uint32_t)frame[2] << 16 | (uint32_t)frame[3] << 24;
         uint32_t bytes = frame[5] | (uint32_t)frame[6] << 8;
-        if (bytes > SPC_REPORT_BYTES - SPC_REPORT_HEADER || rank >= agent->fork->nodes) {
+        if (bytes > SPC_REPORT_BYTES - SPC_REPORT_HEADER || rank >= agent->fork->nodes
+            || agent->failures.node[rank].elsewhere) {
             agent->report_bytes = at = 0; /* somebody wrote into a descriptor that is not its own */
             return;
         }
@@ -381,8 +438,8 @@ static void spc_fork_reap(spc_fork_agent_t *agent) {
     int status;
     pid_t process;
     while ((process = waitpid(-1, &status, WNOHANG)) > 0) {
-        for (uint32_t rank = 1; rank < agent->fork->nodes; rank++) {
-            if (agent->processes[rank] == process) {
+        for (uint32_t rank = 0; rank < agent->fork->nodes; rank++) {
+            if (rank != agent->zero && agent->processes[rank] == process) {
                 agent->processes[rank] = 0;
                 spc_fork_hear_reports(agent); /* what it had to say comes before its end */
                 mark(agent, rank, status, true);
@@ -396,18 +453,18 @@ static void spc_fork_reap(spc_fork_agent_t *agent) {
 static void zero_is_gone(spc_fork_agent_t *agent) {
     const spc_status_shared_t *status = spc_segment_part(&agent->fork->segment, SPC_REGION_STATUS, 0);
     spc_fork_hear_reports(agent);
-    agent->processes[0] = 0;
-    bool finished = spc_status_state(status, 0) == SPC_NODE_FINISHED && !agent->zero_is_over;
+    agent->processes[agent->zero] = 0;
+    bool finished = spc_status_state(status, agent->zero) == SPC_NODE_FINISHED && !agent->zero_is_over;
     agent->zero_is_over = true;
-    spc_comm_mark_ended(&agent->fork->segment, 0, SPC_NODE_DIED, 0);
+    spc_comm_mark_ended(&agent->fork->segment, agent->zero, SPC_NODE_DIED, 0);
     if (!finished) {
-        spc_failures_vanished(&agent->failures, 0);
+        spc_failures_vanished(&agent->failures, agent->zero);
         consider(agent);
     }
 }
 
 static void spc_fork_look_for_zero(spc_fork_agent_t *agent) {
-    if (agent->processes[0] != 0 && getppid() != agent->processes[0]) {
+    if (agent->processes[agent->zero] != 0 && getppid() != agent->processes[agent->zero]) {
         zero_is_gone(agent);
     }
 }
@@ -419,7 +476,7 @@ static void spc_fork_look_for_zero(spc_fork_agent_t *agent) {
 static bool is_failure_due(const spc_fork_agent_t *agent) {
     const spc_status_shared_t *status = spc_segment_part(&agent->fork->segment, SPC_REGION_STATUS, 0);
     for (uint32_t rank = 0; rank < agent->fork->nodes; rank++) {
-        bool is_over = agent->processes[rank] == 0 || (rank == 0 && agent->zero_is_over);
+        bool is_over = agent->processes[rank] == 0 || (rank == agent->zero && agent->zero_is_over);
         if (!is_over && !agent->failures.node[rank].known
             && (spc_status_state(status, rank) == SPC_NODE_FINISHED || spc_status_has_raised(status, rank))) {
             return true;
@@ -456,15 +513,99 @@ static void spc_fork_obey_deadlines(spc_fork_agent_t *agent) {
     }
 }
 
-/* ---- the loop */
+/* ---- several boxes */
 
-static bool is_over(const spc_fork_agent_t *agent) {
-    for (uint32_t rank = 1; rank < agent->fork->nodes; rank++) {
-        if (agent->processes[rank] != 0) {
+static bool nodes_are_over(const spc_fork_agent_t *agent) {
+    for (uint32_t rank = 0; rank < agent->fork->nodes; rank++) {
+        if (rank != agent->zero && agent->processes[rank] != 0) {
             return false;
         }
     }
     return agent->zero_is_over;
+}
+
+/* The run is over: because of this box, if there is no text, else of another one. */
+static void obey_answer(spc_fork_agent_t *agent, int32_t code) {
+    agent->has_answer = true;
+    agent->answer_code = code;
+    if (!agent->is_ending && code != 0) {
+        spc_fork_end_run(agent, SIGTERM, -1);
+    }
+}
+
+/* Without the box process nobody in this box hears of the others. */
+static void lose_box(spc_fork_agent_t *agent) {
+    static const char text[] =
+        "spcomm: the process that connects this box was killed; the nodes were stopped (exit code 125)\n";
+    close(agent->fork->box_socket);
+    agent->fork->box_socket = -1;
+    if (!agent->has_answer) {
+        spc_meet_header_t header = {SPC_CODE_SPCOMM, agent->is_ending ? 0 : sizeof text - 1};
+        memcpy(agent->answer, &header, sizeof header);
+        memcpy(agent->answer + sizeof header, text, header.bytes);
+        obey_answer(agent, agent->is_ending ? own_code(agent) : SPC_CODE_SPCOMM);
+    }
+}
+
+static spc_meet_header_t answer_header(const spc_fork_agent_t *agent) {
+    spc_meet_header_t header;
+    memcpy(&header, agent->answer, sizeof header);
+    return header;
+}
+
+static void spc_fork_hear_box(spc_fork_agent_t *agent) {
+    while (has_box(agent) && !agent->has_answer) {
+        uint32_t wanted = (uint32_t)sizeof(spc_meet_header_t);
+        wanted += agent->answer_bytes < wanted ? 0 : answer_header(agent).bytes;
+        if (wanted > sizeof agent->answer) {
+            lose_box(agent);
+            return;
+        }
+        if (agent->answer_bytes == wanted) {
+            obey_answer(agent, answer_header(agent).code);
+            return;
+        }
+        ssize_t got =
+            read(agent->fork->box_socket, agent->answer + agent->answer_bytes, wanted - agent->answer_bytes);
+        if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) {
+            lose_box(agent);
+        }
+        if (got <= 0) {
+            return;
+        }
+        agent->answer_bytes += (uint32_t)got;
+        if (agent->answer_bytes == sizeof(spc_meet_header_t) && answer_header(agent).bytes == 0) {
+            obey_answer(agent, answer_header(agent).code);
+        }
+    }
+}
+
+/* The nodes here have ended: well, or the box process knows already. */
+static void end_box(spc_fork_agent_t *agent) {
+    if (!agent->has_told && !agent->is_ending) {
+        agent->has_told = true;
+        agent->heard = 0; /* the nodes have ended well all the same */
+        /* Node 0's process waits for us, but for the gateway it has to be gone: nobody here receives any more, so
+         * that no memory which another thread of it may still read is used again. */
+        mark(agent, agent->zero, 0, true);
+        tell_box(agent, 0);
+    } else if (agent->has_told && !agent->is_ending && agent->heard != 0) {
+        agent->signal = agent->heard; /* nobody here is left to answer it */
+        spc_fork_end_run(agent, 0, -1);
+    }
+}
+
+/* ---- the loop */
+
+static bool is_over(spc_fork_agent_t *agent) {
+    if (!nodes_are_over(agent)) {
+        return false;
+    }
+    if (has_box(agent) && !agent->has_answer) {
+        end_box(agent);
+        return false;
+    }
+    return true;
 }
 
 static int patience_ms(const spc_fork_agent_t *agent) {
@@ -472,7 +613,7 @@ static int patience_ms(const spc_fork_agent_t *agent) {
     uint64_t until_ns = agent->settle_ns < agent->told_ns ? agent->settle_ns : agent->told_ns;
     until_ns = agent->kill_ns < until_ns ? agent->kill_ns : until_ns;
     until_ns = agent->look_ns < until_ns ? agent->look_ns : until_ns;
-    if (agent->watch < 0 && agent->processes[0] != 0 && until_ns > now_ns + SPC_PARENT_NS) {
+    if (agent->watch < 0 && agent->processes[agent->zero] != 0 && until_ns > now_ns + SPC_PARENT_NS) {
         until_ns = now_ns + SPC_PARENT_NS;
     }
     if (until_ns == SPC_NO_DEADLINE) {
@@ -486,16 +627,18 @@ static void turn(spc_fork_agent_t *agent) {
     struct pollfd ready[] = {
         {.fd = SPC_WAKE_READ, .events = POLLIN},
         {.fd = agent->fork->report, .events = POLLIN},
-        {.fd = agent->processes[0] != 0 ? agent->watch : -1, .events = POLLIN},
+        {.fd = agent->processes[agent->zero] != 0 ? agent->watch : -1, .events = POLLIN},
+        {.fd = agent->has_answer ? -1 : agent->fork->box_socket, .events = POLLIN},
     };
-    if (poll(ready, 3, patience_ms(agent)) < 0 && errno != EINTR) {
+    if (poll(ready, 4, patience_ms(agent)) < 0 && errno != EINTR) {
         (void)poll(NULL, 0, SPC_REST_MS); /* which sense has something to say is found out without it, too */
     }
     spc_fork_hear_signals(agent); /* first: they explain what follows */
     spc_fork_hear_reports(agent);
     spc_fork_reap(agent);
     spc_fork_look_for_zero(agent);
-    if (ready[2].revents != 0 && agent->processes[0] != 0) {
+    spc_fork_hear_box(agent);
+    if (ready[2].revents != 0 && agent->processes[agent->zero] != 0) {
         close(agent->watch); /* it tells an end that is not to be seen yet: look now and then */
         agent->watch = -1;
     }
@@ -549,58 +692,75 @@ static void speak(const char *text, size_t bytes) {
     }
 }
 
-static int conclude(spc_fork_agent_t *agent) {
-    char *text = NULL, name[24];
-    size_t bytes = 0;
-    FILE *out = open_memstream(&text, &bytes);
+/* Another box has ended the run: its sentence, after what nodes here have to say. */
+static int conclude_as_told(const spc_fork_agent_t *agent, FILE *out) {
+    spc_failures_write_texts(&agent->failures, isatty(SPC_SPEAK), false, out);
+    fwrite(agent->answer + sizeof(spc_meet_header_t), 1, answer_header(agent).bytes, out);
+    return agent->answer_code;
+}
+
+static int conclude_here(spc_fork_agent_t *agent, FILE *out) {
     spc_failures_settle(&agent->failures);
-    int code = agent->deadlock_text != NULL ? SPC_CODE_DEADLOCK
-               : agent->signal != 0         ? 128 + agent->signal
-                                            : spc_failures_code(&agent->failures);
-    if (out == NULL || code == 0) {
-        return code;
+    int code = own_code(agent);
+    if (code == 0) {
+        return agent->has_answer ? agent->answer_code : 0;
     }
     spc_failures_write_texts(&agent->failures, isatty(SPC_SPEAK), agent->signal == SIGINT, out);
     if (agent->deadlock_text != NULL) {
         fwrite(agent->deadlock_text, 1, agent->deadlock_text_bytes, out);
-    } else if (agent->signal == SIGINT) {
-        spc_failures_write_places(&agent->failures, out);
-        fprintf(out, "spcomm: interrupted by Ctrl-C (exit code 130); the nodes were stopped\n");
-    } else if (agent->signal != 0) {
-        fprintf(out, "spcomm: told to end by %s (exit code %d); the nodes were stopped\n",
-                spc_signal_name(agent->signal, name, sizeof name), 128 + agent->signal);
-    } else {
-        fprintf(out, "spcomm: ");
-        spc_failures_write_sentence(&agent->failures, out);
-        fputc('\n', out);
+        return code;
     }
+    if (agent->signal == SIGINT) {
+        spc_failures_write_places(&agent->failures, out);
+    }
+    fprintf(out, "spcomm: ");
+    write_reason(agent, out);
+    fprintf(out, agent->signal != 0 ? "; the nodes were stopped\n" : "\n");
+    return code;
+}
+
+static int conclude(spc_fork_agent_t *agent) {
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    if (out == NULL) {
+        return own_code(agent);
+    }
+    bool is_told = agent->has_answer && answer_header(agent).bytes > 0;
+    int code = is_told ? conclude_as_told(agent, out) : conclude_here(agent, out);
     fclose(out);
     speak(text, bytes);
     return code;
 }
 
-_Noreturn void spc_fork_agent_run(spc_fork_t *fork, pid_t *processes) {
-    spc_fork_agent_t agent = {
-        .fork = fork,
-        .processes = processes,
-        .settle_ns = SPC_NO_DEADLINE,
-        .told_ns = SPC_NO_DEADLINE,
-        .kill_ns = SPC_NO_DEADLINE,
-        .look_ns = SPC_NO_DEADLINE,
-    };
-    if (spc_failures_init(&agent.failures, fork->nodes) != SPC_OK) {
+/* The text of an answer is long, so the agent does not lie on a stack that the program may have made short. */
+static spc_fork_agent_t *make_agent(spc_fork_t *fork, pid_t *processes) {
+    spc_fork_agent_t *agent = calloc(1, sizeof *agent);
+    if (agent == NULL || spc_failures_init(&agent->failures, fork->nodes) != SPC_OK) {
         _exit(SPC_CODE_SPCOMM); /* and so the nodes */
     }
-    furnish(&agent);
-    spc_fork_start_looking(&agent);
-    spc_fork_reap(&agent); /* who ended before anything was watched */
-    spc_fork_look_for_zero(&agent);
-    while (!is_over(&agent)) {
-        turn(&agent);
+    agent->fork = fork;
+    agent->processes = processes;
+    agent->zero = fork->ranks[0];
+    agent->settle_ns = agent->told_ns = agent->kill_ns = agent->look_ns = SPC_NO_DEADLINE;
+    for (uint32_t rank = 0; rank < fork->nodes; rank++) {
+        agent->failures.node[rank].elsewhere = processes[rank] == 0;
     }
-    spc_fork_hear_reports(&agent);
+    return agent;
+}
+
+_Noreturn void spc_fork_agent_run(spc_fork_t *fork, pid_t *processes) {
+    spc_fork_agent_t *agent = make_agent(fork, processes);
+    furnish(agent);
+    spc_fork_start_looking(agent);
+    spc_fork_reap(agent); /* who ended before anything was watched */
+    spc_fork_look_for_zero(agent);
+    while (!is_over(agent)) {
+        turn(agent);
+    }
+    spc_fork_hear_reports(agent);
     end_orphans(fork->grace_ns);
-    int32_t code = conclude(&agent);
+    int32_t code = conclude(agent);
     if (write(fork->life, &code, sizeof code) < 0) {
         /* node 0 is gone */
     }
