@@ -9,7 +9,12 @@ Everybody here has proved that it knows the code. The first message of a connect
 `run`     a run: it asks who is there, and gets a job of the server; its end is the run's end
 `reach`   one end of the way between a run and a box, and `box` the other; what one says the other hears. Each shows
           the ticket that nobody but the run, or that member, was given
+<<<<<<< HEAD
 `look`    a doctor: it is told who we are; not a link
+=======
+`meet`    a box without a launcher: it waits until all nodes of its run are there (`meeting`)
+`look`    a doctor: it is told who we are
+>>>>>>> 812e6d8b9a57b2ec6e4a5c28cc4425f74248c9f1
 ========  ============================================================================================
 """
 
@@ -25,7 +30,11 @@ from spcomm.launch.remote.framing import MOST, NONSENSE, FrameError, one_line
 from spcomm.launch.remote.handshake import SECRET_BYTES
 from spcomm.launch.room.connect import differ, keep_alive
 from spcomm.launch.room.mac_framing import MacFrames
+<<<<<<< HEAD
 from spcomm.launch.room.room_link import RoomLink, proof
+=======
+from spcomm.launch.room.meeting import Meeting, Seat, elsewhere
+>>>>>>> 812e6d8b9a57b2ec6e4a5c28cc4425f74248c9f1
 from spcomm.text import counted
 
 TYPE_CHECKING = False
@@ -60,6 +69,7 @@ class Connection:
         self.name = ""
         self.slots = 1
         self.run: Run | None = None
+        self.meeting: Meeting | None = None
         self.box = -1
         self.partner: Connection | None = None  # the other end of a way
         self.early: list[tuple[list, bytes]] = []  # said before there was one
@@ -110,6 +120,7 @@ class Broker:
         self._members: dict[str, Connection] = {}
         self._away: dict[str, Connection] = {}  # members that may come back, by the number of the link
         self._runs: dict[str, Run] = {}
+        self._meetings: list[Meeting] = []  # until the last of its boxes has left
         self._ended: deque[tuple[int, str | None]] = deque()
         self._is_parting = False
         self._news, self._tell = os.pipe()
@@ -250,7 +261,16 @@ class Broker:
                 connection.partner.link.send(message, data)
         elif connection.role == "run" and message[0] == "begin" and connection.run is not None:
             self._begin(connection.run, message[1])
+<<<<<<< HEAD
         elif connection.role == "join" and message[0] in ("cannot", "ended"):
+=======
+        elif connection.role == "meet" and message[0] == "failed" and connection.meeting is not None:
+            code = int(message[1])
+            self._end_meeting(
+                connection.meeting, code if code in range(1, 256) else 125, str(message[2]), connection
+            )
+        elif connection.role == "join" and message[0] == "cannot":
+>>>>>>> 812e6d8b9a57b2ec6e4a5c28cc4425f74248c9f1
             run = self._runs.get(message[1])
             if run is not None and connection in run.members:
                 self._box_ended(run, connection, message)
@@ -260,6 +280,7 @@ class Broker:
         if message[0] == "cannot":
             self._over(run, f"{member.name}: {one_line(message[2], 300)}")
             return
+<<<<<<< HEAD
         box = int(message[2])
         if not 0 <= box < len(run.members) or run.members[box] is not member:
             raise ValueError(box)
@@ -268,6 +289,23 @@ class Broker:
             self._leave(end)
         else:
             self._over(run, f"{member.name}: the box there ended before it was connected")
+=======
+        if purpose not in ("join", "run", "meet", "look"):
+            raise ValueError(purpose)
+        why = differ(theirs) if purpose != "look" else ""
+        if time.time() >= self._about["expires"]:
+            at = time.strftime("%H:%M", time.localtime(self._about["expires"]))
+            why = f"that code has expired: it was good until {at}; restart spcomm serve to get another"
+        if not why and purpose != "look":
+            enter = {"join": self._join, "run": self._ask, "meet": self._meet}[purpose]
+            why = enter(connection, about)
+        if why:
+            self._refuse(connection, why)
+        elif purpose == "look":
+            room = {"room": self._about["room"], "members": list(self._members), "runs": len(self._runs)}
+            connection.frames.send(["welcome", versions.mine(), room])
+            connection.ending = True
+>>>>>>> 812e6d8b9a57b2ec6e4a5c28cc4425f74248c9f1
 
     def _enter(
         self, connection: Connection, purpose: str, theirs: dict, about: dict, away: "Connection | None"
@@ -303,6 +341,8 @@ class Broker:
             self._member_left(connection, is_lost)
         elif connection.role == "run" and connection.run is not None:
             self._forget(connection.run)
+        elif connection.role == "meet" and connection.meeting is not None:
+            self._leave_meeting(connection.meeting, connection)
 
     def _member_left(self, member: Connection, is_lost: bool) -> None:
         del self._members[member.name]
@@ -369,12 +409,9 @@ class Broker:
         run = Run(connection, about)
         if run.is_room and not self._about["room"]:
             return "this server has no room: it was started without --room; spcomm run --server uses it, with --boxes"
-        same = next((one for one in self._runs.values() if one.group == run.group), None)
-        if same is not None:
-            return (
-                f"group {run.group} has a run already: {same.program}, of {same.runner.name}; wait for its end, or "
-                f"give another group, as in --group {_free_group(self._runs.values())}"
-            )
+        taken = self._taken(run.group)
+        if taken:
+            return taken
         if len(self._runs) >= RUNS_MOST:
             return f"the server is full: it has {RUNS_MOST} runs, the most that it serves; try again later"
         if run.wanted > self._about["most"] and run.is_room:
@@ -383,6 +420,18 @@ class Broker:
         self._runs[run.token] = run
         self._offer(run)
         return ""
+
+    def _taken(self, group: int) -> str:
+        """Why no other run can have this group; empty: one can."""
+        groups = {run.group: f"{run.program}, of {run.runner.name}" for run in self._runs.values()}
+        groups.update({one.group: one.who() for one in self._meetings if not one.is_over})
+        if group not in groups:
+            return ""
+        free = next(number for number in range(len(groups) + 1) if number not in groups)
+        return (
+            f"group {group} has a run already: {groups[group]}; wait for its end, or give another group, as in "
+            f"--group {free}"
+        )
 
     def _offer(self, run: Run) -> None:
         if run.offered is not None or run.token not in self._runs:
@@ -491,10 +540,86 @@ class Broker:
         if run.begun:
             self._say(f"{run.program} of {run.runner.name} has ended")
 
-    def _withdraw(self, run: Run) -> bool:
+    def _withdraw(self, run: "Run | Meeting") -> bool:
         """Let no gateway of a run in any more. False: none was let in before."""
         withdrawn = [self._secrets.pop((run.job, box), None) for box in range(run.boxes if run.job else 0)]
         return any(withdrawn)
+
+    # Boxes without a launcher
+
+    def _meet(self, connection: Connection, about: dict) -> str:
+        """Why this box cannot take part; empty: it waits, or its run begins."""
+        group, seat = int(about["group"]), Seat(connection, about)
+        meeting = next((one for one in self._meetings if one.group == group and not one.is_over), None)
+        if meeting is None or meeting.job:
+            why = self._taken(group)
+            if not why and len(self._runs) + len(self._meetings) >= RUNS_MOST:
+                why = f"the server is full: it has {RUNS_MOST} runs, and is allowed no more; try again later"
+            meeting = Meeting(group, seat.total)
+        else:
+            why = meeting.refusal(seat)
+        if why:
+            return why
+        if not meeting.seats:
+            self._meetings.append(meeting)
+        meeting.seats.append(seat)
+        connection.role, connection.meeting = "meet", meeting
+        if meeting.is_complete:
+            self._begin_meeting(meeting)
+        self._tell_waiting()
+        return ""
+
+    def _tell_waiting(self) -> None:
+        """Tell boxes that wait who is there."""
+        waiting = [one for one in self._meetings if not one.job and not one.is_over]
+        for meeting in waiting:
+            others = elsewhere(waiting, meeting.group)
+            for seat in meeting.seats:
+                seat.connection.frames.send(["waiting", meeting.there, meeting.who(), others])
+
+    def _begin_meeting(self, meeting: Meeting) -> None:
+        places = meeting.number()
+        meeting.job = int.from_bytes(os.urandom(4), "little") or 1
+        self._server.add_job(meeting.job, places)
+        for seat in meeting.seats:
+            secret = os.urandom(SECRET_BYTES)
+            self._secrets[meeting.job, seat.box] = secret
+            told = {
+                "job": meeting.job,
+                "box": seat.box,
+                "ranks": seat.ranks,
+                "places": places,
+                "secret": secret.hex(),
+                "sizes": meeting.sizes(),
+                "link_timeout": self._about["link_timeout"],
+            }
+            seat.connection.frames.send(["granted", told])
+        self._say(f"group {meeting.group} runs {one_line(meeting.seats[0].program, 200)}: {meeting.who()}")
+
+    def _end_meeting(
+        self, meeting: Meeting, code: int, sentence: str, by: "Connection | None" = None
+    ) -> None:
+        """All of its boxes hear how the run ends, once. `by`: whose box ends it."""
+        if meeting.is_over:
+            return
+        meeting.is_over = True
+        cause = next((seat for seat in meeting.seats if seat.connection is by), None)
+        where = "" if cause is None else f"box {cause.box} ({cause.name})"
+        for seat in meeting.seats:
+            seat.connection.frames.send(["ended", code, sentence, where, seat is cause])
+        self._say(f"group {meeting.group} has ended")
+
+    def _leave_meeting(self, meeting: Meeting, connection: Connection) -> None:
+        seat = next(seat for seat in meeting.seats if seat.connection is connection)
+        if meeting.job:
+            self._end_meeting(meeting, 125, "has ended, or the network to it has", connection)
+        meeting.seats.remove(seat)
+        if meeting.seats:
+            self._tell_waiting()
+            return
+        self._meetings.remove(meeting)
+        if self._withdraw(meeting):
+            self._server.fail_job(meeting.job, "the run has ended")
 
     # The server of frames, in a thread of its own
 
@@ -507,6 +632,10 @@ class Broker:
         os.read(self._news, 4096)
         while self._ended:
             job, sentence = self._ended.popleft()
+            meeting = next((one for one in self._meetings if one.job == job), None)
+            if meeting is not None:
+                self._meeting_carried(meeting, sentence)
+                continue
             run = next((one for one in self._runs.values() if one.job == job), None)
             if sentence is None:
                 counts = [self._server.counts(job, box) for box in range(run.boxes if run is not None else 0)]
@@ -517,6 +646,13 @@ class Broker:
                     run.runner.link.send(["over", "", counts])
             elif run is not None:
                 self._over(run, _with_names(sentence, run))
+
+    def _meeting_carried(self, meeting: Meeting, sentence: "str | None") -> None:
+        """All gateways of it have ended, or `sentence` says why they cannot go on."""
+        if sentence is None:
+            self._server.remove_job(meeting.job)
+            self._withdraw(meeting)
+        self._end_meeting(meeting, 0 if sentence is None else 125, sentence or "")
 
     # What waits
 
@@ -534,10 +670,15 @@ class Broker:
 
     def part(self) -> None:
         """Disconnect all. Runs are told first: a member ends its boxes, and a run would blame the member."""
+<<<<<<< HEAD
         late: list[bool] = []
         self._say = _nothing  # that they leave is no news now
         self._is_parting = True
         for role, message in (("run", ["over", "the server was ended"]), ("join", ["bye"])):
+=======
+        ended = ["ended", 125, "the server was ended", "", False]
+        for role, message in (("run", ["over", "the server was ended"]), ("meet", ended), ("join", ["bye"])):
+>>>>>>> 812e6d8b9a57b2ec6e4a5c28cc4425f74248c9f1
             for connection in self.connections.values():
                 if connection.role == role:
                     connection.link.send(message)
@@ -571,10 +712,14 @@ def _with_names(sentence: str, run: Run) -> str:
     return f"{sentence} ({', '.join(names)})" if names else sentence
 
 
+<<<<<<< HEAD
 def _free_group(runs: "Any") -> int:
     taken = {run.group for run in runs}
     return next(number for number in range(len(taken) + 1) if number not in taken)
 
 
 def _nothing(_text: str) -> None:
+=======
+def _nothing() -> None:
+>>>>>>> 812e6d8b9a57b2ec6e4a5c28cc4425f74248c9f1
     pass
