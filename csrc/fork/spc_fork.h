@@ -32,9 +32,9 @@
  * leave with the run's code. SIGTERM, where the caller has it at its default, gets a handler in node 0: sent by the
  * supervisor it leads to the same end, and from anybody else to the default one.
  *
- * Several boxes (spc_meet.h). "Node 0" is the caller then, whatever its rank. The supervisor tells the box process of the
- * first failure, or that all nodes here have ended well, and waits for its answer: with which exit code the whole run
- * ends, and why. Until then it does not let node 0 go. It looks for no deadlock, for the gateways do. The end of the
+ * Several boxes (spc_meet.h). "Node 0" is the caller then, whatever its rank. The supervisor tells the box process of
+ * the first failure, or that all nodes here have ended well, and waits for its answer: with which exit code the whole
+ * run ends, and why. Until then it does not let node 0 go. It looks for no deadlock, for the gateways do. The end of the
  * box process ends the nodes here, with exit code 125; node 0 waits for its end, too.
  *
  * Who may call: spc_fork_nodes once per process, before there are threads (see spc_fork_other_threads) and before the

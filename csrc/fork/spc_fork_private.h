@@ -50,8 +50,8 @@ static inline bool spc_fork_is_zero(const spc_fork_t *fork) {
     return fork->rank == fork->ranks[0];
 }
 
-/* The supervisor's start: forks the other nodes of this box. Returns in each of them, with fork->rank set, and in the supervisor
- * with node 0's rank, SPC_OK or SPC_ESYSTEM (the nodes made so far are gone then). */
+/* The supervisor's start: forks the other nodes of this box. Returns in each of them, with fork->rank set, and in the
+ * supervisor with node 0's rank, SPC_OK or SPC_ESYSTEM (the nodes made so far are gone then). */
 int spc_fork_supervisor_start(spc_fork_t *fork, pid_t *processes);
 
 /* Watches over the run until it is over. `report` is the reading, fork->life the writing end. */

@@ -166,7 +166,7 @@ int spc_meet(const spc_meet_options_t *options, spc_meet_t *meet, char *message,
     if (status != SPC_OK) {
         spc_meet_close(meet);
         if (meet->process > 0) {
-            (void)kill(meet->process, SIGKILL);
+            (void)kill(meet->process, SIGTERM); /* ignored once it has to tell the server that it leaves */
             while (waitpid(meet->process, NULL, 0) < 0 && errno == EINTR) {
             }
         }

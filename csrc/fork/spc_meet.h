@@ -11,14 +11,14 @@
  *
  * Both ends of the socket speak frames: 4 bytes code, 4 bytes length (of this machine's byte order), text.
  *
- *   to the caller     code 0: the text is the ranks of this box's nodes, 4 bytes each, the caller's first, and the
- *                     segment's descriptor comes along. Otherwise a status, and why there is no run
- *   to the supervisor      the run is over, with this exit code; the text is what to say. Empty: what the supervisor has told
- *   from the supervisor    this box's nodes have ended, or fail and will end: the run's exit code as the supervisor sees it,
- *                     and a sentence
+ *   to the caller        code 0: the text is the ranks of this box's nodes, 4 bytes each, the caller's first, and the
+ *                        segment's descriptor comes along. Otherwise a status, and why there is no run
+ *   to the supervisor    the run is over, with this exit code; the text is what to say. Empty: what it has told
+ *   from the supervisor  this box's nodes have ended, or fail and will end: the run's exit code as the supervisor
+ *                        sees it, and a sentence
  *
- * The end of the socket ends the other one: the box process ends when no process of the program holds it, and the supervisor
- * ends the nodes.
+ * The end of the socket ends the other one: the box process ends when no process of the program holds it, and the
+ * supervisor ends the nodes.
  */
 #ifndef SPC_MEET_H
 #define SPC_MEET_H

@@ -68,15 +68,15 @@ class Room(Launch):
         """A run in the room, which is waited for."""
         return self("run", "--room", self.place, *arguments, **more)
 
-    def box(self, *command, infile, name="run.toml", env=None):
+    def box(self, *command, infile, name="run.toml", env=None, place=None, stdin=subprocess.DEVNULL):
         """Start a program without a launcher, with the path of an infile that names the server as its last argument."""
         path = self.folder / name
-        path.write_text(f'server = "{self.place}"\n{infile}\n')
+        path.write_text(f'server = "{place or self.place}"\n{infile}\n')
         process = subprocess.Popen(
             [*map(str, command), str(path)],
             cwd=self.folder,
             env=self.environment(env),
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             bufsize=0,

@@ -9,12 +9,8 @@ Everybody here has proved that it knows the code. The first message of a connect
 `run`     a run: it asks who is there, and gets a job of the server; its end is the run's end
 `reach`   one end of the way between a run and a box, and `box` the other; what one says the other hears. Each shows
           the ticket that nobody but the run, or that member, was given
-<<<<<<< HEAD
-`look`    a doctor: it is told who we are; not a link
-=======
 `meet`    a box without a launcher: it waits until all nodes of its run are there (`meeting`)
-`look`    a doctor: it is told who we are
->>>>>>> 812e6d8b9a57b2ec6e4a5c28cc4425f74248c9f1
+`look`    a doctor: it is told who we are; not a link
 ========  ============================================================================================
 """
 
@@ -30,11 +26,8 @@ from spcomm.launch.remote.framing import MOST, NONSENSE, FrameError, one_line
 from spcomm.launch.remote.handshake import SECRET_BYTES
 from spcomm.launch.room.connect import differ, keep_alive
 from spcomm.launch.room.mac_framing import MacFrames
-<<<<<<< HEAD
-from spcomm.launch.room.room_link import RoomLink, proof
-=======
 from spcomm.launch.room.meeting import Meeting, Seat, elsewhere
->>>>>>> 812e6d8b9a57b2ec6e4a5c28cc4425f74248c9f1
+from spcomm.launch.room.room_link import RoomLink, proof
 from spcomm.text import counted
 
 TYPE_CHECKING = False
@@ -170,7 +163,7 @@ class Broker:
             self._answer(frames, self._expired(), ["welcome", versions.mine(), room])
             return
         number, ticket = str(of[0]["link"]), bytes.fromhex(of[0]["ticket"])
-        if purpose not in ("join", "run", "reach", "box") or len(number) != 32 or len(ticket) != 32:
+        if purpose not in ("join", "run", "reach", "box", "meet") or len(number) != 32 or len(ticket) != 32:
             raise ValueError(purpose)
         if number in self.connections or number in self._away:
             raise ValueError(number)
@@ -261,16 +254,12 @@ class Broker:
                 connection.partner.link.send(message, data)
         elif connection.role == "run" and message[0] == "begin" and connection.run is not None:
             self._begin(connection.run, message[1])
-<<<<<<< HEAD
-        elif connection.role == "join" and message[0] in ("cannot", "ended"):
-=======
         elif connection.role == "meet" and message[0] == "failed" and connection.meeting is not None:
             code = int(message[1])
             self._end_meeting(
                 connection.meeting, code if code in range(1, 256) else 125, str(message[2]), connection
             )
-        elif connection.role == "join" and message[0] == "cannot":
->>>>>>> 812e6d8b9a57b2ec6e4a5c28cc4425f74248c9f1
+        elif connection.role == "join" and message[0] in ("cannot", "ended"):
             run = self._runs.get(message[1])
             if run is not None and connection in run.members:
                 self._box_ended(run, connection, message)
@@ -280,7 +269,6 @@ class Broker:
         if message[0] == "cannot":
             self._over(run, f"{member.name}: {one_line(message[2], 300)}")
             return
-<<<<<<< HEAD
         box = int(message[2])
         if not 0 <= box < len(run.members) or run.members[box] is not member:
             raise ValueError(box)
@@ -289,23 +277,6 @@ class Broker:
             self._leave(end)
         else:
             self._over(run, f"{member.name}: the box there ended before it was connected")
-=======
-        if purpose not in ("join", "run", "meet", "look"):
-            raise ValueError(purpose)
-        why = differ(theirs) if purpose != "look" else ""
-        if time.time() >= self._about["expires"]:
-            at = time.strftime("%H:%M", time.localtime(self._about["expires"]))
-            why = f"that code has expired: it was good until {at}; restart spcomm serve to get another"
-        if not why and purpose != "look":
-            enter = {"join": self._join, "run": self._ask, "meet": self._meet}[purpose]
-            why = enter(connection, about)
-        if why:
-            self._refuse(connection, why)
-        elif purpose == "look":
-            room = {"room": self._about["room"], "members": list(self._members), "runs": len(self._runs)}
-            connection.frames.send(["welcome", versions.mine(), room])
-            connection.ending = True
->>>>>>> 812e6d8b9a57b2ec6e4a5c28cc4425f74248c9f1
 
     def _enter(
         self, connection: Connection, purpose: str, theirs: dict, about: dict, away: "Connection | None"
@@ -319,8 +290,8 @@ class Broker:
         why = differ(theirs) or (self._expired() if away is None else "")
         if why:
             return why
-        if purpose == "run":
-            return self._ask(connection, about)
+        if purpose in ("run", "meet"):
+            return self._ask(connection, about) if purpose == "run" else self._meet(connection, about)
         if away is not None:
             connection.name = away.name
         why = self._join(connection, about)
@@ -558,6 +529,8 @@ class Broker:
             meeting = Meeting(group, seat.total)
         else:
             why = meeting.refusal(seat)
+        if not why and len(meeting.seats) == _BOXES_MOST:
+            why = f"group {group} has {_BOXES_MOST} boxes, the most that a run may have; start more nodes in each"
         if why:
             return why
         if not meeting.seats:
@@ -575,7 +548,7 @@ class Broker:
         for meeting in waiting:
             others = elsewhere(waiting, meeting.group)
             for seat in meeting.seats:
-                seat.connection.frames.send(["waiting", meeting.there, meeting.who(), others])
+                seat.connection.link.send(["waiting", meeting.there, meeting.who(), others])
 
     def _begin_meeting(self, meeting: Meeting) -> None:
         places = meeting.number()
@@ -593,7 +566,7 @@ class Broker:
                 "sizes": meeting.sizes(),
                 "link_timeout": self._about["link_timeout"],
             }
-            seat.connection.frames.send(["granted", told])
+            seat.connection.link.send(["granted", told])
         self._say(f"group {meeting.group} runs {one_line(meeting.seats[0].program, 200)}: {meeting.who()}")
 
     def _end_meeting(
@@ -606,7 +579,7 @@ class Broker:
         cause = next((seat for seat in meeting.seats if seat.connection is by), None)
         where = "" if cause is None else f"box {cause.box} ({cause.name})"
         for seat in meeting.seats:
-            seat.connection.frames.send(["ended", code, sentence, where, seat is cause])
+            seat.connection.link.send(["ended", code, sentence, where, seat is cause])
         self._say(f"group {meeting.group} has ended")
 
     def _leave_meeting(self, meeting: Meeting, connection: Connection) -> None:
@@ -670,15 +643,11 @@ class Broker:
 
     def part(self) -> None:
         """Disconnect all. Runs are told first: a member ends its boxes, and a run would blame the member."""
-<<<<<<< HEAD
         late: list[bool] = []
         self._say = _nothing  # that they leave is no news now
         self._is_parting = True
-        for role, message in (("run", ["over", "the server was ended"]), ("join", ["bye"])):
-=======
         ended = ["ended", 125, "the server was ended", "", False]
         for role, message in (("run", ["over", "the server was ended"]), ("meet", ended), ("join", ["bye"])):
->>>>>>> 812e6d8b9a57b2ec6e4a5c28cc4425f74248c9f1
             for connection in self.connections.values():
                 if connection.role == role:
                     connection.link.send(message)
@@ -712,14 +681,5 @@ def _with_names(sentence: str, run: Run) -> str:
     return f"{sentence} ({', '.join(names)})" if names else sentence
 
 
-<<<<<<< HEAD
-def _free_group(runs: "Any") -> int:
-    taken = {run.group for run in runs}
-    return next(number for number in range(len(taken) + 1) if number not in taken)
-
-
 def _nothing(_text: str) -> None:
-=======
-def _nothing() -> None:
->>>>>>> 812e6d8b9a57b2ec6e4a5c28cc4425f74248c9f1
     pass

@@ -19,11 +19,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from spcomm.launch.room.mac_framing import MacFrames
+    from spcomm.launch.room.room_link import ClientLink
 
 _EINVAL, _ESYSTEM, _ETIMEDOUT, _EVERSION, _EDISCONNECTED = -1, -3, -5, -17, -21  # of csrc/base/spc_error.h
 _DEADLOCK_CODE = 99
 _TIMEOUT_S = 300.0
+_FINISH_S = 1.0  # for the server to hear of the end
 _HEADER_BYTES = 8
 _MOST_TEXT = 65536
 _SIZES = ("slots", "ring", "arena", "scratch", "queue_limit")
@@ -46,8 +47,6 @@ def main(words: "list[str]") -> int:
 
     sock = _socket.socket(fileno=int(words[0]))
     os.set_inheritable(sock.fileno(), False)
-    for number in (_signal.SIGTERM, _signal.SIGQUIT):  # the program ends of it, and that ends us
-        _signal.signal(number, _signal.SIG_IGN)
     withdraw()
     net.rename("spcomm box")
     box = BoxProcess(sock, *map(int, words[1:4]), *words[4:])
@@ -55,6 +54,7 @@ def main(words: "list[str]") -> int:
         box.meet()
     except MeetError as error:
         box.tell(error.status, str(error))
+        box.close()
         return 1
     box.run()
     return 0
@@ -72,8 +72,7 @@ class BoxProcess:
         self._local, self._total, self._group = local, total, group
         self._infile, self._program = infile, program
         self._loop = Loop()
-        self._frames: MacFrames
-        self._where = ("", 0)
+        self._link: ClientLink | None = None
         self._granted: dict = {}
         self._waiting: tuple = ()  # as the server has said last
         self._segment: Any = None
@@ -95,13 +94,13 @@ class BoxProcess:
     def meet(self) -> None:
         """Until all boxes are there, and the nodes of this one can begin. Raises `MeetError`."""
         from spcomm._core.errors import SpcommError
-        from spcomm.launch.room.connect import EntryError, RefusedError
+        from spcomm.launch.room.connect import EntryError, FinalError, RefusedError
 
         try:
             self._enter()
             self._wait()
             self._make()
-        except RefusedError as error:
+        except (RefusedError, FinalError) as error:
             raise MeetError(_EINVAL, str(error)) from None
         except EntryError as error:
             versions = "version" in str(error)
@@ -115,11 +114,12 @@ class BoxProcess:
         from spcomm._core import segments
         from spcomm._core.forking import read_infile
         from spcomm.launch.base.usage import UsageError
-        from spcomm.launch.room import connect, join_code, prompt
+        from spcomm.launch.room import join_code, prompt
+        from spcomm.launch.room.room_link import ClientLink
 
         infile = read_infile(self._infile)
         try:
-            self._where = prompt.place(self._infile, infile["server"])
+            where = prompt.place(self._infile, infile["server"])
         except UsageError as error:
             raise MeetError(_EINVAL, f"{error}: server") from None
         ranks = infile["ranks"]
@@ -127,7 +127,6 @@ class BoxProcess:
         key = join_code.key(self._code(infile["code"]))
         self._timeout_s = float(infile["timeout"]) or _TIMEOUT_S
         plan = segments.plan(self._total, disable=segments.disable_mask())
-        self._frames = connect.enter(self._where, key)
         about = {
             "name": os.uname().nodename,
             "group": self._group,
@@ -137,7 +136,9 @@ class BoxProcess:
             "program": self._program,
             "sizes": {name: plan[name] for name in _SIZES},
         }
-        connect.hello(self._frames, "meet", about)
+        self._link = ClientLink(self._loop, where, key, "meet", about)
+        for number in (_signal.SIGTERM, _signal.SIGQUIT):  # the server is to hear when the program ends of it
+            _signal.signal(number, _signal.SIG_IGN)
 
     def _check_ranks(self, ranks: "list[int]") -> None:
         if ranks and len(ranks) != self._local:
@@ -170,17 +171,11 @@ class BoxProcess:
             raise MeetError(_EINVAL, f"{error} (in {where})") from None
 
     def _wait(self) -> None:
-        from spcomm.launch.room import connect
-
-        self._loop.add(self._frames.reading, lambda: None)
-        self._loop.add(self._sock.fileno(), lambda: os._exit(0))  # the program is gone
+        self._link.listen(self._loop, _nothing)
+        self._loop.add(self._sock.fileno(), self._leave)  # the program is gone
         self._loop.at("timeout", self._timeout_s, self._too_late)
         while not self._granted:
-            try:
-                message = connect.following(self._frames, self._where, self._loop.turn)
-            except connect.EntryError as error:
-                refused = "has ended, or the network" not in str(error) and "listens" not in str(error)
-                raise MeetError(_EINVAL if refused else _EDISCONNECTED, str(error)) from None
+            message = self._link.next_message(self._loop.turn)
             if message[0] == "waiting":
                 self._say_who(*message[1:])
             elif message[0] == "granted":
@@ -189,7 +184,6 @@ class BoxProcess:
                 raise MeetError(_EDISCONNECTED, one_line(message[2]))
         self._loop.forget("timeout")
         self._loop.remove(self._sock.fileno())
-        self._loop.remove(self._frames.reading)
 
     def _say_who(self, there: int, who: str, others: str) -> None:
         is_news = self._waiting[:2] != (there, who)
@@ -234,7 +228,7 @@ class BoxProcess:
         def carry(wire: "Any") -> None:
             secret, descriptor = bytes.fromhex(about["secret"]), self._segment.fd
             transport_main.carry(
-                wire, self._frames.peer, secret, about["job"], box, descriptor, about["link_timeout"]
+                wire, self._link.peer, secret, about["job"], box, descriptor, about["link_timeout"]
             )
 
         name, label = f"the gateway of box {box}", f"spcomm gw {box}"
@@ -250,15 +244,13 @@ class BoxProcess:
 
     def run(self) -> None:
         """Until the supervisor has ended."""
-        self._loop.add(self._sock.fileno(), self._hear_agent)
-        self._loop.add(self._frames.reading, self._hear_server)
+        self._loop.add(self._sock.fileno(), self._hear_supervisor)
         self._loop.add(self._gateway.fileno(), self._hear_gateway)
-        self._hear_server()  # perhaps it came with the grant
+        self._link.listen(self._loop, self._hear_server)
         while True:
             self._loop.turn()
-            self._frames.flush()
 
-    def _hear_agent(self) -> None:
+    def _hear_supervisor(self) -> None:
         try:
             data = self._sock.recv(_MOST_TEXT)
         except OSError:
@@ -278,18 +270,15 @@ class BoxProcess:
 
     def _fail(self, code: int, text: str) -> None:
         """The server decides which box was the first."""
-        self._frames.send(["failed", code, text])
+        self._link.send(["failed", code, text])
 
     def _hear_server(self) -> None:
-        from spcomm.launch.room.connect import EntryError, next_message
-
-        try:
-            while message := next_message(self._frames, self._where):
-                if message[0] == "ended":
-                    self._ended(*message[1:])
-        except EntryError as error:
-            self._loop.remove(self._frames.reading)
-            self._end(125, f"spcomm: {error}; the nodes were stopped (exit code 125)\n")
+        found = self._link.receive()
+        for message, _data in found or ():
+            if message[0] == "ended":
+                self._ended(*message[1:])
+        if found is None:
+            self._end(125, f"spcomm: {self._link.why}; the nodes were stopped (exit code 125)\n")
 
     def _ended(self, code: int, sentence: str, where: str, is_ours: bool) -> None:
         """The run is over. A report of a deadlock is told as it is, in all boxes."""
@@ -323,12 +312,22 @@ class BoxProcess:
             text = message[1] if message[0] == "failed" else "its gateway has failed, an error of spcomm"
             self._fail(125, one_line(text))
 
-    def _leave(self) -> None:
-        """Nothing of this box is left. If it was the supervisor that was killed, node 0 still waits."""
+    def close(self) -> None:
+        """The server hears that this box has left. If the supervisor was killed, node 0 still waits."""
         if self._gateway is not None:
             self._segment.mark_disconnected(-1)
             self._gateway.close()
+        if self._link is not None:
+            self._link.finish(_FINISH_S)
+
+    def _leave(self) -> None:
+        """Nothing of this box is left."""
+        self.close()
         os._exit(0)
+
+
+def _nothing() -> None:
+    pass
 
 
 def _header(code: int, data: bytes) -> bytes:
