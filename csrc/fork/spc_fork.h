@@ -34,8 +34,8 @@
  *
  * Several boxes (spc_meet.h). "Node 0" is the caller then, whatever its rank. The supervisor tells the box process of
  * the first failure, or that all nodes here have ended well, and waits for its answer: with which exit code the whole
- * run ends, and why. Until then it does not let node 0 go. It looks for no deadlock, for the gateways do. The end of the
- * box process ends the nodes here, with exit code 125; node 0 waits for its end, too.
+ * run ends, and why. Until then it does not let node 0 go. It looks for no deadlock, for the gateways do. The end of
+ * the box process ends the nodes here, with exit code 125; node 0 waits for its end, too.
  *
  * Who may call: spc_fork_nodes once per process, before there are threads (see spc_fork_other_threads) and before the
  * caller attaches to the segment. What stdio holds unwritten is written by every copy: flush first. Objects live as
