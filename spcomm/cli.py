@@ -16,8 +16,8 @@ def main(arguments: "list[str] | None" = None) -> int:
     words = sys.argv[1:] if arguments is None else arguments
     name = words[0] if words else "help"
     entry = _COMMANDS.get(_ALIASES.get(name, name))
-    if name == "box":  # of no use to those who type commands
-        return _box(words[1:])
+    if name in ("box", "meet"):  # of no use to those who type commands
+        return _box(words[1:]) if name == "box" else _meet(words[1:])
     if entry is None:
         return _unknown(name)
     for stream in (sys.stdout, sys.stderr):  # a name or a message may have letters that a terminal has not
@@ -57,6 +57,12 @@ def _box(words: "list[str]") -> int:
     from spcomm.launch.remote.box import main as box
 
     return box(words)
+
+
+def _meet(words: "list[str]") -> int:
+    from spcomm.launch.room.meet import main as meet
+
+    return meet(words)
 
 
 def _serve(words: "list[str]") -> int:

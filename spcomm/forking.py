@@ -20,23 +20,54 @@ _ends_by_itself = False  # C's exit() waits for the other nodes
 
 def start(nodes: int, group_id: int, call: str) -> comm.Comm:
     """Fork so many nodes, and return each one's `Comm`. `call` is the text of the call, for errors."""
+    _refuse(call)
+    segment = segments.Segment(nodes, disable=segments.disable_mask())
+    try:
+        return _join(segment.fd, nodes, group_id, call)
+    finally:
+        segment.close()
+
+
+def meet(numbers: "tuple[int, int, int]", infile: "str | os.PathLike[str]", call: str) -> comm.Comm:
+    """The same with boxes on other machines. `numbers`: of nodes here, of nodes in the run, of the group."""
+    _refuse(call, numbers[0])
+    meeting = forking.meet(
+        call, _box_process(), numbers, infile, os.path.basename(sys.argv[0]) or "a program"
+    )
+    os.environ.pop("SPCOMM_CODE", None)  # what the program starts is not to know it
+    try:
+        return _join(meeting.fd, meeting.nodes, numbers[2], call, meeting)
+    finally:
+        meeting.close()
+
+
+def _box_process() -> "list[str]":
+    """The command that starts it: with this Python, and this spcomm."""
+
+    package = os.path.dirname(os.path.abspath(sys.modules["spcomm"].__path__[0]))
+    work = "import sys; sys.path[:1] = [sys.argv[1]]; from spcomm.launch.room.meet import main; main(sys.argv[2:])"
+    flags = ["-P"] if sys.flags.safe_path else []
+    return [sys.executable, *flags, "-c", work, package]
+
+
+def _join(
+    descriptor: int, nodes: int, group_id: int, call: str, meeting: "forking.Meeting | None" = None
+) -> comm.Comm:
+    """In each node, which this makes."""
     global _fork, _ends_by_itself
     from spcomm.launch.base import report
 
-    _refuse(call)
-    segment = segments.Segment(nodes, disable=segments.disable_mask())
     # Ctrl-C waits until there is a node that can report it.
     held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         _flush()
-        _fork = _fork_nodes(segment.fd, nodes, call)
+        _fork = _fork_nodes(descriptor, nodes, call, meeting)
         report.watch(_fork.report_descriptor, _fork.rank)
-        _settle(_fork.rank)
-        node = comm.Comm(segment.fd, _fork.rank, group_id)
+        _settle(_fork.is_caller)
+        node = comm.Comm(descriptor, _fork.rank, group_id)
         forking.guard(node, _fork)
-        _ends_by_itself = _fork.rank != 0 or _fork.wait_at_exit()
+        _ends_by_itself = not _fork.is_caller or _fork.wait_at_exit()
     finally:
-        segment.close()
         signal.pthread_sigmask(signal.SIG_SETMASK, held)
     return node
 
@@ -47,7 +78,7 @@ def end() -> None:
     C's exit() sees to it, when Python is gone and its exit status is known. It is not reached after an uncaught
     KeyboardInterrupt (Python ends itself by SIGINT), and not every system tells it the status.
     """
-    if _fork is None or _fork.rank != 0:
+    if _fork is None or not _fork.is_caller:
         return
     error = getattr(sys, "last_exc", getattr(sys, "last_value", None))
     if isinstance(error, KeyboardInterrupt):
@@ -63,9 +94,9 @@ def end() -> None:
             os._exit(code)
 
 
-def _fork_nodes(descriptor: int, nodes: int, call: str) -> forking.Fork:
+def _fork_nodes(descriptor: int, nodes: int, call: str, meeting: "forking.Meeting | None") -> forking.Fork:
     try:
-        return forking.fork_nodes(descriptor, nodes)
+        return forking.fork_nodes(descriptor, nodes, meeting=meeting)
     except OSError as error:
         advice = "try fewer nodes, or raise the limits (ulimit -u, ulimit -n, those of the container)"
         text = f"{call}: {nodes} nodes cannot be started ({error.strerror}); {advice}"
@@ -75,8 +106,8 @@ def _fork_nodes(descriptor: int, nodes: int, call: str) -> forking.Fork:
 # ---- when it is refused
 
 
-def _refuse(call: str) -> None:
-    why = _unfit_place() or _threads()
+def _refuse(call: str, nodes: int = 2) -> None:
+    why = _unfit_place() or (_threads() if nodes > 1 else "")
     if why:
         raise errors.ConfigError(f"{call}: {why}")
 
@@ -122,13 +153,13 @@ def _flush() -> None:
             pass  # none, closed, or nobody reads it
 
 
-def _settle(rank: int) -> None:
+def _settle(is_caller: bool) -> None:
     try:
         # Lines of different nodes stay whole, with PYTHONUNBUFFERED too.
         sys.stdout.reconfigure(line_buffering=True, write_through=False)
     except (AttributeError, OSError, ValueError):
         pass
-    if rank == 0:
+    if is_caller:
         return
     # What node 0 has read ahead is its own; descriptor 0 is /dev/null by now.
     old = sys.stdin

@@ -26,12 +26,12 @@ def startup(
         How many nodes this machine, or box, is to have. 0 (default): as many as were started.
     total_nodes : int, optional
         How many nodes the whole run is to have. 0: as many as were started. Without a launcher all of them are on this
-        machine.
+        machine, unless the infile names a server.
     group_id : int, optional
         Tells groups apart, 0 or more. 0: that of ``spcomm run --group``.
     infile : str or path, optional
-        A file of lines such as ``local_nodes = 4`` (TOML) with the values that are 0 in the call. Its keys are those
-        of the arguments, and ``server``, which must be empty: a run started this way has one machine.
+        A file of lines such as ``local_nodes = 4`` (TOML) with the values that are 0 in the call. Its keys are
+        those of the arguments and, for a run over several machines, ``server``, ``code``, ``ranks`` and ``timeout``.
 
     Returns
     -------
@@ -43,8 +43,12 @@ def startup(
     ConfigError
         The numbers are impossible, contradict each other or how the run was started; the infile is wrong (file, line,
         what is allowed); or nodes are to be forked from a process that cannot be: a notebook, one with threads.
+    ConnectionLostError
+        The server that the infile names cannot be reached, or the connection to it ended.
     OSError
         The system has no room for so many processes, or for their memory. None of them is left.
+    WaitTimeoutError
+        Other boxes did not come within the infile's ``timeout``, 300 seconds by default.
     TypeError
         A number is not an int.
     VersionError
@@ -62,7 +66,10 @@ def startup(
     Under another launcher, such as mpiexec or srun, each process is a run of its own. If no numbers are given, one of
     the processes says so on stderr, with the ``spcomm run`` that makes them the nodes of one run.
 
-    It does not wait for the other nodes to do the same. At the normal end of the program `Comm.close`
+    With ``server = "HOST:PORT"`` in the infile, where ``spcomm serve`` runs, boxes on several machines become one run
+    when all of its `total_nodes` have come. Each box calls it with its own `local_nodes`; see the guide to boxes.
+
+    Otherwise it does not wait for the other nodes to do the same. At the normal end of the program `Comm.close`
     is called by itself.
 
     SpeedesComm 2.1, SpComm_StartUp.
@@ -99,6 +106,7 @@ class _Start:
         given = {"local_nodes": local_nodes, "total_nodes": total_nodes, "group_id": group_id}
         self.numbers = {name: _number(name, value) for name, value in given.items()}
         self.infile = infile
+        self.server = ""  # where boxes on several machines meet
         self.from_file: set[str] = set()
         if infile is not None:
             self._read(infile)
@@ -111,11 +119,8 @@ class _Start:
             found = f"infile is a path or None, not a {type(infile).__name__}"
             raise TypeError(f"startup(infile={errors.shown(infile)}): {found}")
         found = forking.read_infile(infile)
-        if found["server"]:
-            allowed = "a run started this way has one machine; leave server out"
-            raise errors.wrong_nodes(
-                "infile", infile, f"it says server = {errors.shown(found['server'])}; {allowed}"
-            )
+        self.server = found["server"]
+        found["local_nodes"] = found["local_nodes"] or len(found["ranks"])
         for name, number in self.numbers.items():
             if number == 0 and found[name]:
                 self.numbers[name] = found[name]
@@ -129,12 +134,27 @@ class _Start:
         if local and 0 < total < local:
             raise self.wrong("total_nodes", f"that is less than local_nodes={local}, which are part of them")
 
-    def check_alone(self) -> None:
-        """Without a launcher there is one box."""
+    @property
+    def meets(self) -> bool:
+        """Without a launcher: whether other boxes have nodes of the run."""
         local, total = (self.numbers[name] for name in _NODES)
-        if local and total > local:
-            allowed = f"all nodes of this run are on one machine; give {local} or 0, or local_nodes={total}"
-            raise self.wrong("total_nodes", f"that is more than local_nodes={local}; {allowed}")
+        return bool(self.server) and (not total or total > (local or 1))
+
+    def check_alone(self) -> None:
+        """Without a launcher there is one box, or a server where several meet."""
+        local, total = (self.numbers[name] for name in _NODES)
+        if self.meets and not total:
+            found = (
+                f"it says server = {errors.shown(self.server)}, so other machines have the rest of the nodes"
+            )
+            raise errors.wrong_nodes(
+                "infile", self.infile, f"{found}; say how many there are in all: total_nodes"
+            )
+        if local and total > local and not self.meets:
+            where = 'server = "HOST:PORT" in an infile says where boxes on several machines meet'
+            raise self.wrong(
+                "total_nodes", f"that is more than local_nodes={local}; give {local} or 0, or {where}"
+            )
 
     @property
     def nodes(self) -> int:
@@ -198,6 +218,13 @@ def _join(start: _Start) -> comm.Comm:
     if member is not None:
         _how = ", started by spcomm run"
         node = _join_launched(start, member)
+    elif start.meets:
+        from spcomm import forking
+
+        _how = f", started by {start.call}"
+        numbers = (start.numbers["local_nodes"] or 1, start.numbers["total_nodes"], start.numbers["group_id"])
+        assert start.infile is not None
+        node = forking.meet(numbers, start.infile, start.call)
     elif start.nodes > 1:
         from spcomm import forking
 

@@ -13,9 +13,11 @@
 #include "fork/spc_failures.h"
 #include "fork/spc_infile.h"
 #include "fork/spc_launcher.h"
+#include "fork/spc_meet.h"
 
 #define CLOSE_AT_EXIT_NS INT64_C(10000000000)
 #define SPC_API_SOURCE_BYTES 256
+#define CODE_VARIABLE "SPCOMM_CODE" /* what the server asks for */
 
 /* What spcomm_startup was told, the infile's part too. */
 typedef struct numbers {
@@ -24,6 +26,7 @@ typedef struct numbers {
     int32_t group_id;
     char
         source[SPC_API_SOURCE_BYTES]; /* the end of a sentence: which file has given some of them; "": none */
+    const char *infile; /* that names a server; NULL: all nodes are here */
 } numbers_t;
 
 /* ---- the numbers */
@@ -53,18 +56,19 @@ static int read_infile(const char *path, numbers_t *numbers) {
     if (status != SPC_OK) {
         return spc_api_refuse(status, "spcomm_startup(infile): %s", message);
     }
-    if (found.server[0] != '\0') {
-        return spc_api_refuse(
-            SPC_EINVAL,
-            "spcomm_startup(infile): %s: server = \"%s\", but a run started this way has one machine; leave "
-            "server out, or start it with spcomm run --host or --room",
-            path, found.server);
-    }
+    numbers->infile = found.server[0] != '\0' ? path : NULL;
     numbers->local_nodes = numbers->local_nodes != 0 ? numbers->local_nodes : found.local_nodes;
+    numbers->local_nodes = numbers->local_nodes != 0 ? numbers->local_nodes : (int32_t)found.rank_count;
     numbers->total_nodes = numbers->total_nodes != 0 ? numbers->total_nodes : found.total_nodes;
     numbers->group_id = numbers->group_id != 0 ? numbers->group_id : found.group_id;
     (void)snprintf(numbers->source, sizeof(numbers->source), " (what was 0 in the call comes from %s)", path);
     return SPC_OK;
+}
+
+/* The nodes of a run go over boxes that meet at a server. */
+static bool is_one_of_several(const numbers_t *numbers) {
+    return numbers->infile != NULL
+           && (numbers->total_nodes == 0 || numbers->total_nodes > numbers->local_nodes);
 }
 
 static int check_total(const numbers_t *numbers) {
@@ -79,18 +83,26 @@ static int check_total(const numbers_t *numbers) {
     return SPC_OK;
 }
 
-/* In a run that exists. */
-static int check_against(const numbers_t *numbers, uint32_t size, int32_t group) {
+/* In a run that exists: `here` of its `size` nodes are in this box. */
+static int check_against(const numbers_t *numbers, uint32_t here, uint32_t size, int32_t group) {
     const char *names[] = {"local_nodes", "total_nodes"};
     int32_t values[] = {numbers->local_nodes, numbers->total_nodes};
+    uint32_t right[] = {here, size};
     for (int i = 0; i < 2; i++) {
-        if (values[i] != 0 && (uint32_t)values[i] != size) {
-            return spc_api_refuse(
-                SPC_EINVAL,
-                "spcomm_startup(%s=%d): this run was started with %u node%s; give %u or 0, or start "
-                "it with spcomm run -n %d%s",
-                names[i], values[i], size, size == 1 ? "" : "s", size, values[i], numbers->source);
+        if (values[i] == 0 || (uint32_t)values[i] == right[i]) {
+            continue;
         }
+        if (right[i] != size) {
+            return spc_api_refuse(SPC_EINVAL,
+                                  "spcomm_startup(%s=%d): this run has %u of its %u nodes in this box; give "
+                                  "%u or 0%s",
+                                  names[i], values[i], here, size, here, numbers->source);
+        }
+        return spc_api_refuse(SPC_EINVAL,
+                              "spcomm_startup(%s=%d): this run was started with %u node%s; give %u or 0, or "
+                              "start it with spcomm run -n %d%s",
+                              names[i], values[i], size, size == 1 ? "" : "s", size, values[i],
+                              numbers->source);
     }
     if (numbers->group_id != 0 && numbers->group_id != group) {
         return spc_api_refuse(SPC_EINVAL,
@@ -98,6 +110,30 @@ static int check_against(const numbers_t *numbers, uint32_t size, int32_t group)
                               numbers->group_id, group, group, numbers->source);
     }
     return SPC_OK;
+}
+
+/* The number of nodes in the box whose segment this is. */
+static int count_here(int descriptor, uint32_t size, uint32_t *here) {
+    spc_segment_t segment;
+    int status = spc_segment_attach(&segment, descriptor);
+    if (status != SPC_OK) {
+        return spc_api_fail(NULL, status, "spcomm_startup()");
+    }
+    *here = 0;
+    for (uint32_t rank = 0; rank < size; rank++) {
+        *here += spc_segment_is_here(&segment, rank);
+    }
+    spc_segment_detach(&segment);
+    return SPC_OK;
+}
+
+/* The same in the run that this process has joined. */
+static uint32_t count_neighbors(const spcomm_t *root) {
+    uint32_t here = 0;
+    for (uint32_t rank = 0; rank < root->size; rank++) {
+        here += spc_comm_box(root->core, rank) == spc_comm_box(root->core, root->rank);
+    }
+    return here;
 }
 
 /* Outside of a launcher: how many nodes this machine is to have. */
@@ -112,8 +148,8 @@ static int choose_nodes(const numbers_t *numbers, uint32_t *nodes) {
     if (numbers->total_nodes > local) {
         return spc_api_refuse(
             SPC_EINVAL,
-            "spcomm_startup(local_nodes=%d, total_nodes=%d): all nodes of this run are on one "
-            "machine; give %d or 0, or local_nodes=%d%s",
+            "spcomm_startup(local_nodes=%d, total_nodes=%d): the other nodes would be on other machines, and "
+            "no infile says where they meet (server = \"HOST:PORT\"); give %d or 0, or local_nodes=%d%s",
             local, numbers->total_nodes, local, numbers->total_nodes, numbers->source);
     }
     *nodes = (uint32_t)local;
@@ -155,8 +191,7 @@ static int make_segment(uint32_t nodes, int *descriptor) {
                : spc_api_fail(NULL, status, "spcomm_startup(): shared memory for %u nodes", nodes);
 }
 
-static int fork_nodes(uint32_t nodes, int descriptor, spc_fork_t **fork, uint32_t *rank) {
-    const spc_fork_options_t options = {.descriptor = descriptor, .nodes = nodes};
+static int check_threads(uint32_t nodes) {
     uint32_t threads = nodes > 1 ? spc_fork_other_threads() : 0;
     if (threads != 0) {
         return spc_api_refuse(
@@ -165,7 +200,19 @@ static int fork_nodes(uint32_t nodes, int descriptor, spc_fork_t **fork, uint32_
             "would lose; call it before they start, or use spcomm run -n %u",
             nodes, threads, threads == 1 ? "" : "s", nodes);
     }
-    int status = spc_fork_nodes(&options, fork, rank);
+    return SPC_OK;
+}
+
+/* Of `nodes` on this machine. `meet`: the others are elsewhere. */
+static int fork_nodes(uint32_t nodes, int descriptor, const spc_meet_t *meet, spc_fork_t **fork,
+                      uint32_t *rank) {
+    const spc_fork_options_t options = {
+        .descriptor = descriptor, .nodes = meet != NULL ? meet->total_nodes : nodes, .meet = meet};
+    int status = check_threads(nodes);
+    if (status != SPC_OK) {
+        return status;
+    }
+    status = spc_fork_nodes(&options, fork, rank);
     return status == SPC_OK ? SPC_OK
                             : spc_api_fail(NULL, status,
                                            "spcomm_startup(local_nodes=%u): that many cannot be started; try "
@@ -306,7 +353,7 @@ static int join_alone(const numbers_t *numbers, spcomm_t **comm) {
     if (status != SPC_OK) {
         return status;
     }
-    status = fork_nodes(member.size, member.descriptor, &fork, &member.rank);
+    status = fork_nodes(member.size, member.descriptor, NULL, &fork, &member.rank);
     if (status == SPC_OK) {
         member.report = spc_fork_report_descriptor(fork);
         status = join(&member, fork, comm);
@@ -317,13 +364,68 @@ static int join_alone(const numbers_t *numbers, spcomm_t **comm) {
     return status;
 }
 
+static int check_meeting(const numbers_t *numbers) {
+    if (numbers->total_nodes == 0) {
+        return spc_api_refuse(
+            SPC_EINVAL,
+            "spcomm_startup(total_nodes=0): %s names a server, so other machines have the rest of "
+            "the nodes; say how many there are in all",
+            numbers->infile);
+    }
+    if (numbers->total_nodes > SPC_NODES_MAX) {
+        return spc_api_refuse(SPC_EINVAL, "spcomm_startup(total_nodes=%d): a run has at most %d nodes%s",
+                              numbers->total_nodes, SPC_NODES_MAX, numbers->source);
+    }
+    return SPC_OK;
+}
+
+/* With boxes on other machines. */
+static int join_meeting(const numbers_t *numbers, spcomm_t **comm) {
+    const spc_meet_options_t options = {
+        .local_nodes = numbers->local_nodes != 0 ? numbers->local_nodes : 1,
+        .total_nodes = numbers->total_nodes,
+        .group_id = numbers->group_id,
+        .infile = numbers->infile,
+#ifdef __GLIBC__
+        .program = program_invocation_short_name,
+#endif
+    };
+    char message[SPC_MEET_MESSAGE_BYTES];
+    spc_meet_t meet;
+    spc_fork_t *fork = NULL;
+    int status = check_meeting(numbers);
+    status = status == SPC_OK ? check_threads((uint32_t)numbers->local_nodes) : status;
+    if (status != SPC_OK) {
+        return status;
+    }
+    status = spc_meet(&options, &meet, message, sizeof message);
+    if (status != SPC_OK) {
+        return spc_api_refuse(status, "spcomm_startup(local_nodes=%d, total_nodes=%d): %s",
+                              options.local_nodes, options.total_nodes, message);
+    }
+    (void)unsetenv(CODE_VARIABLE); /* what the program starts is not to know it */
+    spc_api_membership_t member = {
+        .descriptor = meet.descriptor, .size = meet.total_nodes, .group = numbers->group_id, .report = -1};
+    status = fork_nodes(meet.local_nodes, meet.descriptor, &meet, &fork, &member.rank);
+    if (status == SPC_OK) {
+        member.report = spc_fork_report_descriptor(fork);
+        status = join(&member, fork, comm);
+    }
+    int error = errno;
+    spc_meet_close(&meet);
+    errno = error;
+    return status;
+}
+
 static int join_any(const numbers_t *numbers, spcomm_t **comm) {
     spc_api_membership_t member;
     if (!spc_api_membership(&member)) {
-        return join_alone(numbers, comm);
+        return is_one_of_several(numbers) ? join_meeting(numbers, comm) : join_alone(numbers, comm);
     }
     member.group = member.group != 0 ? member.group : numbers->group_id;
-    int status = check_against(numbers, member.size, member.group);
+    uint32_t here = 0;
+    int status = count_here(member.descriptor, member.size, &here);
+    status = status == SPC_OK ? check_against(numbers, here, member.size, member.group) : status;
     if (status != SPC_OK) {
         return status;
     }
@@ -334,7 +436,8 @@ static int join_once(const numbers_t *numbers, spcomm_t **comm) {
     spcomm_t *root = spc_api_root();
     if (root != NULL) {
         int status = spc_api_check(root, "spcomm_startup()");
-        status = status == SPC_OK ? check_against(numbers, root->size, root->group) : status;
+        status = status == SPC_OK ? check_against(numbers, count_neighbors(root), root->size, root->group)
+                                  : status;
         *comm = status == SPC_OK ? root : *comm;
         return status;
     }
@@ -349,7 +452,7 @@ static int join_once(const numbers_t *numbers, spcomm_t **comm) {
 
 int spcomm_startup(int32_t local_nodes, int32_t total_nodes, int32_t group_id, const char *infile,
                    spcomm_t **comm) {
-    numbers_t numbers = {local_nodes, total_nodes, group_id, ""};
+    numbers_t numbers = {local_nodes, total_nodes, group_id, "", NULL};
     spcomm_t *root = spc_api_root();
     if (comm == NULL) {
         return spc_api_refuse(SPC_EINVAL, "spcomm_startup(comm=NULL): comm is where the communicator goes");

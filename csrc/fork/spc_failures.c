@@ -291,6 +291,9 @@ static const char *place(const spc_failures_t *failures, uint32_t rank) {
     if (failure->kind == SPC_REPORT_INTERRUPTED && failure->detail[0] != '\0') {
         return failure->detail;
     }
+    if (failure->elsewhere) {
+        return "in another box";
+    }
     return failure->ended && failure->status == 0 && !failure->vanished ? "finished" : "no answer";
 }
 

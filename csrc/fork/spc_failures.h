@@ -35,6 +35,7 @@ typedef struct spc_failure {
     bool ended;    /* status says how */
     bool vanished; /* node 0, of whose end nothing is known */
     bool stopped;  /* by the supervisor */
+    bool elsewhere; /* in another box, whose supervisor judges it */
     int status;    /* as of waitpid */
     char detail[120];
     char *text;

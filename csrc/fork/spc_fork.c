@@ -65,7 +65,7 @@ static bool read_word(int descriptor, int32_t *word) {
 /* ---- SIGTERM in node 0 */
 
 static void send_frame(const spc_fork_t *fork, spc_report_kind_t kind, int code) {
-    char frame[SPC_REPORT_HEADER + 12] = {0}; /* rank 0 */
+    char frame[SPC_REPORT_HEADER + 12] = {(char)(fork->rank & 0xff), (char)(fork->rank >> 8)};
     uint32_t digits = 0;
     frame[4] = (char)kind;
     for (int power = 100; power > 0; power /= 10) { /* no printf: a signal handler comes here */
@@ -176,6 +176,7 @@ static int settle_as_zero(spc_fork_t *fork, pipes_t *pipes) {
     fork->report_inode = pipe_inode(fork->report);
     pipes->life[0] = pipes->report[1] = -1;
     close_pipes(pipes);
+    close_end(&fork->box_socket);
     if (read_word(fork->life, &error) && error == 0) {
         return SPC_OK;
     }
@@ -199,6 +200,7 @@ static int settle(spc_fork_t *fork, pipes_t *pipes) {
     fork->report = pipes->report[1];
     pipes->report[1] = -1;
     spc_segment_detach(&fork->segment);
+    close_end(&fork->box_socket);
     int nothing = open("/dev/null", O_RDONLY);
     if (nothing > 0) {
         dup2(nothing, 0);
@@ -216,7 +218,7 @@ static int settle(spc_fork_t *fork, pipes_t *pipes) {
 static int become_supervisor(spc_fork_t *fork, pid_t *processes, pipes_t *pipes) {
     fork->supervisor = getpid();
     int status = spc_fork_supervisor_start(fork, processes);
-    if (fork->rank != 0) {
+    if (!spc_fork_is_zero(fork)) {
         return settle(fork, pipes);
     }
     int32_t error = status == SPC_OK ? 0 : errno;
@@ -225,7 +227,7 @@ static int become_supervisor(spc_fork_t *fork, pid_t *processes, pipes_t *pipes)
     if (write(pipes->life[1], &error, sizeof error) < 0 || status != SPC_OK) {
         _exit(SPC_CODE_SPCOMM); /* the nodes see the end of `start` */
     }
-    for (uint32_t rank = 1; rank < fork->nodes; rank++) {
+    for (uint32_t i = 1; i < fork->local_nodes; i++) {
         if (write(pipes->start[1], &error, sizeof error) < 0) { /* a pipe has room for 1024 words */
             _exit(SPC_CODE_SPCOMM);
         }
@@ -252,8 +254,8 @@ static int fork_with_pipes(spc_fork_t *made) {
                  : made->supervisor == 0 ? become_supervisor(made, processes, &pipes)
                                          : settle_as_zero(made, &pipes);
         int error = errno;
-        made->own_signals = handles && made->rank == 0 ? UINT64_C(1) << (SIGTERM - 1) : 0;
-        if (handles && (status != SPC_OK || made->rank != 0)) {
+        made->own_signals = handles && spc_fork_is_zero(made) ? UINT64_C(1) << (SIGTERM - 1) : 0;
+        if (handles && (status != SPC_OK || !spc_fork_is_zero(made))) {
             sigaction(SIGTERM, &sigterm, NULL);
         }
         pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -267,6 +269,44 @@ static int fork_with_pipes(spc_fork_t *made) {
 }
 
 /* ---- what callers see */
+
+/* Whose nodes these are: all of the segment's, or those that `meet` names. */
+static int take_ranks(spc_fork_t *fork, const spc_meet_t *meet) {
+    fork->local_nodes = meet != NULL ? meet->local_nodes : fork->nodes;
+    fork->ranks = calloc(fork->local_nodes, sizeof(*fork->ranks));
+    fork->box = meet != NULL ? meet->process : -1;
+    fork->box_socket = -1;
+    if (fork->ranks == NULL) {
+        return SPC_ENOMEM;
+    }
+    for (uint32_t i = 0; i < fork->local_nodes; i++) {
+        fork->ranks[i] = meet != NULL ? meet->ranks[i] : i;
+        if (fork->ranks[i] >= fork->nodes) {
+            return SPC_EINVAL;
+        }
+    }
+    fork->rank = fork->ranks[0];
+    fork->box_socket = meet != NULL ? fcntl(meet->socket, F_DUPFD_CLOEXEC, 3) : -1;
+    return meet == NULL || fork->box_socket >= 0 ? SPC_OK : SPC_ESYSTEM;
+}
+
+static int fork_in_segment(spc_fork_t *fork, const spc_fork_options_t *options) {
+    int status = take_ranks(fork, options->meet);
+    status = status == SPC_OK ? spc_segment_attach(&fork->segment, options->descriptor) : status;
+    if (status == SPC_OK) {
+        status = fork->segment.config->nodes == fork->nodes ? fork_with_pipes(fork) : SPC_EINVAL;
+        if (status != SPC_OK) {
+            int error = errno;
+            spc_segment_detach(&fork->segment);
+            errno = error;
+        }
+    }
+    if (status != SPC_OK) {
+        close_end(&fork->box_socket);
+        free(fork->ranks);
+    }
+    return status;
+}
 
 int spc_fork_nodes(const spc_fork_options_t *options, spc_fork_t **fork, uint32_t *rank) {
     *fork = NULL;
@@ -284,22 +324,20 @@ int spc_fork_nodes(const spc_fork_options_t *options, spc_fork_t **fork, uint32_
     }
     made->nodes = options->nodes;
     made->grace_ns = (uint64_t)((options->grace_s > 0 ? options->grace_s : 3.0) * 1e9);
-    int status = spc_segment_attach(&made->segment, options->descriptor);
-    if (status == SPC_OK) {
-        status = made->segment.config->nodes == made->nodes ? fork_with_pipes(made) : SPC_EINVAL;
-        if (status != SPC_OK) {
-            int error = errno;
-            spc_segment_detach(&made->segment);
-            errno = error;
-        }
-    }
+    int status = fork_in_segment(made, options);
     if (status != SPC_OK) {
+        int error = errno;
         free(made);
+        errno = error;
         return status;
     }
     *fork = made;
     *rank = made->rank;
     return SPC_OK;
+}
+
+int spc_fork_is_caller(const spc_fork_t *fork) {
+    return fork != NULL && spc_fork_is_zero(fork);
 }
 
 /* Node 0 knows by the end of the pipe. What became of the nodes it need not look up: the kernel killed them. */
@@ -308,8 +346,8 @@ static void look_for_supervisor(spc_fork_t *fork) {
     if (fork->is_waiting || !has_life(fork) || poll(&life, 1, 0) <= 0 || !(life.revents & POLLHUP)) {
         return;
     }
-    for (uint32_t rank = 1; rank < fork->nodes; rank++) {
-        spc_comm_mark_ending(&fork->segment, rank, SPC_NODE_DIED, -SIGKILL);
+    for (uint32_t i = 1; i < fork->local_nodes; i++) {
+        spc_comm_mark_ending(&fork->segment, fork->ranks[i], SPC_NODE_DIED, -SIGKILL);
     }
 }
 
@@ -323,7 +361,7 @@ int spc_fork_check(void *argument) {
     if (fork->process != getpid()) {
         return SPC_OK;
     }
-    if (fork->rank == 0) {
+    if (spc_fork_is_zero(fork)) {
         look_for_supervisor(fork);
     } else if (getppid() != fork->supervisor) {
         raise(SIGKILL); /* as the kernel does where it can */
@@ -346,7 +384,7 @@ int spc_fork_wait(spc_fork_t *fork, int own_code, int *exit_code) {
     int32_t code = 0;
     int status = 0;
     *exit_code = own_code;
-    if (fork == NULL || fork->rank != 0 || fork->is_waiting || fork->process != getpid()) {
+    if (fork == NULL || !spc_fork_is_zero(fork) || fork->is_waiting || fork->process != getpid()) {
         return SPC_OK;
     }
     fork->is_waiting = 1;
@@ -360,6 +398,8 @@ int spc_fork_wait(spc_fork_t *fork, int own_code, int *exit_code) {
     do {
         reaped = waitpid(fork->supervisor, &status, 0); /* somebody else may have reaped it */
     } while (reaped < 0 && errno == EINTR);
+    while (fork->box > 0 && waitpid(fork->box, NULL, 0) < 0 && errno == EINTR) {
+    }
     if (!told && !listens && reaped == fork->supervisor && WIFEXITED(status)) {
         code = WEXITSTATUS(status);
     } else if (!told) {

@@ -32,6 +32,11 @@
  * leave with the run's code. SIGTERM, where the caller has it at its default, gets a handler in node 0: sent by the
  * supervisor it leads to the same end, and from anybody else to the default one.
  *
+ * Several boxes (spc_meet.h). "Node 0" is the caller then, whatever its rank. The supervisor tells the box process of
+ * the first failure, or that all nodes here have ended well, and waits for its answer: with which exit code the whole
+ * run ends, and why. Until then it does not let node 0 go. It looks for no deadlock, for the gateways do. The end of
+ * the box process ends the nodes here, with exit code 125; node 0 waits for its end, too.
+ *
  * Who may call: spc_fork_nodes once per process, before there are threads (see spc_fork_other_threads) and before the
  * caller attaches to the segment. What stdio holds unwritten is written by every copy: flush first. Objects live as
  * long as the process. NULL in the place of a spc_fork_t is a run of one node, which needs no supervisor.
@@ -41,21 +46,29 @@
 
 #include <stdint.h>
 
+#include "fork/spc_meet.h"
+
 typedef struct spc_fork spc_fork_t;
 
 typedef struct spc_fork_options {
     int descriptor; /* of a fresh segment for `nodes` nodes; the caller closes it, in every node */
-    uint32_t nodes; /* 1: nothing is forked */
+    uint32_t nodes; /* 1: nothing is forked, unless other boxes have the rest */
     double grace_s; /* from SIGTERM to SIGKILL; 0: 3 seconds */
+    const spc_meet_t
+        *meet; /* of a run of several boxes; the caller closes it, in every node. NULL: one box */
 } spc_fork_options_t;
 
 /* How many threads would not survive a fork. Threads that end by themselves when the process forks (of a BLAS library)
  * are not counted: if there are others than the caller, one process is forked to find out. 0 where unknown. */
 uint32_t spc_fork_other_threads(void);
 
-/* Returns in every node: *rank is 0 in the caller. Either all nodes exist, or none but the caller: SPC_ESYSTEM (errno
- * says why: too many processes or descriptors, no memory), SPC_ENOMEM, SPC_EINVAL, SPC_EVERSION. */
+/* Returns in every node: *rank is 0 in the caller (with `meet`, its first rank). Either all nodes exist, or none but
+ * the caller: SPC_ESYSTEM (errno says why: too many processes or descriptors, no memory), SPC_ENOMEM, SPC_EINVAL,
+ * SPC_EVERSION. */
 int spc_fork_nodes(const spc_fork_options_t *options, spc_fork_t **fork, uint32_t *rank);
+
+/* Is this process the one that called? False for NULL. */
+int spc_fork_is_caller(const spc_fork_t *fork);
 
 /* For spc_comm_options_t. */
 uint64_t spc_fork_own_signals(const spc_fork_t *fork);

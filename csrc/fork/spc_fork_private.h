@@ -33,7 +33,11 @@ struct spc_fork {
     spc_segment_t segment; /* node 0, supervisor */
     pid_t process;         /* of this node: a copy of it is nobody */
     pid_t caller, supervisor;
+    pid_t box; /* the box process, a child of node 0; -1: there is one box */
+    int box_socket; /* the supervisor's end */
     uint32_t rank, nodes;
+    uint32_t *ranks; /* of the nodes here; the first one is node 0's */
+    uint32_t local_nodes;
     uint64_t grace_ns;
     uint64_t own_signals; /* 1 << (number - 1) for a handler that stands in this node */
     _Atomic uint64_t looked_ns; /* when spc_fork_check last did; relaxed: two threads may look at once */
@@ -42,8 +46,12 @@ struct spc_fork {
     volatile sig_atomic_t is_waiting; /* node 0, for the handler of SIGTERM */
 };
 
-/* The supervisor's start: forks nodes 1 to n-1 of `fork->nodes`. Returns in each of them, with fork->rank set, and in
- * the supervisor with rank 0, SPC_OK or SPC_ESYSTEM (the nodes made so far are gone then). */
+static inline bool spc_fork_is_zero(const spc_fork_t *fork) {
+    return fork->rank == fork->ranks[0];
+}
+
+/* The supervisor's start: forks the other nodes of this box. Returns in each of them, with fork->rank set, and in the
+ * supervisor with node 0's rank, SPC_OK or SPC_ESYSTEM (the nodes made so far are gone then). */
 int spc_fork_supervisor_start(spc_fork_t *fork, pid_t *processes);
 
 /* Watches over the run until it is over. `report` is the reading, fork->life the writing end. */

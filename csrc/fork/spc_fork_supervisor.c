@@ -35,7 +35,8 @@ enum {
 
 typedef struct spc_fork_supervisor {
     spc_fork_t *fork;
-    pid_t *processes; /* by rank; 0 once reaped; [0] is node 0, 0 once gone */
+    pid_t *processes; /* by rank; 0 once reaped, and of nodes in other boxes */
+    uint32_t zero; /* node 0's rank, which is not 0 in a box of several */
     bool zero_is_over; /* node 0 is gone, or waits for us */
     int watch; /* node 0's pidfd, or -1 */
     spc_failures_t failures;
@@ -49,6 +50,11 @@ typedef struct spc_fork_supervisor {
     spc_deadlock_t *deadlock; /* NULL: there was no memory for it */
     char *deadlock_text; /* the report of a deadlock, for which the run ends; else NULL */
     size_t deadlock_text_bytes;
+    bool has_told; /* the box process: that all nodes here have ended well */
+    bool has_answer; /* the box process's: how the run ends */
+    int32_t answer_code;
+    unsigned char answer[sizeof(spc_meet_header_t) + SPC_MEET_TEXT_BYTES]; /* as far as it was read */
+    uint32_t answer_bytes;
 } spc_fork_supervisor_t;
 
 #define SPC_PARENT_NS 50000000 /* between two looks at node 0, without a pidfd */
@@ -60,10 +66,10 @@ typedef struct spc_fork_supervisor {
 
 /* ---- start */
 
-static void undo(const pid_t *processes, uint32_t count) {
-    for (uint32_t rank = 1; rank < count; rank++) {
-        kill(processes[rank], SIGKILL);
-        (void)waitpid(processes[rank], NULL, 0);
+static void undo(const spc_fork_t *fork_, const pid_t *processes, uint32_t count) {
+    for (uint32_t i = 1; i < count; i++) {
+        kill(processes[fork_->ranks[i]], SIGKILL);
+        (void)waitpid(processes[fork_->ranks[i]], NULL, 0);
     }
 }
 
@@ -71,21 +77,21 @@ int spc_fork_supervisor_start(spc_fork_t *fork_, pid_t *processes) {
     struct sigaction child = {.sa_handler = SIG_DFL}, before;
     sigaction(SIGCHLD, &child, &before); /* ignored, it would have children vanish unreaped */
     spc_process_adopt_orphans(); /* of nodes that end at once, too */
-    processes[0] = fork_->caller;
-    for (uint32_t rank = 1; rank < fork_->nodes; rank++) {
+    processes[fork_->ranks[0]] = fork_->caller;
+    for (uint32_t i = 1; i < fork_->local_nodes; i++) {
         pid_t made = fork();
         if (made < 0) {
             int error = errno;
-            undo(processes, rank);
+            undo(fork_, processes, i);
             errno = error;
             return SPC_ESYSTEM;
         }
         if (made == 0) {
-            fork_->rank = rank;
+            fork_->rank = fork_->ranks[i];
             sigaction(SIGCHLD, &before, NULL);
             return SPC_OK;
         }
-        processes[rank] = made;
+        processes[fork_->ranks[i]] = made;
     }
     return SPC_OK;
 }
@@ -164,27 +170,30 @@ static void furnish(spc_fork_supervisor_t *supervisor) {
     if (pipe(wake) != 0 || wake[0] != SPC_WAKE_READ || wake[1] != SPC_WAKE_WRITE) {
         _exit(SPC_CODE_SPCOMM);
     }
-    int kept[] = {supervisor->fork->life, supervisor->fork->report, supervisor->watch};
-    close_all_but(kept, 3);
+    int kept[] = {supervisor->fork->life, supervisor->fork->report, supervisor->watch,
+                  supervisor->fork->box_socket};
+    close_all_but(kept, 4);
     fcntl(SPC_WAKE_READ, F_SETFL, O_NONBLOCK);
     fcntl(SPC_WAKE_WRITE, F_SETFL, O_NONBLOCK);
     fcntl(supervisor->fork->report, F_SETFL, O_NONBLOCK);
+    fcntl(supervisor->fork->box_socket, F_SETFL, O_NONBLOCK);
     handle_signals();
 }
 
 #define SPC_SETTLE_NS \
     500000000 /* in which a lost node may turn out to be the consequence of another failure */
+#define SPC_SETTLE_BOXES_NS UINT64_C(3000000000) /* the same where the other failure is another box's */
 #define SPC_DUE_NS UINT64_C(10000000000) /* the same where it can be seen that one may come */
 
 /* ---- ending the run */
 
 static void signal_node(const spc_fork_supervisor_t *supervisor, uint32_t rank, int number) {
     pid_t process = supervisor->processes[rank];
-    if (process == 0 || (rank == 0 && (supervisor->zero_is_over || getppid() != process))) {
+    if (process == 0 || (rank == supervisor->zero && (supervisor->zero_is_over || getppid() != process))) {
         return;
     }
 #if SPC_HAS_SIGQUEUE
-    if (rank == 0 && number == SIGTERM) {
+    if (rank == supervisor->zero && number == SIGTERM) {
         union sigval value = {.sival_ptr = supervisor->fork}; /* which lies there in node 0, too */
         sigqueue(process, number, value);
         return;
@@ -201,6 +210,50 @@ static void signal_nodes(const spc_fork_supervisor_t *supervisor, int number, in
     }
 }
 
+/* ---- what the box process is told */
+
+/* Why this box ends the run: a sentence. */
+static void write_reason(const spc_fork_supervisor_t *supervisor, FILE *out) {
+    char name[24];
+    if (supervisor->signal == SIGINT) {
+        fprintf(out, "interrupted by Ctrl-C (exit code 130)");
+    } else if (supervisor->signal != 0) {
+        fprintf(out, "told to end by %s (exit code %d)",
+                spc_signal_name(supervisor->signal, name, sizeof name), 128 + supervisor->signal);
+    } else {
+        spc_failures_write_sentence(&supervisor->failures, out);
+    }
+}
+
+static bool has_box(const spc_fork_supervisor_t *supervisor) {
+    return supervisor->fork->box_socket >= 0;
+}
+
+static void tell_box(spc_fork_supervisor_t *supervisor, int32_t code) {
+    char *text = NULL;
+    size_t bytes = 0;
+    spc_meet_header_t header = {.code = code};
+    FILE *out = code != 0 ? open_memstream(&text, &bytes) : NULL;
+    if (out != NULL) {
+        write_reason(supervisor, out);
+        fclose(out);
+    }
+    header.bytes = bytes < SPC_MEET_TEXT_BYTES ? (uint32_t)bytes : SPC_MEET_TEXT_BYTES;
+    /* A socket has room for this: nothing else is written to it. */
+    if (write(supervisor->fork->box_socket, &header, sizeof header) == (ssize_t)sizeof header && text != NULL
+        && write(supervisor->fork->box_socket, text, header.bytes) < 0) {
+        /* it is gone, as will be seen */
+    }
+    free(text);
+}
+
+/* The exit code of the run as this box sees it. */
+static int own_code(const spc_fork_supervisor_t *supervisor) {
+    return supervisor->deadlock_text != NULL ? SPC_CODE_DEADLOCK
+           : supervisor->signal != 0         ? 128 + supervisor->signal
+                                             : spc_failures_code(&supervisor->failures);
+}
+
 /* Tells the nodes to end by `number` (0: they know already), but for one (-1: all), and kills them after the grace
  * time. Nothing that follows counts. */
 static void spc_fork_end_run(spc_fork_supervisor_t *supervisor, int number, int32_t spared) {
@@ -208,6 +261,9 @@ static void spc_fork_end_run(spc_fork_supervisor_t *supervisor, int number, int3
     supervisor->failures.closed = true;
     supervisor->settle_ns = supervisor->told_ns = supervisor->look_ns = SPC_NO_DEADLINE;
     supervisor->kill_ns = spc_clock_now_ns() + supervisor->fork->grace_ns;
+    if (has_box(supervisor) && !supervisor->has_answer) {
+        tell_box(supervisor, own_code(supervisor));
+    }
     if (number != 0) {
         signal_nodes(supervisor, number, spared);
     }
@@ -231,7 +287,8 @@ static void consider(spc_fork_supervisor_t *supervisor) {
         supervisor->signal = answer ? supervisor->heard : 0;
         spc_fork_end_run(supervisor, answer ? 0 : SIGTERM, supervisor->failures.first);
     } else if (supervisor->failures.first_lost >= 0 && supervisor->settle_ns == SPC_NO_DEADLINE) {
-        supervisor->settle_ns = spc_clock_now_ns() + SPC_SETTLE_NS;
+        supervisor->settle_ns =
+            spc_clock_now_ns() + (has_box(supervisor) ? SPC_SETTLE_BOXES_NS : (uint64_t)SPC_SETTLE_NS);
         supervisor->due_ns = spc_clock_now_ns() + SPC_DUE_NS;
     }
 }
@@ -242,7 +299,8 @@ static void consider(spc_fork_supervisor_t *supervisor) {
 
 /* A look now and then at what nodes wait for, until the run is told to end. */
 static void spc_fork_start_looking(spc_fork_supervisor_t *supervisor) {
-    if (spc_deadlock_create(&supervisor->fork->segment, &supervisor->deadlock) == SPC_OK) {
+    if (!has_box(supervisor)
+        && spc_deadlock_create(&supervisor->fork->segment, &supervisor->deadlock) == SPC_OK) {
         supervisor->look_ns = spc_clock_now_ns() + LOOK_NS;
     }
 }
@@ -289,8 +347,8 @@ static void mark(const spc_fork_supervisor_t *supervisor, uint32_t rank, int sta
 
 static void zero_ended(spc_fork_supervisor_t *supervisor, int status) {
     supervisor->zero_is_over = true;
-    mark(supervisor, 0, status, false);
-    spc_failures_ended(&supervisor->failures, 0, status);
+    mark(supervisor, supervisor->zero, status, false);
+    spc_failures_ended(&supervisor->failures, supervisor->zero, status);
     consider(supervisor);
 }
 
@@ -304,8 +362,8 @@ static void obey_report(spc_fork_supervisor_t *supervisor, uint32_t rank, spc_re
     }
     if (kind == SPC_REPORT_STOPPED) {
         supervisor->zero_is_over = true;
-        spc_comm_mark_ending(&supervisor->fork->segment, 0, SPC_NODE_DIED, -SIGTERM);
-        if (supervisor->failures.node[0].known) {
+        spc_comm_mark_ending(&supervisor->fork->segment, supervisor->zero, SPC_NODE_DIED, -SIGTERM);
+        if (supervisor->failures.node[supervisor->zero].known) {
             return; /* it had failed before, and that counts more */
         }
     }
@@ -324,7 +382,8 @@ static void understand_reports(spc_fork_supervisor_t *supervisor) {
         uint32_t rank =
             frame[0] | (uint32_t)frame[1] << 8 | (uint32_t)frame[2] << 16 | (uint32_t)frame[3] << 24;
         uint32_t bytes = frame[5] | (uint32_t)frame[6] << 8;
-        if (bytes > SPC_REPORT_BYTES - SPC_REPORT_HEADER || rank >= supervisor->fork->nodes) {
+        if (bytes > SPC_REPORT_BYTES - SPC_REPORT_HEADER || rank >= supervisor->fork->nodes
+            || supervisor->failures.node[rank].elsewhere) {
             supervisor->report_bytes = at = 0; /* somebody wrote into a descriptor that is not its own */
             return;
         }
@@ -384,8 +443,8 @@ static void spc_fork_reap(spc_fork_supervisor_t *supervisor) {
     int status;
     pid_t process;
     while ((process = waitpid(-1, &status, WNOHANG)) > 0) {
-        for (uint32_t rank = 1; rank < supervisor->fork->nodes; rank++) {
-            if (supervisor->processes[rank] == process) {
+        for (uint32_t rank = 0; rank < supervisor->fork->nodes; rank++) {
+            if (rank != supervisor->zero && supervisor->processes[rank] == process) {
                 supervisor->processes[rank] = 0;
                 spc_fork_hear_reports(supervisor); /* what it had to say comes before its end */
                 mark(supervisor, rank, status, true);
@@ -399,18 +458,20 @@ static void spc_fork_reap(spc_fork_supervisor_t *supervisor) {
 static void zero_is_gone(spc_fork_supervisor_t *supervisor) {
     const spc_status_shared_t *status = spc_segment_part(&supervisor->fork->segment, SPC_REGION_STATUS, 0);
     spc_fork_hear_reports(supervisor);
-    supervisor->processes[0] = 0;
-    bool finished = spc_status_state(status, 0) == SPC_NODE_FINISHED && !supervisor->zero_is_over;
+    supervisor->processes[supervisor->zero] = 0;
+    bool finished =
+        spc_status_state(status, supervisor->zero) == SPC_NODE_FINISHED && !supervisor->zero_is_over;
     supervisor->zero_is_over = true;
-    spc_comm_mark_ended(&supervisor->fork->segment, 0, SPC_NODE_DIED, 0);
+    spc_comm_mark_ended(&supervisor->fork->segment, supervisor->zero, SPC_NODE_DIED, 0);
     if (!finished) {
-        spc_failures_vanished(&supervisor->failures, 0);
+        spc_failures_vanished(&supervisor->failures, supervisor->zero);
         consider(supervisor);
     }
 }
 
 static void spc_fork_look_for_zero(spc_fork_supervisor_t *supervisor) {
-    if (supervisor->processes[0] != 0 && getppid() != supervisor->processes[0]) {
+    if (supervisor->processes[supervisor->zero] != 0
+        && getppid() != supervisor->processes[supervisor->zero]) {
         zero_is_gone(supervisor);
     }
 }
@@ -422,7 +483,8 @@ static void spc_fork_look_for_zero(spc_fork_supervisor_t *supervisor) {
 static bool is_failure_due(const spc_fork_supervisor_t *supervisor) {
     const spc_status_shared_t *status = spc_segment_part(&supervisor->fork->segment, SPC_REGION_STATUS, 0);
     for (uint32_t rank = 0; rank < supervisor->fork->nodes; rank++) {
-        bool is_over = supervisor->processes[rank] == 0 || (rank == 0 && supervisor->zero_is_over);
+        bool is_over =
+            supervisor->processes[rank] == 0 || (rank == supervisor->zero && supervisor->zero_is_over);
         if (!is_over && !supervisor->failures.node[rank].known
             && (spc_status_state(status, rank) == SPC_NODE_FINISHED || spc_status_has_raised(status, rank))) {
             return true;
@@ -459,15 +521,99 @@ static void spc_fork_obey_deadlines(spc_fork_supervisor_t *supervisor) {
     }
 }
 
-/* ---- the loop */
+/* ---- several boxes */
 
-static bool is_over(const spc_fork_supervisor_t *supervisor) {
-    for (uint32_t rank = 1; rank < supervisor->fork->nodes; rank++) {
-        if (supervisor->processes[rank] != 0) {
+static bool nodes_are_over(const spc_fork_supervisor_t *supervisor) {
+    for (uint32_t rank = 0; rank < supervisor->fork->nodes; rank++) {
+        if (rank != supervisor->zero && supervisor->processes[rank] != 0) {
             return false;
         }
     }
     return supervisor->zero_is_over;
+}
+
+/* The run is over: because of this box, if there is no text, else of another one. */
+static void obey_answer(spc_fork_supervisor_t *supervisor, int32_t code) {
+    supervisor->has_answer = true;
+    supervisor->answer_code = code;
+    if (!supervisor->is_ending && code != 0) {
+        spc_fork_end_run(supervisor, SIGTERM, -1);
+    }
+}
+
+/* Without the box process nobody in this box hears of the others. */
+static void lose_box(spc_fork_supervisor_t *supervisor) {
+    static const char text[] =
+        "spcomm: the process that connects this box was killed; the nodes were stopped (exit code 125)\n";
+    close(supervisor->fork->box_socket);
+    supervisor->fork->box_socket = -1;
+    if (!supervisor->has_answer) {
+        spc_meet_header_t header = {SPC_CODE_SPCOMM, supervisor->is_ending ? 0 : sizeof text - 1};
+        memcpy(supervisor->answer, &header, sizeof header);
+        memcpy(supervisor->answer + sizeof header, text, header.bytes);
+        obey_answer(supervisor, supervisor->is_ending ? own_code(supervisor) : SPC_CODE_SPCOMM);
+    }
+}
+
+static spc_meet_header_t answer_header(const spc_fork_supervisor_t *supervisor) {
+    spc_meet_header_t header;
+    memcpy(&header, supervisor->answer, sizeof header);
+    return header;
+}
+
+static void spc_fork_hear_box(spc_fork_supervisor_t *supervisor) {
+    while (has_box(supervisor) && !supervisor->has_answer) {
+        uint32_t wanted = (uint32_t)sizeof(spc_meet_header_t);
+        wanted += supervisor->answer_bytes < wanted ? 0 : answer_header(supervisor).bytes;
+        if (wanted > sizeof supervisor->answer) {
+            lose_box(supervisor);
+            return;
+        }
+        if (supervisor->answer_bytes == wanted) {
+            obey_answer(supervisor, answer_header(supervisor).code);
+            return;
+        }
+        ssize_t got = read(supervisor->fork->box_socket, supervisor->answer + supervisor->answer_bytes,
+                           wanted - supervisor->answer_bytes);
+        if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) {
+            lose_box(supervisor);
+        }
+        if (got <= 0) {
+            return;
+        }
+        supervisor->answer_bytes += (uint32_t)got;
+        if (supervisor->answer_bytes == sizeof(spc_meet_header_t) && answer_header(supervisor).bytes == 0) {
+            obey_answer(supervisor, answer_header(supervisor).code);
+        }
+    }
+}
+
+/* The nodes here have ended: well, or the box process knows already. */
+static void end_box(spc_fork_supervisor_t *supervisor) {
+    if (!supervisor->has_told && !supervisor->is_ending) {
+        supervisor->has_told = true;
+        supervisor->heard = 0; /* the nodes have ended well all the same */
+        /* Node 0's process waits for us, but for the gateway it has to be gone: nobody here receives any more, so
+         * that no memory which another thread of it may still read is used again. */
+        mark(supervisor, supervisor->zero, 0, true);
+        tell_box(supervisor, 0);
+    } else if (supervisor->has_told && !supervisor->is_ending && supervisor->heard != 0) {
+        supervisor->signal = supervisor->heard; /* nobody here is left to answer it */
+        spc_fork_end_run(supervisor, 0, -1);
+    }
+}
+
+/* ---- the loop */
+
+static bool is_over(spc_fork_supervisor_t *supervisor) {
+    if (!nodes_are_over(supervisor)) {
+        return false;
+    }
+    if (has_box(supervisor) && !supervisor->has_answer) {
+        end_box(supervisor);
+        return false;
+    }
+    return true;
 }
 
 static int patience_ms(const spc_fork_supervisor_t *supervisor) {
@@ -476,7 +622,8 @@ static int patience_ms(const spc_fork_supervisor_t *supervisor) {
         supervisor->settle_ns < supervisor->told_ns ? supervisor->settle_ns : supervisor->told_ns;
     until_ns = supervisor->kill_ns < until_ns ? supervisor->kill_ns : until_ns;
     until_ns = supervisor->look_ns < until_ns ? supervisor->look_ns : until_ns;
-    if (supervisor->watch < 0 && supervisor->processes[0] != 0 && until_ns > now_ns + SPC_PARENT_NS) {
+    if (supervisor->watch < 0 && supervisor->processes[supervisor->zero] != 0
+        && until_ns > now_ns + SPC_PARENT_NS) {
         until_ns = now_ns + SPC_PARENT_NS;
     }
     if (until_ns == SPC_NO_DEADLINE) {
@@ -490,16 +637,18 @@ static void turn(spc_fork_supervisor_t *supervisor) {
     struct pollfd ready[] = {
         {.fd = SPC_WAKE_READ, .events = POLLIN},
         {.fd = supervisor->fork->report, .events = POLLIN},
-        {.fd = supervisor->processes[0] != 0 ? supervisor->watch : -1, .events = POLLIN},
+        {.fd = supervisor->processes[supervisor->zero] != 0 ? supervisor->watch : -1, .events = POLLIN},
+        {.fd = supervisor->has_answer ? -1 : supervisor->fork->box_socket, .events = POLLIN},
     };
-    if (poll(ready, 3, patience_ms(supervisor)) < 0 && errno != EINTR) {
+    if (poll(ready, 4, patience_ms(supervisor)) < 0 && errno != EINTR) {
         (void)poll(NULL, 0, SPC_REST_MS); /* which sense has something to say is found out without it, too */
     }
     spc_fork_hear_signals(supervisor); /* first: they explain what follows */
     spc_fork_hear_reports(supervisor);
     spc_fork_reap(supervisor);
     spc_fork_look_for_zero(supervisor);
-    if (ready[2].revents != 0 && supervisor->processes[0] != 0) {
+    spc_fork_hear_box(supervisor);
+    if (ready[2].revents != 0 && supervisor->processes[supervisor->zero] != 0) {
         close(supervisor->watch); /* it tells an end that is not to be seen yet: look now and then */
         supervisor->watch = -1;
     }
@@ -553,58 +702,75 @@ static void speak(const char *text, size_t bytes) {
     }
 }
 
-static int conclude(spc_fork_supervisor_t *supervisor) {
-    char *text = NULL, name[24];
-    size_t bytes = 0;
-    FILE *out = open_memstream(&text, &bytes);
+/* Another box has ended the run: its sentence, after what nodes here have to say. */
+static int conclude_as_told(const spc_fork_supervisor_t *supervisor, FILE *out) {
+    spc_failures_write_texts(&supervisor->failures, isatty(SPC_SPEAK), false, out);
+    fwrite(supervisor->answer + sizeof(spc_meet_header_t), 1, answer_header(supervisor).bytes, out);
+    return supervisor->answer_code;
+}
+
+static int conclude_here(spc_fork_supervisor_t *supervisor, FILE *out) {
     spc_failures_settle(&supervisor->failures);
-    int code = supervisor->deadlock_text != NULL ? SPC_CODE_DEADLOCK
-               : supervisor->signal != 0         ? 128 + supervisor->signal
-                                                 : spc_failures_code(&supervisor->failures);
-    if (out == NULL || code == 0) {
-        return code;
+    int code = own_code(supervisor);
+    if (code == 0) {
+        return supervisor->has_answer ? supervisor->answer_code : 0;
     }
     spc_failures_write_texts(&supervisor->failures, isatty(SPC_SPEAK), supervisor->signal == SIGINT, out);
     if (supervisor->deadlock_text != NULL) {
         fwrite(supervisor->deadlock_text, 1, supervisor->deadlock_text_bytes, out);
-    } else if (supervisor->signal == SIGINT) {
-        spc_failures_write_places(&supervisor->failures, out);
-        fprintf(out, "spcomm: interrupted by Ctrl-C (exit code 130); the nodes were stopped\n");
-    } else if (supervisor->signal != 0) {
-        fprintf(out, "spcomm: told to end by %s (exit code %d); the nodes were stopped\n",
-                spc_signal_name(supervisor->signal, name, sizeof name), 128 + supervisor->signal);
-    } else {
-        fprintf(out, "spcomm: ");
-        spc_failures_write_sentence(&supervisor->failures, out);
-        fputc('\n', out);
+        return code;
     }
+    if (supervisor->signal == SIGINT) {
+        spc_failures_write_places(&supervisor->failures, out);
+    }
+    fprintf(out, "spcomm: ");
+    write_reason(supervisor, out);
+    fprintf(out, supervisor->signal != 0 ? "; the nodes were stopped\n" : "\n");
+    return code;
+}
+
+static int conclude(spc_fork_supervisor_t *supervisor) {
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    if (out == NULL) {
+        return own_code(supervisor);
+    }
+    bool is_told = supervisor->has_answer && answer_header(supervisor).bytes > 0;
+    int code = is_told ? conclude_as_told(supervisor, out) : conclude_here(supervisor, out);
     fclose(out);
     speak(text, bytes);
     return code;
 }
 
-_Noreturn void spc_fork_supervisor_run(spc_fork_t *fork, pid_t *processes) {
-    spc_fork_supervisor_t supervisor = {
-        .fork = fork,
-        .processes = processes,
-        .settle_ns = SPC_NO_DEADLINE,
-        .told_ns = SPC_NO_DEADLINE,
-        .kill_ns = SPC_NO_DEADLINE,
-        .look_ns = SPC_NO_DEADLINE,
-    };
-    if (spc_failures_init(&supervisor.failures, fork->nodes) != SPC_OK) {
+/* The text of an answer is long, so the supervisor does not lie on a stack that the program may have made short. */
+static spc_fork_supervisor_t *make_supervisor(spc_fork_t *fork, pid_t *processes) {
+    spc_fork_supervisor_t *supervisor = calloc(1, sizeof *supervisor);
+    if (supervisor == NULL || spc_failures_init(&supervisor->failures, fork->nodes) != SPC_OK) {
         _exit(SPC_CODE_SPCOMM); /* and so the nodes */
     }
-    furnish(&supervisor);
-    spc_fork_start_looking(&supervisor);
-    spc_fork_reap(&supervisor); /* who ended before anything was watched */
-    spc_fork_look_for_zero(&supervisor);
-    while (!is_over(&supervisor)) {
-        turn(&supervisor);
+    supervisor->fork = fork;
+    supervisor->processes = processes;
+    supervisor->zero = fork->ranks[0];
+    supervisor->settle_ns = supervisor->told_ns = supervisor->kill_ns = supervisor->look_ns = SPC_NO_DEADLINE;
+    for (uint32_t rank = 0; rank < fork->nodes; rank++) {
+        supervisor->failures.node[rank].elsewhere = processes[rank] == 0;
     }
-    spc_fork_hear_reports(&supervisor);
+    return supervisor;
+}
+
+_Noreturn void spc_fork_supervisor_run(spc_fork_t *fork, pid_t *processes) {
+    spc_fork_supervisor_t *supervisor = make_supervisor(fork, processes);
+    furnish(supervisor);
+    spc_fork_start_looking(supervisor);
+    spc_fork_reap(supervisor); /* who ended before anything was watched */
+    spc_fork_look_for_zero(supervisor);
+    while (!is_over(supervisor)) {
+        turn(supervisor);
+    }
+    spc_fork_hear_reports(supervisor);
     end_orphans(fork->grace_ns);
-    int32_t code = conclude(&supervisor);
+    int32_t code = conclude(supervisor);
     if (write(fork->life, &code, sizeof code) < 0) {
         /* node 0 is gone */
     }

@@ -14,8 +14,13 @@
 
 #include "base/spc_error.h"
 
-#define SPC_KEYS "allowed are local_nodes, total_nodes, group_id and server"
+#define SPC_KEYS "allowed are local_nodes, total_nodes, group_id, ranks, server, code and timeout"
 #define SPC_NUMBERS "a number is 0 to 2147483647"
+
+/* Numbers first, then strings, then the list. */
+enum { SPC_KEY_STRINGS = 4, SPC_KEY_RANKS = 6, SPC_KEY_COUNT = 7 };
+static const char *const key_names[SPC_KEY_COUNT] = {"local_nodes", "total_nodes", "group_id", "timeout",
+                                                     "server",      "code",        "ranks"};
 
 /* The text being read, and where a complaint goes. */
 typedef struct reader {
@@ -169,8 +174,9 @@ static int wrong_number(const reader_t *reader, const char *key) {
     return complain(reader, reader->line, "%s = %s; " SPC_NUMBERS, key, found(reader, buffer, sizeof buffer));
 }
 
-/* Digits with single underscores between them. Leaves the reader at the start if that is not what stands there. */
-static int read_number(reader_t *reader, const char *key, int32_t *number) {
+/* Digits with single underscores between them, and then the end of the line or one of `ends`. Leaves the reader at the
+ * start if that is not what stands there. */
+static int read_number(reader_t *reader, const char *key, const char *ends, int32_t *number) {
     const char *start = reader->at;
     uint64_t value = 0;
     bool ok = true;
@@ -187,7 +193,7 @@ static int read_number(reader_t *reader, const char *key, int32_t *number) {
         }
     }
     ok = ok && reader->at > first && !(*first == '0' && reader->at > first + 1);
-    ok = ok && (is_line_end(reader) || peek(reader) == ' ' || peek(reader) == '\t' || peek(reader) == '#');
+    ok = ok && (is_line_end(reader) || strchr(ends, peek(reader)) != NULL);
     if (!ok || value > INT32_MAX || (*start == '-' && value != 0)) {
         reader->at = start;
         return wrong_number(reader, key);
@@ -217,17 +223,68 @@ static int read_key(reader_t *reader, char *key, uint32_t room) {
     return SPC_OK;
 }
 
-static int read_value(reader_t *reader, uint32_t which, const char *key, spc_infile_t *infile) {
-    int32_t *numbers[] = {&infile->local_nodes, &infile->total_nodes, &infile->group_id};
+static int add_rank(reader_t *reader, spc_infile_t *infile) {
+    int32_t rank;
+    int status = read_number(reader, "ranks", " \t#,]", &rank);
+    if (status != SPC_OK) {
+        return status;
+    }
+    for (uint32_t i = 0; i < infile->rank_count; i++) {
+        if (infile->ranks[i] == rank) {
+            return complain(reader, reader->line, "ranks has %d twice; each node has a rank of its own",
+                            rank);
+        }
+    }
+    if (infile->rank_count == SPC_INFILE_RANKS) {
+        return complain(reader, reader->line, "ranks has more than %d numbers, and a run no more nodes",
+                        SPC_INFILE_RANKS);
+    }
+    infile->ranks[infile->rank_count++] = rank;
+    return SPC_OK;
+}
+
+/* [0, 1, 3], on one line. */
+static int read_ranks(reader_t *reader, spc_infile_t *infile) {
     char buffer[64];
-    if (which < 3) {
-        return read_number(reader, key, numbers[which]);
+    if (peek(reader) != '[') {
+        return complain(reader, reader->line, "ranks = %s; it is a list, as in [0, 1, 3]",
+                        found(reader, buffer, sizeof buffer));
+    }
+    reader->at++;
+    skip_blanks(reader);
+    while (peek(reader) != ']') {
+        int status = add_rank(reader, infile);
+        if (status != SPC_OK) {
+            return status;
+        }
+        skip_blanks(reader);
+        if (peek(reader) == ',') {
+            reader->at++;
+            skip_blanks(reader);
+        } else if (peek(reader) != ']') {
+            return complain(reader, reader->line, "%s in ranks; a list is [0, 1, 3], on one line",
+                            found(reader, buffer, sizeof buffer));
+        }
+    }
+    reader->at++;
+    return SPC_OK;
+}
+
+static int read_value(reader_t *reader, uint32_t which, const char *key, spc_infile_t *infile) {
+    int32_t *numbers[] = {&infile->local_nodes, &infile->total_nodes, &infile->group_id, &infile->timeout_s};
+    char *strings[] = {infile->server, infile->code};
+    char buffer[64];
+    if (which == SPC_KEY_RANKS) {
+        return read_ranks(reader, infile);
+    }
+    if (which < SPC_KEY_STRINGS) {
+        return read_number(reader, key, " \t#", numbers[which]);
     }
     if (peek(reader) != '"' && peek(reader) != '\'') {
         return complain(reader, reader->line, "%s = %s; it is a string, in quotes", key,
                         found(reader, buffer, sizeof buffer));
     }
-    return read_string(reader, infile->server, SPC_INFILE_SERVER_BYTES);
+    return read_string(reader, strings[which - SPC_KEY_STRINGS], SPC_INFILE_STRING_BYTES);
 }
 
 /* Blanks and a comment, up to the next line. */
@@ -254,7 +311,6 @@ static int end_line(reader_t *reader, const char *after) {
 }
 
 static int read_line(reader_t *reader, spc_infile_t *infile, uint32_t *lines) {
-    static const char *const names[] = {"local_nodes", "total_nodes", "group_id", "server"};
     char key[64], buffer[64];
     uint32_t which = 0;
     skip_blanks(reader);
@@ -265,10 +321,10 @@ static int read_line(reader_t *reader, spc_infile_t *infile, uint32_t *lines) {
     if (status != SPC_OK) {
         return status;
     }
-    while (which < 4 && strcmp(key, names[which]) != 0) {
+    while (which < SPC_KEY_COUNT && strcmp(key, key_names[which]) != 0) {
         which++;
     }
-    if (which == 4) {
+    if (which == SPC_KEY_COUNT) {
         return complain(reader, reader->line, "there is no key %s; " SPC_KEYS, key[0] != '\0' ? key : "\"\"");
     }
     skip_blanks(reader);
@@ -304,7 +360,7 @@ static int check_text(reader_t *reader) {
 }
 
 static int read_text(reader_t *reader, spc_infile_t *infile) {
-    uint32_t lines[4] = {0};
+    uint32_t lines[SPC_KEY_COUNT] = {0};
     int status = check_text(reader);
     while (status == SPC_OK && !is_at_end(reader)) {
         status = read_line(reader, infile, lines);

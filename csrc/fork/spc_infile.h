@@ -2,16 +2,19 @@
 /*
  * spc_infile: the file that gives the numbers of a start (SpeedesComm 2.1, `infile`).
  *
- *     # four nodes on this machine
- *     local_nodes = 4
- *     group_id = 1
- *     server = ""
+ *     # three of five nodes, on this machine
+ *     local_nodes = 3
+ *     total_nodes = 5
+ *     ranks = [0, 1, 3]
+ *     server = "desk:7726"
+ *     code = "code.txt"
  *
- * A subset of TOML: `key = value` lines, comments, blank lines. Keys (bare or quoted): local_nodes, total_nodes and
- * group_id, decimal integers from 0 to 2147483647 (`+4` and `1_000` are integers, too), and server, a string in double
- * quotes (without backslashes) or single quotes, of less than SPC_INFILE_SERVER_BYTES bytes. What this reader accepts,
- * any TOML reader does, and finds the same in it; tables, floats and the like are refused with a sentence. The file is
- * UTF-8 of at most SPC_INFILE_MAX_BYTES bytes, with or without carriage returns.
+ * A subset of TOML: `key = value` lines, comments, blank lines. Keys (bare or quoted): local_nodes, total_nodes,
+ * group_id and timeout, decimal integers from 0 to 2147483647 (`+4` and `1_000` are integers, too); server and code,
+ * strings in double quotes (without backslashes) or single quotes, of less than SPC_INFILE_STRING_BYTES bytes; ranks,
+ * a list of different integers on one line. What this reader accepts, any TOML reader does, and finds the same in it;
+ * tables, floats and the like are refused with a sentence. The file is UTF-8 of at most SPC_INFILE_MAX_BYTES bytes,
+ * with or without carriage returns.
  *
  * Anybody may call it; nothing is kept open. Python and C read files through it, so both say the same of a wrong one.
  */
@@ -20,7 +23,8 @@
 
 #include <stdint.h>
 
-#define SPC_INFILE_SERVER_BYTES 256
+#define SPC_INFILE_STRING_BYTES 256
+#define SPC_INFILE_RANKS 1024 /* as many as a run has nodes, at most */
 #define SPC_INFILE_MAX_BYTES 65536
 #define SPC_INFILE_MESSAGE_BYTES 1024 /* enough for any sentence; a longer path is shown by its end */
 
@@ -28,7 +32,11 @@ typedef struct spc_infile {
     int32_t local_nodes; /* 0: not given */
     int32_t total_nodes;
     int32_t group_id;
-    char server[SPC_INFILE_SERVER_BYTES]; /* "": not given */
+    int32_t timeout_s; /* for the other boxes to come */
+    char server[SPC_INFILE_STRING_BYTES]; /* "": not given */
+    char code[SPC_INFILE_STRING_BYTES]; /* the file that has the server's code */
+    uint32_t rank_count; /* 0: not given */
+    int32_t ranks[SPC_INFILE_RANKS]; /* of this machine's nodes */
 } spc_infile_t;
 
 /* SPC_EINVAL: the file says something that is not allowed; SPC_ESYSTEM: it cannot be read, errno says why. Then

@@ -1,19 +1,27 @@
 # SPDX-License-Identifier: MIT
 # cython: autotestdict=False, auto_pickle=False
-"""Nodes without a launcher: forks this process, reads infiles, recognizes others' launchers. Imports no NumPy."""
+"""Nodes without a launcher: forks this process, meets other boxes, reads infiles. Imports no NumPy."""
 
+from cpython.exc cimport PyErr_CheckSignals
 from libc.errno cimport errno
 from libc.stdint cimport uint32_t
 from libc.stdio cimport fflush
 
 from spcomm._core.handle cimport Handle
 from spcomm._core.libspc cimport (
+    SPC_EDISCONNECTED,
+    SPC_EINTERRUPTED,
+    SPC_EINVAL,
     SPC_ENOMEM,
     SPC_ESYSTEM,
+    SPC_ETIMEDOUT,
+    SPC_EVERSION,
     SPC_INFILE_MESSAGE_BYTES,
     SPC_LAUNCHER_NOTE_BYTES,
+    SPC_MEET_MESSAGE_BYTES,
     SPC_OK,
     spc_error_message,
+    spc_fork_is_caller,
     spc_fork_nodes,
     spc_fork_options_t,
     spc_fork_other_threads,
@@ -25,6 +33,10 @@ from spcomm._core.libspc cimport (
     spc_infile_read,
     spc_infile_t,
     spc_launcher_note,
+    spc_meet,
+    spc_meet_close,
+    spc_meet_options_t,
+    spc_meet_t,
 )
 
 import os
@@ -49,6 +61,11 @@ cdef class Fork:
     cdef readonly int rank
 
     @property
+    def is_caller(self):
+        """Whether this process is the one that called, which the shell waits for."""
+        return bool(spc_fork_is_caller(self.core))
+
+    @property
     def report_descriptor(self):
         """The descriptor on which this node reports that it fails: see launch.report."""
         return spc_fork_report_descriptor(self.core)
@@ -66,7 +83,93 @@ cdef class Fork:
         return spc_fork_wait_at_exit(self.core) == SPC_OK
 
 
-def fork_nodes(descriptor, nodes, grace=0.0):
+cdef class Meeting:
+    """A box of a run that has come together at a server: see csrc/fork/spc_meet.h."""
+
+    cdef spc_meet_t core
+
+    def __cinit__(self):
+        self.core.descriptor = -1
+
+    @property
+    def fd(self):
+        """The descriptor of the segment."""
+        return self.core.descriptor
+
+    @property
+    def nodes(self):
+        """The number of nodes of the run."""
+        return self.core.total_nodes
+
+    def close(self):
+        """Give up the descriptors, in each node."""
+        spc_meet_close(&self.core)
+
+
+cdef int check_signals(void *raised) noexcept with gil:
+    try:
+        PyErr_CheckSignals()
+    except BaseException as error:
+        (<list>raised).append(error)
+        return SPC_EINTERRUPTED
+    return SPC_OK
+
+
+def meet(call, command, numbers, infile, program):
+    """Wait at the infile's server until all nodes of the run have come.
+
+    Parameters
+    ----------
+    call : str
+        The text of the call, for errors.
+    command : list of str
+        Starts the box process; at most 16 words.
+    numbers : tuple of int
+        Nodes of this box, nodes of the run, and the group.
+    infile, program : str
+
+    Returns
+    -------
+    Meeting
+
+    Raises
+    ------
+    ConfigError, ConnectionLostError, VersionError, WaitTimeoutError, OSError
+    """
+    cdef const char *words[17]
+    cdef char message[SPC_MEET_MESSAGE_BYTES]
+    cdef spc_meet_options_t options
+    cdef Meeting made = Meeting()
+    cdef list raised = []
+    cdef list kept = [os.fsencode(word) for word in command]
+    cdef bytes path = os.fsencode(infile)
+    cdef bytes name = os.fsencode(program)
+    cdef int status, at
+    for at in range(len(kept)):
+        words[at] = kept[at]
+    words[len(kept)] = NULL
+    options.command = words
+    options.local_nodes, options.total_nodes, options.group_id = numbers
+    options.infile = path
+    options.program = name
+    options.check = check_signals
+    options.check_argument = <void *>raised
+    with nogil:
+        status = spc_meet(&options, &made.core, message, SPC_MEET_MESSAGE_BYTES)
+    if raised:
+        raise raised[0]
+    if status != SPC_OK:
+        text = f"{call}: {(<bytes>message).decode('utf-8', 'replace')}"
+        raise {
+            SPC_EINVAL: errors.ConfigError,
+            SPC_EDISCONNECTED: errors.ConnectionLostError,
+            SPC_ETIMEDOUT: errors.WaitTimeoutError,
+            SPC_EVERSION: errors.VersionError,
+        }.get(status, OSError)(text)
+    return made
+
+
+def fork_nodes(descriptor, nodes, grace=0.0, Meeting meeting=None):
     """Fork this process, so that `nodes` processes return: see csrc/fork/spc_fork.h.
 
     Parameters
@@ -76,11 +179,13 @@ def fork_nodes(descriptor, nodes, grace=0.0):
     nodes : int
     grace : float, optional
         Seconds from SIGTERM to SIGKILL when the run is to end; 0: the default.
+    meeting : Meeting, optional
+        Only its nodes are here.
 
     Returns
     -------
     Fork
-        Its `rank` is 0 in this process.
+        Its `is_caller` is true in this process.
 
     Raises
     ------
@@ -94,11 +199,12 @@ def fork_nodes(descriptor, nodes, grace=0.0):
     options.descriptor = descriptor
     options.nodes = nodes
     options.grace_s = grace
+    options.meet = NULL if meeting is None else &meeting.core
     PyOS_BeforeFork()
     fflush(NULL)
     status = spc_fork_nodes(&options, &made.core, &rank)
     number = errno
-    if rank != 0:
+    if status == SPC_OK and made.core != NULL and not spc_fork_is_caller(made.core):
         PyOS_AfterFork_Child()
     else:
         PyOS_AfterFork_Parent()
@@ -120,7 +226,7 @@ def guard(Handle handle, Fork fork):
 
 
 def read_infile(path):
-    """Values of an infile: `local_nodes`, `total_nodes`, `group_id` (0: nothing) and `server` ("": nothing).
+    """Values of an infile, by key: what is not there is 0, "" or an empty list.
 
     Raises
     ------
@@ -135,7 +241,8 @@ def read_infile(path):
     if spc_infile_read(name, &found, message, SPC_INFILE_MESSAGE_BYTES) != SPC_OK:
         raise errors.ConfigError((<bytes>message).decode("utf-8", "replace"))
     return {"local_nodes": found.local_nodes, "total_nodes": found.total_nodes, "group_id": found.group_id,
-            "server": (<bytes>found.server).decode()}
+            "timeout": found.timeout_s, "server": (<bytes>found.server).decode(),
+            "code": (<bytes>found.code).decode(), "ranks": [found.ranks[at] for at in range(found.rank_count)]}
 
 
 def launcher_note(program):

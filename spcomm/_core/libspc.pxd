@@ -8,6 +8,7 @@ cdef extern from "base/spc_error.h" nogil:
     enum:
         SPC_OK
         SPC_EINVAL
+        SPC_EVERSION
         SPC_ENOMEM
         SPC_ESYSTEM
         SPC_ETIMEDOUT
@@ -607,6 +608,25 @@ cdef extern from "comm/spc_collect.h" nogil:
     void spc_collect_destroy(spc_collect_t *collect)
 
 
+cdef extern from "fork/spc_meet.h" nogil:
+    enum:
+        SPC_MEET_MESSAGE_BYTES
+    ctypedef struct spc_meet_options_t:
+        const char *const *command
+        int32_t local_nodes
+        int32_t total_nodes
+        int32_t group_id
+        const char *infile
+        const char *program
+        int (*check)(void *argument) noexcept nogil
+        void *check_argument
+    ctypedef struct spc_meet_t:
+        int descriptor
+        uint32_t total_nodes
+    int spc_meet(const spc_meet_options_t *options, spc_meet_t *meet, char *message, uint64_t message_bytes)
+    void spc_meet_close(spc_meet_t *meet)
+
+
 cdef extern from "fork/spc_fork.h" nogil:
     ctypedef struct spc_fork_t:
         pass
@@ -614,6 +634,8 @@ cdef extern from "fork/spc_fork.h" nogil:
         int descriptor
         uint32_t nodes
         double grace_s
+        const spc_meet_t *meet
+    int spc_fork_is_caller(const spc_fork_t *fork)
     uint32_t spc_fork_other_threads()
     int spc_fork_nodes(const spc_fork_options_t *options, spc_fork_t **fork, uint32_t *rank)
     int spc_fork_check(void *fork)
@@ -625,13 +647,16 @@ cdef extern from "fork/spc_fork.h" nogil:
 
 cdef extern from "fork/spc_infile.h" nogil:
     enum:
-        SPC_INFILE_SERVER_BYTES
         SPC_INFILE_MESSAGE_BYTES
     ctypedef struct spc_infile_t:
         int32_t local_nodes
         int32_t total_nodes
         int32_t group_id
+        int32_t timeout_s
         char *server
+        char *code
+        uint32_t rank_count
+        int32_t *ranks
     int spc_infile_read(const char *path, spc_infile_t *infile, char *message, uint64_t message_bytes)
 
 

@@ -52,14 +52,34 @@ static void values(void) {
     accepted("server = ''", 0, 0, 0, "");
 }
 
+#define NUMBERS "; a number is 0 to 2147483647"
+#define KEYS "; allowed are local_nodes, total_nodes, group_id, ranks, server, code and timeout"
+
+/* Of a run over several machines. */
+static void lists(void) {
+    char message[SPC_INFILE_MESSAGE_BYTES];
+    spc_infile_t found;
+    const char *text = "ranks = [ 3,1 , 1_0, ]\ntimeout = 60\ncode = 'code.txt'\n";
+    CHECK_OK(read_bytes(text, strlen(text), &found, message));
+    CHECK_EQ_U(found.rank_count, 3);
+    CHECK(found.ranks[0] == 3 && found.ranks[1] == 1 && found.ranks[2] == 10);
+    CHECK_EQ(found.timeout_s, 60);
+    CHECK_STR(found.code, "code.txt");
+    accepted("ranks = []", 0, 0, 0, "");
+    refused("ranks = 3", ":1: ranks = 3; it is a list, as in [0, 1, 3]");
+    refused("ranks = [1, 2, 1]", ":1: ranks has 1 twice; each node has a rank of its own");
+    refused("ranks = [1 2]", ":1: 2] in ranks; a list is [0, 1, 3], on one line");
+    refused("ranks = [1,\n2]", ":1: ranks = nothing" NUMBERS);
+    refused("ranks = [1", ":1: nothing in ranks; a list is [0, 1, 3], on one line");
+    refused("ranks = [,]", ":1: ranks = ,]" NUMBERS);
+    refused("ranks = [1.5]", ":1: ranks = 1.5]" NUMBERS);
+}
+
 static void strings(void) {
     accepted("server = 'C:\\n'", 0, 0, 0, "C:\\n");
     accepted("server = \"'\t#\"", 0, 0, 0, "'\t#");
     accepted("server = \"\xc3\xa9\" # \xf0\x9f\x98\x80", 0, 0, 0, "\xc3\xa9");
 }
-
-#define NUMBERS "; a number is 0 to 2147483647"
-#define KEYS "; allowed are local_nodes, total_nodes, group_id and server"
 
 static void wrong_numbers(void) {
     static const char *const wrong[] = {"-1",   "1.5",  "four", "\"4\"", "2147483648", "99999999999999999999",
@@ -115,7 +135,7 @@ static void wrong_bytes(void) {
 
 static void sizes(void) {
     char message[SPC_INFILE_MESSAGE_BYTES], text[SPC_INFILE_MAX_BYTES + 1],
-        longest[SPC_INFILE_SERVER_BYTES + 20];
+        longest[SPC_INFILE_STRING_BYTES + 20];
     spc_infile_t found;
     memset(text, '\n', sizeof text);
     CHECK_OK(read_bytes(text, SPC_INFILE_MAX_BYTES, &found, message));
@@ -149,7 +169,7 @@ static void files_that_cannot_be_read(void) {
 /* Any bytes give values or a sentence; the sanitizers watch. */
 static void random_texts(void) {
     static const char pieces[] =
-        "local_nodes=total_nodesgroup_idserver\"'\\u#\r\n 0123456789_+-\xc3\xa9\xff[";
+        "local_nodes=total_nodesgroup_idserverranks,]\"'\\u#\r\n 0123456789_+-\xc3\xa9\xff[";
     char message[SPC_INFILE_MESSAGE_BYTES], text[64];
     uint64_t state = check_seed();
     spc_infile_t found;
@@ -172,6 +192,7 @@ int main(void) {
     snprintf(path, sizeof path, "%s/in.toml", folder);
     RUN(values);
     RUN(strings);
+    RUN(lists);
     RUN(wrong_numbers);
     RUN(wrong_lines);
     RUN(wrong_bytes);

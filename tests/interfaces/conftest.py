@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from launching import Launch, leaving_nothing
+from rooming import Room
 
 HERE = Path(__file__).parent
 STRICT = ["-g", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
@@ -67,6 +68,12 @@ def compiler(tmp_path_factory):
 def launch(tmp_path):
     """Runs `spcomm run`."""
     yield from leaving_nothing(Launch(tmp_path))
+
+
+@pytest.fixture
+def room(tmp_path):
+    """A server on this machine."""
+    yield from leaving_nothing(Room(tmp_path))
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """C and C++ programs, compiled as `spcomm config` says: alone, forking by themselves, and under `spcomm run`."""
 
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -118,7 +119,7 @@ def test_the_infile_gives_what_is_0(life, alone, tmp_path):
     [
         ("nodes = 2\n", [":1: ", "nodes", "local_nodes"]),
         ("\nlocal_nodes = -2\n", [":2: "]),
-        ('server = "box:5000"\n', ["server", "box:5000"]),
+        ('server = "box:5000"\n', ["total_nodes=0", "names a server", "in all"]),
         ("local_nodes = 3\ntotal_nodes = 2\n", ["total_nodes=2", "run.toml)"]),
         ("local_nodes = 3\ntotal_nodes = 4\n", ["total_nodes=4", "run.toml)"]),
         ("local_nodes = 3000\n", ["3000", "1024", "run.toml)"]),
@@ -137,7 +138,7 @@ def test_a_wrong_infile(text, words, life, alone, tmp_path):
     [
         ((-1,), ["local_nodes=-1", "0 or more"]),
         ((4, 3), ["total_nodes=3", "fewer"]),
-        ((2, 4), ["total_nodes=4", "one machine"]),
+        ((2, 4), ["total_nodes=4", "other machines", "server = "]),
         ((2000,), ["2000", "1024"]),
         ((0, 0, -1), ["group_id=-1"]),
     ],
@@ -152,6 +153,39 @@ def test_numbers_that_contradict_the_launcher(life, launch):
     result = launch("-n", 2, life, "place", 3)
     assert result.code == 40
     assert "spcomm_startup(local_nodes=3): this run was started with 2 nodes; give 2 or 0" in result.err
+
+
+def test_boxes_of_c_cxx_and_python_meet(compiler, life, room, tmp_path):
+    """The box process is the command spcomm of PATH; without one, a sentence says what to install."""
+    room.serve()
+    program = compiler(PROGRAMS / "meet.cpp")
+    python = room.script(
+        "import sys, spcomm\nprint(spcomm.startup(1, 4, infile=sys.argv[-1]).global_sum(1))\n"
+    )
+    path = {"PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])}
+    boxes = [
+        room.box(program, infile="ranks = [0, 2]", env=path),
+        room.box(life, "sum", 1, 4, 0, infile="ranks = [3]", name="c.toml", env=path),
+        room.box(sys.executable, python, infile="ranks = [1]", name="python.toml"),
+    ]
+    cxx, c, py = map(room.finish, boxes)
+    assert (cxx.code, sorted(cxx.lines)) == (0, ["node 0 of 4: 4", "node 2 of 4: 4"]), cxx
+    assert (c.code, c.out) == (0, "node 3 of 4: 4\n"), c
+    assert (py.code, py.out) == (0, "4\n"), py
+    alone = room.finish(room.box(program, infile="ranks = [0, 2]", env={"PATH": str(tmp_path)}))
+    assert alone.code == 1 and "no command spcomm in PATH; it comes with the Python package" in alone.err, (
+        alone
+    )
+
+
+def test_local_nodes_are_those_of_the_box(life, launch):
+    result = launch("-n", 5, "--map", "0,0,1,0,1", "--no-label", life, "place", 0, 5)
+    assert sorted(result.lines) == [f"node {rank} of 5 in group 0" for rank in range(5)], result
+    result = launch("-n", 4, "--boxes", 2, "--no-label", life, "place", 2, 4)
+    assert sorted(result.lines) == [f"node {rank} of 4 in group 0" for rank in range(4)], result
+    result = launch("-n", 4, "--boxes", 2, life, "place", 4)
+    assert result.code == 40
+    assert "(local_nodes=4): this run has 2 of its 4 nodes in this box; give 2 or 0" in result.err
 
 
 def test_an_infile_that_contradicts_the_launcher(life, launch, tmp_path):

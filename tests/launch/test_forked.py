@@ -389,7 +389,7 @@ def test_contradictions(forked):
         ("local_nodes=4, total_nodes=2", "startup(total_nodes=2): that is less than local_nodes=4"),
         (
             "local_nodes=2, total_nodes=4",
-            "startup(total_nodes=4): that is more than local_nodes=2; all nodes",
+            "startup(total_nodes=4): that is more than local_nodes=2; give 2 or 0, or server =",
         ),
         ("local_nodes=1025", "startup(local_nodes=1025): a run has up to 1024 nodes"),
         ("total_nodes=10**30", "startup(total_nodes=1000000000000000000000000000000): a run has up to"),

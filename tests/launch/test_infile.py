@@ -14,7 +14,15 @@ from pairwise import each
 from spcomm._core.forking import read_infile
 
 HEAD = "import spcomm\ncomm = spcomm.startup(infile='run.toml'{})\n"
-NOTHING = {"local_nodes": 0, "total_nodes": 0, "group_id": 0, "server": ""}
+NOTHING = {
+    "local_nodes": 0,
+    "total_nodes": 0,
+    "group_id": 0,
+    "timeout": 0,
+    "server": "",
+    "code": "",
+    "ranks": [],
+}
 
 
 def start(forked, infile, more=""):
@@ -58,7 +66,7 @@ def test_it_agrees_with_the_launcher(launch):
             ("\nlocal_nodes = four", "run.toml:2: local_nodes = four; a number is 0 to 2147483647"),
             (
                 "nodes = 4",
-                "run.toml:1: there is no key nodes; allowed are local_nodes, total_nodes, group_id and server",
+                "run.toml:1: there is no key nodes; allowed are local_nodes, total_nodes, group_id, ranks, server",
             ),
             ("local_nodes = -1", "run.toml:1: local_nodes = -1; a number is"),
             ("local_nodes = 5000", "which says local_nodes = 5000: a run has up to 1024 nodes"),
@@ -68,7 +76,7 @@ def test_it_agrees_with_the_launcher(launch):
             ),
             (
                 "server = 'box'",
-                "it says server = 'box'; a run started this way has one machine; leave server out",
+                "it says server = 'box', so other machines have the rest of the nodes; say how many there are",
             ),
         ],
     ),
@@ -138,7 +146,22 @@ number = st.integers(0, 2**31 - 1).flatmap(digits)
 name = st.text(plain, max_size=20).filter(
     lambda text: short(text) and not ("'" in text and {*'"\\'} & {*text})
 )
-VALUES = {"local_nodes": number, "total_nodes": number, "group_id": number, "server": name.flatmap(quoted)}
+
+
+@st.composite
+def lists(draw):
+    """Different numbers in a list on one line."""
+    numbers = draw(st.lists(st.integers(0, 2**31 - 1), unique=True, max_size=4))
+    items = [draw(blank) + draw(digits(number)) + draw(blank) for number in numbers]
+    end = "," + draw(blank) if numbers and draw(st.booleans()) else ""
+    return f"[{draw(blank)}{','.join(items)}{end}]"
+
+
+VALUES = {
+    **dict.fromkeys(("local_nodes", "total_nodes", "group_id", "timeout"), number),
+    **dict.fromkeys(("server", "code"), name.flatmap(quoted)),
+    "ranks": lists(),
+}
 
 
 @st.composite
@@ -165,7 +188,7 @@ def test_valid_files_say_the_same_to_tomllib(tmp_path, text):
 def test_what_is_accepted_after_a_change_is_still_toml(tmp_path, text, data):
     """One character more or less: whatever is read nevertheless, tomllib reads the same."""
     at = data.draw(st.integers(0, len(text)))
-    piece = data.draw(st.sampled_from(["", *"\"'\\#=_+-0 9[\n\r\t.u\x7f"]))
+    piece = data.draw(st.sampled_from(["", *"\"'\\#=_+-0 9[],\n\r\t.u\x7f"]))
     changed = text[:at] + piece + text[at + data.draw(st.integers(0, 1)) :]
     path = tmp_path / "changed.toml"
     path.write_bytes(changed.encode())

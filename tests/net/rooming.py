@@ -68,6 +68,23 @@ class Room(Launch):
         """A run in the room, which is waited for."""
         return self("run", "--room", self.place, *arguments, **more)
 
+    def box(self, *command, infile, name="run.toml", env=None, place=None, stdin=subprocess.DEVNULL):
+        """Start a program without a launcher, with the path of an infile that names the server as its last argument."""
+        path = self.folder / name
+        path.write_text(f'server = "{place or self.place}"\n{infile}\n')
+        process = subprocess.Popen(
+            [*map(str, command), str(path)],
+            cwd=self.folder,
+            env=self.environment(env),
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            process_group=0,  # as a shell does it: Ctrl-C reaches all of it
+        )
+        self.running.append(process)
+        return process
+
     def close_room(self):
         """As by Ctrl-C; what server and members have said besides."""
         self.server.send_signal(signal.SIGINT)

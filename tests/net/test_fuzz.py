@@ -94,7 +94,7 @@ def known(messages, told):
         if message[0] == "members" and len(message) > 2:
             told["run"] = message[1]
         elif message[0] == "granted":
-            told["ticket"] = (message[1]["tickets"] or [""])[0]
+            told["ticket"] = (message[1].get("tickets") or [""])[0]
         elif message[0] == "run":
             told.update({name: message[1][name] for name in ("run", "box", "ticket")})
 
@@ -109,11 +109,14 @@ def says(chance, told):
         "room": True,
     }
     way = {"run": "", "box": 0, "ticket": "", **told}
+    box = {"nodes": 1, "total": 2, "ranks": chance.choice(([], [0])), "sizes": {"slots": 8}}
     of = {"link": f"{chance.getrandbits(128):032x}", "ticket": "0" * 64, "was": ["0" * 32, "0" * 64]}
     message = chance.choice(
         [
             ["hello", chance.choice(("join", "run", "look")), versions.mine(), {**about, "members": 1}, of],
             ["hello", chance.choice(("reach", "box")), versions.mine(), way, of],
+            ["hello", "meet", versions.mine(), {**about, **box}, of],
+            ["failed", chance.choice((1, 99, 125)), "node 0 is gone"],
             ["resume", of["link"], "0" * 64, 0],
             [
                 "begin",

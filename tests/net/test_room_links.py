@@ -4,6 +4,7 @@
 import os
 import re
 import signal
+import sys
 
 import pytest
 
@@ -132,6 +133,36 @@ def test_each_connection_is_cut(proxied, resets):
             proxy.cut(connection, resets)
         add(run, number)
     end(room, run)
+
+
+def test_connections_of_boxes_without_a_launcher_are_cut(proxied):
+    """While one waits for the other, and during the run."""
+    room, through = proxied
+    proxy = through()
+
+    def cut():
+        for connection in proxy.controlled():
+            proxy.cut(connection, True)
+
+    def box(nodes, name):
+        infile = f"local_nodes={nodes}\ntotal_nodes=3"
+        command = (sys.executable, "program.py")
+        return room.box(*command, infile=infile, name=name, place=room.doors[name], stdin=-1)
+
+    room.script(ADDS.replace("startup()", "startup(infile=sys.argv[1])"))
+    first = box(1, "ann")
+    read_until(first.stderr, "waiting for nodes: ")
+    cut()
+    second = box(2, "bob")
+    assert read_lines(first, 1) + read_lines(second, 2) == ["ready"] * 3
+    for number in range(2):
+        cut()
+        first.stdin.write(b"%d\n" % number)
+        found = read_lines(first, 1) + read_lines(second, 2)
+        assert sorted(found) == [f"{rank} {3 * number}" for rank in range(3)]
+    cut()
+    assert [room.finish(one, b"").code for one in (first, second)] == [0, 0]
+    assert room.close_room()[0].code == 0
 
 
 def test_members_come_back_between_runs(proxied):

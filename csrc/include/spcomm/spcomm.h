@@ -92,11 +92,15 @@ const char *spcomm_version(void);
 
 /* Joins the run that this process belongs to, and gives its communicator; a second call gives the same one.
  *
- * Under `spcomm run` give 0, 0, 0, NULL. Alone it is a run of one node, unless local_nodes is more than 1: then this
- * process becomes node 0 and forks the others, and all of them return from here (so call it early, with no other
- * threads and nothing unwritten in stdio). Node 0's process ends when all nodes have, with the exit code of the first
- * that failed. total_nodes is 0 or the same number; group_id tells jobs apart. The infile (TOML: local_nodes,
- * total_nodes, group_id, server) gives what is 0. It does not wait for the other nodes.
+ * Under `spcomm run` give 0, 0, 0, NULL, or the numbers of nodes in this box and in the run. Alone it is a run of one
+ * node, unless local_nodes is more than 1: then this process becomes node 0 and forks the others, and all of them
+ * return from here (so call it early, with no other threads and nothing unwritten in stdio). Node 0's process ends
+ * when all nodes have, with the exit code of the first that failed. total_nodes is 0 or the same number; group_id
+ * tells jobs apart. The infile (TOML: local_nodes, total_nodes, group_id) gives what is 0. It does not wait for the
+ * other nodes.
+ *
+ * If the infile has server = "HOST:PORT", where `spcomm serve` runs, total_nodes counts the nodes of several boxes,
+ * which call it with local_nodes of their own: it waits until all are there (SPCOMM_ETIMEDOUT, SPCOMM_EDISCONNECTED).
  * SPCOMM_EINVAL: the numbers contradict each other or how the run was started; SPCOMM_ESYSTEM, SPCOMM_EVERSION. */
 int spcomm_startup(int32_t local_nodes, int32_t total_nodes, int32_t group_id, const char *infile,
                    spcomm_t **comm);

@@ -13,6 +13,8 @@ end of the way between a run and a box of it, or to look.
 `connect`      the way in, for all who connect; every sentence about what went wrong there
 `server`       `spcomm serve`: the command line, the listener, the end
 `broker`       who is there: members, runs, and the ways between them
+`meeting`      boxes without a launcher that come together, as the server sees them
+`meet`         `spcomm meet`: the box process of one of these boxes
 `member`       `spcomm join`
 `remote_box`   one box of a run, on a member
 `folder`       a program's folder as one stream of bytes

@@ -9,6 +9,7 @@ Everybody here has proved that it knows the code. The first message of a connect
 `run`     a run: it asks who is there, and gets a job of the server; its end is the run's end
 `reach`   one end of the way between a run and a box, and `box` the other; what one says the other hears. Each shows
           the ticket that nobody but the run, or that member, was given
+`meet`    a box without a launcher: it waits until all nodes of its run are there (`meeting`)
 `look`    a doctor: it is told who we are; not a link
 ========  ============================================================================================
 """
@@ -25,6 +26,7 @@ from spcomm.launch.remote.framing import MOST, NONSENSE, FrameError, one_line
 from spcomm.launch.remote.handshake import SECRET_BYTES
 from spcomm.launch.room.connect import differ, keep_alive
 from spcomm.launch.room.mac_framing import MacFrames
+from spcomm.launch.room.meeting import Meeting, Seat, elsewhere
 from spcomm.launch.room.room_link import RoomLink, proof
 from spcomm.text import counted
 
@@ -60,6 +62,7 @@ class Connection:
         self.name = ""
         self.slots = 1
         self.run: Run | None = None
+        self.meeting: Meeting | None = None
         self.box = -1
         self.partner: Connection | None = None  # the other end of a way
         self.early: list[tuple[list, bytes]] = []  # said before there was one
@@ -110,6 +113,7 @@ class Broker:
         self._members: dict[str, Connection] = {}
         self._away: dict[str, Connection] = {}  # members that may come back, by the number of the link
         self._runs: dict[str, Run] = {}
+        self._meetings: list[Meeting] = []  # until the last of its boxes has left
         self._ended: deque[tuple[int, str | None]] = deque()
         self._is_parting = False
         self._news, self._tell = os.pipe()
@@ -159,7 +163,7 @@ class Broker:
             self._answer(frames, self._expired(), ["welcome", versions.mine(), room])
             return
         number, ticket = str(of[0]["link"]), bytes.fromhex(of[0]["ticket"])
-        if purpose not in ("join", "run", "reach", "box") or len(number) != 32 or len(ticket) != 32:
+        if purpose not in ("join", "run", "reach", "box", "meet") or len(number) != 32 or len(ticket) != 32:
             raise ValueError(purpose)
         if number in self.connections or number in self._away:
             raise ValueError(number)
@@ -250,6 +254,11 @@ class Broker:
                 connection.partner.link.send(message, data)
         elif connection.role == "run" and message[0] == "begin" and connection.run is not None:
             self._begin(connection.run, message[1])
+        elif connection.role == "meet" and message[0] == "failed" and connection.meeting is not None:
+            code = int(message[1])
+            self._end_meeting(
+                connection.meeting, code if code in range(1, 256) else 125, str(message[2]), connection
+            )
         elif connection.role == "join" and message[0] in ("cannot", "ended"):
             run = self._runs.get(message[1])
             if run is not None and connection in run.members:
@@ -281,8 +290,8 @@ class Broker:
         why = differ(theirs) or (self._expired() if away is None else "")
         if why:
             return why
-        if purpose == "run":
-            return self._ask(connection, about)
+        if purpose in ("run", "meet"):
+            return self._ask(connection, about) if purpose == "run" else self._meet(connection, about)
         if away is not None:
             connection.name = away.name
         why = self._join(connection, about)
@@ -303,6 +312,8 @@ class Broker:
             self._member_left(connection, is_lost)
         elif connection.role == "run" and connection.run is not None:
             self._forget(connection.run)
+        elif connection.role == "meet" and connection.meeting is not None:
+            self._leave_meeting(connection.meeting, connection)
 
     def _member_left(self, member: Connection, is_lost: bool) -> None:
         del self._members[member.name]
@@ -369,12 +380,9 @@ class Broker:
         run = Run(connection, about)
         if run.is_room and not self._about["room"]:
             return "this server has no room: it was started without --room; spcomm run --server uses it, with --boxes"
-        same = next((one for one in self._runs.values() if one.group == run.group), None)
-        if same is not None:
-            return (
-                f"group {run.group} has a run already: {same.program}, of {same.runner.name}; wait for its end, or "
-                f"give another group, as in --group {_free_group(self._runs.values())}"
-            )
+        taken = self._taken(run.group)
+        if taken:
+            return taken
         if len(self._runs) >= RUNS_MOST:
             return f"the server is full: it has {RUNS_MOST} runs, the most that it serves; try again later"
         if run.wanted > self._about["most"] and run.is_room:
@@ -383,6 +391,18 @@ class Broker:
         self._runs[run.token] = run
         self._offer(run)
         return ""
+
+    def _taken(self, group: int) -> str:
+        """Why no other run can have this group; empty: one can."""
+        groups = {run.group: f"{run.program}, of {run.runner.name}" for run in self._runs.values()}
+        groups.update({one.group: one.who() for one in self._meetings if not one.is_over})
+        if group not in groups:
+            return ""
+        free = next(number for number in range(len(groups) + 1) if number not in groups)
+        return (
+            f"group {group} has a run already: {groups[group]}; wait for its end, or give another group, as in "
+            f"--group {free}"
+        )
 
     def _offer(self, run: Run) -> None:
         if run.offered is not None or run.token not in self._runs:
@@ -491,10 +511,88 @@ class Broker:
         if run.begun:
             self._say(f"{run.program} of {run.runner.name} has ended")
 
-    def _withdraw(self, run: Run) -> bool:
+    def _withdraw(self, run: "Run | Meeting") -> bool:
         """Let no gateway of a run in any more. False: none was let in before."""
         withdrawn = [self._secrets.pop((run.job, box), None) for box in range(run.boxes if run.job else 0)]
         return any(withdrawn)
+
+    # Boxes without a launcher
+
+    def _meet(self, connection: Connection, about: dict) -> str:
+        """Why this box cannot take part; empty: it waits, or its run begins."""
+        group, seat = int(about["group"]), Seat(connection, about)
+        meeting = next((one for one in self._meetings if one.group == group and not one.is_over), None)
+        if meeting is None or meeting.job:
+            why = self._taken(group)
+            if not why and len(self._runs) + len(self._meetings) >= RUNS_MOST:
+                why = f"the server is full: it has {RUNS_MOST} runs, and is allowed no more; try again later"
+            meeting = Meeting(group, seat.total)
+        else:
+            why = meeting.refusal(seat)
+        if not why and len(meeting.seats) == _BOXES_MOST:
+            why = f"group {group} has {_BOXES_MOST} boxes, the most that a run may have; start more nodes in each"
+        if why:
+            return why
+        if not meeting.seats:
+            self._meetings.append(meeting)
+        meeting.seats.append(seat)
+        connection.role, connection.meeting = "meet", meeting
+        if meeting.is_complete:
+            self._begin_meeting(meeting)
+        self._tell_waiting()
+        return ""
+
+    def _tell_waiting(self) -> None:
+        """Tell boxes that wait who is there."""
+        waiting = [one for one in self._meetings if not one.job and not one.is_over]
+        for meeting in waiting:
+            others = elsewhere(waiting, meeting.group)
+            for seat in meeting.seats:
+                seat.connection.link.send(["waiting", meeting.there, meeting.who(), others])
+
+    def _begin_meeting(self, meeting: Meeting) -> None:
+        places = meeting.number()
+        meeting.job = int.from_bytes(os.urandom(4), "little") or 1
+        self._server.add_job(meeting.job, places)
+        for seat in meeting.seats:
+            secret = os.urandom(SECRET_BYTES)
+            self._secrets[meeting.job, seat.box] = secret
+            told = {
+                "job": meeting.job,
+                "box": seat.box,
+                "ranks": seat.ranks,
+                "places": places,
+                "secret": secret.hex(),
+                "sizes": meeting.sizes(),
+                "link_timeout": self._about["link_timeout"],
+            }
+            seat.connection.link.send(["granted", told])
+        self._say(f"group {meeting.group} runs {one_line(meeting.seats[0].program, 200)}: {meeting.who()}")
+
+    def _end_meeting(
+        self, meeting: Meeting, code: int, sentence: str, by: "Connection | None" = None
+    ) -> None:
+        """All of its boxes hear how the run ends, once. `by`: whose box ends it."""
+        if meeting.is_over:
+            return
+        meeting.is_over = True
+        cause = next((seat for seat in meeting.seats if seat.connection is by), None)
+        where = "" if cause is None else f"box {cause.box} ({cause.name})"
+        for seat in meeting.seats:
+            seat.connection.link.send(["ended", code, sentence, where, seat is cause])
+        self._say(f"group {meeting.group} has ended")
+
+    def _leave_meeting(self, meeting: Meeting, connection: Connection) -> None:
+        seat = next(seat for seat in meeting.seats if seat.connection is connection)
+        if meeting.job:
+            self._end_meeting(meeting, 125, "has ended, or the network to it has", connection)
+        meeting.seats.remove(seat)
+        if meeting.seats:
+            self._tell_waiting()
+            return
+        self._meetings.remove(meeting)
+        if self._withdraw(meeting):
+            self._server.fail_job(meeting.job, "the run has ended")
 
     # The server of frames, in a thread of its own
 
@@ -507,6 +605,10 @@ class Broker:
         os.read(self._news, 4096)
         while self._ended:
             job, sentence = self._ended.popleft()
+            meeting = next((one for one in self._meetings if one.job == job), None)
+            if meeting is not None:
+                self._meeting_carried(meeting, sentence)
+                continue
             run = next((one for one in self._runs.values() if one.job == job), None)
             if sentence is None:
                 counts = [self._server.counts(job, box) for box in range(run.boxes if run is not None else 0)]
@@ -517,6 +619,13 @@ class Broker:
                     run.runner.link.send(["over", "", counts])
             elif run is not None:
                 self._over(run, _with_names(sentence, run))
+
+    def _meeting_carried(self, meeting: Meeting, sentence: "str | None") -> None:
+        """All gateways of it have ended, or `sentence` says why they cannot go on."""
+        if sentence is None:
+            self._server.remove_job(meeting.job)
+            self._withdraw(meeting)
+        self._end_meeting(meeting, 0 if sentence is None else 125, sentence or "")
 
     # What waits
 
@@ -537,7 +646,8 @@ class Broker:
         late: list[bool] = []
         self._say = _nothing  # that they leave is no news now
         self._is_parting = True
-        for role, message in (("run", ["over", "the server was ended"]), ("join", ["bye"])):
+        ended = ["ended", 125, "the server was ended", "", False]
+        for role, message in (("run", ["over", "the server was ended"]), ("meet", ended), ("join", ["bye"])):
             for connection in self.connections.values():
                 if connection.role == role:
                     connection.link.send(message)
@@ -569,11 +679,6 @@ def _with_names(sentence: str, run: Run) -> str:
         f"box {box} is {member.name}" for box, member in enumerate(run.members) if f"box {box} " in sentence
     ]
     return f"{sentence} ({', '.join(names)})" if names else sentence
-
-
-def _free_group(runs: "Any") -> int:
-    taken = {run.group for run in runs}
-    return next(number for number in range(len(taken) + 1) if number not in taken)
 
 
 def _nothing(_text: str) -> None:

@@ -283,7 +283,7 @@ class ClientLink(RoomLink):
                 break
             except EntryError as error:
                 # A command that somebody has typed says soon what is wrong; a run that goes on has more patience.
-                is_typed = self._purpose in ("join", "run")
+                is_typed = self._purpose in ("join", "run", "meet")
                 lasting = is_typed and not isinstance(error, connect.ClosedError)
                 most = len(_AGAIN_S) if is_typed else _ATTEMPTS_MOST
                 if lasting or isinstance(error, connect.FinalError) or self._attempts >= most:

@@ -77,6 +77,12 @@ static int live(const char *mode) {
         printf("node %d of %d in group %d\n", rank, size, spcomm_group(comm));
         return 0;
     }
+    if (strcmp(mode, "sum") == 0) {
+        int64_t sum;
+        expect(spcomm_global_sum_int64(comm, 1, SPCOMM_FOREVER, &sum), 0, "");
+        printf("node %d of %d: %d\n", rank, size, (int)sum);
+        return 0;
+    }
     if (strcmp(mode, "forget") == 0) {
         return forget();
     }

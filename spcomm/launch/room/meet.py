@@ -1,0 +1,334 @@
+# SPDX-License-Identifier: MIT
+"""`spcomm meet`: the box process of a run without a launcher. `startup` starts it; nobody types it.
+
+It meets the other boxes at a server (`broker`), makes the segment, runs the gateway, and stands between the supervisor,
+which watches over the nodes here, and the other boxes. csrc/fork/spc_meet.h says what it and the program tell each
+other; it ends when no process of the program holds that socket.
+"""
+
+import _signal
+import _socket
+import os
+import sys
+import time
+
+from spcomm.launch.remote.box import withdraw
+from spcomm.launch.remote.framing import one_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from spcomm.launch.room.room_link import ClientLink
+
+_EINVAL, _ESYSTEM, _ETIMEDOUT, _EVERSION, _EDISCONNECTED = -1, -3, -5, -17, -21  # of csrc/base/spc_error.h
+_DEADLOCK_CODE = 99
+_TIMEOUT_S = 300.0
+_FINISH_S = 1.0  # for the server to hear of the end
+_HEADER_BYTES = 8
+_MOST_TEXT = 65536
+_SIZES = ("slots", "ring", "arena", "scratch", "queue_limit")
+
+
+class MeetError(Exception):
+    """There is no run: `status` as of spc_error.h, and a sentence."""
+
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
+def main(words: "list[str]") -> int:
+    """Until the nodes of this box have ended."""
+    if len(words) != 6:
+        sys.stderr.write("spcomm meet: is started by startup(), where the infile names a server\n")
+        return 125
+    from spcomm._core import net
+
+    sock = _socket.socket(fileno=int(words[0]))
+    os.set_inheritable(sock.fileno(), False)
+    withdraw()
+    net.rename("spcomm box")
+    box = BoxProcess(sock, *map(int, words[1:4]), *words[4:])
+    try:
+        box.meet()
+    except MeetError as error:
+        box.tell(error.status, str(error))
+        box.close()
+        return 1
+    box.run()
+    return 0
+
+
+class BoxProcess:
+    """One box."""
+
+    def __init__(
+        self, sock: "_socket.socket", local: int, total: int, group: int, infile: str, program: str
+    ) -> None:
+        from spcomm.launch.base.loop import Loop
+
+        self._sock = sock
+        self._local, self._total, self._group = local, total, group
+        self._infile, self._program = infile, program
+        self._loop = Loop()
+        self._link: ClientLink | None = None
+        self._granted: dict = {}
+        self._waiting: tuple = ()  # as the server has said last
+        self._segment: Any = None
+        self._gateway: Any = None
+        self._came = b""  # from the supervisor
+        self._has_said = False  # the supervisor, why the run fails
+        self._is_over = False  # the supervisor knows how the run ends
+
+    def tell(self, code: int, text: "str | bytes") -> None:
+        """To the program, or the supervisor. Either reads nothing else, or is gone."""
+        data = (text if isinstance(text, bytes) else text.encode("utf-8", "replace"))[:_MOST_TEXT]
+        try:
+            self._sock.sendall(_header(code, data) + data)
+        except OSError:
+            pass
+
+    # The meeting
+
+    def meet(self) -> None:
+        """Until all boxes are there, and the nodes of this one can begin. Raises `MeetError`."""
+        from spcomm._core.errors import SpcommError
+        from spcomm.launch.room.connect import EntryError, FinalError, RefusedError
+
+        try:
+            self._enter()
+            self._wait()
+            self._make()
+        except (RefusedError, FinalError) as error:
+            raise MeetError(_EINVAL, str(error)) from None
+        except EntryError as error:
+            versions = "version" in str(error)
+            raise MeetError(_EVERSION if versions else _EDISCONNECTED, str(error)) from None
+        except MemoryError:
+            raise MeetError(_ESYSTEM, "there is not enough memory for the message buffers") from None
+        except (OSError, SpcommError) as error:
+            raise MeetError(_ESYSTEM, str(error)) from None
+
+    def _enter(self) -> None:
+        from spcomm._core import segments
+        from spcomm._core.forking import read_infile
+        from spcomm.launch.base.usage import UsageError
+        from spcomm.launch.room import join_code, prompt
+        from spcomm.launch.room.room_link import ClientLink
+
+        infile = read_infile(self._infile)
+        try:
+            where = prompt.place(self._infile, infile["server"])
+        except UsageError as error:
+            raise MeetError(_EINVAL, f"{error}: server") from None
+        ranks = infile["ranks"]
+        self._check_ranks(ranks)
+        key = join_code.key(self._code(infile["code"]))
+        self._timeout_s = float(infile["timeout"]) or _TIMEOUT_S
+        plan = segments.plan(self._total, disable=segments.disable_mask())
+        about = {
+            "name": os.uname().nodename,
+            "group": self._group,
+            "nodes": self._local,
+            "total": self._total,
+            "ranks": ranks,
+            "program": self._program,
+            "sizes": {name: plan[name] for name in _SIZES},
+        }
+        self._link = ClientLink(self._loop, where, key, "meet", about)
+        for number in (_signal.SIGTERM, _signal.SIGQUIT):  # the server is to hear when the program ends of it
+            _signal.signal(number, _signal.SIG_IGN)
+
+    def _check_ranks(self, ranks: "list[int]") -> None:
+        if ranks and len(ranks) != self._local:
+            found = f"{self._infile} gives ranks to {len(ranks)} nodes, and this box has {self._local}"
+            raise MeetError(_EINVAL, f"{found}; give as many")
+        if ranks and max(ranks) >= self._total:
+            found = f"{self._infile}: ranks has {max(ranks)}, and a run of {self._total} nodes"
+            raise MeetError(_EINVAL, f"{found} has ranks 0 to {self._total - 1}")
+
+    def _code(self, name: str) -> str:
+        """The server's code: of the environment, else of a file beside the infile."""
+        from spcomm.launch.room import join_code
+
+        text, where = os.environ.pop(join_code.VARIABLE, ""), f"${join_code.VARIABLE}"
+        if not text and not name:
+            raise MeetError(
+                _EINVAL,
+                f'needs the code that spcomm serve has shown: set {where}, or write it to a file and code = "FILE" '
+                f"into {self._infile}",
+            )
+        try:
+            if not text:
+                where = os.path.join(os.path.dirname(self._infile), name)
+                with open(where, encoding="utf-8", errors="replace") as file:
+                    text = file.read(4096)
+            return join_code.read(text)
+        except OSError as error:
+            raise MeetError(_EINVAL, f"code: {where} cannot be read ({error.strerror})") from None
+        except join_code.CodeError as error:
+            raise MeetError(_EINVAL, f"{error} (in {where})") from None
+
+    def _wait(self) -> None:
+        self._link.listen(self._loop, _nothing)
+        self._loop.add(self._sock.fileno(), self._leave)  # the program is gone
+        self._loop.at("timeout", self._timeout_s, self._too_late)
+        while not self._granted:
+            message = self._link.next_message(self._loop.turn)
+            if message[0] == "waiting":
+                self._say_who(*message[1:])
+            elif message[0] == "granted":
+                self._granted = message[1]
+            elif message[0] == "ended":
+                raise MeetError(_EDISCONNECTED, one_line(message[2]))
+        self._loop.forget("timeout")
+        self._loop.remove(self._sock.fileno())
+
+    def _say_who(self, there: int, who: str, others: str) -> None:
+        is_news = self._waiting[:2] != (there, who)
+        self._waiting = there, who, others
+        if is_news:
+            self._say(f"waiting for nodes: {int(there)} of {self._total} are there ({one_line(who)})")
+
+    def _say(self, text: str) -> None:
+        try:
+            os.write(2, f"spcomm: {text}\n".encode("utf-8", "backslashreplace"))
+        except OSError:
+            pass
+
+    def _too_late(self) -> None:
+        there, who, others = self._waiting or (self._local, "", "")
+        hint = f"; {one_line(others)}" if others else ""
+        raise MeetError(
+            _ETIMEDOUT,
+            f"after {self._timeout_s:g} s {int(there)} of the {self._total} nodes of group {self._group} are there "
+            f"({one_line(who)}), and {self._total - int(there)} are missing{hint}",
+        )
+
+    def _make(self) -> None:
+        """The segment and the gateway; then the program is told."""
+        from spcomm._core import segments
+        from spcomm.launch.remote import transport_main
+        from spcomm.launch.remote.transport_processes import TransportProcess
+
+        about = self._granted
+        places, box = about["places"], about["box"]
+        self._segment = segments.Segment(
+            self._total,
+            oversubscribed=self._local + 2 > segments.cores(),
+            disable=segments.disable_mask(),
+            begun_ns=time.monotonic_ns(),
+            boxes=max(places) + 1,
+            box=box,
+            places=places,
+            **about["sizes"],
+        )
+
+        def carry(wire: "Any") -> None:
+            secret, descriptor = bytes.fromhex(about["secret"]), self._segment.fd
+            transport_main.carry(
+                wire, self._link.peer, secret, about["job"], box, descriptor, about["link_timeout"]
+            )
+
+        name, label = f"the gateway of box {box}", f"spcomm gw {box}"
+        self._gateway = TransportProcess(name, box, label, carry, self._segment.fd, [])
+        ranks = b"".join(rank.to_bytes(4, sys.byteorder) for rank in about["ranks"])
+        rights = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, self._segment.fd.to_bytes(4, sys.byteorder))]
+        try:
+            self._sock.sendmsg([_header(0, ranks) + ranks], rights)
+        except OSError:  # the program is gone
+            self._leave()
+
+    # The run
+
+    def run(self) -> None:
+        """Until the supervisor has ended."""
+        self._loop.add(self._sock.fileno(), self._hear_supervisor)
+        self._loop.add(self._gateway.fileno(), self._hear_gateway)
+        self._link.listen(self._loop, self._hear_server)
+        while True:
+            self._loop.turn()
+
+    def _hear_supervisor(self) -> None:
+        try:
+            data = self._sock.recv(_MOST_TEXT)
+        except OSError:
+            data = b""
+        if not data:
+            self._leave()
+        self._came += data
+        while len(self._came) >= _HEADER_BYTES:
+            code = int.from_bytes(self._came[:4], sys.byteorder, signed=True)
+            end = _HEADER_BYTES + int.from_bytes(self._came[4:_HEADER_BYTES], sys.byteorder)
+            if len(self._came) < end:
+                return
+            text, self._came = self._came[_HEADER_BYTES:end].decode("utf-8", "replace"), self._came[end:]
+            if code:  # else the gateway tells the others
+                self._has_said = True
+                self._fail(code, text)
+
+    def _fail(self, code: int, text: str) -> None:
+        """The server decides which box was the first."""
+        self._link.send(["failed", code, text])
+
+    def _hear_server(self) -> None:
+        found = self._link.receive()
+        for message, _data in found or ():
+            if message[0] == "ended":
+                self._ended(*message[1:])
+        if found is None:
+            self._end(125, f"spcomm: {self._link.why}; the nodes were stopped (exit code 125)\n")
+
+    def _ended(self, code: int, sentence: str, where: str, is_ours: bool) -> None:
+        """The run is over. A report of a deadlock is told as it is, in all boxes."""
+        if int(code) == 0 or (is_ours and self._has_said and int(code) != _DEADLOCK_CODE):
+            self._end(int(code), "")
+        elif int(code) == _DEADLOCK_CODE and "\n" in sentence:
+            self._end(int(code), "".join(f"{one_line(line)}\n" for line in sentence.splitlines()))
+        else:
+            cause = f"{one_line(where)}: " if where else ""
+            self._end(int(code), f"spcomm: {cause}{one_line(sentence)}; the nodes were stopped\n")
+
+    def _end(self, code: int, text: str) -> None:
+        """Tell the supervisor how the run ends, once. Empty: as it has said itself."""
+        if self._is_over:
+            return
+        self._is_over = True
+        self.tell(code, text)
+
+    def _hear_gateway(self) -> None:
+        fd = self._gateway.fileno()
+        message = self._gateway.receive()
+        if message is None:
+            self._loop.remove(fd)
+            if self._gateway.status and not self._is_over:
+                self._fail(125, f"its gateway {self._gateway.how()}")
+        elif message[0] == "deadlock":
+            from spcomm._core import diagnose
+
+            self._fail(_DEADLOCK_CODE, diagnose.report(diagnose.unpacked(message[1]), self._total))
+        elif not self._is_over:
+            text = message[1] if message[0] == "failed" else "its gateway has failed, an error of spcomm"
+            self._fail(125, one_line(text))
+
+    def close(self) -> None:
+        """The server hears that this box has left. If the supervisor was killed, node 0 still waits."""
+        if self._gateway is not None:
+            self._segment.mark_disconnected(-1)
+            self._gateway.close()
+        if self._link is not None:
+            self._link.finish(_FINISH_S)
+
+    def _leave(self) -> None:
+        """Nothing of this box is left."""
+        self.close()
+        os._exit(0)
+
+
+def _nothing() -> None:
+    pass
+
+
+def _header(code: int, data: bytes) -> bytes:
+    return code.to_bytes(4, sys.byteorder, signed=True) + len(data).to_bytes(4, sys.byteorder)
