@@ -139,7 +139,7 @@ def interrupt(*_: object) -> None:
 
 
 class Progress:
-    """Progress of a measurement, as one line on stderr: at a terminal it is overwritten, elsewhere each round leaves no trace."""
+    """Progress as one line on stderr: at a terminal it is overwritten, elsewhere each round leaves no trace."""
 
     def __init__(self) -> None:
         self.terminal = sys.stderr.isatty()
