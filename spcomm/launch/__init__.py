@@ -12,11 +12,11 @@ With several programs there is a fork server for each; programs of one group sha
 ===============  =====================================================================================
 `command`        from the command line to the exit code
 `tracing`        the outputs of a trace when the run is over
-`rebuild_check`  is a C source newer than what was compiled from it?
+`rebuild_check`  finds a C source newer than the compiled core
 `cmdline`        a package: options, and the programs, groups and boxes that they describe
 `local`          a package: nodes of this machine, their start and end, input and output
-`remote`         a package: what carries messages between boxes, and boxes on other machines
 `remote`         a package: transport between boxes, and boxes on other machines
+`supervise`      a package: one run, from the first node's start to the exit code
 `room`           a package: servers that outlive a run, and rooms that machines join without ssh
 `base`           a package: the foundations of the others
 ===============  =====================================================================================
