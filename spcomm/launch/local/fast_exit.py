@@ -6,7 +6,6 @@ all of that is memory shared with the fork server, so the kernel has to copy eac
 with NumPy imported 2,600 pages and 5 of 6 milliseconds. None of it is visible to a program. So, when all threads are
 joined, all exit functions have run and the streams are flushed,
 
-
 1. modules which the *fork server* imported are taken out of `sys.modules`, and an object that is never freed keeps
    them alive. Everything that the program itself created or imported is finalised as usual: its globals are cleared,
    its objects are collected, its files are flushed and closed (1,400 pages, 2 ms);
