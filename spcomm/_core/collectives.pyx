@@ -132,7 +132,7 @@ cdef class FuzzyBarrier:
         Parameters
         ----------
         timeout : float, optional
-            Seconds. None: no limit.
+            Seconds. None: for ever.
 
         Raises
         ------

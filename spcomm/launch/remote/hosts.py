@@ -206,7 +206,7 @@ class RemoteForkClient(ForkClient):
         return self._first
 
     def ask_clock(self) -> None:
-        """Ask for its clock, see `far.clock`; not counted among the questions."""
+        """Ask for its clock, see `box_proxy.clock`; not counted among the questions."""
         if self.far.ask_clock():
             self._send(("ask", self.far.asked, CLOCK, []))
 
@@ -215,7 +215,7 @@ class RemoteForkClient(ForkClient):
         self._ask(NOW if now else LOOK, [])
 
     def ask_lines(self, ranks: "list[int]") -> None:
-        """Ask for the lines at which these nodes are. See `far.lines`."""
+        """Ask for the lines at which these nodes are. See `box_proxy.lines`."""
         self._ask(LINES, ranks)
 
     def _ask(self, question: str, ranks: "list[int]") -> None:
