@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""SP106 and SP107: leftovers of a run that went well."""
+"""SP106 and SP107: unmatched messages and barriers of a run that went well."""
 
 import os
 
@@ -52,7 +52,7 @@ def report(
 
 
 def packed(boxes: "list[tuple[int, list[int]]]") -> list:
-    """Pack the leftovers of these boxes' nodes, as lists, numbers and texts: for a `report` on another machine."""
+    """Pack what the nodes of these boxes have left, as lists, numbers and texts: for a `report` on another machine."""
     messages, more, still_open, sent = diagnose.unmatched(boxes)
     return [messages, more, still_open, [[*key, *place] for key, place in sent.items()]]
 

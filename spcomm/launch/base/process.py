@@ -10,7 +10,7 @@ import time
 # does not report the sender of an answer.
 WHERE_SIGNAL = _signal.SIGRTMIN + 5 if sys.platform.startswith("linux") else 0
 
-_TRACKER_S = 2.0  # seconds for trackers of multiprocessing to remove leftovers
+_TRACKER_S = 2.0  # seconds for trackers of multiprocessing to remove the rest
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36

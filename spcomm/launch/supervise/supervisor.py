@@ -57,7 +57,7 @@ class Supervisor:
 
             self._stats = stats.Stats(run_processes, transports)
         self._strict, self._is_traced = options.strict, options.is_traced
-        self._warned: dict[str, list[int]] = {}  # leftovers that count as errors: code → nodes
+        self._warned: dict[str, list[int]] = {}  # unmatched operations that count as errors: code → nodes
         self._loop = Loop()
         self._failures = Failures(run_processes.names)
         self._forwarder = Forwarder(self._loop, run_processes.size == 1, display, self._cannot_write)
