@@ -39,7 +39,7 @@ cdef object Constant = names.Constant
 
 
 cdef object constant_from(object number):
-    """Return the constant that has this value, if any, because constants stay constants in an array."""
+    """Return the constant that has this value, if any, so that constants survive being stored in an array."""
     for constant in (ANY, ALL, OTHERS, PROC_NULL):
         if number == constant:
             return constant

@@ -263,7 +263,7 @@ cdef bint write_container(object container, Writer *writer) except -1:
 
 
 cdef bint is_new(object container, Writer *writer) noexcept:
-    """Whether a mutable object occurs twice: it has to arrive as one object, which only pickle ensures."""
+    """Whether the container is new: a mutable object that occurs twice must arrive as one, by pickle."""
     cdef int i
     for i in range(writer.seen_count):
         if writer.seen[i] == <PyObject *>container:

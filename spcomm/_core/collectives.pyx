@@ -408,7 +408,7 @@ cdef Gathering begin(Handle handle, int operation, int32_t root, str name):
 
 
 cdef Gathering begin_step(Handle handle, int operation, const spc_signature_t *signature, str name, str doing):
-    """Like `gathering`, for a step of another call: `name` is that call, `doing` adds its values, for mismatches."""
+    """Like `begin`, for a step of another call: `name` is that call, `doing` adds its values, for mismatches."""
     cdef Gathering gathering
     if handle.gathering is not None:
         gathering = <Gathering>handle.gathering

@@ -78,7 +78,7 @@ class Raised:
             self._count(node, -1)
 
     def __reduce__(self) -> "tuple[type, tuple[()]]":
-        """Return None: an error that is copied to another process does not end this one."""
+        """Copy as None: an error in another process does not end this one."""
         return type(None), ()
 
 

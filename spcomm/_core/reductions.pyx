@@ -277,7 +277,7 @@ cdef object reduce_direct(Handle handle, int op, cnp.ndarray array, str name):
 
 
 cdef object resume(Handle handle, int op, object value, str name, int operation, uint32_t root):
-    """Keep an interrupted reduction: the same call resumes it, and the core refuses any other."""
+    """Continue after an interrupted reduction: the same call resumes it, and the core refuses any other."""
     cdef Reduction asked = Reduction(handle, op, value, name, False, operation, root)
     cdef Reduction pending = <Reduction>handle.pending
     cdef bint is_same = pending.op == op and pending.operation == operation and pending.root == root

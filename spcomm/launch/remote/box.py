@@ -408,7 +408,7 @@ class Box:
         os._exit(0)
 
     def _tidy(self) -> None:
-        """Whether anything besides the processes, which are all gone, is left."""
+        """Clean up after all processes are gone; a subclass may have more to remove."""
 
 
 def _nothing() -> None:

@@ -36,7 +36,7 @@ class InterceptedError(TlsError):
 
 @functools.cache
 def server_identity() -> "tuple[ssl.SSLContext, bytes]":
-    """Return the needs of a listening end, made once for each process: a context, and its certificate (DER).
+    """Return the identity of a listening end, made once for each process: a context, and its certificate (DER).
 
     Raises `ImportError`: the package cryptography is not installed; `OSError`: there is no place for a file.
     """
