@@ -52,7 +52,7 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = list(_HOME)
 
-# What `%load_ext spcomm` calls.
+# Entry points of `%load_ext spcomm`.
 _EXTENSION = ("load_ipython_extension", "unload_ipython_extension")
 _HOME |= dict.fromkeys(_EXTENSION, "spcomm.notebook.magics")
 
@@ -68,7 +68,7 @@ def __getattr__(name: str) -> object:
 
 
 def _of_a_communicator(name: str) -> str:
-    """The text to write instead of `spcomm.rank`."""
+    """Return the text to write instead of `spcomm.rank`."""
     import sys
 
     known = sys.modules.get(

@@ -12,20 +12,20 @@ if TYPE_CHECKING:  # an import before `main` is one that Ctrl-C ends with a trac
 
 
 def main(arguments: "list[str] | None" = None) -> int:
-    """Entry point of `spcomm` and of `python -m spcomm`; returns or ends with the exit code."""
+    """Entry point of `spcomm` and of `python -m spcomm`; return or end with the exit code."""
     words = sys.argv[1:] if arguments is None else arguments
     name = words[0] if words else "help"
     entry = _COMMANDS.get(_ALIASES.get(name, name))
-    if name in ("box", "meet"):  # of no use to those who type commands
+    if name in ("box", "meet"):  # users never type these
         return _box(words[1:]) if name == "box" else _meet(words[1:])
     if entry is None:
         return _unknown(name)
-    for stream in (sys.stdout, sys.stderr):  # a name or a message may have letters that a terminal has not
+    for stream in (sys.stdout, sys.stderr):  # a message may have letters that a terminal lacks
         if getattr(stream, "errors", None) == "strict":
             stream.reconfigure(errors="backslashreplace")
     try:
         return entry[0](words[1:])
-    except BrokenPipeError:  # as in `| head`: nobody wants more, not even what is still buffered
+    except BrokenPipeError:  # as in `| head`: the reader is gone, also for the text still buffered
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 141
     except OSError as error:
@@ -47,7 +47,7 @@ def _run(words: "list[str]") -> int:
     from spcomm.launch.command import main as run
 
     code = run(words)
-    if sys.stdout is not None:  # it is, when the launcher was started with its stdout closed
+    if sys.stdout is not None:  # it is None when the launcher was started with its stdout closed
         sys.stdout.flush()
     # Everything is written and every process has ended; taking the interpreter apart would only cost time.
     os._exit(code)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`spcomm config`: what a C or C++ compiler needs to know about the installed package."""
+"""`spcomm config`: the options of a C or C++ compiler for the installed package."""
 
 import shlex
 import sys
@@ -21,7 +21,7 @@ Without options, it prints all of these."""
 
 
 def include_dir() -> Path:
-    """The folder to give to the compiler's ``-I``: of the installed package, or of the checkout.
+    """Return the folder for the compiler's ``-I``: of the installed package, or of the checkout.
 
     Raises
     ------
@@ -38,12 +38,12 @@ def include_dir() -> Path:
 
 
 def library() -> Path:
-    """The static library.
+    """Return the static library.
 
     Raises
     ------
     FileNotFoundError
-        It is not there.
+        The library does not exist.
     """
     package = Path(__file__).resolve().parent
     path = package / "lib" / "libspcomm.a"
@@ -53,12 +53,12 @@ def library() -> Path:
 
 
 def cflags() -> "list[str]":
-    """The options for compiling, each a word."""
+    """Return the options for compiling, each a word."""
     return [f"-I{include_dir()}", "-pthread"]
 
 
 def libs() -> "list[str]":
-    """The options for linking, each a word; they follow the program's own files."""
+    """Return the options for linking, each a word; they follow the program's own files."""
     system = ["-lrt"] if sys.platform.startswith("linux") else []  # shm_open, before glibc 2.34
     return [str(library()), "-pthread", "-lm", *system]
 
@@ -79,7 +79,7 @@ _OPTIONS = {
 
 
 def main(words: "list[str]") -> int:
-    """Entry point of `spcomm config`; returns the exit code."""
+    """Entry point of `spcomm config`; return the exit code."""
     if "-h" in words or "--help" in words:
         print(USAGE)
         return 0
@@ -92,7 +92,7 @@ def main(words: "list[str]") -> int:
             for name, value in _OPTIONS.items():
                 print(f"{name:<13} {value()}")
             return 0
-        # In the order in which a compiler wants them, whatever the order here.
+        # In the order that a compiler needs, whatever the order here.
         print(*[value() for name, value in _OPTIONS.items() if name in words])
     except FileNotFoundError as error:
         print(f"spcomm config: {error}", file=sys.stderr)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Membership of this process in a run, as its launcher told it.
+"""Membership of this process in a run, as its launcher set it.
 
-A node that the fork server made is told by a call (`join`); a node that was executed is told by its
-environment, ``SPCOMM_NODE="fd:rank:size:device:inode:launcher_pid:group"``. Whoever is told nothing is
-alone: a run of one node. This module imports neither NumPy nor the compiled core.
+A node made by the fork server gets it by a call (`join`); an executed node gets it from its environment,
+``SPCOMM_NODE="fd:rank:size:device:inode:launcher_pid:group"``. A process without either is alone: a run of one node.
+This module imports neither NumPy nor the compiled core.
 """
 
 import os
@@ -16,16 +16,16 @@ STRICT_VARIABLE = "SPCOMM_STRICT"
 CLOSE_VARIABLE = "SPCOMM_CLOSE_TIMEOUT"
 TRACE_VARIABLE = "SPCOMM_TRACE"
 CLOSE_S = 10.0
-CELL = "begin the cell with `%%spcomm -n 4`, after %load_ext spcomm"  # what to do in a notebook
+CELL = "begin the cell with `%%spcomm -n 4`, after %load_ext spcomm"  # advice for a notebook
 NEW_COMM = "; comm is new in each cell, and in each call of a Cluster"
 
 
 class Membership(namedtuple("Membership", "fd rank size device inode launcher_pid group")):
     """The place of this process in a run.
 
-    `fd` is the descriptor of the shared segment (close-on-exec), `device` and `inode` identify the segment,
-    so that a descriptor that is something else by now is noticed. `rank` and `size` are those in the group, which
-    is a world of its own; `group` is its id, 0 or what ``spcomm run --group`` says.
+    `fd` is the descriptor of the shared segment (close-on-exec), `device` and `inode` identify the segment, so that
+    a reused descriptor is noticed. `rank` and `size` are those in the group, which is isolated from other groups;
+    `group` is its id, 0 or the value of ``spcomm run --group``.
     """
 
     __slots__ = ()
@@ -38,7 +38,7 @@ _owner = 0
 def join(membership: "Membership | None") -> None:
     """Make this process a node: called by the fork server in the new process, before any code of the user.
 
-    None: it is alone from now on.
+    None: the process is alone from now on.
     """
     global _joined, _owner
     _joined = membership
@@ -46,10 +46,10 @@ def join(membership: "Membership | None") -> None:
 
 
 def membership() -> "Membership | None":
-    """The run this process belongs to, or None when it is alone.
+    """Return the run this process belongs to, or None when it is alone.
 
-    A process that a node forked is not that node: it gets None. The first call in an executed node takes the
-    variable out of `os.environ`, so that programs which the node starts do not take its place.
+    A process that a node forked is not that node: it gets None. The first call in an executed node removes the
+    variable from `os.environ`, so that programs started by the node do not take its place.
     """
     global _joined, _owner
     if _joined is not None:
@@ -69,7 +69,7 @@ def membership() -> "Membership | None":
 
 
 def environment(member: Membership, report: int) -> "dict[str, str]":
-    """The variables that tell an executed program its place."""
+    """Return the variables that give an executed program its place."""
     return {VARIABLE: ":".join(str(value) for value in member), REPORT_VARIABLE: str(report)}
 
 
@@ -79,7 +79,7 @@ def strict() -> bool:
 
 
 def close_timeout() -> "float | None":
-    """Seconds for which a node goes on sending at its end. None: for ever (``--close-timeout 0``, or a debugger)."""
+    """Return the seconds a node goes on sending at its end. None: no limit (``--close-timeout 0``, or a debugger)."""
     try:
         seconds = float(os.environ.get(CLOSE_VARIABLE, CLOSE_S))
     except ValueError:
@@ -88,7 +88,7 @@ def close_timeout() -> "float | None":
 
 
 def traced() -> bool:
-    """Whether the run records what its nodes do: ``spcomm run --trace``."""
+    """Whether the run records the calls of its nodes: ``spcomm run --trace``."""
     return os.environ.get(TRACE_VARIABLE, "") not in ("", "0")
 
 
@@ -99,12 +99,12 @@ def in_ipython() -> bool:
 
 
 def how_to_have_more(program: str) -> str:
-    """Advice for a program that wants more than one node."""
+    """Return advice for a program that needs more than one node."""
     return CELL if in_ipython() else f"start it with `spcomm run -n 4 {program}`"
 
 
 def limits() -> "dict[str, tuple[int, int, int]]":
-    """(minimum, maximum, default) of each buffer size and tree parameter, by name."""
+    """Return (minimum, maximum, default) of each buffer size and tree parameter, by name."""
     from spcomm._core import segments
 
     return dict(segments.LIMITS)
@@ -128,7 +128,7 @@ def is_segment(member: Membership) -> bool:
 
 
 def _watch(text: str, rank: int) -> None:
-    """Let the launcher know of an uncaught exception (see `launch.base.report`)."""
+    """Report an uncaught exception to the launcher (see `launch.base.report`)."""
     if not text.isdecimal():
         return
     from spcomm.launch.base import report
@@ -136,4 +136,4 @@ def _watch(text: str, rank: int) -> None:
     try:
         report.watch(int(text), rank)
     except OSError:
-        pass  # the descriptor is gone: the exit status alone tells, then
+        pass  # the descriptor is gone: only the exit status reports it then

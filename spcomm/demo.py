@@ -11,16 +11,16 @@ from pathlib import Path
 from time import perf_counter
 
 NODES = 8
-MOST_NODES = 64  # what the examples' inputs are good for
+MOST_NODES = 64  # the most that the examples' inputs allow
 
 
 def examples_dir() -> Path:
-    """The folder of the example programs: of the installed package, or of the checkout.
+    """Return the folder of the example programs: of the installed package, or of the checkout.
 
     Raises
     ------
     FileNotFoundError
-        If neither is there.
+        Neither of them exists.
     """
     package = Path(__file__).resolve().parent
     for folder in (package / "data" / "examples", package.parent / "examples"):
@@ -31,7 +31,7 @@ def examples_dir() -> Path:
 
 
 def programs(files: Sequence[str]) -> list[tuple[str, str, list[str]]]:
-    """The demonstrations: title, file, arguments."""
+    """Return the demonstrations: title, file, arguments."""
     return [
         ("The words of some text files", "07_word_count.py", [os.path.abspath(file) for file in files]),
         ("Heat on a plate, with a picture", "09_heat_plate.py", ["1000", "heat.png"]),
@@ -40,7 +40,7 @@ def programs(files: Sequence[str]) -> list[tuple[str, str, list[str]]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run `spcomm demo`. Returns 0, or the exit code of the first example that failed."""
+    """Run `spcomm demo`. Return 0, or the exit code of the first example that failed."""
     options = parser().parse_args(arguments)
     try:
         folder = examples_dir()
@@ -66,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(title: str, path: Path, nodes: int, words: Sequence[str]) -> int:
-    """Run one example and say what is run, so that it can be typed again."""
+    """Run one example and print its command, so that it can be typed again."""
     options = ["run", "-n", str(nodes), "--no-label", str(path), *words]
     shown = " ".join([command(), "run", "-n", str(nodes), shorter(path), *map(shorter, words)])
     print(f"\n── {title}\n   {shown}\n", flush=True)
@@ -77,7 +77,7 @@ def run(title: str, path: Path, nodes: int, words: Sequence[str]) -> int:
 
 
 def command() -> str:
-    """The command for this installation's ``spcomm`` here: its path, unless the shell finds it by its name."""
+    """Return the command for this installation's ``spcomm``: its path, unless the shell finds it by its name."""
     script = Path(sys.executable).with_name("spcomm")
     if shutil.which("spcomm") == str(script):
         return "spcomm"
@@ -85,7 +85,7 @@ def command() -> str:
 
 
 def shorter(path: str | Path) -> str:
-    """The path from here, when that is shorter."""
+    """Return the path from here, when that is shorter."""
     relative = os.path.relpath(path)
     return relative if len(relative) < len(str(path)) else str(path)
 

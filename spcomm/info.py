@@ -32,7 +32,7 @@ def main(words: "list[str]") -> int:
 
 
 def gather() -> "dict[str, dict[str, object]]":
-    """All of it, by section and name. Sizes are bytes; None: there is none, or it cannot be known."""
+    """Return all values, by section and name. Sizes are bytes; None: missing, or impossible to determine."""
     from spcomm._core import segments
 
     disabled = segments.disable_mask()
@@ -47,7 +47,7 @@ def gather() -> "dict[str, dict[str, object]]":
 
 
 def page(found: "dict[str, dict[str, object]]") -> str:
-    """The same as text."""
+    """Return these values as text."""
     versions, processors, memory = (found[name] for name in ("versions", "processors", "memory"))
     quota = "no quota" if processors["quota"] is None else f"quota {processors['quota']:g}"
     limit = "no limit" if memory["limit"] is None else f"a limit of {_size(memory['limit'])}"
@@ -110,7 +110,7 @@ def _processors(usable: float) -> "dict[str, object]":
 
 
 def _ranges(numbers: "list[int]") -> str:
-    """`0-3,8` for 0, 1, 2, 3, 8."""
+    """Return `0-3,8` for 0, 1, 2, 3, 8."""
     parts: list[list[int]] = []
     for number in numbers:
         if parts and parts[-1][1] == number - 1:
@@ -150,7 +150,7 @@ def _mpi() -> "dict[str, object]":
 
 
 def _first_line(program: str) -> str:
-    """The version that a program prints."""
+    """Return the version that a program prints."""
     import subprocess
 
     try:

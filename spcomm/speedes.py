@@ -10,7 +10,7 @@ Each is one line on top of `spcomm.Comm`, and both may be used side by side. Whe
 
 - ``nbytes`` is neither given nor returned: data know their length. Whatever `Comm.send` takes may be sent, except None,
   which is NULL here: a receive returns it when there is no message. Nodes in C and C++ read bytes, numbers, strings,
-  `SimTime` and arrays; what they send as ``void *`` arrives as `bytes`.
+  `SimTime` and arrays; data sent as ``void *`` arrives as `bytes`.
 - A received message is the caller's own, and need not be freed.
 - A wrong argument is an error (`TagError`, `RankError`, TypeError), and then nothing has happened. Errors use the
   paper's names in place of those of `Comm`.
@@ -41,7 +41,7 @@ _NOT_GIVEN: Any = object()
 _comm: "spcomm.Comm | None" = None  # from SpComm_StartUp on
 _fuzzy: "spcomm.FuzzyBarrier | None" = None  # the one that was entered and has not been left
 
-# What errors say: the calls of `Comm`, and what they call differently.
+# Names in errors: the calls of `Comm`, and their different names here.
 _NAMES = {
     "startup": "SpComm_StartUp",
     "close": "SpComm_ShutDown",
@@ -302,7 +302,7 @@ def SpComm_ExitFuzzyBarrier() -> int:
 
     Notes
     -----
-    Never waits. Also sends what was queued and receives what has arrived. SpeedesComm 2.2.
+    Never waits. Also sends queued messages and receives those that have arrived. SpeedesComm 2.2.
     """
     global _fuzzy
     _joined("SpComm_ExitFuzzyBarrier")
@@ -379,7 +379,7 @@ def SpComm_Receive(type: int = _NOT_GIVEN) -> Any:
 
     Notes
     -----
-    Never waits. Also sends what was queued. Another type is a `TagError`. SpeedesComm 2.3.
+    Never waits. Also sends queued messages. Another type is a `TagError`. SpeedesComm 2.3.
 
     Examples
     --------
@@ -397,7 +397,7 @@ def SpComm_Receive(type: int = _NOT_GIVEN) -> Any:
 
 @_papers
 def SpComm_GetPendingMessage(type: int) -> Any:
-    """Return the first message of this type in the queues, or None; what has just arrived is left where it is.
+    """Return the first message of this type in the queues, or None; leave new arrivals where they are.
 
     Parameters
     ----------
@@ -470,7 +470,7 @@ def SpComm_CoordinatedReceive() -> Any:
     return _data_of(_joined("SpComm_CoordinatedReceive").coordinated_recv())
 
 
-# ---- what the functions share
+# ---- shared by the functions
 
 
 def _joined(call: str) -> spcomm.Comm:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Text that several parts of spcomm write: tables, ranks, counted nouns, and what is safe on a terminal."""
+"""Text that several parts of spcomm write: tables, ranks, counted nouns, and text that is safe on a terminal."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ def aligned(
     indent: str = "  ",
     gap: str = "  ",
 ) -> str:
-    """Lines of columns. Columns in `left` (None: all) are flush left, the others flush right; rows may be short."""
+    """Return lines of columns. Columns in `left` (None: all) are flush left, others flush right; rows may be short."""
     columns = widths(rows)
     lines = []
     for row in rows:
@@ -26,13 +26,13 @@ def aligned(
 
 
 def widths(rows: "Sequence[Sequence[str]]") -> "list[int]":
-    """The width of each column."""
+    """Return the width of each column."""
     columns = max(map(len, rows), default=0)
     return [max(width(row[i]) for row in rows if i < len(row)) for i in range(columns)]
 
 
 def width(text: str) -> int:
-    """The number of columns of a terminal that the text takes."""
+    """Return the number of columns of a terminal that the text takes."""
     if text.isascii():
         return len(text)
     from unicodedata import combining, east_asian_width
@@ -41,12 +41,12 @@ def width(text: str) -> int:
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:
-    """`1 node`, `2 nodes`; `plural` is that of a noun that needs more than an s."""
+    """Return `1 node`, `2 nodes`; `plural` is for a noun that needs more than an s."""
     return f"{count} {noun if count == 1 else plural or noun + 's'}"
 
 
 def ranges_text(numbers: "Collection[int]") -> str:
-    """`0-2, 5`."""
+    """Return `0-2, 5`."""
     runs: list[list[int]] = []
     for number in sorted(numbers):
         if runs and runs[-1][1] == number - 1:
@@ -57,7 +57,7 @@ def ranges_text(numbers: "Collection[int]") -> str:
 
 
 def ranks_text(ranks: "Sequence[int]") -> str:
-    """`node 3`, `nodes 0-2, 5`."""
+    """Return `node 3`, `nodes 0-2, 5`."""
     return f"node{'s' if len(ranks) != 1 else ''} {ranges_text(ranks)}"
 
 
@@ -65,7 +65,7 @@ _UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 8640
 
 
 def duration_s(text: str) -> "float | None":
-    """Seconds that `90`, `0.5`, `200ms`, `90s`, `5m`, `8h`, `2d` mean; None: another text."""
+    """Return the seconds in `90`, `0.5`, `200ms`, `90s`, `5m`, `8h`, `2d`; None: another text."""
     number = text.rstrip("mshdin")
     unit = _UNIT_S.get(text[len(number) :] or "s")
     try:
@@ -76,7 +76,7 @@ def duration_s(text: str) -> "float | None":
 
 
 def printable(text: str, kept: str = "\n\t") -> str:
-    """Text that cannot steer a terminal: what cannot be printed is replaced, but for what is kept."""
+    """Return text that cannot steer a terminal: unprintable characters are replaced, except those to keep."""
     if text.isprintable():
         return text
     return "".join(

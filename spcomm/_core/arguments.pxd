@@ -8,14 +8,14 @@ cdef extern from *:
     """
     #define SPCPY_NOBODY INT32_MIN
     """
-    int32_t NOBODY "SPCPY_NOBODY"  # the rank that PROC_NULL stands for
+    int32_t NOBODY "SPCPY_NOBODY"  # PROC_NULL as a rank
 
 cdef object ANY
 cdef object PROC_NULL
 
 
 cdef struct Targets:
-    # Whom a message goes to: `ranks` points to `one`, into the handle, or into what find_targets() returned.
+    # The targets of a message: `ranks` points to `one`, into the handle, or into the result of find_targets().
     const int32_t *ranks
     uint32_t count
     int32_t one

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # cython: boundscheck=False, wraparound=False, cdivision=True, autotestdict=False, auto_pickle=False
-"""Ranks, tags and destinations as users give them, checked before anything happens; and `Destination`,
-csrc/include/spcomm/destination.h as a Python set.
+"""Ranks, tags and destinations from user arguments, checked before anything happens; and `Destination`, the Python set
+over csrc/include/spcomm/destination.h.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
@@ -39,7 +39,7 @@ cdef object Constant = names.Constant
 
 
 cdef object constant_from(object number):
-    """The constant of this value, if it is one: constants survive being kept in an array."""
+    """Return the constant that has this value, if any, so that constants survive being stored in an array."""
     for constant in (ANY, ALL, OTHERS, PROC_NULL):
         if number == constant:
             return constant
@@ -50,7 +50,7 @@ cdef object constant_from(object number):
 
 
 cdef object find_targets(Handle handle, object dest, Targets *targets, str call):
-    """Fill in `targets`; returns what must stay alive while they are used."""
+    """Fill in `targets`; return the object that must stay alive while they are used."""
     cdef object number
     if type(dest) is int:
         targets.one = rank_or_constant(handle, dest, call, "dest")
@@ -79,7 +79,7 @@ cdef object find_targets(Handle handle, object dest, Targets *targets, str call)
 
 
 cdef int32_t one_target(Handle handle, object dest, str call) except? -2147483647:
-    """A rank, or NOBODY, where there can be one destination only."""
+    """Return a rank, or NOBODY, for a call with exactly one destination."""
     cdef object number = as_int(dest)
     if number is None:
         raise errors.not_one_target(call, dest)
@@ -89,7 +89,7 @@ cdef int32_t one_target(Handle handle, object dest, str call) except? -214748364
 
 
 cdef int32_t root_from(Handle handle, object root, str call) except -1:
-    """The rank of one node that all name alike."""
+    """Return the rank of the one node that all nodes name alike."""
     cdef object number = root if type(root) is int else as_int(root)
     cdef int32_t rank
     if number is None:
@@ -106,7 +106,7 @@ cdef object bad_rank(Handle handle, str call, str argument, object number):
 
 
 cdef int32_t rank_or_constant(Handle handle, object number, str call, str argument) except -1:
-    """A rank, or NOBODY for what was PROC_NULL before it became a plain number."""
+    """Return a rank, or NOBODY for a PROC_NULL that has become a plain number."""
     cdef int overflow = 0
     cdef long rank = PyLong_AsLongAndOverflow(number, &overflow)
     cdef object constant
@@ -121,7 +121,7 @@ cdef int32_t rank_or_constant(Handle handle, object number, str call, str argume
 
 
 cdef object find_set(Handle handle, RankSet dest, Targets *targets, str call):
-    """A Destination: its bits are the ranks, in order, each once."""
+    """Targets from a Destination: its bits are the ranks, in order, each once."""
     cdef int beyond = spcomm_destination_from(&dest.bits, handle.node_count)
     cdef bytes kept
     if beyond >= 0:
@@ -134,13 +134,13 @@ cdef object find_set(Handle handle, RankSet dest, Targets *targets, str call):
 
 
 cdef object find_many(Handle handle, object dest, Targets *targets, str call):
-    """An iterable of ranks. Each node gets the message once; PROC_NULL among them is nobody."""
+    """Targets from an iterable of ranks. Each node gets the message once; PROC_NULL among them is skipped."""
     cdef bytes kept
     cdef int32_t *ranks
     cdef set seen = set()
     cdef uint32_t count = 0
     if isinstance(dest, (str, bytes, bytearray, dict)) or not hasattr(dest, "__iter__") or (
-            getattr(dest, "ndim", 1) == 0):  # an array of NumPy's without dimensions has __iter__
+            getattr(dest, "ndim", 1) == 0):  # a NumPy array without dimensions has __iter__
         raise errors.bad_rank_type(call, "dest", dest)
     for item in dest:
         number = as_int(item)
@@ -163,7 +163,7 @@ cdef object find_many(Handle handle, object dest, Targets *targets, str call):
 
 
 cdef int32_t source_from(Handle handle, object source, str call) except? -2147483647:
-    """A rank, SPC_ANY_SOURCE, or NOBODY."""
+    """Return a rank, SPC_ANY_SOURCE, or NOBODY."""
     cdef object number
     if source is ANY:
         return SPC_ANY_SOURCE
@@ -199,7 +199,7 @@ cdef int32_t slow_tag(object tag, str call, str argument) except -1:
 
 
 cdef int32_t tag_or_any(object tag, str call, str argument) except? -2147483647:
-    """A tag or SPC_ANY_TAG."""
+    """Return a tag or SPC_ANY_TAG."""
     return SPC_ANY_TAG if tag is ANY else send_tag(tag, call, argument)
 
 
@@ -207,22 +207,22 @@ cdef int32_t tag_or_any(object tag, str call, str argument) except? -2147483647:
 
 
 cdef class RankSet:
-    """The bits of a `Destination`, which adds the operators of sets."""
+    """The bits of a `Destination`, which adds the set operators."""
 
     def set(self, rank):
-        """Put a node in.
+        """Add a node to the set.
 
         Parameters
         ----------
         rank : int
-            0 to 1023. It may be in already.
+            0 to 1023. It may already be in the set.
 
         Raises
         ------
         RankError
-            There is no such rank; nothing was changed.
+            There is no such rank; the set is unchanged.
         TypeError
-            rank is no int.
+            rank is not an int.
 
         Notes
         -----
@@ -239,12 +239,12 @@ cdef class RankSet:
         spcomm_destination_set(&self.bits, checked("set", rank))
 
     def reset(self, rank):
-        """Take a node out.
+        """Remove a node from the set.
 
         Parameters
         ----------
         rank : int
-            0 to 1023. It need not be in.
+            0 to 1023. It need not be in the set.
 
         Raises
         ------
@@ -266,7 +266,7 @@ cdef class RankSet:
         spcomm_destination_reset(&self.bits, checked("reset", rank))
 
     def add(self, rank):
-        """Put a node in, as `set` does: the name that Python's sets have for it.
+        """Add a node, as `set` does, under the name that Python sets use.
 
         Parameters
         ----------
@@ -289,12 +289,12 @@ cdef class RankSet:
         spcomm_destination_set(&self.bits, checked("add", rank))
 
     def discard(self, rank):
-        """Take a node out if it is in, as Python's sets do.
+        """Remove a node if it is in the set, as Python sets do.
 
         Parameters
         ----------
         rank : object
-            Whatever cannot be in, nothing happens.
+            Any value; one that cannot be in the set is ignored.
 
         Examples
         --------
@@ -308,7 +308,7 @@ cdef class RankSet:
         spcomm_destination_reset(&self.bits, member(rank))
 
     def clear(self):
-        """Take all nodes out.
+        """Remove all nodes.
 
         Examples
         --------
@@ -326,12 +326,12 @@ cdef class RankSet:
         Returns
         -------
         int or None
-            The least rank; None: the set is empty.
+            The lowest rank, or None if the set is empty.
 
         Notes
         -----
-        ``for rank in destination`` does the same and keeps its place by itself. SpeedesComm 2.3, GetFirstNode, which
-        in C and in ``spcomm.speedes`` gives -1 instead of None.
+        ``for rank in destination`` does the same and tracks its position itself. SpeedesComm 2.3, GetFirstNode, which
+        in C and in ``spcomm.speedes`` returns -1 instead of None.
 
         Examples
         --------
@@ -344,17 +344,17 @@ cdef class RankSet:
         return None if rank < 0 else rank
 
     def next(self):
-        """Go on with the iteration that `first` has begun.
+        """Continue the iteration that `first` began.
 
         Returns
         -------
         int or None
-            The next rank, in ascending order; None: that was the last.
+            The next rank, in ascending order, or None after the last.
 
         Notes
         -----
-        There is one iteration for each object. Nodes may be set and reset meanwhile; ranks below the last one given
-        are not visited. SpeedesComm 2.3, GetNextNode.
+        Each object has one iteration. Nodes may be set and reset meanwhile; it skips ranks below the last one that it
+        returned. SpeedesComm 2.3, GetNextNode.
 
         Examples
         --------
@@ -367,12 +367,12 @@ cdef class RankSet:
         return None if rank < 0 else rank
 
     def copy(self):
-        """Make another set of the same nodes.
+        """Return another set of the same nodes.
 
         Returns
         -------
         Destination
-            Of the same class; its iteration has not begun.
+            An object of the same class; its iteration has not begun.
 
         Examples
         --------
@@ -403,28 +403,28 @@ cdef class RankSet:
 
 
 class Destination(RankSet, MutableSet):
-    """A set of nodes to send to.
+    """A set of nodes that a message goes to.
 
     Parameters
     ----------
     ranks : iterable of ints, optional
-        The nodes that are in it at first, 0 to 1023.
+        The initial nodes, 0 to 1023.
 
     Raises
     ------
     RankError
-        A rank is not among 0 to 1023.
+        A rank is outside 0 to 1023.
     TypeError
-        A rank is no int.
+        A rank is not an int.
 
     Notes
     -----
-    It is a `collections.abc.MutableSet`: everything that Python says of sets works, ``in``, ``len``, ``|``, ``&``,
-    ``-``, ``^``, ``<=``, also with other sets; iteration is by ascending rank. Beside that it has the paper's methods
-    `set`, `reset`, `first` and `next`. It is a bit set, so giving it as ``dest`` costs less than a list.
+    The class is a `collections.abc.MutableSet`: all operations of Python sets work, ``in``, ``len``, ``|``, ``&``,
+    ``-``, ``^``, ``<=``, also with other sets; iteration is by ascending rank. It also has the paper's methods `set`,
+    `reset`, `first` and `next`. It is a bit set, so giving it as ``dest`` costs less than a list.
 
-    Whether a run has a node of that rank is seen when something is sent: then a rank beyond the run's is a `RankError`,
-    and nothing was sent. An empty one sends to nobody.
+    The send checks whether the run has a node of each rank: a rank beyond the run's raises `RankError`, and nothing is
+    sent. A send to an empty set sends nothing.
 
     SpeedesComm 2.3, SpDestination.
 
@@ -460,7 +460,7 @@ class Destination(RankSet, MutableSet):
 
 
 cdef int checked(str method, object rank) except -1:
-    """A rank that a set may have."""
+    """Return a rank that a set can hold."""
     cdef object number = as_int(rank)
     if number is None:
         raise error_text.bad_member_type(method, rank, SPCOMM_DESTINATION_RANKS)
@@ -470,7 +470,7 @@ cdef int checked(str method, object rank) except -1:
 
 
 cdef int member(object value) except? -1:
-    """A rank that may be in a set; -1: it cannot be. As for Python's sets, what is equal is the same: 3.0 is 3."""
+    """Return a rank that can be in a set, or -1. As in Python sets, equal values are the same member: 3.0 is 3."""
     cdef object number = as_int(value)
     if number is None and isinstance(value, (float, bool)) and value == value // 1:
         number = int(value)

@@ -3,25 +3,25 @@ from spcomm._core.handle cimport Handle
 from spcomm._core.libspc cimport spc_message_t, spc_payload_t
 
 cdef enum:
-    ROOM_MAX = 65472         # what a message can have before the data in a block
+    ROOM_MAX = 65472         # the most that a message can have before the data in a block
     META_ROOM = 16 + 64 * 8  # an array's meta without description: header and at most 64 lengths
-    DATA_ROOM = 1024         # numbers and small containers are put together here
+    DATA_ROOM = 1024         # numbers and small containers are assembled here
     NOGIL_BYTES = 32768      # copies of at least this much are made without the interpreter's lock
 
 
 cdef struct Encoded:
-    # What is to be sent: on the caller's stack, valid while the object and what encode() returned are alive.
+    # An outgoing message: on the caller's stack, valid while the object and the result of encode() are alive.
     spc_payload_t payload
     unsigned char meta[META_ROOM]
     unsigned char data[DATA_ROOM]
 
 
 cdef class Memory:
-    # Owns what arrays lie in.
+    # Owns the memory of arrays.
     cdef Handle handle
-    cdef void *stored    # a block or heap memory; NULL: nothing (any more)
+    cdef void *stored    # a block or heap memory; NULL: none, or given away
     cdef int storage
-    cdef bint is_sole    # no other node sees it
+    cdef bint is_sole    # no other node sees the memory
 
 
 cdef Memory take_over(Handle handle, spc_message_t *message)

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: MIT
 # cython: boundscheck=False, wraparound=False, cdivision=True, autotestdict=False, auto_pickle=False
-"""Arrays: the memory they lie in, their way as messages, and those that live in shared memory and may be handed on.
+"""Arrays: their memory, their encoding as messages, and arrays in shared memory that may be handed on.
 
-The base of an array that lies in a block of an arena, or of the heap, is a hidden array of bytes, whose base is a
-`Memory`. NumPy gives views the first base that is not an array of their own type: so slices and reshapes refer to the
-hidden array, not to the one the user has, and its reference count tells `move` whether there are any.
+The base of an array in a block of an arena, or of the heap, is a hidden array of bytes, whose base is a `Memory`. NumPy
+gives views the first base that is not an array of their own type, so slices and reshapes refer to the hidden array, not
+to the user's array, and the hidden array's reference count shows `move` whether any exist.
 
-As a message, an array that is contiguous and of a plain dtype costs no call of NumPy on its way out and one on its way
-in. Where a message lies in memory that this node may keep, the array *is* that memory.
+As a message, an array that is contiguous and of a plain dtype costs no NumPy call when sent and one when received. If a
+message lies in memory that this node may keep, the array *is* that memory.
 
-An array may go without a copy (`move`) if nothing else sees its memory. The hidden array's reference count tells of
-NumPy arrays for certain. Who refers to the array itself, a memoryview or only another name, is found out in
-references.py; where that stays unknown, the array is copied, and whoever it was keeps the old memory.
+An array may go without a copy (`move`) if nothing else sees its memory. The hidden array's reference count is exact for
+NumPy arrays. references.py finds other references to the array itself, a memoryview or only another name; if that
+remains uncertain, the array is copied, and the other holder keeps the old memory.
 """
 
 cimport cython
@@ -83,9 +83,9 @@ cdef enum:
 
 @cython.final
 @cython.freelist(64)
-@cython.no_gc  # it refers to the handle only, and the handle to nothing that leads back here
+@cython.no_gc  # it refers to the handle only, and no reference leads from the handle back here
 cdef class Memory:
-    """Owns what an array lies in; the base of that array's base."""
+    """Owns the memory of an array; the base of that array's base."""
 
     def __dealloc__(self):
         if self.stored != NULL:
@@ -93,7 +93,7 @@ cdef class Memory:
 
 
 cdef Memory take_over(Handle handle, spc_message_t *message):
-    """The memory in which the message lies, block or heap: the message loses it."""
+    """Take over the memory of the message, block or heap: the message loses it."""
     cdef Memory memory = Memory.__new__(Memory)
     memory.handle = handle
     memory.storage = message.storage
@@ -104,7 +104,7 @@ cdef Memory take_over(Handle handle, spc_message_t *message):
 
 
 cdef object owned_bytes(Handle handle, int storage, void *stored, void *data, Py_ssize_t length):
-    """A hidden array of bytes in memory that this node alone uses, and that goes with it."""
+    """Return a hidden array of bytes in memory that only this node uses and that is freed with it."""
     cdef Memory memory = Memory.__new__(Memory)
     memory.handle = handle
     memory.storage = storage
@@ -114,7 +114,7 @@ cdef object owned_bytes(Handle handle, int storage, void *stored, void *data, Py
 
 
 cdef object hidden_array(Memory memory, void *data, Py_ssize_t length, bint writable):
-    """An array of bytes that refers to `memory`, for users' arrays to refer to."""
+    """Return an array of bytes that refers to `memory`, as the base of users' arrays."""
     cdef cnp.npy_intp dims = length
     cdef int flags = cnp.NPY_ARRAY_C_CONTIGUOUS | cnp.NPY_ARRAY_F_CONTIGUOUS | cnp.NPY_ARRAY_ALIGNED
     if writable:
@@ -130,7 +130,7 @@ cdef int set_base(cnp.ndarray array, object base) except -1:
 
 
 cdef uint64_t room_for_meta(uint64_t meta_bytes) noexcept:
-    """The number of bytes to leave in a block before the data of an array, so that it can be moved."""
+    """Return the number of bytes to leave in a block before an array's data, so that the array can be moved."""
     cdef uint64_t room = (meta_bytes + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
     return min(max(<uint64_t>ROOM_MIN, room), <uint64_t>ROOM_MAX)
 
@@ -155,14 +155,14 @@ cdef extern from *:
     bint spcpy_is_array(object value) noexcept
 
 cdef enum:
-    PLAIN_TYPES = 24         # NumPy's own types by number; for those in `plain` the number says all
+    PLAIN_TYPES = 24         # NumPy's own types by number; for the types in `plain` the number is the full description
     DESCRIBED = 0xffffffff
-    LARGE_BYTES = 4096       # from here on data are aligned, and an array may take the memory over
+    LARGE_BYTES = 4096       # from here on data are aligned, and an array may take over the memory
     KEPT_BYTES = 262144      # longer copies lie in this node's arena, where pages have been touched before
     CACHED_MAX = 256
 
 cdef char NATIVE = c"<" if sys.byteorder == "little" else c">"
-cdef void *plain[PLAIN_TYPES]    # never released: NumPy keeps them for ever, too
+cdef void *plain[PLAIN_TYPES]    # never released: NumPy also keeps them for ever
 cdef char kinds[PLAIN_TYPES]
 cdef dict descriptions = {}      # id of a dtype -> (the dtype, its description)
 cdef dict dtypes = {}            # description, or (kind, byte order, item size) -> the dtype
@@ -189,7 +189,7 @@ cdef bint is_array(object value) noexcept:
 
 
 cdef object encode_array(object array, Encoded *encoded):
-    """Describe an exact ndarray. Returns what must stay alive as long as `encoded`; None: pickle it."""
+    """Describe an exact ndarray. Return the object that must outlive `encoded`, or None if the array needs pickle."""
     cdef cnp.ndarray source = <cnp.ndarray>array
     cdef spc_array_meta_t *meta = <spc_array_meta_t *>encoded.meta
     cdef int number = cnp.PyArray_TYPE(source)
@@ -202,7 +202,7 @@ cdef object encode_array(object array, Encoded *encoded):
     meta.dtype_length = 0
     meta.reserved = 0
     meta.item_bytes = <uint32_t>cnp.PyArray_ITEMSIZE(source)
-    if nd > 0:  # without dimensions NumPy's list may be a null pointer, which C forbids memcpy even then
+    if nd > 0:  # without dimensions NumPy's list may be a null pointer, which C forbids in memcpy even then
         memcpy(encoded.meta + sizeof(spc_array_meta_t), cnp.PyArray_DIMS(source), nd * sizeof(int64_t))
     encoded.payload.format = SPC_FORMAT_ARRAY
     encoded.payload.meta = encoded.meta
@@ -223,7 +223,7 @@ cdef object encode_array(object array, Encoded *encoded):
 
 
 cdef bytes describe(cnp.ndarray array, spc_array_meta_t *meta):
-    """Fill in any dtype. Returns its description; b"" if kind, order and size say all; None: pickle it."""
+    """Fill in any dtype. Return its description, b"" if kind, order and size suffice, or None if it needs pickle."""
     cdef object dtype = array.dtype
     cdef object found
     cdef int number = dtype.num
@@ -251,7 +251,7 @@ cdef bytes describe(cnp.ndarray array, spc_array_meta_t *meta):
 
 
 cdef bytes extend_meta(Encoded *encoded, bytes description):
-    """The meta with a description behind it; so long that large data start at a multiple of 64 bytes."""
+    """Return the meta followed by a description, padded so that large data start at a multiple of 64 bytes."""
     cdef Py_ssize_t length = encoded.payload.meta_bytes + PyBytes_GET_SIZE(description)
     cdef bytes extended
     (<spc_array_meta_t *>encoded.meta).dtype_length = <uint16_t>PyBytes_GET_SIZE(description)
@@ -273,7 +273,7 @@ cdef struct Header:
 
 
 cdef int read_header(spc_message_t *message, Header *header) except -1:
-    """Copy the meta out of the message; it may not be aligned there."""
+    """Copy the meta out of the message, where it may be unaligned."""
     cdef uint64_t needed = sizeof(spc_array_meta_t)
     cdef bint good = message.meta_bytes >= needed
     if good:
@@ -287,7 +287,7 @@ cdef int read_header(spc_message_t *message, Header *header) except -1:
 
 
 cdef object dtype_from(spc_message_t *message, Header *header):
-    """The dtype of the sender's array, where it is not one of the plain ones."""
+    """Return the dtype of the sender's array if it is not a plain one."""
     cdef spc_array_meta_t *meta = &header.meta
     cdef unsigned char *start = message.bytes + sizeof(spc_array_meta_t) + meta.dimensions * sizeof(int64_t)
     cdef object key
@@ -303,7 +303,7 @@ cdef object dtype_from(spc_message_t *message, Header *header):
             found = loads(key) if meta.dtype_length != 0 else dtype_of_numbers(meta)
         except Exception as error:
             raise errors.unreadable(message.source, message.tag, "its dtype", error) from error
-        # Bytes of a message are never taken for references to objects, whatever their sender says that they are.
+        # Message bytes are never treated as object references, whatever type the sender claims.
         if not isinstance(found, np.dtype) or found.hasobject:
             raise errors.unreadable(message.source, message.tag, "the description of its array is damaged")
         dtypes[key] = found
@@ -322,7 +322,7 @@ cdef object dtype_of_numbers(spc_array_meta_t *meta):
 
 
 cdef void *own_descr(spc_message_t *message, Header *header) except NULL:
-    """A new reference to the dtype."""
+    """Return a new reference to the dtype."""
     cdef uint32_t number = header.meta.type_number
     cdef object dtype
     if number < PLAIN_TYPES and plain[number] != NULL and kinds[number] == header.meta.kind and (
@@ -335,7 +335,7 @@ cdef void *own_descr(spc_message_t *message, Header *header) except NULL:
 
 
 cdef object decode_array(Handle handle, spc_message_t *message, bint copy):
-    """The array in a message, and the end of the message. Read-only if shared and `copy` is false."""
+    """Decode the array in a message and end the message. Read-only if shared and `copy` is false."""
     cdef Header header
     try:
         read_header(message, &header)
@@ -348,9 +348,9 @@ cdef object decode_array(Handle handle, spc_message_t *message, bint copy):
 
 
 cdef bint is_adoptable(Handle handle, spc_message_t *message, bint copy) noexcept:
-    """Whether arrays may lie where the message lies. What is in a block is large, or was moved here.
+    """Whether arrays may stay in the message's memory. Data in a block are large, or were moved there.
 
-    Of several receivers the last one may find itself alone with the block: it needs no copy.
+    The last of several receivers may find itself alone with the block: it needs no copy.
     """
     if message.storage == SPC_STORED_ARENA:
         return not copy or spc_message_claim(handle.core, message)
@@ -371,7 +371,7 @@ cdef object copied(Handle handle, spc_message_t *message, Header *header):
 
 
 cdef object kept_bytes(Handle handle, const spc_message_t *message):
-    """A hidden array for a copy of the message's data, in this node's arena. None: it has no room for that."""
+    """Return a hidden array for a copy of the message's data in this node's arena, or None if the arena is full."""
     cdef spc_block_shared_t *block = NULL
     cdef uint64_t room = room_for_meta(message.meta_bytes)
     if spc_comm_take_kept(handle.core, room + spc_message_data_bytes(message), &block) != SPC_OK:
@@ -381,7 +381,7 @@ cdef object kept_bytes(Handle handle, const spc_message_t *message):
 
 
 cdef cnp.ndarray new_array(spc_message_t *message, Header *header, void *data, bint writable):
-    """An array as described, on memory that is there, or, of NULL, on its own."""
+    """Make an array as described, in the given memory, or in its own if that is NULL."""
     cdef int flags = cnp.NPY_ARRAY_F_CONTIGUOUS if header.meta.fortran else 0
     cdef cnp.ndarray array
     if data != NULL:
@@ -413,7 +413,7 @@ cdef int check_length(spc_message_t *message, cnp.ndarray array) except -1:
 
 
 cdef object adopt(Handle handle, spc_message_t *message, Header *header):
-    """An array on the message's own memory, which the message loses. A copy if that is not aligned."""
+    """Make an array in the message's own memory, which the message loses. A copy if that is unaligned."""
     cdef void *data = spc_message_data(message)
     cdef bint writable = message.storage == SPC_STORED_HEAP or message.sole
     cdef cnp.ndarray array
@@ -429,7 +429,7 @@ cdef object adopt(Handle handle, spc_message_t *message, Header *header):
 
 
 cdef int check_out(object out) except -1:
-    """Before anything is received."""
+    """Check `out` before anything is received."""
     if not isinstance(out, np.ndarray):
         raise errors.bad_out(f"out is a {type(out).__name__}")
     if out.dtype.hasobject:
@@ -440,7 +440,7 @@ cdef int check_out(object out) except -1:
 
 
 cdef object receive_into(Handle handle, spc_message_t *message, object out):
-    """Copy the message's array into `out`, and end the message. If it does not fit, it goes back."""
+    """Copy the message's array into `out`, and end the message. If it does not fit, the message goes back."""
     cdef object result
     cdef bint kept = False
     try:
@@ -471,14 +471,14 @@ cdef object fill(spc_message_t *message, object out):
 
 
 cdef object seen_in_place(spc_message_t *message, Header *header):
-    """An array on the message's memory, as long as the message is there."""
+    """Return an array in the message's memory, valid as long as the message."""
     cdef cnp.ndarray array = new_array(message, header, spc_message_data(message), False)
     check_length(message, array)
     return array
 
 
 cdef object fill_any(spc_message_t *message, Header *header, object out):
-    """Other byte orders, memory orders, and fewer elements: NumPy copies."""
+    """Have NumPy copy other byte orders, other memory orders, and fewer elements."""
     cdef object dtype = <object>own_descr(message, header)
     cdef object found
     cdef tuple shape
@@ -543,7 +543,7 @@ cdef class Counter:
         return Py_REFCNT(a)
 
 
-# What a compiled method has of an argument beside the caller's: the caller here has one.
+# References that a compiled method holds to an argument beside the caller's: the caller here has one.
 cdef Py_ssize_t own_references = eval("count(object(), 0)", {"count": Counter().references}) - 1
 
 
@@ -551,7 +551,7 @@ cdef Py_ssize_t own_references = eval("count(object(), 0)", {"count": Counter().
 
 
 cdef object make_array(Handle self, object shape, object dtype, object order):
-    """An array in shared memory."""
+    """Make an array in shared memory."""
     cdef object kind = np.dtype(dtype)
     cdef tuple lengths = as_shape(shape)
     cdef object size
@@ -560,7 +560,7 @@ cdef object make_array(Handle self, object shape, object dtype, object order):
     if order not in ("C", "F"):
         raise error_text.bad_order(order)
     if kind.itemsize == 0:
-        kind = np.empty(0, kind).dtype  # NumPy's choice for a text of no length
+        kind = np.empty(0, kind).dtype  # NumPy's choice for a text without a length
     size = prod(lengths) * kind.itemsize
     if size > 1 << 62:
         raise error_text.too_large(shape, kind)
@@ -583,7 +583,7 @@ cdef tuple as_shape(object shape):
 
 
 cdef object take_bytes(Handle self, uint64_t length, Py_ssize_t dimensions, object dtype):
-    """A hidden array of so many bytes, in the arena or in private memory."""
+    """Return a hidden array of that many bytes, in the arena or in private memory."""
     cdef uint64_t room = room_for(dimensions, dtype)
     cdef spc_block_shared_t *block = NULL
     cdef void *private = NULL
@@ -600,7 +600,7 @@ cdef object take_bytes(Handle self, uint64_t length, Py_ssize_t dimensions, obje
 
 
 cdef uint64_t room_for(Py_ssize_t dimensions, object dtype) except 0:
-    """Before the data: for the meta of a message with such an array."""
+    """Return the bytes before the data: for the meta of a message with such an array."""
     cdef Encoded encoded
     cdef uint64_t meta_bytes = 0
     cdef object kept
@@ -611,7 +611,7 @@ cdef uint64_t room_for(Py_ssize_t dimensions, object dtype) except 0:
 
 
 def bytes_given_out(Handle handle):
-    """The bytes of this node's arena that any node uses: for tests. Waits until dead nodes are gone."""
+    """Return the bytes of this node's arena in use by any node, for tests. Waits until dead nodes are gone."""
     cdef int status
     with nogil:
         status = spc_comm_await_gone(handle.core, SPC_NO_DEADLINE)
@@ -624,7 +624,7 @@ def bytes_given_out(Handle handle):
 
 
 cdef int move_array(Handle self, object a, Py_ssize_t found, object dest, object tag, object timeout) except -1:
-    """Hand `a` over; `found`: as many references to it as the method has seen."""
+    """Hand over `a`; `found` is the number of references to it that the method has seen."""
     cdef int32_t number = send_tag(tag, "move", "tag")
     cdef int32_t rank = one_target(self, dest, "move")
     cdef int64_t limit = limit_of(timeout, "move")
@@ -655,7 +655,7 @@ cdef int move_array(Handle self, object a, Py_ssize_t found, object dest, object
 
 
 cdef Memory memory_of(object a):
-    """The sole holder of the memory of `a`; None: it has to be copied. BufferInUseError if others see it."""
+    """Return the sole holder of the memory of `a`, or None if it must be copied. BufferInUseError if others see it."""
     cdef object base = a.base
     cdef Memory memory
     if base is None:
@@ -664,17 +664,17 @@ cdef Memory memory_of(object a):
         return None
     if not is_array(base):
         raise error_text.is_a_view(base)
-    if Py_REFCNT(base) > 2:  # that of `a`, and of the variable
+    if Py_REFCNT(base) > 2:  # the references of `a` and of the variable
         raise error_text.is_seen("another array")
     if base.nbytes != a.nbytes or not a.flags.forc or (
             cnp.PyArray_DATA(<cnp.ndarray>a) != cnp.PyArray_DATA(<cnp.ndarray>base)):
         raise error_text.is_a_part(a.nbytes, base.nbytes)
-    if isinstance(base.base, memoryview):  # one of the arrays of an object
+    if isinstance(base.base, memoryview):  # one of an object's arrays
         if is_hidden(base.base.obj) and not (<Memory>base.base.obj.base).is_sole:
             raise error_text.is_shared()
         return None
     if base.base is None and base.flags.owndata:
-        return None  # `a` is all that is left of it: np.zeros(6).reshape(2, 3)
+        return None  # only `a` is left of the original: np.zeros(6).reshape(2, 3)
     if not is_hidden(base):
         raise error_text.is_a_view(base)
     memory = base.base
@@ -689,7 +689,7 @@ cdef bint is_hidden(object base):
 
 cdef bint move_memory(Handle self, object a, Memory memory, int32_t rank, int32_t number, int64_t limit,
                       object dest, object tag) except -1:
-    """Without a copy. False if the description of the array has no room before its data."""
+    """Move without a copy. False if the array's description does not fit before its data."""
     cdef Encoded encoded
     cdef spc_block_shared_t *block = <spc_block_shared_t *>memory.stored
     cdef char *payload = <char *>spc_block_payload(block)
@@ -731,8 +731,8 @@ cdef int copy_array(Handle self, object a, int32_t rank, int32_t number, int64_t
 
 
 cdef int make_empty(object a, bint may_be_seen) except -1:
-    """As unpickling an empty array into it. Who might still see its memory keeps it alive by keeping `a`, and finds it
-    where it was: a `flat` takes the address from `a` each time, and the length never again."""
+    """Act like unpickling an empty array into `a`. A holder that still sees the memory keeps it alive by keeping `a`,
+    and finds it in its place: a `flat` reads the address from `a` each time, and the length only once."""
     cdef object base = None
     cdef void *data = cnp.PyArray_DATA(<cnp.ndarray>a)
     if may_be_seen:
@@ -744,7 +744,7 @@ cdef int make_empty(object a, bint may_be_seen) except -1:
 
 
 cdef int remember(Handle self, int32_t rank, int32_t tag) except -1:
-    """As p2p.pyx does of what is sent."""
+    """Record the call site, as p2p.pyx does for messages sent."""
     if self.sent is None:
         self.sent = {}
     self.sent.pop((rank, tag), None)

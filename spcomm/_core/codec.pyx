@@ -2,13 +2,13 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, autotestdict=False, auto_pickle=False
 """Python objects as messages, in the formats of csrc/message/spc_format.h.
 
-Decided by exact type: None, bool, int (64 bits), float, SimTime, str, bytes, arrays, and small tuples, lists and dicts
-of these (but not of arrays) have formats of their own; everything else, subclasses and larger ints too, goes by pickle.
-So every object arrives with its exact type.
+The exact type decides: None, bool, int (64 bits), float, SimTime, str, bytes, arrays, and small tuples, lists and dicts
+of these (but not of arrays) have their own formats; everything else, including subclasses and larger ints, goes by
+pickle. So every object arrives with its exact type.
 
-Pickle 5 gives large buffers (arrays in dicts, lists, dataclasses) out: the core copies them from where they are into
-the message, once, beside the pickle. Where the receiver may keep the message, its arrays lie in it, as an array that
-was sent by itself does.
+Pickle 5 exports large buffers (arrays in dicts, lists, dataclasses): the core copies them from their place into the
+message, once, beside the pickle. If the receiver may keep the message, its arrays lie in it, like an array that was
+sent by itself.
 """
 
 cimport cython
@@ -99,7 +99,7 @@ cdef enum:
 
 
 cdef object encode(object value, Encoded *encoded, object call):
-    """Fill in `encoded`; returns what must stay alive while it is used. `call` is for the error's text."""
+    """Fill in `encoded`; return the object that must stay alive while it is used. `call` is for the error text."""
     cdef int64_t number
     cdef int overflow = 0
     cdef object kept
@@ -177,7 +177,7 @@ cdef struct Writer:
 
 
 cdef object encode_container(object value, Encoded *encoded):
-    """Small containers of plain things, in one pass. None: it is to be pickled."""
+    """Encode small containers of plain values in one pass. None: the object needs pickle."""
     cdef Writer writer
     writer.at = encoded.data
     writer.end = encoded.data + DATA_ROOM
@@ -192,7 +192,7 @@ cdef object encode_container(object value, Encoded *encoded):
 
 
 cdef bint write_item(object item, Writer *writer) except -1:
-    """Append an item; False if it has no format of its own, or no room."""
+    """Append an item; False if it has no format of its own, or does not fit."""
     cdef int64_t number
     cdef double real
     cdef unsigned char truth
@@ -228,7 +228,7 @@ cdef bint write_bytes(Writer *writer, uint8_t format, const void *data, Py_ssize
     if length > DATA_ROOM or writer.end - writer.at < length + ITEM_HEAD:
         return False
     write_head(writer.at, format, <uint32_t>length)
-    if length > 0:  # None has no data: a null pointer, which C forbids memcpy even then
+    if length > 0:  # None has no data: a null pointer, which C forbids in memcpy even then
         memcpy(writer.at + ITEM_HEAD, data, length)
     writer.at += ITEM_HEAD + length
     return True
@@ -263,7 +263,7 @@ cdef bint write_container(object container, Writer *writer) except -1:
 
 
 cdef bint is_new(object container, Writer *writer) noexcept:
-    """Something that can be changed, and is there twice, has to arrive as one: only pickle does that."""
+    """Whether the container is new: a mutable object that occurs twice must arrive as one, by pickle."""
     cdef int i
     for i in range(writer.seen_count):
         if writer.seen[i] == <PyObject *>container:
@@ -305,7 +305,7 @@ cdef bint write_dict(dict container, Writer *writer) except -1:
 
 
 cdef object decode(Handle handle, spc_message_t *message, bint copy):
-    """The object in a message, and the end of the message, whether or not it could be read."""
+    """Decode the object in a message, and end the message, whether or not decoding succeeds."""
     if message.format == SPC_FORMAT_ARRAY:
         return decode_array(handle, message, copy)
     try:
@@ -325,7 +325,7 @@ cdef object damaged(spc_message_t *message):
 
 cdef object decode_plain(spc_message_t *message, uint8_t format, const unsigned char *data, uint64_t length,
                          int depth):
-    """`depth`: in how many containers it is."""
+    """Decode an object; `depth` is the number of containers around it."""
     cdef int64_t number
     cdef double real
     if format == SPC_FORMAT_FLOAT64 and length == 8:
@@ -372,7 +372,7 @@ cdef object decode_bytes(const unsigned char *data, uint64_t length):
 
 
 cdef int64_t count_items(const unsigned char *data, uint64_t length) noexcept:
-    """The number of items; -1 if their lengths do not fill the tuple exactly."""
+    """Return the number of items, or -1 if their lengths do not fill the tuple exactly."""
     cdef int64_t count = 0
     cdef uint32_t item
     while length >= ITEM_HEAD:
@@ -388,7 +388,7 @@ cdef int64_t count_items(const unsigned char *data, uint64_t length) noexcept:
 cdef object decode_container(spc_message_t *message, uint8_t format, const unsigned char *data,
                              uint64_t length, int depth):
     cdef int64_t count = count_items(data, length)
-    # Each level takes stack: without a limit, whoever sends could use it up.
+    # Each level takes stack: without a limit, a sender could exhaust it.
     if count < 0 or (format == SPC_FORMAT_DICT and count % 2 != 0) or depth > DEPTH_MAX:
         raise damaged(message)
     if format == SPC_FORMAT_TUPLE:
@@ -399,7 +399,7 @@ cdef object decode_container(spc_message_t *message, uint8_t format, const unsig
 
 
 cdef object decode_next(spc_message_t *message, const unsigned char **data, int depth):
-    """The item at `data`, which moves on behind it."""
+    """Decode the item at `data`, and advance `data` past it."""
     cdef const unsigned char *at = data[0]
     cdef uint32_t length
     memcpy(&length, at + 1, sizeof(length))
@@ -446,7 +446,7 @@ cdef extern from "Python.h":
     int PyBUF_READ
 
 cdef enum:
-    VIEW_BYTES = 4096        # longer pickles are read where they are
+    VIEW_BYTES = 4096        # longer pickles are read in place
     BUFFER_BYTES = 4096      # shorter buffers are copied into the pickle
     BUFFERS_MAX = 4000       # their lengths must fit into the meta
 
@@ -459,7 +459,7 @@ cdef const unsigned char[64] padding
 @cython.final
 @cython.freelist(8)
 cdef class Buffers:
-    """Collects the buffers that pickle gives out; its result says whether a buffer stays in the pickle."""
+    """Collects the buffers that pickle exports; its result decides whether a buffer stays in the pickle."""
 
     cdef list kept  # memoryviews of bytes, contiguous
 
@@ -479,7 +479,7 @@ cdef class Buffers:
 
 
 cdef object encode_pickle(object value, Encoded *encoded, object call):
-    """Fill in `encoded`; returns what must stay alive while it is used."""
+    """Fill in `encoded`; return the object that must stay alive while it is used."""
     cdef bytes pickled
     cdef Buffers buffers = Buffers.__new__(Buffers)
     try:
@@ -487,7 +487,7 @@ cdef object encode_pickle(object value, Encoded *encoded, object call):
     except MemoryError:
         raise
     except Exception as error:
-        # The cause is shown where it leads into the program: into a __reduce__, say.
+        # The cause is shown if it leads into the program, for example into a __reduce__.
         raise errors.unpicklable(call, value, error) from (error if error.__traceback__.tb_next else None)
     encoded.payload.format = SPC_FORMAT_PICKLE
     encoded.payload.meta_bytes = 0
@@ -499,12 +499,12 @@ cdef object encode_pickle(object value, Encoded *encoded, object call):
 
 
 cdef uint64_t gap_at(uint64_t offset) noexcept:
-    """Bytes from there to where a buffer may begin."""
+    """Return the number of bytes from there to the next possible start of a buffer."""
     return (SPC_BUFFER_ALIGNMENT - offset % SPC_BUFFER_ALIGNMENT) % SPC_BUFFER_ALIGNMENT
 
 
 cdef object lay_out(bytes pickled, list buffers, Encoded *encoded):
-    """Meta and extents: pickle, gap, buffer, gap, buffer … Returns what must stay alive."""
+    """Set meta and extents: pickle, gap, buffer, gap, buffer … Return the object that must stay alive."""
     cdef uint32_t count = <uint32_t>len(buffers)
     cdef bytes meta = PyBytes_FromStringAndSize(NULL, sizeof(spc_pickle_meta_t) + count * sizeof(uint64_t))
     cdef bytes extents = PyBytes_FromStringAndSize(NULL, (1 + 2 * count) * sizeof(spc_extent_t))
@@ -536,7 +536,7 @@ cdef object lay_out(bytes pickled, list buffers, Encoded *encoded):
 
 
 cdef object decode_pickle(Handle handle, spc_message_t *message, bint copy):
-    """The object in a message. What the message lies in may have become the object's."""
+    """Decode the object in a message. The object may have taken over the message's memory."""
     cdef uint64_t length = message.length_bytes - message.meta_bytes
     cdef unsigned char *data = spc_message_data(message)
     cdef list buffers = []
@@ -547,12 +547,12 @@ cdef object decode_pickle(Handle handle, spc_message_t *message, bint copy):
     if length < VIEW_BYTES:
         pickled = PyBytes_FromStringAndSize(<char *>data, length)
     else:
-        pickled = PyMemoryView_FromMemory(<char *>data, length, PyBUF_READ)  # loads() keeps nothing of it
+        pickled = PyMemoryView_FromMemory(<char *>data, length, PyBUF_READ)  # loads() keeps no reference to it
     return unpickle(pickled, buffers, message.source, message.tag)
 
 
 cdef object copy_pickle(object kept, int32_t source):
-    """A copy of an object for which `encode_pickle` has set extents, and returned this; as if sent to itself."""
+    """Copy an object for which `encode_pickle` set extents and returned this, as if it were sent to itself."""
     pickled, _, _, buffers = kept
     copies = [private_copy(<unsigned char *>PyMemoryView_GET_BUFFER(raw).buf, PyMemoryView_GET_BUFFER(raw).len)
               for raw in buffers]
@@ -569,7 +569,7 @@ cdef object unpickle(object pickled, list buffers, int32_t source, int32_t tag):
 
 
 cdef list find_buffers(Handle handle, spc_message_t *message, bint copy):
-    """The buffers of a message, in place if it may be kept."""
+    """Return the buffers of a message, in place if it may be kept."""
     cdef spc_pickle_meta_t head
     cdef list found = []
     cdef Memory memory = None

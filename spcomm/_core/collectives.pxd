@@ -13,22 +13,22 @@ from spcomm._core.libspc cimport (
 cdef class FuzzyBarrier:
     cdef Handle handle
     cdef uint64_t phase
-    cdef object outcome  # None while it is open, then True or the exception that ended it
+    cdef object outcome  # None while the barrier is open, then True or the exception that ended it
 
 
 cdef class Gathering:
     cdef Handle handle
     cdef str name
-    cdef str doing                # if it is a step of another call, that one in words
+    cdef str doing                # for a step of another call: that call in words
     cdef spc_gathering_t call
-    cdef Encoded *encoded         # of what this node gives, by rank or one for all
+    cdef Encoded *encoded         # this node's contribution, by rank or one for all
     cdef spc_payload_t *payloads
-    cdef int32_t own              # which of them is this node's own; -1: none
+    cdef int32_t own              # the index of this node's own; -1: none
     cdef object own_value
-    cdef list kept                # what `encoded` points to
-    cdef object error             # why this node gives nothing
-    cdef bytes failure            # the same for the others
-    cdef bint bulk                # it copies so much that the interpreter's lock is given up at once
+    cdef list kept                # objects that `encoded` points into
+    cdef object error             # why this node contributes nothing
+    cdef bytes failure            # the same for the other nodes
+    cdef bint bulk                # copies so much that the interpreter's lock is released at once
 
     cdef int make_room(self, Py_ssize_t count) except -1
     cdef int give(self, object value) except -1

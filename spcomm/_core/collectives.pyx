@@ -2,9 +2,9 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, autotestdict=False, auto_pickle=False
 """Collectives underneath the methods of `Comm`: barriers, fuzzy barriers, and those that move data.
 
-Of a collective that moves data, what a node gives is encoded first; then the core does all the rest, in one call
-(spc_comm_gathering.c). A node that cannot give what it should takes part all the same and says so, since the others
-wait for it; then it raises.
+In a collective that moves data, each node's contribution is encoded first; then the core does the rest in one call
+(spc_comm_gathering.c). A node that cannot contribute its value takes part all the same and reports that, since the
+others wait for it; then it raises.
 """
 
 cimport cython
@@ -88,7 +88,7 @@ cdef class FuzzyBarrier:
         raise TypeError("FuzzyBarrier(): a fuzzy barrier is made by comm.fuzzy_barrier()")
 
     def done(self):
-        """Say whether all nodes have entered this barrier.
+        """Return whether all nodes have entered this barrier.
 
         Returns
         -------
@@ -98,15 +98,15 @@ cdef class FuzzyBarrier:
         Raises
         ------
         MismatchError
-            Another node called something else.
+            Another node called a different operation.
         NodeLostError
-            A node has ended without entering it.
+            A node ended without entering it.
         SpcommError
             The communicator is closed.
 
         Notes
         -----
-        Never waits. Also sends what was queued and receives what has arrived. Cost: one look at shared memory.
+        Never waits. Also sends queued messages and receives those that have arrived. Cost: one look at shared memory.
 
         SpeedesComm 2.2, ExitFuzzyBarrier.
 
@@ -137,7 +137,7 @@ cdef class FuzzyBarrier:
         Raises
         ------
         WaitTimeoutError
-            Not all have entered in `timeout` seconds. The barrier stays open.
+            Some node has not entered within `timeout` seconds. The barrier stays open.
         MismatchError, NodeLostError, SpcommError
             As for `done`.
 
@@ -187,7 +187,7 @@ cdef object look_at(FuzzyBarrier self):
 
 cdef object conclude(FuzzyBarrier self, int status, str call):
     if status == SPC_EINVAL and self.outcome is not None:
-        return look_at(self)  # another thread has ended it meanwhile
+        return look_at(self)  # another thread has completed it meanwhile
     if self.handle.entered is not None and (status == SPC_OK or status == SPC_EMISMATCH):
         self.handle.entered.pop(self.phase, None)
     if status == SPC_OK:
@@ -229,26 +229,26 @@ cdef FuzzyBarrier enter_fuzzy_barrier(Handle self):
 
 
 cdef object words(str name, int operation, uint32_t root):
-    """The call, for messages."""
+    """Return the call, for messages."""
     if operation == SPC_OPERATION_DATA_ALLGATHER or operation == SPC_OPERATION_DATA_ALLTOALL:
         return f"{name}()"
     return f"{name}(root={root})"
 
 
 cdef object words_of(Gathering self):
-    """The call, or that which it is a step of."""
+    """Return the call, or the call that it is a step of."""
     return words(self.name, self.call.operation, self.call.root) if self.doing is None else self.name
 
 
 cdef bint is_constant(uint8_t format) noexcept:
-    """An object of this format never changes, nor does anything in it: it need not be copied."""
+    """Whether an object of this format is deeply immutable, so that it need not be copied."""
     return (format != SPC_FORMAT_ARRAY and format != SPC_FORMAT_PICKLE and format != SPC_FORMAT_LIST
             and format != SPC_FORMAT_DICT and format != SPC_FORMAT_TUPLE)
 
 
-@cython.no_gc_clear  # __dealloc__ needs the handle, which may hold this
+@cython.no_gc_clear  # __dealloc__ needs the handle, which may hold this object
 cdef class Gathering:
-    """One node's part of one call. Interrupted, it is kept in the handle and can go on."""
+    """One node's part of one call. If interrupted, the handle keeps it and it can resume."""
 
     def __init__(self):
         raise TypeError("Gathering(): it is made by comm.bcast(), comm.gather() and their like")
@@ -267,7 +267,7 @@ cdef class Gathering:
         return 0
 
     cdef int give(self, object value) except -1:
-        """One object for all. What is wrong with it is kept for later."""
+        """Encode one object for all nodes. An error is kept for later."""
         try:
             self.encode_all([value])
         except Exception as error:
@@ -276,7 +276,7 @@ cdef class Gathering:
         return 0
 
     cdef int give_each(self, object values) except -1:
-        """An object for each node."""
+        """Encode an object for each node."""
         cdef int32_t rank = self.handle.rank_number
         cdef list items
         try:
@@ -304,14 +304,14 @@ cdef class Gathering:
         try:
             error._spcomm_raised = exit_text.Raised(first_of(self.handle))
         except AttributeError:
-            pass  # its class refuses attributes; then the launcher waits for its report as for that of any other
+            pass  # its class refuses attributes; the launcher then waits for its report as for any other's
         self.failure = error_text.reason(error).encode("utf-8", "replace")
         self.call.failure = self.failure
         self.call.failure_bytes = <uint32_t>len(self.failure)
         return 0
 
     cdef int run(self) except -1:
-        """All of the call; afterwards the messages are here."""
+        """Run the whole call; afterwards the messages are here."""
         cdef Handle handle = self.handle
         cdef spc_comm_t *core = handle.core
         cdef spc_message_t *reason
@@ -328,7 +328,7 @@ cdef class Gathering:
         if status == SPC_EMISMATCH:
             handle.doing = self.doing
         if self.error is not None and (status == SPC_OK or status == SPC_ELOST or status == SPC_EFINISHED):
-            raise self.error  # lost nodes may have ended because of it
+            raise self.error  # other nodes may have ended because of this error
         if status != SPC_OK:
             fail(handle, status, (words_of, self))
         if self.call.failed >= 0:
@@ -341,17 +341,17 @@ cdef class Gathering:
         return 0
 
     cdef object own_copy(self):
-        """This node's part for itself: the same, but as private as what comes from others."""
+        """Return this node's contribution to itself: equal, but as private as objects from other nodes."""
         cdef Encoded *encoded = &self.encoded[self.own]
         cdef spc_message_t message
         if is_constant(encoded.payload.format):
             return self.own_value
         if encoded.payload.format == SPC_FORMAT_ARRAY:
             return cnp.PyArray_NewCopy(<cnp.ndarray>self.own_value, cnp.NPY_KEEPORDER)
-        if encoded.payload.extents != NULL:  # a pickle, with arrays beside it
+        if encoded.payload.extents != NULL:  # a pickle with separate arrays
             return copy_pickle(self.kept[self.own][1], self.handle.rank_number)
         memset(&message, 0, sizeof(message))
-        message.bytes = <unsigned char *>encoded.payload.data  # no meta: that is done with above
+        message.bytes = <unsigned char *>encoded.payload.data  # without meta, which is already decoded
         message.length_bytes = encoded.payload.data_bytes
         message.format = encoded.payload.format
         message.source = self.handle.rank_number
@@ -361,21 +361,21 @@ cdef class Gathering:
         return decode(self.handle, message_from(&self.call, rank), copy)
 
     cdef list parts(self, bint copy):
-        """Return what all nodes gave, by rank."""
+        """Return the contributions of all nodes, by rank."""
         cdef int32_t rank
         return [self.own_copy() if rank == self.handle.rank_number else self.part_of(rank, copy)
                 for rank in range(self.handle.node_count)]
 
 
 cdef spc_message_t *message_from(spc_gathering_t *call, int32_t rank) noexcept:
-    """One message for all, because one root gives."""
+    """Return the single message for all nodes, which the root contributes."""
     if call.operation == SPC_OPERATION_DATA_BCAST or call.operation == SPC_OPERATION_DATA_SCATTER:
         return call.messages
     return &call.messages[rank]
 
 
 cdef list as_items(str name, object values, int32_t size):
-    """A list with one item for each node."""
+    """Return a list with one item for each node."""
     cdef list items
     if isinstance(values, np.ndarray):
         if values.ndim == 0:
@@ -391,7 +391,7 @@ cdef list as_items(str name, object values, int32_t size):
 
 
 cdef Gathering begin(Handle handle, int operation, int32_t root, str name):
-    """A new call, or the same one if it was interrupted: then what was given before counts."""
+    """Start a new call, or resume the same one after an interrupt, which then keeps its first value."""
     cdef Gathering gathering
     if handle.gathering is not None:
         gathering = <Gathering>handle.gathering
@@ -408,7 +408,7 @@ cdef Gathering begin(Handle handle, int operation, int32_t root, str name):
 
 
 cdef Gathering begin_step(Handle handle, int operation, const spc_signature_t *signature, str name, str doing):
-    """As that, of what is a step of another call: `name` is that call, `doing` the same for mismatches, with values."""
+    """Like `begin`, for a step of another call: `name` is that call, `doing` adds its values, for mismatches."""
     cdef Gathering gathering
     if handle.gathering is not None:
         gathering = <Gathering>handle.gathering

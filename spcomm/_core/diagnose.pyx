@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # cython: autotestdict=False, auto_pickle=False
-"""Waits, deadlock reports, words for collective operations and what is unmatched, read from the memory of a run.
+"""Waits, deadlock reports, texts for collective operations, and unmatched operations, read from the memory of a run.
 
 The core has the texts (csrc/diagnose). Imports no NumPy.
 """
@@ -68,19 +68,19 @@ from spcomm._core import errors
 # ---- waits, and the report of a deadlock
 
 
-# Why the wait may end without anything that a node does: bits of `Wait.doubts`, as in spc_board.h.
+# Reasons why a wait may end without any action of a node: bits of `Wait.doubts`, as in spc_board.h.
 TIMED, THREADS, TIMER, HANDLER, UNKNOWN = 1, 2, 4, 8, 16
 
-# A wait that has lasted for some milliseconds at least: the entry of the node's status board as it is in memory, and
-# the ranks of the run that it waits for; of a send those that keep messages of it.
+# A wait that has lasted at least some milliseconds: the node's status board entry as it is in memory, and the ranks of
+# the run that it waits for; for a send, the ranks that keep messages of it.
 Wait = namedtuple("Wait", "entry needs since_ns doubts")
 
 cdef enum:
-    TRIES = 3  # at a board that changes while it is read
+    TRIES = 3  # attempts on a board that changes during the read
 
 
 cdef object read_wait(const spc_segment_t *segment, uint32_t rank):
-    """Return the wait of a node; None: its board is not published."""
+    """Return the wait of a node, or None if its board is unpublished."""
     cdef spc_board_entry_t entry
     cdef c_bool[SPC_NODES_MAX] needed
     cdef uint32_t other
@@ -93,12 +93,12 @@ cdef object read_wait(const spc_segment_t *segment, uint32_t rank):
 
 
 def packed(waits):
-    """Waits by rank as lists, numbers and texts, which go through a pipe."""
+    """Return the waits by rank as lists, numbers and texts, which can pass through a pipe."""
     return [[rank, wait.entry.hex(), list(wait.needs)] for rank, wait in waits.items()]
 
 
 def unpacked(rows):
-    """Return the waits again. `ValueError` or `TypeError`: the rows are malformed."""
+    """Restore the waits. `ValueError` or `TypeError`: the rows are malformed."""
     cdef spc_board_entry_t entry
     cdef const char *bytes_of
     found = {}
@@ -118,7 +118,7 @@ def unpacked(rows):
 
 
 cdef int fill(spc_waits_t *known, object waits, uint32_t size) except -1:
-    """Copy the waits. The caller frees them; after an exception nothing is left to free."""
+    """Copy the waits. The caller frees them; after an exception there is nothing to free."""
     if spc_waits_create(size, known) != SPC_OK:
         raise MemoryError
     try:
@@ -145,18 +145,18 @@ cdef int copy_waits(spc_waits_t *known, object waits, uint32_t size) except -1:
 
 
 def report(waits, uint32_t size, str group="", bint in_vain=False):
-    """The report of a proven deadlock (SP101), with its last line break.
+    """Return the report of a proven deadlock (SP101), with its final line break.
 
     Parameters
     ----------
     waits : dict
-        Of the nodes that are proven to wait for ever: rank in the run -> `Wait`.
+        The nodes that are proven to wait for ever: rank in the run -> `Wait`.
     size : int
         Number of nodes of the run (or of its group).
     group : str
-        `" of group 2"` where there are several groups.
+        `" of group 2"` if there are several groups.
     in_vain : bool
-        A warning: none of these ever gets what it waits for, but some of the others still run, and may end.
+        Report a warning: none of these waits can ever succeed, but other nodes still run, and may end.
     """
     cdef spc_waits_t known
     cdef spc_deadlock_report_options_t options
@@ -179,7 +179,7 @@ def report(waits, uint32_t size, str group="", bint in_vain=False):
     try:
         if status != SPC_OK:
             raise MemoryError
-        return os.fsdecode(text[:length_bytes])  # names of files may be no text
+        return os.fsdecode(text[:length_bytes])  # file names may be undecodable
     finally:
         free(text)
 
@@ -211,23 +211,23 @@ def rows(waits):
     return found
 
 
-# ---- words for collective operations
+# ---- texts for collective operations
 
 
-# Numbers of operations, from the first to the last that moves data.
+# Operation numbers, from the first to the last that moves data.
 MOVES_DATA = range(SPC_OPERATION_DATA_BCAST, SPC_OPERATION_DATA_ALLTOALL + 1)
-# The names of NumPy's dtypes, by the core's number of them.
+# NumPy dtype names, by the core's number for the dtype.
 TYPES = {number: spc_call_text_type(number).decode() for number in range(SPC_TYPE_INT8, SPC_TYPE_SIMTIME + 1)}
 
 
 def worded(signature):
-    """`barrier()`, `global_sum() of an array of float64, 80 bytes`.
+    """Return a text such as `barrier()` or `global_sum() of an array of float64, 80 bytes`.
 
     Parameters
     ----------
     signature : tuple
         Operation, operator, type, fields, length, layout and root of a call, as numbers: a spc_signature_t. Reductions
-        have no root, but the letter of NumPy's dtype there, where the core does not know the type.
+        have no root; the field holds the letter of the NumPy dtype if the core does not know the type.
     """
     cdef spc_signature_t call
     call.operation, call.op, call.type, call.field_count, call.length_bytes, call.layout, call.root = signature
@@ -240,28 +240,28 @@ def worded(signature):
         free(text)
 
 
-# ---- what nodes have left after their end
+# ---- messages and barriers left at the end
 
 
 def unmatched(boxes):
-    """Messages and fuzzy barriers that the nodes of a run have left; all nodes have ended.
+    """Return the messages and fuzzy barriers left by the nodes of a run; all nodes have ended.
 
     Parameters
     ----------
     boxes : list of (int, list of int)
-        Of each box the descriptor of its segment, and the ranks of its nodes: of those only it is asked.
+        For each box, the descriptor of its segment and the ranks of its nodes, to which the result is limited.
 
     Returns
     -------
     messages : list of tuple
-        (source, destination, tag, number), of all communicators together; ranks are those of the run.
+        (source, destination, tag, number), over all communicators; ranks are those of the run.
     more : int
-        Messages that are not among them.
+        The number of messages beyond those listed.
     still_open : list of tuple
         (rank, whether it is a cycle, number, file, line, function): fuzzy barriers that were never waited for, and
         cycles of coordinated messages.
     sent : dict
-        (source, destination, tag) -> (file, line) of the last such message, of nodes that have noted it (--strict).
+        (source, destination, tag) -> (file, line) of the last such message, for nodes that recorded it (--strict).
     """
     cdef dict messages = {}
     cdef list still_open = []
@@ -273,7 +273,7 @@ def unmatched(boxes):
 
 
 cdef uint64_t add_box(descriptor, ranks, dict messages, list still_open, dict sent) except? 1:
-    """The number of messages that are not among `messages`."""
+    """Return the number of messages beyond those in `messages`."""
     cdef spc_segment_t segment
     cdef uint64_t more = 0
     cdef uint32_t rank
@@ -295,7 +295,7 @@ cdef spc_note_shared_t *notes_of(const spc_segment_t *self, uint32_t rank) excep
 
 
 cdef uint64_t add_left(const spc_segment_t *self, uint32_t rank, dict messages) except? 1:
-    """This node's own counts; how many more there are."""
+    """Read this node's own counts; return the number of further ones."""
     cdef spc_note_shared_t *notes = notes_of(self, rank)
     cdef spc_note_left_t *row
     cdef uint32_t i
@@ -308,14 +308,14 @@ cdef uint64_t add_left(const spc_segment_t *self, uint32_t rank, dict messages) 
 
 
 cdef int add_unread(const spc_segment_t *self, uint32_t rank, dict messages) except -1:
-    """Messages that came after the node had closed, or to a node that never was one."""
+    """Count messages that arrived after the node had closed, or at a node that never started."""
     cdef spc_mailbox_shared_t *mailbox
     cdef spc_unread_t unread
     cdef uint32_t sender
     cdef uint32_t at
     status = <spc_status_shared_t *>spc_segment_part(self, SPC_REGION_STATUS, 0)
     if not spc_note_is_settled(notes_of(self, rank)) and spc_status_process(status, rank) != 0:
-        return 0  # how far it has read is not known
+        return 0  # its read position is unknown
     mailbox = <spc_mailbox_shared_t *>spc_segment_part(self, SPC_REGION_MAILBOX, rank)
     for sender in range(self.config.nodes):
         at = 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Texts of errors that are about one call: which value was given, what is allowed, what to try.
+"""Error texts about one call: the value given, the allowed ones, and what to try.
 
 Errors that any call may raise (a lost node, a timeout, a wrong rank) are in `errors`.
 """
@@ -161,7 +161,7 @@ def is_shared() -> BufferInUseError:
 
 
 def no_items(call: str, name: str, value: object) -> TypeError:
-    """`name` is the parameter that has to hold an item for each node."""
+    """`name` is the parameter that must hold an item for each node."""
     found = "an array without axes" if hasattr(value, "ndim") else a_kind(value)
     return TypeError(
         f"{call}({name}={shown(value)}): {name} is a sequence with one item for each node, or an array whose first "
@@ -177,14 +177,14 @@ def wrong_number(call: str, name: str, found: int, size: int) -> ValueError:
 
 
 def gave_nothing(call: str, rank: int, reason: str) -> SpcommError:
-    """On the other nodes: a consequence of the error there, which the launcher reports instead."""
+    """Raised on the other nodes: a consequence of the error there, which the launcher reports instead."""
     error = SpcommError(f"{call}: node {rank} gave nothing, because it raised {reason or 'an error'}")
     error.is_consequence = True
     return error
 
 
 def reason(error: BaseException) -> str:
-    """The text that the other nodes get."""
+    """Return the text that the other nodes get."""
     return f"{type(error).__name__}: {error}"
 
 
@@ -308,7 +308,7 @@ def not_elementwise(call: str, algorithm: str, name: str) -> ValueError:
 
 
 def elements_it_got(name: str, axes: int, shape: tuple[int, ...]) -> str:
-    """A note for what an elementwise operator has raised."""
+    """Return a note for an exception that an elementwise operator has raised."""
     return (
         f"{name} is elementwise: it is called with some of the elements, here two arrays of shape {shape}. "
         f"The last axes of x that stay together: element_axes={axes}"
@@ -331,7 +331,7 @@ def no_element(call: str, name: str, axes: int, shape: tuple[int, ...]) -> Value
 
 
 def checked_axes(value: object, elementwise: bool) -> int:
-    """The int, if it may be given to op()."""
+    """Return the int, if it may be given to op()."""
     if not hasattr(value, "__index__"):
         raise TypeError(f"op(element_axes={shown(value)}): a number of axes is an int")
     axes = index(value)
@@ -347,7 +347,7 @@ def checked_axes(value: object, elementwise: bool) -> int:
 
 # ---- cycles of coordinated messages
 
-# The call that began something, and where it is: words, file, line; file and line may be unknown.
+# The call that began an operation, and its place: call text, file, line; file and line may be unknown.
 Place = tuple[str, str, int]
 
 _UNTIL = "until coordinated_recv() returns None or the loop over coordinated_messages() ends"
@@ -410,7 +410,7 @@ _ADVICE_FOR_DATA = "All nodes must call the same operations in the same order, w
 
 
 def described(name: str, value: object) -> str:
-    """The words for a reduction of this value, with its shape, which signatures do not hold."""
+    """Return the text for a reduction of this value, with its shape, which signatures do not hold."""
     return f"{name if name.endswith(')') else name + '()'} of {_value(value)}"
 
 
@@ -430,7 +430,7 @@ def _value(value: object) -> str:
 def mismatch(
     call: str, rank: int, number: int, called: dict[int, Signature], notes: "dict[int, Note]"
 ) -> str:
-    """The text of the error that node `rank` raises; `called`: what each node called, `notes`: at which line."""
+    """Return the text of the error that node `rank` raises; `called`: the call of each node, `notes`: their lines."""
     from spcomm._core.diagnose import MOVES_DATA, worded
     from spcomm._core.exit_text import at
 

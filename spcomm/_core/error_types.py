@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The exceptions that spcomm raises. Their words are in errors.py."""
+"""The exceptions that spcomm raises. Their texts are in errors.py."""
 
 
 class SpcommError(Exception):
@@ -19,7 +19,7 @@ class SpcommError(Exception):
     spcomm.SpcommError: barrier(): node 0 has closed this communicator, after which nothing can be sent or received ...
     """
 
-    is_consequence = False  # of another node's error, which is to blame
+    is_consequence = False  # follows from another node's error, which is to blame
 
 
 class ConfigError(SpcommError, ValueError):
@@ -27,7 +27,7 @@ class ConfigError(SpcommError, ValueError):
 
     Notes
     -----
-    Nothing has been started or joined. ``spcomm run`` itself says so with exit code 125.
+    Nothing has been started or joined. ``spcomm run`` itself reports this with exit code 125.
 
     Examples
     --------
@@ -43,7 +43,7 @@ class RankError(SpcommError, ValueError):
 
     Notes
     -----
-    Raised before anything is sent or waited for. Alone, it says how to start a run of several nodes.
+    Raised before anything is sent or waited for. In a run of one node, it explains how to start several nodes.
 
     Examples
     --------
@@ -97,8 +97,8 @@ class MismatchError(SpcommError):
 
     Notes
     -----
-    Raised on all nodes, with what each called and at which line; the operation has not happened, and the next ones
-    work. ``spcomm explain SP105`` has a program that does it.
+    Raised on all nodes, with each node's call and line; the operation has not happened, and the next ones work.
+    ``spcomm explain SP105`` has a program that does it.
 
     Examples
     --------
@@ -139,7 +139,7 @@ class NodeLostError(SpcommError):
 
     Notes
     -----
-    It names how that node ended, and where. Messages received before are not lost. Where several nodes fail,
+    It names how that node ended, and where. Messages received before are not lost. If several nodes fail,
     ``spcomm run`` reports the first one, never those that only missed it. ``spcomm explain SP104`` has a program that
     does it. ScaMPI.
 
@@ -194,7 +194,7 @@ class WaitTimeoutError(SpcommError, TimeoutError):
 
 
 class BufferInUseError(SpcommError):
-    """The memory that `Comm.move` is to hand on is still seen by another array.
+    """The memory for `Comm.move` is still visible to another array.
 
     Notes
     -----
@@ -217,7 +217,7 @@ class ConnectionLostError(SpcommError):
 
     Notes
     -----
-    Raised, after ``--link-timeout`` seconds, by every call that waits for others, or asks for messages and finds none.
+    Raised, after ``--link-timeout`` seconds, by every call that waits for others, or polls for messages and finds none.
     It names the box. Shorter breaks are repaired, and no message is lost or doubled. ScaMPI ("cables being unplugged").
 
     Examples
@@ -236,8 +236,8 @@ class AuthenticationError(SpcommError):
 
     Notes
     -----
-    Raised where boxes connect to a server, before anything of the program has run; ``spcomm run`` ends with exit code
-    125 then.
+    Raised when boxes connect to a server, before any code of the program has run; ``spcomm run`` then ends with exit
+    code 125.
 
     Examples
     --------
@@ -252,7 +252,7 @@ class VersionError(SpcommError):
 
     Notes
     -----
-    Raised by `startup`, or where boxes connect; it names both. Install the same one everywhere.
+    Raised by `startup`, or when boxes connect; it names both. Install the same one everywhere.
 
     Examples
     --------
@@ -263,4 +263,4 @@ class VersionError(SpcommError):
 
 
 for _error in (SpcommError, *SpcommError.__subclasses__()):
-    _error.__module__ = "spcomm"  # a traceback shows the name by which a program catches it
+    _error.__module__ = "spcomm"  # a traceback shows the name with which a program catches it

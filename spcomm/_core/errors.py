@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The words of all exceptions: what was called, what was found, what is allowed, what to do.
+"""Texts of all exceptions: what was called, what was found, what is allowed, what to do.
 
-The compiled modules decide that something is wrong; the functions below only build the exception that says so.
+The compiled modules detect errors; the functions below only build the exceptions.
 """
 
 import os
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def shown(value: object, limit: int = 60) -> str:
-    """repr, of bounded length; never fails."""
+    """Return a repr of bounded length; never fails."""
     try:
         text = repr(value)
     except Exception:
@@ -42,7 +42,7 @@ def shown(value: object, limit: int = 60) -> str:
 
 
 def a_kind(value: object) -> str:
-    """Its type, with the article: "an int"."""
+    """Return its type, with the article: "an int"."""
     name = type(value).__name__
     return f"{'an' if name[0] in 'aeioAEIO' else 'a'} {name}"
 
@@ -57,7 +57,7 @@ def recv_call(name: str, source: object, tag: object, timeout_ns: int = -1) -> s
 
 
 def in_a_part(call: str, rank: int, size: int) -> str:
-    """A call's arguments are ranks of its communicator. All other ranks that an error names are those of the run."""
+    """Name the node within its part: arguments are ranks of the communicator, all other ranks those of the run."""
     return f"{call}, as node {rank} of a part of {size}"
 
 
@@ -82,7 +82,7 @@ def _nodes(size: int, members: "tuple[int, ...]" = ()) -> str:
 
 
 def bad_rank(call: str, argument: str, value: int, size: int, members: "tuple[int, ...]" = ()) -> RankError:
-    """`members`: of a part, the ranks of its nodes in the run."""
+    """`members`: for a part, the ranks of its nodes in the run."""
     hint = ""
     if value < 0 and argument != "root":
         names = "spcomm.ANY" if argument == "source" else "spcomm.ALL, spcomm.OTHERS"
@@ -190,15 +190,15 @@ def wrong_shape(source: int, tag: int, shape: "tuple[int, ...]", out: "tuple[int
 
 _RECEIVING = ("recv", "probe", "sendrecv")
 _SYNCHRONOUS = "ssend("
-_LIVE = 1  # then it has closed the communicator, not ended
+_LIVE = 1  # this node has closed the communicator, but not ended
 _STATES = {2: "finished", 3: "died"}
 
 
 def _ended(reason: int, note: "Note | None" = None) -> str:
-    from spcomm._core import exit_text  # late: it needs this
+    from spcomm._core import exit_text  # late: it imports this module
 
     if reason < 0:
-        import signal  # late: the launcher imports this module, too, and its start is part of every run
+        import signal  # late: the launcher also imports this module, and its start is part of every run
 
         try:
             name = signal.Signals(-reason).name
@@ -257,7 +257,7 @@ def disconnected(call: str, box: int) -> ConnectionLostError:
 
 
 def add_near(error: SpcommError, node: "Comm", source: int, tag: int) -> None:
-    """`error`: a receive (negative: of any source or tag) has failed; say so if a message nearly matches."""
+    """`error`: a receive (negative: of any source or tag) has failed; the text mentions a near match."""
     from spcomm._core import exit_text, handle
 
     found = handle.near(node, source, tag)
@@ -276,7 +276,7 @@ def failure(
     reason: int,
     note: "Note | None" = None,
 ) -> Exception:
-    """The exception for a status of the core. MismatchError, MemoryError and OSError are made elsewhere."""
+    """Return the exception for a status of the core. MismatchError, MemoryError and OSError are made elsewhere."""
     if call.startswith("coordinated_"):
         from spcomm._core import error_text
 
@@ -343,11 +343,11 @@ def mismatch(
     called: "dict[int, tuple[int, ...]]",
     notes: "dict[int, Note] | None" = None,
 ) -> MismatchError:
-    """`called`: what each node called, as (operation, operator, type, fields, length, layout, char).
+    """`called`: the call of each node, as (operation, operator, type, fields, length, layout, char).
 
     Ranks are those of the run.
     """
-    from spcomm._core import error_text  # late: it needs this
+    from spcomm._core import error_text  # late: it imports this module
 
     return MismatchError(error_text.mismatch(call, rank, number, called, notes or {}))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The words for what other nodes have left written (csrc/segment/spc_note.h), and for what is nearly there."""
+"""Texts for notes that other nodes have left (csrc/segment/spc_note.h), and for messages that nearly match."""
 
 import os
 import sys
@@ -12,12 +12,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from spcomm._core.handle import Handle
 
-# Whose program this process runs: a weak reference. Set when a node is made.
+# The handle of the node whose program this process runs: a weak reference. Set when a node is made.
 _node: "object" = None
 
 
 class Note(NamedTuple):
-    """The end of a node, or its last call, and the line of its program; line 0: not known."""
+    """The end of a node, or its last call, and the line of its program; line 0: unknown."""
 
     words: str
     file: str
@@ -26,7 +26,7 @@ class Note(NamedTuple):
 
 
 def place(note: Note) -> str:
-    """`ring.py:12 in step`; empty where it is not known."""
+    """Return `ring.py:12 in step`; empty if it is unknown."""
     if not note.file or not note.line:
         return ""
     inside = "" if note.function[:1] in ("", "<") else f" in {note.function}"
@@ -34,19 +34,19 @@ def place(note: Note) -> str:
 
 
 def at(note: "Note | None") -> str:
-    """`, at ring.py:12 in step`, or nothing."""
+    """Return `, at ring.py:12 in step`, or nothing."""
     where = place(note) if note is not None else ""
     return f", at {where}" if where else ""
 
 
 def text(note: Note) -> str:
-    """`an uncaught ValueError at ring.py:12 in step`."""
+    """Return `an uncaught ValueError at ring.py:12 in step`."""
     where = place(note)
     return f"{note.words} at {where}" if where else note.words
 
 
 def near(found: "tuple[int, int, int]", source: int, members: "tuple[int, ...]") -> str:
-    """A sentence. `found`: source, tag and number of messages that nearly match; `source`: asked for, negative: any.
+    """Return a sentence. `found`: source, tag and number of near matches; `source`: requested, negative: any.
 
     `members`: by rank, the ranks in the run.
     """
@@ -61,7 +61,7 @@ def near(found: "tuple[int, int, int]", source: int, members: "tuple[int, ...]")
 
 
 class Raised:
-    """Held by an error of which this node tells others: as long as it is alive, the node may yet end by it."""
+    """Held by an error that this node has reported to others: while it is alive, the node may yet end by it."""
 
     def __init__(self, node: "Handle") -> None:
         import _weakref
@@ -78,7 +78,7 @@ class Raised:
             self._count(node, -1)
 
     def __reduce__(self) -> "tuple[type, tuple[()]]":
-        """An error that is copied to another process does not end this one: None."""
+        """Copy as None: an error in another process does not end this one."""
         return type(None), ()
 
 
@@ -86,7 +86,7 @@ class Raised:
 
 
 def watch(node: "Handle") -> None:
-    """From now on `raised`, `exited` and `closed` tell of this node's end."""
+    """Have `raised`, `exited` and `closed` report this node's end from now on."""
     global _node
     import _weakref
 
@@ -102,18 +102,18 @@ def _tell(words: str, code: int, file: str, line: int, function: str) -> None:
 
 
 def raised(error: BaseException) -> None:
-    """This node ends by an uncaught exception."""
+    """Note that an uncaught exception ends this node."""
     _tell(f"an uncaught {type(error).__name__}", 1, *call_site.of_error(error))
 
 
 def exited(error: SystemExit, code: int) -> None:
-    """This node ends by `sys.exit`, which makes that its exit code."""
+    """Note that this node ends by `sys.exit`, which makes that its exit code."""
     argument = "" if error.code is None else shown(error.code)
     _tell(f"sys.exit({argument})", code, *call_site.of_error(error))
 
 
 def closed() -> None:
-    """This node leaves the run: where it is told to, or when its program has come to its end."""
+    """Note that this node leaves the run: by a call, or at the end of its program."""
     found = call_site.of_caller()
     program = os.path.basename(sys.argv[0]) if getattr(sys, "argv", None) else ""
     if found[1]:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Algorithms of reductions that Python combines: which node gives what to whom in each round, and what it combines.
+"""Algorithms of reductions that Python combines: each round's contributions, receivers and combinations.
 
-Each is a generator, one node's part. It yields a `Round`, is sent what came of it by rank, and returns the result. So
-it knows no communicator; generic_reduce.pyx makes a gathering of each round. Every algorithm combines along the core's
-tree, v[i] = v[i] op v[i + 2^k].
+Each is a generator, one node's part. It yields a `Round`, receives the round's results by rank, and returns the final
+one. So it needs no communicator; generic_reduce.pyx makes a gathering of each round. Every algorithm combines along
+the core's tree, v[i] = v[i] op v[i + 2^k].
 
-A node whose operator raises takes part in the next round all the same and gives the error, since the others wait for
-it. In rounds of "alltoall" everybody hears of it, and all leave there.
+A node whose operator raises takes part in the next round all the same and contributes the error, since the others wait
+for it. A round of "alltoall" delivers it to all nodes, and all leave there.
 """
 
 from collections.abc import Callable, Generator
@@ -22,7 +22,7 @@ class Round(NamedTuple):
 
     pattern: str  # "alltoall": `given` has an item for each node; "allgather", "gather", "bcast": it is one
     given: Any
-    error: BaseException | None = None  # why it gives nothing
+    error: BaseException | None = None  # why the node contributes nothing
 
 
 Rounds = Generator[Round, list[Any], Any]
@@ -39,7 +39,7 @@ def along_tree(values: list[Any], combine: Combine) -> Any:
 
 
 def _tried(function: Callable[..., Any], *values: Any) -> tuple[Any, BaseException | None]:
-    """The function's result for the values, or its error; also Ctrl-C, because the others wait."""
+    """Return the function's result for the values, or its error; also Ctrl-C, because the others wait."""
     try:
         return function(*values), None
     except BaseException as error:
@@ -47,9 +47,9 @@ def _tried(function: Callable[..., Any], *values: Any) -> tuple[Any, BaseExcepti
 
 
 def tree(rank: int, size: int, root: int | None, value: Any, combine: Combine) -> Rounds:
-    """In round k node i, a multiple of 2^(k+1), combines its value with that of i + 2^k. In the end node 0 has all.
+    """In round k node i, a multiple of 2^(k+1), combines its value with that of i + 2^k. At the end node 0 has all.
 
-    `root`: who wants the result; None: all do.
+    `root`: the node that needs the result; None: all do.
     """
     error = None
     step = 1
@@ -59,7 +59,7 @@ def tree(rank: int, size: int, root: int | None, value: Any, combine: Combine) -
         if rank % (2 * step) == step:
             given[rank - step], value = value, None
         elif combines and step == 1:
-            given[rank] = value  # a copy of its own, which the operator may change
+            given[rank] = value  # its own copy, which the operator may change
         came = yield Round("alltoall", given, error)
         if combines and step == 1:
             value = came[rank]
@@ -78,7 +78,7 @@ def tree(rank: int, size: int, root: int | None, value: Any, combine: Combine) -
 
 
 def slices(rank: int, size: int, root: int | None, array: Any, combine: Combine) -> Rounds:
-    """Each node combines its slice of all arrays; then the slices are put together."""
+    """Each node combines its slice of all arrays; then the slices are joined."""
     came = yield Round("alltoall", np.array_split(array, size))
     mine, error = _tried(along_tree, came, combine) if len(came[0]) else (came[0], None)
     came = yield Round("allgather" if root is None else "gather", mine, error)
@@ -88,10 +88,10 @@ def slices(rank: int, size: int, root: int | None, array: Any, combine: Combine)
 def binary_swap(rank: int, size: int, root: int | None, array: Any, combine: Combine) -> Rounds:
     """Two nodes that have the same part swap halves of it, and each combines one. ACLMPL's "Global Operations".
 
-    Before round k the nodes stand in groups of 2^k, of which each has combined what its nodes gave, and node j of a
-    group has the part `span(…, j, k)` of that. Where the last group is incomplete, the nodes of the group before it
-    keep their parts whole, and get theirs; its nodes are idle from then on. So it combines along the tree, which it
-    would not if the nodes beyond a power of two handed in their arrays first.
+    Before round k the nodes form groups of 2^k, each of which has combined its nodes' contributions, and node j of a
+    group has the part `span(…, j, k)` of that. If the last group is incomplete, the nodes of the group before it keep
+    their parts whole, and get its parts; its nodes are idle from then on. So it combines along the tree, which it would
+    not if the nodes beyond a power of two contributed their arrays first.
     """
     length, mine, error = len(array), array, None
     step, bits = 1, 0
@@ -112,7 +112,7 @@ def binary_swap(rank: int, size: int, root: int | None, array: Any, combine: Com
 
 
 def _swapped(rank: int, size: int, bits: int, length: int, mine: Any) -> tuple[list[Any], Any, int | None]:
-    """In round `bits`: what a node gives, what it keeps, and whose part it combines with that; None: nobody's."""
+    """In round `bits`: the part a node gives, the part it keeps, and whose part it combines with that, or None."""
     step = 1 << bits
     given = [None] * size
     base = rank // (2 * step) * (2 * step)
@@ -123,7 +123,7 @@ def _swapped(rank: int, size: int, bits: int, length: int, mine: Any) -> tuple[l
         kept, other = (mine[:middle], mine[middle:]) if rank < upper else (mine[middle:], mine[:middle])
         given[rank ^ step] = other
         if step == 1:
-            given[rank] = kept  # a copy of its own, which the operator may change
+            given[rank] = kept  # its own copy, which the operator may change
         return given, kept, rank ^ step
     if count <= 0 or rank - upper >= _power(count):
         return given, mine, None
@@ -137,7 +137,7 @@ def _swapped(rank: int, size: int, bits: int, length: int, mine: Any) -> tuple[l
 
 
 def span(length: int, node: int, bits: int) -> tuple[int, int]:
-    """The part of an array that a node of a group of 2^bits has: for each bit of its rank the lower or upper half."""
+    """Return the array part of a node in a group of 2^bits: each bit of its rank selects the lower or upper half."""
     first, last = 0, length
     for bit in range(bits):
         middle = (first + last + 1) // 2
@@ -146,11 +146,11 @@ def span(length: int, node: int, bits: int) -> tuple[int, int]:
 
 
 def _power(count: int) -> int:
-    """The largest power of two that is not larger."""
+    """Return the largest power of two that is not larger."""
     return 1 << count.bit_length() - 1
 
 
 def _joined(parts: list[Any]) -> Any:
-    """Empty ones have not been combined, and might be of another type."""
+    """Drop empty ones, which have not been combined and might be of another type."""
     filled = [part for part in parts if len(part) != 0]
     return np.concatenate(filled or parts[:1])

@@ -50,12 +50,12 @@ cdef extern from "Python.h":
 
 
 def other_threads():
-    """The number of threads that would not survive a fork, of whatever kind; 0 also where that is unknown."""
+    """Return the number of threads of any kind that a fork would lose; 0 also if it is unknown."""
     return spc_fork_other_threads()
 
 
 cdef class Fork:
-    """This process's part of a run that `fork_nodes` made. Never freed: node 0 needs it when all else is gone."""
+    """This process's part of a run that `fork_nodes` made. Never freed: node 0 still needs it at process exit."""
 
     cdef spc_fork_t *core
     cdef readonly int rank
@@ -67,11 +67,11 @@ cdef class Fork:
 
     @property
     def report_descriptor(self):
-        """The descriptor on which this node reports that it fails: see launch.report."""
+        """The descriptor on which this node reports its failure: see launch.report."""
         return spc_fork_report_descriptor(self.core)
 
     def wait(self, own_code):
-        """In node 0, which would exit with `own_code`: wait for the others, and return the run's exit code."""
+        """Wait in node 0, which would exit with `own_code`, for the other nodes; return the run's exit code."""
         cdef int mine = own_code
         cdef int code = 0
         with nogil:
@@ -79,7 +79,7 @@ cdef class Fork:
         return code
 
     def wait_at_exit(self):
-        """Have the process do that by itself when all of Python is gone. False where that cannot be had."""
+        """Have the process do that by itself once Python is finalized. False where that is impossible."""
         return spc_fork_wait_at_exit(self.core) == SPC_OK
 
 
@@ -175,7 +175,7 @@ def fork_nodes(descriptor, nodes, grace=0.0, Meeting meeting=None):
     Parameters
     ----------
     descriptor : int
-        Of a fresh segment for so many nodes.
+        A fresh segment for that many nodes.
     nodes : int
     grace : float, optional
         Seconds from SIGTERM to SIGKILL when the run is to end; 0: the default.
@@ -190,7 +190,7 @@ def fork_nodes(descriptor, nodes, grace=0.0, Meeting meeting=None):
     Raises
     ------
     OSError
-        The system has no room for so many processes. None of them is left.
+        The system cannot start that many processes. None of them is left.
     """
     cdef spc_fork_options_t options
     cdef Fork made = Fork()
@@ -220,7 +220,7 @@ def fork_nodes(descriptor, nodes, grace=0.0, Meeting meeting=None):
 
 
 def guard(Handle handle, Fork fork):
-    """Have the waits of this node look after the supervisor."""
+    """Have the waits of this node check on the supervisor."""
     handle.fork = fork.core
     handle.forked = fork
 
@@ -231,7 +231,7 @@ def read_infile(path):
     Raises
     ------
     ConfigError
-        It cannot be read, or says something that is not allowed: file, line, what was found, what is allowed.
+        The file is unreadable, or holds an invalid value: file, line, what was found, what is allowed.
     """
     cdef spc_infile_t found
     cdef char message[SPC_INFILE_MESSAGE_BYTES]
@@ -246,9 +246,9 @@ def read_infile(path):
 
 
 def launcher_note(program):
-    """The note of another launcher that has started the program several times; "": this process has none to print.
+    """Return the note for a program that another launcher has started several times; "": there is none to print.
 
-    `program` is a str, what follows ``spcomm run -n N`` in the command that does what was meant.
+    `program` is a str: the text after ``spcomm run -n N`` in the suggested command.
     """
     cdef char note[SPC_LAUNCHER_NOTE_BYTES]
     cdef bytes name = os.fsencode(program)

@@ -6,16 +6,16 @@ from spcomm._core.libspc cimport spc_signature_t
 
 
 cdef class Fold:
-    # A call of reduce, allreduce, scan, exscan or reduce_scatter, but for its values.
+    # A call of reduce, allreduce, scan, exscan or reduce_scatter, without its values.
     cdef Handle handle
     cdef int operation     # SPC_OPERATION_ARRAY_…
     cdef int32_t root      # of reduce, else 0
     cdef int algorithm     # SPC_COLLECT_…
-    cdef int number        # spc_operator_t, or that of programs' own
+    cdef int number        # spc_operator_t, or the number for operators of the program
     cdef object op
     cdef str name          # in words, with its arguments
-    cdef str doing         # the same with the value, where that has to be alike
-    cdef str function      # without them
+    cdef str doing         # the same with the value, if all values must be alike
+    cdef str function      # the name without its arguments
     cdef object gathering  # the last step
 
     cdef bint has_result(self) noexcept

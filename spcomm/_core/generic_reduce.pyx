@@ -2,13 +2,13 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, autotestdict=False, auto_pickle=False
 """Reductions by any operator, underneath reduce, allreduce, scan, exscan and reduce_scatter of `Comm`.
 
-Arrays are combined by the core (csrc/comm/spc_collect.h); where a result lies in a block, the array is that block. A
-short array is combined by the reducer in one step, as numbers are; all nodes know that from its type and length.
+The core combines arrays (csrc/comm/spc_collect.h); where a result lies in a block, the array is that block. The reducer
+combines a short array in one step, like numbers; all nodes derive that from its type and length.
 
-Values, and arrays by operators or of dtypes that the core does not combine, are combined in Python: in rounds
-(fold_rounds.py), or in one; then whoever needs a result gets all values and combines them, along the core's tree as
-well. Each round is a gathering (collectives.pyx) under the signature of the reduction, which has the operator's
-identity and, where all values have to be alike, what this one is.
+Python combines values, and arrays whose operator or dtype the core does not support: in rounds (fold_rounds.py), or in
+one step, in which each node that needs a result gets all values and combines them, also along the core's tree. Each
+round is a gathering (collectives.pyx) under the signature of the reduction, which has the operator's identity and,
+where all values must be alike, a description of this one.
 """
 
 cimport cython
@@ -105,7 +105,7 @@ cdef enum:
 
 
 cdef uint64_t hash_of(object value) except? 0:
-    """The kind of a value: operators of spcomm need values of one kind."""
+    """Return the kind of a value: operators of spcomm need values of one kind."""
     cdef object hash = HASHES.get(type(value))
     return operators.hashed(error_text.described("", value)) if hash is None else hash
 
@@ -117,7 +117,7 @@ cdef class Fold:
         return self.operation != SPC_OPERATION_ARRAY_EXSCAN or self.handle.rank_number != 0
 
     cdef str words_of(self, object value):
-        """The call with its value, for mismatches. Operators of programs take any value."""
+        """Return the call with its value, for mismatches. Operators of programs take any value."""
         return self.name if self.number == OWN else error_text.described(self.name, value)
 
     cdef int fill_signature(self, spc_signature_t *signature, uint64_t hash, int step) except -1:
@@ -129,7 +129,7 @@ cdef class Fold:
         return 0
 
     cdef list gather(self, int pattern, object given, object error, uint64_t hash, int step):
-        """One step; `error`: this node gives nothing, and why. The values that came, by rank; None: nobody's."""
+        """Run one step; with `error`, this node contributes nothing. Return the values that came; None: missing."""
         cdef spc_signature_t signature
         cdef Gathering gathering
         cdef bint copy
@@ -146,12 +146,12 @@ cdef class Fold:
         gathering.run()
         if pattern == SPC_OPERATION_DATA_BCAST:
             return [gathering.own_value if self.handle.rank_number == self.root else gathering.part_of(self.root, True)]
-        # The last round of an array's puts parts together, and so copies them: views will do.
+        # The last round of an array joins parts, and so copies them: views suffice.
         copy = pattern != SPC_OPERATION_DATA_ALLGATHER or step == 0
         return gathering.parts(copy) if pattern != SPC_OPERATION_DATA_GATHER or self.has_result() else None
 
     cdef object fold_values(self, object value):
-        """Rounds over whole values."""
+        """Run rounds over whole values."""
         cdef uint64_t hash = 0
         if self.number != OWN:
             value = operators.plain(self.op, self.function, value)
@@ -159,7 +159,7 @@ cdef class Fold:
         return self.fold_by_rounds(value, hash)
 
     cdef object fold_gathered(self, object value, uint64_t hash):
-        """In one step: who wants a result gets the values and combines them."""
+        """Run one step: each node that needs a result gets the values and combines them."""
         cdef list values
         cdef int pattern = SPC_OPERATION_DATA_ALLGATHER
         if self.operation == SPC_OPERATION_ARRAY_REDUCE:
@@ -174,7 +174,7 @@ cdef class Fold:
         return self.along_tree(values)
 
     cdef object fold_items(self, list items):
-        """Rounds over an item for each node: reduce_scatter."""
+        """Run rounds over an item for each node: reduce_scatter."""
         cdef uint64_t hash = 0
         if self.number != OWN:
             items = [operators.plain(self.op, self.function, item) for item in items]
@@ -185,7 +185,7 @@ cdef class Fold:
     cdef object fold_array(self, object array):
         """Combine an array element by element: by the rounds of an algorithm, or whole."""
         cdef tuple shape = np.shape(array)
-        cdef Py_ssize_t axes = len(shape) - self.op.element_axes  # those that count elements
+        cdef Py_ssize_t axes = len(shape) - self.op.element_axes  # the axes that count elements
         cdef object made
         cdef object elements
         if axes < 0:
@@ -196,7 +196,7 @@ cdef class Fold:
         return None if made is None else made.reshape(shape)
 
     cdef object fold_by_rounds(self, object value, uint64_t hash):
-        """By the algorithm, as fold_rounds.py has it; what no round is worth is gathered and combined."""
+        """Run the algorithm of fold_rounds.py; values for which rounds do not pay are gathered and combined."""
         cdef object rounds
         cdef object root = self.root if self.operation == SPC_OPERATION_ARRAY_REDUCE else None
         cdef tuple key = (self.name, hash, self.algorithm)
@@ -216,7 +216,7 @@ cdef class Fold:
         return self.go_through((key, rounds, next(rounds), 0))
 
     cdef object go_through(self, tuple state):
-        """From this round on. Interrupted, it is kept in the handle, and the same call goes on here."""
+        """Run from this round on. If interrupted, the handle keeps the state, and the same call resumes here."""
         cdef list came
         key, rounds, current, number = state
         while True:
@@ -233,7 +233,7 @@ cdef class Fold:
                 return end.value
 
     cdef object combiner(self):
-        """The function of two values."""
+        """Return the function of two values."""
         cdef object op = self.op
         if self.number != OWN:
             return partial(operators.combined, op)
@@ -245,7 +245,7 @@ cdef class Fold:
 
 
 cdef Fold new_fold(Handle handle, int operation, str function, object op, int32_t root, object algorithm):
-    """Checks operator and algorithm; `root` is one, or 0."""
+    """Check operator and algorithm; `root` is one, or 0."""
     cdef Fold self = Fold.__new__(Fold)
     if type(op) is not operators.Op:
         raise error_text.bad_operator(function, op)
@@ -273,7 +273,7 @@ cdef dict PAIRS = {"i1": SPC_TYPE_PAIR_INT8, "i2": SPC_TYPE_PAIR_INT16, "i4": SP
 
 
 cdef uint32_t type_of(cnp.ndarray array) except? 0xffffffff:
-    """The core's type of its elements; SPC_TYPE_NONE: it has none. The array is one that operators.plain_array made."""
+    """Return the core's type of the elements, or SPC_TYPE_NONE. The array comes from operators.plain_array."""
     cdef int number = cnp.PyArray_TYPE(array)
     if number == cnp.NPY_BOOL:
         return SPC_TYPE_BOOL
@@ -289,21 +289,21 @@ cdef uint32_t type_of(cnp.ndarray array) except? 0xffffffff:
 
 
 cdef bint is_known(Fold fold, object array):
-    """Can the core combine arrays like this one?"""
+    """Whether the core can combine arrays like this one."""
     cdef uint32_t type_number = type_of(<cnp.ndarray>array)
     return type_number != SPC_TYPE_NONE and spc_ops_has(fold.number, type_number)
 
 
-@cython.no_gc_clear  # __dealloc__ needs the handle, which may hold this
+@cython.no_gc_clear  # __dealloc__ needs the handle, which may hold this object
 cdef class Collect:
-    """One node's part of one call. Interrupted, it is kept in the handle and can go on."""
+    """One node's part of one call. If interrupted, the handle keeps it and it can resume."""
     cdef Fold fold
     cdef Handle handle
     cdef spc_collect_call_t call
     cdef spc_collect_t *core
     cdef object array      # the input
     cdef object result     # memory for the result; None: there is none, or it will be a block
-    cdef object shape      # of the result
+    cdef object shape      # shape of the result
     cdef object counts     # elements for each node, or None
 
     def __init__(self):
@@ -339,7 +339,7 @@ cdef class Collect:
         return self.take() if self.fold.has_result() else None
 
     cdef object run_without_blocks(self):
-        """Somebody's arena has no room: all nodes come here."""
+        """Continue here on all nodes when the arena of one of them is full."""
         spc_collect_use_no_blocks(self.core, self.make_result() if self.fold.has_result() else NULL)
         return self.run()
 
@@ -360,7 +360,7 @@ cdef int fail_fold(Fold fold, int status, object array) except -1:
 
 
 cdef object collect_array(Fold fold, object array, object counts):
-    """Reduce an array that is known; `counts`: rows for each node, of reduce_scatter."""
+    """Reduce an array of a known type; `counts`: rows for each node, of reduce_scatter."""
     cdef cnp.ndarray source = <cnp.ndarray>array
     cdef spc_collect_call_t call
     cdef object numbers = None
@@ -387,7 +387,7 @@ cdef object collect_array(Fold fold, object array, object counts):
 
 
 cdef object collect_short(Handle handle, const spc_collect_call_t *call, cnp.ndarray array, int *status):
-    """In one step; the result, whoever wants it."""
+    """Reduce in one step; return the result on each node that needs it."""
     cdef spc_signature_t signature
     cdef spc_field_t field
     cdef cnp.ndarray result = empty_like(array)
@@ -397,7 +397,7 @@ cdef object collect_short(Handle handle, const spc_collect_call_t *call, cnp.nda
 
 
 cdef object collect_at_once(Handle handle, int operation, str function, object op, int32_t root, cnp.ndarray array):
-    """The shortest way for what is most common: an array of real numbers in C order. None: it is not one for here."""
+    """Take the fast path of the common case, a real-number array in C order. None: the array does not qualify."""
     cdef spc_collect_call_t call
     cdef int status = SPC_OK
     cdef object result
@@ -438,7 +438,7 @@ cdef object collect_long(Fold fold, const spc_collect_call_t *call, cnp.ndarray 
 
 
 cdef bint is_same(Collect left, Fold fold, const spc_collect_call_t *call, object numbers) except -1:
-    """Is this the call that was left in the middle?"""
+    """Whether this is the call that was interrupted."""
     if left.fold.name != fold.name or left.call.type != call.type or left.call.hash != call.hash:
         return False
     return numbers is None or bool((numbers == left.counts).all())
@@ -481,7 +481,7 @@ cdef object reduce_on_all(Handle self, object x, object op, object algorithm):
 
 
 cdef object reduce_along(Handle self, int operation, str name, object op, object x):
-    """scan and exscan."""
+    """Run scan or exscan."""
     return combine_all(new_fold(self, operation, name, op, 0, None), x)
 
 
@@ -500,7 +500,7 @@ cdef object reduce_and_divide(Handle self, object x, object op, object counts):
 
 
 cdef bint is_direct(Fold fold, object x, object algorithm) noexcept:
-    """Is it to be combined as for global_sum: by the core, in one step if it is not long?"""
+    """Whether the core combines it as for global_sum, in one step if it is short."""
     cdef object op = fold.op
     return algorithm is None and (op is SUM or op is MIN or op is MAX) and not isinstance(x, np.ndarray)
 
@@ -517,7 +517,7 @@ cdef object combine_all(Fold fold, object x):
     if fold.number != OWN:
         x = operators.plain_array(fold.op, fold.function, x)
         return collect_array(fold, x, None) if is_known(fold, x) else fold.fold_array(x)
-    # Other kinds of arrays may have more than elements: a mask, or a meaning of their own of "*".
+    # Other kinds of arrays may hold more than elements: a mask, or their own meaning of "*".
     return fold.fold_array(x) if fold.op.elementwise and type(x) in (np.ndarray, np.memmap) else fold.fold_values(x)
 
 

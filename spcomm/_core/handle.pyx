@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # cython: autotestdict=False, auto_pickle=False
-"""The node's hold on the C core: its life, its signals, the gate that turns statuses into exceptions, and its notes."""
+"""The node's handle on the C core: its life cycle, signals, the gate from statuses to exceptions, and its notes."""
 
 from libc.errno cimport errno
 from libc.math cimport isnan
@@ -71,11 +71,11 @@ cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident() noexcept
     double PyFloat_AsDouble(object) except? -1.0
 
-cdef double FOREVER_S = 9.0e9  # close to the longest time that 64 bits hold in nanoseconds
+cdef double FOREVER_S = 9.0e9  # close to the longest time that 64 bits of nanoseconds hold
 
 
 cdef int check_signals(void *argument) noexcept with gil:
-    """The core calls this in waiting threads, holding no lock. A signal handler that raises ends the wait."""
+    """Run signal handlers; the core calls this in waiting threads, without a lock. An exception ends the wait."""
     cdef Handle handle = <Handle>argument
     spc_fork_check(handle.fork)
     try:
@@ -86,7 +86,7 @@ cdef int check_signals(void *argument) noexcept with gil:
 
 
 cdef int handle_messages(void *argument) noexcept with gil:
-    """The core calls this in one waiting thread, holding no lock, when messages for handlers have come."""
+    """Run message handlers; the core calls this in one waiting thread, without a lock, when their messages come."""
     cdef Handle handle = <Handle>argument
     try:
         for communicator in tuple(handle.handling):
@@ -97,15 +97,15 @@ cdef int handle_messages(void *argument) noexcept with gil:
 
 
 cdef int interrupt(Handle handle, object error):
-    """Keep the exception for this thread's call, which raises it: raise_status."""
+    """Keep the exception for this thread's call; raise_status raises it."""
     handle.interruptions[PyThread_get_thread_ident()] = error
     return 1
 
 
 cdef int32_t locate(void *argument, spc_board_entry_t *entry) noexcept with gil:
-    """The core calls this in a long wait: where the caller is, and how many other threads may do something meanwhile.
+    """Return the caller's line and the number of other threads that may act; the core calls this in a long wait.
 
-    Those that Python does not know may call back into it: they count unless they wait for others of this process.
+    Threads unknown to Python may call back into it: they count unless they wait for others of this process.
     """
     try:
         file, line, function = call_site.of_caller()
@@ -114,7 +114,7 @@ cdef int32_t locate(void *argument, spc_board_entry_t *entry) noexcept with gil:
         entry.line = line
         threads = len(sys._current_frames()) - 1
         return threads if threads > 0 else <int32_t>spc_process_busy_threads()
-    except BaseException as error:  # a signal came meanwhile, and its handler raised
+    except BaseException as error:  # a signal handler raised meanwhile
         interrupt(<Handle>argument, error)
         return INT32_MIN
 
@@ -127,7 +127,7 @@ cdef int copy_text(char *room, int room_bytes, bytes text) except -1:
 
 
 cdef Handle first_of(Handle handle):
-    """The communicator of the whole run, which has the signals."""
+    """Return the communicator of the whole run, which has the signals."""
     while handle.parent is not None:
         handle = handle.parent
     return handle
@@ -139,9 +139,9 @@ cdef class Handle:
     Parameters
     ----------
     descriptor : int
-        Of the segment; it may be closed afterwards.
+        The segment's; it may be closed afterwards.
     rank : int
-        This node's.
+        This node's rank.
     """
 
     def __cinit__(self, descriptor=None, rank=None, *_more, **_named):
@@ -159,8 +159,8 @@ cdef class Handle:
             exit_text.watch(self)
 
     def __dealloc__(self):
-        # Arrays that lie in shared memory hold a reference to this object, so none is left. In a forked child
-        # closing does nothing.
+        # Arrays in shared memory hold a reference to this object, so none is left. In a forked child closing has no
+        # effect.
         if self.core != NULL and not self.abandoned:
             spc_comm_close(self.core, 0)
             spc_comm_destroy(self.core)
@@ -169,7 +169,7 @@ cdef class Handle:
 
 cdef class Part:
     def __dealloc__(self):
-        if self.core != NULL:  # nobody has taken it
+        if self.core != NULL:  # ownership is still here
             spc_comm_close(self.core, 0)
             spc_comm_destroy(self.core)
 
@@ -213,7 +213,7 @@ cdef int make_lists(Handle self) except -1:
 
 
 cdef int64_t timeout_to_ns(object timeout, object call) except -2:
-    """Seconds, or None, as nanoseconds; -1: for ever."""
+    """Convert seconds, or None, to nanoseconds; -1: for ever."""
     cdef double seconds
     if timeout is None:
         return -1
@@ -270,8 +270,8 @@ cdef int raise_status(Handle handle, int status, object call, int32_t culprit, i
 # ---- what a node leaves written for others: where it ended, its line in a mismatch, what it has left open
 
 
-cdef int64_t AT_ONCE_NS = 500_000_000  # for nodes that wait in the operation, and so have heard of it
-cdef int64_t LATER_NS = 50_000_000  # for those who are told when they ask
+cdef int64_t AT_ONCE_NS = 500_000_000  # for nodes that wait in the operation and so see the mismatch
+cdef int64_t LATER_NS = 50_000_000  # for nodes that see it when they check
 
 
 cdef int fill(spc_note_t *note, str words, str file, int line, str function) except -1:
@@ -293,7 +293,7 @@ cdef object as_note(const spc_note_t *note):
 
 
 def end(Handle handle, str words, str file, int line, str function, int code):
-    """Say how and where this node ends, and with which exit code. What is said first stays."""
+    """Record how and where this node ends, and its exit code. The first record stays."""
     cdef spc_note_t note
     if not spc_comm_has_note(handle.core, SPC_NOTE_END):
         fill(&note, words, file, line, function)
@@ -303,18 +303,18 @@ def end(Handle handle, str words, str file, int line, str function, int code):
 
 
 def raised(Handle handle, int change):
-    """One more error, or one less (-1), is alive in this node of which it tells others."""
+    """Count one more (1) or one less (-1) live error that this node reports to others."""
     spc_comm_note_raised(handle.core, change)
 
 
 def end_of(Handle handle, int32_t rank):
-    """The end of a node, and its place, as a `Note`; None: that is not known."""
+    """Return the end of a node and its place as a `Note`, or None if it is unknown."""
     cdef spc_note_t note
     return as_note(&note) if rank >= 0 and spc_comm_end_of(handle.core, rank, &note) else None
 
 
 def leave_open(Handle handle, fuzzy, cycle):
-    """Say where what is left open was begun: (file, line, function), or None."""
+    """Record where the open operation began: (file, line, function), or None."""
     cdef spc_note_t note
     for kind, place in ((SPC_NOTE_FUZZY, fuzzy), (SPC_NOTE_CYCLE, cycle)):
         if place is not None:
@@ -323,7 +323,7 @@ def leave_open(Handle handle, fuzzy, cycle):
 
 
 def tell_sent(Handle handle):
-    """Say where this node's messages were sent, the last first, if it was told to remember."""
+    """Record where this node's messages were sent, the last first, if it records them."""
     cdef spc_note_sent_t sent
     if not handle.sent:
         return
@@ -335,10 +335,10 @@ def tell_sent(Handle handle):
 
 
 cdef tuple called_by_all(Handle handle, str words):
-    """Read the operation that did not match: its number, what each node called, and the `Note` of each one.
+    """Read the operation that did not match: its number, the call of each node, and the `Note` of each one.
 
-    The others are told this node's line, and theirs are waited for, but not for long: a node that is elsewhere,
-    since it does not wait in that operation, or whose program is not Python, says none.
+    This node sends the others its line and waits for theirs, but not for long: a node that is elsewhere, since it does
+    not wait in that operation, or whose program is not Python, sends none.
     """
     cdef spc_signature_t found
     cdef spc_note_t note
@@ -370,7 +370,7 @@ cdef dict by_rank_in_run(Handle handle, dict found):
 
 
 def near(Handle handle, source, tag):
-    """A message that is here and nearly the one asked for: its source, its tag, how many there are; or None."""
+    """Return a waiting message that nearly matches: its source, its tag, the number of them; or None."""
     cdef int32_t found_source = 0
     cdef int32_t found_tag = 0
     cdef int32_t wanted_source = SPC_ANY_SOURCE if source < 0 else source

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Integers as users give them."""
+"""Integers from user arguments."""
 
 cdef extern from "Python.h":
     bint PyIndex_Check(object value) noexcept
@@ -7,7 +7,7 @@ cdef extern from "Python.h":
 
 
 cdef inline object as_int(object value):
-    """An exact int from anything that is one (NumPy's, IntEnum), else None. A bool is no number here."""
+    """Return an exact int from any integer type (NumPy's, IntEnum), else None. A bool is not a number here."""
     if type(value) is int:
         return value
     if type(value) is bool or not PyIndex_Check(value):

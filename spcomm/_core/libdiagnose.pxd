@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What nodes wait for, and the words for it: declarations."""
+"""Waits of nodes and their texts: declarations."""
 
 from libc.stdint cimport uint32_t
 from libc.stdio cimport FILE

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is between boxes: csrc/net."""
+"""Connections between boxes: declarations of csrc/net."""
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint8_t, uint16_t, uint32_t, uint64_t
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What Cython sees of the C core. The headers are the contract; this only repeats their declarations."""
+"""Cython's view of the C core. The headers are the contract; this file only repeats their declarations."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
@@ -432,7 +432,7 @@ cdef extern from "reduce/spc_reduce.h" nogil:
 
 
 cdef extern from "reduce/spc_layout.h" nogil:
-    enum:  # what a value is, in the topmost byte of its layout; KINDS in signatures.pyx has the names
+    enum:  # the kind of a value, in the topmost byte of its layout; KINDS in signatures.pyx has the names
         INT "SPC_KIND_INT"
         FLOAT "SPC_KIND_FLOAT"
         BOOL "SPC_KIND_BOOL"
@@ -669,7 +669,7 @@ cdef extern from "fork/spc_launcher.h" nogil:
 cdef extern from "Python.h":
     ctypedef struct PyFrameObject:
         pass
-    PyFrameObject *PyEval_GetFrame()  # borrowed; the caller's, for functions in C have none
+    PyFrameObject *PyEval_GetFrame()  # borrowed; the caller's frame, because functions in C have none
     int PyFrame_GetLineNumber(PyFrameObject *frame)
     PyFrameObject *PyFrame_GetBack(PyFrameObject *frame)  # a new reference, or NULL
     ctypedef struct PyCodeObject:

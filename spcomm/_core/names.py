@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The small public things that are plain Python: constants, and the tuples that calls return."""
+"""Small public objects in plain Python: constants, and the tuples that calls return."""
 
 from typing import Any, NamedTuple
 
@@ -40,20 +40,20 @@ PROC_NULL = Constant(
 
 
 class Message(NamedTuple):
-    """A received message: what was sent, by whom, with which tag.
+    """A received message: its data, its sender and its tag.
 
     Attributes
     ----------
     data : object
-        What was sent. None in what `Comm.probe` returns.
+        The object that was sent. None in the result of `Comm.probe`.
     source : int
         The rank of the sender, or `PROC_NULL`.
     tag : int
-        The tag it was sent with.
+        The tag of the send.
 
     Notes
     -----
-    The data are this node's own. SpeedesComm 2.3 gives bytes, and the caller knows the type.
+    The data are this node's own. SpeedesComm 2.3 returns bytes, whose type the caller knows.
 
     Examples
     --------

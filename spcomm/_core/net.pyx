@@ -2,9 +2,9 @@
 # cython: autotestdict=False, auto_pickle=False
 """The core for the processes between boxes: the handshake, the server, the gateway. Imports no NumPy.
 
-Python makes connections and knows secrets; from then on C moves frames, in threads that take the GIL only to
-encrypt and decrypt, where a connection crosses a network. They do that with their locks held, so whatever here takes
-such a lock gives the GIL back first.
+Python makes connections and holds the secrets; then C moves frames, in threads that take the GIL only to encrypt and
+decrypt, where a connection crosses a network. They do that with their locks held, so any code here that takes such a
+lock releases the GIL first.
 """
 
 from cpython.buffer cimport PyBUF_READ, PyBUF_WRITE
@@ -149,7 +149,7 @@ cdef extern from *:
 
 
 def die_with_parent(number):
-    """Have the kernel send a signal to this process when its parent ends, where the system knows how."""
+    """Have the kernel send a signal to this process when its parent ends, where the system supports that."""
     spc_process_die_with_parent(number)
 
 
@@ -173,13 +173,13 @@ cdef class Handshake:
     Parameters
     ----------
     server : bool
-        Which end.
+        Which end this is.
     nonce : bytes
-        `NONCE_BYTES` random ones, for this connection alone.
+        `NONCE_BYTES` random bytes, for this connection alone.
     job, box : int, optional
-        Who the other end is; known to a client only.
+        The identity of the other end; known to a client only.
     full : bool, optional
-        A server that takes no more.
+        A server that accepts no more boxes.
     encrypted : bool, optional
         The connection crosses a network, as this end sees it.
     """
@@ -201,16 +201,16 @@ cdef class Handshake:
         spc_handshake_destroy(self.core)
 
     def step(self):
-        """The next step: `READ`, `WRITE`, `SIGN` or `OVER`."""
+        """Return the next step: `READ`, `WRITE`, `SIGN` or `OVER`."""
         return spc_handshake_step(self.core, spc_clock_now_ns())
 
     @property
     def wants(self):
-        """The number of bytes to read at most."""
+        """Return the maximum number of bytes to read."""
         return spc_handshake_wants(self.core)
 
     def feed(self, bytes data):
-        """These have been read; none: the other end has closed the connection."""
+        """Feed the bytes read; none: the other end has closed the connection."""
         if data:
             spc_handshake_feed(self.core, spc_clock_now_ns(), <const char *>data, len(data))
         else:
@@ -218,23 +218,23 @@ cdef class Handshake:
 
     @property
     def output(self):
-        """The bytes to send."""
+        """Return the bytes to send."""
         cdef const unsigned char *start = NULL
         cdef size_t length = spc_handshake_output(self.core, &start)
         return <bytes>start[:length]
 
     def sent(self, size_t length):
-        """So much of it has been sent."""
+        """Note that this many bytes have been sent."""
         check(spc_handshake_sent(self.core, length), "the handshake")
 
     @property
     def to_sign(self):
-        """The bytes whose HMAC-SHA-256 is needed."""
+        """Return the bytes that need an HMAC-SHA-256."""
         cdef const unsigned char *start = spc_handshake_to_sign(self.core)
         return b"" if start == NULL else <bytes>start[:SPC_HANDSHAKE_SIGNED_BYTES]
 
     def sign(self, bytes mac):
-        """That. None: there is no such box."""
+        """Supply the HMAC. None: there is no such box."""
         cdef const unsigned char *start = NULL
         if mac is not None and len(mac) != SPC_HANDSHAKE_MAC_BYTES:
             raise ValueError(f"a MAC has {SPC_HANDSHAKE_MAC_BYTES} bytes, not {len(mac)}")
@@ -244,19 +244,19 @@ cdef class Handshake:
 
     @property
     def outcome(self):
-        """The outcome, when it is over: `ACCEPTED`, or why not."""
+        """Return the final outcome: `ACCEPTED`, or the reason for a refusal."""
         return spc_handshake_outcome(self.core)
 
     @property
     def peer(self):
-        """Claims of the other end, to be believed once it is accepted: version, job, box."""
+        """Return the claims of the other end, valid once it is accepted: version, job, box."""
         cdef spc_handshake_peer_t peer
         spc_handshake_peer(self.core, &peer)
         return peer.version, peer.job, peer.box
 
     @property
     def encrypted(self):
-        """Whether TLS follows: one of the ends says that the connection crosses a network."""
+        """Whether TLS follows: one end reports that the connection crosses a network."""
         cdef spc_handshake_peer_t peer
         spc_handshake_peer(self.core, &peer)
         return bool(peer.encrypted)
@@ -264,8 +264,8 @@ cdef class Handshake:
 
 # ---- channels
 
-# What is encrypted at once: little enough that all of its copies stay in the fastest caches. One read takes what
-# becomes of that, where each record of at most 16 KiB takes 22 bytes more.
+# The amount encrypted at once: small enough that all of its copies stay in the fastest caches. One read takes the
+# result, in which each record of at most 16 KiB takes 22 bytes more.
 cdef enum:
     TLS_RECORD_BYTES = 16384
     TLS_BYTES = 32768
@@ -285,8 +285,8 @@ cdef extern from *:
     """
     void spcpy_know_thread() noexcept nogil
 
-# A channel over another one. `session` is a spcomm.launch.tls.Session. `unwritten` is the rest of what it has
-# encrypted, a bytes object that is kept until there is another one.
+# A channel over another one. `session` is a spcomm.launch.tls.Session. `unwritten` is the rest of its encrypted bytes,
+# a bytes object that is kept until the next one replaces it.
 cdef struct tls_channel_t:
     spc_channel_t channel  # first: the two addresses are one
     spc_channel_t *below
@@ -294,8 +294,8 @@ cdef struct tls_channel_t:
     PyObject *encrypted
     const char *unwritten
     size_t unwritten_bytes
-    bint has_unread  # the session may have decrypted more than there was room for
-    bint is_damaged  # somebody has changed what came, or has ended TLS
+    bint has_unread  # the session may have decrypted more than the buffer held
+    bint is_damaged  # the data were altered, or the peer ended TLS
     char[TLS_RAW_BYTES] raw
     char[TLS_BYTES] plain
 
@@ -313,7 +313,7 @@ cdef int tls_decrypt(tls_channel_t *tls, size_t raw_bytes, char *room, size_t ro
         tls.has_unread = count == room_bytes
         got_bytes[0] += count
         return SPC_OK
-    except BaseException:  # also what a signal handler raises: a record half done must not count as done
+    except BaseException:  # including errors of a signal handler: a half-done record must not count as done
         tls.is_damaged = True
         return SPC_EAGAIN
 
@@ -327,7 +327,7 @@ cdef int tls_read(spc_channel_t *channel, void *buffer, size_t room_bytes, size_
     if tls.has_unread:
         status = tls_decrypt(tls, 0, <char *>buffer, room_bytes, got_bytes)
         if got_bytes[0] > 0:
-            return SPC_OK  # whether there is more, the socket says
+            return SPC_OK  # the socket reports whether there is more
     while (
         status == SPC_OK
         and not tls.has_unread
@@ -339,7 +339,7 @@ cdef int tls_read(spc_channel_t *channel, void *buffer, size_t room_bytes, size_
             status = tls_decrypt(tls, raw_bytes, <char *>buffer + got_bytes[0], room_bytes - got_bytes[0],
                                  got_bytes)
     if got_bytes[0] > 0:
-        return SPC_OK  # why there is no more, the next call says
+        return SPC_OK  # the next call reports why there is no more
     if tls.is_damaged:
         (&errno)[0] = EBADMSG
         return SPC_ESYSTEM
@@ -353,7 +353,7 @@ cdef int tls_encrypt(tls_channel_t *tls, const char *start, size_t length_bytes)
         Py_XDECREF(tls.encrypted)
         tls.encrypted, tls.unwritten, tls.unwritten_bytes = <PyObject *>data, PyBytes_AS_STRING(data), len(data)
         return SPC_OK
-    except BaseException:  # also what a signal handler raises: a record half done must not count as done
+    except BaseException:  # including errors of a signal handler: a half-done record must not count as done
         (&errno)[0] = EBADMSG
         return SPC_ESYSTEM
 
@@ -373,9 +373,9 @@ cdef int tls_flush(tls_channel_t *tls) noexcept nogil:
 
 cdef size_t tls_gather(tls_channel_t *tls, const spc_frame_piece_t *pieces, uint32_t count,
                        size_t skipped_bytes, const char **start) noexcept nogil:
-    """Find what to encrypt next, after so many bytes of the pieces, and return its length.
+    """Find the next bytes to encrypt, after that many bytes of the pieces, and return their length.
 
-    A long piece is encrypted where it lies. Short ones are copied to `plain`, one behind the other.
+    A long piece is encrypted in place. Short ones are copied to `plain`, one behind the other.
     """
     cdef size_t length = 0, skipped, part
     cdef uint32_t i
@@ -444,7 +444,7 @@ tls_methods.destroy, tls_methods.holds, tls_methods.has_unread = tls_destroy, tl
 
 
 cdef spc_channel_t *new_channel(int descriptor, session) except NULL:
-    """Make a channel of an authenticated connection; take its descriptor in any case. `session`: its TLS, or None."""
+    """Make a channel from an authenticated connection; take its descriptor in any case. `session`: its TLS, or None."""
     cdef spc_channel_t *below = NULL
     cdef tls_channel_t *tls
     cdef int status = spc_channel_tcp_create(descriptor, &below)
@@ -475,11 +475,11 @@ cdef void note_end(void *argument, uint32_t job, const char *sentence) noexcept 
 
 
 cdef class Server:
-    """Routes frames between the gateways of jobs (spc_server.h). Any thread may call, while one runs it."""
+    """Routes frames between the gateways of jobs (spc_server.h). Any thread may call it while one thread runs it."""
 
     cdef spc_server_t *core
-    cdef readonly dict failures  # job -> why it has failed
-    cdef public object on_end  # called in the thread that runs it: (job, why it has failed), (job, None) at its end
+    cdef readonly dict failures  # job -> reason for its failure
+    cdef public object on_end  # called in the thread that runs it: (job, reason of its failure), (job, None) at its end
 
     def __cinit__(self, double link_timeout=LINK_TIMEOUT_S, *, uint32_t disable=0, bint keep_running=False):
         cdef spc_server_options_t options
@@ -496,7 +496,7 @@ cdef class Server:
         spc_server_destroy(self.core)
 
     def add_job(self, uint32_t job, places):
-        """A job; `places` has the box of each rank."""
+        """Add a job; `places` has the box of each rank."""
         cdef bytes packed = pack(places)
         cdef const char *by_rank = packed
         cdef uint16_t boxes = max(places) + 1
@@ -507,7 +507,7 @@ cdef class Server:
         check(status, f"job {job}")
 
     def adopt(self, uint32_t job, uint16_t box, int descriptor, session=None):
-        """Take an authenticated connection, in place of any that the box had, and its descriptor in any case."""
+        """Take an authenticated connection and, in any case, its descriptor; it replaces any that the box had."""
         cdef spc_channel_t *channel = new_channel(descriptor, session)
         cdef int status
         with nogil:
@@ -515,7 +515,7 @@ cdef class Server:
         check(status, f"the connection of box {box}")
 
     def fail_job(self, uint32_t job, str sentence):
-        """End a job: its boxes are told this."""
+        """End a job and notify its boxes."""
         cdef bytes encoded = sentence.encode()
         cdef const char *text = encoded
         cdef int status
@@ -532,7 +532,7 @@ cdef class Server:
         check(status, f"job {job}")
 
     def run(self):
-        """Until all jobs have ended; with `keep_running` until `stop`."""
+        """Run until all jobs have ended; with `keep_running`, until `stop`."""
         cdef int status
         with nogil:
             status = spc_server_run(self.core)
@@ -543,7 +543,7 @@ cdef class Server:
             spc_server_stop(self.core)
 
     def counts(self, uint32_t job, uint16_t box):
-        """Counts of the link to a box: see `counted`."""
+        """Return the counts of the link to a box: see `counted`."""
         cdef spc_link_counts_t counts
         cdef int status
         with nogil:
@@ -556,7 +556,7 @@ cdef class Server:
 
 
 cdef void say_broken(void *argument) noexcept nogil:
-    write(<int><long>argument, b".", 1)  # if the pipe is full, it has been said
+    write(<int><long>argument, b".", 1)  # a full pipe already holds the wake-up
 
 
 cdef void say_wanted(void *argument) noexcept nogil:
@@ -564,28 +564,28 @@ cdef void say_wanted(void *argument) noexcept nogil:
 
 
 cdef void say_blocked(void *argument) noexcept nogil:
-    write(<int><long>argument, b"!", 1)  # once: there is room
+    write(<int><long>argument, b"!", 1)  # written once, so there is room
 
 
 cdef class Gateway:
-    """Stands in, in one box, for the nodes of all others (spc_gateway.h). Any thread may call while one runs it.
+    """Represents, in one box, the nodes of all others (spc_gateway.h). Any thread may call it while one thread runs it.
 
     Parameters
     ----------
     segment : int
         The descriptor of the box's shared memory; it stays the caller's.
     job : int
-        Of which job it is part.
+        The job that it is part of.
     link_timeout : float, optional
-        After how many seconds of silence the job fails.
+        The job fails after this many seconds of silence.
     direct : bool, optional
-        Gateways have links to each other, too.
+        Gateways also have links to each other.
     """
 
     cdef spc_gateway_t *core
     cdef readonly uint32_t box
     cdef readonly double link_timeout
-    cdef readonly int news  # can be read when a new connection is needed, or nodes are proven to wait for ever
+    cdef readonly int news  # readable when a new connection is needed, or nodes are proven to wait for ever
     cdef int say
 
     def __cinit__(self, int segment, uint32_t job, double link_timeout=LINK_TIMEOUT_S, bint direct=False):
@@ -601,7 +601,7 @@ cdef class Gateway:
         options.blocked = say_blocked
         options.argument = <void *><long>self.say
         check(spc_gateway_create(&options, &self.core), "the gateway")
-        self.box = self.culprit  # until something fails
+        self.box = self.culprit  # until a failure names another box
 
     def __dealloc__(self):
         spc_gateway_destroy(self.core)
@@ -609,7 +609,7 @@ cdef class Gateway:
         os.close(self.say)
 
     def is_broken(self):
-        """Has the connection broken since the last time this was asked?"""
+        """Whether the connection has broken since the last call."""
         try:
             return b"." in os.read(self.news, 4096)
         except BlockingIOError:
@@ -627,7 +627,7 @@ cdef class Gateway:
         return {rank: wait for rank, wait in waits.items() if wait is not None}
 
     def attach(self, int descriptor, session=None):
-        """Take an authenticated connection, at first or in place of the last one, and its descriptor in any case."""
+        """Take an authenticated connection, the first or a replacement, and its descriptor in any case."""
         cdef spc_channel_t *channel = new_channel(descriptor, session)
         cdef int status
         with nogil:
@@ -635,12 +635,12 @@ cdef class Gateway:
         check(status, "the connection to the server")
 
     def run(self):
-        """Until all nodes of this box have ended and everybody has been told.
+        """Run until all nodes of this box have ended and all boxes have been notified.
 
         Raises
         ------
         ConnectionLostError
-            The server, or another gateway, has been silent for too long, or the server has ended the job and said why.
+            The server or another gateway was silent for too long, or the server ended the job and gave the reason.
         """
         cdef int status
         with nogil:
@@ -662,11 +662,11 @@ cdef class Gateway:
 
     @property
     def culprit(self):
-        """After `run` has failed: the box whose fault it is."""
+        """Return the box at fault after `run` has failed."""
         return spc_gateway_culprit(self.core)
 
     def disconnect(self):
-        """After that: tell the nodes of this box, which wait for nothing more."""
+        """Notify the nodes of this box after that, so that they stop waiting."""
         spc_gateway_disconnect(self.core)
 
     def stop(self):
@@ -676,7 +676,7 @@ cdef class Gateway:
     # ---- links to other gateways
 
     def listens(self, str address):
-        """Tell the others where they may connect; empty: nowhere."""
+        """Announce the address on which this gateway accepts connections; empty: none."""
         cdef bytes encoded = address.encode()
         cdef const char *text = encoded
         cdef int status
@@ -685,7 +685,7 @@ cdef class Gateway:
         check(status, f"the address {address}")
 
     def wanted(self):
-        """To which boxes a connection is to be made: each with its number, and the address that was told."""
+        """Return the boxes that need a connection: each with its number and its announced address."""
         cdef uint32_t box = 0, number = 0
         cdef char[SPC_GATEWAY_ADDRESS_BYTES] address
         cdef int status
@@ -698,7 +698,7 @@ cdef class Gateway:
             found.append((box, number, (<bytes>address).decode("ascii", "replace")))
 
     def is_wanted(self, uint32_t box, uint32_t number):
-        """Is that one still to be made?"""
+        """Whether that connection is still needed."""
         cdef bint found
         with nogil:
             found = spc_gateway_is_wanted(self.core, box, number)
@@ -713,12 +713,12 @@ cdef class Gateway:
         check(status, f"the connection to box {box}")
 
     def relay_peer(self, uint32_t box, uint32_t number):
-        """That one cannot be made: the server relays, unless it was to replace one that has broken."""
+        """Give up that connection: the server relays, unless it was to replace a broken one."""
         with nogil:
             spc_gateway_relay_peer(self.core, box, number)
 
     def peer_counts(self, uint32_t box):
-        """Counts of the link to another gateway: see `counted`; None: the server relays."""
+        """Return the counts of the link to another gateway: see `counted`; None: the server relays."""
         cdef spc_gateway_peer_counts_t counts
         cdef int status
         with nogil:
@@ -727,7 +727,7 @@ cdef class Gateway:
         return counted(&counts.link) if counts.is_direct else None
 
     def counts(self):
-        """Counts of its link: see `counted`."""
+        """Return the counts of its link: see `counted`."""
         cdef spc_link_counts_t counts
         with nogil:
             spc_gateway_count(self.core, &counts)
@@ -738,7 +738,7 @@ cdef class Gateway:
 
 
 cdef dict counted(const spc_link_counts_t *counts):
-    """Kind of frame -> (frames sent, bytes sent, frames received, bytes received), and what concerns all."""
+    """Return kind of frame -> (frames sent, bytes sent, frames received, bytes received), and the overall counts."""
     cdef uint64_t[4] moved
     cdef int i
     found = {"resent": counts.resent, "duplicates": counts.duplicates, "attached": counts.attached,
@@ -751,13 +751,13 @@ cdef dict counted(const spc_link_counts_t *counts):
 
 
 cdef object silences(double seconds):
-    """A link that is lost after so many seconds, in ns: when to say something, to suspect, to connect again, that."""
+    """Return the times in ns of a link that is lost after that many seconds: heartbeat, suspect, reconnect, lost."""
     cdef double most = seconds * 1e9
     return [<uint64_t>min(most / 30, 1e9), <uint64_t>min(most / 6, 5e9), <uint64_t>min(most / 3, 10e9), <uint64_t>most]
 
 
 cdef bytes pack(places):
-    """As uint16_t of this machine."""
+    """Convert to this machine's uint16_t."""
     from sys import byteorder
 
     return b"".join([int(place).to_bytes(2, byteorder) for place in places])

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Operators of reductions: SUM and its like, and those that programs define with `@spcomm.op`.
 
-What an operator of spcomm makes of two values is what the core makes of them (csrc/reduce/spc_ops.h); here it is said
-for the values that the core does not combine: numbers and tuples in scans, other dtypes, long ints.
+The operators of spcomm agree with the core on two values (csrc/reduce/spc_ops.h); this module defines them for the
+values that the core does not combine: numbers and tuples in scans, other dtypes, long ints.
 """
 
 import math
@@ -32,18 +32,18 @@ class Op:
     Parameters
     ----------
     left, right : object
-        Of a call: two values, of which `left` belongs to lower ranks.
+        The two values of a call; `left` belongs to lower ranks.
 
     Attributes
     ----------
     name : str
-        As it is called: ``"SUM"``.
+        The name of the operator: ``"SUM"``.
     commutative : bool
-        Whether the order of two values makes no difference. It is kept all the same.
+        Whether the order of two values makes no difference. The order is kept all the same.
     elementwise : bool
         Whether it works element by element, so that parts of arrays can be combined.
     element_axes : int
-        How many of an array's last axes belong to one element.
+        The number of an array's last axes that belong to one element.
 
     Notes
     -----
@@ -62,7 +62,7 @@ class Op:
     element_axes: int
     function: Callable[[Any, Any], Any]
     number: int  # spc_operator_t, or OWN
-    identity: int  # the same on all nodes that mean the same
+    identity: int  # equal on all nodes for the same operator
 
     def __call__(self, left: Any, right: Any) -> Any:
         if self.number == OWN:
@@ -77,7 +77,7 @@ class Op:
 
 
 def hashed(text: str) -> int:
-    """The same number in every process."""
+    """Return the same number in every process."""
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
@@ -91,7 +91,7 @@ def _builtin(name: str, number: int, meaning: str) -> Op:
     return self
 
 
-# In the order of spc_operator_t. Of two values, a is that of lower ranks.
+# In the order of spc_operator_t. Of two values, a belongs to lower ranks.
 _MEANINGS = {
     "SUM": "``a + b``; bools are counted, as ints. SpeedesComm 2.2, GlobalSum.",
     "MIN": "The lesser of two; NaN if one is NaN. Of times the earlier. SpeedesComm 2.2, GlobalMin.",
@@ -134,25 +134,25 @@ def op(
     elementwise: bool = False,
     element_axes: int = 0,
 ) -> "Op | Callable[[Callable[[Any, Any], Any]], Op]":
-    """Make an operator for reductions of a function: a decorator.
+    """Make a function an operator for reductions: a decorator.
 
     Parameters
     ----------
     function : callable
-        Takes two values and returns what they make together; the left one belongs to lower ranks. It has to be
-        associative, ``f(f(a, b), c) == f(a, f(b, c))``, and may change the values that it is given. All nodes have to
-        use the same one: its name and module are compared. A NumPy ufunc of two arrays, such as ``np.hypot``, is
-        elementwise without saying so.
+        Takes two values and returns their combination; the left one belongs to lower ranks. It must be associative,
+        ``f(f(a, b), c) == f(a, f(b, c))``, and may change its arguments. All nodes must use the same one: its name and
+        module are compared. A NumPy ufunc of two arrays, such as ``np.hypot``, is elementwise even without that
+        argument.
     commutative : bool, optional
         Whether ``f(a, b) == f(b, a)``. For readers: the order of the ranks is kept in any case.
     elementwise : bool, optional
         Whether it combines arrays element by element: the result has the shape of the operands, and each element
         depends only on those at the same place, not on where that is. Then large arrays are combined in parts, each
-        node some; it is given arrays of shape (count,), of any count, whatever the shape was, and nodes must give
-        arrays of the same shape and dtype. False: it is given whole ones.
+        node some; it gets arrays of shape (count,), of any count, whatever the shape was, and nodes must contribute
+        arrays of the same shape and dtype. False: it gets whole ones.
     element_axes : int, optional
-        For elementwise operators: how many of an array's last axes belong to one element. 1 for pictures of shape
-        (rows, columns, 4) whose pixels are combined, not the numbers in them: the parts have shape (count, 4).
+        For elementwise operators: the number of an array's last axes that belong to one element. 1 for pictures of
+        shape (rows, columns, 4) whose pixels are combined, not the numbers in them: the parts have shape (count, 4).
 
     Returns
     -------
@@ -162,7 +162,7 @@ def op(
     Raises
     ------
     TypeError
-        It cannot be called, or `element_axes` is no int.
+        It cannot be called, or `element_axes` is not an int.
     ValueError
         `element_axes` is negative, or given for an operator that is not elementwise.
 
@@ -210,8 +210,8 @@ def _own(function: Callable[[Any, Any], Any], commutative: bool, elementwise: bo
 
 
 def combined_elements(operator: Op, left: Any, right: Any) -> Any:
-    """Combine two arrays by a program's operator; they must stay arrays of that shape."""
-    shape = left.shape  # it may change even that
+    """Combine two arrays with a program's operator; they must stay arrays of that shape."""
+    shape = left.shape  # the operator may change even that
     try:
         made = operator.function(left, right)
     except Exception as error:
@@ -242,9 +242,9 @@ def is_locating(operator: Op) -> bool:
 
 
 def plain(operator: Op, call: str, value: Any) -> Any:
-    """The value as it is combined: bools as ints where they are counted, NumPy's numbers as Python's.
+    """Return the value as it is combined: bools as ints where they are counted, NumPy's numbers as Python's.
 
-    TypeError if the operator does not know its like.
+    TypeError if the operator does not support its type.
     """
     if is_locating(operator):
         return _pair(operator, call, value)
@@ -284,7 +284,7 @@ def _check(operator: Op, call: str, kind: str, value: Any) -> None:
 
 
 def pairs_dtype(dtype: Any) -> Any:
-    """NumPy's aligned dtype of pairs for this one, which may lie closer; None: it is not of pairs."""
+    """Return NumPy's aligned dtype of pairs for this one, which may be packed; None: it is not a dtype of pairs."""
     if dtype.names != ("value", "index") or dtype["index"].newbyteorder("=") != np.int64:
         return None
     value = dtype["value"].newbyteorder("=")
@@ -294,7 +294,7 @@ def pairs_dtype(dtype: Any) -> Any:
 
 
 def plain_array(operator: Op, call: str, array: Any) -> Any:
-    """In the machine's byte order, bools as int64 where they are counted; the array itself where it is so already."""
+    """Convert to the machine's byte order, and counted bools to int64; return the array itself if it fits."""
     if isinstance(array, np.ma.MaskedArray):
         raise error_text.not_foldable(call, operator.name, array, "its mask would be lost; give x.filled(…)")
     array = plain_numbers(array)
@@ -379,7 +379,7 @@ def _located(operator: Op, left: Any, right: Any) -> Any:
 
 
 def combined(operator: Op, left: Any, right: Any) -> Any:
-    """Combine two values that `plain` has made."""
+    """Combine two values returned by `plain`."""
     if is_locating(operator):
         return _located(operator, left, right)
     if isinstance(left, tuple):
@@ -394,7 +394,7 @@ def combined(operator: Op, left: Any, right: Any) -> Any:
             made = made.astype(left.dtype, copy=False)
         return (
             np.asarray(made) if isinstance(left, np.ndarray) else made
-        )  # without axes NumPy makes numbers of them
+        )  # without axes NumPy turns them into numbers
     return _scalars(operator, left, right)
 
 

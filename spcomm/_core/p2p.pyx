@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 # cython: autotestdict=False, auto_pickle=False
-"""Messages, underneath the methods of `Comm`: ordinary ones, handlers of active ones, and coordinated ones. Arguments,
-codec and core are put together here.
+"""Messages, underneath the methods of `Comm`: ordinary ones, handlers of active ones, and coordinated ones. This module
+joins arguments, codec and core.
 
-Each call tries first with the interpreter's lock held, which is cheapest when there is something to do, and
-gives it up only to wait or to copy much; a receive of much into `out` gives it up at once. No lock of the core is held
-while Python code runs.
+Each call tries first with the interpreter's lock held, which is cheapest when there is something to do, and releases it
+only to wait or to copy much; a receive of much into `out` releases it at once. No lock of the core is held while Python
+code runs.
 """
 
 cimport numpy as cnp
@@ -66,7 +66,7 @@ from spcomm._core import call_site, error_text, errors, names
 cnp.import_array()
 
 cdef enum:
-    SINK_BYTES = 262144      # below, what comes in parts is not worth giving up the interpreter's lock at once
+    SINK_BYTES = 262144      # below this, a message in parts does not justify releasing the interpreter's lock at once
 
 cdef extern from *:
     """
@@ -99,7 +99,7 @@ cdef int transmit(Handle self, str name, object value, object dest, object tag,
     cdef Targets targets
     cdef int32_t number = send_tag(tag, name, "tag")
     cdef object _targets = find_targets(self, dest, &targets, name)
-    cdef object _payload  # keeps alive what `encoded` points to; as _targets does for `targets`
+    cdef object _payload  # keeps the memory behind `encoded` alive, as _targets does for `targets`
     cdef bint receives_next = name == "sendrecv"
     cdef int status
     if targets.count == 0:
@@ -129,7 +129,7 @@ cdef int transmit_and_wait(Handle self, object value, object dest, object tag, i
     cdef Encoded encoded
     cdef int32_t number = send_tag(tag, "ssend", "tag")
     cdef int32_t rank = one_target(self, dest, "ssend")
-    cdef object _payload  # keeps alive what `encoded` points to
+    cdef object _payload  # keeps the memory behind `encoded` alive
     cdef int status = spc_comm_usable(self.core)
     if status != SPC_OK:
         fail(self, status, (send_call, "ssend", dest, tag))
@@ -147,7 +147,7 @@ cdef int transmit_and_wait(Handle self, object value, object dest, object tag, i
 
 
 cdef int remember(Handle self, const Targets *targets, int32_t tag) except -1:
-    """For a warning about messages that nobody received (--strict): the line of the last one to each node."""
+    """Record the line of the last message to each node, for warnings about unreceived messages (--strict)."""
     cdef uint32_t i
     cdef object place = call_site.of_caller()
     if self.sent is None:
@@ -163,7 +163,7 @@ cdef int remember(Handle self, const Targets *targets, int32_t tag) except -1:
 
 cdef int receive(Handle self, str name, object source, object tag, int64_t timeout_ns,
                  spc_message_t *message, spc_sink_t *sink=NULL) except -1:
-    """Wait for a message; with `sink`, its data may go there. 0, or 1 if it is to come from PROC_NULL."""
+    """Wait for a message; with `sink`, its data may go there. Return 0, or 1 if the source is PROC_NULL."""
     cdef int32_t number = tag_or_any(tag, name, "tag")
     cdef int32_t rank = source_from(self, source, name)
     cdef int status
@@ -187,7 +187,7 @@ cdef int receive(Handle self, str name, object source, object tag, int64_t timeo
 
 
 cdef int fail_receive(Handle self, int status, int32_t source, int32_t tag, object call) except -1:
-    """As fail; a message that is nearly the one asked for is mentioned."""
+    """Raise as `fail` does; the text mentions a message that nearly matches."""
     try:
         fail(self, status, call)
     except (errors.NodeLostError, errors.WaitTimeoutError) as error:
@@ -207,7 +207,7 @@ cdef object receive_data(Handle self, str name, object source, object tag, objec
 
 
 cdef object as_sink(object out, Encoded *expected, spc_sink_t *sink):
-    """Point the receive at the data of an array like `out`. Returns what must stay alive; None: not possible."""
+    """Point the receive at the data of an array like `out`. Return the object that must stay alive, or None."""
     cdef cnp.ndarray target = <cnp.ndarray>out
     cdef int needed = cnp.NPY_ARRAY_C_CONTIGUOUS | cnp.NPY_ARRAY_ALIGNED
     cdef object kept
@@ -226,7 +226,7 @@ cdef object receive_out(Handle self, str name, object source, object tag, object
     cdef spc_message_t message
     cdef Encoded expected
     cdef spc_sink_t sink
-    cdef object _expected = as_sink(out, &expected, &sink)  # keeps alive what `sink` points to
+    cdef object _expected = as_sink(out, &expected, &sink)  # keeps the memory behind `sink` alive
     sink.filled = False
     if receive(self, name, source, tag, timeout_ns, &message, NULL if _expected is None else &sink) != 0:
         return None
@@ -250,7 +250,7 @@ cdef object as_message(Handle self, spc_message_t *message, bint copy):
 
 
 cdef object try_receive(Handle self, object source, object tag, bint copy):
-    """A message, or None."""
+    """Return a message, or None."""
     cdef spc_message_t message
     cdef int32_t number = tag_or_any(tag, "try_recv_message", "tag")
     cdef int32_t rank = source_from(self, source, "try_recv_message")
@@ -268,7 +268,7 @@ cdef object try_receive(Handle self, object source, object tag, bint copy):
 
 
 cdef object take_received(Handle self, object tag):
-    """A message that is in the queues, or None."""
+    """Return a message from the queues, or None."""
     cdef spc_message_t message
     cdef int32_t number = tag_or_any(tag, "take_message", "tag")
     cdef int status
@@ -282,7 +282,7 @@ cdef object take_received(Handle self, object tag):
 
 
 cdef object poll_messages(Handle self):
-    """The number of messages in the queues."""
+    """Return the number of messages in the queues."""
     cdef uint64_t waiting = 0
     cdef int status
     if self.handlers is not None:
@@ -326,7 +326,7 @@ cdef object exchange(Handle self, object value, object dest, object source, obje
 
 
 cdef int check_receive(Handle self, object source, object tag, object out) except -1:
-    """Before the first half of an exchange: is the second one in order?"""
+    """Check the second half of an exchange before the first one starts."""
     source_from(self, source, "sendrecv")
     tag_or_any(tag, "sendrecv", "recv_tag")
     if out is not None:
@@ -348,7 +348,7 @@ cdef int register_handler(Handle self, int32_t tag, object function) except -1:
         first.run_handlers = call_handlers
         first.handling.append(self)
     before = self.handlers.get(tag)
-    self.handlers[tag] = function  # before any message of it is filed as one for handlers
+    self.handlers[tag] = function  # before any of its messages is filed for handlers
     status = spc_comm_handle(self.core, tag)
     if status != SPC_OK:
         if before is None:
@@ -363,7 +363,7 @@ cdef int register_handler(Handle self, int32_t tag, object function) except -1:
 
 
 cdef int forget_handlers(Handle handle) except -1:
-    """After it has closed: nothing comes any more."""
+    """Close the handlers after the communicator has closed: no more messages come."""
     cdef Handle first = first_of(handle)
     if handle in first.handling:
         first.handling.remove(handle)
@@ -371,19 +371,19 @@ cdef int forget_handlers(Handle handle) except -1:
 
 
 def call_handlers(Handle handle):
-    """Callback of a wait: see handle.pyx."""
+    """Run handlers, as the callback of a wait: see handle.pyx."""
     run_handlers(handle)
 
 
 cdef int before_receive(Handle self, str name, int32_t tag) except -1:
-    """In a communicator that has handlers."""
+    """Receive in a communicator that has handlers."""
     if tag in self.handlers:
         raise error_text.tag_has_handler(name, tag, self.handlers[tag])
     return run_handlers(self)
 
 
 cdef int run_handlers(Handle self) except -1:
-    """Call the handlers of the messages that have come for them, in order of arrival."""
+    """Call the handlers of messages that have come for them, in order of arrival."""
     cdef spc_message_t message
     cdef object received
     while spc_comm_take_handled(self.core, &message) == SPC_OK:
@@ -409,10 +409,10 @@ cdef int call_handler(Handle self, object received) except -1:
 
 
 cdef object here(str call):
-    """The call that begins something, and its line in the program: for the words of a CycleError."""
+    """Return the call that begins an operation, and its line in the program: for the texts of a CycleError."""
     try:
-        frame = _getframe(0)  # the caller's: compiled functions have none
-    except ValueError:  # a thread that C has made
+        frame = _getframe(0)  # the caller's frame: compiled functions have none
+    except ValueError:  # a thread that C created
         return (call, "", 0)
     while frame.f_back is not None and frame.f_globals.get("__name__") == "spcomm.speedes":
         frame = frame.f_back
@@ -424,7 +424,7 @@ cdef int coordinated_send(Handle self, object value, object dest, object timeout
     cdef Targets targets
     cdef int64_t limit = timeout_to_ns(timeout, "coordinated_send")
     cdef object _targets = find_targets(self, dest, &targets, "coordinated_send")
-    cdef object _payload = encode(value, &encoded, "coordinated_send")  # both keep alive what C points to
+    cdef object _payload = encode(value, &encoded, "coordinated_send")  # both keep alive the memory that C points to
     cdef int status = SPC_EAGAIN
     if encoded.payload.data_bytes < NOGIL_BYTES:
         status = spc_comm_coordinated_try_send(self.core, targets.ranks, targets.count, &encoded.payload)
@@ -444,7 +444,7 @@ cdef str coordinated_recv_call(object timeout_ns):
 
 
 cdef object coordinated_receive(Handle self, int64_t timeout_ns, bint copy):
-    """The next message, or None at the end of the cycle."""
+    """Return the next message, or None at the end of the cycle."""
     cdef spc_message_t message
     cdef spc_bool over = False
     cdef object receiving = self.cycle_receiving
@@ -461,7 +461,7 @@ cdef object coordinated_receive(Handle self, int64_t timeout_ns, bint copy):
         self.cycle_begun = None
         self.cycle_receiving = None
         return None
-    message.tag = 0  # the cycle's number is nobody's concern
+    message.tag = 0  # the cycle's number is internal
     return as_message(self, &message, copy)
 
 
@@ -477,7 +477,7 @@ cdef class CoordinatedMessages:
     def __next__(self):
         cdef object message
         if self.over or self.handle is None:
-            raise StopIteration  # also when the next cycle has begun
+            raise StopIteration  # also after the next cycle has begun
         message = coordinated_receive(self.handle, self.timeout_ns, self.copy)
         if message is None:
             self.over = True

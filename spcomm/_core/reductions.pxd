@@ -7,7 +7,7 @@ from spcomm._core.handle cimport Handle
 from spcomm._core.libspc cimport SPC_OPERATION_REDUCE, spc_field_t, spc_signature_t
 
 cdef enum:
-    CORE_TYPES = 24  # NumPy's numbers of types that the core might know
+    CORE_TYPES = 24  # NumPy type numbers that the core may support
 
 
 cdef inline void set_signature(spc_signature_t *signature, int op, uint32_t core, uint32_t fields,
@@ -32,10 +32,10 @@ cdef uint64_t mix_array(uint64_t hash, int kind, uint32_t core, cnp.ndarray arra
 cdef class Item:
     cdef int kind
     cdef uint32_t core      # the core's type of each element of `flat`; SPC_TYPE_NONE: it has none
-    cdef object number      # of an INT or BOOL
+    cdef object number      # the value of an INT or BOOL
     cdef object array
-    cdef object flat        # the same memory in one dimension; of complex numbers the parts
-    cdef object dtype       # what the result is turned into; None: as it is
+    cdef object flat        # the same memory in one dimension; for complex numbers, their parts
+    cdef object dtype       # the dtype of the result; None: unchanged
 
     cdef int set_int(self, number, int kind) except -1
     cdef int set_array(self, value, int kind) except -1
@@ -51,22 +51,22 @@ cpdef object combined_times(int op, object left, object right)
 cdef class Reduction:
     cdef Handle handle
     cdef int op
-    cdef int operation         # SPC_OPERATION_REDUCE, or one of arrays that is used for numbers, too
+    cdef int operation         # SPC_OPERATION_REDUCE, or an array operation that also serves numbers
     cdef uint32_t root
     cdef int kind
     cdef str name
-    cdef object value          # as it was given
+    cdef object value          # the original argument
     cdef uint64_t hash
     cdef uint64_t total        # bytes
     cdef list items
-    cdef list steps            # of lists of (item, start, stop); the core combines what is in one step
-    cdef Py_ssize_t at         # the step that is next
-    cdef Py_ssize_t room       # bytes that a step may have
+    cdef list steps            # lists of (item, start, stop); the core combines each step as a whole
+    cdef Py_ssize_t at         # index of the next step
+    cdef Py_ssize_t room       # bytes that fit in a step
     cdef bytearray buffer
-    cdef bint exact            # this step is done over with Python's ints
-    cdef bytes mine            # of the exact exchange: this node's values,
-    cdef object longest        # the longest of all nodes' in bytes, or None,
-    cdef list parts            # and what has come of each so far
+    cdef bint exact            # this step is repeated with Python's ints
+    cdef bytes mine            # in the exact exchange: this node's values,
+    cdef object longest        # the bytes of the longest values of all nodes, or None,
+    cdef list parts            # and the parts of each received so far
 
     cdef int plan(self) except -1
     cdef bint call(self, spc_signature_t *signature, spc_field_t *fields, void *value, uint64_t length,

@@ -2,10 +2,10 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, autotestdict=False, auto_pickle=False
 """Reductions by SUM, MIN and MAX: of numbers, times, tuples of them, and arrays.
 
-What the core can combine where it lies goes in one operation. Any other value goes in as many as it takes: it is a list
-of items, packed into steps that fit the scratch memory of a node; the core combines what is in a step. What it cannot
-combine (other dtypes; ints beyond 64 bits, which it notices) is gathered, and every node combines all values, along the
-same tree. Both describe equal values by equal signatures: which way a node takes is its own affair.
+One operation covers the values that the core can combine in place. Any other value takes several: it is a list of
+items, packed into steps that fit the scratch memory of a node, and the core combines each step. Values that it cannot
+combine (other dtypes; ints beyond 64 bits, which it detects) are gathered, and every node combines all of them, along
+the same tree. Both ways describe equal values by equal signatures, so each node may choose either one.
 """
 
 cimport numpy as cnp
@@ -78,7 +78,7 @@ cdef extern from *:
 
 cdef enum:
     OPERATORS = 3
-    WORDS_MAX = 3  # of 8 bytes, for an item of a tuple
+    WORDS_MAX = 3  # of 8 bytes each, for an item of a tuple
 
 cdef spc_signature_t int_signature[OPERATORS]
 cdef spc_signature_t float_signature[OPERATORS]
@@ -99,7 +99,7 @@ prepare_signatures()
 
 cdef int combine(Handle handle, const spc_signature_t *signature, const spc_field_t *fields,
                  const void *value, uint64_t length, void *result) noexcept:
-    """One collective operation: a moment with the interpreter's lock, then without."""
+    """Run one collective operation: first briefly with the interpreter's lock, then without."""
     cdef int status = spc_comm_collective_poll(handle.core, signature, fields, value, length, result)
     if status == SPC_EAGAIN:
         with nogil:
@@ -109,7 +109,7 @@ cdef int combine(Handle handle, const spc_signature_t *signature, const spc_fiel
 
 
 cdef object reduce_value(Handle handle, int op, object value, str name, int operation, uint32_t root):
-    """SUM, MIN or MAX for all nodes. `operation` is SPC_OPERATION_REDUCE, or one of arrays, maybe with a root."""
+    """Reduce by SUM, MIN or MAX. `operation` is SPC_OPERATION_REDUCE, or one of arrays, perhaps with a root."""
     cdef spc_signature_t signature
     cdef spc_field_t field
     cdef int64_t number
@@ -162,7 +162,7 @@ cdef object reduce_time(Handle handle, int op, SimTime time, str name, int opera
 
 
 cdef struct Values:
-    # A tuple: its fields, what they hash to, and their values one behind the other, `words` of 8 bytes.
+    # A tuple: its fields, their hash, and their values one behind the other, `words` of 8 bytes.
     spc_field_t fields[SPC_FIELDS_MAX]
     int64_t memory[SPC_FIELDS_MAX * WORDS_MAX]
     uint32_t count
@@ -171,7 +171,7 @@ cdef struct Values:
 
 
 cdef bint add_value(Values *values, object item) except -1:
-    """Append an item; False: it is nothing for here."""
+    """Append an item; False: it does not qualify."""
     cdef spc_field_t *field = &values.fields[values.count]
     cdef int64_t *place = &values.memory[values.words]
     cdef double real
@@ -202,7 +202,7 @@ cdef uint32_t words_of(uint32_t core) noexcept:
 
 
 cdef object reduce_tuple(Handle handle, int op, tuple items, str name, int operation, uint32_t root):
-    """Numbers and times in one step; a tuple with anything else is for Reduction, with the same signature."""
+    """Reduce numbers and times in one step; other tuples go to Reduction, with the same signature."""
     cdef Values values
     cdef spc_signature_t signature
     cdef uint64_t length
@@ -246,7 +246,7 @@ cdef object result_of(uint32_t core, const int64_t *at, str name):
 
 
 cdef bint is_direct(Handle handle, cnp.ndarray array) noexcept:
-    """Can the core combine it in one step, where it lies?"""
+    """Whether the core can combine it in place, in one step."""
     cdef int number = cnp.PyArray_TYPE(array)
     cdef uint64_t length = cnp.PyArray_NBYTES(array)
     return (core_type(number) != SPC_TYPE_NONE and cnp.PyArray_ISCARRAY_RO(array)
@@ -254,7 +254,7 @@ cdef bint is_direct(Handle handle, cnp.ndarray array) noexcept:
 
 
 cdef cnp.ndarray empty_like(cnp.ndarray array):
-    """A new one in C order."""
+    """Return a new array in C order."""
     Py_INCREF(array.dtype)
     return <cnp.ndarray>spcpy_empty_like(descr_of(array), cnp.PyArray_NDIM(array), cnp.PyArray_DIMS(array))
 
@@ -277,7 +277,7 @@ cdef object reduce_direct(Handle handle, int op, cnp.ndarray array, str name):
 
 
 cdef object resume(Handle handle, int op, object value, str name, int operation, uint32_t root):
-    """After an interrupted reduction: the same call goes on with it, another one is refused by the core."""
+    """Continue after an interrupted reduction: the same call resumes it, and the core refuses any other."""
     cdef Reduction asked = Reduction(handle, op, value, name, False, operation, root)
     cdef Reduction pending = <Reduction>handle.pending
     cdef bint is_same = pending.op == op and pending.operation == operation and pending.root == root
@@ -305,7 +305,7 @@ cdef tuple ARRAYS = (np.ndarray, np.generic)
 cdef void fill_table() except *:
     memset(core_types, 0, sizeof(core_types))  # SPC_TYPE_NONE
     for core, name in TYPES.items():
-        if core != SPC_TYPE_SIMTIME:  # to NumPy it is a structure like any other
+        if core != SPC_TYPE_SIMTIME:  # to NumPy it is an ordinary structure
             core_types[<int>np.dtype(name).num] = core
     same = (cnp.NPY_LONGLONG, cnp.NPY_ULONGLONG) if sizeof(long) == 8 else (cnp.NPY_INT, cnp.NPY_UINT)
     for one, other in ((<int>cnp.NPY_LONG, <int>same[0]), (<int>cnp.NPY_ULONG, <int>same[1])):
@@ -316,7 +316,7 @@ fill_table()
 
 
 cdef uint32_t core_type(int number) noexcept:
-    """The core's type of this NumPy type; SPC_TYPE_NONE: it has none."""
+    """Return the core's type for this NumPy type, or SPC_TYPE_NONE."""
     return core_types[number] if 0 <= number < CORE_TYPES else SPC_TYPE_NONE
 
 
@@ -329,7 +329,7 @@ cdef uint64_t mix_array(uint64_t hash, int kind, uint32_t core, cnp.ndarray arra
 
 
 cdef int fail_with(Handle handle, int status, str name, object value) except -1:
-    """As fail; what was to be combined is told where another node called something else."""
+    """Raise as `fail` does; if another node called something else, the text shows the value to be combined."""
     if status == SPC_EMISMATCH:
 
         handle.doing = error_text.described(name, value)
@@ -337,7 +337,7 @@ cdef int fail_with(Handle handle, int status, str name, object value) except -1:
 
 
 cdef str call_of(str name):
-    """As messages show it; names of calls with arguments have them already."""
+    """Return the call as messages show it; names of calls with arguments have them already."""
     return name if name.endswith(")") else f"{name}()"
 
 
@@ -383,11 +383,11 @@ cdef class Item:
         return 0
 
     cdef int prepare(self, int op) except -1:
-        """Find out how the core sees the elements."""
+        """Determine how the core treats the elements."""
         if is_simtimes(self.array.dtype):
             self.flat = self.array.reshape(-1)
             if op == SPC_SUM:
-                self.flat["priorities"] = 0  # as in the core; steps combined here have it done here
+                self.flat["priorities"] = 0  # as in the core; steps combined here clear it here
         elif self.array.dtype == np.bool_:
             self.array = self.array.astype(np.int64) if op == SPC_SUM else self.array
             self.flat = self.array.reshape(-1).view(np.int64 if op == SPC_SUM else np.uint8)
@@ -422,7 +422,7 @@ cdef class Item:
 
 
 cdef object as_simtime(const spcomm_simtime_t *value, str name):
-    """The combined times; sums of infinite ones may be NaN, on all nodes alike."""
+    """Return the combined times; sums of infinite ones may be NaN, alike on all nodes."""
     cdef object result = new_simtime(value)
     if result is None:
         raise error_text.nan_result(name)
@@ -448,7 +448,7 @@ cdef int check_kind(int op, object array, str name, object value) except -1:
 
 
 cdef class Reduction:
-    """A reduction of several steps. Interrupted, it is kept in the handle and can go on."""
+    """A reduction of several steps. If interrupted, the handle keeps it and it can resume."""
 
     def __init__(self, Handle handle, int op, value, str name, bint exact, int operation, uint32_t root):
         cdef Item item
@@ -503,7 +503,7 @@ cdef class Reduction:
 
     cdef bint call(self, spc_signature_t *signature, spc_field_t *fields, void *value, uint64_t length,
                    void *result) except -1:
-        """One collective operation. True: ints came together that need more than 64 bits."""
+        """Run one collective operation. True: a sum of ints exceeds 64 bits."""
         cdef int status
         cdef spc_comm_t *core
         self.handle.pending = None
@@ -574,7 +574,7 @@ cdef class Reduction:
         return 0
 
     cdef void name_gather(self, spc_signature_t *signature) noexcept:
-        """A step in which the core combines nothing."""
+        """Run a step in which the core combines nothing."""
         signature.operation = SPC_OPERATION_GATHER if self.operation == SPC_OPERATION_REDUCE else self.operation
         signature.root = self.root
 
@@ -609,7 +609,7 @@ cdef class Reduction:
         return 0
 
     cdef int exchange(self) except -1:
-        """Give everybody's `mine` to everybody, in pieces as long as the scratch."""
+        """Send each node's `mine` to all nodes, in pieces as long as the scratch."""
         cdef spc_signature_t signature
         cdef spc_field_t field
         cdef int64_t longest = len(self.mine)
@@ -649,7 +649,7 @@ cdef tuple SIMTIME_OPERATORS = (
 
 
 cdef object along_tree(list values, object op):
-    """The one association of spcomm: v[i] = v[i] op v[i + 2^k], for growing k."""
+    """The single association order of spcomm: v[i] = v[i] op v[i + 2^k], for growing k."""
     cdef Py_ssize_t step = 1
     cdef Py_ssize_t i
     with np.errstate(all="ignore"):

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """References to an array: names and containers, which may see it emptied, or holders of its address.
 
-NumPy arrays are invisible to the garbage collector, and so are containers of nothing else, so references cannot just be
-listed. They are counted: those that variables, and containers reachable from them, explain are harmless. What is left
-may be harmless, too, or be a memoryview: then the collector is asked, which is slow. What it cannot explain either is
-answered with "unknown".
+NumPy arrays are invisible to the garbage collector, and so are containers of such arrays only, so references cannot
+simply be listed. They are counted: variables, and containers reachable from them, explain harmless references. The rest
+may be harmless, too, or a memoryview: then the collector is asked, which is slow. References that it cannot explain
+either make the answer "unknown".
 """
 
 import contextlib
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-STACK_BORROWS = sys.version_info >= (3, 14)  # a local variable that is passed on takes no reference
+STACK_BORROWS = sys.version_info >= (3, 14)  # a local variable passed on takes no reference
 LOCALS_ARE_COPIES = sys.version_info < (3, 13)  # those of functions
 CONTAINERS = (dict, list, tuple, set, frozenset, deque)
 HARMLESS = (
@@ -47,7 +47,7 @@ LOOKED_AT_MAX = 2000  # objects
 LONG = 100
 OPTIMIZED = 1  # CO_OPTIMIZED: the code of a function
 HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: classes written in Python, mostly
-EXPORT = type(gc.get_referents(memoryview(bytearray(1)))[0])  # what memoryviews share
+EXPORT = type(gc.get_referents(memoryview(bytearray(1)))[0])  # the object that memoryviews share
 
 
 class Search:
@@ -63,8 +63,8 @@ class Search:
         self.shared: set[str] = set()
 
     def look_at(self, values: list[Any]) -> None:
-        """Count `array` among them. Those that may hold it are kept for later, the long ones for last."""
-        self.left -= [*map(id, values)].count(id(self.array))  # many, mostly: no loop of Python's
+        """Count `array` among them. Possible holders are kept for later, the long ones for last."""
+        self.left -= [*map(id, values)].count(id(self.array))  # often many: no loop in Python
         if self.left > 0 and not ATOMS.issuperset(map(type, values)):
             for value in values:
                 if id(value) not in self.seen and may_hold(value):
@@ -75,15 +75,15 @@ class Search:
                         self.queue.appendleft(value)
 
     def local_variables(self, frame: types.FrameType) -> None:
-        """Variables of a function that the others have called."""
+        """Count in the variables of a function that the others have called."""
         code = frame.f_code
         shared = {*code.co_cellvars, *code.co_freevars}
-        # A variable that functions share is one reference, however many frames show it.
+        # A variable shared by functions is one reference, however many frames show it.
         self.left -= count_locals(frame, self.array, {*code.co_varnames, *shared} - (shared & self.shared))
         self.shared |= shared
 
     def in_local_variables(self, frame: types.FrameType) -> None:
-        """Containers that they refer to."""
+        """Count in the containers that they refer to."""
         if frame.f_code.co_flags & OPTIMIZED:
             values = frame.f_locals
             self.look_at([value for value in values.values() if value is not self.array])
@@ -91,7 +91,7 @@ class Search:
             self.containers()
 
     def global_variables(self, frame: types.FrameType) -> None:
-        """Variables of the function's module; those of a running module or a class are like them."""
+        """Count in the variables of the function's module; those of a running module or a class are like them."""
         optimized = frame.f_code.co_flags & OPTIMIZED
         for scope in (frame.f_globals,) if optimized else (frame.f_globals, frame.f_locals):
             if id(scope) not in self.seen:
@@ -99,7 +99,7 @@ class Search:
                 self.look_at(list(scope.values()))
 
     def containers(self) -> None:
-        """Those that were found, and those in them."""
+        """Count in the containers found so far, and in those inside them."""
         for _ in range(LOOKED_AT_MAX):
             if self.left <= 0 or not self.queue:
                 return
@@ -109,7 +109,7 @@ class Search:
                 self.look_at(inside)
 
     def collector(self) -> str:
-        """The name of something that has the array's address, or ""."""
+        """Return the name of an object that has the array's address, or ""."""
         for holder in gc.get_referrers(self.array):
             if id(holder) in self.seen or holder is self:
                 continue
@@ -123,7 +123,7 @@ class Search:
 
 
 def count_locals(frame: types.FrameType, array: Any, names: Iterable[str]) -> int:
-    """The number of these variables of a function that are `array`."""
+    """Return the number of these variables of a function that are `array`."""
     if not frame.f_code.co_flags & OPTIMIZED:
         return 0
     values = frame.f_locals
@@ -136,8 +136,8 @@ def count_locals(frame: types.FrameType, array: Any, names: Iterable[str]) -> in
 
 
 def forget(values: Any) -> None:
-    """Local variables that Python has copied for us: the copy would keep all of them alive."""
-    if LOCALS_ARE_COPIES and sys.getrefcount(values) <= 4:  # nobody has it but the frame, who asked, and this
+    """Release local variables that Python has copied for us: the copy would keep all of them alive."""
+    if LOCALS_ARE_COPIES and sys.getrefcount(values) <= 4:  # all held by the frame, the caller and this
         values.clear()
 
 
@@ -160,33 +160,33 @@ def gives_address(holder: Any) -> bool:
 
 
 def find(array: Any, references: int) -> "str | None":
-    """Anything but names and containers that refers to `array`.
+    """Find references to `array` other than names and containers.
 
     Parameters
     ----------
     array : numpy.ndarray
         An argument of the compiled function that calls this.
     references : int
-        How many there are, that function's own not counted.
+        The number of references, without that function's own.
 
     Returns
     -------
     str or None
-        Words for something that has its address; "": there is something, and nobody knows what; None: nothing.
+        A text for an object that has its address; "": there is an unidentified one; None: there is none.
     """
     try:
         caller = sys._getframe(1)  # compiled functions have none
-    except ValueError:  # a thread that C has made
+    except ValueError:  # a thread that C created
         return ""
     code = caller.f_code
     names = code.co_varnames if not code.co_cellvars else {*code.co_varnames, *code.co_cellvars}
     found = count_locals(caller, array, names)
-    left = references - found - (0 if STACK_BORROWS and found else 1)  # what called it may have one, too
+    left = references - found - (0 if STACK_BORROWS and found else 1)  # the caller may have one, too
     return None if left <= 0 else find_others(array, left, caller)
 
 
 def find_others(array: Any, left: int, caller: types.FrameType) -> "str | None":
-    """As find, when the caller's own variables do not explain all."""
+    """Search as `find` does, when the caller's own variables do not explain all."""
     code = caller.f_code
     search = Search(array, left)
     search.shared.update(code.co_cellvars)

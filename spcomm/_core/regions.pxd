@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""What a node of a traced run records of its own: who else records calls finds it here."""
+"""Records of a traced node besides messages: declarations for other modules that record calls."""
 
 from libc.stdint cimport int32_t, uint32_t
 
 from spcomm._core.libspc cimport spc_trace_t
 
-cdef uint32_t generation  # numbers of an earlier one are not to be used any more
+cdef uint32_t generation  # numbers of an earlier generation are invalid
 
 cdef uint32_t find_place(spc_trace_t *trace) except? 0
 cdef uint32_t name_of(spc_trace_t *trace, str text) except? 0

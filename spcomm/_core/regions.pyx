@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 # cython: autotestdict=False, auto_pickle=False
-"""Trace records of a node beside messages: regions, the parts of a program that have a name; calls; work.
+"""Trace records of a node besides messages: regions, the named parts of a program; calls; work.
 
-In a traced run `Recorded` methods stand in the place of those of `Comm`. No function here is a frame of Python's, so
-that the innermost frame is that of whoever calls.
+In a traced run `Recorded` methods replace those of `Comm`. No function here is a Python frame, so the innermost frame
+is the caller's.
 """
 
 from cpython.exc cimport PyErr_ExceptionMatches
@@ -42,9 +42,9 @@ from operator import index
 from spcomm._core import error_text, work_sleep
 from spcomm._core.call_site import is_ours
 
-# A process is one node at a time: its trace has one set of numbers. They count from `forget` to `forget`.
+# A process is one node at a time, so its trace has one set of numbers, valid from one `forget` to the next.
 generation = 0
-cdef dict numbers = {}  # of texts; no more than there is room for in the trace
+cdef dict numbers = {}  # of texts; at most as many as the trace has room for
 
 cdef enum:
     PLACES = 1024
@@ -52,18 +52,18 @@ cdef uint32_t OURS = UINT32_MAX
 
 
 cdef struct place_t:
-    PyObject *code  # NULL: free. Ours, so that no other one gets its address
+    PyObject *code  # NULL: free. The entry owns a reference, so that no other code object gets its address
     int instruction
-    uint32_t number  # of its line; OURS: it is a line of spcomm, and the program's is further out
+    uint32_t number  # of its line; OURS: a line of spcomm, and the program's line is further out
 
 
-# Where a program calls from is few places, again and again; to find a line takes ten times as long as this. A program
-# that has more, or makes code as it goes, finds its lines anew.
+# A program calls from few places, again and again, and finding a line takes ten times as long as this lookup. A program
+# with more places, or one that creates code while it runs, finds its lines each time.
 cdef place_t table[PLACES]
 
 
 cdef uint32_t name_of(spc_trace_t *trace, str text) except? 0:
-    """The number of a text."""
+    """Return the number of a text."""
     found = numbers.get(text)
     if found is None:
         found = spc_trace_name(trace, text.encode("utf-8", "replace"))
@@ -73,7 +73,7 @@ cdef uint32_t name_of(spc_trace_t *trace, str text) except? 0:
 
 
 cdef uint32_t find_place(spc_trace_t *trace) except? 0:
-    """The number of the line of the program that calls. 0: none of it does."""
+    """Return the number of the program's calling line, or 0 if no frame belongs to the program."""
     cdef PyFrameObject *frame = PyEval_GetFrame()
     cdef uint32_t number
     while frame != NULL:
@@ -81,14 +81,14 @@ cdef uint32_t find_place(spc_trace_t *trace) except? 0:
         if number != OURS:
             return number
         frame = PyFrame_GetBack(frame)
-        Py_XDECREF(<PyObject *>frame)  # it is being run, and lives on
+        Py_XDECREF(<PyObject *>frame)  # the running frame lives on
     return 0
 
 
 cdef inline uint32_t place_of(spc_trace_t *trace, PyFrameObject *frame) except? 0:
     cdef PyObject *code = <PyObject *>PyFrame_GetCode(frame)
     cdef int instruction = PyFrame_GetLasti(frame)
-    Py_DECREF(<object>code)  # the frame has it
+    Py_DECREF(<object>code)  # the frame holds a reference
     cdef place_t *place = &table[((<uintptr_t>code >> 4) ^ <uintptr_t>instruction) % PLACES]
     if place.code != code or place.instruction != instruction:
         learn(trace, place, <object>code, instruction, PyFrame_GetLineNumber(frame))
@@ -100,7 +100,7 @@ cdef int learn(spc_trace_t *trace, place_t *place, object code, int instruction,
     cdef PyObject *before
     if not is_ours(code.co_filename):
         number = name_of(trace, f"{os.path.basename(code.co_filename)}:{line}")
-    before = place.code  # not earlier: the lines above run Python code, and another thread may learn the place, too
+    before = place.code  # not earlier: the lines above run Python code, and another thread may add the place, too
     Py_INCREF(code)
     place.code, place.instruction, place.number = <PyObject *>code, instruction, number
     Py_XDECREF(before)
@@ -108,7 +108,7 @@ cdef int learn(spc_trace_t *trace, place_t *place, object code, int instruction,
 
 
 def forget():
-    """Another run begins in this process: its trace has numbers of its own."""
+    """Start another run in this process: its trace has its own numbers."""
     global generation
     cdef PyObject *code
     cdef int at
@@ -120,7 +120,7 @@ def forget():
 
 
 cdef void record(spc_trace_t *trace, int kind, uint32_t what, uint32_t place) noexcept:
-    """One event that is about no message."""
+    """Record one event that does not concern a message."""
     cdef spc_trace_event_t event
     event.ticks = 0
     event.kind = kind
@@ -132,7 +132,7 @@ cdef void record(spc_trace_t *trace, int kind, uint32_t what, uint32_t place) no
 
 
 cdef void record_handling(spc_trace_t *trace, int kind, int32_t source, int32_t tag) noexcept:
-    """A handler begins or ends; `source` is a rank in the run."""
+    """Record the begin or end of a handler; `source` is a rank in the run."""
     cdef spc_trace_event_t event
     event.ticks = 0
     event.kind = kind
@@ -144,15 +144,15 @@ cdef void record_handling(spc_trace_t *trace, int kind, int32_t source, int32_t 
 
 
 cdef class Region:
-    """A part of a program that has a name in traces. Made by `Comm.region`.
+    """A named part of a program in traces. Made by `Comm.region`.
 
-    A context manager, and nothing else; it may be entered as often as one likes. Without a node it records nothing.
+    A region is only a context manager, and may be entered any number of times. Without a node it records nothing.
     """
 
     cdef Handle handle
     cdef str name
     cdef uint32_t what  # the number of the name
-    cdef uint32_t numbered  # as long as this is `generation`
+    cdef uint32_t numbered  # valid while it equals `generation`
 
     def __cinit__(self, handle=None, name=None):
         self.handle = handle
@@ -182,9 +182,9 @@ cdef class Region:
 # ---- calls
 
 
-cdef enum:  # how a call ended: in the tag of RETURN
+cdef enum:  # outcome of a call: in the tag of RETURN
     WELL = 0
-    LEFT = 1  # by a timeout or Ctrl-C: the same call goes on with it
+    LEFT = 1  # by a timeout or Ctrl-C: the same call resumes it
     RAISED = 2
 
 cdef extern from *:
@@ -203,22 +203,22 @@ cdef extern from *:
     """
     ctypedef PyObject *(*vectorcallfunc)(PyObject *, PyObject **arguments, size_t count, PyObject *names) except NULL
     void spc_make_method(object type, size_t vectorcall_offset)
-    # NULL goes on its way as it is: a `try` would first save what is being handled, at every call.
+    # NULL passes through unchanged: a `try` would first save the exception being handled, at every call.
     PyObject *PyObject_Vectorcall(object callable, PyObject **arguments, size_t count, PyObject *names)
     Py_ssize_t PyVectorcall_NARGS(size_t count)
     object PyMethod_New(object function, object instance)
 
 
 cdef class Recorded:
-    """A method; what it does lies between a CALL and a RETURN in the trace of its node."""
+    """A method whose work lies between a CALL and a RETURN in the trace of its node."""
 
     cdef vectorcallfunc vectorcall
     cdef object method
     cdef str name
-    cdef size_t at  # which argument goes with the call, the object being 0; 0: none
+    cdef size_t at  # index of the argument recorded with the call, the object being 0; 0: none
     cdef str keyword  # its name
     cdef uint32_t what  # the number of the name
-    cdef uint32_t generation  # as long as this is the module's
+    cdef uint32_t generation  # valid while it equals the module's
 
     def __cinit__(self, method, str name, size_t at=0, str keyword=""):
         self.vectorcall = <vectorcallfunc>call
@@ -244,7 +244,7 @@ cdef class Recorded:
 
 
 cdef uint32_t detail_of(Recorded self, PyObject **arguments, size_t count, PyObject *names) except? 0:
-    """The argument that goes with the call, a whole number from 0 on; 0 stands for what is none."""
+    """Return the argument recorded with the call, a whole number from 0 on; 0 stands for any other value."""
     cdef size_t given = PyVectorcall_NARGS(count)
     cdef object found = 0
     if self.at < given:
@@ -278,7 +278,7 @@ cdef PyObject *call(PyObject *callable, PyObject **arguments, size_t count, PyOb
     if PyVectorcall_NARGS(count) != 0 and isinstance(<object>arguments[0], Handle):
         core = (<Handle><object>arguments[0]).core
         trace = spc_comm_trace(core)
-    if trace == NULL:  # no node's, which the method itself refuses; or the box has no ring
+    if trace == NULL:  # without a node, which the method itself refuses; or the box has no ring
         return PyObject_Vectorcall(self.method, arguments, count, names)
     if self.what == 0 or self.generation != generation:
         self.what = name_of(trace, self.name)
@@ -295,13 +295,13 @@ spc_make_method(Recorded, <size_t>(<char *>&_example.vectorcall - <char *><PyObj
 
 
 cdef class RecordedFuzzyBarrier(FuzzyBarrier):
-    """A fuzzy barrier whose end is in the trace, with its number; that of a ``with`` block, too."""
+    """A fuzzy barrier whose end is in the trace, with its number, also that of a ``with`` block."""
 
-    cdef uint32_t number  # of those that its communicator has entered, from 1 on
-    cdef bint is_over  # and that is in the trace
+    cdef uint32_t number  # among those that its communicator has entered, from 1 on
+    cdef bint is_over  # over, and recorded as such
 
     def done(self):
-        """As `FuzzyBarrier.done`. Only the answer yes is recorded: a loop may ask often."""
+        """Call `FuzzyBarrier.done`. Only the answer yes is recorded, because a loop may ask often."""
         cdef spc_trace_t *trace
         if not self.is_over and FuzzyBarrier.done(self):
             self.is_over = True
@@ -311,7 +311,7 @@ cdef class RecordedFuzzyBarrier(FuzzyBarrier):
         return self.is_over
 
     def wait(self, timeout=None):
-        """As `FuzzyBarrier.wait`."""
+        """Call `FuzzyBarrier.wait`, and record its end."""
         cdef spc_trace_t *trace = begin_ending(self, "fuzzy_barrier.wait")
         cdef int how = RAISED
         try:
@@ -326,7 +326,7 @@ cdef class RecordedFuzzyBarrier(FuzzyBarrier):
 
 
 cdef spc_trace_t *begin_ending(RecordedFuzzyBarrier barrier, str name) except? NULL:
-    """Records the CALL, if there is a trace."""
+    """Record the CALL, if there is a trace."""
     cdef const spc_comm_t *core = NULL if barrier.handle is None else barrier.handle.core
     cdef spc_trace_t *trace = NULL if core == NULL else spc_comm_trace(core)
     if trace != NULL:
@@ -335,7 +335,7 @@ cdef spc_trace_t *begin_ending(RecordedFuzzyBarrier barrier, str name) except? N
 
 
 def fuzzy_barrier(Handle comm):
-    """As `Comm.fuzzy_barrier`."""
+    """Call `Comm.fuzzy_barrier`."""
     cdef FuzzyBarrier entered = enter_fuzzy_barrier(comm)
     cdef RecordedFuzzyBarrier barrier = RecordedFuzzyBarrier.__new__(RecordedFuzzyBarrier)
     comm.fuzzy_barriers += 1
@@ -343,7 +343,7 @@ def fuzzy_barrier(Handle comm):
     return barrier
 
 
-# ---- work: computing that a program says it does, so that its costs are known, and the same anywhere
+# ---- work: computing time that a program declares, so that its costs are known and the same on every machine
 
 
 UNIT_S = 1e-3
@@ -358,7 +358,7 @@ cdef void record_work(spc_trace_t *trace, double cost) noexcept:
 
 
 def units(cost):
-    """A cost as a float, or the sentence about what is none."""
+    """Return a cost as a float, or an error sentence."""
     if isinstance(cost, (bool, str, bytes, complex)) or getattr(cost, "shape", ()) != ():
         raise error_text.bad_cost(cost)
     try:
@@ -367,11 +367,11 @@ def units(cost):
         raise error_text.bad_cost(cost) from None
     if not 0 <= found < inf or getattr(cost, "dtype", None) == bool:
         raise error_text.bad_cost(cost)
-    return found + 0.0  # -0.0 becomes 0.0: its sign would be a bit that no cost has
+    return found + 0.0  # -0.0 becomes 0.0: no cost has a sign
 
 
 def work(Handle handle, cost):
-    """Record it, and let its time pass."""
+    """Record the work, and let its time pass."""
     cdef double declared = units(cost)
     cdef spc_trace_t *trace = spc_comm_trace(handle.core)
     if trace != NULL:

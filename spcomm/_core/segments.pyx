@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # cython: autotestdict=False, auto_pickle=False
-"""The core for a launcher: the shared segment, and what this machine can do. Imports no NumPy."""
+"""The core for a launcher: the shared segment, and the capabilities of this machine. Imports no NumPy."""
 
 from libc.errno cimport errno
 from libc.stdint cimport uint16_t, uint32_t, uint64_t
@@ -114,7 +114,7 @@ cdef dict FEATURES = {
 
 
 def find_limits():
-    """Limits of what a user may set: name -> (minimum, maximum, default); bytes, slots per pair of nodes, nodes."""
+    """Return limits of user settings: name -> (minimum, maximum, default); bytes, slots per pair of nodes, nodes."""
     limits = {}
     for i in range(SPCPY_LIMIT_COUNT):
         name = spcpy_limits[i].name.decode().removesuffix("_bytes")
@@ -126,7 +126,7 @@ LIMITS = find_limits()
 
 
 def disable_mask(text=None):
-    """The mask of a comma-separated list of features, by default of the one in ``SPCOMM_DISABLE``.
+    """Return the mask of a comma-separated list of features, by default of the one in ``SPCOMM_DISABLE``.
 
     Parameters
     ----------
@@ -154,35 +154,35 @@ def disable_mask(text=None):
 
 
 def features(disable=0):
-    """Features of the system, as far as the mask does not disable them: name -> bool."""
+    """Return the system's features that the mask leaves enabled: name -> bool."""
     cdef uint32_t found = spc_platform_features(disable)
     return {name: bool(found & bit) for name, bit in FEATURES.items()}
 
 
 def cores():
-    """The number of cores this process may use, a float: its affinity mask, limited by its cgroup's quota."""
+    """Return the number of cores this process may use, a float: its affinity mask, limited by its cgroup's quota."""
     return spc_platform_cores()
 
 
 def adopt_orphans():
-    """Become the parent of every descendant whose own parent ends, where the system knows how."""
+    """Become the parent of every descendant whose own parent ends, where the system supports that."""
     spc_process_adopt_orphans()
 
 
 def memory():
-    """The bytes of memory this process may use: the machine's, limited by its cgroup."""
+    """Return the bytes of memory this process may use: the machine's, limited by its cgroup."""
     return spc_platform_memory_limit()
 
 
 def nodes_here(descriptor):
-    """The number of nodes in the box whose segment this is."""
+    """Return the number of nodes in the box that owns this segment."""
     cdef spc_segment_t segment
     check(spc_segment_attach(&segment, descriptor), 1)
     return count_here(&segment)
 
 
 def plan(nodes, *, slots=0, ring=0, arena=0, queue_limit=0, fanin=0, scratch=0, disable=0):
-    """Sizes that a `Segment` of these arguments would have, as a dict by name, and `bytes`, all it may take."""
+    """Return the sizes of a `Segment` with these arguments, as a dict by name, and `bytes`, the most it may take."""
     cdef spc_segment_plan_t made
     cdef spc_config_t config
     complete(&config, nodes, {"slots": slots, "ring": ring, "arena": arena, "scratch": scratch,
@@ -195,7 +195,7 @@ def plan(nodes, *, slots=0, ring=0, arena=0, queue_limit=0, fanin=0, scratch=0, 
 
 
 cdef int complete(spc_config_t *config, nodes, sizes, disable) except -1:
-    """Check the arguments; 0 where nothing is given."""
+    """Check the arguments; 0 stands for an omitted one."""
     check_sizes(nodes, sizes)
     memset(config, 0, sizeof(spc_config_t))
     config.nodes = nodes
@@ -210,32 +210,32 @@ cdef int complete(spc_config_t *config, nodes, sizes, disable) except -1:
 
 
 cdef class Segment:
-    """The shared memory of one box, made by whoever starts its nodes.
+    """The shared memory of one box, made by the process that starts its nodes.
 
     Parameters
     ----------
     nodes : int
-        How many nodes will attach to it, 1 to `NODES_MAX`.
+        The number of nodes that will attach to it, 1 to `NODES_MAX`.
     slots, ring, arena, queue_limit, fanin, scratch : int, optional
         As in `LIMITS`; 0: the default.
     oversubscribed : bool, optional
         Whether more processes than cores will compute. None: decided from the nodes and the cores.
     disable : int, optional
-        Features not to use: see `disable_mask`.
+        Features to disable: see `disable_mask`.
     perturb : int, optional
-        The seed of a schedule to perturb, 64 bits; None: it is left alone.
+        The seed of a schedule to perturb, 64 bits; None: the schedule is not perturbed.
     rendezvous : int, optional
-        Sends of so many bytes or more wait until they are received; None: none does.
+        Sends of at least this many bytes wait until they are received; None: no send does.
     prefault : bool, optional
         Whether each node touches all of its ring and its arena before it begins.
     boxes, box : int, optional
-        Of how many boxes this is which one. Each has a segment, in which all nodes of the run have their place.
+        The number of boxes, and the number of this one. Each has a segment with a place for all nodes of the run.
     places : sequence of int, optional
         The box of each node; needed if there are several.
     trace_events : int, optional
-        How many events of its trace each node keeps; 0: the run is not traced.
+        The number of trace events that each node keeps; 0: the run is not traced.
     begun_ns : int, optional
-        When the run's time began, by this machine's monotonic clock; 0: now.
+        The start of the run's time, by this machine's monotonic clock; 0: now.
 
     Raises
     ------
@@ -246,8 +246,8 @@ cdef class Segment:
 
     Notes
     -----
-    ``SPCOMM_WAIT=sleep`` in the environment makes all nodes sleep at once where they wait. Nothing is left
-    behind: the memory is gone with the last process that has it.
+    ``SPCOMM_WAIT=sleep`` in the environment makes all waiting nodes sleep at once. The memory is freed with the last
+    process that holds it.
     """
 
     cdef spc_segment_t segment
@@ -299,13 +299,13 @@ cdef class Segment:
         return self.descriptor
 
     def state(self, rank):
-        """State of a node so far: `STARTING`, `LIVE`, `FINISHED` or `DIED`."""
+        """Return the state of a node so far: `STARTING`, `LIVE`, `FINISHED` or `DIED`."""
         check_rank(self, rank)
         status = <spc_status_shared_t *>spc_segment_part(&self.segment, SPC_REGION_STATUS, 0)
         return <int>spc_status_state(status, rank)
 
     def has_raised(self, rank):
-        """Has a node told others of an error of its own that may still end it?"""
+        """Whether a node has reported an error of its own that may still end it."""
         check_rank(self, rank)
         status = <spc_status_shared_t *>spc_segment_part(&self.segment, SPC_REGION_STATUS, 0)
         return spc_status_has_raised(status, rank)
@@ -313,7 +313,7 @@ cdef class Segment:
     def look(self, in_vain=False):
         """Prove that nodes wait for ever: a list of their ranks, once this and the last call have found the same ones.
 
-        In vain: until a wait of theirs fails, since a node ends. Cheap as long as nodes do not wait for long.
+        In vain: until one of their waits fails because a node ends. Cheap as long as nodes do not wait for long.
         """
         cdef spc_deadlock_t **deadlock = &self.vain_deadlock if in_vain else &self.deadlock
         check_rank(self, 0)
@@ -325,57 +325,57 @@ cdef class Segment:
                 if spc_deadlock_has(deadlock[0], rank)]
 
     def wait(self, rank):
-        """The wait of a node, if it has lasted some milliseconds at least: a `Wait`, or None."""
+        """Return the wait of a node that has lasted at least some milliseconds as a `Wait`, or None."""
         check_rank(self, rank)
         return read_wait(&self.segment, rank)
 
     def process(self, rank):
-        """The process id of a node; 0: it has not joined the run."""
+        """Return the process id of a node; 0: it has not joined the run."""
         check_rank(self, rank)
         status = <spc_status_shared_t *>spc_segment_part(&self.segment, SPC_REGION_STATUS, 0)
         return spc_status_process(status, rank)
 
     def vain(self, rank):
-        """The number of polls of a node that have found nothing so far, modulo 2**32."""
+        """Return a node's number of unsuccessful polls so far, modulo 2**32."""
         check_rank(self, rank)
         return spc_board_vain(<spc_board_shared_t *>spc_segment_part(&self.segment, SPC_REGION_BOARD, rank))
 
     def traffic(self):
-        """A number that differs when a message was announced or a collective operation completed."""
+        """Return a number that changes when a message is announced or a collective operation completes."""
         check_rank(self, 0)
         return spc_traffic_seen(&self.segment)
 
     def has_left(self):
-        """After the end of all nodes: may there be something that they have left? See diagnose.pyx."""
+        """Whether nodes may have left anything, after the end of all nodes. See diagnose.pyx."""
         return self.segment.base != NULL and spc_unmatched_any(&self.segment)
 
     def mark_finished(self, rank, exit_code=0):
-        """Tell all nodes that the process of `rank` has ended well."""
+        """Notify all nodes that the process of `rank` has ended well."""
         check_rank(self, rank)
         spc_comm_mark_ended(&self.segment, rank, SPC_NODE_FINISHED, exit_code)
 
     def mark_failing(self, rank, reason):
-        """This node fails with an exit code; its process still runs, and may read what it has received."""
+        """Mark this node as failed with an exit code; its process still runs, and may read messages it has received."""
         check_rank(self, rank)
         spc_comm_mark_ending(&self.segment, rank, SPC_NODE_DIED, reason)
 
     def mark_died(self, rank, reason):
-        """Tell all nodes that the process of `rank` has failed: its exit code, or minus the signal."""
+        """Notify all nodes that the process of `rank` has failed: its exit code, or minus the signal."""
         check_rank(self, rank)
         spc_comm_mark_ended(&self.segment, rank, SPC_NODE_DIED, reason)
 
     def mark_disconnected(self, culprit):
-        """Tell the nodes that nothing comes from other boxes any more, because of that box; -1: the server."""
+        """Notify the nodes that other boxes send nothing more, because of that box; -1: the server."""
         check_rank(self, 0)
         spc_comm_mark_disconnected(&self.segment, culprit)
 
     def counts(self, ranks=None):
-        """Counts of each node, also of one that was killed, as a list of dicts by rank.
+        """Return the counts of each node, also of a killed one, as a list of dicts by rank.
 
         Parameters
         ----------
         ranks : iterable of int, optional
-            The nodes of this box, where there are several: the counts of all boxes add up to those of the run.
+            The nodes of this box, if there are several: the counts of all boxes add up to those of the run.
 
         Returns
         -------
@@ -399,7 +399,7 @@ cdef class Segment:
         return found
 
     cdef int count_mailbox(self, uint32_t receiver, here, list found) except -1:
-        """Read instead of mapped, pages which nobody has touched stay untouched."""
+        """Read the pages instead of mapping them, so that untouched pages stay untouched."""
         cdef void *part = spc_segment_part(&self.segment, SPC_REGION_MAILBOX, receiver)
         try:
             copy = os.pread(self.descriptor, spc_segment_stride(&self.segment, SPC_REGION_MAILBOX),
@@ -418,7 +418,7 @@ cdef class Segment:
         return 0
 
     def close(self):
-        """Give up the descriptor and the mapping. The nodes keep theirs."""
+        """Release the descriptor and the mapping. The nodes keep theirs."""
         spc_deadlock_destroy(self.deadlock)
         spc_deadlock_destroy(self.vain_deadlock)
         self.deadlock = self.vain_deadlock = NULL
@@ -431,7 +431,7 @@ cdef class Segment:
 
 
 def check_sizes(nodes, sizes):
-    """All numbers are ints within their limits, or 0 for the default."""
+    """Check that all numbers are ints within their limits, or 0 for the default."""
     for name, value, (low, high, _) in [("nodes", nodes, (1, NODES_MAX, 0)),
                                         *((name, value, LIMITS[name]) for name, value in sizes.items())]:
         if not isinstance(value, int) or not (low <= value <= high or (value == 0 and name != "nodes")):
@@ -461,7 +461,7 @@ cdef int check(int status, nodes) except -1:
 
 
 cdef int check_places(nodes, boxes, box, places) except -1:
-    """The box of each node, and this one, are among those that there are."""
+    """Check that the box of each node, and this one, exist."""
     most = min(nodes, SPC_BOXES_MAX)
     if not 1 <= boxes <= most or not 0 <= box < boxes:
         raise errors.ConfigError(f"boxes={boxes}, box={box}: allowed are 1 to {most}, and one of them")
@@ -471,7 +471,7 @@ cdef int check_places(nodes, boxes, box, places) except -1:
 
 
 cdef int divide(const spc_segment_t *segment, uint32_t box, places) except -1:
-    """Write down who is where. This box's gateway looks for whoever is in another one."""
+    """Record the box of each node. This box's gateway represents the nodes in other boxes."""
     cdef spc_event_shared_t *events = <spc_event_shared_t *>spc_segment_part(segment, SPC_REGION_EVENT, 0)
     cdef bytes by_rank = b"".join([int(place).to_bytes(2, sys.byteorder) for place in places])
     cdef uint32_t rank
@@ -483,7 +483,7 @@ cdef int divide(const spc_segment_t *segment, uint32_t box, places) except -1:
 
 
 cdef int count_here(spc_segment_t *segment) except -1:
-    """The number of nodes in this box. Gives up the mapping."""
+    """Return the number of nodes in this box. Releases the mapping."""
     cdef uint32_t rank
     cdef int found = 0
     for rank in range(segment.config.nodes):

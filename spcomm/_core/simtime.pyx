@@ -24,19 +24,19 @@ cdef tuple RECORDS = (np.void, np.ndarray)
 
 
 cdef class SimTime:
-    """A time of a simulation: seconds or whatever the program counts in, and four priorities that break ties.
+    """A time of a simulation, in seconds or the program's own unit, and four priorities that break ties.
 
     Parameters
     ----------
     time : float, optional
-        Any real number, and plus or minus infinity ("never"), but not NaN. A `SimTime` is taken whole.
+        Any real number, and plus or minus infinity ("never"), but not NaN. A `SimTime` keeps its priorities.
     p1, p2, p3, p4 : int, optional
         The priorities, of 32 bits.
 
     Attributes
     ----------
     time : float
-        The time without the priorities, as `float` gives it.
+        The time without the priorities, as `float` returns it.
     priorities : tuple of int
         All four.
     dtype : numpy.dtype
@@ -47,21 +47,21 @@ cdef class SimTime:
     ValueError
         The time is NaN, or a priority does not fit into 32 bits.
     TypeError
-        The time is no real number, or a priority no int.
+        The time is not a real number, or a priority is not an int.
 
     Notes
     -----
-    It cannot be changed. Times are compared first, then the priorities, the first one first; less is earlier. So events
+    A `SimTime` is immutable. Comparison uses the time first, then the priorities in order; less is earlier. So events
     with the same time still have one order, the same in every run. A number in a comparison counts as a time without
     priorities; ``SimTime(1.5) == 1.5``, and their hashes are equal.
 
-    Adding a number advances the time and keeps the priorities. Two of them cannot be added; their distance is
+    Adding a number advances the time and keeps the priorities. Two times cannot be added; their distance is
     ``float(a) - float(b)``.
 
-    A message carries it in 24 bytes, also within tuples, lists and dicts. `Comm.global_min` and `Comm.global_max` find
-    the earliest and the latest; `Comm.global_sum` adds the times, and the sum has no priorities. Arrays:
-    ``np.array([SimTime(1), SimTime(2, 5)])`` has the dtype `SimTime.dtype`; `from_record` is the way back, for an
-    element.
+    A `SimTime` takes 24 bytes in a message, also within tuples, lists and dicts. `Comm.global_min` and
+    `Comm.global_max` find the earliest and the latest; `Comm.global_sum` adds the times, and the sum has no priorities.
+    In arrays, ``np.array([SimTime(1), SimTime(2, 5)])`` has the dtype `SimTime.dtype`; `from_record` converts an
+    element back.
 
     SpeedesComm 2.2, SpSimTime.
 
@@ -121,7 +121,7 @@ cdef class SimTime:
         Raises
         ------
         TypeError
-            record is something else.
+            record has another type.
         ValueError
             Its time is NaN.
 
@@ -147,7 +147,7 @@ cdef class SimTime:
             sign = spcomm_simtime_compare(self.value, (<SimTime>other).value)
         elif isinstance(other, NUMBERS):
             if other != other:
-                return op == Py_NE  # NaN, as for all numbers
+                return op == Py_NE  # NaN compares as for all numbers
             sign = compare_number(self, exactly(other))
         else:
             return NotImplemented
@@ -190,7 +190,7 @@ cdef double time_from(object value) except? -1:
     cdef double time
     try:
         if isinstance(value, (str, bytes, bytearray)):
-            raise TypeError  # float() would read them
+            raise TypeError  # float() would parse them
         time = float(value)
     except OverflowError as error:
         raise error_text.bad_time(value, "it is too large for a float") from error
@@ -211,7 +211,7 @@ cdef int32_t priority_from(object value, int number) except? -1:
 
 
 cdef object exactly(object number):
-    """NumPy would round the time to the type of its number before it compares."""
+    """Prevent NumPy from rounding the time to the type of its number before it compares."""
     if isinstance(number, np.integer):
         return int(number)
     if isinstance(number, np.floating) and number.itemsize <= 8:
@@ -220,7 +220,7 @@ cdef object exactly(object number):
 
 
 cdef int compare_number(SimTime self, object number) except -2:
-    """As Python compares a float with it, exactly: a large int is not rounded. Equal ones go by the priorities."""
+    """Compare exactly, as Python compares a float: a large int is not rounded. Priorities break ties."""
     cdef object time = self.value.time
     if time == number:
         return spcomm_simtime_compare(self.value, spcomm_simtime_from(self.value.time))
@@ -228,7 +228,7 @@ cdef int compare_number(SimTime self, object number) except -2:
 
 
 cdef object field_for(SimTime self, object dtype):
-    """NumPy fills an element of a structure field by field, and asks for each in its own dtype."""
+    """Support NumPy, which fills an element of a structure field by field, and requests each in its own dtype."""
     if dtype.kind == "i" and dtype.itemsize == sizeof(int32_t):
         return np.array(self.priorities, dtype)
     if dtype.kind == "f":
@@ -241,7 +241,7 @@ cdef object field_for(SimTime self, object dtype):
 
 
 cdef tuple arguments(SimTime self):
-    """Arguments that make an equal one, without the zeros at the end."""
+    """Return arguments that make an equal one, without trailing zeros."""
     cdef int count = PRIORITIES
     while count > 0 and self.value.priority[count - 1] == 0:
         count -= 1
@@ -249,7 +249,7 @@ cdef tuple arguments(SimTime self):
 
 
 cdef object new_simtime(const spcomm_simtime_t *value):
-    """From what came from elsewhere; None: its time is NaN."""
+    """Make one from untrusted data; None: its time is NaN."""
     cdef SimTime result
     if value.time != value.time:
         return None

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""`Comm` in a traced run: the same, and each call is recorded with its line. Nobody else imports this."""
+"""`Comm` in a traced run: the same, and each call is recorded with its line. Only traced runs import this."""
 
 from spcomm._core.comm import Comm, Message
 from spcomm._core.p2p import CoordinatedMessages
 from spcomm._core.regions import Recorded, fuzzy_barrier
 
-# What takes no time, or only says something.
+# Methods that take no time, or only return information.
 _SILENT = (
     "box",
     "coordinated_messages",
@@ -28,7 +28,7 @@ class TracedComm(Comm):
     fuzzy_barriers = 0  # entered
 
     def coordinated_messages(self, timeout=None, copy=True):
-        """As `Comm.coordinated_messages`."""
+        """Call `Comm.coordinated_messages`."""
         return TracedMessages(self, super().coordinated_messages(timeout, copy))
 
 
@@ -52,7 +52,7 @@ class TracedMessages:
 
 
 _next = Recorded(lambda _comm, messages: next(messages, None), "coordinated_recv")
-_ROOTS = {"bcast": 2, "gather": 2, "reduce": 3, "scatter": 2}  # which argument of a method is its root
+_ROOTS = {"bcast": 2, "gather": 2, "reduce": 3, "scatter": 2}  # index of the argument that is a method's root
 for _name in (name for name in dir(Comm) if not name.startswith("_") and name not in _SILENT):
     setattr(TracedComm, _name, Recorded(getattr(Comm, _name), _name, _ROOTS.get(_name, 0), "root"))
 TracedComm.fuzzy_barrier = Recorded(fuzzy_barrier, "fuzzy_barrier")  # type: ignore[method-assign]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # cython: autotestdict=False, auto_pickle=False
-"""Recorded events of the nodes of a run, for whoever started them. Imports no NumPy."""
+"""Recorded events of the nodes of a run, for the process that started them. Imports no NumPy."""
 
 from libc.stdint cimport uint32_t, uint64_t
 
@@ -43,7 +43,7 @@ CALL, RETURN, SEND, RECEIVE = SPC_TRACE_CALL, SPC_TRACE_RETURN, SPC_TRACE_SEND, 
 WAIT, GO_ON, ENTER, LEAVE = SPC_TRACE_WAIT, SPC_TRACE_GO_ON, SPC_TRACE_ENTER, SPC_TRACE_LEAVE
 WORK, START = SPC_TRACE_WORK, SPC_TRACE_START
 HANDLE, HANDLED = SPC_TRACE_HANDLE, SPC_TRACE_HANDLED
-NO_ROOM = SPC_TRACE_NO_ROOM.decode()  # what stands for a name, or a line, for which a node had none left
+NO_ROOM = SPC_TRACE_NO_ROOM.decode()  # stands for a name or a line for which a node had no room left
 NAMES_MAX = SPC_TRACE_NAMES_MAX - 1
 Event = namedtuple("Event", "time_ns kind context peer tag what line thread bytes number")
 Event.__doc__ = "One event of csrc/segment/spc_trace.h, with its texts in place of their numbers."
@@ -74,19 +74,19 @@ cdef list read_events(const spc_trace_reader_t *reader):
 
 
 def read(fd, rank):
-    """Events that a node has recorded, in order, and how many older ones were overwritten.
+    """Return the events that a node has recorded, in order, and the number of older ones overwritten.
 
     Parameters
     ----------
     fd : int
-        The descriptor of its box's segment.
+        The segment of the node's box.
     rank : int
-        The node's.
+        The node's rank.
 
     Returns
     -------
     list of Event, int
-        Empty, and 0: the run is not traced, or the node is in another box.
+        The list is empty and the number 0 if the run is not traced or the node is in another box.
     """
     cdef spc_segment_t segment
     cdef const spc_trace_shared_t *shared

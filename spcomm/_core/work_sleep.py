@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Declared work sleeps here, in a frame of Python's, by which a look at the stack knows it."""
+"""Sleep of declared work, in its own Python frame, which identifies it in a stack trace."""
 
 from time import monotonic, sleep
 
-LONGEST_S = 1e6  # at a time: no clock has a moment that is much later
+LONGEST_S = 1e6  # at a time: clocks cannot represent a much later moment
 
 
 def pass_time(seconds: float) -> None:
-    """`sleep` holds nothing, and an interruption ends it."""
+    """Sleep; it holds no lock, and an interruption ends it."""
     end = monotonic() + seconds
     left = seconds
     while left > 0:

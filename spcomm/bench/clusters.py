@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Runs `programs/clusters.py`: nodes that a notebook would have, ours and others'."""
+"""Runs `programs/clusters.py`: nodes for a notebook, ours and others'."""
 
 import importlib.util
 import json
@@ -16,7 +16,7 @@ INSTALL = {"ipyparallel": "python -m pip install ipyparallel"}
 def measure(
     orders: Mapping[str, Mapping[str, str]], nodes: int, seconds: float, timeout: float
 ) -> dict[str, list[float]]:
-    """Seconds for each key. An order: `whose` nodes, the same in all, and `what`: their "start" or a "call"."""
+    """Return seconds for each key. An order: `whose` nodes, the same in all, and `what`: their "start" or a "call"."""
     (whose,) = {order["whose"] for order in orders.values()}
     if whose in INSTALL and importlib.util.find_spec(whose) is None:
         raise CannotMeasureError(f"not installed: {whose}; {INSTALL[whose]}")

@@ -20,7 +20,7 @@ MOST_NODES = 1024
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run `spcomm bench`. Returns the exit code: 1 if something failed, never because something was slow."""
+    """Run `spcomm bench`. Return the exit code: 1 if a program failed, never because one was slow."""
     options = parser().parse_args(arguments)
     rows = chosen_rows(options.names, options.nodes)
     contenders = [peers.spcomm(), *(peers.PEERS[name]() for name in options.peers)]
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def chosen_rows(names: Sequence[str], nodes: tuple[int, ...] | None) -> list[Row]:
-    """The rows of the benchmarks named, at the node counts given or at each benchmark's own."""
+    """Return the rows of the benchmarks named, at the node counts given or at each benchmark's own."""
     known = benchmarks()
     whole = not names or "all" in names
     chosen = [m for name, m in known.items() if name in names or (whole and not getattr(m, "ALONE", False))]
@@ -54,7 +54,7 @@ def chosen_rows(names: Sequence[str], nodes: tuple[int, ...] | None) -> list[Row
 
 
 def rows_at(module: ModuleType, nodes: tuple[int, ...]) -> list[Row]:
-    """None at node counts with which the benchmark makes no sense."""
+    """Return the rows of a benchmark, none at node counts with which it makes no sense."""
     fitting = tuple(n for n in nodes if n >= getattr(module, "LEAST", 1))
     return module.rows(fitting) if fitting else []
 
@@ -114,7 +114,7 @@ def node_counts(text: str) -> tuple[int, ...]:
 
 
 def new_file(text: str) -> TextIO:
-    """Opened before anything is measured: a wrong name must not cost minutes."""
+    """Open the file before anything is measured: a wrong name must not cost minutes."""
     try:
         return open(text, "w", encoding="utf-8")
     except OSError as error:
@@ -134,12 +134,12 @@ def peer_names(text: str) -> list[str]:
 
 
 def interrupt(*_: object) -> None:
-    """TERM ends what runs and shows what was measured, as Ctrl-C does."""
+    """Have TERM end the running program and show the results so far, as Ctrl-C does."""
     raise KeyboardInterrupt
 
 
 class Progress:
-    """One line on stderr: at a terminal it is overwritten, elsewhere each round leaves nothing behind."""
+    """Progress as one line on stderr: at a terminal it is overwritten, elsewhere each round leaves no trace."""
 
     def __init__(self) -> None:
         self.terminal = sys.stderr.isatty()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The rounds: every group of rows, every contender in turn, in another order each round.
 
-Rows that need the same nodes share one start of the programs, so that a slow start does not eat the time. In a
-round the contenders follow each other within seconds, so what disturbs the machine for longer disturbs them all.
+Rows that need the same nodes share one start of the programs, so that a slow start does not use up the time. In a
+round the contenders follow each other within seconds, so a longer disturbance of the machine affects them all.
 """
 
 import json
@@ -31,7 +31,7 @@ CLUSTER = "cluster"
 
 
 class ProgramFailed(Exception):
-    """A contender's program failed; the text is one line on why."""
+    """A contender's program failed; the text is one line with the reason."""
 
 
 @dataclass
@@ -84,7 +84,7 @@ def measure(plan: Plan, tell: Callable[[str], None]) -> Results:
 
 
 def grouped(rows: Sequence[Row]) -> list[list[Row]]:
-    """Rows that one start of the programs can measure, in the order of their first row.
+    """Return rows that one start of the programs can measure, in the order of their first row.
 
     A row that only differs in its environment follows the one it is compared with, within the same round.
     """
@@ -108,7 +108,7 @@ def grouped(rows: Sequence[Row]) -> list[list[Row]]:
 
 
 def turned(contenders: Sequence[Contender], number: int) -> list[Contender]:
-    """A B C, then B C A, then C A B."""
+    """Rotate the contenders: A B C, then B C A, then C A B."""
     shift = number % len(contenders)
     return [*contenders[shift:], *contenders[:shift]]
 
@@ -134,7 +134,7 @@ def one_group(
 
 
 def one_start(group: Sequence[Row], contender: Contender, seconds: float) -> dict[str, list[float]]:
-    """Start the contender's program once; batch times by the rows' keys."""
+    """Start the contender's program once; return batch times by the rows' keys."""
     nodes, environment = group[0].nodes, group[0].environment
     if group[0].work == LAUNCH:
         spent, output = run(contender, nodes, "meet", [], environment)
@@ -167,7 +167,7 @@ def one_start(group: Sequence[Row], contender: Contender, seconds: float) -> dic
 def run(
     contender: Contender, nodes: int, program: str, arguments: list[str], environment: dict[str, str]
 ) -> tuple[float, str]:
-    """Run a program to its end: seconds from start to finish, and what it printed."""
+    """Run a program to its end: return seconds from start to finish, and its output."""
     command = contender.start(nodes, program, arguments)
     with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
         begin = perf_counter()
@@ -197,7 +197,7 @@ def run(
 
 
 def one_deadlock(contender: Contender, nodes: int, environment: dict[str, str]) -> float:
-    """Seconds from the last node's last word until the launcher's report can be read."""
+    """Return seconds from the last node's time stamp until the launcher's report can be read."""
     with tempfile.NamedTemporaryFile(prefix="spcomm-bench-") as stamps:
         process = subprocess.Popen(
             contender.start(nodes, "deadlock", [stamps.name]),
@@ -246,7 +246,7 @@ def last_line(text: str) -> str:
 
 @contextmanager
 def computing(count: int) -> Iterator[None]:
-    """So many processes that compute all the time, while the block runs."""
+    """Run that many busy processes during the block."""
     command = [sys.executable, str(PROGRAMS / "compute.py"), str(os.getpid())]
     processes = [subprocess.Popen(command) for _ in range(count)]
     try:

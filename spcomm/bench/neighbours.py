@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The part of the machine that others used during a measurement: it tells whose numbers to trust."""
+"""The share of the machine that other programs used during a measurement: it shows whether to trust the numbers."""
 
 import os
 import resource
@@ -11,7 +11,7 @@ BUSY = (0, 1, 2, 5, 6, 7)
 
 
 class Neighbours:
-    """Watches from its creation on. Only Linux tells; elsewhere nothing is known."""
+    """Watches from its creation on. Only Linux reports this; elsewhere it is unknown."""
 
     def __init__(self, stat: Path = Path("/proc/stat")):
         self.stat = stat
@@ -19,7 +19,7 @@ class Neighbours:
         self.busy, self.own = busy_seconds(stat), own_seconds()
 
     def cores(self) -> float | None:
-        """Cores that others kept busy on average, time that the hypervisor took away included."""
+        """Return the cores that others kept busy on average, including time that the hypervisor took away."""
         busy = busy_seconds(self.stat)
         if busy is None or self.busy is None:
             return None
@@ -28,7 +28,7 @@ class Neighbours:
 
 
 def busy_seconds(stat: Path) -> float | None:
-    """Processor time that anybody used since the machine started."""
+    """Return the processor time that all programs used since the machine started."""
     try:
         words = stat.read_text().split("\n", 1)[0].split()[1:]
         return sum(int(words[column]) for column in BUSY) / os.sysconf("SC_CLK_TCK")
@@ -37,6 +37,6 @@ def busy_seconds(stat: Path) -> float | None:
 
 
 def own_seconds() -> float:
-    """Processor time of this process and of all that it started and that have ended."""
+    """Return the processor time of this process and of all its ended descendants."""
     usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)

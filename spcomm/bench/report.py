@@ -19,7 +19,7 @@ DISTURBING = 0.1  # cores
 
 
 class Report:
-    """Rows, contenders (spcomm first) and results, brought together."""
+    """Rows, contenders (spcomm first) and their results."""
 
     def __init__(self, rows: Sequence[Row], contenders: Sequence[Contender], results: Results):
         self.rows, self.contenders, self.results = rows, contenders, results
@@ -28,7 +28,7 @@ class Report:
         return statistics.summarise(self.results.times.get(key, {}).get(contender, []))
 
     def compared(self, row: Row) -> tuple[str | None, Summary | None]:
-        """The contender this row is compared with, by name, and its times: the best peer, or another row of spcomm."""
+        """Return the name and the times of the contender to compare with: the best peer, or another row of spcomm."""
         if row.goal is not None and row.goal.against != PEERS:
             return row.goal.against, self.summary(row.goal.against, "spcomm")
         peers = {contender.name: self.summary(row.key, contender.name) for contender in self.contenders[1:]}
@@ -46,7 +46,7 @@ class Report:
     # ---- for people
 
     def text(self) -> str:
-        """The table, and below it what it does not say."""
+        """Return the table, followed by remarks."""
         shown = [contender for contender in self.contenders if not contender.missing]
         header = ["work", *(contender.title for contender in shown), "ratio", "to reach", ""]
         lines = [self.line(row, shown) for row in self.rows]
@@ -95,7 +95,7 @@ class Report:
         return lines
 
     def percentile(self, row: Row) -> list[str]:
-        """A line, or none."""
+        """Return a line, or none."""
         rounds = self.results.times.get(row.key, {}).get("spcomm", [])
         times = [value for batches in rounds for value in batches]
         if not row.percentile or not times:
@@ -106,7 +106,7 @@ class Report:
     # ---- for programs
 
     def json(self) -> dict[str, Any]:
-        """Everything, down to the batch times (seconds)."""
+        """Return everything, down to the batch times (seconds)."""
         return {
             "format": 1,
             "date": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -13,12 +13,12 @@ PEERS = "peers"  # Goal.against: the fastest peer of the row
 
 MICROSECONDS = ("µs", 1e6)
 MILLISECONDS = ("ms", 1e3)
-MEBIBYTES = ("MiB", 1 / 2**20)  # of bytes, for what is no time
+MEBIBYTES = ("MiB", 1 / 2**20)  # for values in bytes, not times
 
 
 @dataclass(frozen=True)
 class Goal:
-    """Goal of a row: at most `ratio` times what `against` takes, and at most `seconds`, or `bytes`.
+    """Goal of a row: at most `ratio` times the time of `against`, and at most `seconds`, or `bytes`.
 
     `against` is `PEERS`, the fastest of the peers, or the key of another row, whose time with spcomm counts.
     """
@@ -35,7 +35,7 @@ class Goal:
         return f"≤ {', '.join(limits)}"
 
     def is_reached(self, value: float, ratio: float | None) -> bool | None:
-        """Whether that does it; None: there is nothing to compare with."""
+        """Whether that reaches the goal; None: there is nothing to compare with."""
         if self.ratio is not None and ratio is None:
             return None
         limits = [(self.ratio, ratio), (self.seconds, value), (self.bytes, value)]
@@ -43,7 +43,7 @@ class Goal:
 
 
 def duration(seconds: float) -> str:
-    """As in a goal.
+    """Format as in a goal.
 
     >>> duration(0.5), duration(5e-6), duration(4e-8)
     ('500 ms', '5 µs', '40 ns')
@@ -60,23 +60,23 @@ class Row:
     Attributes
     ----------
     key : unique name, also in the JSON.
-    title : what the reader sees.
+    title : the text that the reader sees.
     work : a function of `programs/<program>_*.py`, timed inside the nodes; or "launch": the whole program is timed;
         or "diagnose": from a deadlock to its report; or "plain_c": see `spcomm.bench.plain_c`;
         or "cluster": see `spcomm.bench.clusters`.
     nodes : number of nodes.
     parameters : keyword arguments of that function.
-    goal : what is to be reached, if anything.
+    goal : the goal, if any.
     computing : processes that compute all the time, beside the nodes.
     environment : extra environment variables (for spcomm's own switches).
     peers : False for rows that only spcomm can run.
     unit : name and factor from seconds.
     program : where that function is: "works", "arrays" and so on.
-    percentile : of all single times of all rounds, to be told below the table; 0: none.
-    boxes : 2 or more: the nodes are dealt out to so many boxes, and peers talk over TCP.
+    percentile : of all single times of all rounds, shown below the table; 0: none.
+    boxes : 2 or more: the nodes are dealt out to that many boxes, and peers use TCP.
     direct : the boxes are connected with each other, not through the server only.
     encrypted : the boxes reach each other as over a network.
-    traced : the nodes record what they do.
+    traced : the nodes record their calls.
     """
 
     key: str
@@ -98,12 +98,12 @@ class Row:
 
 
 def benchmarks() -> dict[str, ModuleType]:
-    """All benchmarks, by name, in the order in which the table shows them."""
+    """Return all benchmarks, by name, in the order in which the table shows them."""
     names = sorted(module.name for module in pkgutil.iter_modules(cases.__path__))
     modules = {name: importlib.import_module(f"{cases.__name__}.{name}") for name in names}
     return dict(sorted(modules.items(), key=lambda item: item[1].ORDER))
 
 
 def summary(module: ModuleType) -> str:
-    """The first line of a benchmark's docstring."""
+    """Return the first line of a benchmark's docstring."""
     return (module.__doc__ or "").strip().partition("\n")[0]

@@ -25,19 +25,19 @@ def summarise(rounds: Sequence[Sequence[float]]) -> Summary | None:
 
 
 def percentile(values: Sequence[float], percent: int) -> float:
-    """The smallest of `values` that is not exceeded by so many percent of them."""
+    """Return the smallest of `values` that at least `percent` percent of them do not exceed."""
     ordered = sorted(values)
     return ordered[max(0, -(-len(ordered) * percent // 100) - 1)]
 
 
 def best(summaries: Mapping[str, Summary | None]) -> str | None:
-    """Name of the contender with the smallest median."""
+    """Return the name of the contender with the smallest median."""
     measured = {name: summary.median for name, summary in summaries.items() if summary is not None}
     return min(measured, key=measured.__getitem__) if measured else None
 
 
 def ratio(ours: Summary | None, theirs: Summary | None) -> float | None:
-    """Our median over theirs: below 1 is faster."""
+    """Return our median over theirs: below 1 is faster."""
     return ours.median / theirs.median if ours and theirs and theirs.median > 0 else None
 
 

@@ -7,13 +7,13 @@ from spcomm.text import aligned, widths
 
 
 def render(header: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> str:
-    """A table: the columns `left` start at their left edge, all others end at their right edge."""
+    """Format a table: the columns `left` are flush left, all others flush right."""
     rule = ["─" * column for column in widths([header, *rows])]
     return aligned([header, rule, *rows], left, indent="").removesuffix("\n")
 
 
 def number(value: float) -> str:
-    """Three significant digits, without an exponent."""
+    """Format with three significant digits, without an exponent."""
     if value >= 100:
         return f"{value:.0f}"
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}" if value >= 1 else f"{value:.3f}"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Says what went wrong in a run, in words for the person whose program it is.
+"""Reports on failed and stalled runs, in words for the author of the program.
 
-What is the case comes from the status boards in shared memory (csrc/segment/spc_board.h) and is judged there
-(csrc/diagnose), which also words a deadlock; here are stalls and what is left. Imported when there is something to say:
-a run that goes well needs none of it.
+The facts come from the status boards in shared memory (csrc/segment/spc_board.h) and are judged there (csrc/diagnose),
+which also writes the deadlock report; this package covers stalls and unmatched operations. It is imported only for a
+report: a run that goes well needs none of it.
 """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""`spcomm explain [CODE]` or `spcomm explain WORD`: what a code in a message means, by example, and what to do.
+"""`spcomm explain [CODE]` or `spcomm explain WORD`: explains a code in a message by example, with a remedy.
 
-A page is Markdown: a title, what the code means, a program that goes wrong with its output, and the same program
+A page is Markdown: a title, the meaning of the code, a program that goes wrong with its output, and the same program
 fixed. tests/diagnose runs all of them.
 """
 
@@ -13,7 +13,7 @@ _PAGES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "pages")
 
 
 def main(words: "list[str]") -> int:
-    """Print the page of a code, or the list of all codes; returns the exit code."""
+    """Print the page of a code, or the list of all codes; return the exit code."""
     if words and words[0] in ("-h", "--help"):
         print(
             "usage: spcomm explain [CODE]\n\nExplains a code such as SP101 by example. Without a code: all codes.\n"
@@ -41,23 +41,23 @@ def main(words: "list[str]") -> int:
 
 
 def codes() -> "list[str]":
-    """All codes that have a page, in order."""
+    """Return all codes that have a page, in order."""
     return sorted(name[:-3] for name in os.listdir(_PAGES) if name.endswith(".md"))
 
 
 def page(code: str) -> str:
-    """Its text, in Markdown."""
+    """Return the page's text, in Markdown."""
     with open(os.path.join(_PAGES, f"{code}.md"), encoding="utf-8") as file:
         return file.read()
 
 
 def title(code: str) -> str:
-    """The title, a few words."""
+    """Return the title, a few words."""
     return page(code).splitlines()[0].partition(": ")[2]
 
 
 def _titled(word: str) -> "list[str]":
-    """The codes whose titles have a word that begins so: `deadlock`, `deadlocks`, `spin`."""
+    """Return the codes whose titles have a word that begins so: `deadlock`, `deadlocks`, `spin`."""
     start = word.lower().rstrip("s")
     if len(start) < 4:
         return []
@@ -65,7 +65,7 @@ def _titled(word: str) -> "list[str]":
 
 
 def shown(text: str) -> str:
-    """For a terminal: programs and output are set off by blanks, headings stand alone, paragraphs fit its width."""
+    """Format for a terminal: programs and output are set off by blanks, headings stand alone, paragraphs fit."""
     import textwrap
 
     lines, paragraph, inside = [], [], False

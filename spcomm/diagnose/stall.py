@@ -7,7 +7,7 @@ from spcomm.text import aligned, ranks_text
 
 STALL = "SP102"
 SPINNING = "SP103"
-COMPUTES = "computes"  # what a node does that is on a core
+COMPUTES = "computes"  # the activity of a node on a core
 WORKS = "works, in comm.work()"
 
 _DOUBTS = {
@@ -25,20 +25,20 @@ def report(
     group: str = "",
     boxes: int = 1,
 ) -> str:
-    """Some wait for long.
+    """Warn that some nodes wait for long.
 
     Parameters
     ----------
     waits : dict
-        Rank -> what for.
+        Rank -> the wait.
     others : dict
-        Of those that do not wait: rank -> what they do, and where.
+        The nodes that do not wait: rank -> activity and place.
     seconds : float
-        How long the longest has waited.
+        The duration of the longest wait.
     group : str
-        `" of group 2"` where there are several groups.
+        `" of group 2"` if there are several groups.
     boxes : int
-        In how many the nodes are: one that does not answer proves nothing.
+        The number of boxes of the nodes: a box that does not answer proves nothing.
     """
     who = ranks_text(list(waits))
     verb = "waits" if len(waits) == 1 else "wait"
@@ -52,7 +52,7 @@ def report(
 def spinning(
     waits: "dict[int, Wait]", spinners: "dict[int, tuple[str, str]]", seconds: float, group: str = ""
 ) -> str:
-    """Nodes keep polling for something that does not come, and nothing is on its way."""
+    """Warn that nodes keep polling for messages that do not come, and none is on its way."""
     who = ranks_text(list(spinners))
     verb = "keeps" if len(spinners) == 1 else "keep"
     lines = [
@@ -70,7 +70,7 @@ def _wait_rows(waits: "dict[int, Wait]") -> "list[tuple[str, ...]]":
 
 
 def _rows(others: "dict[int, tuple[str, str]]") -> "list[tuple[str, ...]]":
-    """Nodes that do the same at the same line share a row."""
+    """Return rows; nodes that do the same at the same line share one."""
     groups: dict[tuple[str, str], list[int]] = {}
     for rank, what in sorted(others.items()):
         groups.setdefault(what, []).append(rank)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""SP106 and SP107: what a run that went well has left behind."""
+"""SP106 and SP107: unmatched messages and barriers of a run that went well."""
 
 import os
 
@@ -20,18 +20,18 @@ _Row = tuple[tuple[int, ...], tuple[int, ...], int, str, int]  # sources, destin
 def report(
     boxes: "list[tuple[int, list[int]]]", group: str = "", strict: bool = False, far: "Sequence[list]" = ()
 ) -> "tuple[str, dict[str, list[int]]]":
-    """The warnings of a run (or of a group), with their last line breaks, and by code the nodes they are about.
+    """Return the warnings of a run (or of a group), with their last line breaks, and by code the nodes they are about.
 
     Parameters
     ----------
     boxes : list
-        Of each box the descriptor of its segment, and the ranks of its nodes; all have ended.
+        For each box, the descriptor of its segment and the ranks of its nodes; all have ended.
     group : str
-        `" of group 2"` where there are several groups.
+        `" of group 2"` if there are several groups.
     strict : bool
-        Nodes have noted lines, or cannot be told to, so there is no need to say how to get them.
+        Nodes have recorded lines, or cannot record them, so the warning need not explain how to get lines.
     far : sequence of list
-        Of each box on another machine what it has `packed`.
+        For each box on another machine, the list that it has `packed`.
     """
     messages, more, still_open, sent = diagnose.unmatched(boxes)
     for found_there in far:
@@ -88,7 +88,7 @@ def _place(place: "tuple[str, int] | None") -> str:
 def _together(
     messages: "list[tuple[int, int, int, int]]", sent: "dict[tuple[int, int, int], tuple[str, int]]"
 ) -> "list[_Row]":
-    """Join messages in rows: what one node sent to several, then what several sent to one."""
+    """Join messages in rows: first the messages from one node to several, then those from several to one."""
     by_source: dict[tuple[int, int, str, int], list[int]] = {}
     for source, destination, tag, count in messages:
         place = _place(sent.get((source, destination, tag)))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """`spcomm run`: starts the nodes of a run, forwards their output, watches over them and ends them.
 
-Who does what::
+The processes::
 
     launcher (supervisor)  ── socket, descriptors ──  fork server  ── fork ──  node 0 … node n-1
         reads every node's output pipe,                imports once, forks,
@@ -11,18 +11,18 @@ With several programs there is a fork server for each; programs of one group sha
 
 ===============  =====================================================================================
 `command`        from the command line to the exit code
-`tracing`        what is made of a trace when the run is over
-`rebuild_check`  is a C source newer than what was compiled from it?
+`tracing`        the outputs of a trace when the run is over
+`rebuild_check`  finds a C source newer than the compiled core
 `cmdline`        a package: options, and the programs, groups and boxes that they describe
 `local`          a package: nodes of this machine, their start and end, input and output
-`remote`         a package: what carries messages between boxes, and boxes on other machines
+`remote`         a package: transport between boxes, and boxes on other machines
 `supervise`      a package: one run, from the first node's start to the exit code
 `room`           a package: servers that outlive a run, and rooms that machines join without ssh
-`base`           a package: what the others stand on
+`base`           a package: the foundations of the others
 ===============  =====================================================================================
 
 From the bottom: `base`, `cmdline`, `local`, `remote`, and on these `supervise` and `room`, side by side. A package
-imports only from those below it. Their docstrings say what each module does.
+imports only from those below it. The packages' docstrings describe each module.
 
 Nothing here imports more than it needs: the launcher's own start is part of every run.
 """

@@ -51,7 +51,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _internal_error() -> int:
-    """Say what went wrong. The nodes end when the socket to the fork server does."""
+    """Print the error. The nodes end when the socket to the fork server does."""
     import traceback
 
     _complain(traceback.format_exc() + "spcomm: an error of the launcher itself; please report it")
@@ -86,7 +86,7 @@ def _start(options: Options, programs: "list[plans.Plan]", session: "Any", signa
     start = ForkClient if options.hosts is None else hosts.fork_client
     fork_clients: list[ForkClient] = []
     try:
-        # First thing, so that they start while we read on.
+        # First, so that they start while we read on.
         for plan in programs:
             fork_clients.append(start(plan, WHERE_SIGNAL, limit))
         return _supervise(options, programs, fork_clients, session, signals)
@@ -105,7 +105,7 @@ def _supervise(
     from spcomm.launch.supervise.supervisor import Supervisor
 
     segments = _segments()
-    segments.adopt_orphans()  # should a fork server be killed, who would have adopted them
+    segments.adopt_orphans()  # the processes that a killed fork server would have adopted
     command_line.check_buffers(options, segments.LIMITS)
     cores = segments.cores()
     for plan in programs:
@@ -156,19 +156,19 @@ def _supervise(
 
 
 def _try_to_write(path: "str | None") -> None:
-    """Rather now than when the run is over. What was not there is not left either: the trace may never be written."""
+    """Check now rather than when the run is over. A new file is removed again: the trace may never be written."""
     try:
         if path is not None:
             is_new = not os.path.exists(path)
             open(path, "ab").close()
             if is_new:
-                os.unlink(os.path.realpath(path))  # a link to nowhere stays one
+                os.unlink(os.path.realpath(path))  # a dangling link stays one
     except OSError as error:
         raise UsageError(f"spcomm run: --trace {path}: cannot be written ({error.strerror})") from None
 
 
 def _finish_trace(options: Options, group: "Any", code: int) -> int:
-    """Writes what was recorded, or tells it. A signal breaks off what takes long."""
+    """Write the recorded trace, or print it. A signal interrupts a long write."""
     from spcomm.launch import tracing
 
     _signals_end(True)
@@ -185,7 +185,7 @@ def _finish_trace(options: Options, group: "Any", code: int) -> int:
 
 
 def _signals_end(do: bool) -> None:
-    """While a long trace is written there is no loop that hears signals: they break it off."""
+    """Let signals interrupt the writing of a long trace, during which no loop handles them."""
     before, after = (_noted, _break_off) if do else (_break_off, _noted)
     for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"):
         number = getattr(_signal, name, None)
@@ -209,7 +209,7 @@ def _stdin(options: Options, run_processes: "Any") -> "Any":
 
 
 def _display(options: Options, run_processes: "Any") -> "Any":
-    """Raises `UsageError` for nodes that there are not, and for folders and windows that cannot be made."""
+    """Raise `UsageError` for nodes that do not exist, and for folders and windows that cannot be made."""
     from spcomm.launch.local.display import Display, want_colors, want_labels
 
     labels = want_labels(options)
@@ -235,7 +235,7 @@ def _display(options: Options, run_processes: "Any") -> "Any":
 
 
 def _watch(run_processes: "Any", colors: "tuple[bool, bool]") -> "Any":
-    """The watch of this run; None, after a sentence, if there is no terminal for it. `colors`: of stdout and of stderr.
+    """Return the watch of this run; None, after a sentence, without a terminal. `colors`: of stdout and of stderr.
 
     Raises `UsageError` if rich is missing.
     """
@@ -264,7 +264,7 @@ def _watch(run_processes: "Any", colors: "tuple[bool, bool]") -> "Any":
 
 
 def _places(options: Options, run_processes: "Any") -> "list[tuple[int, ...]] | None":
-    """Processors that nodes are bound to, in turn."""
+    """Return the processors that nodes are bound to, in turn."""
     is_bound = options.bind_to not in (None, "none")
     if not is_bound and not options.report_bindings:
         return None
@@ -288,7 +288,7 @@ def _segments() -> "Any":
 
 
 def _make_segments(segments: "Any", options: Options, groups: "list[Any]", oversubscribed: bool) -> None:
-    """All nodes of the run share the cores, whichever group or box they belong to."""
+    """Make the segments. `oversubscribed`: all nodes share the cores, whichever group or box they belong to."""
     from spcomm._core.errors import SpcommError
 
     buffers: dict[str, Any] = {}
@@ -343,7 +343,7 @@ def _segment(
 
 
 def _watch_signals() -> int:
-    """Signals become bytes in a pipe, for the event loop. Returns its end. What was ignored stays ignored."""
+    """Turn signals into bytes in a pipe, for the event loop. Return its end. Ignored signals stay ignored."""
     read, write = os.pipe()
     os.set_blocking(read, False)
     os.set_blocking(write, False)
@@ -360,7 +360,7 @@ def _noted(*_arguments: object) -> None:
 
 
 def _open_standard_streams() -> None:
-    """A launcher that was started without one of them must not take a pipe for it."""
+    """Open missing standard streams, so that the launcher does not take a pipe for one of them."""
     for fd in (0, 1, 2):
         try:
             os.fstat(fd)
@@ -369,7 +369,7 @@ def _open_standard_streams() -> None:
 
 
 def _raise_descriptor_limit(nodes: int, programs: int, options: Options) -> tuple[int, int] | None:
-    """Make room for many nodes' pipes. Returns the limit that nodes get back; None: nothing changed."""
+    """Make room for many nodes' pipes. Return the limit to restore in nodes; None: nothing changed."""
     each = _DESCRIPTORS_EACH + sum(
         option is not None for option in (options.output, options.window, options.stdin)
     )
@@ -390,7 +390,7 @@ def _raise_descriptor_limit(nodes: int, programs: int, options: Options) -> tupl
 
 
 def _note_late_number(options: Options) -> None:
-    """`spcomm run x.py -n 4` is allowed, and mostly not what was meant."""
+    """Note that `spcomm run x.py -n 4`, which is allowed, mostly is a mistake."""
     part = options.parts[0]
     if part.nodes is not None:
         return

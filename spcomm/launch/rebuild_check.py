@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""In an editable checkout: is a C source newer than what was compiled from it?"""
+"""Rebuild check of an editable checkout: finds a C source newer than the compiled core."""
 
 import os
 
 
 def newer_source(package: str) -> "str | None":
-    """The path of a C source that is newer than the compiled core, relative to the checkout, or None.
+    """Return the path of a C source that is newer than the compiled core, relative to the checkout, or None.
 
     One `stat` per file below csrc/, if that stands beside the package; nothing otherwise.
     """

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 def finish(options: "Options", group: "Any", code: int) -> int:
-    """A run that failed is traced, too. The exit code is the run's, unless that was 0 and a file cannot be written."""
+    """Write the trace, also of a failed run. The exit code is the run's, unless that was 0 and writing fails."""
     if options.trace is not None:
         return _complete(options.trace, options, group, code)
-    if code:  # it has no virtual times, and what it says of its failure is to stand last
+    if code:  # it has no virtual times, and its failure report must come last
         return code
     import tempfile
 

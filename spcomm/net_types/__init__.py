@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""NET_INT and NET_DOUBLE: NumPy dtypes of numbers that carry the byte order of the machine which wrote them.
+"""NET_INT and NET_DOUBLE: NumPy dtypes of numbers that carry the byte order of the machine that wrote them.
 
 =============  =====================================================================================
 `net_types`    the extension: dtypes, scalars, casts and loops in C; `net_types.h` lists its files
-`net_scalars`  what scalars have of numpy.generic, and arrays to reduce
+`net_scalars`  the attributes of numpy.generic for scalars, and arrays to reduce
 =============  =====================================================================================
 
-Nothing here knows the core: arrays of these types need no communicator.
+Nothing here uses the core: arrays of these types need no communicator.
 """

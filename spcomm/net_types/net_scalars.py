@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""NET_INT and NET_DOUBLE as NumPy's own numbers: what numpy.generic has, and arrays to reduce.
+"""NET_INT and NET_DOUBLE as NumPy's own numbers: the attributes of numpy.generic, and arrays to reduce.
 
-NumPy's own methods take the bytes of a scalar for those of its dtype, which they find by the type; NumPy 2.0 does not
-find it for dtypes of others, and would read anything. So `forward` makes methods that go by way of an array of one
+NumPy's own methods read the bytes of a scalar as its dtype, which they look up by the type; NumPy 2.0 does not find it
+for foreign dtypes, and would read arbitrary bytes. So `forward` makes methods that go through an array of one
 element.
 """
 
@@ -14,7 +14,7 @@ SPECIAL = ("__array__", "__array_interface__", "__array_struct__", "__array_wrap
 
 
 def forward(scalar: type, number: type) -> None:
-    """Give the type all of numpy.generic that neither it nor Python's number has. For net_types.c, once."""
+    """Give the type all attributes of numpy.generic that neither it nor Python's number has. For net_types.c, once."""
     for name, original in vars(np.generic).items():
         if (name.startswith("_") and name not in SPECIAL) or name in vars(scalar) or hasattr(number, name):
             continue
@@ -27,9 +27,9 @@ def forward(scalar: type, number: type) -> None:
 
 
 def teach_finfo(scalar: type, dtype: Any) -> None:
-    """Let np.finfo know NET_DOUBLE: it is what float64 is. For net_types.c, once.
+    """Register NET_DOUBLE with np.finfo: it equals float64. For net_types.c, once.
 
-    NumPy has no public way before 2.4. Should a later one keep what it knows elsewhere, np.finfo is an error as before.
+    NumPy has no public way before 2.4. If a later one stores its table elsewhere, np.finfo is an error as before.
     """
     known = getattr(np.finfo, "_finfo_cache", None)
     if isinstance(known, dict):
@@ -37,7 +37,7 @@ def teach_finfo(scalar: type, dtype: Any) -> None:
 
 
 def plain_numbers(array: Any) -> Any:
-    """An array of NET_INT or NET_DOUBLE as one of NumPy's own int64 or float64; others as they are."""
+    """Return an array of NET_INT or NET_DOUBLE as NumPy's own int64 or float64; others as they are."""
     dtype = array.dtype
     if dtype.kind == "V" and issubclass(dtype.type, np.number):
         return array.astype(np.result_type(dtype, np.bool_))
@@ -45,7 +45,7 @@ def plain_numbers(array: Any) -> Any:
 
 
 def is_alike(dtype: Any, other: Any) -> bool:
-    """The same dtype but for the byte order, which not every dtype has."""
+    """Return the same dtype without its byte order, which not every dtype has."""
     if dtype == other:
         return True
     try:

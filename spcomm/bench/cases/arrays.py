@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Arrays between two nodes: there and back, handed over, one way, and inside a dict.
 
-The source of a ping-pong is written anew before each send, and the writing counts; but where a title says "into an
-array that is there", only its first and last byte change. "Read whole" rows are the same work, but whoever receives
-also reads all of it: what arrives without a copy has yet to come into the reader's cache.
+The source of a ping-pong is written anew before each send, and the writing counts; but if a title says "into an array
+that is there", only its first and last byte change. "Read whole" rows are the same work, but the receiver also reads
+all of it: an array that arrives without a copy has yet to come into the reader's cache.
 """
 
 from typing import Any
@@ -22,7 +22,7 @@ def rows(nodes: tuple[int, ...]) -> list[Row]:
 
 
 def both(key: str, title: str, work: str, n: int, parameters: dict[str, Any], goal: Goal | None) -> list[Row]:
-    """The row that has a goal, and the same where the receiver reads all that it received."""
+    """The row that has a goal, and the same with a receiver that reads everything it received."""
     return [
         Row(f"{key}-{n}", title, work, n, {**parameters, "read": False}, goal, program="arrays"),
         Row(f"{key}-read-{n}", "… read whole", work, n, {**parameters, "read": True}, program="arrays"),

@@ -13,7 +13,7 @@ ORDER = 3
 NODES = (2, 8, 32)
 RATIOS = {2: 0.65, 8: 0.4, 32: 0.2}
 CROWDED = 8
-LOOP = 1.5  # at most so many times what plain C takes, where nodes share cores
+LOOP = 1.5  # at most this multiple of plain C, where nodes share cores
 
 
 def rows(nodes: tuple[int, ...]) -> list[Row]:
@@ -28,7 +28,7 @@ def rows(nodes: tuple[int, ...]) -> list[Row]:
 
 
 def with_loop(row: Row) -> list[Row]:
-    """The row again, and the same done by processes in plain C that share memory and do nothing else."""
+    """Return the row again, and the same in plain C processes that only share memory."""
     parameters = {"work": row.work, "processes": row.nodes}
     title = f"… plain C, {row.nodes} processes"
     loop = Row(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Between two boxes, through the server, encrypted and direct: messages by size, there and back and one way; barriers.
 
-The boxes are on this machine, and so is everything that peers do: over TCP, and no memory is shared. A relay in plain C
-shows what a server between two ends costs at least.
+The boxes are on this machine, and so are the peers: they use TCP, without shared memory. A relay in plain C shows the
+minimum cost of a server between two ends.
 """
 
 from dataclasses import replace
@@ -14,9 +14,9 @@ from spcomm.bench.rows import Goal, Row
 ORDER = 10
 NODES = (2, 4, 8)
 SIZES = (KIB, 64 * KIB, MIB)
-PINGPONG, STREAM = 1.5, 1 / 0.7  # at most so many times what the relay takes
-ENCRYPTED = 1.5  # at most so many times what the same takes without
-MANY = 8  # nodes from which on there are also more boxes
+PINGPONG, STREAM = 1.5, 1 / 0.7  # at most this multiple of the relay
+ENCRYPTED = 1.5  # at most this multiple of the same without encryption
+MANY = 8  # nodes from which there are also more boxes
 
 
 def rows(nodes: tuple[int, ...]) -> list[Row]:
@@ -36,7 +36,7 @@ def box_counts(n: int) -> tuple[int, ...]:
 
 
 def relays(n: int, way: str, size: int) -> list[Row]:
-    """The first one is what a goal is about."""
+    """The goal concerns the first one."""
     return [
         Row(
             f"relay-{way}-{'spins' if spins else 'sleeps'}-{n}",
@@ -87,7 +87,7 @@ def meetings(n: int, boxes: int) -> list[Row]:
 
 
 def encrypted(n: int) -> list[Row]:
-    """The same as over a network: of the smallest and the largest message, beside what they take above."""
+    """The same as over a network: of the smallest and the largest message, beside their times above."""
     return [
         replace(
             row,

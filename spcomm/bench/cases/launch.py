@@ -16,7 +16,7 @@ def rows(nodes: tuple[int, ...]) -> list[Row]:
 
 
 def row(n: int, nodes: tuple[int, ...]) -> Row:
-    """From 64 nodes on the peers take seconds; spcomm is compared with itself at 8."""
+    """Peers take seconds from 64 nodes on; spcomm is compared with itself at 8."""
     many = n >= 64
     goal = Goal(RATIOS[n]) if n in RATIOS else None
     if many and 8 in nodes:

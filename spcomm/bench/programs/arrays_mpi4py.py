@@ -31,7 +31,7 @@ def pingpong_arrays(comm, count, size, into, fresh, read):
 
 
 def moved_pingpong(comm, count, size, rewrite, read):
-    """An array of `size` bytes handed over and back; whoever has it writes all of it, or a byte of each page."""
+    """An array of `size` bytes handed over and back; its owner writes all of it, or a byte of each page."""
     received = np.empty(size, np.uint8)
     for value in range(count if comm.rank < 2 else 0):
         if comm.rank == 1:
@@ -81,7 +81,7 @@ def dict_pingpong(comm, count, size, read):
 
 
 def one_copy(comm, count, size):
-    """An array of `size` bytes written anew and copied, by node 0 alone: what no message can do without."""
+    """An array of `size` bytes written anew and copied, by node 0 alone: the floor of any message."""
     source, target = np.empty(size, np.uint8), np.empty(size, np.uint8)
     for value in range(count if comm.rank == 0 else 0):
         source.fill(value % 251)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Nodes for a notebook: how long they take to start, and a call of all of them. Argument: whose, how many, seconds.
+"""Nodes for a notebook: the time of their start, and of a call of all of them. Argument: whose, how many, seconds.
 
 Prints JSON: ``start``, seconds from nothing to the results of the first call; ``call``, seconds of each later one.
 """
@@ -29,7 +29,7 @@ def spcomm(nodes):
 
 @contextmanager
 def pool(nodes):
-    """`multiprocessing.Pool`: one item for each process, who gets it is not said."""
+    """`multiprocessing.Pool`: one item for each process, in an arbitrary assignment."""
     with multiprocessing.Pool(nodes) as processes:
         yield lambda: processes.map(answer, range(nodes), 1)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Computes until the process whose number is its argument, its parent, is gone or ends it."""
+"""Computes until its parent, the process whose number is its argument, is gone or ends it."""
 
 import os
 import sys

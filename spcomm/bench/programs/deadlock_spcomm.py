@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Every node receives from the next one, and nobody sends. Each says when, in the file that is the argument.
+"""Every node receives from the next one, and no node sends. Each writes its start into the file given as argument.
 
 Eight bytes a node, by rank: the monotonic clock in nanoseconds, little-endian.
 """

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """The timing loop that every contender runs: batches of many repetitions, as many as fit into the time given.
 
-A work is a function ``work(comm, count, **parameters)`` that repeats something `count` times on all nodes and
-returns how many operations that were, so that a round trip counts as two messages. One that prepares something first
-returns the seconds too that the operations alone took. Node 0 holds the clock; `share`
-hands its decision to the others: a function of `comm` that takes node 0's object and returns it on every node.
+A work is a function ``work(comm, count, **parameters)`` that repeats an operation `count` times on all nodes and
+returns the number of operations, so that a round trip counts as two messages. A work with a preparation also returns
+the seconds that the operations alone took. Node 0 holds the clock; `share` distributes its decision: a function of
+`comm` that takes node 0's object and returns it on every node.
 """
 
 import json
@@ -17,12 +17,12 @@ from typing import Any
 BATCHES = 15  # per work and round
 FIRST, MOST = 4, 200_000  # repetitions in a batch
 WARM_UP = (
-    0.2  # seconds of the first work, before anything counts: nodes that have just started are still settling
+    0.2  # seconds of the first work, before measurement: nodes that have just started are still settling
 )
 
 
 def main(comm: Any, share: Callable[[Any, Any], Any], works: list[Callable[..., Any]]) -> None:
-    """Do what the command line says: ``RESULTS.json SECONDS [{"key":, "work":, "parameters":}, …]``."""
+    """Run the works of the command line: ``RESULTS.json SECONDS [{"key":, "work":, "parameters":}, …]``."""
     path, seconds, orders = sys.argv[1], float(sys.argv[2]), json.loads(sys.argv[3])
     results = {}
     known = {work.__name__: work for work in works}
@@ -45,7 +45,7 @@ def measure(
     share: Callable[[Any], Any],
     warm_up: float = 0.0,
 ) -> list[float]:
-    """Seconds per operation, one number for each batch. What finds the size of a batch warms up and is not counted."""
+    """Return seconds per operation, one number for each batch. The search for a batch size is the uncounted warm-up."""
     count, spent_so_far = FIRST, 0.0
     while True:
         spent, _ = batch(count)
@@ -62,7 +62,7 @@ def measure(
 
 
 def next_count(count: int, spent: float, seconds: float, cold: float = 0.0) -> dict[str, Any]:
-    """From one batch's time: go on looking for a good size, or this is it, unless it is to be warmed up longer.
+    """Decide from one batch's time: search further for a good size, or take this one, unless more warm-up is needed.
 
     >>> next_count(4, 1e-6, 0.3)
     {'done': False, 'count': 64}

@@ -12,7 +12,7 @@ from spcomm._core.regions import Region
 
 
 def call_events(comm, count):
-    """Two a call: one when it begins, one when it ends."""
+    """Two events a call: one when it begins, one when it ends."""
     plain = Comm.poll  # of a traced run's `comm`, poll() is another one
     begin = perf_counter()
     for _ in range(count):
@@ -24,7 +24,7 @@ def call_events(comm, count):
 
 
 def region_events(comm, count):
-    """Two a region. A region of no node costs what a `with` costs anyway."""
+    """Two events a region. A region without a node costs the same as an ordinary `with`."""
     region, other = comm.region("work"), Region()
     begin = perf_counter()
     for _ in range(count):

@@ -19,25 +19,25 @@ SERVER = "spcomm server"
 
 
 def message(comm, count, seconds):
-    """Seconds for each message of one node, on average."""
+    """Return seconds for each message of one node, on average."""
     counts = received(comm, seconds)
     return count * seconds * len(counts) / max(1, sum(counts))
 
 
 def slowest_message(comm, count, seconds):
-    """The same, of the node that got the fewest."""
+    """Return the same for the node that got the fewest."""
     return count * seconds / max(1, min(received(comm, seconds)))
 
 
 def server_memory(comm, count, seconds):
-    """Bytes, at the worst moment."""
+    """Return bytes, at the worst moment."""
     received(comm, seconds)
     return count * peak_bytes(server()) if comm.rank == 0 else 0
 
 
 @cache
 def received(comm, seconds):
-    """By node: how many messages it got. All call it."""
+    """Return the number of messages of each node. All nodes call it."""
     pairs = comm.size // 2
     other, got = comm.rank ^ 1, 0
     source = np.zeros(BYTES, np.uint8)
@@ -58,7 +58,7 @@ def received(comm, seconds):
 
 
 def server():
-    """The process of the run's server: a child of the launcher, from which this node descends."""
+    """Return the process of the run's server: a child of the launcher, from which this node descends."""
     above = [os.getppid()]
     while above[-1] > 1:
         above.append(identity(Path("/proc", str(above[-1])))[1])
@@ -71,7 +71,7 @@ def server():
 
 
 def identity(folder):
-    """Name and parent; ("", 0): it has just ended."""
+    """Return name and parent; ("", 0): it has just ended."""
     try:
         name, _, rest = (folder / "stat").read_text().partition("(")[2].rpartition(")")
         return name, int(rest.split()[1])
@@ -85,7 +85,7 @@ def peak_bytes(number):
 
 
 def main(comm, works):
-    """Each figure once, of the same exchange."""
+    """Report each figure once, from the same exchange."""
     path, orders = sys.argv[1], json.loads(sys.argv[3])
     known = {work.__name__: work for work in works}
     results = {order["key"]: [known[order["work"]](comm, 1, **order["parameters"])] for order in orders}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Imports NumPy and meets once; node 0 says how many met."""
+"""Imports NumPy and meets once; node 0 prints how many met."""
 
 import numpy as np
 from mpi4py import MPI

@@ -12,12 +12,12 @@ import spcomm
 
 @cache  # made while the clock warms up, and kept
 def numbers(dtype, length):
-    """From 0 on, a thousand different ones; `dtype` is the name of NumPy's or of spcomm's."""
+    """Return a thousand different ones, from 0 on; `dtype` is the name of NumPy's or of spcomm's."""
     return (np.arange(length) % 1000).astype(getattr(spcomm, dtype, dtype))
 
 
 def sum_elements(comm, count, dtype, length):
-    """All of an array."""
+    """Read all of an array."""
     if comm.rank == 0:
         array = numbers(dtype, length)
         for _ in range(count):
@@ -27,7 +27,7 @@ def sum_elements(comm, count, dtype, length):
 
 
 def read_elements(comm, count, dtype, length):
-    """One element, again and again, a thousand times for each count."""
+    """Read one element repeatedly, a thousand times for each count."""
     if comm.rank == 0:
         array = numbers(dtype, length)
         for _ in range(count):

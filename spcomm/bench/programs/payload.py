@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Work on payloads that every contender does alike."""
+"""Work on payloads that is the same for every contender."""
 
 
 def check(right, received, sent):
@@ -8,7 +8,7 @@ def check(right, received, sent):
 
 
 def look(received, read):
-    """The receiver reads all that it received."""
+    """Read all of the received payload."""
     if read:
         received.max()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Two nodes exchange messages while the last one is stopped, or waits as others do."""
+"""Two nodes exchange messages while the last one is stopped, or waits like the others."""
 
 import os
 import signal

@@ -4,8 +4,8 @@
 =========  =====================================================================================
 `loop`     descriptors with callbacks, and deadlines
 `wire`     messages and descriptors over a socket between processes of a run
-`process`  what Python does not offer: death signals, orphans, interpreter options, times of a node
-`report`   how a node says, before it is gone, that an exception ended it
-`usage`    the error of a run that cannot be started as it was asked for
+`process`  system calls that Python lacks: death signals, orphans, interpreter options, times of a node
+`report`   a node's report, before it is gone, that an exception ended it
+`usage`    the error of a run that cannot be started as requested
 =========  =====================================================================================
 """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """A small event loop: descriptors with callbacks, and named deadlines.
 
-With epoll, descriptors are served in the order in which they became ready, which is as near to the order in
-which nodes printed as several pipes allow.
+With epoll, descriptors are served in the order in which they became ready, which is as near to the order of the nodes'
+output as several pipes allow.
 """
 
 import select
@@ -13,7 +13,7 @@ from spcomm.launch.base.wire import FORBIDDEN
 
 
 def _epoll() -> "select.epoll | None":
-    """None if the system has no epoll or a sandbox refuses it; poll is used instead."""
+    """Return None if the system has no epoll or a sandbox refuses it; poll is used instead."""
     try:
         return select.epoll() if hasattr(select, "epoll") else None
     except OSError as error:
@@ -31,7 +31,7 @@ class Loop:
         self._in = select.EPOLLIN if self._epoll else select.POLLIN
         self._out = select.EPOLLOUT if self._epoll else select.POLLOUT
         self._calls: dict[int, Callable[[], None]] = {}
-        self._files: set[int] = set()  # of these, those that are always ready
+        self._files: set[int] = set()  # those that are always ready
         self._deadlines: dict[str, tuple[float, Callable[[], None]]] = {}
 
     def add(self, fd: int, call: "Callable[[], None]", write: bool = False) -> None:
@@ -39,12 +39,12 @@ class Loop:
         if fd not in self._calls:
             try:
                 self._poll.register(fd, self._out if write else self._in)
-            except PermissionError:  # epoll has no regular files: these never block
+            except PermissionError:  # epoll rejects regular files, which never block
                 self._files.add(fd)
         self._calls[fd] = call
 
     def remove(self, fd: int) -> None:
-        """Forget a descriptor; before it is closed."""
+        """Forget a descriptor; call it before the descriptor is closed."""
         if self._calls.pop(fd, None) is None:
             return
         if fd in self._files:
@@ -53,7 +53,7 @@ class Loop:
             self._poll.unregister(fd)
 
     def at(self, name: str, seconds: float, call: "Callable[[], None]") -> None:
-        """Call back once in so many seconds, unless this name is set again or forgotten before."""
+        """Call back once after that many seconds, unless this name is set again or forgotten before."""
         self._deadlines[name] = time.monotonic() + seconds, call
 
     def waits(self, name: str) -> bool:
@@ -63,12 +63,12 @@ class Loop:
         self._deadlines.pop(name, None)
 
     def close(self) -> None:
-        """Give up the descriptor of the loop itself."""
+        """Close the descriptor of the loop itself."""
         if self._epoll is not None:
             self._epoll.close()
 
     def turn(self) -> None:
-        """Wait for something to happen, and call back."""
+        """Wait for an event, and call back."""
         timeout = -1.0
         if self._deadlines:
             timeout = max(0.0, min(end for end, _call in self._deadlines.values()) - time.monotonic())

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""Questions to the operating system about processes that Python has no function for."""
+"""Process functions of the operating system that Python lacks."""
 
 import _signal
 import os
 import sys
 import time
 
-# A forked node answers it with the line at which it is (see local.stack_probe); 0 where there is no signal to spare,
-# or the system does not say whose answer it is.
+# A forked node answers it with its current line (see local.stack_probe); 0 where no signal is free, or the system
+# does not report the sender of an answer.
 WHERE_SIGNAL = _signal.SIGRTMIN + 5 if sys.platform.startswith("linux") else 0
 
-_TRACKER_S = 2.0  # seconds for trackers of multiprocessing to remove what is left
+_TRACKER_S = 2.0  # seconds for trackers of multiprocessing to remove the rest
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -32,7 +32,7 @@ def adopt_orphans() -> None:
 
 
 def bind(cpus: "tuple[int, ...]") -> None:
-    """Stay on these processors. Should they have been taken away meanwhile, that is no reason to fail."""
+    """Stay on these processors. It is no error if they have been taken away meanwhile."""
     try:
         os.sched_setaffinity(0, cpus)
     except OSError:
@@ -40,7 +40,7 @@ def bind(cpus: "tuple[int, ...]") -> None:
 
 
 def children() -> "list[int]":
-    """The children of this process, ended or not, as far as the system tells."""
+    """Return the children of this process, ended or not, as far as the system lists them."""
     try:
         with open(f"/proc/self/task/{os.getpid()}/children", "rb") as file:
             return [int(pid) for pid in file.read().split()]
@@ -49,10 +49,10 @@ def children() -> "list[int]":
 
 
 def end_children(spared: "set[int]", group: "int | None" = None) -> None:
-    """Kill and reap all children but these, and whoever becomes a child by that; with `group` only those in it.
+    """Kill and reap all children but these, and their orphans; with `group` only those in it.
 
     Resource trackers of multiprocessing come last: they end by themselves once the processes that they serve are gone,
-    and remove the semaphores and shared memory that these have left. Without `group`, this waits for them.
+    and remove the semaphores and shared memory left by them. Without `group`, this waits for them.
     """
     trackers: set[int] = set()
     while found := {pid for pid in children() if pid not in spared and _is_in(pid, group)} - trackers:
@@ -67,7 +67,7 @@ def end_children(spared: "set[int]", group: "int | None" = None) -> None:
 
 
 def _end(pid: int) -> bool:
-    """Kill and reap a child. False: it is none of ours."""
+    """Kill and reap a child. False: it is not ours."""
     try:
         os.kill(pid, _signal.SIGKILL)
         os.waitpid(pid, 0)
@@ -91,7 +91,7 @@ def _is_in(pid: int, group: "int | None") -> bool:
 
 
 def _is_tracker(pid: int) -> bool:
-    """A resource tracker of multiprocessing, or of joblib."""
+    """Whether this is a resource tracker of multiprocessing, or of joblib."""
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             return b"resource_tracker import main" in file.read()
@@ -100,7 +100,7 @@ def _is_tracker(pid: int) -> bool:
 
 
 def signal_name(number: int) -> str:
-    """`SIGSEGV` for 11."""
+    """Return `SIGSEGV` for 11."""
     import signal
 
     try:
@@ -110,7 +110,7 @@ def signal_name(number: int) -> str:
 
 
 def interpreter_flags() -> "list[str]":
-    """The options that give another interpreter the settings of this one.
+    """Return the options that give another interpreter the settings of this one.
 
     The same list as the standard library's `subprocess` keeps for `multiprocessing`, without importing it.
     """
@@ -154,7 +154,7 @@ _FLAG_LETTERS = {
 
 
 def _warning_options(flags: object) -> "list[str]":
-    """`sys.warnoptions` without what -b and -X dev add by themselves."""
+    """Return `sys.warnoptions` without the additions of -b and -X dev."""
     options = list(sys.warnoptions)
     implied = (
         ["error::BytesWarning" if flags.bytes_warning > 1 else "default::BytesWarning"]
@@ -169,7 +169,7 @@ def _warning_options(flags: object) -> "list[str]":
 
 
 def state_of(process: int) -> str:
-    """The kernel's letter for what a process does: R runs, S and D sleep, T is stopped; empty: not known."""
+    """Return the kernel's letter for the state of a process: R runs, S and D sleep, T is stopped; empty: unknown."""
     try:
         with open(f"/proc/{process}/stat", "rb") as file:
             return chr(file.read().rpartition(b")")[2].split()[0][0])
@@ -183,7 +183,7 @@ def times(born: float, resources: object, queued: float) -> "tuple[float, float,
 
 
 def queued(pid: int) -> float:
-    """Time for which the main thread was ready without a core. Call it before the process is reaped; 0: not known."""
+    """Return the time for which the main thread was ready without a core; 0: unknown. Call it before the reaping."""
     try:
         with open(f"/proc/{pid}/schedstat") as file:
             return int(file.read().split()[1]) / 1e9

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Reports of a node that an exception ends it, sent before it has ended.
 
-Between an uncaught exception and the exit status lie threads to join and exit functions to run, and one of
-these tells the other nodes that this one has finished. They would raise `NodeLostError`, and could even be
-gone first. So a node reports an uncaught exception at once, over one pipe that its group shares. The traceback
-travels in the report and not through stderr: the launcher can show it last, and nothing that was written to
-stderr is held back.
+Between an uncaught exception and the exit status lie threads to join and exit functions to run, and one of these
+reports to the other nodes that this one has finished. They would raise `NodeLostError`, and could even be gone first.
+So a node reports an uncaught exception at once, over one pipe that its group shares. The traceback travels in the
+report and not through stderr: the launcher can show it last, and output on stderr is not held back.
 
 A report is a number of frames of at most PIPE_BUF bytes, which the kernel never mixes with other writers'
 frames: 4 bytes rank, 1 byte kind, 2 bytes length, then the payload. The kind comes first, TEXT frames follow.
@@ -16,7 +15,7 @@ import errno
 import os
 import sys
 
-TYPE_CHECKING = False  # typing's own takes time to import
+TYPE_CHECKING = False  # importing typing itself takes time
 if TYPE_CHECKING:
     import types
 
@@ -25,7 +24,7 @@ _ROOM = 4096 - HEADER
 
 TEXT = b"T"  # a piece of a traceback
 RAISED = b"E"  # an uncaught exception; payload: its type's name
-LOST = b"L"  # an uncaught consequence of another node's failure (NodeLostError), or what was raised because of it
+LOST = b"L"  # an uncaught consequence of another node's failure (NodeLostError), or an exception raised because of it
 CUT = b"C"  # the same of a lost connection (ConnectionLostError)
 INTERRUPTED = b"K"  # KeyboardInterrupt; payload: where it was raised
 EXITING = b"X"  # sys.exit() with a code that is not 0; payload: the code
@@ -34,7 +33,7 @@ CRASHED = b"S"  # killed by a signal, as its box reports; payload: its last line
 KINDS = (TEXT, RAISED, LOST, CUT, INTERRUPTED, EXITING, CRASHED)
 
 _target: "tuple[int, int] | None" = None  # descriptor and rank
-_pipe = (0, 0)  # device and inode of the descriptor: a program may close what is not its own, and open files
+_pipe = (0, 0)  # device and inode of the descriptor: a program may close it, and open files
 _owner = 0
 
 
@@ -51,7 +50,7 @@ class Reader:
         os.close(self.fd)
 
     def read(self) -> "list[tuple[int, bytes, bytes]]":
-        """The frames that have arrived: rank, kind, payload. Does not block."""
+        """Return the frames that have arrived: rank, kind, payload. Does not block."""
         try:
             data = os.read(self.fd, 65536)
         except BlockingIOError:
@@ -70,7 +69,7 @@ class Reader:
 
 
 def aim(fd: int, rank: int) -> None:
-    """Reports of this process go to `fd` from now on."""
+    """Send reports of this process to `fd` from now on."""
     global _target, _owner, _pipe
     os.set_inheritable(fd, False)
     _target = fd, rank
@@ -79,7 +78,7 @@ def aim(fd: int, rank: int) -> None:
 
 
 def watch(fd: int, rank: int) -> None:
-    """As `aim`, for a program whose top level is not ours: reports from `sys.excepthook`."""
+    """Like `aim`, for a program whose top level is not ours: reports from `sys.excepthook`."""
     aim(fd, rank)
     previous = sys.excepthook
 
@@ -91,7 +90,7 @@ def watch(fd: int, rank: int) -> None:
 
 
 class IgnoreInterrupts:
-    """Context in which Ctrl-C is ignored, while a node reports why it ends: it ends anyway."""
+    """Ignore Ctrl-C in this context, while a node reports why it ends: it ends anyway."""
 
     def __enter__(self) -> None:
         self._handler = _signal.getsignal(_signal.SIGINT)
@@ -107,7 +106,7 @@ class IgnoreInterrupts:
 
 
 def leaving(error: SystemExit, code: int) -> None:
-    """Say that the program has called `sys.exit(code)`."""
+    """Report that the program has called `sys.exit(code)`."""
     endings = _endings()
     if endings is not None:
         endings.exited(error, code)
@@ -116,7 +115,7 @@ def leaving(error: SystemExit, code: int) -> None:
 
 
 def uncaught(error: BaseException, hook: object = None) -> None:
-    """Show an uncaught exception as `sys.excepthook` would, by way of the launcher if it listens."""
+    """Show an uncaught exception as `sys.excepthook` would, through the launcher if it listens."""
     hook = hook or sys.excepthook
     if not _listening():
         hook(type(error), error, error.__traceback__)
@@ -130,12 +129,12 @@ def uncaught(error: BaseException, hook: object = None) -> None:
     stderr = sys.stderr
     text = _shown(error, hook)
     sent = sent and all(_send(TEXT, text[at : at + _ROOM]) for at in range(0, len(text), _ROOM))
-    if not sent and stderr is not None:  # the launcher is gone; so will this process be, soon
+    if not sent and stderr is not None:  # the launcher is gone, and this process soon will be
         stderr.write(text.decode("utf-8", "replace"))
 
 
 def _endings() -> "types.ModuleType | None":
-    """The place for a word to the nodes that need this one: they ask as soon as they know. None: it is no node."""
+    """Return the place of a note to the nodes that need this one, which read it at once. None: it is not a node."""
     return sys.modules.get("spcomm._core.exit_text")
 
 
@@ -144,7 +143,7 @@ def _listening() -> bool:
 
 
 def _shown(error: BaseException, hook: object) -> bytes:
-    """The hook's output, as bytes in stderr's encoding."""
+    """Return the hook's output, as bytes in stderr's encoding."""
     import io
 
     stderr = sys.stderr
@@ -160,7 +159,7 @@ def _shown(error: BaseException, hook: object) -> bytes:
 
 
 def kind_of(error: BaseException) -> "tuple[bytes, str]":
-    """The kind of an exception's report, and the detail that goes with it."""
+    """Return the kind of an exception's report, and its detail."""
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED, place(error)
     cause: BaseException | None = error
@@ -177,10 +176,10 @@ def kind_of(error: BaseException) -> "tuple[bytes, str]":
 
 
 def place(error: BaseException) -> str:
-    """`file.py:12 in step`: the innermost line of the user's own code in a traceback.
+    """Return `file.py:12 in step`: the innermost line of the user's own code in a traceback.
 
-    Outside of functions none is named. Where there is no such line, as in a program that is somebody's library, it is
-    the innermost line that is not spcomm's.
+    Outside of functions none is named. If there is no such line, as in a program that is part of a library, it is the
+    innermost line outside spcomm.
     """
     own = other = ""
     trace = error.__traceback__
@@ -196,7 +195,7 @@ def place(error: BaseException) -> str:
 
 
 def users_part(trace: "types.TracebackType | None") -> "types.TracebackType | None":
-    """A traceback without our frames: what led to the program, what it called, and what called its handlers."""
+    """Return a traceback without our frames: those before the program, below its calls, and around its handlers."""
     theirs = []
     while trace is not None:
         theirs += [] if _is_ours(trace.tb_frame) else [trace]
@@ -207,7 +206,7 @@ def users_part(trace: "types.TracebackType | None") -> "types.TracebackType | No
 
 
 def _is_ours(frame: "types.FrameType") -> bool:
-    """A compiled module is known by its module alone: its file is named as it was when it was compiled."""
+    """Recognize a compiled module by its module name alone: its file has the name from the time of compilation."""
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
     module = frame.f_globals.get("__name__")
     is_named_so = isinstance(module, str) and module.partition(".")[0] == "spcomm"
@@ -215,7 +214,7 @@ def _is_ours(frame: "types.FrameType") -> bool:
 
 
 def _is_library(path: str) -> bool:
-    """Python's own, or installed beside it."""
+    """Whether a file is Python's own, or installed beside it."""
     parts = path.split(os.sep)
     return (
         path.startswith(("<frozen", os.path.dirname(os.__file__) + os.sep))

@@ -35,7 +35,7 @@ def encoded_descriptor(descriptor: int) -> bytes:
 
 
 def opened(call: "Callable", *arguments: object) -> "tuple | _socket.socket":
-    """The result of a system call that every run needs. UsageError: a sandbox refuses it."""
+    """Return the result of a system call that every run needs. UsageError: a sandbox refuses it."""
     try:
         return call(*arguments)
     except OSError as error:
@@ -58,7 +58,7 @@ class Wire:
 
     @classmethod
     def pair(cls) -> "tuple[Wire, Wire]":
-        """Two connected ends, both close-on-exec."""
+        """Return two connected ends, both close-on-exec."""
         ours, theirs = opened(_socket.socketpair, _socket.AF_UNIX, _socket.SOCK_STREAM)
         for sock in (ours, theirs):
             os.set_inheritable(sock.fileno(), False)
@@ -66,7 +66,7 @@ class Wire:
 
     @classmethod
     def adopt(cls, fd: int) -> "Wire":
-        """The end whose descriptor this process inherited."""
+        """Return the end whose descriptor this process inherited."""
         os.set_inheritable(fd, False)
         return cls(_socket.socket(fileno=fd))
 
@@ -77,7 +77,7 @@ class Wire:
         self._sock.close()
 
     def detach(self) -> None:
-        """Forget the descriptor without closing it: someone else does."""
+        """Forget the descriptor without closing it: another owner does."""
         self._sock.detach()
 
     def send(self, message: object, descriptors: "tuple[int, ...]" = ()) -> None:
@@ -90,7 +90,7 @@ class Wire:
             self._sock.sendall(data[sent:], NOSIGNAL)
 
     def receive(self) -> "tuple[object, list[int]] | None":
-        """The next message and its descriptors (close-on-exec), or None at the end. Blocks."""
+        """Return the next message and its descriptors (close-on-exec), or None at the end. Blocks."""
         try:
             head, extra, _flags, _address = self._sock.recvmsg(
                 LENGTH_BYTES,

@@ -3,15 +3,15 @@
 
 =============  =====================================================================================
 `options`      reads the command line: programs, separated by `:`, and the options of each and of the run
-`table`        which options there are, and the text of --help
-`values`       the values of options; every sentence about a wrong one
+`table`        the options, and the text of --help
+`values`       the values of options; all errors about wrong ones
 `machines`     the options about hosts, rooms and servers
-`ranks`        which nodes an option is about
-`plan`         what to start: a script, a module or an executable, and how; `did_you_mean` guesses what was meant
+`ranks`        the nodes that an option is about
+`plan`         the program to start: a script, a module or an executable; `did_you_mean` suggests near names
 `environment`  the variables of a program's nodes
-`groups`       which nodes see each other, and what nodes are called
-`boxes`        which node is in which box, if there are several
-`debugging`    which nodes run in a debugger
-`memory`       how much the message buffers of a run may take
+`groups`       the nodes that see each other, and the names of nodes
+`boxes`        the box of each node, if there are several
+`debugging`    the nodes that run in a debugger
+`memory`       the limit for the message buffers of a run
 =============  =====================================================================================
 """

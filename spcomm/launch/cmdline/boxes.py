@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""`--boxes` and `--map`: which node is in which box.
+"""`--boxes` and `--map`: the box of each node.
 
-A box is a machine, or pretends to be one: its nodes share memory, and none with those of other boxes. Imported only
-where one of the options is given.
+A box is a machine, or simulates one: its nodes share memory with each other only. Imported only if one of the options
+is given.
 """
 
 from spcomm.launch.base.usage import UsageError
@@ -39,7 +39,7 @@ def check(options: "Options") -> None:
 
 
 def place(options: "Options", groups: "list[Group]") -> None:
-    """Tell the group the box of each of its nodes, if there is more than one. Raises `UsageError`."""
+    """Set the box of each node in the group, if there is more than one. Raises `UsageError`."""
     boxes, placing = options.boxes or 1, options.placing
     size = groups[0].size
     if isinstance(placing, tuple) and len(placing) != size:
@@ -56,7 +56,7 @@ def place(options: "Options", groups: "list[Group]") -> None:
 
 
 def places(placing: "str | tuple[int, ...]", boxes: int, size: int) -> "list[int]":
-    """The box of each rank."""
+    """Return the box of each rank."""
     if isinstance(placing, tuple):
         return list(placing)
     if placing == "cyclic":
@@ -66,6 +66,6 @@ def places(placing: "str | tuple[int, ...]", boxes: int, size: int) -> "list[int
 
 
 def spelt(placing: "tuple[int, ...]") -> str:
-    """As it is written on a command line; a long one is cut."""
+    """Return the text for a command line; a long one is cut."""
     shown = ",".join(map(str, placing[:16]))
     return shown + (",…" if len(placing) > 16 else "")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`--debug` in the launcher: which nodes run in which debugger, and whether that can be."""
+"""`--debug` in the launcher: assigns nodes to debuggers, and checks that this is possible."""
 
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline.plan import in_path
@@ -15,9 +15,9 @@ _INTERACTIVE = ("pdb", "gdb")  # they read commands from standard input
 
 
 def prepare(options: "Options", plans: "list[Plan]", groups: "list[Group]", names: "Names") -> "int | None":
-    """Tell each plan which of its nodes are debugged. Returns the node that needs standard input, if there is one.
+    """Set in each plan which of its nodes are debugged. Return the node that needs standard input, if there is one.
 
-    Raises `UsageError` for a debugger that is not there, or is not for these nodes.
+    Raises `UsageError` for a debugger that is missing, or unsuitable for these nodes.
     """
     debug = options.debug
     indices = sorted(debug.ranks.indices(groups))
@@ -57,7 +57,7 @@ def _spelt(debug: Debug) -> str:
 
 
 def _command(tool: str, plan: "Plan") -> "list[str] | None":
-    """The command that is executed instead of the program; None: the debugger is a part of the node."""
+    """Return the command that is executed instead of the program; None: the debugger is a part of the node."""
     if tool == "gdb":
         return _gdb(plan)
     if plan.python is None:
@@ -81,7 +81,7 @@ def _gdb(plan: "Plan") -> "list[str]":
     found = in_path("gdb")
     if found is None:
         raise UsageError("spcomm run: --debug=gdb needs gdb, which is not here; install it")
-    # A prompt in the middle of a long answer would take the next command of those that go to several nodes.
+    # A prompt in the middle of a long answer would take the next of several nodes' commands.
     return [found, "-q", "-iex", "set pagination off", "--args", plan.target, *plan.arguments[1:]]
 
 

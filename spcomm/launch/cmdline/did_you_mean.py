@@ -15,7 +15,7 @@ _PROGRESS = ".spcomm-learn.json"  # in a folder of exercises: spcomm/learn/progr
 
 
 def near(name: str) -> str:
-    """A part of a sentence, such as ``"; did you mean heat.py?"``; empty if nothing is near."""
+    """Return a part of a sentence, such as ``"; did you mean heat.py?"``; empty if no name is near."""
     folder, wanted = os.path.split(name)
     below = _below(folder, wanted)
     if any(map(_EXERCISE.fullmatch, below)):
@@ -31,13 +31,13 @@ def near(name: str) -> str:
 
 
 def _below(folder: str, wanted: str) -> "list[str]":
-    """The folders in this one that have such a file."""
+    """Return the folders in this one that have such a file."""
     names = _names(folder, os.DirEntry.is_dir)
     return [each for each in names if os.path.isfile(os.path.join(folder, each, wanted))]
 
 
 def _names(folder: str, is_one: object) -> "list[str]":
-    """The names of what is there, in order, but for hidden and strange ones; none if that is not known."""
+    """Return the entries of a folder, in order, without hidden and strange ones; none if it is unreadable."""
     try:
         with os.scandir(folder or os.curdir) as entries:
             known = (entry for entry, _count in zip(entries, range(_LOOKED_AT), strict=False))
@@ -51,7 +51,7 @@ def _is_plain(name: str) -> bool:
 
 
 def _next(folder: str, exercises: "list[str]") -> str:
-    """The one that `spcomm learn` shows, or the first that has not passed."""
+    """Return the exercise that `spcomm learn` shows, or the first that has not passed."""
     current, passed = "", []
     with contextlib.suppress(OSError, ValueError, RecursionError, AttributeError):
         with open(os.path.join(folder, _PROGRESS), encoding="utf-8") as file:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The environment of a program's nodes: the launcher's or none, what `-x` names, what all nodes agree on."""
+"""The environment of a program's nodes: the launcher's or none, the variables of `-x`, values common to all nodes."""
 
 import os
 
@@ -12,7 +12,7 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")  # the nodes share the co
 
 
 def environments(options: Options) -> "list[dict[str, str]]":
-    """One for each program. Raises `UsageError` for a variable that is not set."""
+    """Return one for each program. Raises `UsageError` for a variable that is not set."""
     found = [_environment(part) for part in options.parts]
     told = _of_the_run(options)
     for environment in found:
@@ -21,7 +21,7 @@ def environments(options: Options) -> "list[dict[str, str]]":
 
 
 def _of_the_run(options: Options) -> "dict[str, str]":
-    """The environment of nodes, whatever language they speak."""
+    """Return the environment of nodes in any language."""
     told = {_SEED: _hash_seed(options.parts)}
     if options.strict:
         told[STRICT_VARIABLE] = "1"
@@ -48,7 +48,7 @@ def _environment(part: Part) -> "dict[str, str]":
 
 
 def _hash_seed(parts: "list[Part]") -> str:
-    """One value for all nodes of the run, so that `hash("x")` is the same on all."""
+    """Return one value for all nodes of the run, so that `hash("x")` is the same on all."""
     asked: dict[str, str] = {}
     for part in parts:
         for name, value in part.exports:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""The groups of a run, and what its nodes are called.
+"""The groups of a run, and the names of its nodes.
 
-A group is a world of its own: ranks 0 to n-1, shared memory of its own; with several boxes (see boxes) each box has
-a segment, in which all nodes have their place and its own nodes are. Inside the launcher every node has an
-*index*, from 0 to the number of nodes of the run; the nodes of a group have consecutive ones, by rank. Where
-there is one group only, which is nearly always, index and rank are the same. A rank appears in what the
-launcher tells nodes, marks in shared memory or says to the user, and nowhere else.
+A group is isolated from the others: it has ranks 0 to n-1 and its own shared memory; with several boxes (see boxes)
+each box has a segment with a place for all nodes, which holds the box's own nodes. Inside the launcher every node has
+an *index*, from 0 to the number of nodes of the run; the nodes of a group have consecutive ones, by rank. With one
+group only, which is nearly always, index and rank are the same. Ranks appear in the launcher's messages to nodes, its
+marks in shared memory and its output to the user, and nowhere else.
 """
 
 TYPE_CHECKING = False
@@ -35,7 +35,7 @@ class Group:
         return self.places[rank] if self.places else 0
 
     def segment(self, rank: int) -> "Any":
-        """The shared memory in which this node is."""
+        """Return the shared memory that has this node."""
         return self.segments[self.box(rank)]
 
     def ranks(self, box: int) -> "list[int]":
@@ -50,7 +50,7 @@ class Group:
 
 
 def gather(plans: "list[Plan]") -> "list[Group]":
-    """The groups, in the order of the command line; tells each plan which indices its nodes have."""
+    """Return the groups, in the order of the command line; set in each plan the indices of its nodes."""
     groups: dict[int, Group] = {}
     for plan in plans:
         group = groups.setdefault(plan.group, Group(plan.group))
@@ -73,7 +73,7 @@ class Names:
         self._groups = groups if groups is not None and len(groups) > 1 else []
 
     def nodes(self, indices: "list[int]") -> str:
-        """`node 3`, `nodes 0-2, 5`; with several groups `nodes 0-2 of group 1, node 0 of group 2`."""
+        """Return `node 3`, `nodes 0-2, 5`; with several groups `nodes 0-2 of group 1, node 0 of group 2`."""
         from spcomm.text import ranks_text
 
         if not self._groups:
@@ -86,7 +86,7 @@ class Names:
         return ", ".join(texts)
 
     def label(self, index: int) -> bytes:
-        """`[3] `, or `[1:3] `: what stands before a line of its output."""
+        """Return `[3] `, or `[1:3] `: the label before a line of its output."""
         for group in self._groups:
             if index in group:
                 return b"[%d:%d] " % (group.number, group.rank(index))

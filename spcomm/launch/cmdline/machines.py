@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Options about other machines: hosts, rooms and servers. Their values, and what they allow together.
+"""Options about other machines: hosts, rooms and servers. Their values, and the valid combinations.
 
-Imported only where one of these options is given.
+Imported only if one of these options is given.
 """
 
 from spcomm.launch.base.usage import UsageError
@@ -15,12 +15,12 @@ _EXAMPLE = "--host alpha:4,beta:4"
 
 
 def parse(name: str, text: str) -> "list[tuple[str, int]]":
-    """`a:4,b:4`: hosts, and how many nodes each has room for (default: 1)."""
+    """Read `a:4,b:4`: hosts, and the number of nodes that fit on each (default: 1)."""
     return [_entry(f"{name} {text}", *item.strip().rpartition(":")) for item in text.split(",")]
 
 
 def read(name: str, path: str) -> "list[tuple[str, int]]":
-    """A file with a host on each line: `alpha slots=4`, `alpha:4` or `alpha`; `#` begins a comment."""
+    """Read a file with a host on each line: `alpha slots=4`, `alpha:4` or `alpha`; `#` begins a comment."""
     try:
         with open(path, encoding="utf-8") as file:
             lines = [line.partition("#")[0].split() for line in file]
@@ -88,7 +88,7 @@ def check_hosts(options: "Options") -> None:
 
 
 def _filled(hosts: "list[tuple[str, int]]", nodes: "int | None") -> "list[tuple[str, int]]":
-    """As many nodes as -n says, one host after the other."""
+    """Distribute the number of nodes of -n, one host after the other."""
     if nodes is None:
         return hosts
     room = sum(slots for _host, slots in hosts)
@@ -134,5 +134,5 @@ def tunnels(options: "Options") -> bool:
 
 
 def why(error: Exception) -> str:
-    """The reason that the system gives."""
+    """Return the system's reason."""
     return getattr(error, "strerror", None) or str(error)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""The memory that the message buffers of a run may take: a quarter of what this process may use.
+"""Memory limit of a run's message buffers: a quarter of the memory that this process may use.
 
-That is the machine's memory, limited by its control group. All buffers of all groups count, shared memory, of which
-each box has as much as if all nodes were there, and the private queues of nodes; they take pages only as they are used,
-so it would be noticed late, by the kernel's killer. What the user leaves open is made small enough; what the user asks
-for is refused before anything starts.
+That is the machine's memory, limited by its control group. All buffers of all groups count: shared memory, of which
+each box has as much as if all nodes were there, and the private queues of nodes. They take pages only as they are
+used, so an excess would show late, through the kernel's killer. Sizes that the user leaves open are made small enough;
+sizes that the user requests are refused before anything starts.
 """
 
 from spcomm.launch.base.usage import UsageError
@@ -21,14 +21,14 @@ _SIZES = ("slots", "ring", "arena", "scratch", "queue_limit")
 
 
 def sizes(segments: "Any", options: Options, groups: "list[Group]", disable: int) -> "dict[str, int]":
-    """The sizes for every group's segment. Raises `UsageError` if what was asked for is more than may be used."""
+    """Return the sizes for every group's segment. Raises `UsageError` if the requested sizes exceed the limit."""
     # To the core 0 means the default, and less than a page means none; to a user, 0 means none.
     asked = {name: value or 1 for name, value in options.buffers.items()}
     worlds = [group.size for group in groups for _box in range(group.boxes)]  # the nodes of each segment
     budget = segments.memory() // _SHARE
     plans = [segments.plan(size, disable=disable, **asked) for size in worlds]
     if len(worlds) > 1 and _total(plans, worlds) > budget:
-        # Each would take what one may; as if all nodes were one group, all together do.
+        # By itself each would take the limit of one; planned as one group of all nodes, all together do.
         parts = sum(worlds) + len(worlds)
         found = segments.plan(min(parts, segments.NODES_MAX), disable=disable, **asked)
         times = -(-parts // segments.NODES_MAX)
@@ -46,14 +46,14 @@ def _total(plans: "list[dict[str, int]]", worlds: "list[int]") -> int:
 
 
 def _count(name: str, nodes: int) -> int:
-    """By how much the whole grows for each byte, or slot, of an option."""
+    """Return the growth of the total for each byte, or slot, of an option."""
     return {"queue_limit": 2 * nodes, "slots": 64 * (nodes + 1) ** 2}.get(name, nodes + 1)
 
 
 def _refuse(
     segments: "Any", options: Options, nodes: int, worlds: "list[int]", plans: "list[dict[str, int]]"
 ) -> None:
-    """Blame the option that takes most, and say what it may be at most."""
+    """Blame the option that takes most, and give its maximum."""
     from spcomm.text import counted
 
     memory, total = segments.memory(), _total(plans, worlds)
@@ -73,7 +73,7 @@ def _refuse(
 
 
 def _rounded(name: str, value: int) -> str:
-    """Down to something that is easily written."""
+    """Round down to a number that is easy to write."""
     if name == "slots":
         return str(value)
     shift = max(0, (value.bit_length() - 3) // 10 * 10)

@@ -15,7 +15,7 @@ STALL_S = 5.0  # --stall, unless it is given
 
 
 class _UnknownOption(UsageError):
-    """Perhaps a program's, which has lost it to a `:` that was meant as an argument."""
+    """An unknown option, perhaps of a program that lost it to a `:` meant as an argument."""
 
 
 class Part:
@@ -46,13 +46,13 @@ class Options:
         self.parts: list[Part] = []
         self.boxes: int | None = None
         self.placing: str | tuple[int, ...] | None = None  # --map
-        self.hosts: list[tuple[str, int]] | None = None  # and how many nodes each has
+        self.hosts: list[tuple[str, int]] | None = None  # with the number of nodes of each
         self.ssh: str | None = None
         self.tunnel: str | None = None
         self.listen: str | None = None
         self.room: str | None = None
         self.server: str | None = None
-        self.members: int | None = None  # how many are waited for
+        self.members: int | None = None  # the number to wait for
         self.link_timeout = 30.0
         self.route = "relay"
         self.label: bool | None = None
@@ -89,11 +89,11 @@ class Options:
 
     @property
     def is_traced(self) -> bool:
-        """Whether the run is: for a file, or for the virtual times."""
+        """Whether the run is traced: for a file, or for the virtual times."""
         return self.trace is not None or self.virtual
 
     def take(self, said: "dict[str, tuple[object, str]]") -> None:
-        """Options of the whole run that were given with one of its programs."""
+        """Take over options of the whole run that were given with one of its programs."""
         for field, (value, words) in said.items():
             before = self.said.setdefault(field, (value, words))
             if before[0] != value:
@@ -146,14 +146,14 @@ class Options:
 
             check(self)
         _check_trace(self)
-        if self.stall is None:  # who sits at a debugger keeps the others waiting
+        if self.stall is None:  # a user at a debugger keeps the other nodes waiting
             self.stall = 0.0 if self.debug is not None else STALL_S
 
 
 def parse(arguments: "list[str]") -> Options:
-    """Read what follows `spcomm run`: programs, separated by a lone `:`, each with options before it.
+    """Read the words after `spcomm run`: programs, separated by a lone `:`, each with options before it.
 
-    The first word that is no option is the program; the rest, up to the next `:`, is its own.
+    The first word that is not an option is the program; the rest, up to the next `:`, is its own.
     """
     options = Options()
     pieces = _split(arguments)
@@ -183,7 +183,7 @@ def parse(arguments: "list[str]") -> Options:
 
 
 def check_buffers(options: Options, limits: "dict[str, tuple[int, int, int]]") -> None:
-    """Raise when a buffer size lies outside what the core can do."""
+    """Raise when a buffer size lies outside the core's limits."""
     for name, value in options.buffers.items():
         least, most, default = limits[name]
         if not least <= value <= most:
@@ -295,7 +295,7 @@ def _read(part: Part, word: str, rest: "list[str]", said: "dict[str, tuple[objec
 
 
 def _check_alone(name: str, rest: "list[str]") -> None:
-    """An option that needs no value takes one with `=` only: is the next word one that was meant as it?"""
+    """Whether the next word looks like the value of an option that takes one with `=` only."""
     word = rest[0] if rest else ""
     if word.partition(":")[0] in ("pdb", "debugpy", "gdb", "all") or word[:1].isdecimal():
         import os
@@ -306,14 +306,14 @@ def _check_alone(name: str, rest: "list[str]") -> None:
             )
 
 
-# Options by which other launchers, and other commands here, mean the same.
+# Synonyms from other launchers, and from other commands here.
 _ELSEWHERE = dict.fromkeys(
     ("--nodes", "--np", "--procs", "--ntasks", "--processes", "--nn", "-N", "-c"), "-n"
 )
 
 
 def _short(word: str) -> tuple:
-    """-n4 and -np4; else the option is unknown."""
+    """Read -n4 and -np4; any other option is unknown."""
     for name in ("-np", "-n"):
         if word.startswith(name) and word[len(name) :].lstrip("=").isdecimal():
             return name, TABLE[name], word[len(name) :].lstrip("="), "="

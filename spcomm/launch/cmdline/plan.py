@@ -20,29 +20,27 @@ class Plan:
     def __init__(
         self, kind: str, target: str, arguments: "list[str]", path_entry: "str | None" = None
     ) -> None:
-        self.kind = kind  # script, module, executable: what a forked process does
+        self.kind = kind  # script, module, executable: how a forked process runs it
         self.target = target  # absolute path, or the module's name
         self.arguments = arguments  # sys.argv, or argv of an executable
-        self.path_entry = path_entry  # sys.path[0]; None: Python was told to leave it out
+        self.path_entry = path_entry  # sys.path[0]; None: Python was asked to leave it out
         self.command: list[str] = []  # sys.orig_argv
-        self.name = ""  # as the command line named it
+        self.name = ""  # as in the command line
         self.preload: list[str] | None = None
         self.environment: dict[str, str] = {}
         self.folder: str | None = None  # where it runs; None: here
         self.nodes = 0  # 0: as many as there are cores
         self.group = 0
         self.indices = range(0)  # its nodes (groups.gather)
-        self.box: int | None = (
-            None  # the one in which all of its nodes are; None: it may have nodes in several
-        )
-        self.host: Host | None = None  # which is elsewhere
+        self.box: int | None = None  # the box of all its nodes; None: it may have nodes in several
+        self.host: Host | None = None  # if its box is elsewhere
         self.python: list[str] | None = (
-            None  # what follows `python` and its options; None: it is no Python program
+            None  # the words after `python` and its options; None: it is not a Python program
         )
         self.debugged: frozenset[int] = frozenset()  # nodes that run in a debugger
-        self.debug: dict = {}  # and in which
-        self.in_panes: frozenset[int] = frozenset()  # of these, the ones that have a terminal of their own
-        self.takes_interrupt = False  # Ctrl-C waits until the program itself lets it in
+        self.debug: dict = {}  # and their debugger
+        self.in_panes: frozenset[int] = frozenset()  # of these, the ones with their own terminal
+        self.takes_interrupt = False  # Ctrl-C waits until the program itself enables it
 
     @property
     def locatable(self) -> bool:
@@ -64,7 +62,7 @@ class Plan:
 
 
 class inside:
-    """`with inside(folder):` this process works there, and comes back. None: it stays where it is."""
+    """Work in that folder during `with inside(folder):`, then return. None: stay."""
 
     def __init__(self, folder: "str | None") -> None:
         self._folder = folder
@@ -100,7 +98,7 @@ def resolve_all(options: Options) -> "list[Plan]":
 
 
 def resolve(part: Part) -> Plan:
-    """Find one program, from where it will run."""
+    """Find one program, from the folder where it will run."""
     if part.module is not None:
         plan = Plan("module", part.module, ["-m", *part.arguments], None if _safe_path() else os.getcwd())
         plan.python = ["-m", part.module, *part.arguments]
@@ -151,7 +149,7 @@ def _script(path: str, arguments: "list[str]") -> Plan:
 
 
 def _python(path: str, arguments: "list[str]") -> Plan:
-    """A directory that Python itself has to open."""
+    """Plan the start of a directory, which Python itself has to open."""
     return Plan("executable", sys.executable, [sys.executable, *interpreter_flags(), path, *arguments])
 
 
@@ -179,7 +177,7 @@ def _python_inside(path: str) -> bool:
 
 
 def in_path(name: str) -> "str | None":
-    """The executable that a shell would find."""
+    """Return the executable that a shell would find."""
     for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
         path = os.path.join(folder or os.curdir, name)
         if os.path.isfile(path) and os.access(path, os.X_OK):

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""RANKS, as in `--show 0,2-5`: which nodes an option is about.
+"""RANKS, as in `--show 0,2-5`: the nodes that an option is about.
 
-Read in two steps: what is written is checked with the command line, whether there are such nodes when it is
-known how many there are.
+Read in two steps: the text is checked with the command line; the existence of the nodes, when their number is known.
 """
 
 from spcomm.launch.base.usage import UsageError
@@ -28,7 +27,7 @@ class Ranks:
     __hash__ = None  # type: ignore[assignment]
 
     def indices(self, groups: "list[Group]") -> "frozenset[int]":
-        """The nodes of this run that are meant. Raises `UsageError` for one that it does not have."""
+        """Return the selected nodes of this run. Raises `UsageError` for one that it does not have."""
         found: set[int] = set()
         for number, first, last in self._items:
             for group in self._groups(number, last, groups):
@@ -107,7 +106,7 @@ TOOLS = ("pdb", "debugpy", "gdb")
 
 
 def debug(name: str, text: str) -> Debug:
-    """`RANKS`, `TOOL` or `TOOL:RANKS`; without RANKS node 0."""
+    """Read `RANKS`, `TOOL` or `TOOL:RANKS`; without RANKS node 0."""
     word, colon, rest = text.partition(":")
     if word in TOOLS:
         return Debug(word, ranks(name, rest if colon else "0"))

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""The options of `spcomm run`: how each is read, what it sets, and its text in `spcomm run --help`."""
+"""The options of `spcomm run`: how each is read, the field it sets, and its text in `spcomm run --help`."""
 
 from spcomm.launch.cmdline import ranks, values
 
 
 def _hosts(name: str, text: str) -> "list[tuple[str, int]]":
-    """Hosts, and how many nodes each has room for: in a list or in a file."""
+    """Read hosts, with the number of nodes that fit on each: from a list or from a file."""
     from spcomm.launch.cmdline import machines
 
     return machines.parse(name, text) if name == "--host" else machines.read(name, text)
@@ -129,16 +129,16 @@ _OF_THE_RUN = (
 
 BUFFERS = ("slots", "ring", "arena", "queue_limit", "fanin")
 
-# Fields that are about the run as a whole, with any of its programs; the buffers are, too.
+# Fields that concern the run as a whole, with any of its programs; so do the buffers.
 WHOLE = frozenset(row[1] for row in _OF_THE_RUN if row[1]) - frozenset(BUFFERS)
 
-# The value of an option that may be given without one; with one it is written with `=`, since the next word is
-# the program.
+# The value of an option whose value is optional; a given value follows `=`, since the next word is the
+# program.
 ALONE = {"--debug": "0"}
 
 
 def _options() -> "dict[str, tuple]":
-    """{option: how its value is read, its field, and the value it sets or how its value is shown}"""
+    """Return {option: how its value is read, its field, and the value it sets or how its value is shown}."""
     found = {}
     for shown, field, read, _help in _OF_A_PROGRAM + _OF_THE_RUN:
         for words in shown.split(", "):
@@ -151,7 +151,7 @@ TABLE = _options()
 
 
 def help_text() -> str:
-    """The text of `spcomm run --help`."""
+    """Return the text of `spcomm run --help`."""
     import textwrap
 
     def listed(rows: tuple) -> str:

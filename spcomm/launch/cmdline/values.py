@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The values of the options of `spcomm run`: what each may be, and the sentence about one that cannot be.
+"""Values of the options of `spcomm run`: the valid ones, and the error about any other.
 
-Every function takes the option's name as it was written and its value, and returns what the value means.
+Every function takes the option's name as written and its value, and returns the parsed value.
 """
 
 from spcomm.launch.base.usage import UsageError
@@ -10,8 +10,8 @@ from spcomm.text import duration_s
 MOST_NODES = 1024  # of one group: segments.NODES_MAX, known before the core is loaded
 MOST_GROUP = 2**31 - 1
 MOST_BOXES = 64
-TRACE_EVENTS = 1 << 16  # that each node of a traced run keeps, if nobody says otherwise
-RESERVED = ("SPCOMM_NODE", "SPCOMM_REPORT")  # by which an executed node learns its place
+TRACE_EVENTS = 1 << 16  # events that each node of a traced run keeps by default
+RESERVED = ("SPCOMM_NODE", "SPCOMM_REPORT")  # an executed node learns its place from them
 
 
 def nodes(name: str, text: str) -> int:
@@ -55,7 +55,7 @@ def members(name: str, text: str) -> int:
 
 
 def placing(name: str, text: str) -> "str | tuple[int, ...]":
-    """`block`, `cyclic`, or the box of each node."""
+    """Read `block`, `cyclic`, or the box of each node."""
     if text in ("block", "cyclic"):
         return text
     items = [item.strip() for item in text.split(",")]
@@ -82,7 +82,7 @@ def words(name: str, text: str) -> str:
 
 
 def shell_words(name: str, text: str) -> str:
-    """Words that `shlex` takes apart."""
+    """Split words with `shlex`."""
     import shlex
 
     try:
@@ -95,7 +95,7 @@ def shell_words(name: str, text: str) -> str:
 
 
 def _one_of(name: str, text: str, words: "dict[str, str]") -> str:
-    """One of these words; each says what it means."""
+    """Read one of these words; each has its value."""
     if text not in words:
         allowed = " or ".join(f"{word} ({meaning})" for word, meaning in words.items())
         raise UsageError(f"spcomm run: {name} {text}: must be {allowed}")
@@ -136,7 +136,7 @@ def module(name: str, text: str) -> str:
 
 
 def variable(name: str, text: str) -> "tuple[str, str | None]":
-    """`VAR` or `VAR=value`; None: the value that it has here."""
+    """Read `VAR` or `VAR=value`; None: the value from this environment."""
     key, equals, value = text.partition("=")
     if not key:
         raise UsageError(
@@ -174,7 +174,7 @@ def seconds(name: str, text: str) -> float:
 
 
 def link_timeout(name: str, text: str) -> float:
-    """From a second on: both ends of a connection say within a thirtieth of it that they are there."""
+    """Read a time of at least a second: both ends of a connection send signs of life in a thirtieth of it."""
     try:
         value = seconds(name, text)
     except UsageError:
@@ -187,7 +187,7 @@ def link_timeout(name: str, text: str) -> float:
 
 
 def seconds_or_never(name: str, text: str) -> float:
-    """0: never."""
+    """Read a time; 0: never."""
     if text.isascii() and text.isdecimal() and int(text[:10]) == 0:
         return 0.0
     try:
@@ -199,7 +199,7 @@ def seconds_or_never(name: str, text: str) -> float:
 
 
 def binding(name: str, text: str) -> "str | tuple[tuple[int, ...], ...]":
-    """`core`, `none`, or the processors of each node, as in `0-1/2,3`: written as for taskset, with / between nodes."""
+    """Read `core`, `none`, or the processors of each node, as in `0-1/2,3`: as for taskset, with / between nodes."""
     if text in ("core", "none"):
         return text
     return tuple(_processors(name, text, item) for item in text.split("/"))
@@ -255,12 +255,12 @@ def size(name: str, text: str) -> int:
 
 
 def _whole(digits: str) -> int:
-    """Python reads no more than some thousand digits; what has so many is too much in any case."""
+    """Read an integer. Python reads at most some thousand digits; a longer number is out of range in any case."""
     return int(digits) if len(digits.lstrip("0")) <= 20 else 10**20
 
 
 def about(value: int) -> str:
-    """A number of bytes for reading: `7.8G`."""
+    """Return a number of bytes for reading: `7.8G`."""
     for shift, letter in ((30, "G"), (20, "M"), (10, "K")):
         if value >= 1 << shift:
             return f"{value / (1 << shift):.1f}".removesuffix(".0") + letter
@@ -275,7 +275,7 @@ def rendezvous(name: str, text: str) -> int:
 
 
 def size_text(name: str, value: int) -> str:
-    """The value of a buffer option as a user would write it."""
+    """Return the value of a buffer option as a user would write it."""
     if name in ("slots", "fanin"):
         return str(value)
     for shift, letter in ((30, "G"), (20, "M"), (10, "K")):

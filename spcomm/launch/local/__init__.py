@@ -5,13 +5,13 @@
 `fork_client`    the launcher's end of the socket: starts the fork server, sends the nodes
 `run_processes`  the fork servers of all programs as one
 `fork_server`    the fork server: import, freeze, fork, reap
-`child`          what a forked process does until it is a plain Python program (or executes one)
+`child`          turns a forked process into a plain Python program (or executes one)
 `fast_exit`      makes the normal end of a forked Python process cheap
 `debugger`       pdb or debugpy in a node
-`binding`        which core a node runs on
-`stack_probe`    asks running nodes at which line they are
+`binding`        the core that a node runs on
+`stack_probe`    asks running nodes for their current lines
 `output`         whole lines, labels, bounded memory
-`display`        where each node's output goes; `files` and `windows` are two such places
+`display`        the destinations of each node's output; `files` and `windows` are two of them
 `screen`         a terminal whose last lines are a table
 `forward`        moves output through the event loop
 `stdin`          standard input of chosen nodes, and of the others

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`--bind-to`: each node on one of the cores this process may use, in turn, or on the processors that were given."""
+"""`--bind-to`: binds each node to one of the cores this process may use, in turn, or to the given processors."""
 
 import os
 
@@ -10,9 +10,9 @@ _TOPOLOGY = "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list"
 
 
 def places(sets: "tuple[tuple[int, ...], ...]" = ()) -> "list[tuple[int, ...]]":
-    """The processors of each node; the next node after the last one begins again.
+    """Return the processors of each node; after the last ones, the list starts again.
 
-    Without `sets` each has one. Where a core runs two hardware threads, the second ones come when every core has one.
+    Without `sets` each node has one. If a core runs two hardware threads, each core gets one node before any gets two.
     """
     if not hasattr(os, "sched_getaffinity"):
         raise UsageError("spcomm run: --bind-to: this system cannot bind a process to a core; leave it out")
@@ -35,7 +35,7 @@ def places(sets: "tuple[tuple[int, ...], ...]" = ()) -> "list[tuple[int, ...]]":
 
 
 def _core(cpu: int) -> str:
-    """The identity that all hardware threads of a core share."""
+    """Return the identity that all hardware threads of a core share."""
     try:
         with open(_TOPOLOGY % cpu) as file:
             return file.read()
@@ -44,7 +44,7 @@ def _core(cpu: int) -> str:
 
 
 def describe(cpus: "list[tuple[int, ...]] | None", size: int, names: "object") -> str:
-    """The text of --report-bindings: a line for each place."""
+    """Return the text of --report-bindings: a line for each place."""
     if cpus is None:
         return "spcomm: nodes are not bound: each runs wherever there is room (--bind-to core)\n"
     lines = [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Life of a process that the fork server has forked: it becomes a node, and then runs the user's program.
+"""Process forked by the fork server: becomes a node, and then runs the user's program.
 
 A forked node has to look like a Python that was started with the program's name: its streams, signal
 handlers, random numbers, `sys.argv`, `sys.path[0]` and `__main__` are those of a fresh interpreter, and it
@@ -30,8 +30,8 @@ class Program:
         self.command: list[str] = message["command"]  # sys.orig_argv
         self.path_entry: str | None = message["path_entry"]  # sys.path[0], None: leave as it is
         self.where_signal: int = message["where_signal"]
-        self.descriptor_limit: tuple[int, int] | None = message["descriptor_limit"]  # to go back to
-        self.takes_interrupt: bool = message["takes_interrupt"]  # Ctrl-C waits until it lets it in
+        self.descriptor_limit: tuple[int, int] | None = message["descriptor_limit"]  # to be restored
+        self.takes_interrupt: bool = message["takes_interrupt"]  # Ctrl-C waits until the program enables it
         self.code: object = None
 
     def compile(self) -> None:
@@ -52,11 +52,11 @@ class Node:
         self.program = program
         self.member = member
         self.shared = shared  # descriptors: report, where
-        self.held: set[int] = set()  # signals that wait for the program
-        self.debug: dict = {}  # its debugger, if it has one: tool, command, terminal
+        self.held: set[int] = set()  # signals held back for the program
+        self.debug: dict = {}  # its debugger, if any: tool, command, terminal
 
     def settle(self, parent: int, mask: "set[int]", streams: "list[int]", close: "list[int]") -> None:
-        """Take over what the kernel keeps for a process: group, parent's death, descriptors, signals."""
+        """Set up the kernel's state of a process: group, parent-death signal, descriptors, signals."""
         process.die_with(parent, _signal.SIGKILL)
         has_terminal = self.debug.get("terminal", False)
         os.setsid() if has_terminal else os.setpgid(0, 0)
@@ -72,12 +72,12 @@ class Node:
             import resource
 
             resource.setrlimit(resource.RLIMIT_NOFILE, self.program.descriptor_limit)
-        # The signal that asks for the current line must not arrive before someone answers it.
+        # The signal that asks for the current line must not arrive before its handler is installed.
         asked = {self.program.where_signal} if self.program.where_signal else set()
-        # Nor Ctrl-C before there is a program that it could interrupt.
+        # Ctrl-C must not arrive before a program runs that it could interrupt.
         late = {_signal.SIGINT} if self.program.takes_interrupt else set()
         self.held = {_signal.SIGINT} - mask - late if self.program.kind != "executable" else set()
-        # Of an executable it means what it will mean there: a KeyboardInterrupt would be a riddle.
+        # In an executable, Ctrl-C has the executable's own meaning: a KeyboardInterrupt here would be a riddle.
         if self.program.kind == "executable" and _signal.getsignal(_signal.SIGINT) != _signal.SIG_IGN:
             _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
         _signal.pthread_sigmask(_signal.SIG_SETMASK, mask | asked | self.held | late)
@@ -107,8 +107,8 @@ class Node:
         _run_as_main(self.program, self.held, self.debug.get("tool") == "pdb")
 
     def _execute(self) -> None:
-        """Become the executable. Does not return."""
-        for ignored in ("SIGPIPE", "SIGXFSZ"):  # which Python ignores and other programs do not expect to be
+        """Execute the executable in place of this process. Does not return."""
+        for ignored in ("SIGPIPE", "SIGXFSZ"):  # Python ignores them, and other programs expect the default
             if hasattr(_signal, ignored):
                 _signal.signal(getattr(_signal, ignored), _signal.SIG_DFL)
         inherited = self.shared["report"]
@@ -128,7 +128,7 @@ class Node:
 
 
 def _take_terminal() -> None:
-    """Have standard input as the terminal of this session: its Ctrl-C is for this node."""
+    """Make standard input the terminal of this session, so that its Ctrl-C reaches this node."""
     import fcntl
     import termios
 
@@ -147,9 +147,9 @@ def close_all(descriptors: "list[int]") -> None:
 
 
 def _reopen_streams() -> None:
-    """New `sys.stdin`, `sys.stdout` and `sys.stderr`, with the encodings Python chose when it started.
+    """Make new `sys.stdin`, `sys.stdout` and `sys.stderr`, with the encodings Python chose when it started.
 
-    Lines leave at once, as at a terminal: a node's output goes through a pipe, and would otherwise come in
+    Lines leave at once, as at a terminal: a node's output goes through a pipe, and would otherwise arrive in
     blocks.
     """
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
@@ -174,7 +174,7 @@ def _reopen_streams() -> None:
 
 
 def _reseed() -> None:
-    """Otherwise all nodes would draw the numbers that the fork server would have drawn."""
+    """Reseed the random numbers, because all nodes would otherwise draw the fork server's."""
     for name in ("random", "numpy.random"):
         module = sys.modules.get(name)
         if module is not None:
@@ -197,7 +197,7 @@ def _run_as_main(program: Program, held: "set[int]", debug: bool) -> None:
     except SystemExit as error:
         code = _exit_code(error)
         report.leaving(error, code)
-        # One that does not fit into a C int means 255 to Python.
+        # Python exits with 255 for one that does not fit into a C int.
         if not isinstance(error.code, int) or -(2**31) <= error.code < 2**31:
             fast_exit.expect(code)
         raise
@@ -237,9 +237,9 @@ def _script_code(program: Program, main: dict) -> object:
 
 
 def _fresh_main() -> dict:
-    """A new `__main__`, as a fresh interpreter has it; its dictionary.
+    """Make a new `__main__`, like that of a fresh interpreter, and return its dictionary.
 
-    The fork server's own would not do: the garbage collector looks at nothing that existed before the fork.
+    The fork server's own would not do: the garbage collector ignores objects that existed before the fork.
     """
     module = type(sys)("__main__")
     main = module.__dict__
@@ -258,7 +258,7 @@ def _exit_code(error: SystemExit) -> int:
 
 
 def _failed(error: BaseException) -> None:
-    """An uncaught exception: report it, and leave the top level with the status that Python gives."""
+    """Handle an uncaught exception: report it, and leave the top level with the status that Python gives."""
     sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
     if sys.version_info >= (3, 12):
         sys.last_exc = error
@@ -268,10 +268,10 @@ def _failed(error: BaseException) -> None:
         pass  # a broken stdout is reported when Python flushes it for the last time
     try:
         report.uncaught(error)
-    except BaseException:  # a user's sys.excepthook may do anything
+    except BaseException:  # a user's sys.excepthook may raise anything
         sys.__excepthook__(*sys.exc_info())
     if isinstance(error, KeyboardInterrupt):
-        # Python ends by SIGINT after an uncaught KeyboardInterrupt; shown it has been.
+        # Python ends by SIGINT after an uncaught KeyboardInterrupt, which has been shown already.
         sys.excepthook = _quiet
         raise error
     fast_exit.expect(1)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """`--debug` in a node: runs the program in pdb, or waits for a client of debugpy.
 
-Python nodes that are executed run it as a module, before the words that Python itself would get.
+Python nodes that are executed run this module with `-m`, before the arguments that Python itself would get.
 """
 
 import bdb
@@ -26,7 +26,7 @@ class _Debugger(pdb.Pdb):
 
 
 def run(code: object, main: dict) -> None:
-    """Execute the program, from a prompt at its first line on. After an uncaught exception there is another prompt."""
+    """Execute the program with a prompt at its first line. After an uncaught exception there is another prompt."""
     debugger = _Debugger()
     failure = None
     try:
@@ -48,7 +48,7 @@ def run(code: object, main: dict) -> None:
 
 
 def _look_back(error: BaseException) -> None:
-    """A prompt at the line that raised it."""
+    """Prompt at the line that raised it."""
     sys.settrace(None)
     print(f"uncaught {type(error).__name__}: {error}", "(q goes on to the end)", sep="\n", flush=True)
     debugger = _Debugger()
@@ -60,7 +60,7 @@ def _look_back(error: BaseException) -> None:
 
 
 def module_code(name: str, main: dict) -> object:
-    """The code that `python -m name` runs; `main` gets the names that it finds there."""
+    """Return the code that `python -m name` runs; `main` gets the names that the code finds there."""
     import importlib.util
 
     spec = importlib.util.find_spec(name)
@@ -82,12 +82,12 @@ def module_code(name: str, main: dict) -> object:
 
 
 def listen(rank: int) -> None:
-    """Wait until a client of debugpy is there, at a port of this machine only.
+    """Wait until a debugpy client connects to a port of this machine only.
 
-    debugpy has no passwords for clients and no Unix sockets, so whoever is first at the port has the node: only
-    processes of this user may be, where the system tells whose a connection is.
+    debugpy has no client passwords and no Unix sockets, so the first client at the port controls the node: only
+    processes of this user may connect, where the system reports the owner of a connection.
     """
-    # Else it warns of Python's own modules, in three lines for each node, before the one that matters.
+    # Otherwise it warns of Python's own modules, in three lines for each node, before the warning that matters.
     os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")
     import debugpy
 
@@ -123,7 +123,7 @@ def _guarded() -> "Iterator[None]":
 
 
 def refuse_other_users() -> None:
-    """From now on, close connections of other users when this process accepts them."""
+    """Close connections of other users from now on, when this process accepts them."""
     accept, connect = socket.socket.accept, socket.socket.connect
 
     def accept_own(listener: socket.socket) -> "tuple[socket.socket, tuple]":
@@ -135,7 +135,7 @@ def refuse_other_users() -> None:
 
     def connect_kept(sock: socket.socket, address: tuple) -> None:
         connect(sock, address)
-        os.dup(sock.fileno())  # a closed one is nobody's: the adapter is done before its answer is accepted
+        os.dup(sock.fileno())  # keeps the owner known: the adapter is done before its answer is accepted
 
     socket.socket.accept, socket.socket.connect = accept_own, connect_kept  # type: ignore[method-assign]
 
@@ -148,12 +148,12 @@ def _owners(there: int, here: int) -> "set[int]":
         with contextlib.suppress(OSError), open(path) as file:
             for words in map(str.split, file):
                 if [word[-5:] for word in words[1:3]] == ports:
-                    found.add(int(words[7]) if words[9] != "0" else -1)  # 0: closed, whosever it was
+                    found.add(int(words[7]) if words[9] != "0" else -1)  # 0: closed, whoever owned it
     return found or {-1}
 
 
 def _of_program(trace: object, code: object) -> object:
-    """The traceback from the program's first frame on; all of it, if there is none (a syntax error)."""
+    """Return the traceback from the program's first frame on; all of it, if there is none (a syntax error)."""
     found = trace
     while found is not None and found.tb_frame.f_code is not code:
         found = found.tb_next
@@ -161,7 +161,7 @@ def _of_program(trace: object, code: object) -> object:
 
 
 def _main(words: "list[str]") -> None:
-    """`python -m spcomm.launch.local.debugger script argument…`, or `-m module argument…` instead of the script."""
+    """Run `python -m spcomm.launch.local.debugger script argument…`, or `-m module argument…` instead of the script."""
     module = type(sys)("__main__")
     main = module.__dict__
     main["__builtins__"] = sys.modules["builtins"]

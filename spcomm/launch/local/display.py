@@ -35,13 +35,13 @@ _COLORS = (
 
 
 class Display:
-    """Decides once for each node and stream. Nodes are known by index."""
+    """Decides once for each node and stream where output goes. Nodes are known by index."""
 
     def __init__(self, names: "Names", labels: bool, colors: "tuple[bool, bool]" = (False, False)) -> None:
         self._names = names
         self._labels = labels
         self._colors = colors  # of labels on stdout and on stderr
-        self.shown: frozenset[int] | None = None  # None: all that have no window
+        self.shown: frozenset[int] | None = None  # None: all nodes without a window
         self.files: Files | None = None
         self.windows: Windows | None = None
         self.watch: Watch | None = None
@@ -54,9 +54,9 @@ class Display:
     def start(
         self, loop: "Loop", ended: "dict[int, int]", stdin: "Stdin", closed: "Callable[[int], None]"
     ) -> None:
-        """The run begins. `ended` has the nodes that have ended, and stays the caller's.
+        """Start the run. `ended` has the nodes that have ended, and stays the caller's.
 
-        `closed` is told of a debugged node whose pane somebody closes.
+        `closed` is called with a debugged node whose pane is closed.
         """
         if self.watch is not None:
             self.watch.start(loop, ended, stdin)
@@ -64,17 +64,17 @@ class Display:
             self.windows.start(loop, closed)
 
     def clear(self) -> None:
-        """The launcher stops, or ends: the terminal is as if nothing but output had been there."""
+        """Restore the terminal, as if it only had output, when the launcher stops or ends."""
         if self.watch is not None:
             self.watch.screen.close()
 
     def stop(self) -> None:
-        """The run is over: nothing but text follows."""
+        """End the run: only text follows."""
         if self.watch is not None:
             self.watch.stop()
 
     def label(self, index: int, target: int) -> bytes:
-        """The label before each line of a node on stdout (1) or stderr (2); may be empty."""
+        """Return the label before each line of a node on stdout (1) or stderr (2); may be empty."""
         if not self._labels:
             return b""
         label = self._names.label(index)
@@ -83,7 +83,7 @@ class Display:
         return b"\033[%dm%s\033[0m " % (_COLORS[index % len(_COLORS)], label.rstrip())
 
     def stream(self, index: int, target: int, fd: int, sink: Sink, alone: bool) -> Stream:
-        """The path of a node's output to `target`, which arrives at `fd`."""
+        """Return the path of a node's output to `target`, which arrives at `fd`."""
         window = self.windows.sink(index) if self.windows is not None else None
         shown = window is None if self.shown is None else index in self.shown
         if window is not None and window.is_raw:
@@ -98,7 +98,7 @@ class Display:
         return stream
 
     def traceback(self, index: int, text: bytes) -> None:
-        """A node's traceback, which comes another way, belongs to its output, too."""
+        """Keep a node's traceback, which arrives by another path, as part of its output."""
         if self.files is not None:
             self.files.taker(index)(text)
         window = self.windows.sink(index) if self.windows is not None else None
@@ -107,15 +107,15 @@ class Display:
 
     @property
     def error(self) -> "OSError | None":
-        """Why something cannot be kept any more."""
+        """Return why output can no longer be kept."""
         return self.files.error if self.files is not None else None
 
     def sinks(self) -> "list[WindowSink]":
-        """Those of the windows."""
+        """Return the sinks of the windows."""
         return self.windows.sinks() if self.windows is not None else []
 
     def close(self, impatient: int) -> None:
-        """Everything has been said. At a terminal windows stay until Enter, or until `impatient` can be read."""
+        """Finish after all output. At a terminal windows stay until Enter, or until `impatient` can be read."""
         self.clear()
         if self.files is not None:
             self.files.close()
@@ -124,7 +124,7 @@ class Display:
 
 
 class TerminalStream(Stream):
-    """Output of a debugged node to its terminal: its pane gets it as it is, all others as lines."""
+    """Pass the output of a debugged node to its terminal: its pane gets it unchanged, all others as lines."""
 
     def __init__(
         self, fd: int, target: int, sink: Sink, label: bytes, window: "WindowSink", shown: bool
@@ -143,7 +143,7 @@ class TerminalStream(Stream):
 
 
 class DiscardedStream(Stream):
-    """Read, so that its node goes on, and not shown."""
+    """Read the output, so that its node goes on, and do not show it."""
 
     def _take(self, data: bytes) -> None:
         pass
@@ -156,7 +156,7 @@ def want_labels(options: "Options") -> bool:
 
 
 def want_colors(options: "Options") -> "tuple[bool, bool]":
-    """For stdout and for stderr. NO_COLOR: https://no-color.org."""
+    """Decide for stdout and for stderr. NO_COLOR: https://no-color.org."""
     if options.color is not None:
         return options.color, options.color
     if os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb":

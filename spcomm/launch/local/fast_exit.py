@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""Makes the normal end of a forked Python process cheap, without making it another end.
+"""Makes the normal end of a forked Python process cheap, without changing its visible effects.
 
-When Python finalises, it clears every module and frees all they held, then takes itself apart. In a forked node
-nearly all of that is memory shared with the fork server, so that the kernel has to copy each page only for it to be
-thrown away: with NumPy imported 2,600 pages and 5 of 6 milliseconds. Nothing of it can be seen from a program. So,
-when all threads are joined, all exit functions have run and the streams are flushed,
+At finalization Python clears every module, frees all module contents, then takes itself apart. In a forked node nearly
+all of that is memory shared with the fork server, so the kernel has to copy each page only for it to be thrown away:
+with NumPy imported 2,600 pages and 5 of 6 milliseconds. None of it is visible to a program. So, when all threads are
+joined, all exit functions have run and the streams are flushed,
 
-1. modules which the *fork server* imported are taken out of `sys.modules`, and something that is never freed keeps
+1. modules which the *fork server* imported are taken out of `sys.modules`, and an object that is never freed keeps
    them alive. Everything that the program itself created or imported is finalised as usual: its globals are cleared,
    its objects are collected, its files are flushed and closed (1,400 pages, 2 ms);
-2. once Python has cleared all modules, and the `sys` module as the last but one, nothing is left of the program, and
-   the process leaves by C's `exit` instead of taking the interpreter apart. What C libraries do at exit is done
+2. once Python has cleared all modules, and the `sys` module as the last but one, the program is completely gone, and
+   the process leaves by C's `exit` instead of taking the interpreter apart. Exit handlers of C libraries still run
    (650 pages, 1 ms). With -X dev, and where the exit status is not known beforehand, Python takes itself apart.
 """
 
@@ -31,12 +31,12 @@ _exit = None
 
 
 def prepare() -> None:
-    """In the fork server, before it imports anything: exit functions run last in, first out."""
+    """Register in the fork server, before it imports anything: exit functions run last in, first out."""
     atexit.register(_spare)
 
 
 def seal() -> None:
-    """In the fork server, after its imports: the garbage collector never looks at what exists now."""
+    """Freeze in the fork server, after its imports: the garbage collector then ignores all existing objects."""
     global _exit
     if sys.implementation.name == "cpython" and not sys.flags.dev_mode:
         import ctypes
@@ -44,29 +44,29 @@ def seal() -> None:
         _exit = ctypes.PyDLL(None).exit
     _kept.update((name, module) for name, module in sys.modules.items() if name not in _CLEARED)
     ring: list[object] = [_kept]
-    ring.append(ring)  # a cycle in the permanent generation: nothing ever frees it, or the modules behind it
+    ring.append(ring)  # a cycle in the permanent generation keeps itself and the modules behind it for ever
     del ring
     gc.freeze()
 
 
 def arm() -> None:
-    """In a forked node: `_spare` is meant for this process."""
+    """Enable `_spare` in this process, a forked node."""
     global _armed_in
     _armed_in = os.getpid()
 
 
 def expect(status: int) -> None:
-    """The program has ended, and Python will exit with `status` unless its streams cannot be flushed."""
+    """Note that the program has ended, and Python will exit with `status` unless its streams cannot be flushed."""
     global _status
     _status = status
 
 
 def _spare() -> None:
-    """The last exit function."""
+    """Run as the last exit function."""
     if _armed_in != os.getpid():
         return
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # nothing is left that could catch a KeyboardInterrupt
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a KeyboardInterrupt could no longer be caught
     modules = sys.modules
     for name, module in list(modules.items()):
         if name not in _kept and name not in _BASIC:
@@ -79,7 +79,7 @@ def _spare() -> None:
 
 
 class _Last:
-    """Its end is the end of the process. It keeps references to all that it needs: modules are empty by then."""
+    """Its end is the end of the process. It keeps references to all its needs: modules are empty by then."""
 
     def __init__(self) -> None:
         self._exit, self._status, self._getpid, self._pid = _exit, _status, os.getpid, _armed_in
@@ -90,7 +90,7 @@ class _Last:
 
 
 def _streams_are_flushed() -> bool:
-    """Otherwise Python's own way to say so, and its exit status, are wanted."""
+    """Whether the streams can be flushed; if not, Python's own report and exit status are wanted."""
     try:
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:
@@ -101,13 +101,13 @@ def _streams_are_flushed() -> bool:
 
 
 def _flush_files(module: object) -> None:
-    """Write what open files of a module hold, in case the module outlives the end.
+    """Write the buffers of a module's open files, in case the module outlives the end.
 
-    It does when something that the fork server imported refers to its functions, as numpy.set_printoptions makes it.
+    It does if an object that the fork server imported refers to its functions, as after numpy.set_printoptions.
     """
     for value in list(getattr(module, "__dict__", {}).values()):
         if isinstance(value, io.IOBase):
             try:
                 value.flush()
             except (OSError, ValueError):
-                pass  # closed, or a problem that Python meets again when it closes the file
+                pass  # closed, or an error that Python meets again when it closes the file

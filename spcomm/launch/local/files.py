@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""`--output FOLDER`: all that each node writes, in a file of its own, as it is.
+"""`--output FOLDER`: writes each node's whole output, unchanged, to its own file.
 
-The launcher writes them, not the nodes: what a node prints is shown and kept at the same time, and a full disk is
-one sentence of the launcher, whatever the program would make of it.
+The launcher writes the files, not the nodes: output is shown and kept at the same time, and a full disk gives one
+sentence of the launcher, whatever the program would do with the error.
 """
 
 import errno
@@ -14,10 +14,10 @@ from spcomm.launch.cmdline.groups import Group
 
 
 class Files:
-    """The files of a run, open from before the first node's start to after the last one's end."""
+    """The files of a run, open from before the first node's start until after the last one's end."""
 
     def __init__(self, folder: str, groups: "list[Group]") -> None:
-        self.error: OSError | None = None  # the first that could not be written; it names the file
+        self.error: OSError | None = None  # the first write error; it names the file
         self._paths: list[str] = []
         self._descriptors: list[int] = []
         try:
@@ -31,13 +31,13 @@ class Files:
             raise UsageError(f"spcomm run: --output {folder}: {_reason(error)}") from None
 
     def _open(self, path: str) -> None:
-        # Not waiting for a reader of a pipe that has this name: it is refused (ENXIO), or not waited for later.
+        # Do not wait for a reader of a pipe that has this name: it is refused (ENXIO), or not waited for later.
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NONBLOCK
         self._descriptors.append(os.open(path, flags, 0o666))
         self._paths.append(path)
 
     def taker(self, index: int) -> "Callable[[bytes], None]":
-        """The function that keeps bytes of this node."""
+        """Return the function that keeps bytes of this node."""
         return lambda data: self._write(index, data)
 
     def _write(self, index: int, data: bytes) -> None:

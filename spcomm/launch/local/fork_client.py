@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The launcher's end of the fork server: sends it nodes and signals, gets reports of their ends."""
+"""The launcher's end of the fork server: sends it nodes and signals, receives reports of their ends."""
 
 import _signal
 import os
@@ -11,11 +11,11 @@ from spcomm.launch.base.wire import MOST_DESCRIPTORS, Wire
 from spcomm.launch.cmdline.plan import Plan, inside
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:  # it is imported when the fork server runs already
+if TYPE_CHECKING:  # imported once the fork server runs
     from spcomm.launch.cmdline.groups import Group
 
-# Finds this package wherever it lies, and without looking into the current directory, where a student may
-# well have a random.py. The fork server gives the program the sys.path[0] it has under plain Python.
+# Finds this package in any place, and without looking into the current directory, where a student may well have a
+# random.py. The fork server gives the program the sys.path[0] it has under plain Python.
 _BOOTSTRAP = (
     "import sys\n"
     "if not sys.flags.safe_path: del sys.path[0]\n"
@@ -24,14 +24,14 @@ _BOOTSTRAP = (
     "del sys.path[0]\n"
     "main()\n"
 )
-BATCH = MOST_DESCRIPTORS // 3  # nodes asked for in one message
-_IN_FLIGHT = 2 * BATCH  # nodes asked for and not answered: descriptors on their way have a limit, too
+BATCH = MOST_DESCRIPTORS // 3  # nodes requested in one message
+_IN_FLIGHT = 2 * BATCH  # nodes requested and not answered: descriptors in transit have a limit, too
 
 
 def spawn(
     module: str, flags: "list[str]", folder: "str | None", environment: "dict[str, str]"
 ) -> "tuple[Wire, int]":
-    """Start a Python process that runs `main` of this module; our end of a wire to it, and its number."""
+    """Start a Python process that runs `main` of this module; return our end of a wire to it, and its process id."""
     ours, theirs = Wire.pair()
     package = os.path.dirname(os.path.abspath(sys.modules["spcomm"].__path__[0]))
     arguments = [
@@ -51,7 +51,7 @@ def spawn(
 
 
 class ForkClient:
-    """The fork server of one program as the launcher sees it: nodes are known by index here, by rank there."""
+    """The launcher's view of one program's fork server: nodes are known by index here, by rank there."""
 
     def __init__(self, plan: Plan, where_signal: int, limit: "tuple[int, int] | None") -> None:
         self.plan = plan
@@ -64,11 +64,11 @@ class ForkClient:
     ) -> None:
         self._wire, self.pid = spawn(module, flags, folder, environment)
         self._first = 0  # the index of node 0 of its group
-        self.unanswered = 0  # nodes asked for, of which it has not said what became
+        self.unanswered = 0  # nodes requested whose start is not reported yet
         self.stays = False  # it waits for more work when all nodes have ended
-        self.asked = 0  # how many of its nodes were asked for
+        self.asked = 0  # the number of its nodes requested so far
         self.ready = False  # it has imported its modules
-        self.gone = False  # it has ended, or said that it does
+        self.gone = False  # it has ended, or announced its end
         self.ended = False
         self.status = 0
 
@@ -78,9 +78,9 @@ class ForkClient:
     def run(
         self, group: "Group", report: int, where: int, cpus: "list[tuple[int, ...]] | None", stats: bool
     ) -> None:
-        """Describe the run that nodes are about to join. `cpus`: where nodes are bound, in turn.
+        """Describe the run that nodes are about to join. `cpus`: the processors of nodes, in turn.
 
-        `stats`: times of nodes are wanted when they end.
+        `stats`: times of nodes are needed when they end.
         """
         self._first = group.first
         own = group.segments[self.plan.box or 0]
@@ -105,12 +105,12 @@ class ForkClient:
             self._send(("boxes", group.places, same), tuple(segment.fd for segment in more))
 
     def batch(self) -> range:
-        """The indices of the nodes to ask for now; empty if all were, or if too many are unanswered."""
+        """Return the indices of the nodes to request now; empty if all were, or if too many are unanswered."""
         room = self.unanswered + BATCH <= _IN_FLIGHT and not self.ended
         return self.plan.indices[self.asked : self.asked + BATCH if room else self.asked]
 
     def nodes(self, indices: range, streams: "list[int]") -> None:
-        """Ask for a batch of nodes; `streams` holds stdin, stdout and stderr of each.
+        """Request a batch of nodes; `streams` holds stdin, stdout and stderr of each.
 
         The answers are messages: started and unstarted.
         """
@@ -119,11 +119,11 @@ class ForkClient:
         self._send(("nodes", [index - self._first for index in indices]), tuple(streams))
 
     def again(self) -> None:
-        """All nodes have ended, and others are to be asked for, in another run."""
+        """Prepare for another run after all nodes have ended."""
         self.asked = 0
 
     def no_more(self) -> None:
-        """No more nodes will be asked for."""
+        """Mark the end of requests for nodes."""
         self._send(("end",))
 
     def signal(self, number: int, spared: "int | None" = None) -> None:
@@ -146,7 +146,7 @@ class ForkClient:
             os.kill(self.pid, _signal.SIGCONT)
 
     def kill(self) -> None:
-        """End the fork server itself: for when it does not listen, because it still imports."""
+        """End the fork server itself, for when it does not read the socket because it still imports."""
         if not self.ended:
             os.kill(self.pid, _signal.SIGKILL)  # our child and not reaped: the number is its own
 
@@ -155,13 +155,13 @@ class ForkClient:
         self._wire.close()
 
     def has_news(self, seconds: float) -> bool:
-        """Whether `receive` has something within so many seconds."""
+        """Whether `receive` has a message within that many seconds."""
         poll = select.poll()
         poll.register(self.fileno(), select.POLLIN)
         return bool(poll.poll(max(0.0, seconds) * 1000))
 
     def receive(self) -> "tuple | None":
-        """The next message; None when the fork server has ended, and `status` is its wait status then."""
+        """Return the next message; None when the fork server has ended, and `status` is its wait status then."""
         message = None if self.ended else self._wire.receive()
         if message is None:
             self.wait()
@@ -175,7 +175,7 @@ class ForkClient:
         return (verb, *rest)
 
     def wait(self) -> None:
-        """Until the fork server has ended."""
+        """Wait until the fork server has ended."""
         if not self.ended:
             self.ended = True
             self.status = os.waitpid(self.pid, 0)[1]
@@ -186,4 +186,4 @@ class ForkClient:
         try:
             self._wire.send(message, descriptors)
         except ConnectionError:
-            pass  # it has ended: receive() will tell
+            pass  # it has ended, and receive() will report that

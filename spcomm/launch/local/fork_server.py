@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""The fork server: imports once, forks the nodes, reaps them, and ends what they leave behind.
+"""The fork server: imports once, forks the nodes, reaps them, and ends their leftover processes.
 
-Life: receive the program → import → freeze → serve. It is a child of the launcher, has one thread and no
-sockets but the one to the launcher, and is the parent of every node. Only it signals nodes, and it signals a
-process group before it reaps the group's leader: while a leader is not reaped its number cannot be given to
-another process, so no signal can hit a stranger. That is why the launcher needs no descriptor for each node.
+Life: receive the program → import → freeze → serve. It is a child of the launcher, has one thread and no sockets but
+the one to the launcher, and is the parent of every node. Only it signals nodes, and it signals a process group before
+it reaps the group's leader: until a leader is reaped its number cannot be given to another process, so no signal can
+hit a stranger. That is why the launcher needs no descriptor for each node.
 
-It never outlives the launcher: while it imports, the kernel kills it when the launcher ends; while it serves,
-the end of the socket tells it to kill every node's process group, which the kernel alone would not do for
-what nodes started. Nodes are killed by the kernel when the fork server ends.
+It never outlives the launcher: while it imports, the kernel kills it when the launcher ends; while it serves, it kills
+every node's process group at the end of the socket, because the kernel alone would not do that for descendants of
+nodes. The kernel kills nodes when the fork server ends.
 
 Nodes are known by rank here. Programs of one group have a fork server each and share its ranks.
 
@@ -31,17 +31,17 @@ from spcomm.launch.base import process
 from spcomm.launch.base.wire import Wire
 from spcomm.launch.local import child, fast_exit
 
-# What the nodes of a Python program need in any case, beside spcomm. If it is missing, the program will say so.
+# Modules that the nodes of a Python program need in any case, beside spcomm. Without them, the program will fail.
 DEFAULT_PRELOAD = ("numpy",)
 
 _GONE = ("gone",)
 _ALL_SIGNALS = _signal.valid_signals()
-# Trackers of multiprocessing ignore the others, and are to end by themselves (see process.end_children).
+# Trackers of multiprocessing ignore the other signals, and must end by themselves (see process.end_children).
 _DEADLY_TO_TRACKERS = (_signal.SIGKILL, _signal.SIGHUP, _signal.SIGQUIT)
 
 
 def main() -> None:
-    """The top level of the fork server, and, in the forked ones, of the nodes: these return from `serve`."""
+    """Run the top level of the fork server, and of the nodes, in which `serve` returns."""
     launcher = int(sys.argv[2])
     process.die_with(launcher, _signal.SIGKILL)
     gc.disable()
@@ -56,13 +56,13 @@ def main() -> None:
 
 
 class Server:
-    """The loop of the fork server."""
+    """Runs the loop of the fork server."""
 
     def __init__(self, wire: Wire, launcher: int) -> None:
         self._wire = wire
         self._launcher = launcher
-        self._ranks: dict[int, int] = {}  # pid → rank of the nodes that are not reaped
-        self._born: dict[int, float] = {}  # pid → when, if somebody wants to know
+        self._ranks: dict[int, int] = {}  # pid → rank of the unreaped nodes
+        self._born: dict[int, float] = {}  # pid → start time, if it is needed
         self._left = 0  # nodes that have not ended, or not started
         self._run: dict = {}
         self._shared: dict[str, int] = {}
@@ -70,7 +70,7 @@ class Server:
         self._segments: list[tuple[int, int, int]] = []  # of each box: descriptor, device, inode
 
     def warm_up(self) -> None:
-        """Import what the program will need. Ends the process when the launcher asked for what is not there."""
+        """Import the modules that the program will need. Ends the process when a requested module is missing."""
         message = self._wire.receive()
         if message is None:
             os._exit(0)
@@ -108,15 +108,15 @@ class Server:
         os._exit(1)
 
     def serve(self) -> "child.Node | None":
-        """Do as the launcher says until all nodes have ended. Returns only in a forked process."""
+        """Follow the launcher's requests until all nodes have ended. Returns only in a forked process."""
         wake, self._wake = os.pipe()
         os.set_blocking(wake, False)
         os.set_blocking(self._wake, False)
         self._close = [self._wire.fileno(), wake, self._wake]
         _signal.signal(_signal.SIGCHLD, _ignore)
         _signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
-        # From here on the end of the socket says so, see above; the signal has a stopped process read it. It wakes the
-        # loop, too: the launcher's end is still open if a process that it has forked has a copy.
+        # From here on the end of the socket replaces it, see above; the signal has a stopped process read the socket.
+        # It also wakes the loop: the launcher's end is still open if a process that it has forked has a copy.
         _signal.signal(_signal.SIGCONT, _ignore)
         process.die_with(self._launcher, _signal.SIGCONT)
         poll = select.poll()
@@ -157,12 +157,12 @@ class Server:
             self._signal(message[1], message[2])
         elif verb == "poke":
             self._poke(message[1], message[2])
-        elif verb == "end":  # no more nodes will be asked for
+        elif verb == "end":  # no more nodes will be requested
             self._left, self._run["stays"] = len(self._ranks), False
         return None
 
     def _forget(self) -> None:
-        """Another run begins; all nodes of the last one have ended."""
+        """Start another run, after all nodes of the last one have ended."""
         child.close_all(list({*self._shared.values(), *(fd for fd, _device, _inode in self._segments)}))
         self._places = []
 
@@ -190,7 +190,7 @@ class Server:
             if self._run["debug"].get(rank, {}).get("terminal"):
                 continue  # it makes a session, which the leader of a group cannot
             try:
-                os.setpgid(pid, pid)  # both do, so that it is done whoever runs first
+                os.setpgid(pid, pid)  # parent and child both call it, so that it is done whichever runs first
             except OSError:
                 pass
         _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
@@ -202,7 +202,7 @@ class Server:
         return None
 
     def _node(self, rank: int, streams: "list[int]", at: int, parent: int, mask: "set[int]") -> child.Node:
-        """In the forked process."""
+        """Set up the node in the forked process."""
         run, shared = self._run, self._shared
         self._wire.detach()
         segment, device, inode = self._segments[self._places[rank] if self._places else 0]
@@ -241,18 +241,18 @@ class Server:
             _kill_group(pid, _signal.SIGKILL)
 
     def _times(self, pid: int) -> "tuple[int, tuple] | None":
-        """Reap a node with what the kernel knows of its time, if that was asked for: its status, and times."""
+        """Reap a node with the kernel's times of it, if they were requested: return its status, and times."""
         born = self._born.pop(pid, None)
         if born is None:
             return None
-        queued = process.queued(pid)  # while it can be asked
+        queued = process.queued(pid)  # while the kernel still has it
         _pid, status, resources = os.wait4(pid, 0)
         return status, process.times(born, resources, queued)
 
     def _signal(self, number: int, spared: "int | None" = None) -> None:
         for pid, rank in self._ranks.items():
             if rank != spared and number in _DEADLY_TO_TRACKERS:
-                _kill(pid, number)  # the rest follows when it is reaped
+                _kill(pid, number)  # the rest follows at its reaping
             elif rank != spared:
                 _kill_group(pid, number)
 
@@ -269,7 +269,7 @@ class Server:
                 self._end()  # the launcher is gone
 
     def _end(self) -> None:
-        """End every node and everything that nodes started, say so, and end."""
+        """End every node and all descendants of nodes, report that, and end."""
         self._signal(_signal.SIGKILL)
         process.end_children(set())
         self._send(_GONE)
@@ -291,13 +291,13 @@ def _kill(pid: int, number: int) -> None:
 
 
 def _import_spcomm() -> None:
-    """Import what `spcomm.startup` needs: public names are imported when they are first used."""
+    """Import the modules that `spcomm.startup` needs: public names are imported when they are first used."""
     import spcomm
 
     try:
         _ = spcomm.startup
     except (ImportError, AttributeError):
-        pass  # the program will meet it, and say so, if it needs it
+        pass  # the program will hit the same error, and report it, if it needs the module
 
 
 def _threads() -> int:

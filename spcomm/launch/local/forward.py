@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Moves the nodes' output through the event loop: reads what arrives, writes what readers take."""
+"""Moves the nodes' output through the event loop: reads from the pipes, writes as readers accept."""
 
 import os
 import select
@@ -10,7 +10,7 @@ from spcomm.launch.local.display import Display
 from spcomm.launch.local.output import Stream, sinks
 
 _SHOW = 0.1  # seconds after which an unfinished line is shown at a terminal
-_LONG_LINE = 1.0  # seconds of silence that end a long line which others wait for
+_LONG_LINE = 1.0  # seconds of silence that end a long line that others wait for
 
 
 class Forwarder:
@@ -31,7 +31,7 @@ class Forwarder:
         self._told = False
 
     def add(self, index: int, *descriptors: int) -> None:
-        """Forward a node's pipes of stdout and stderr, from the ends that are read, or its terminal."""
+        """Forward a node's stdout and stderr, from the read ends of the pipes, or from its terminal."""
         for target, fd in enumerate(descriptors, 1):
             stream = self._display.stream(index, target, fd, self._sinks[target - 1], self._alone)
             self._streams[fd] = stream
@@ -39,15 +39,15 @@ class Forwarder:
                 self._listen(stream)
 
     def write_error(self, data: bytes) -> None:
-        """Put something of our own on stderr, after what is already there."""
+        """Put a text of the launcher on stderr, after the output already there."""
         self._sinks[1].write(2, data)
 
     def write_text(self, text: str) -> None:
-        """The same of a text, in which a path may have bytes that are no UTF-8."""
+        """Do the same for a str, in which a path may have bytes that are not UTF-8."""
         self.write_error(text.encode("utf-8", "backslashreplace"))
 
     def flush(self) -> None:
-        """Write what readers take now; read nothing more from the nodes while somebody is slow to read us."""
+        """Write as much as readers take now; read no more from the nodes while a reader is slow."""
         full = False
         for target, sink in enumerate(self._sinks, 1):
             waits = not sink.flush() and sink.head()
@@ -72,7 +72,7 @@ class Forwarder:
                 self._listen(stream)
 
     def finish(self, impatient: int) -> None:
-        """The nodes are gone: forward what is left in the pipes. Gives up when `impatient` can be read."""
+        """Forward the rest of the pipes after the nodes are gone. Gives up when `impatient` can be read."""
         for stream in list(self._streams.values()):
             self._loop.remove(stream.fd)
             while stream.read_rest():
@@ -93,7 +93,7 @@ class Forwarder:
                     sink.give_up()
 
     def _tell(self) -> None:
-        """Say once that something cannot be written."""
+        """Report a write error once."""
         error = self._sinks[0].error or self._display.error
         if error is not None and not self._told:
             self._told = True

@@ -3,7 +3,7 @@
 
 The node is the leader of a session on a pseudo-terminal, so its debugger edits lines, sets Ctrl-C and runs its program
 in the background as in any terminal. The launcher carries bytes both ways: from the pane's own terminal, which it has
-made raw, to the node; and, like any node's output, from the node to the pane.
+made raw, to the node; and from the node to the pane, like any node's output.
 """
 
 import fcntl
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _READ = 65536
 _INTERRUPT, _END = b"\x03", b"\x04"  # Ctrl-C, Ctrl-D
-_OFF = b"\0"  # a key of a terminal that no key is
+_OFF = b"\0"  # the control character of a terminal that no key produces
 _ADDRESSED = re.compile(r"\s*(all|\d[\d,:-]*)\s*:(?:\s+(.*))?")  # `0-1: next`, or `0-1:` alone
 
 
@@ -36,21 +36,21 @@ class Keyboard:
         self.master, self.slave = os.openpty()  # the first becomes a stream of output, the second the node's
         self._keys = os.dup(self.master)
         os.set_blocking(self._keys, False)
-        self._typed = bytearray()  # that the node's terminal has no room for
+        self._typed = bytearray()  # bytes that do not fit into the node's terminal yet
 
     def start(self, loop: "Loop", closed: "Callable[[], None]") -> None:
-        """Begin to carry what is typed. `closed` is called once if somebody closes the pane."""
+        """Begin to carry keyboard input. `closed` is called once if the pane is closed."""
         self._loop = loop
         self._closed = closed
         self._resize()
         loop.add(self._pane, self._relay)
 
     def descriptors(self) -> "list[int]":
-        """Descriptors that become the node's standard streams."""
+        """Return the descriptors that become the node's standard streams."""
         return [self.slave] * 3
 
     def type(self, data: bytes) -> None:
-        """Give the node what was typed."""
+        """Pass keyboard input to the node."""
         self._typed += data
         self._flush()
 
@@ -79,7 +79,7 @@ class Keyboard:
         self._loop.remove(self._keys)
 
     def _resize(self) -> None:
-        """tmux tells only the pane's own process of a new size, so it is compared when a key comes."""
+        """Copy the pane's size. tmux reports a new size only to the pane's own process, so each key compares it."""
         try:
             size = fcntl.ioctl(self._pane, termios.TIOCGWINSZ, bytes(8))
             if size != fcntl.ioctl(self._keys, termios.TIOCGWINSZ, bytes(8)):
@@ -119,10 +119,10 @@ class ControlPane:
         data = _read(self._pane)
         if data is None:
             return
-        if not data:  # it was closed; each node still has its own
+        if not data:  # the pane was closed; each node still has its own
             self._loop.remove(self._pane)
             return
-        if data.endswith((_INTERRUPT, _END)):  # as at a terminal, what stands before Ctrl-C is dropped
+        if data.endswith((_INTERRUPT, _END)):  # as at a terminal, text before Ctrl-C is dropped
             self._type(self._chosen, data[-1:])
             self._say("\n")
         else:
@@ -141,7 +141,7 @@ class ControlPane:
             self._type(chosen, (line if found is None else found[2]).encode() + b"\n")
 
     def _find(self, text: str) -> "list[int]":
-        """The nodes that are meant; none unless all of them have a pane."""
+        """Return the addressed nodes; none unless all of them have a pane."""
         from spcomm.launch.cmdline.ranks import ranks
 
         every = set(self._keyboards)
@@ -161,14 +161,14 @@ class ControlPane:
         self._say(f"{self._names.nodes(self._chosen)}> ")
 
     def _address(self, index: int) -> str:
-        """A node as RANKS name it."""
+        """Return the name of a node in RANKS."""
         return self._names.label(index).decode().strip("[] ")
 
     def _say(self, text: str) -> None:
         try:
             os.write(self._pane, text.encode())
         except OSError:
-            pass  # it was closed, or nobody can read that fast
+            pass  # the pane was closed, or its reader is too slow
 
 
 def _open_terminal(path: str) -> int:
@@ -182,7 +182,7 @@ def _open_terminal(path: str) -> int:
 
 
 def _read(fd: int) -> "bytes | None":
-    """Keys that were typed; empty when the terminal is gone, None when there are none yet."""
+    """Return the keys typed; empty when the terminal is gone, None when there are none yet."""
     try:
         return os.read(fd, _READ)
     except BlockingIOError:
@@ -192,7 +192,7 @@ def _read(fd: int) -> "bytes | None":
 
 
 def _deliver_control_keys(fd: int) -> None:
-    """Have Ctrl-C and Ctrl-D end a line, of which they are the last byte, rather than do anything themselves."""
+    """Have Ctrl-C and Ctrl-D end a line, as its last byte, instead of acting themselves."""
     modes = termios.tcgetattr(fd)
     modes[3] &= ~termios.ISIG
     keys = modes[6]

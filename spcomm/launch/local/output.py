@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 """The nodes' output: whole lines, in the order they arrive, with or without labels.
 
-A `Stream` is one pipe of one node; a `Sink` is where it goes. Bytes pass through as they are. A sink never
-blocks the launcher: it writes what its reader takes, keeps the rest, and says when it is full, so that nobody
-reads more from the nodes. Memory is bounded: a line that is longer than LONG goes out in pieces. While it
-does it has the *floor*: lines of other nodes wait behind it until it ends, nobody adds to it for a while, or
-too much has gathered.
+A `Stream` is one pipe of one node; a `Sink` is its destination. Bytes pass through unchanged. A sink never blocks the
+launcher: it writes what its reader takes, keeps the rest, and reports when it is full, so that nothing more is read
+from the nodes. Memory is bounded: a line that is longer than LONG goes out in pieces. While it does it has the
+*floor*: lines of other nodes wait behind it until it ends, no bytes are added to it for a while, or too much has
+gathered.
 """
 
 import errno
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 LONG = 256 * 1024  # bytes of an unfinished line that are kept
 FULL = 256 * 1024  # bytes a sink keeps for a slow reader before it is full
 BEHIND = 1024 * 1024  # bytes that may wait behind a long line
-_PIECE = select.PIPE_BUF  # what a pipe that is ready takes without blocking
+_PIECE = select.PIPE_BUF  # the amount that a ready pipe takes without blocking
 _READ = 65536
 
 
 class Sink:
-    """One or two descriptors of the launcher that lead to the same place, and what waits to go there."""
+    """One or two descriptors of the launcher that lead to the same place, and the bytes waiting to go there."""
 
-    shows_bars = True  # unfinished lines that write over themselves
+    shows_bars = True  # unfinished lines that overwrite themselves
 
     def __init__(self) -> None:
         self._queue: deque[tuple[int, memoryview]] = deque()
@@ -36,7 +36,7 @@ class Sink:
         self._behind: list[tuple[int, bytes]] = []
         self._behind_size = 0
         self.floor: Stream | None = None
-        self.error: OSError | None = None  # why nothing can be written any more
+        self.error: OSError | None = None  # why writing is impossible
         self._poll = select.poll()
         self._polled: dict[int, bool] = {}
 
@@ -70,20 +70,20 @@ class Sink:
             self.take_floor()
 
     def take_floor(self) -> None:
-        """End the long line where it is; its stream starts a new line when it goes on."""
+        """End the long line where it is; its stream starts a new line when it continues."""
         if self.floor is not None:
             self._append(self.floor.target, b"\n")
             self.give_back()
 
     def give_back(self) -> None:
-        """The long line has ended: what waited behind it follows."""
+        """Write the lines that waited behind the long line, which has ended."""
         self.floor = None
         behind, self._behind, self._behind_size = self._behind, [], 0
         for fd, data in behind:
             self._append(fd, data)
 
     def flush(self) -> bool:
-        """Write what the reader takes now. True when nothing is left."""
+        """Write as much as the reader takes now. True when nothing is left."""
         while self._queue:
             fd, data = self._queue[0]
             try:
@@ -106,7 +106,7 @@ class Sink:
         return True
 
     def give_up(self) -> None:
-        """Nobody will read the rest: forget it."""
+        """Discard the rest: no reader will take it."""
         self._break(OSError(errno.EPIPE, os.strerror(errno.EPIPE)))
 
     def _append(self, fd: int, data: bytes) -> None:
@@ -145,9 +145,9 @@ class Stream:
         self.target = target  # 1 or 2
         self.sink = sink
         self.label = label  # before each line; may be empty
-        self.takers: tuple[Callable[[bytes], None], ...] = ()  # who else gets all bytes, as they come
+        self.takers: tuple[Callable[[bytes], None], ...] = ()  # other receivers of all bytes, as they come
         self._alone = alone and not label  # the only node: its bytes stay exactly as they are
-        self.shown = False  # its unfinished line was shown because nothing followed; anybody may end it
+        self.shown = False  # its unfinished line was shown because nothing followed; any stream may end it
         self._pending: list[bytes] = []
         self._length = 0
 
@@ -157,11 +157,11 @@ class Stream:
 
     @property
     def blocked(self) -> bool:
-        """Another node's long line has the floor, and this one has kept as much as it may."""
+        """Whether another node's long line has the floor, and this stream has kept as much as it may."""
         return self._length > LONG and self.sink.floor is not None
 
     def read(self) -> bool:
-        """Forward what has arrived. False at the end of the pipe."""
+        """Forward the bytes that have arrived. False at the end of the pipe."""
         try:
             data = os.read(self.fd, _READ)
         except BlockingIOError:
@@ -175,7 +175,7 @@ class Stream:
         return bool(data)
 
     def read_rest(self) -> bool:
-        """Forward a piece of what is left, without waiting for more. False when there is nothing."""
+        """Forward a piece of the rest, without waiting for more. False when there is none."""
         try:
             data = os.read(self.fd, _READ)
         except OSError:
@@ -185,7 +185,7 @@ class Stream:
         return bool(data)
 
     def close(self) -> None:
-        """The pipe has ended: what is left is a line without its end."""
+        """Handle the end of the pipe: the rest is a line without its end."""
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1
@@ -254,9 +254,9 @@ class Stream:
 
 
 def sinks(screen: "Screen | None" = None) -> "tuple[Sink, Sink]":
-    """For stdout and stderr: the same one when both lead to the same place, so that lines keep order.
+    """Return the sinks for stdout and stderr: a single one if both lead to the same place, so that lines keep order.
 
-    One of them is `screen`, if there is one: that of its descriptor.
+    One of them is `screen`, if there is one: the sink of its descriptor.
     """
     stdout, stderr = (screen if screen is not None and screen.fd == fd else Sink() for fd in (1, 2))
     try:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""All fork servers of a run, one for each program, as one: who starts nodes, who signals them.
+"""All fork servers of a run, one for each program, as one: starts nodes and signals them.
 
-Nodes start when *every* fork server has imported what it had to, so that a program which cannot start keeps
-the others from starting; a program by itself does not wait for that. Nodes are known by index.
+Nodes start when *every* fork server has finished its imports, so that a program which cannot start keeps the others
+from starting; a single program does not wait for that. Nodes are known by index.
 """
 
 import _signal
@@ -28,9 +28,9 @@ class RunProcesses:
         self.groups = groups
         self.size = sum(group.size for group in groups)
         self.names = Names(groups)
-        self.started: dict[int, int] = {}  # and as which process
-        self.cpus: list[tuple[int, ...]] | None = None  # what nodes are bound to, in turn
-        self.stats = False  # whether fork servers tell the times of nodes that have ended
+        self.started: dict[int, int] = {}  # node → process
+        self.cpus: list[tuple[int, ...]] | None = None  # the processors of nodes, in turn
+        self.stats = False  # whether fork servers report the times of nodes that have ended
         self.at_prompt: int | None = None  # the node whose debugger has the standard input
         self.keyboards: dict[int, Keyboard] = {}  # of nodes whose debuggers have panes
 
@@ -49,7 +49,7 @@ class RunProcesses:
 
     @property
     def ready(self) -> bool:
-        """Whether all have imported what they had to."""
+        """Whether all have finished their imports."""
         return all(fork_client.ready for fork_client in self._fork_clients)
 
     @property
@@ -73,7 +73,7 @@ class RunProcesses:
             fork_client.run(self.groups[at], reports[at], where, self.cpus, self.stats)
 
     def start(self, forwarder: Forwarder, stdin: Stdin) -> None:
-        """Ask for as many nodes as may be asked for now. `OSError` when this process has no descriptors left."""
+        """Request as many nodes as the limits allow now. `OSError` when this process has no descriptors left."""
         if not self.alone and not self.ready:
             return
         for fork_client in self._fork_clients:
@@ -82,7 +82,7 @@ class RunProcesses:
                 stdin.sent(batch)
 
     def _start(self, fork_client: ForkClient, batch: range, forwarder: Forwarder, stdin: Stdin) -> None:
-        """Two pipes and the standard input of each node, or a terminal: the fork server gets its ends of them."""
+        """Make two pipes and the standard input of each node, or a terminal; the fork server gets its ends."""
         ours: dict[int, list[int]] = {}
         theirs: list[int] = []
         streams: list[int] = []
@@ -122,7 +122,7 @@ class RunProcesses:
             fork_client.signal(number, spared)
 
     def stop(self) -> None:
-        """Stop all nodes, and who imports for them, until `go_on`."""
+        """Stop all nodes, and the fork servers that import for them, until `go_on`."""
         self.signal(_signal.SIGSTOP)
         for fork_client in self._fork_clients:
             if not fork_client.ready:
@@ -135,7 +135,7 @@ class RunProcesses:
         self.signal(_signal.SIGCONT)
 
     def end(self, number: int, spared: "int | None" = None) -> None:
-        """No more nodes; signal those that run, but one. Who still imports has none, and is killed."""
+        """Start no more nodes; signal all running ones but one. A fork server still at its imports is killed."""
         for fork_client in self._fork_clients:
             if fork_client.ready:
                 fork_client.go_on()
@@ -145,7 +145,7 @@ class RunProcesses:
                 fork_client.kill()
 
     def kill(self) -> None:
-        """End all nodes at once. Those that imported when `end` was called are gone already."""
+        """End all nodes at once. Fork servers that imported when `end` was called are gone already."""
         for fork_client in self._fork_clients:
             if fork_client.ready:
                 fork_client.go_on()
@@ -154,6 +154,6 @@ class RunProcesses:
                 fork_client.kill()
 
     def wait(self) -> None:
-        """Until all fork servers have ended."""
+        """Wait until all fork servers have ended."""
         for fork_client in self._fork_clients:
             fork_client.wait()

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""A sink whose terminal has a table as its last lines: what nodes print goes above it.
+"""A sink whose terminal has a table as its last lines: the output of nodes goes above it.
 
-The table is drawn below whole lines only. What is printed waits for some hundredths of a second, so that the table is
-taken away, followed by what came meanwhile, and drawn again in one piece. While an unfinished line is shown (a prompt),
-and while the launcher is in the background, there is no table.
+The table is drawn below whole lines only. Output waits for some hundredths of a second, so that the table is removed,
+the new output is written, and the table is drawn again in one piece. While an unfinished line is shown (a prompt), and
+while the launcher is in the background, there is no table.
 
-The cursor stands at the begin of the line below the table, and is never hidden: whoever is killed leaves nothing to
-repair but the echo. That is off while there is a table, since what is typed would be shown in it; a shell turns it on
+The cursor stands at the start of the line below the table, and is never hidden: a killed launcher leaves nothing to
+repair but the echo. That is off while there is a table, since typed text would be shown in it; a shell turns it on
 again. Lines that a smaller terminal breaks in two are counted as two, as nearly all terminals do it.
 """
 
@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from spcomm.launch.local.output import Sink
 
-_HELD = 32 * 1024  # bytes that wait for the next drawing; then they wait no longer
+_HELD = 32 * 1024  # bytes that wait for the next drawing at most
 _ERASE_BELOW = b"\033[J"
 
 
@@ -27,17 +27,17 @@ class Screen(Sink):
     def __init__(self, fd: int) -> None:
         super().__init__()
         self.fd = fd
-        self.later: Callable[[], None] = _nothing  # called when something begins to wait for `renew`
+        self.later: Callable[[], None] = _nothing  # called when output begins to wait for `renew`
         self._echo = Echo(fd)
-        self._widths: list[int] = []  # of the lines of the table that are there
-        self._table: list[tuple[bytes, int]] = []  # those that are to be there; each with its width
+        self._widths: list[int] = []  # of the table's lines on the terminal
+        self._table: list[tuple[bytes, int]] = []  # the lines to be shown; each with its width
         self._held: list[bytes] = []
         self._held_size = 0
         self._is_at_start = True  # of a line
 
     @property
     def size(self) -> "tuple[int, int]":
-        """Columns and lines of the terminal."""
+        """Return the columns and lines of the terminal."""
         try:
             size = os.get_terminal_size(self.fd)
         except OSError:
@@ -45,13 +45,13 @@ class Screen(Sink):
         return size.columns or 80, size.lines or 24
 
     def draw(self, lines: "list[tuple[bytes, int]]") -> None:
-        """Show these lines, each with its width in columns, in place of those that are shown."""
-        if self.empty:  # else nobody takes what is there already
+        """Show these lines, each with its width in columns, in place of the current ones."""
+        if self.empty:  # otherwise the reader has not taken the earlier output
             self._table = lines if self._echo.is_in_foreground() else []
             self.renew()
 
     def renew(self) -> None:
-        """Show what was printed meanwhile, and the table below it: in one piece, so that nothing flickers."""
+        """Show the output that has come meanwhile, and the table below it: in one piece, so that nothing flickers."""
         was_empty = self.empty
         piece = self._erasing() + b"".join(self._held)
         if self._held:
@@ -65,13 +65,13 @@ class Screen(Sink):
         self._echo.set(not self._widths)
 
     def close(self) -> None:
-        """Take the table away, at once as far as the terminal takes anything. `draw` shows one again."""
+        """Remove the table, as soon as the terminal accepts output. `draw` shows one again."""
         self._table = []
         self.renew()
         self.flush()
 
     def typed(self, data: bytes) -> None:
-        """Somebody has typed this, after a prompt perhaps: the terminal shows it, so a line ends there."""
+        """Handle keyboard input, perhaps after a prompt: the terminal shows it, so a line ends there."""
         if not self._widths and data.endswith(b"\n"):
             self._is_at_start = True
 
@@ -96,14 +96,14 @@ class Screen(Sink):
 
 
 class Echo:
-    """Whether a terminal shows what is typed. As it was found, unless it is told to be off."""
+    """The echo of a terminal. Unchanged unless it is turned off."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
-        self._is_ours = False  # we have turned it off
+        self._is_ours = False  # turned off by this process
 
     def is_in_foreground(self) -> bool:
-        """Whether the terminal is there for this process: else it is a shell's, or another program's."""
+        """Whether the terminal belongs to this process, not to a shell or another program."""
         try:
             return os.tcgetpgrp(self._fd) == os.getpgrp()
         except OSError:
@@ -123,7 +123,7 @@ class Echo:
                 termios.tcsetattr(self._fd, termios.TCSANOW, modes)
             self._is_ours = not on and was_on
         except termios.error:
-            pass  # it is gone
+            pass  # the terminal is gone
 
 
 def _nothing() -> None:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Standard input: the chosen nodes have the launcher's, all others are at the end of a file.
 
-To one node a file or a pipe is handed over as it is. Several nodes each get all of it: a file is opened again for
-each, what comes through a pipe is relayed to all. A terminal is always relayed: nodes are in process groups of their
-own, and one that reads from the terminal would be stopped.
+A single node gets a file or a pipe as it is. Several nodes each get all of it: a file is opened again for each, the
+data of a pipe are relayed to all. A terminal is always relayed: nodes are in process groups of their own, and one that
+reads from the terminal would be stopped.
 
-What a slow node has not read is kept, up to MOST bytes; then the others wait for it. One that has ended, or closed its
-standard input, keeps nobody waiting.
+Input that a slow node has not read is kept, up to MOST bytes; then the others wait for it. A node that has ended, or
+closed its standard input, delays no other node.
 """
 
 import os
@@ -18,11 +18,11 @@ from spcomm.launch.base.loop import Loop
 
 MOST = 64 << 20  # bytes that are kept for the slowest node
 _PIECE = 65536
-_RETRY = 0.5  # seconds until a launcher in the background looks whether it is in the foreground again
+_RETRY = 0.5  # seconds until a launcher in the background checks again whether it is in the foreground
 
 
 class _Copy:
-    """The way to one node: a pipe, and what it has not taken yet."""
+    """The way to one node: a pipe, and the bytes it has not taken yet."""
 
     def __init__(self) -> None:
         self.read, self.write = os.pipe()
@@ -35,7 +35,7 @@ class _Copy:
         self.size += len(data)
 
     def flush(self) -> bool:
-        """Write what the node takes. False: it reads no more."""
+        """Write as much as the node takes. False: it reads no more."""
         while self.queue:
             try:
                 count = os.write(self.write, self.queue[0])
@@ -61,16 +61,16 @@ class Stdin:
         self._way = _way(len(chosen))
         self._copies: dict[int, _Copy] = {}
         self._opened: dict[int, int] = {}  # a file, again
-        self._left = len(chosen)  # that have not been sent what they read from
+        self._left = len(chosen)  # nodes that have not been sent their input descriptor
         self._ended = False
-        self.typed: Callable[[bytes], None] = _nothing  # told of what came from a terminal
+        self.typed: Callable[[bytes], None] = _nothing  # called with input from a terminal
 
     def use(self, loop: Loop) -> None:
-        """Before any node is started."""
+        """Prepare before any node is started."""
         self._loop = loop
 
     def descriptor(self, index: int) -> int:
-        """The descriptor that becomes the node's standard input."""
+        """Return the descriptor that becomes the node's standard input."""
         if index not in self.chosen:
             return self._null
         if self._way == "relay":
@@ -82,7 +82,7 @@ class Stdin:
         return 0
 
     def sent(self, batch: range) -> None:
-        """These nodes have their descriptors. When all have, what is there to relay is relayed."""
+        """Note that these nodes have their descriptors. The relay starts when all nodes have them."""
         for index in batch:
             if index in self._copies:
                 os.close(self._copies[index].read)
@@ -114,7 +114,7 @@ class Stdin:
             self._loop.remove(0)
 
     def _go_on(self, index: int) -> None:
-        """Write what the node takes now, and the rest when it takes more."""
+        """Write as much as the node takes now, and the rest when it takes more."""
         copy = self._copies[index]
         full = copy.size > MOST
         if not copy.flush() or (self._ended and not copy.queue):
@@ -127,7 +127,7 @@ class Stdin:
             self._loop.remove(copy.write)
         if self._ended:
             return
-        if not self._copies:  # nobody reads any more
+        if not self._copies:  # no node reads any more
             self._ended = True
             self._loop.remove(0)
         elif full and all(other.size <= MOST for other in self._copies.values()):
@@ -135,17 +135,17 @@ class Stdin:
 
 
 def _way(nodes: int) -> str:
-    """The way of standard input to so many nodes: as it is, opened again, or relayed."""
+    """Return how standard input reaches that many nodes: as it is, opened again, or relayed."""
     if os.isatty(0):
         return "relay"
     mode = os.fstat(0).st_mode
-    if nodes < 2 or stat.S_ISCHR(mode):  # such as /dev/null: it has no place to be shared
+    if nodes < 2 or stat.S_ISCHR(mode):  # such as /dev/null: it has no position to be shared
         return "as it is"
     return "again" if stat.S_ISREG(mode) or stat.S_ISBLK(mode) else "relay"
 
 
 def _open_again() -> int:
-    """The file that is standard input, with a place of its own, which begins where it stands now."""
+    """Open standard input's file again with its own position, which begins at the current one."""
     for path in ("/proc/self/fd/0", "/dev/fd/0"):
         try:
             fd = os.open(path, os.O_RDONLY)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 """`--window RANKS`: the output of a node in a tmux window of its own; a debugged node has a pane and its keyboard.
 
-Inside tmux the windows are made in the session that is there, else in a tmux server of this run, to which
-another terminal can attach. In each runs `cat`, which reads a pipe of the launcher. The pipe has no name: `cat`
-finds it among the launcher's descriptors in /proc. When the launcher ends, in whatever way, the pipe does, too, so
-`cat` ends, the window closes, and a server without windows ends. Its socket, which tmux would leave, is removed from
-within the windows: nothing is left.
+Inside tmux the windows are made in the current session, else in a tmux server of this run, to which another terminal
+can attach. Each window runs `cat`, which reads a pipe of the launcher. The pipe has no name: `cat` finds it among the
+launcher's descriptors in /proc. When the launcher ends, in whatever way, the pipe does, too, so `cat` ends, the window
+closes, and a server without windows ends. Its socket, which tmux would leave, is removed from within the windows:
+nothing is left.
 
 Nodes that are debugged share a window, in which each has a pane (see keyboard).
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from spcomm.launch.local.keyboard import ControlPane, Keyboard
 
 _PATIENCE = 20.0  # seconds for tmux to open a window
-# The window opens the pipe, says so, and shows what comes. $0: the launcher's descriptors.
+# The window opens the pipe, reports that, and shows the data. $0: the launcher's descriptors.
 _SHOW = 'exec 3<"$0/$1" && echo >"$0/$2" && cat <&3'
 _CONTROL_LINES = "5"
 _SIZE = ("-x", "200", "-y", "50")  # until a terminal attaches: small ones have no room for panes
@@ -33,7 +33,7 @@ _CLEAN = '; rm -f "${TMUX%,*,*}"'  # a path, which may have commas, and two numb
 
 
 class WindowSink(Sink):
-    """The pipe to one window. If somebody closes the window, the rest is dropped."""
+    """The pipe to one window. If the window is closed, the rest is dropped."""
 
     def __init__(self, fd: int, is_raw: bool = False) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class WindowSink(Sink):
         self.write(self.fd, data)
 
     def say(self, text: bytes) -> None:
-        """Add something that did not come from a terminal."""
+        """Add text that did not come from a terminal."""
         self.take(text.replace(b"\n", b"\r\n") if self.is_raw else text)
 
 
@@ -61,7 +61,7 @@ class Windows:
         self._sinks: dict[int, WindowSink] = {}
         self.keyboards: dict[int, Keyboard] = {}  # of the nodes that are debugged
         self._control: ControlPane | None = None  # types to all of them
-        self._pipes: list[int] = []  # whose ends keep panes open
+        self._pipes: list[int] = []  # their ends keep panes open
         self._window = self._last_pane = ""  # of the debugged nodes
         self._tmux = _find_tmux()
         self._inside = bool(os.environ.get("TMUX"))
@@ -80,7 +80,7 @@ class Windows:
 
     @property
     def hint(self) -> str:
-        """The command that shows them; empty: they are where the user is."""
+        """Return the command that shows them; empty: the user sees them already."""
         if self._inside or not self._sinks:
             return ""
         return f"to see the windows, in another terminal: tmux -L {self._server[1]} attach"
@@ -92,16 +92,16 @@ class Windows:
         return list(self._sinks.values())
 
     def start(self, loop: "Loop", closed: "Callable[[int], None]") -> None:
-        """Begin to carry what is typed into panes. `closed` is told of a node whose pane somebody closes."""
+        """Begin to carry the input of panes. `closed` is called with a node whose pane is closed."""
         for index, keyboard in self.keyboards.items():
             keyboard.start(loop, lambda index=index: closed(index))
         if self._control is not None:
             self._control.start(loop)
 
     def close(self, impatient: "int | None" = None) -> None:
-        """The windows close when they have shown everything, and, at a terminal, when Enter was pressed.
+        """Close the windows when they have shown everything, and, at a terminal, when Enter was pressed.
 
-        `impatient` can be read when a signal has come: nobody wants to look at them any more.
+        `impatient` can be read when a signal has come: then the windows close at once.
         """
         if impatient is not None and self._sinks and _at_terminal():
             os.write(2, b"spcomm: the run is over; Enter closes its windows\n")
@@ -120,7 +120,7 @@ class Windows:
             _wait_for(self._process)
 
     def _open_pane(self, index: int, names: "Names") -> None:
-        """A pane for a debugged node, beside those that there are."""
+        """Open a pane for a debugged node, beside the existing ones."""
         from spcomm.launch.local.keyboard import Keyboard
 
         fd, pane, terminal = self._open_in_window()
@@ -130,7 +130,7 @@ class Windows:
         self._ask_tmux("select-layout", "-t", self._window, "tiled")
 
     def _open_control(self, names: "Names", groups: "list[Group]") -> None:
-        """The pane below them, which is chosen when somebody looks."""
+        """Open the pane below them, selected when a terminal attaches."""
         from spcomm.launch.local.keyboard import ControlPane
 
         fd, pane, terminal = self._open_in_window("-f", "-l", _CONTROL_LINES)
@@ -139,7 +139,7 @@ class Windows:
         self._ask_tmux("select-pane", "-t", pane, "-T", "to several nodes")
 
     def _open_in_window(self, *options: str) -> "tuple[int, str, str]":
-        """A pane of the window of the debugged nodes, which the first one makes; what `_open` returns."""
+        """Open a pane in the window of the debugged nodes, which the first one makes; return the result of `_open`."""
         if self._window:
             found = self._open(["-t", self._last_pane, *options], "split-window")
             self._last_pane = found[1]
@@ -150,11 +150,11 @@ class Windows:
         for option, value in (("pane-border-status", "top"), ("pane-border-format", " #{pane_title} ")):
             self._ask_tmux("set-option", "-w", "-t", self._window, option, value)
         if not self._inside:
-            self._ask_tmux("set-option", "-g", "mouse", "on")  # a click chooses the pane
+            self._ask_tmux("set-option", "-g", "mouse", "on")  # a click selects the pane
         return found
 
     def _open(self, words: "list[str]", verb: str = "new-window") -> "tuple[int, str, str]":
-        """A window or a pane: the descriptor to write to it, its id, and the path of its terminal."""
+        """Open a window or a pane: return the descriptor to write to it, its id, and the path of its terminal."""
         read, write = os.pipe()
         heard, say = os.pipe()
         try:
@@ -182,7 +182,7 @@ class Windows:
         return write, pane, terminal
 
     def _ask_tmux(self, *words: str) -> str:
-        """Run a command of tmux; what it prints."""
+        """Run a command of tmux; return its output."""
         import subprocess
 
         done = subprocess.run(
@@ -211,7 +211,7 @@ def _find_tmux() -> str:
 
 
 def _wait_for(pid: int) -> None:
-    """Until a process that is not our child has ended, if that does not take long."""
+    """Wait until a process that is not our child has ended, if that does not take long."""
     try:
         fd = os.pidfd_open(pid)
     except (AttributeError, OSError):
@@ -223,7 +223,7 @@ def _wait_for(pid: int) -> None:
 
 
 def _at_terminal() -> bool:
-    """Whether somebody sits there who can press Enter."""
+    """Whether a user is there who can press Enter."""
     try:
         return os.isatty(2) and os.tcgetpgrp(0) == os.getpgrp()
     except OSError:

@@ -2,14 +2,14 @@
 """Boxes: the processes that carry messages between them, and boxes on other machines.
 
 =====================  =====================================================================================
-`transport_processes`  the server and the gateways between boxes; `transport_main` is what they do
-`handshake`            who may connect to the server; `tls` encrypts what crosses a network
+`transport_processes`  the server and the gateways between boxes; `transport_main` has their main loops
+`handshake`            admission to the server; `tls` encrypts traffic that crosses a network
 `peers`                connections between gateways
-`hosts`                boxes on other machines, as the launcher sees them; `versions` must agree
-`box_proxy`            what the launcher asks those boxes of their nodes, and what they answer
-`clocks`               what the clock of another machine shows when ours shows something
-`relay`                from the launcher through ssh to a box there
-`box`                  the other end; `boxparts` is what it is made of
+`hosts`                the launcher's view of boxes on other machines; `versions` must agree
+`box_proxy`            the launcher's questions to those boxes about their nodes, and the answers
+`clocks`               offset between the clock of another machine and ours
+`relay`                the way from the launcher through ssh to a box there
+`box`                  the other end; `boxparts` has its parts
 `framing`              messages between the two; `control_link` keeps them whole where connections break
 =====================  =====================================================================================
 """

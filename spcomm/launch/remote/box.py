@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""`spcomm box`: one box of a run whose launcher is on another machine. Nobody types it; the launcher does, through ssh.
+"""`spcomm box`: one box of a run whose launcher is on another machine. The launcher starts it through ssh.
 
-What it is to do comes over its standard input, its secrets too, and what it has to say goes to its
-standard output, as frames. Here are the fork server, the shared memory and the gateway, as the launcher has them for
-boxes of its own machine. Everything here ends with the standard input, or when the launcher has sent nothing for
-`--link-timeout` seconds.
+The box reads its orders and secrets from its standard input and writes its reports to its standard output, as
+frames. It has the fork server, the shared memory and the gateway that the launcher has for boxes of its own machine.
+Everything here ends with the standard input, or when the launcher has sent nothing for `--link-timeout` seconds.
 """
 
 import _signal
@@ -18,18 +17,18 @@ if TYPE_CHECKING:
     from typing import Any
 
 _PIECE = 1 << 16
-_TRANSPORT_END_S = 30.0  # for the gateway to end when all nodes have
+_TRANSPORT_END_S = 30.0  # for the gateway to end after all nodes
 _LATE_S = 1.0  # for frames that the system still holds after this process was stopped
 _LOOK_S = 0.06  # between two looks for a deadlock; two of them make a proof
 
 
 def main(words: "list[str]") -> int:
-    """Until the nodes of this box have ended."""
+    """Run until the nodes of this box have ended."""
     if words or os.isatty(0):
         sys.stderr.write("spcomm box: is started by spcomm run --host, on the hosts that it names\n")
         return 125
     if not getattr(sys.flags, "safe_path", False) and sys.path and sys.path[0] in ("", os.getcwd()):
-        del sys.path[0]  # where ssh has begun: what lies there is no concern of ours
+        del sys.path[0]  # the folder where ssh started is irrelevant to the program
     frames = Frames(os.dup(0), os.dup(1), True)
     withdraw()
     Box(frames).run()
@@ -37,12 +36,12 @@ def main(words: "list[str]") -> int:
 
 
 def withdraw() -> None:
-    """The standard streams are no business of this process any more, and a terminal's signals neither."""
+    """Detach this process from the standard streams, and from a terminal's signals."""
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
     os.dup2(2, 1)
     os.close(null)
-    for number in (_signal.SIGINT, _signal.SIGHUP):  # the end of the input says it
+    for number in (_signal.SIGINT, _signal.SIGHUP):  # the end of the input replaces them
         _signal.signal(number, _signal.SIG_IGN)
 
 
@@ -50,7 +49,7 @@ class Box:
     """The launcher's work for its own boxes, without its decisions, which the launcher itself takes."""
 
     def __init__(self, frames: "Any") -> None:
-        """`frames`: `Frames`, or what is used like them."""
+        """`frames`: `Frames`, or an object with the same methods."""
         from spcomm.launch.base.loop import Loop
 
         self._loop = Loop()
@@ -62,14 +61,14 @@ class Box:
         self._reader: Any = None
         self._ranks: list[int] = []
         self._reported: set[int] = set()
-        self._started: dict[int, int] = {}  # rank → process, of those that run
-        self._answers: Any = None  # where nodes tell where they are
+        self._started: dict[int, int] = {}  # rank → process, of running nodes
+        self._answers: Any = None  # where nodes report their lines
         self._pipes: dict[int, tuple[int, int]] = {}  # descriptor → rank, 1 or 2
         self._inputs: dict[int, Outlet] = {}
         self._paused = False
         self._ending = False  # the launcher has a reason to end the run
         self._nodes_gone = False
-        self._patience_s: float | None = None  # for the last words to arrive; None: as long as it takes
+        self._patience_s: float | None = None  # for the last frames to arrive; None: no limit
 
     def run(self) -> None:
         from spcomm.launch.remote import versions
@@ -109,11 +108,11 @@ class Box:
             self._loop.at("silence", self._about["link_timeout"], self._silence)
 
     def _silence(self) -> None:
-        """The launcher sent nothing for `--link-timeout` seconds."""
+        """Handle a launcher that sent nothing for `--link-timeout` seconds."""
         self._loop.at("silence", _LATE_S, self._cut_off)
 
     def _cut_off(self) -> None:
-        self._frames.broken = True  # nor can it be told anything
+        self._frames.broken = True  # nor can it receive anything
         self._leave()
 
     # The start
@@ -153,7 +152,7 @@ class Box:
         if group.boxes > 1:
             self._gateway = boxparts.gateway(about, self._segment, secrets)
             self._loop.add(self._gateway.fileno(), self._hear_gateway)
-        else:  # nobody else has the memory in which a deadlock can be proven
+        else:  # no other process has the memory in which a deadlock can be proven
             self._loop.at("look", _LOOK_S, self._look)
         self._reader = report.Reader()
         self._answers = stack_probe.ProbeReplies()
@@ -166,7 +165,7 @@ class Box:
         self._loop.add(self._reader.fd, self._read_reports)
 
     def _nodes(self, ranks: "list[int]", reading: "list[int]") -> None:
-        """Start these; `reading`: who has a standard input."""
+        """Start these nodes; `reading`: those that have a standard input."""
         streams, theirs, inputs = [], [], set(reading)
         for rank in ranks:
             if rank in inputs:
@@ -350,7 +349,7 @@ class Box:
     # The end
 
     def _consider(self) -> None:
-        """Nodes and gateway are gone: say all that is left to be said, and end."""
+        """Send all final reports and end, after nodes and gateway are gone."""
         if not self._nodes_gone or (
             self._gateway is not None and not self._gateway.gone and not self._ending
         ):
@@ -369,7 +368,7 @@ class Box:
         self._leave()
 
     def _rest(self, fd: int) -> bool:
-        """Forward what is left in a pipe. Somebody whom a node has left behind may keep it open."""
+        """Forward the rest of a pipe. A process that a node left behind may keep it open."""
         rank, target = self._pipes[fd]
         try:
             data = os.read(fd, _PIECE)
@@ -384,7 +383,7 @@ class Box:
         if self._about["stats"]:
             known["counts"] = self._segment.counts(self._ranks)
         known["has_left"] = not self._ending and self._segment.has_left()
-        if known["has_left"] or (self._about["strict"] and not self._ending):  # else nobody asks for lines
+        if known["has_left"] or (self._about["strict"] and not self._ending):  # else lines are unused
             from spcomm.diagnose import unmatched
 
             known["left"] = unmatched.packed([(self._segment.fd, self._ranks)])
@@ -395,7 +394,7 @@ class Box:
         self._leave()
 
     def _leave(self) -> None:
-        """End everything here. Nobody is left."""
+        """End everything here. No process is left."""
         if self._gateway is not None:
             self._gateway.close()
         if self._fork_client is not None and not self._fork_client.ended:
@@ -409,7 +408,7 @@ class Box:
         os._exit(0)
 
     def _tidy(self) -> None:
-        """All processes are gone; what else is left?"""
+        """Clean up after all processes are gone; a subclass may have more to remove."""
 
 
 def _nothing() -> None:

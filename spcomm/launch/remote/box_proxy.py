@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Boxes on other machines: what the launcher asks of them, and what they answer.
+"""Boxes on other machines: the launcher's questions to them, and their answers.
 
-Into the memory of a box on this machine the launcher looks itself. Of another one it asks what its nodes wait for and
-do (`look`; `now`, the same, but however much of its output waits to be read), at which lines they are (`lines`), and
-in a traced run what its clock shows (`clock`).
-The box says at its end by itself what its nodes have left.
+The launcher reads the memory of a box on this machine itself. It asks a box elsewhere for the waits and activity of
+its nodes (`look`; `now`, the same, but however much of its output is still unread), for their lines (`lines`), and
+in a traced run for the time on its clock (`clock`).
+At its end the box reports unasked what its nodes have left.
 """
 
 import time
@@ -28,7 +28,7 @@ LOOK, NOW, LINES, CLOCK = "look", "now", "lines", "clock"
 
 
 def look(segment: "Any", ranks: "list[int]") -> dict:
-    """Activity of its nodes: state and number of vain polls of each; its wait, as far as reports need it."""
+    """Return the activity of its nodes: state and number of vain polls of each; its wait, as far as reports need it."""
     from spcomm._core import diagnose
 
     nodes = []
@@ -48,13 +48,13 @@ def look(segment: "Any", ranks: "list[int]") -> dict:
 
 
 def lines(answers: "ProbeReplies", poke: "Callable[[int, int], None]", processes: "dict[int, int]") -> dict:
-    """At which lines these nodes are."""
+    """Return the lines at which these nodes are."""
     running = [rank for rank, process in processes.items() if state_of(process) not in ("T", "Z")]
     return {"lines": list(answers.ask(poke, running, processes).items())}
 
 
 def clock() -> dict:
-    """The time on its clock."""
+    """Return the time on the box's clock."""
     return {"clock_ns": time.monotonic_ns()}
 
 
@@ -62,31 +62,31 @@ def clock() -> dict:
 
 
 class RemoteSegment:
-    """In place of the shared memory of a box elsewhere: what it has said of it. Marks are made there."""
+    """Replaces the shared memory of a box elsewhere: holds the box's reports. Marks are made there."""
 
     fd = -1
 
     def __init__(self, size: int, name: str, recorded: int = 0) -> None:
-        """`recorded`: how many events each node keeps, if the run is traced."""
+        """`recorded`: the number of events that each node keeps, if the run is traced."""
         self._size = size
         self._name = name
         self._recorded = recorded
-        self.known: dict = {}  # what the box has said at its end
-        self.silence = ""  # why nobody knows what its nodes do
+        self.known: dict = {}  # the box's final report
+        self.silence = ""  # why the activity of its nodes is unknown
         self.lines: dict[int, str] = {}
-        self.asked = 0  # the last question
+        self.asked = 0  # the number of the last question
         self.answered = 0
-        self.told: Callable[[], None] = _nothing  # it has answered
+        self.told: Callable[[], None] = _nothing  # called when it has answered
         self._nodes: dict[int, tuple[int, int, str]] = {}  # process, vain polls, state
         self._waits: dict[int, Wait] = {}
         self._traffic = 0
-        self._clock_ns: int | None = None  # what our clock shows more than theirs, for waits
-        self.clock = Clock()  # the same exactly, for traces
+        self._clock_ns: int | None = None  # our clock minus theirs, for waits
+        self.clock = Clock()  # the same more exactly, for traces
         self.traces: RemoteTraces | None = None
         self._clock_asked_ns = 0  # 0: not asked
 
     def ask_clock(self) -> bool:
-        """Whether to ask: the last question was answered."""
+        """Whether to ask again: the last question was answered."""
         if self._clock_asked_ns:
             return False
         self._clock_asked_ns = time.monotonic_ns()
@@ -95,7 +95,7 @@ class RemoteSegment:
     def add_trace(
         self, rank: object = None, lost: object = None, piece: object = None, *_more: object
     ) -> None:
-        """A piece of what a node there has recorded, if it is one."""
+        """Store a piece of a node's recorded trace; return whether it is one."""
         if not self._recorded:
             return
         if self.traces is None:
@@ -105,7 +105,7 @@ class RemoteSegment:
         self.traces.add(rank, lost, piece)
 
     def trace_trouble(self, ranks: "list[int]") -> str:
-        """Why the trace of these nodes, all that are there, cannot be used; empty: it can."""
+        """Return why the trace of these nodes, all nodes there, is unusable; empty: it is usable."""
         where = f"(host {self._name})"
         if self.traces is None or self.traces.missing(ranks) or not self.known:
             wrong = "did not send all of its trace before its connection ended"
@@ -120,7 +120,7 @@ class RemoteSegment:
         return f"{where} {wrong}" if wrong else ""
 
     def answer(self, number: int, about: dict) -> None:
-        """The box has answered."""
+        """Store an answer of the box."""
         if "clock_ns" in about:
             if self._clock_asked_ns and isinstance(about["clock_ns"], int):
                 self.clock.add(self._clock_asked_ns, time.monotonic_ns(), about["clock_ns"])
@@ -139,7 +139,7 @@ class RemoteSegment:
     def _seen(self, about: dict) -> None:
         from spcomm._core import diagnose
 
-        if self._clock_ns is None:  # once: a wait is known again by when it began
+        if self._clock_ns is None:  # once: a wait is recognized by its start time
             self._clock_ns = time.monotonic_ns() - about["now_ns"]
         self._nodes = {rank: (process, vain, state) for rank, process, vain, state in about["nodes"]}
         self._traffic = about["traffic"]
@@ -149,7 +149,7 @@ class RemoteSegment:
         }
 
     def give_up(self) -> None:
-        """It has not answered."""
+        """Note that the box has not answered."""
         self.silence = f"box {self._name} does not answer"
 
     def close(self) -> None:
@@ -165,18 +165,18 @@ class RemoteSegment:
         pass
 
     def mark_disconnected(self, culprit: int) -> None:
-        """Its gateway notices by itself."""
+        """Do nothing: its gateway notices by itself."""
 
     def process(self, rank: int) -> int:
-        """Its number there."""
+        """Return its number there."""
         return self._nodes.get(rank, (0, 0, ""))[0]
 
     def state(self, rank: int) -> str:
-        """As `process.state_of` says it."""
+        """Return the state as `process.state_of` does."""
         return self._nodes.get(rank, (0, 0, ""))[2]
 
     def look(self, in_vain: bool = False) -> "list[int]":
-        """Deadlocks are proven where the memory is."""
+        """Do nothing: deadlocks are proven where the memory is."""
         return []
 
     def wait(self, rank: int) -> "Wait | None":
@@ -192,7 +192,7 @@ class RemoteSegment:
         return bool(self.known.get("has_left"))
 
     def left(self) -> list:
-        """Messages that its nodes have left, as `unmatched.packed` gives them."""
+        """Return the messages that its nodes have left, as `unmatched.packed` gives them."""
         return self.known.get("left") or [[], 0, [], []]
 
     def counts(self, _ranks: "list[int] | None" = None) -> "list[dict[str, int]]":

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def plan(about: dict) -> "Any":
-    """The program, found here as there. Raises `UsageError`."""
+    """Find the program here as on the launcher's machine. Raises `UsageError`."""
     from spcomm.launch.base.usage import UsageError
     from spcomm.launch.cmdline import plan as plans
     from spcomm.launch.cmdline.options import Part
@@ -66,7 +66,7 @@ def gateway(about: dict, segment: "Any", secrets: bytes) -> "Any":
 
 
 def cpus(about: dict) -> "list[tuple[int, ...]] | None":
-    """By rank, in turn over the nodes of this box."""
+    """Return processors by rank, in turn over the nodes of this box."""
     if not about["bind"]:
         return None
     from spcomm.launch.local import binding

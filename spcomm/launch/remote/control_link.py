@@ -1,56 +1,56 @@
 # SPDX-License-Identifier: MIT
 """Control link: one end of a stream of messages between two machines, which outlives its connections.
 
-Every message is delivered once and in order, whatever happens to the connections below. It has no socket and no clock:
-its owner passes it the bytes that have come, writes those that it has, and tells it the time. It does for the launcher,
-the members of a room and their boxes what `csrc/net/link` does for the frames of gateways.
+Every message is delivered once and in order, whatever happens to the connections below. A link has no socket and no
+clock: its owner passes it the received bytes, writes the bytes that it returns, and supplies the time. It does for
+the launcher, the members of a room and their boxes what `csrc/net/link` does for the frames of gateways.
 
-A record is a kind (1 byte), a number (8), a length (4), and a message. Messages have consecutive numbers, and are kept
-until they are acknowledged. Before a connection is attached, each end says by `acknowledging` up to which number it
-has them; the other goes on behind it, and what comes twice is dropped by its number.
+A record is a kind (1 byte), a number (8), a length (4), and a message. Messages have consecutive numbers, and are
+kept until they are acknowledged. Before a connection is attached, each end reports through `acknowledging` the number
+up to which it has them; the other end continues behind it and drops duplicates by their number.
 """
 
 import struct
 from collections import deque
 
-WINDOW = 1 << 20  # bytes under way that were not acknowledged; one message more may be
+WINDOW = 1 << 20  # unacknowledged bytes under way; one more message may follow
 MOST_MESSAGE = 24 << 20
 _HEAD = struct.Struct("<BQI")
 _MESSAGE, _FINISH, _ACKNOWLEDGE = 1, 2, 3
 _ACKNOWLEDGE_BYTES = (
     1 << 16
-)  # that have come, after which an acknowledgement goes out at once; else with the next beat
+)  # received bytes that trigger an acknowledgement at once; fewer wait for the next beat
 
 
 class LinkError(Exception):
-    """The bytes that came are not those of the other end of this link: the connection is to be ended."""
+    """Received bytes are not from the other end of this link; the connection must end."""
 
 
 class ControlLink:
-    """One end. Times are those of a monotonic clock, in seconds."""
+    """One end of a link. Times are those of a monotonic clock, in seconds."""
 
     def __init__(self, timeout_s: float, now: float) -> None:
-        """`timeout_s`: how long the other end may be silent before the link is dead."""
+        """`timeout_s`: the silence of the other end after which the link is dead."""
         self.timeout_s = timeout_s
         self.beat_s = timeout_s / 30  # between calls of `tick`
         self.is_attached = False
-        self.is_over = False  # the other end has finished, and all that it has sent is delivered
+        self.is_over = False  # the other end has finished, and all its messages are delivered
         self.has_finished = False  # this end has
-        self.received = 0  # the number of the last message that was delivered
-        self.kept = 0  # bytes of messages that were not acknowledged
+        self.received = 0  # the number of the last delivered message
+        self.kept = 0  # bytes of unacknowledged messages
         self._held: int | None = None  # the last number that may be acknowledged
-        self._held_bytes = 0  # delivered since
+        self._held_bytes = 0  # bytes delivered since
         self._records: deque[bytes] = (
             deque()
         )  # not acknowledged; the first has the number behind `_acknowledged`
         self._acknowledged = 0
-        self._next = 0  # in `_records`: the first that was not put out over this connection
+        self._next = 0  # in `_records`: the first that was not written to this connection
         self._under_way = 0  # bytes of those before it
         self._came = bytearray()
-        self._unacknowledged = 0  # bytes that came since the last acknowledgement
-        self._owes = False  # an acknowledgement, now
+        self._unacknowledged = 0  # bytes received since the last acknowledgement
+        self._owes = False  # an acknowledgement is due now
         self._heard_at = self._ticked_at = now
-        self._has_told = False  # something since the last beat
+        self._has_told = False  # something was sent since the last beat
 
     # Messages
 
@@ -61,7 +61,7 @@ class ControlLink:
         self._queue(_MESSAGE, message)
 
     def finish(self) -> None:
-        """Say that nothing follows."""
+        """Mark the end of this end's messages."""
         if not self.has_finished:
             self._queue(_FINISH, b"")
             self.has_finished = True
@@ -84,7 +84,7 @@ class ControlLink:
         return self._held is not None
 
     def hold(self, do: bool) -> None:
-        """Acknowledge no more from now on: what has come cannot be passed on yet. The other end pauses in time."""
+        """Stop acknowledging: received messages cannot be passed on yet. The other end pauses in time."""
         if do and self._held is None:
             self._held, self._held_bytes = self.received, 0
         elif not do and self._held is not None:
@@ -94,11 +94,11 @@ class ControlLink:
 
     @property
     def acknowledging(self) -> int:
-        """The number up to which this end has all messages, as the other end is told."""
+        """The number up to which this end has all messages, as sent to the other end."""
         return self.received if self._held is None else self._held
 
     def attach(self, acknowledged: int, now: float) -> None:
-        """Go on over a new connection, whose other end has all messages up to this number. Raises `LinkError`."""
+        """Continue over a new connection, whose other end has all messages up to this number. Raises `LinkError`."""
         self.detach()
         self._on_acknowledge(acknowledged)
         if acknowledged != self._acknowledged:
@@ -107,14 +107,14 @@ class ControlLink:
         self._heard_at = max(self._heard_at, now)
 
     def detach(self) -> None:
-        """The connection is over: forget what has come of an incomplete record, and what was put out."""
+        """End the connection: forget received bytes of an incomplete record, and all output."""
         self.is_attached = False
         self._came.clear()
         self._next = self._under_way = self._unacknowledged = 0
         self._owes = False
 
     def output(self, most: int) -> bytes:
-        """Return what is to be written now, about so many bytes; nothing: all is under way, or enough."""
+        """Return about that many bytes to write now; empty: all is under way, or enough."""
         if not self.is_attached:
             return b""
         parts, size = [], 0
@@ -131,7 +131,7 @@ class ControlLink:
         return b"".join(parts)
 
     def feed(self, data: bytes, now: float, found: "list[bytes] | deque[bytes]") -> None:
-        """Append the messages that are complete, of bytes that have come. `LinkError`: what follows them is wrong."""
+        """Append the complete messages among received bytes. `LinkError`: the bytes after them are malformed."""
         self._came += data
         at = 0
         while len(self._came) - at >= _HEAD.size:
@@ -181,8 +181,8 @@ class ControlLink:
     # Time
 
     def tick(self, now: float) -> None:
-        """Once in each beat: show the other end that this one is there. Time in which nobody has called is not counted:
-        this process was stopped, or its machine slept, and what the other end has said meanwhile was not read yet."""
+        """Send, once in each beat, a sign of life to the other end. Time without calls does not count: this process was
+        stopped, or its machine slept, and the bytes that the other end sent meanwhile are still unread."""
         if now - self._ticked_at > self.timeout_s / 6:
             self._heard_at += now - self._ticked_at
         self._ticked_at = now
@@ -190,7 +190,7 @@ class ControlLink:
         self._has_told = False
 
     def is_silent(self, now: float) -> bool:
-        """Whether the connection is to be given up, and another one made."""
+        """Whether to give up the connection and make another one."""
         return now - self._heard_at >= self.timeout_s / 3
 
     def is_dead(self, now: float) -> bool:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Messages over two pipes, such as the standard streams of ssh.
 
-A frame is two lengths of 4 bytes, a message in JSON (the ends may be different versions of Python, and one does not
-have to trust the other) and bytes that belong to it. Nothing here blocks: what the reader does not take is kept.
-The first bytes are a greeting, since a login shell may print something of its own before.
+A frame is two lengths of 4 bytes, a message in JSON (the ends may be different versions of Python, and need not trust
+each other) and bytes that belong to it. Nothing here blocks: bytes that the reader does not take are kept.
+The first bytes are a greeting, since a login shell may print its own text before.
 """
 
 import json
@@ -18,38 +18,38 @@ if TYPE_CHECKING:
     from spcomm.launch.base.loop import Loop
 
 GREETING = b"\0spcomm-box-1\n"
-MOST = 1 << 20  # bytes kept from which nothing should be added
+MOST = 1 << 20  # bytes kept, beyond which callers should add nothing
 _MOST_MESSAGE = 16 << 20
 _MOST_DATA = 4 << 20
 _MOST_NOISE = 1 << 20  # before the greeting
-_MOST_DEPTH = 32  # lists in lists: Python's own limit would end whoever reads, not whoever sends
+_MOST_DEPTH = 32  # nested lists: Python's own limit would end the reader, not the sender
 _PIECE = 1 << 16
 
 
-# What is raised where a message is taken apart that has another shape than those of spcomm.
+# Exceptions raised while a message of a foreign shape is taken apart.
 NONSENSE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
 class FrameError(Exception):
-    """The other end is none of ours."""
+    """The other end is not an spcomm process."""
 
 
 class Frames:
     """One end; `reading` and `writing` are descriptors."""
 
     def __init__(self, reading: int, writing: int, greeted: bool) -> None:
-        """`greeted`: the other end says nothing before its first frame."""
+        """`greeted`: the other end sends nothing before its first frame."""
         self.reading, self.writing = reading, writing
         for fd in (reading, writing):
             os.set_blocking(fd, False)
         self._came = bytearray()
         self._goes = bytearray()
         self._greeted = greeted
-        self.broken = False  # nobody reads any more
+        self.broken = False  # the reader is gone
 
     @property
     def kept(self) -> int:
-        """The number of bytes that have not been taken."""
+        """The number of bytes not yet taken."""
         return len(self._goes)
 
     def greet(self) -> None:
@@ -59,20 +59,20 @@ class Frames:
         self.write(encode(message, data))
 
     def write(self, data: bytes) -> None:
-        """Bytes that must not be empty."""
+        """Queue bytes, which must not be empty."""
         self._goes += self.wrap(data)
         self.flush()
 
     def wrap(self, frame: bytes) -> bytes:
-        """Return what is written for a frame."""
+        """Return the bytes written for a frame."""
         return frame
 
     def unwrap(self, data: bytes) -> bytes:
-        """Return what was sent, of what has been read. `FrameError`: it is not what was sent."""
+        """Return the sent bytes from the bytes read. `FrameError`: they were altered."""
         return data
 
     def flush(self) -> bool:
-        """Write what is taken now. True when nothing is left."""
+        """Write the bytes that are taken now. True when nothing is left."""
         try:
             while self._goes and not self.broken:
                 del self._goes[: os.write(self.writing, memoryview(self._goes)[:_PIECE].tobytes())]
@@ -85,7 +85,7 @@ class Frames:
         return True
 
     def receive(self) -> "list[tuple[list, bytes]] | None":
-        """Messages that have come; None at the end. `FrameError`: a malformed frame."""
+        """Return the messages that have come; None at the end. `FrameError`: a malformed frame."""
         data = self.read()
         if data is None:
             return None
@@ -98,7 +98,7 @@ class Frames:
         return found
 
     def read(self) -> "bytes | None":
-        """Bytes that have come, without waiting; None at the end. `FrameError`: they are not what was sent."""
+        """Return the bytes that have come, without waiting; None at the end. `FrameError`: they were altered."""
         try:
             data = os.read(self.reading, _PIECE)
         except BlockingIOError:
@@ -108,15 +108,15 @@ class Frames:
         return self.unwrap(data) if data else None
 
     def listen(self, loop: "Loop", call: "Callable[[], None]") -> None:
-        """Have the loop call when something has come, from now on, or again after `pause`."""
+        """Have the loop call when bytes have come, from now on, or again after `pause`."""
         loop.add(self.reading, call)
 
     def pause(self, loop: "Loop") -> None:
-        """Take nothing more of what comes, until `listen`."""
+        """Read no further bytes until `listen`."""
         loop.remove(self.reading)
 
     def finish(self, _patience_s: "float | None" = None) -> None:
-        """Wait until everything is written that was sent."""
+        """Wait until everything sent has been written."""
         os.set_blocking(self.writing, True)
         self.flush()
 
@@ -138,7 +138,7 @@ def encode(message: list, data: "bytes | memoryview" = b"") -> bytes:
 
 
 def take_frame(came: bytearray) -> "tuple[list, bytes] | None":
-    """Take the first frame out of what has come; None: it is not complete. `FrameError`: it is malformed."""
+    """Take the first frame out of the received bytes; None: it is incomplete. `FrameError`: it is malformed."""
     if len(came) < 8:
         return None
     length = int.from_bytes(came[:4], "little")
@@ -160,7 +160,7 @@ def take_frame(came: bytearray) -> "tuple[list, bytes] | None":
 
 
 def one_line(value: object, most: int = 1000) -> str:
-    """Return what another machine has sent, at most so many letters, as one line that is safe on a terminal."""
+    """Return text from another machine, at most that many letters, as one line that is safe on a terminal."""
     return printable(str(value)[:most], "")
 
 
@@ -175,12 +175,12 @@ def _is_shallow(message: list) -> bool:
 
 
 def _no_number(text: str) -> float:
-    """JSON as Python has it knows Infinity and NaN, with which nobody here can do anything."""
+    """Reject Infinity and NaN, which Python's JSON accepts and no code here can use."""
     raise ValueError(text)
 
 
 class Outlet:
-    """A pipe that is written to without waiting: what is not taken is kept."""
+    """A pipe that is written without waiting: bytes that it does not take are kept."""
 
     def __init__(self, fd: int) -> None:
         os.set_blocking(fd, False)
@@ -196,7 +196,7 @@ class Outlet:
         self._kept += data
 
     def flush(self) -> "int | None":
-        """The number of bytes taken now; None: nobody reads."""
+        """Return the number of bytes taken now; None: the reader is gone."""
         before = len(self._kept)
         try:
             while self._kept:

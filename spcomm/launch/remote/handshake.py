@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Admission to a run: both ends of a new connection prove to each other that they know the secret of their box.
 
-What is said stands in spc_handshake.h, as a state machine; here are the sockets, the secrets and the clock.
-Whoever connects without the secret gets 2 seconds and 128 bytes, and nothing made with it. Where a connection is more
-than one from 127.0.0.1 to 127.0.0.1, TLS follows.
+spc_handshake.h has the protocol, as a state machine; this module has the sockets, the secrets and the clock.
+A client without the secret gets 2 seconds and 128 bytes, and nothing made with the secret. TLS follows unless the
+connection runs from 127.0.0.1 to 127.0.0.1.
 """
 
 import _socket
@@ -25,22 +25,22 @@ if TYPE_CHECKING:
 
     from spcomm.launch.remote.tls import Session
 
-_MOST_GUESTS = 64  # whose handshakes are not over; beyond, the one that has taken longest gives way
+_MOST_GUESTS = 64  # handshakes in progress; beyond that, the slowest one gives way
 _NOBODYS = b"\0" * 32  # signs for jobs that do not exist, which then take as long
-_HELD_S = 0.5  # before a wrong secret is told so: tries are as slow as that, and there are few at a time
+_HELD_S = 0.5  # before a wrong secret is refused: this slows down guesses, and few run at a time
 _MORE_S = 0.1  # after the deadline of the handshake
 _SHORT_S = 0.2  # without descriptors
 _AT_VERDICT = 5  # in a message
 _REFUSED = bytes([net.REFUSED])
-_ROLE_BYTES = 16  # of what is signed; HELLO and CHALLENGE follow
+_ROLE_BYTES = 16  # of the signed bytes; HELLO and CHALLENGE follow
 LOOPBACK = "127.0.0.1"
 SECRET_BYTES = 32
-ROOM = 0  # the job of those who come to the server itself (room.broker); their box is 0, too
-INTERCEPTED, NO_TLS = -1, -2  # outcomes, beside those of `net`: somebody is on the way; TLS has failed
+ROOM = 0  # the job of clients of the server itself (room.broker); their box is 0, too
+INTERCEPTED, NO_TLS = -1, -2  # outcomes beside those of `net`: an intermediary was found; TLS failed
 
 
 def prepare(listener: "_socket.socket") -> str:
-    """Make what a listening socket needs for connections that are encrypted. Return why it cannot be made, or ""."""
+    """Set a listening socket up for encrypted connections. Return why that is impossible, or ""."""
     if listener.getsockname()[0] == LOOPBACK:
         return ""
     try:
@@ -55,7 +55,7 @@ def prepare(listener: "_socket.socket") -> str:
 
 
 def require(command: str, listener: "_socket.socket") -> None:
-    """Raise `UsageError` if connections to a listening socket have to be encrypted and cannot be."""
+    """Raise `UsageError` if connections to a listening socket must be encrypted and cannot be."""
     why = prepare(listener)
     if why:
         listener.close()
@@ -63,7 +63,7 @@ def require(command: str, listener: "_socket.socket") -> None:
 
 
 def crosses_network(sock: "_socket.socket") -> bool:
-    """Whether a connection is more than one of this machine with itself, as far as this end sees."""
+    """Whether a connection leaves this machine, or looks so from this end."""
     return {sock.getsockname()[0], sock.getpeername()[0]} != {LOOPBACK}
 
 
@@ -82,14 +82,14 @@ class HandshakeExchange:
         self._server = server
         self._secret_of = secret_of
         self._secret = _NOBODYS
-        self._transcript = b""  # what both ends have signed: no other connection has the same
+        self._transcript = b""  # the bytes that both ends signed, unique to this connection
         self._establishing: Iterator[None] | None = None
-        self._failure: tuple[int, str] | None = None  # of TLS: the outcome, and why
+        self._failure: tuple[int, str] | None = None  # of TLS: the outcome and the reason
         self.machine = net.Handshake(
             server, os.urandom(net.NONCE_BYTES), encrypted=crosses_network(sock), **options
         )
-        self.session: Session | None = None  # of TLS, if the connection needs that
-        self.holds = False  # it is about to refuse: go on later
+        self.session: Session | None = None  # of TLS, if the connection needs it
+        self.holds = False  # it is about to refuse: continue later
 
     @property
     def outcome(self) -> int:
@@ -98,7 +98,7 @@ class HandshakeExchange:
 
     @property
     def trouble(self) -> str:
-        """With `NO_TLS`: why."""
+        """The reason of `NO_TLS`."""
         return self._failure[1] if self._failure is not None else ""
 
     @property
@@ -107,7 +107,7 @@ class HandshakeExchange:
         return self._transcript + (self.session.certificate if self.session is not None else b"")
 
     def go_on(self) -> bool:
-        """True when it is over. `OSError`: the connection is."""
+        """Continue; return True when it is over. `OSError`: the connection is."""
         while (step := self.machine.step()) != net.OVER:
             if step == net.WRITE:
                 output = self.machine.output
@@ -162,7 +162,7 @@ class Gate:
 
     `welcome(socket, session, binding)` takes those of job `ROOM`, if there is a secret for it. Sessions are of TLS, or
     None.
-    `full()`: whether the next one is told that there is no room for it.
+    `full()`: whether the next connection is refused for lack of room.
     """
 
     def __init__(
@@ -182,7 +182,7 @@ class Gate:
         self._full = full
         self._guests: dict[
             int, tuple[_socket.socket, HandshakeExchange, str]
-        ] = {}  # and from where; the oldest first
+        ] = {}  # and its origin; the oldest first
 
     def open(self) -> None:
         self._listener.setblocking(False)
@@ -192,7 +192,7 @@ class Gate:
         try:
             fd, address = self._listener._accept()
         except OSError as error:
-            if error.errno in (errno.EMFILE, errno.ENFILE):  # it goes on knocking, which is no reason to spin
+            if error.errno in (errno.EMFILE, errno.ENFILE):  # the client retries, so there is no need to spin
                 self._loop.remove(self._listener.fileno())
                 self._loop.at("accept", _SHORT_S, self.open)
             return
@@ -210,7 +210,7 @@ class Gate:
         self._loop.at(f"guest {fd}", net.HANDSHAKE_S, lambda: self._dismiss(fd))
 
     def _least_welcome(self) -> int:
-        """The connection that gives way: of those from the address that has most, the oldest silent one."""
+        """The connection that gives way: of the address with most connections, the oldest silent one."""
         counts: dict[str, int] = {}
         for _guest, _talk, address in self._guests.values():
             counts[address] = counts.get(address, 0) + 1
@@ -261,8 +261,8 @@ def enter(
 ) -> "tuple[_socket.socket, Session | None]":
     """Connect to a server and go through the handshake; waits for some seconds at most.
 
-    Returns the socket, which is the caller's, and the session of TLS; None: it is not encrypted. `OSError`: it does not
-    work now, and may later. `AuthenticationError`, `VersionError`: it never will.
+    Returns the socket, which the caller owns, and the session of TLS, or None if it is not encrypted. `OSError`: it
+    fails now, and may work later. `AuthenticationError`, `VersionError`: it never will.
     """
     sock, talk = meet(address, secret, job, box, connect_s)
     try:
@@ -276,7 +276,7 @@ def enter(
 def meet(
     address: "tuple[str, int]", secret: bytes, job: int, box: int, connect_s: float = net.HANDSHAKE_S
 ) -> "tuple[_socket.socket, HandshakeExchange]":
-    """The same, and the caller looks at the outcome. The socket is the caller's, too."""
+    """Connect in the same way, and leave the outcome to the caller, which also owns the socket."""
     sock = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
     try:
         os.set_inheritable(sock.fileno(), False)
@@ -289,12 +289,12 @@ def meet(
         talk = HandshakeExchange(sock, False, lambda _box: secret, job=job, box=box)
         while not talk.go_on():
             left = max(0.0, ends - time.monotonic())
-            # What it would hold back, it may as well say.
+            # There is no reason to delay a refusal here.
             if talk.holds or poll.poll(left * 1000):
                 continue
             if talk.session is not None:
                 raise TimeoutError("TLS takes too long")
-            talk.machine.step()  # sees that it is late
+            talk.machine.step()  # detects that it is late
         return sock, talk
     except BaseException:
         sock.close()

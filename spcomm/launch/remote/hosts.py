@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""`--host` and what belongs to it: boxes on other machines, as the launcher sees them.
+"""`--host` and related options: the launcher's view of boxes on other machines.
 
-A program becomes one plan for each box. On a host that ssh reaches it is started by `relay`, which to the launcher
-is a fork server like any other, and `box` does there what the launcher does here. Imported only where hosts are
-given.
+A program becomes one plan for each box. `relay` starts it on a host that ssh reaches; to the launcher the relay is
+an ordinary fork server, and `box` does there what the launcher does here. Imported only where hosts are given.
 """
 
 import copy
@@ -37,16 +36,16 @@ _SIZES = ("slots", "ring", "arena", "scratch", "queue_limit")
 class Host:
     """The place of a box on another machine, and the way to it."""
 
-    relay = "remote.relay"  # the module that does
+    relay = "remote.relay"  # the module that does it
 
     def __init__(self, name: str, options: "Options", bare: bool) -> None:
         self.name = name
         self.ssh = shlex.split(options.ssh or SSH)
         self.tunnel = tunnels(options)
-        self.box: dict[str, Any] = {"bare": bare, "strict": options.strict}  # what the box there is told
+        self.box: dict[str, Any] = {"bare": bare, "strict": options.strict}  # orders for the box there
         self.secrets = b""  # of the box
         self.port = 0
-        self.descriptors: tuple[int, ...] = ()  # what the relay needs besides
+        self.descriptors: tuple[int, ...] = ()  # more descriptors that the relay needs
 
     def about(self) -> "dict[str, Any]":
         """The message to the relay."""
@@ -70,7 +69,7 @@ def _is_here(name: str) -> bool:
 
 
 def spread(options: "Options", plan: "Plan", make: "type[Host] | None" = None) -> "list[Plan]":
-    """A plan for each box. `make`: none is on this machine, and such a host is each."""
+    """Return a plan for each box. With `make`, no box is on this machine, and `make` creates the host of each."""
     part = options.parts[0]
     names = {name for name, _value in part.exports}
     plans = []
@@ -85,7 +84,7 @@ def spread(options: "Options", plan: "Plan", make: "type[Host] | None" = None) -
 
 
 def _describe(host: Host, part: "Part", environment: "dict[str, str]", names: "set[str]") -> None:
-    """The description of the program that a box needs."""
+    """Return the description of the program that a box needs."""
     host.box["folder"] = os.path.abspath(part.folder or os.getcwd())
     host.box["part"] = {
         field: getattr(part, field) for field in ("start", "preload", "module", "program", "arguments")
@@ -100,7 +99,7 @@ def _describe(host: Host, part: "Part", environment: "dict[str, str]", names: "s
 
 
 def place(plans: "list[Plan]", groups: "list[Group]") -> None:
-    """Tell the group where its nodes are, and which boxes are not here."""
+    """Set in the group where its nodes are, and which boxes are elsewhere."""
     group = groups[0]
     if len(plans) > 1:
         group.places = [plan.box or 0 for plan in plans for _node in range(plan.nodes)]
@@ -108,7 +107,7 @@ def place(plans: "list[Plan]", groups: "list[Group]") -> None:
 
 
 def busy(plans: "list[Plan]") -> int:
-    """The number of processes of the run on this machine."""
+    """Return the number of processes of the run on this machine."""
     here = sum(plan.nodes for plan in plans if plan.host is None)
     return here + sum(plan.host is None for plan in plans) + (len(plans) > 1)
 
@@ -116,7 +115,7 @@ def busy(plans: "list[Plan]") -> int:
 def far_segment(
     group: "Group", box: int, mask: int, options: "Options", buffers: "dict[str, Any]"
 ) -> RemoteSegment:
-    """The stand-in for a box's memory; the box is told how to make it."""
+    """Return the stand-in for a box's memory; the box receives the orders to make it."""
     sizes = {name: value for name, value in buffers.items() if name != "begun_ns"}
     if "begun_ns" in buffers:  # another machine has another monotonic clock
         group.far[box].box["begun_ns"] = time.time_ns() - (time.monotonic_ns() - buffers["begun_ns"])
@@ -133,7 +132,7 @@ def far_segment(
 
 
 def same_sizes(segments: "Any", size: int, mask: int, buffers: "dict[str, Any]") -> "dict[str, Any]":
-    """The sizes that this machine would choose, for all boxes, whatever memory theirs have."""
+    """Return the sizes that this machine would choose, for all boxes, whatever memory theirs have."""
     found = segments.plan(size, disable=mask, **buffers)
     return {**{name: found[name] for name in _SIZES}, **buffers}
 
@@ -142,12 +141,12 @@ def same_sizes(segments: "Any", size: int, mask: int, buffers: "dict[str, Any]")
 
 
 def fork_client(plan: "Plan", where_signal: int, limit: "tuple[int, int] | None") -> ForkClient:
-    """The fork client of a plan."""
+    """Return the fork client of a plan."""
     return ForkClient(plan, where_signal, limit) if plan.host is None else RemoteForkClient(plan)
 
 
 class RemoteForkClient(ForkClient):
-    """A box elsewhere, as if it were a fork server of this machine."""
+    """A box elsewhere, presented as a fork server of this machine."""
 
     def __init__(self, plan: "Plan") -> None:
         self.plan = plan
@@ -172,7 +171,7 @@ class RemoteForkClient(ForkClient):
         )
         self._send(("run", host.about()), (report, *host.descriptors))
         self._is_traced = bool(host.box["segment"]["trace_events"])
-        if self._is_traced:  # it answers before its nodes begin: at least this is known of its clock
+        if self._is_traced:  # it answers before its nodes begin: this gives a first reading of its clock
             self.ask_clock()
 
     def receive(self) -> "tuple | None":
@@ -191,7 +190,7 @@ class RemoteForkClient(ForkClient):
         return message
 
     def _check(self, verb: str, *rest: "Any") -> None:
-        """A box speaks for its own nodes, and says of each once how it ended. Raises `ValueError`."""
+        """Check that a box reports only its own nodes, and the end of each once. Raises `ValueError`."""
         told = rest[0] if verb in ("started", "unstarted") else rest[:1] if verb == "exited" else ()
         if any(type(index) is not int or index not in self.plan.indices for index in told):
             raise ValueError(f"{verb}: {rest}")
@@ -207,26 +206,26 @@ class RemoteForkClient(ForkClient):
         return self._first
 
     def ask_clock(self) -> None:
-        """See `far.clock`; not counted among the questions."""
+        """Ask for its clock, see `box_proxy.clock`; not counted among the questions."""
         if self.far.ask_clock():
             self._send(("ask", self.far.asked, CLOCK, []))
 
     def ask_look(self, now: bool = False) -> None:
-        """Ask what its nodes do. See `inquiry`."""
+        """Ask for the activity of its nodes. See `inquiry`."""
         self._ask(NOW if now else LOOK, [])
 
     def ask_lines(self, ranks: "list[int]") -> None:
-        """At which lines are these nodes? See `far.lines`."""
+        """Ask for the lines at which these nodes are. See `box_proxy.lines`."""
         self._ask(LINES, ranks)
 
     def _ask(self, question: str, ranks: "list[int]") -> None:
-        """The answer comes as a message."""
+        """Do nothing here: the answer comes as a message."""
         self.far.asked += 1
         self._send(("ask", self.far.asked, question, ranks))
 
 
 def tell(plans: "list[Plan]", transports: "TransportProcesses | None", listen: "str | None") -> None:
-    """Tell the boxes where the server is, and its secrets. Say at which address it listens."""
+    """Send the boxes the server's address and their secrets. Log the address on which it listens."""
     said = set()
     for plan in plans:
         if plan.host is not None and transports is not None:
@@ -246,7 +245,7 @@ def tell(plans: "list[Plan]", transports: "TransportProcesses | None", listen: "
 
 
 def listen(options: "Options", plans: "list[Plan]") -> "str | None":
-    """At which address the server listens; None: this machine only. Raises `UsageError`."""
+    """Return the address on which the server listens; None: this machine only. Raises `UsageError`."""
     far = [plan.host for plan in plans if plan.host is not None]
     if not far or (tunnels(options) and options.listen is None):
         return None
@@ -256,7 +255,7 @@ def listen(options: "Options", plans: "list[Plan]") -> "str | None":
 
 
 def _reaching(host: str) -> str:
-    """The address of this machine with which the way to a host begins."""
+    """Return the address of this machine from which the route to a host starts."""
     import _socket
 
     name = host.rpartition("@")[2]

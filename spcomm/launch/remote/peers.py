@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Connections between gateways, for `--route direct`: makes those that the C core asks for.
+"""Connections between gateways, for `--route direct`: makes those that the C core requests.
 
-Each gateway listens where it reached the server from, so at 127.0.0.1 where all boxes are on this machine. Both ends
-of a connection prove that they know the secret of the two boxes. If none can be made in time, the server relays what
-the two boxes send to each other, for the whole run. One that breaks later is made anew, as often as it takes.
+Each gateway listens on the address from which it reached the server, so on 127.0.0.1 if all boxes are on this machine.
+Both ends of a connection prove that they know the secret of the two boxes. If none can be made in time, the server
+relays the traffic of the two boxes for the whole run. A connection that breaks later is made anew, as often as needed.
 """
 
 import _socket
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from spcomm.launch.remote.tls import Session
 
 _CONNECT_S = (
-    1.0  # for the first connection, and for each attempt at another; its handshake has limits of its own
+    1.0  # for the first connection, and for each attempt at another; its handshake has its own limits
 )
 _AGAIN_S = (0.01, 0.05, 0.2, 1.0, 5.0)  # between attempts to connect; the last one repeats
-_NUMBER_BYTES = 8  # first of all over a connection: which one it is
+_NUMBER_BYTES = 8  # sent first over a connection: its number
 _BACKLOG = 64
 
 
@@ -32,7 +32,7 @@ class Peers:
     """Makes and accepts the connections between this gateway and the others."""
 
     def __init__(self, loop: Loop, gateway: net.Gateway, secrets: bytes, job: int, box: int) -> None:
-        """`secrets`: one for each box, which it shares with this one."""
+        """`secrets`: one for each box, shared with this one."""
         self._loop = loop
         self._gateway = gateway
         size = handshake.SECRET_BYTES
@@ -41,7 +41,7 @@ class Peers:
         self._listens = False
 
     def reached(self, host: str) -> None:
-        """Listen at this address, from which the server was reached, and tell the other gateways."""
+        """Listen on this address, from which the server was reached, and announce it to the other gateways."""
         if self._listens:
             return
         self._listens = True
@@ -64,20 +64,20 @@ class Peers:
         self._gateway.listens(f"{host}:{listener.getsockname()[1]}")
 
     def look(self) -> None:
-        """Make connections that are wanted now, each in a thread: connecting takes its time."""
+        """Make the connections needed now, each in a thread, because connecting takes time."""
         for box, number, address in self._gateway.wanted():
             host, _colon, port = address.rpartition(":")
-            if not (port.isascii() and port.isdigit() and len(port) < 6):  # it is what the other gateway says
+            if not (port.isascii() and port.isdigit() and len(port) < 6):  # input from the other gateway
                 self._gateway.relay_peer(box, number)
                 continue
             place = self._reach(box, (host, int(port)))
             try:
                 _thread.start_new_thread(self._connect, (box, number, place))
-            except RuntimeError:  # there can be no more threads
+            except RuntimeError:  # the thread limit is reached
                 self._gateway.relay_peer(box, number)
 
     def _reach(self, box: int, address: "tuple[str, int]") -> "tuple[str, int]":
-        """Return where to connect to that box."""
+        """Return the address to connect to for that box."""
         return address
 
     def _connect(self, box: int, number: int, address: "tuple[str, int]") -> None:
@@ -91,7 +91,7 @@ class Peers:
                 has_told = True
                 os.write(sock.fileno(), data if session is None else session.encrypt(data))
                 self._gateway.attach_peer(box, number, sock.detach(), session)
-            except Exception:  # whatever it is: nodes of two boxes wait for the choice
+            except Exception:  # any error: nodes of two boxes wait for the choice
                 if not has_told and time.monotonic() - begun >= _CONNECT_S:
                     self._gateway.relay_peer(box, number)
                 time.sleep(_AGAIN_S[min(attempts, len(_AGAIN_S) - 1)])

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Between the launcher and a box on another host: to the launcher it is a fork server, and does its work over ssh.
+"""Relay between the launcher and a box on another host: acts as a fork server, and does its work over ssh.
 
-It speaks with the launcher as `fork_server` does, so that nothing else there knows of hosts; what is said goes on to
-`box`, at the other end of ssh, and the output of nodes comes back through the pipes that the launcher reads. It never
-outlives the launcher, and ssh never outlives it; the end of ssh's input ends the box.
+It uses the protocol of `fork_server` with the launcher, so no other module there deals with hosts; it forwards messages
+to `box`, at the other end of ssh, and the output of nodes comes back through the pipes that the launcher reads. It
+never outlives the launcher, and ssh never outlives it; the end of ssh's input ends the box.
 
 Messages of its own, to the launcher: ("failed", sentence, code)  ("warning", text)  ("text", text)
-("noted", what is known of the box's memory at the end)  ("deadlock", what its gateway has proven)
-("answer", number of the question, what the box says: see `box_proxy`)  ("trace", what `remote_traces` has packed)
+("noted", final state of the box's memory)  ("deadlock", proof of its gateway)
+("answer", number of the question, answer of the box: see `box_proxy`)  ("trace", data packed by `remote_traces`)
 """
 
 import _signal
@@ -23,7 +23,7 @@ from spcomm.launch.base.wire import Wire
 from spcomm.launch.remote import box_proxy, versions
 from spcomm.launch.remote.framing import MOST, NONSENSE, FrameError, Frames, Outlet, one_line
 
-_PATIENCE_S = 5.0  # for nodes that were killed to be gone; then the connection itself is given up
+_PATIENCE_S = 5.0  # for killed nodes to disappear; then the connection itself is given up
 _ALLOCATED = re.compile(rb"Allocated port ([0-9]+) for remote forward")
 _PIECE = 1 << 16
 _WINDOW = 1 << 18  # bytes of a standard input under way
@@ -31,15 +31,15 @@ _KEPT_ERRORS = 4096
 
 
 def main() -> None:
-    """The top level of the process."""
+    """Run the process from its top level."""
     process.die_with(int(sys.argv[2]), _signal.SIGKILL)
     Relay(Wire.adopt(int(sys.argv[1]))).run()
 
 
 class Relay:
-    """One host."""
+    """Serves one host."""
 
-    what = "host"  # as messages call what it leads to
+    what = "host"  # the noun for its target in messages
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
@@ -48,17 +48,17 @@ class Relay:
         self._report = -1
         self._more: list[int] = []  # descriptors
         self._frames: Frames | None = None
-        self._waiting: list[list] = []  # for the box, which has not begun
+        self._waiting: list[list] = []  # for the box, which has not started
         self._begun = False
-        self._port = 0  # of the tunnel's other end
+        self._port = 0  # the tunnel's port at the other end
         self._hello: dict | None = None
-        self._errors = b""  # what ssh has said
+        self._errors = b""  # error output of ssh
         self._ranks: set[int] = set()  # of the nodes there
         self._outlets: dict[tuple[int, int], Outlet] = {}  # (rank, 1 or 2) → the launcher's pipe
         self._inputs: dict[int, list[int]] = {}  # rank → descriptor, bytes under way
         self._leaving = False
         self._paused = False
-        self._asked = 0  # the last question that the box has got
+        self._asked = 0  # the last question sent to the box
         self._answered = 0
 
     def run(self) -> None:
@@ -92,7 +92,7 @@ class Relay:
                 self._loop.at("patience", _PATIENCE_S, lambda: os._exit(1))
 
     def _abandoned(self) -> None:
-        """The launcher has ended."""
+        """Handle the end of the launcher."""
         os._exit(0)
 
     def _start(self) -> None:
@@ -187,7 +187,7 @@ class Relay:
             self._wire.send((verb, *rest))
 
     def _check_report(self, rank: int, kind: str, payload: bytes) -> None:
-        """Raise `ValueError` unless a box speaks of a node of its own, and the launcher can read that."""
+        """Raise `ValueError` unless a box reports about its own node, in a form the launcher can read."""
         if (
             rank not in self._ranks
             or kind.encode() not in KINDS
@@ -196,7 +196,7 @@ class Relay:
             raise ValueError(f"report: {rank} {kind}")
 
     def _begin(self) -> None:
-        """Both the box and, where there is one, its way back to the server are there."""
+        """Start when both the box and, where there is one, its way back to the server are there."""
         if self._hello is None or self._begun or (self._about["tunnel"] and not self._port):
             return
         error, warning = versions.compare(self._about["host"], self._hello)
@@ -218,7 +218,7 @@ class Relay:
         self._say_here()
 
     def _say_here(self) -> None:
-        """Tell the box that the launcher is there: until TCP gives up, it has no other way to notice a cut network."""
+        """Send the box a sign of life of the launcher: until TCP gives up, it cannot notice a cut network otherwise."""
         self._frames.send(["here"])
         self._loop.at("here", self._about["box"]["link_timeout"] / 6, self._say_here)
 
@@ -244,7 +244,7 @@ class Relay:
             self._errors = b"\n".join([*shown, self._errors])[-_KEPT_ERRORS:]
 
     def _ended(self) -> None:
-        """The end of ssh."""
+        """Handle the end of ssh."""
         self._frames.pause(self._loop)
         if self._leaving:
             return
@@ -292,7 +292,7 @@ class Relay:
             os.close(self._inputs.pop(rank)[0])
 
     def _taken(self, rank: int, count: int) -> None:
-        """The node has read so much. Less than nothing: it reads no more."""
+        """Note that the node has read that much. A negative number: it reads no more."""
         entry = self._inputs.get(rank)
         if entry is None:
             return

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 """TLS 1.3 for connections that cross a network, from Python's `ssl`.
 
-The handshake proves who is there, and TLS keeps strangers out of what follows. Each listening end makes a certificate
-of its own, which says nothing about it. So both ends then show, inside TLS, a MAC of the handshake's transcript and of
-that certificate: somebody on the way, who has to use another certificate, has no MAC for it.
+The handshake proves the identity of both ends, and TLS protects the traffic that follows. Each listening end makes
+its own certificate, which proves nothing by itself. So both ends then send, inside TLS, a MAC of the handshake's
+transcript and of that certificate: an intermediary, which must use another certificate, has no MAC for it.
 
-The server shows it first, as one TLS record, so that the client, where somebody sits, can say what is wrong.
+The server sends its MAC first, as one TLS record, so that the client, where the user is, can report the error.
 """
 
 import functools
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 _HEAD_BYTES = 5  # of a record; the last two are the length of the rest
 _RECORD_BYTES = 1 << 14  # of data, at most
-_DAYS = 3650  # nobody looks when a certificate ends; this only has to be later than now
+_DAYS = 3650  # no end checks the expiry of a certificate; this only has to be later than now
 
 
 class TlsError(ConnectionError):
-    """There is no TLS with the other end; the text says why."""
+    """TLS with the other end is impossible; the text gives the reason."""
 
 
 class InterceptedError(TlsError):
@@ -36,7 +36,7 @@ class InterceptedError(TlsError):
 
 @functools.cache
 def server_identity() -> "tuple[ssl.SSLContext, bytes]":
-    """Return what a listening end needs, made once for each process: a context, and its certificate (DER).
+    """Return the identity of a listening end, made once for each process: a context, and its certificate (DER).
 
     Raises `ImportError`: the package cryptography is not installed; `OSError`: there is no place for a file.
     """
@@ -61,7 +61,7 @@ def server_identity() -> "tuple[ssl.SSLContext, bytes]":
     )
     encoding, private = serialization.Encoding, serialization.PrivateFormat.PKCS8
     context = _context(ssl.PROTOCOL_TLS_SERVER)
-    context.num_tickets = 0  # nobody resumes
+    context.num_tickets = 0  # no client resumes
     with tempfile.NamedTemporaryFile(prefix="spcomm-", suffix=".pem") as file:  # `ssl` reads files only
         file.write(key.private_bytes(encoding.PEM, private, serialization.NoEncryption()))
         file.write(certificate.public_bytes(encoding.PEM))
@@ -72,9 +72,9 @@ def server_identity() -> "tuple[ssl.SSLContext, bytes]":
 
 @functools.cache
 def _client_context() -> ssl.SSLContext:
-    """Return what a connecting end needs."""
+    """Return the context of a connecting end."""
     context = _context(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # the MACs look at the certificate
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # the MACs verify the certificate
     return context
 
 
@@ -88,7 +88,7 @@ class Session:
     """TLS over one connection, without its socket: `establish`, then `encrypt` and `decrypt`, one thread at a time."""
 
     def __init__(self, server: bool, mac: "Callable[[str, bytes], bytes]") -> None:
-        """`mac(role, certificate)` is what the end with that role, "client" or "server", shows."""
+        """`mac(role, certificate)` returns the MAC of the end with that role, "client" or "server"."""
         self._server = server
         self._mac = mac
         self._coming, self._going = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -98,11 +98,11 @@ class Session:
 
     @property
     def certificate(self) -> bytes:
-        """The server's (DER), as this end knows it."""
+        """The server's certificate (DER), as this end sees it."""
         return self._certificate
 
     def establish(self, sock: "_socket.socket") -> "Iterator[None]":
-        """Go on until the other end has to say something, where the socket does not wait. Raises `TlsError`, `OSError`.
+        """Continue until the other end must send, if the socket does not wait. Raises `TlsError`, `OSError`.
 
         Reads nothing that comes after the other end's MAC.
         """
@@ -135,12 +135,12 @@ class Session:
         return True
 
     def _send(self, sock: "_socket.socket", data: bytes) -> None:
-        """The little that is sent at first always finds room in a socket."""
+        """Write the first bytes, so few that a socket always has room for them."""
         if data and sock.send(data) != len(data):
             raise TlsError("the other end does not read")
 
     def receive(self, sock: "_socket.socket") -> bytes:
-        """Return what the next record has, and read no more; nothing: it is not complete. As `establish`."""
+        """Return the data of the next record, and read no more; empty: it is incomplete. Raises like `establish`."""
         record = self._next_record(sock)
         try:
             return self.decrypt(record) if record else b""
@@ -160,18 +160,18 @@ class Session:
         return record
 
     def encrypt(self, data: "bytes | memoryview") -> bytes:
-        """Return what is to be sent for this, which must not be empty."""
+        """Return the encrypted bytes for this data, which must not be empty."""
         self._tls.write(data)
         return self._going.read()
 
     def decrypt(self, data: bytes) -> bytes:
-        """Return what is complete of all that has come. `ssl.SSLError`: somebody has changed it."""
+        """Return the complete data of all received bytes. `ssl.SSLError`: they were altered."""
         self.feed(data)
         found = []
         try:
             while self._has_unread:
                 found.append(self._some(self._tls.read(_RECORD_BYTES)))
-        except ssl.SSLWantReadError:  # the last record is not complete
+        except ssl.SSLWantReadError:  # the last record is incomplete
             pass
         return b"".join(found)
 
@@ -180,29 +180,29 @@ class Session:
         self._coming.write(data)
 
     def read_into(self, room: memoryview) -> int:
-        """Return how many bytes were decrypted. `ssl.SSLError`: somebody has changed them."""
+        """Return the number of decrypted bytes. `ssl.SSLError`: they were altered."""
         count = 0
         read, some = self._tls.read, self._some
         try:
             while count < len(room):
                 count += some(read(_RECORD_BYTES, room[count:]))
-        except ssl.SSLWantReadError:  # all records are read, or the last one is not complete
+        except ssl.SSLWantReadError:  # all records are read, or the last one is incomplete
             pass
         return count
 
     def _some(self, found: "_Read") -> "_Read":
-        """Return what was read. Nothing means that the other end has ended TLS, and nothing after that is read."""
+        """Return the decrypted data. Empty: the other end has ended TLS, and nothing after that is read."""
         if not found:
             raise ssl.SSLZeroReturnError(ssl.SSL_ERROR_ZERO_RETURN, "the other end has ended TLS")
         return found
 
     @property
     def _has_unread(self) -> bool:
-        """Whether something has come that was not decrypted, or was and has not been read."""
+        """Whether received bytes are still encrypted, or decrypted and unread."""
         return self._coming.pending > 0 or self._tls.pending() > 0
 
 
 def _missing(record: bytes) -> int:
-    """Return how many bytes a record needs so that it, or its head, is complete."""
+    """Return the number of bytes that complete a record, or its head."""
     rest = int.from_bytes(record[3:_HEAD_BYTES], "big") if len(record) >= _HEAD_BYTES else 0
     return _HEAD_BYTES + rest - len(record)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Fork server of transport processes, for callers that cannot fork them: a notebook's kernel has threads.
 
-It serves one run after the other: forks a server and the gateways, forwards what they say, and ends them when it is
-told to. It ends with the caller, and the kernel ends its transport processes with it.
+It serves one run after the other: forks a server and the gateways, forwards their messages, and ends them on request.
+It ends with the caller, and the kernel ends its transport processes with it.
 
 Messages in:  ("segments",) + segments of the boxes, in order  ("begin", box of each rank, link timeout)  ("end",)
 Messages out: ("begun",)  ("refused", text)  ("deadlock", rows)  ("lost", sentence, box)  ("over",)  ("ended",)
@@ -36,7 +36,7 @@ class TransportForkClient:
         return self._wire.fileno()
 
     def begin(self, group: "Group", link_timeout: float) -> str:
-        """Start the transport processes of a run; why that cannot be, or nothing."""
+        """Start the transport processes of a run; return why that is impossible, or nothing."""
         descriptors = [segment.fd for segment in group.segments]
         try:
             for at in range(0, len(descriptors), MOST_DESCRIPTORS):
@@ -50,7 +50,7 @@ class TransportForkClient:
         return message[1] if message[0] == "refused" else ""
 
     def receive(self) -> "tuple | None":
-        """The next message; None when the process has ended."""
+        """Return the next message; None when the process has ended."""
         message = self._wire.receive()
         return message[0] if message is not None else None  # type: ignore[return-value]
 
@@ -87,7 +87,7 @@ class _Segment:
 
 
 class _Run:
-    """Boxes of one run: what `TransportProcesses` reads of a `Group`."""
+    """Boxes of one run: the attributes of a `Group` that `TransportProcesses` reads."""
 
     def __init__(self) -> None:
         self.segments: list[_Segment] = []
@@ -99,7 +99,7 @@ class _Run:
 
 
 class _Server:
-    """The loop of the process."""
+    """Runs the loop of the process."""
 
     def __init__(self, wire: Wire, caller: int) -> None:
         self._wire = wire
@@ -171,6 +171,6 @@ class _Server:
 
 
 def main() -> None:
-    """The top level of the process."""
+    """Run the process from its top level."""
     _signal.signal(_signal.SIGINT, _signal.SIG_IGN)  # Ctrl-C is for the caller
     _Server(Wire.adopt(int(sys.argv[1])), int(sys.argv[2])).serve()

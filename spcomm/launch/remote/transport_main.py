@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 _AGAIN_S = (0.0, 0.01, 0.05, 0.2, 1.0)  # between attempts to connect; the last one repeats
 _LASTING_S = 1.0  # a connection that broke sooner counts as one more failed attempt
-_REFUSALS = 3  # in a row, at first: it is not a byte that was changed on the way, but another server
+_REFUSALS = 3  # in a row, at first: that is another server, not a byte altered on the way
 
 
 def become(label: str, work: "Callable[[], None]", wire: Wire, kept: "list[int]", launcher: int) -> None:
-    """In the forked process, with all signals blocked: do that, and end. Does not return."""
+    """Run that in the forked process, with all signals blocked, and end. Does not return."""
     code = 125
     try:
         _settle(label, kept, launcher)
@@ -43,14 +43,14 @@ def become(label: str, work: "Callable[[], None]", wire: Wire, kept: "list[int]"
 
 
 def _settle(label: str, kept: "list[int]", launcher: int) -> None:
-    """Keep nothing of the launcher's but what is needed: not its sockets, whose ends others wait for."""
+    """Close the launcher's descriptors except the necessary ones, above all its sockets, whose ends others wait for."""
     net.die_with_parent(_signal.SIGKILL)
     if os.getppid() != launcher:
         os._exit(0)
     os.setpgid(0, 0)  # Ctrl-C is for the launcher
     _signal.set_wakeup_fd(-1)
     for number in (_signal.SIGTERM, _signal.SIGHUP, _signal.SIGQUIT, _signal.SIGTSTP):
-        # Ignored at first: what a terminal has sent before this group was made is for the launcher, too, and forgotten.
+        # Ignored at first: signals that a terminal sent before this group existed are the launcher's, and dropped here.
         _signal.signal(number, _signal.SIG_IGN)
         _signal.signal(number, _signal.SIG_DFL)
     _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
@@ -68,7 +68,7 @@ def _settle(label: str, kept: "list[int]", launcher: int) -> None:
 
 
 def _complain(wire: Wire, error: BaseException, culprit: int = -1) -> None:
-    """`culprit`: the box whose fault it is; -1: none's."""
+    """`culprit`: the box at fault; -1: none."""
     if isinstance(error, SpcommError):
         message = ("failed", str(error), culprit)
     else:
@@ -82,7 +82,7 @@ def _complain(wire: Wire, error: BaseException, culprit: int = -1) -> None:
 
 
 class Runner:
-    """Runs something in a thread. Its descriptor is readable when that is over."""
+    """Runs a function in a thread. Its descriptor is readable when that is over."""
 
     def __init__(self, work: "Callable[[], object]") -> None:
         self.over = False
@@ -102,13 +102,13 @@ class Runner:
         os.write(self._write, b".")
 
     def result(self) -> None:
-        """Raises what it raised."""
+        """Raise the exception of the function, if any."""
         if self._error is not None:
             raise self._error
 
 
 class Connector:
-    """Sees to it that a gateway is connected: at first, and whenever the connection breaks."""
+    """Keeps a gateway connected: connects it at first, and whenever the connection breaks."""
 
     def __init__(
         self,
@@ -120,15 +120,15 @@ class Connector:
         box: int,
         blocked: "Callable[[dict[int, Wait]], None]",
     ) -> None:
-        """`blocked(waits)` is told of nodes that are proven to wait for ever."""
+        """`blocked(waits)` receives the nodes that are proven to wait for ever."""
         self._loop = loop
         self._gateway = gateway
         self._blocked = blocked
         self._place = address, secret, job, box
-        self._attempts = 0  # since a connection has lasted
+        self._attempts = 0  # since the last lasting connection
         self._begun = time.monotonic()
         self._connected: float | None = None  # when
-        self.peers: Peers | None = None  # who makes connections to other gateways
+        self.peers: Peers | None = None  # makes connections to other gateways
 
     def start(self) -> None:
         self._loop.add(self._gateway.news, self._heard)
@@ -169,7 +169,7 @@ class Connector:
         self._gateway.attach(sock.detach(), session)
 
     def _give_up_in_time(self) -> None:
-        """Once there has been a connection, the gateway itself does."""
+        """Raise if the first connection takes too long; after it, the gateway itself raises."""
         (host, port), _secret, _job, box = self._place
         if self._connected is None and time.monotonic() - self._begun >= self._gateway.link_timeout:
             raise ConnectionLostError(
@@ -178,7 +178,7 @@ class Connector:
 
 
 def make_secrets(boxes: int) -> "list[bytes]":
-    """Make the secrets of a run, and return what each box is given: its own, then one that it shares with each box."""
+    """Make the secrets of a run, and return those of each box: its own, then one that it shares with each box."""
     shared = {(one, two): os.urandom(SECRET_BYTES) for two in range(boxes) for one in range(two + 1)}
     return [
         b"".join(
@@ -196,7 +196,7 @@ def serve(
     places: "list[int]",
     link_timeout: float,
 ) -> None:
-    """The server of one job: until all of its boxes have ended. `secrets`: of `make_secrets`."""
+    """Run the server of one job until all of its boxes have ended. `secrets`: of `make_secrets`."""
     loop = Loop()
     server = net.Server(link_timeout, disable=segments.disable_mask())
     server.add_job(job, places)
@@ -218,9 +218,9 @@ def carry(
     link_timeout: float,
     places: "list[int] | None" = None,
 ) -> None:
-    """The gateway of a box: until all of its nodes have ended, and what they sent has been carried.
+    """Run the gateway of a box until all of its nodes have ended, and their messages have been carried.
 
-    `secrets`: of `make_secrets`, for that box. `places`: the box of each rank, where gateways have links to each other.
+    `secrets`: of `make_secrets`, for that box. `places`: the box of each rank, if gateways have links to each other.
     """
     loop = Loop()
     gateway = net.Gateway(segment, job, link_timeout, places is not None)
@@ -237,7 +237,7 @@ def carry(
         connector.start()
         _until_over(loop, wire, gateway.run)
     except BaseException as error:
-        _complain(wire, error, gateway.culprit)  # first: who started us hears of it before the nodes do
+        _complain(wire, error, gateway.culprit)  # first: the parent must learn of it before the nodes
         gateway.disconnect()
         os._exit(125)
     if places is not None:
@@ -246,7 +246,7 @@ def carry(
 
 def _until_over(loop: Loop, wire: Wire, work: "Callable[[], object]") -> None:
     runner = Runner(work)
-    loop.add(wire.fileno(), lambda: os._exit(0))  # the launcher says nothing: it is gone
+    loop.add(wire.fileno(), lambda: os._exit(0))  # readable only when the launcher is gone
     loop.add(runner.fileno(), lambda: None)
     while not runner.over:
         loop.turn()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The processes between the boxes of a run, as the launcher sees them: a server, and a gateway in each box.
+"""Processes between the boxes of a run, seen from the launcher: a server, and a gateway in each box.
 
-They are forked from the launcher, which has no threads, and become what `transport_main` says. Each has one wire to the
-launcher: it says there why it ends, and ends when the launcher does. A gateway ends by itself when all nodes of the run
-have ended and all that they sent has been carried; the server, when all gateways have.
+They are forked from the launcher, which has no threads, and run the loops of `transport_main`. Each has one wire to the
+launcher: it reports there why it ends, and ends when the launcher does. A gateway ends by itself when all nodes of the
+run have ended and all their messages have been carried; the server, when all gateways have.
 """
 
 import _signal
@@ -39,15 +39,15 @@ class TransportProcess:
         kept: int,
         forgotten: "list[Any]",
     ) -> None:
-        """Fork it. `work` is what it does, and `kept` the descriptor it needs; it gives up segments of other boxes.
+        """Fork it. It runs `work`, and needs the descriptor `kept`; it gives up segments of other boxes.
 
-        `label` is what the system calls it: 15 letters. `box`: of a gateway; -1: the server.
+        `label` is its name in the system: 15 letters. `box`: of a gateway; -1: the server.
         """
         self.name = name
         self.box = box
         self.gone = False
         self.status = 0
-        self.counted: dict = {}  # what its links have carried, once it has said so
+        self.counted: dict = {}  # the counts of its links, once reported
         self._wire, theirs = Wire.pair()
         launcher = os.getpid()
         mask = _signal.pthread_sigmask(_signal.SIG_SETMASK, _signal.valid_signals())
@@ -69,13 +69,13 @@ class TransportProcess:
         loop.add(self.fileno(), call)
 
     def leave(self, loop: "Loop") -> None:
-        """Call no more."""
+        """Stop calling."""
         loop.remove(self.fileno())
 
     def receive(self) -> "tuple | None":
-        """Its next message; None when it has ended, and `status` is its wait status then."""
+        """Return its next message; None when it has ended, and `status` is its wait status then."""
         message = None if self.gone else self._wire.receive()
-        if message is not None and message[0][0] == "counted":  # the last that it says
+        if message is not None and message[0][0] == "counted":  # its last message
             self.counted = message[0][1]
             message = self._wire.receive()
         if message is None:
@@ -84,14 +84,14 @@ class TransportProcess:
         return message[0]
 
     def hear_out(self, patience: float) -> None:
-        """Wait so many seconds at most for what it has to say."""
+        """Wait at most that many seconds for its messages."""
         poll = select.poll()
         poll.register(self.fileno(), select.POLLIN)
         if not self.gone and poll.poll(patience * 1000):
             self.receive()
 
     def how(self) -> str:
-        """In words, how it ended."""
+        """Describe how it ended."""
         if self.status & 0x7F:
             return f"was killed by {signal_name(self.status & 0x7F)}"
         return f"ended with code {self.status >> 8}"
@@ -101,20 +101,20 @@ class TransportProcess:
             os.kill(self.pid, _signal.SIGKILL)  # our child and not reaped: the number is its own
 
     def wait(self) -> None:
-        """Until it has ended."""
+        """Wait until it has ended."""
         if not self.gone:
             self.gone = True
             self.status = os.waitpid(self.pid, 0)[1]
 
     def close(self) -> None:
-        """Nothing is left of it."""
+        """Remove the rest of it."""
         self.kill()
         self.wait()
         self._wire.close()
 
 
 class TransportProcesses:
-    """All of them. Whoever makes them ends them, by `close`."""
+    """All transport processes. Their creator ends them with `close`."""
 
     def __init__(
         self,
@@ -124,7 +124,7 @@ class TransportProcesses:
         server: "Any | None" = None,
         route: str = "relay",
     ) -> None:
-        """`listen`: the address of this machine at which boxes elsewhere connect. `server`: one that runs already."""
+        """`listen`: the address of this machine on which boxes elsewhere connect. `server`: one that runs already."""
         self._link_timeout = link_timeout
         self._places = group.places if route == "direct" else None
         self._all: list[TransportProcess] = []
@@ -137,7 +137,7 @@ class TransportProcesses:
                 self.close()
                 raise
             return
-        # By box; handed over by the fork: they stand in no file, and on no command line.
+        # By box; the fork hands them over, so they are in no file, and on no command line.
         self.secrets = transport_main.make_secrets(group.boxes)
         self.job = int.from_bytes(os.urandom(4), "little") or 1
         listener = _listen(listen or "127.0.0.1")
@@ -162,7 +162,7 @@ class TransportProcesses:
     def _start_gateways(self, group: "Group") -> None:
         here = [segment for segment in group.segments if segment.fd >= 0]
         for box, segment in enumerate(group.segments):
-            if segment.fd < 0:  # it is elsewhere, and so is its gateway
+            if segment.fd < 0:  # the box is elsewhere, and so is its gateway
                 continue
             reached = self._reach(box, self.address)
 
@@ -185,7 +185,7 @@ class TransportProcesses:
             )
 
     def _reach(self, box: int, address: "tuple[str, int]") -> "tuple[str, int]":
-        """The address of the server for the gateway of this box."""
+        """Return the address of the server for the gateway of this box."""
         return address
 
     def __iter__(self) -> "Iterator[TransportProcess]":
@@ -193,21 +193,21 @@ class TransportProcesses:
 
     @property
     def over(self) -> bool:
-        """Whether all has been carried.
+        """Whether all messages have been carried.
 
-        The server ends well once all boxes have finished and each has got what the others have sent. A gateway may not
-        have heard that it was, if the connection broke just then.
+        The server ends well once all boxes have finished and each has received the messages of the others. A gateway
+        may not have learned of that if the connection broke just then.
         """
         server = self._all[0]
         return (server.gone and server.status == 0) or all(transport.gone for transport in self._all)
 
     def counted(self) -> "list[dict[str, Any]]":
-        """Counts of the server's link to each box (see `net.counted`); none, if it has not ended well."""
+        """Return the counts of the server's link to each box (see `net.counted`); none, if it did not end well."""
         found = self._all[0].counted
         return [found[box] for box in sorted(found)]
 
     def between(self) -> "dict[str, dict[str, Any] | None]":
-        """Counts of links between gateways, as the first of the two has them: `0-1` for boxes 0 and 1.
+        """Return the counts of links between gateways, from the first of the two: `0-1` for boxes 0 and 1.
 
         None: the server relays for them.
         """
@@ -219,11 +219,11 @@ class TransportProcesses:
         return found
 
     def left(self) -> str:
-        """Names of those that have not ended."""
+        """Return the names of those that have not ended."""
         return ", ".join(transport.name for transport in self._all if not transport.gone)
 
     def close(self, patience: float = 0.0) -> None:
-        """Nothing is left of them. `patience`: for gateways whose last words are worth waiting for."""
+        """End them all. `patience`: for gateways whose last messages are worth waiting for."""
         for transport in self._all:
             if patience and self._places is not None:
                 transport.hear_out(patience)
@@ -233,7 +233,7 @@ class TransportProcesses:
 
 
 def _listen(address: str) -> "_socket.socket":
-    """Others may connect to it, and get no further than the handshake."""
+    """Listen at this address. Strangers may connect, and get no further than the handshake."""
     listener = opened(_socket.socket, _socket.AF_INET, _socket.SOCK_STREAM)
     os.set_inheritable(listener.fileno(), False)
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Properties that must be the same on all machines of a run, and the sentence when they are not."""
+"""Properties that must be the same on all machines of a run, and the error if they differ."""
 
 import sys
 
@@ -7,7 +7,7 @@ from spcomm.launch.remote.framing import one_line
 
 
 def mine() -> "dict[str, str]":
-    """The properties of this machine."""
+    """Return the properties of this machine."""
     from importlib.metadata import PackageNotFoundError, version
 
     found = {"python": ".".join(map(str, sys.version_info[:3])), "order": sys.byteorder}
@@ -20,7 +20,7 @@ def mine() -> "dict[str, str]":
 
 
 def compare(host: str, theirs: "dict[str, str]", ours: "dict[str, str] | None" = None) -> "tuple[str, str]":
-    """Why a box there cannot take part, and a warning; each empty if there is nothing to say."""
+    """Return why a box there cannot take part, and a warning; each empty if there is none."""
     ours = mine() if ours is None else ours
     theirs = {name: one_line(theirs.get(name, ""), 40) for name in ours}
     if theirs["spcomm"] != ours["spcomm"]:

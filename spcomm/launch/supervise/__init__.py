@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""The supervision of a run: its event loop, who failed first, who waits for ever, what the user sees of it.
+"""Supervision of a run: its event loop, the first failure, endless waits, and their display.
 
 ============  =====================================================================================
 `supervisor`  one run: starts, watches, ends, concludes
-`failures`    who was first, and the sentence that says it
-`watchdog`    which nodes wait for ever, or for long
-`inquiry`     what boxes on other machines are asked of their nodes
-`watch`       what each node does, in a table at the terminal; `watch_table` draws it
-`stats`       what each node did, for the end
+`failures`    the first failure, and the sentence about it
+`watchdog`    nodes that wait for ever, or for long
+`inquiry`     questions to boxes on other machines about their nodes
+`watch`       the activity of each node, in a table at the terminal; `watch_table` draws it
+`stats`       the totals of each node, at the end
 ============  =====================================================================================
 """

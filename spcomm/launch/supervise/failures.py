@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The first failure of a run, and the sentence about it.
 
-First is the node whose failure was *heard of* first: an exception is reported when it is raised, everything
-else when the node has ended. A `NodeLostError` is somebody else's failure as long as there is another one.
-Nothing that happens after the launcher has told nodes to end counts as a failure. Nodes are known by index.
+The first is the node whose failure *reached the launcher* first: an exception is reported when it is raised, any other
+failure when the node has ended. A `NodeLostError` is a consequence as long as there is another failure.
+Nothing that happens after the launcher has signalled nodes to end counts as a failure. Nodes are known by index.
 """
 
 from collections.abc import Callable
@@ -21,11 +21,11 @@ class Failure:
     def __init__(self, index: int, name: str) -> None:
         self.index = index
         self.name = name
-        self.kind = b""  # of its report, if it made one
+        self.kind = b""  # of its report, if it sent one
         self.detail = ""
         self.status: int | None = None  # as of os.waitpid
         self.last_line = ""  # of a node that crashed
-        self.stopped = False  # it was ended by the launcher
+        self.stopped = False  # ended by the launcher
 
     @property
     def code(self) -> int:
@@ -39,7 +39,7 @@ class Failure:
         )
 
     def sentence(self) -> str:
-        """Failure of a node; the code is what the launcher exits with."""
+        """Failure of a node; the code is the launcher's exit code."""
         if (
             self.status is not None
             and not self.stopped
@@ -57,34 +57,34 @@ class Failure:
 
 
 class Failures:
-    """All failures of a run. `first` is None as long as nobody but victims of a lost node has failed."""
+    """All failures of a run. `first` is None as long as only victims of a lost node have failed."""
 
     def __init__(self, names: Names = ALONE) -> None:
         self._names = names
         self._known: dict[int, Failure] = {}
         self.first: Failure | None = None
         self.first_lost: Failure | None = None
-        self.closed = False  # nodes have been told to end: what follows is not counted
+        self.closed = False  # nodes have been signalled to end: later failures do not count
         self._texts: dict[int, bytearray] = {}
 
     def text(self, index: int, piece: bytes) -> None:
-        """A piece of a node's traceback."""
+        """Add a piece of a node's traceback."""
         text = self._texts.setdefault(index, bytearray())
         if len(text) < _KEPT:
             text += piece
 
     def reported(self, index: int, kind: bytes, detail: str) -> None:
-        """A node said what ends it."""
+        """Record the cause that a node reports for its end."""
         failure = self._failure(index)
         failure.kind, failure.detail = kind, detail
         self._count(failure)
 
     def crashed(self, index: int, line: str) -> None:
-        """A signal killed a node at this line; its end is not known yet."""
+        """Record that a signal killed a node at this line; its end is not known yet."""
         self._failure(index).last_line = line
 
     def ended(self, index: int, status: int) -> None:
-        """A node has ended with a wait status that is not 0, or with 0 after it had said otherwise."""
+        """Record the end of a node: a wait status that is not 0, or 0 after it had reported otherwise."""
         failure = self._failure(index)
         failure.status = status
         failure.stopped = self.closed and status & 0x7F in (2, 9, 15) and self.first is not None
@@ -94,23 +94,23 @@ class Failures:
         return index in self._known
 
     def spoke(self, index: int) -> bool:
-        """Whether the node failed by itself, as far as it has said or as it was first."""
+        """Whether the node failed by itself, by its report or because it was first."""
         return (self.first is not None and self.first.index == index) or bool(
             index in self._known and self._known[index].kind
         )
 
     def settle(self) -> None:
-        """No other failure has come: the first victim is to blame (it waited for a finished node)."""
+        """Blame the first victim (it waited for a finished node), when no other failure has come."""
         if self.first is None:
             self.first = self.first_lost
 
     def tracebacks(self, label: "Callable[[int, int], bytes]", interrupted: bool) -> "tuple[bytes, str]":
-        """All tracebacks worth showing, the first failure's last, and a sentence on those that are not shown.
+        """Return all tracebacks worth showing, the first failure's last, and a sentence on those that are not shown.
 
-        Of a failure at the same line as the first one only the message is shown, if it is another one. Not shown at
-        all: a `NodeLostError` and the like that followed from the first failure, a `MismatchError` after
-        another (all nodes get it, and each one names all), a KeyboardInterrupt that followed from Ctrl-C, and those
-        which say the same as one that is shown. `label(index, 2)` is what stands before a line.
+        Of a failure at the same line as the first one only the message is shown, if it differs. These are not shown at
+        all: a `NodeLostError` and the like that followed from the first failure, a `MismatchError` after another (all
+        nodes get it, and each one names all), a KeyboardInterrupt that followed from Ctrl-C, and duplicates of one that
+        is shown. `label(index, 2)` returns the label of a line.
         """
         first = self.first.index if self.first is not None else None
         mine = bytes(self._texts.get(first, b"")) if first is not None else b""
@@ -157,7 +157,7 @@ class Failures:
         return b"".join(shown), "; ".join(notes)
 
     def _headed(self, indices: "list[int]", text: bytes, label: "Callable[[int, int], bytes]") -> bytes:
-        """One of several tracebacks: where lines have no labels, the node stands above it."""
+        """Format one of several tracebacks: where lines have no labels, a heading names the node."""
         labelled = _labelled(text, label(indices[0], 2))
         return labelled if labelled != text else f"{self._names.nodes(indices)}:\n".encode() + text
 
@@ -186,7 +186,7 @@ def _labelled(text: bytes, label: bytes) -> bytes:
 
 
 def _stack(text: bytes) -> bytes:
-    """A traceback without the message at its end; empty if it has several parts, or none."""
+    """Return a traceback without the message at its end; empty if it has several parts, or none."""
     lines = text.splitlines(keepends=True)
     if text.count(b"Traceback (most recent call last):\n") != 1 or not lines[0].startswith(b"Traceback"):
         return b""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Questions to boxes on other machines, for who looks after the nodes: what they do, and at which lines they are.
+"""Questions of the supervisor to boxes on other machines: the activity of their nodes, and the nodes' lines.
 
-Who does not answer in time is called silent, and is not waited for again before it has answered. Where all boxes are
-on this machine nothing is asked, and nothing more is imported.
+A box that does not answer in time counts as silent, and nothing waits for it again until it answers. If all boxes
+are on this machine, no question is asked, and no further module is imported.
 """
 
 import time
@@ -22,31 +22,31 @@ _LINES_S = 5.0  # the same, if it asks its nodes, which have less
 _CLOCK_S = 1.0  # between two looks at their clocks,
 _EARLY_CLOCKS, _EARLY_CLOCK_S = 8, 0.05  # the first of them,
 _SLOWER = (
-    1.4  # and then each pause so much longer: what lies after the last look is short, compared with the run
+    1.4  # each pause is longer by this factor: the time after the last look is short compared with the run
 )
 
 
 class Inquiry:
-    """All boxes on other machines, as who looks after the nodes asks them."""
+    """All boxes on other machines, for the supervisor's questions."""
 
     def __init__(self, run_processes: "RunProcesses", hear: "Callable[[ForkClient], None]") -> None:
-        """`hear` deals with a message that has come."""
+        """`hear` handles a received message."""
         self._fork_clients: list[RemoteForkClient] = [
             fork_client for fork_client in run_processes if fork_client.plan.host is not None
         ]
         self._hear = hear
 
     def box(self, index: int) -> "RemoteSegment | None":
-        """The box of this node; None: this machine."""
+        """Return the box of this node; None: this machine."""
         return next((one.far for one in self._fork_clients if index in one.plan.indices), None)
 
     def silence(self, index: int) -> str:
-        """Why nobody knows what this node does; empty: it is known."""
+        """Return why the activity of this node is unknown; empty: it is known."""
         far = self.box(index)
         return far.silence if far is not None else ""
 
     def keep_clocks(self, loop: "Loop", asked: int = 0) -> None:
-        """From now on, compare their clocks with ours."""
+        """Start comparing their clocks with ours."""
         if not self._fork_clients:
             return
         for fork_client in self._able():
@@ -55,7 +55,7 @@ class Inquiry:
         loop.at("clocks", seconds, lambda: self.keep_clocks(loop, asked + bool(self._able())))
 
     def ask(self, told: "Callable[[], None]") -> None:
-        """Ask what the nodes do. `told` is called with each answer."""
+        """Ask for the activity of the nodes. `told` is called with each answer."""
         for fork_client in self._able():
             fork_client.far.told = told
             if fork_client.far.answered == fork_client.far.asked:
@@ -63,24 +63,24 @@ class Inquiry:
 
     @property
     def is_waiting(self) -> bool:
-        """Are there answers to wait for?"""
+        """Whether answers are outstanding."""
         return any(one.far.answered < one.far.asked and not one.far.silence for one in self._able())
 
     def give_up(self) -> None:
-        """Wait no longer."""
+        """Stop waiting."""
         for fork_client in self._able():
             if fork_client.far.answered < fork_client.far.asked:
                 fork_client.far.give_up()
 
     def look(self) -> None:
-        """Ask what the nodes do, and wait for the answers."""
+        """Ask for the activity of the nodes, and wait for the answers."""
         for fork_client in self._able():
             fork_client.ask_look(now=True)
         self._wait(self._able(), ANSWER_S)
         self.give_up()
 
     def lines(self, indices: "list[int]", meanwhile: "Callable[[], dict[int, str]]") -> "dict[int, str]":
-        """At which lines these nodes are, as far as they answer in time; and what `meanwhile` finds."""
+        """Return the lines of these nodes, as far as they answer in time; and the result of `meanwhile`."""
         asked = []
         for fork_client in self._able():
             ranks = [index - fork_client.first for index in indices if index in fork_client.plan.indices]

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""`--stats`: what each node has done, in a table at the end; and what went between boxes, if there are several.
+"""`--stats`: the totals of each node, in a table at the end; and the traffic between boxes, if there are several.
 
-Times are the kernel's, from the node's end: how long it ran on a core (`computed`; polling for a moment counts), how
-long it was ready and had none (`no core`), and the rest, in which it waited: for messages, for other nodes, for a disk.
-Messages and collectives are read from shared memory, where their running numbers lie anyway; of bytes only those of
-received messages that do not fit into a slot are known. The server counts the frames that it
-forwards, and each gateway those of its own links.
+Times are the kernel's, from the node's end: its time on a core (`computed`; short polling counts), its time ready
+without a core (`no core`), and the rest, in which it waited: for messages, for other nodes, for a disk.
+Messages and collectives are read from shared memory, where their running numbers lie anyway; bytes are known only for
+received messages that do not fit into a slot. The server counts the frames that it forwards, and each gateway those
+of its own links.
 """
 
 from spcomm.text import aligned
@@ -45,7 +45,7 @@ def counts_of(group: "Group") -> "list[dict[str, int]]":
 
 
 class Stats:
-    """Gathers the times of the nodes as they end."""
+    """Collects the times of the nodes as they end."""
 
     def __init__(self, run_processes: "RunProcesses", transports: "TransportProcesses | None" = None) -> None:
         run_processes.stats = True
@@ -57,7 +57,7 @@ class Stats:
         self._times[index] = times
 
     def text(self) -> str:
-        """The table, with a line for all nodes together if there are several."""
+        """Return the table, with a line for all nodes together if there are several."""
         rows = []
         for group in self._run_processes.groups:
             for rank, counts in enumerate(counts_of(group)):
@@ -69,19 +69,19 @@ class Stats:
         return f"spcomm: statistics of the nodes ({note})\n{aligned(lines)}{self._links()}"
 
     def _links(self) -> str:
-        """Counts of the links of the boxes; empty, if there are none, or the run has not ended well."""
+        """Return the counts of the links of the boxes; empty, if there are none, or the run did not end well."""
         links = self._transports.counted() if self._transports is not None else []
         if not links:
             return ""
         kinds = _used(links)
         lines: list[tuple[str, ...]] = [("box", "", *map(str.lower, kinds), "MB")]
-        for box, link in enumerate(links):  # as the server has it: what it received is what the box sent
+        for box, link in enumerate(links):  # from the server's side: it received the frames that the box sent
             lines += [(str(box), "out", *_moved(link, kinds, 2)), (str(box), "in", *_moved(link, kinds, 0))]
         note = "out: from the box, in: to it; retransmissions are not counted"
         return f"spcomm: frames between boxes ({note})\n{aligned(lines)}{self._between()}"
 
     def _between(self) -> str:
-        """The same of links between gateways."""
+        """Return the counts of links between gateways."""
         found = self._transports.between() if self._transports is not None else {}
         links = {name: link for name, link in found.items() if link is not None}
         relayed = [name for name in found if name not in links]
@@ -125,13 +125,13 @@ class Stats:
 
 
 def _used(links: "list[dict[str, Any]]") -> "list[str]":
-    """The kinds of frames that have occurred."""
+    """Return the kinds of frames that have occurred."""
     kinds = [name for name, counts in links[0].items() if isinstance(counts, tuple)] if links else []
     return [kind for kind in kinds if any(link[kind][0] + link[kind][2] for link in links)]
 
 
 def _moved(link: "dict[str, Any]", kinds: "list[str]", at: int) -> "list[str]":
-    """Frames of each kind, and MB of all, one way."""
+    """Return the frames of each kind, and the MB of all, one way."""
     return [
         *(str(link[kind][at]) for kind in kinds),
         f"{sum(link[kind][at + 1] for kind in kinds) / 1e6:.1f}",

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """One run, from the first node's start to the exit code: the launcher's event loop.
 
-The run *ends* when all nodes have ended by themselves, or when there is a reason to end it: a failure, a
-timeout, a signal, nobody who reads the output. Then nodes are told once, killed after the grace period, and
-everything that they had written is still forwarded. Marks in shared memory (finished, died) come before
-any of this, so that nodes which wait for a lost one are woken at once. Nodes are known by index here (see groups).
+The run *ends* when all nodes have ended by themselves, or when there is a reason to end it: a failure, a timeout,
+a signal, a closed output. Then nodes are signalled once, killed after the grace period, and everything that they
+had written is still forwarded. Marks in shared memory (finished, died) come before any of this, so that nodes which
+wait for a lost one are woken at once. Nodes are known by index here (see groups).
 """
 
 import _signal
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from spcomm.launch.remote.transport_processes import TransportProcess, TransportProcesses
     from spcomm.launch.supervise.stats import Stats
 
-_STARTING_S = 2.0  # seconds for who starts nodes to say which it has started
+_STARTING_S = 2.0  # seconds for fork servers to report the nodes they have started
 _TRANSPORT_END_S = 30.0  # seconds for the gateways to end when all nodes have, beyond what a link may take
-_PARTING = 2.0  # seconds for nodes to raise ConnectionLostError, before they are told to end
+_PARTING = 2.0  # seconds for nodes to raise ConnectionLostError, before they are signalled to end
 _SETTLE = 0.5  # seconds in which a NodeLostError may turn out to be the consequence of another failure
 
 
 class Supervisor:
-    """Owns everything of a running run. Call `run` once."""
+    """Owns the whole state of a running run. Call `run` once."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Supervisor:
 
             self._stats = stats.Stats(run_processes, transports)
         self._strict, self._is_traced = options.strict, options.is_traced
-        self._warned: dict[str, list[int]] = {}  # what was left, where that is an error: code → nodes
+        self._warned: dict[str, list[int]] = {}  # unmatched operations that count as errors: code → nodes
         self._loop = Loop()
         self._failures = Failures(run_processes.names)
         self._forwarder = Forwarder(self._loop, run_processes.size == 1, display, self._cannot_write)
@@ -85,7 +85,7 @@ class Supervisor:
         stdin.use(self._loop)
         self._readers = [report.Reader() for _group in self._run_processes.groups]
         self._replies = stack_probe.ProbeReplies()
-        self._children = set(process.children())  # fork servers, and what was here before
+        self._children = set(process.children())  # fork servers, and earlier children
         self._run_processes.run([reader.write for reader in self._readers], self._replies.fileno())
         self._replies.close_theirs()
         for reader in self._readers:
@@ -131,7 +131,7 @@ class Supervisor:
         )
         self._end("spcomm", _signal.SIGKILL, 125)
 
-    # What the fork servers say
+    # Messages of the fork servers
 
     def _hear(self, fork_client: ForkClient) -> None:
         if fork_client.plan.host is None:
@@ -141,7 +141,7 @@ class Supervisor:
 
         try:
             self._heard(fork_client, fork_client.receive())
-        except NONSENSE:  # not an error of this machine: whoever runs a box there can make it say anything
+        except NONSENSE:  # not an error of this machine: the user of a box there can make it send anything
             self._host_failed(
                 f"host {fork_client.plan.host.name}: the box there sent a malformed message", 125
             )
@@ -152,7 +152,7 @@ class Supervisor:
             self._loop.remove(fork_client.fileno())
             was_gone, fork_client.gone = fork_client.gone, True
             if message is None and not was_gone:
-                self._signalled()  # if the same has ended both, it is the reason
+                self._signalled()  # if the same signal has ended both, it is the reason
                 self._lost(fork_client)
         elif verb == "exited":
             if self._stats is not None and len(message) > 3:
@@ -192,7 +192,7 @@ class Supervisor:
             self._start_more()
 
     def _missing(self, name: str, text: str) -> None:
-        """A fork server lacks a module, and ends. Nothing has started."""
+        """Handle a fork server that lacks a module, and ends. Nothing has started."""
         if self._reason:
             return
         self._sentence = f"--preload: {name} cannot be imported" if text else f"no module named {name}"
@@ -201,9 +201,9 @@ class Supervisor:
         self._end("spcomm", _signal.SIGKILL, 125 if text else 127)
 
     def _lost(self, fork_client: ForkClient) -> None:
-        """A fork server has ended without having said so.
+        """Handle a fork server that ended without a report.
 
-        The kernel kills its nodes then. What they have started is adopted, and killed at the end.
+        The kernel kills its nodes then. Their descendants are adopted, and killed at the end.
         """
         self._is_lost = True
         if self._reason:
@@ -224,7 +224,7 @@ class Supervisor:
         self._end("spcomm", _signal.SIGTERM, 125)
 
     def _node_ended(self, node: int, status: int) -> None:
-        self._read_reports()  # what it had to say comes before its end
+        self._read_reports()  # its reports come before its end
         group = self._run_processes.group(node)
         rank = group.rank(node)
         if status == 0 and self._was_debugger_left(node):
@@ -236,15 +236,15 @@ class Supervisor:
             return
         group.segment(rank).mark_died(rank, -(status & 0x7F) if status & 0x7F else status >> 8)
         line = self._replies.crash_line(self._run_processes.started.get(node, 0)) if status & 0x7F else ""
-        if line:  # of a node on another machine it came in a report
+        if line:  # from a node on another machine it came in a report
             self._failures.crashed(node, line)
         self._failures.ended(node, status)
         self._consider()
 
     def _was_debugger_left(self, node: int) -> bool:
-        """gdb ends well whatever became of its program; others may still count on a node that has not finished.
+        """Whether gdb left a live node: gdb ends well whatever became of its program, and others may need the node.
 
-        One that never joined may know nothing of spcomm: it is to blame only if somebody turns out to wait for it.
+        A node that never joined may not use spcomm: it is to blame only if some node turns out to wait for it.
         """
         plan = self._run_processes.of(node).plan
         if node not in plan.debugged or plan.debug["tool"] != "gdb":
@@ -262,17 +262,17 @@ class Supervisor:
             self._say(f"the debugger of {self._run_processes.names.nodes([node])} was left, so the run ends")
 
     def _pane_closed(self, node: int) -> None:
-        """As when a terminal's window is closed: what runs there is hung up on."""
+        """Act as when a terminal's window closes: its processes get a hang-up."""
         if node in self._run_processes.started and node not in self._ended:
             self._run_processes.poke(node, _signal.SIGHUP)
 
-    # What is between boxes
+    # Transport processes
 
     def _hear_transport(self, transport: "TransportProcess") -> None:
         message = transport.receive()
         if message is None:
             transport.leave(self._loop)
-            if transport.status:  # else it has nothing to do any more
+            if transport.status:  # otherwise its work is over
                 self._disconnected(f"{transport.name} {transport.how()}", transport.box)
         elif message[0] == "deadlock":
             self._watchdog.proven(message[1])
@@ -285,7 +285,7 @@ class Supervisor:
             self._disconnected(f"{transport.name} has failed: an error of spcomm; report it", transport.box)
 
     def _disconnected(self, sentence: str, culprit: int) -> None:
-        """Nodes that wait hear of it at once, and end by themselves, as a rule."""
+        """Mark the connection as lost: nodes that wait learn of it at once, and end by themselves, as a rule."""
         if self._reason:
             return
         self._sentence = f"{sentence}; the nodes were stopped (exit code 125)"
@@ -295,7 +295,7 @@ class Supervisor:
         self._end("spcomm", _signal.SIGTERM, 125, parting=_PARTING)
 
     def _end_carriers(self) -> None:
-        """All nodes have ended. What they have sent is still carried, if the run went well."""
+        """Finish after all nodes have ended. Their messages are still carried, if the run went well."""
         if self._transports is None:
             return
         self._loop.at("carrying", _TRANSPORT_END_S + self._link_timeout, self._carried_too_long)
@@ -340,7 +340,7 @@ class Supervisor:
         self._consider()
 
     def _consider(self) -> None:
-        """End the run if there is a failure that nobody else caused, or soon if there might be one."""
+        """End the run if some failure is not a consequence, or soon if there might be one."""
         if self._reason:
             return
         if self._failures.first is None and self._failures.first_lost is not None and self._left_early:
@@ -364,7 +364,7 @@ class Supervisor:
     def _end(
         self, reason: str, number: int, code: int, spared: "int | None" = None, parting: float = 0.0
     ) -> None:
-        """Tell all nodes but one (in so many seconds), and kill what is left after the grace period."""
+        """Signal all nodes but one (to end within that many seconds), and kill the rest after the grace period."""
         if self._reason:
             return
         self._reason, self._code = reason, code
@@ -396,7 +396,7 @@ class Supervisor:
     def _told_to_end(self, number: int) -> None:
         prompt = self._run_processes.at_prompt
         if number == _signal.SIGINT and prompt is not None and prompt not in self._ended and not self._reason:
-            self._run_processes.poke(prompt, number)  # Ctrl-C is for who sits at the debugger
+            self._run_processes.poke(prompt, number)  # Ctrl-C belongs to the user of the debugger
             return
         if self._reason:  # the second time: do not wait any longer
             self._run_processes.kill()
@@ -411,16 +411,16 @@ class Supervisor:
         self._end("signal", number, 128 + number)
 
     def _stop(self) -> None:
-        """Ctrl-Z: the nodes, which are in process groups of their own, stop and go on with the launcher."""
+        """Handle Ctrl-Z: the nodes, which are in process groups of their own, stop and go on with the launcher."""
         self._run_processes.stop()
         self._display.clear()
         os.kill(os.getpid(), _signal.SIGSTOP)
         self._run_processes.go_on()
 
     def _locate(self) -> None:
-        """Find out where each node is, before it is told to end.
+        """Find out where each node is, before it is signalled to end.
 
-        Nodes may have printed, and who started them may not have said yet that it has.
+        Nodes may have printed, and the report of their start may still be under way.
         """
         end = time.monotonic() + _STARTING_S
         for fork_client in self._run_processes:
@@ -433,7 +433,7 @@ class Supervisor:
         self._states = self._watchdog.places()
 
     def _cannot_write(self, error: OSError) -> None:
-        if isinstance(error, BrokenPipeError) and error.filename is None:  # `| head`: nobody wants more
+        if isinstance(error, BrokenPipeError) and error.filename is None:  # `| head`: the reader closed it
             self._end("reader", _signal.SIGTERM, 128 + _signal.SIGPIPE)
             return
         where = f" to {error.filename}" if error.filename else ""
@@ -441,7 +441,7 @@ class Supervisor:
         self._end("spcomm", _signal.SIGTERM, 125)
 
     def _conclude(self) -> int:
-        """All nodes are gone: say what is to be said, in the order in which it is best read."""
+        """Print the final reports after all nodes are gone, in the most readable order."""
         self._display.stop()
         self._forwarder.finish(self._signals)
         self._read_reports()
@@ -473,7 +473,7 @@ class Supervisor:
         return self._code
 
     def _report_unmatched(self) -> None:
-        """The run has gone well: has it left messages that nobody received, or barriers that nobody waited for?"""
+        """Check whether a successful run has left messages that were never received, or barriers never waited for."""
         for group in self._run_processes.groups:
             if any(segment.has_left() for segment in group.segments):
                 from spcomm.diagnose import unmatched
@@ -516,7 +516,7 @@ class Supervisor:
         return [f"the standard input goes to {readers}: read it there, or run with --stdin all"]
 
     def _was_stopped(self, node: int) -> bool:
-        """By us: it has ended by a signal, or never started."""
+        """Whether this launcher ended it: by a signal, or before it started."""
         return self._ended.get(node, _signal.SIGTERM) & 0x7F in (_signal.SIGTERM, _signal.SIGKILL)
 
     def _say(self, text: str) -> None:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""`--watch`: what each node does, in a table at the terminal, four times a second.
+"""`--watch`: the activity of each node, in a table at the terminal, four times a second.
 
-All of it is read: status boards and mailboxes in shared memory, /proc for who computes. Nodes do nothing for it, and
-are not asked for their lines: that of a node that waits is on its board. A look that takes long, with hundreds of
-nodes, is followed by a pause that is longer still. `screen` has the terminal, `watch_table` draws.
+All of it is read: status boards and mailboxes in shared memory, /proc for nodes that compute. Nodes do no work for it,
+and get no request for their lines: the line of a waiting node is on its board. A look that takes long, with
+hundreds of nodes, is followed by a pause that is longer still. `screen` has the terminal, `watch_table` draws.
 """
 
 import time
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from spcomm.launch.supervise.watch_table import Draw
 
 _LOOK_S = 0.25
-_SHARE = 19  # a look that has taken so long is followed by so many times that
-_PRINTED_S = 0.05  # what is printed waits so long for more
-_RATE_S = 1.0  # rates are of this time
-_VAIN_POLLS = 1000  # between two looks: it polls
+_SHARE = 19  # a look is followed by a pause of so many times its duration
+_PRINTED_S = 0.05  # printed text waits this long for more
+_RATE_S = 1.0  # the window of rates
+_VAIN_POLLS = 1000  # between two looks: more means polling
 UNSTARTED, WAITS, COMPUTES, SLEEPS, POLLS = "not started", "waits", "computes", "sleeps", "polls"
 STOPPED, ENDED, UNKNOWN = "stopped", "ended", "?"
 _WORDS = {"R": COMPUTES, "T": STOPPED, "t": STOPPED, "Z": ENDED, "S": SLEEPS, "D": SLEEPS}
@@ -39,11 +39,11 @@ class Row:
         self.seconds = since  # for how long so far
         self.call = ""
         self.place = ""
-        self.rates = (0.0, 0.0, 0.0, 0.0)  # a second: messages sent and received, bytes sent and received
+        self.rates = (0.0, 0.0, 0.0, 0.0)  # per second: messages sent and received, bytes sent and received
 
 
 class Watch:
-    """Looks at the nodes, again and again, and has them drawn."""
+    """Looks at the nodes repeatedly, and has them drawn."""
 
     def __init__(self, run_processes: "RunProcesses", screen: Screen, draw: "Draw") -> None:
         self.screen = screen
@@ -51,18 +51,18 @@ class Watch:
         self._draw = draw
         self._begun = time.monotonic()
         self._ended: dict[int, int] = {}
-        self._states: dict[int, tuple[str, float]] = {}  # and when it was seen first
+        self._states: dict[int, tuple[str, float]] = {}  # and when it was first seen
         self._traffic = {group.first: _Traffic(group) for group in run_processes.groups}
 
     def start(self, loop: "Loop", ended: "dict[int, int]", stdin: "Stdin") -> None:
-        """From now on. `ended` has the wait statuses of nodes that have ended, and stays the caller's."""
+        """Start watching. `ended` has the wait statuses of nodes that have ended, and stays the caller's."""
         self._loop, self._ended = loop, ended
         stdin.typed = self.screen.typed
         self.screen.later = lambda: loop.at("printed", _PRINTED_S, self.screen.renew)
         self._look()
 
     def stop(self) -> None:
-        """Nothing is drawn any more."""
+        """Stop drawing."""
         self._loop.forget("watch")
         self._loop.forget("printed")
         self.screen.close()
@@ -74,7 +74,7 @@ class Watch:
         self._loop.at("watch", max(_LOOK_S, _SHARE * took), self._look)
 
     def rows(self, now: float) -> "list[Row]":
-        """Activity of all nodes at this time, by index."""
+        """Return the activity of all nodes at this time, by index."""
         found = []
         for group in self._run_processes.groups:
             traffic = self._traffic[group.first]
@@ -104,7 +104,7 @@ class Watch:
         return row
 
     def _state(self, group: "Group", rank: int, traffic: "_Traffic") -> str:
-        """Activity of a node that has not waited for long."""
+        """Return the activity of a node that has not waited for long."""
         index = group.first + rank
         if index in self._ended:
             return _end(self._ended[index])
@@ -124,7 +124,7 @@ class _Traffic:
         self._group = group
         self._looks: list[tuple[float, list[dict[str, int]]]] = []  # of the last second or so
         self._vain = [0] * group.size
-        self.vain = [0] * group.size  # polls that found nothing, since the last look
+        self.vain = [0] * group.size  # unsuccessful polls since the last look
         self.rates = [(0.0, 0.0, 0.0, 0.0)] * group.size
 
     def look(self, now: float) -> None:
@@ -151,7 +151,7 @@ def _rates(
 
 
 def _end(status: int) -> str:
-    """The end of a process, by its wait status."""
+    """Describe the end of a process by its wait status."""
     if status & 0x7F:
         return f"died ({signal_name(status & 0x7F)})"
     return f"failed ({status >> 8})" if status >> 8 else ENDED

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Draws the table of `--watch` with rich: lines of bytes for a terminal of a given size.
 
-rich knows how wide characters are, and colours. Its tables take some milliseconds a line, four times a second; here
-columns have fixed widths, and the two that are left divide what is left of the line.
+rich knows character widths and colours. Its tables take some milliseconds a line, four times a second; here columns
+have fixed widths, and the two others divide the rest of the line.
 """
 
 import re
@@ -28,20 +28,20 @@ _STYLES = {
     watch.ENDED: _DIM,
 }
 _FAILED = Style(color="red")
-_SPARE = 4  # lines of the terminal that stay free for what nodes print, or a quarter of it
-_WIDE, _MIDDLE = 110, 76  # columns from which on there are bytes and messages
+_SPARE = 4  # lines of the terminal that stay free for the output of nodes, or a quarter of it
+_WIDE, _MIDDLE = 110, 76  # columns from which bytes and messages are shown
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _GAP = "  "
 _NUMBER = 8  # columns of a number, with its head
 
 
 def drawing(colors: bool) -> Draw:
-    """The drawing function, with colours or without."""
+    """Return the drawing function, with colours or without."""
     system = ColorSystem.STANDARD if colors else None
 
     def draw(rows: "list[Row]", seconds: float, size: "tuple[int, int]") -> "list[tuple[bytes, int]]":
         columns, lines = size
-        if lines < 2:  # not even for a title and the cursor: each look would scroll
+        if lines < 2:  # too few even for a title and the cursor: each look would scroll
             return []
         width = max(1, columns - 1)  # in the last column a terminal may begin a new line
         room = lines - max(_SPARE, lines // 4) - 3  # the two lines above the nodes, and the cursor's
@@ -57,7 +57,7 @@ def drawing(colors: bool) -> Draw:
 
 
 def _line(cells: "list[tuple[str, Style]]", width: int, system: "ColorSystem | None") -> "tuple[bytes, int]":
-    """As many of these texts as have room, and how wide they are."""
+    """Return as many of these texts as fit, and their width."""
     texts, left = [], width
     for text, style in cells:
         text = _cut(text, left)
@@ -67,7 +67,7 @@ def _line(cells: "list[tuple[str, Style]]", width: int, system: "ColorSystem | N
 
 
 def chosen(rows: "list[Row]", room: int) -> "list[Row]":
-    """Those that are shown if there is room for so many lines: who has waited longest comes first, then by number."""
+    """Return the nodes shown in that many lines: the longest waits come first, then order by number."""
     if len(rows) <= room:
         return rows
     if room < 2:
@@ -87,7 +87,7 @@ def _title(rows: "list[Row]", seconds: float) -> str:
 
 
 def _table(rows: "list[Row]", width: int) -> "list[list[tuple[str, Style]]]":
-    """The head, and a line for each."""
+    """Return the head, and a line for each."""
     heads = ("sent/s", "recv/s") * (width >= _MIDDLE) + ("MB/s out", "MB/s in") * (width >= _WIDE)
     names = max(4, *(len(row.name) for row in rows))
     states = max(8, *(len(row.state) for row in rows))
@@ -106,7 +106,7 @@ def _table(rows: "list[Row]", width: int) -> "list[list[tuple[str, Style]]]":
 def _aligned(
     cells: "tuple[str, ...]", widths: "tuple[int, ...]", style: Style, second: Style
 ) -> "list[tuple[str, Style]]":
-    """Each cell as wide as is said; a negative width is flush right. The second one has a style of its own."""
+    """Pad each cell to its width; a negative width is flush right. The second one has a style of its own."""
     found = []
     for at, (text, width) in enumerate(zip(cells, widths, strict=True)):
         text = _cut(text, abs(width))
@@ -117,14 +117,14 @@ def _aligned(
 
 
 def _cut(text: str, width: int) -> str:
-    """No wider than this."""
+    """Cut a text to this width."""
     if cell_len(text) <= width:
         return text
     return set_cell_size(text, width - 1) + "…" if width > 0 else ""
 
 
 def duration(seconds: float) -> str:
-    """`3.4 s`, `12:34`, `1:02:03`."""
+    """Format as `3.4 s`, `12:34`, `1:02:03`."""
     if seconds < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(int(seconds), 60)
@@ -133,7 +133,7 @@ def duration(seconds: float) -> str:
 
 
 def amount(number: float) -> str:
-    """In at most six characters; nothing for nothing."""
+    """Format in at most six characters; nothing for nothing."""
     if number < 0.05:
         return ""
     for unit in ("", "k", "M"):
@@ -144,5 +144,5 @@ def amount(number: float) -> str:
 
 
 def _plain(text: str) -> str:
-    """Names of files and functions can have anything in them: nothing of it moves the cursor."""
+    """Neutralize names of files and functions, which can hold any character, so that none moves the cursor."""
     return _CONTROL.sub("?", text)

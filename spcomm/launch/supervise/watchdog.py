@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Looks after the nodes while they run: do some wait for ever, or for long, or poll in vain?
+"""Watchdog: detects nodes that wait for ever, wait for long, or poll in vain.
 
-The status boards in shared memory tell (csrc/segment/spc_board.h); a look takes nothing from the nodes. Nodes
-are known by index here (see groups).
+The status boards in shared memory show this (csrc/segment/spc_board.h); a look costs the nodes nothing. Nodes are known
+by index here (see groups).
 """
 
 import time
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 _LOOK_S = 0.06  # between two looks for a deadlock; two of them make a proof
 _STALL_LOOK_S = 1.0  # between two looks for a stall
-_VAIN_POLLS = 1000  # in one of these: it polls
-_DUE_S = 10.0  # for nodes that are finished to end, and for those that have raised an error to report it
+_VAIN_POLLS = 1000  # in one of these: more means polling
+_DUE_S = 10.0  # for finished nodes to end, and for those that have raised an error to report it
 DEADLOCK_CODE = 99  # exit code
 ENDED, UNSTARTED, SILENT, RUNNING = "finished", "not started", "no answer", "running"
 
 
 class Watchdog:
-    """Reports through `found(text, exit_code)`, once, and `warn(text)`. Ask `places` for where everybody is."""
+    """Reports through `found(text, exit_code)`, once, and `warn(text)`. `places` returns where all nodes are."""
 
     def __init__(
         self,
@@ -45,23 +45,23 @@ class Watchdog:
         self._stall_s = stall_s  # 0: never
         self._found = found
         self._warn = warn
-        self._far = Inquiry(run_processes, hear)  # boxes into which nobody here can look
-        self._answers: stack_probe.ProbeReplies | None = None  # where nodes tell where they are
+        self._far = Inquiry(run_processes, hear)  # boxes whose memory this machine cannot read
+        self._answers: stack_probe.ProbeReplies | None = None  # where nodes report their lines
         self._ended: dict[int, int] = {}
         self._watched: dict[int, _Watched] = {}  # of each group, by its first node
-        self._vain: set[tuple[int, int]] = set()  # who waits in vain, and since when: that was told
+        self._vain: set[tuple[int, int]] = set()  # reported waits in vain: nodes and start
         self._stopped = False
         self._due_until = 0.0
 
     def start(
         self, answers: stack_probe.ProbeReplies, ended: "dict[int, int]", is_traced: bool = False
     ) -> None:
-        """From now on. `ended` has the nodes that have ended, and stays the caller's.
+        """Start watching. `ended` has the nodes that have ended, and stays the caller's.
 
-        Of a traced run the clocks of boxes elsewhere are compared with ours.
+        For a traced run, compare the clocks of boxes elsewhere with ours.
         """
         self._answers, self._ended = answers, ended
-        if self._run_processes.boxes == 1:  # else the gateways look, and one of them tells `proven`
+        if self._run_processes.boxes == 1:  # otherwise the gateways look, and one of them calls `proven`
             self._loop.at("look", _LOOK_S, self._look)
         if self._stall_s:
             self._loop.at("stall", _STALL_LOOK_S, self._look_for_stalls)
@@ -92,7 +92,7 @@ class Watchdog:
         return {rank: wait for rank, wait in waits.items() if wait is not None}
 
     def _warn_of_vain(self, group: Group, waits: "dict[int, Wait]") -> None:
-        """The run goes on: who still works may end, and then a wait fails, which a program may catch."""
+        """Warn only: a node that still works may end, and then a wait fails, which a program may catch."""
         from spcomm._core import diagnose as core
 
         told = {(group.first + rank, wait.since_ns) for rank, wait in waits.items()}
@@ -101,7 +101,7 @@ class Watchdog:
             self._warn(core.report(waits, group.size, self._of(group), in_vain=True))
 
     def proven(self, rows: list) -> None:
-        """By the gateways of several boxes: these wait for ever (`diagnose.packed`)."""
+        """Handle a proof by the gateways of several boxes: these wait for ever (`diagnose.packed`)."""
         from spcomm._core import diagnose
 
         group = self._run_processes.groups[0]
@@ -122,7 +122,7 @@ class Watchdog:
     # Stalls
 
     def _look_for_stalls(self) -> None:
-        """Ask the boxes elsewhere first; what comes of it is looked at when all have answered, or are late."""
+        """Ask the boxes elsewhere first; the look follows when all have answered, or are late."""
         self._far.ask(self._answered)
         if self._far.is_waiting:
             self._loop.at("answers", ANSWER_S, self._judge_stalls)
@@ -165,7 +165,7 @@ class Watchdog:
                 for_long, self._where(group, spinning), watched.quiet_s(now_ns), self._of(group)
             )
         if spinning and set(spinning) == set(others):
-            return ""  # who polls computes nothing: soon it is known to be in vain, or no longer so
+            return ""  # a polling node computes nothing: the next looks show whether it polls in vain
         silences = {self._far.silence(group.first + rank) for rank in others} - {""}
         if not for_long or watched.is_known(for_long, silences):
             return ""
@@ -185,16 +185,16 @@ class Watchdog:
         )
 
     def _is_known(self, group: Group, rank: int) -> bool:
-        """Whether it can be told what a node does."""
+        """Whether the activity of a node can be determined."""
         return not self._far.silence(group.first + rank)
 
     # Ends
 
     def is_failure_due(self, is_known: "Callable[[int], bool]") -> bool:
-        """Whether a node may yet be to blame for what others have reported.
+        """Whether a node may yet be to blame for the reports of others.
 
-        It has told them that it is finished, and its process has not ended; or it has told them of an error, which is
-        still alive and not reported. No longer after some seconds: a program may do anything meanwhile.
+        It has reported to them that it is finished, and its process has not ended; or it has reported an error to them,
+        which is still alive and not reported here. After some seconds, no: a program may do anything meanwhile.
         """
         now = time.monotonic()
         self._due_until = self._due_until or now + _DUE_S
@@ -204,7 +204,7 @@ class Watchdog:
         return now < self._due_until and any(map(self._may_fail, left))
 
     def _may_fail(self, index: int) -> bool:
-        """As far as it can be seen: into the memory of other machines nobody here can look."""
+        """Whether one node may, as far as it is visible: the memory of other machines is out of reach."""
         from spcomm._core.segments import FINISHED
 
         group = self._run_processes.group(index)
@@ -215,7 +215,7 @@ class Watchdog:
     # Where nodes are
 
     def waits(self, group: Group) -> "dict[int, Wait]":
-        """Waits of its nodes: rank -> wait."""
+        """Return the waits of its nodes: rank -> wait."""
         found = {
             rank: group.segment(rank).wait(rank)
             for rank in range(group.size)
@@ -224,7 +224,7 @@ class Watchdog:
         return {rank: wait for rank, wait in found.items() if wait is not None}
 
     def _where(self, group: Group, ranks: "list[int]") -> "dict[int, tuple[str, str]]":
-        """Activity and place of nodes that do not wait: rank -> ("computes", "ring.py:12 in step")."""
+        """Return the activity and place of nodes that do not wait: rank -> ("computes", "ring.py:12 in step")."""
         from spcomm.diagnose.stall import COMPUTES, WORKS
 
         known = [rank for rank in ranks if self._is_known(group, rank)]
@@ -257,7 +257,7 @@ class Watchdog:
         return self._run_processes.of(index).plan.locatable
 
     def places(self) -> "dict[int, str]":
-        """The place of every node, in words: index -> text."""
+        """Describe the place of every node: index -> text."""
         from spcomm._core import diagnose
 
         self._far.look()
@@ -287,18 +287,18 @@ class Watchdog:
 
 
 class _Watched:
-    """Findings of the last looks at one group."""
+    """Results of the last looks at one group."""
 
     def __init__(self, stall_s: float) -> None:
         self._stall_s = stall_s
-        self.threshold_s = stall_s  # doubles with each warning, so that a long run is not full of them
-        self._known: set[int | str] = set()  # when the waits began that were told, and who did not answer
+        self.threshold_s = stall_s  # doubles with each warning, so that a long run has few of them
+        self._known: set[int | str] = set()  # start times of reported waits, and silent nodes
         self._vain: dict[int, int] = {}
         self._traffic = -1
-        self._since_ns = 0  # nothing has moved
+        self._since_ns = 0  # since when nothing has moved
 
     def spinners(self, group: Group, ranks: "list[int]") -> "list[int]":
-        """Nodes that have polled in vain since the last look, again and again."""
+        """Return the nodes that have polled in vain since the last look, again and again."""
         now = {rank: group.segment(rank).vain(rank) for rank in ranks}
         found = [
             rank for rank in ranks if (now[rank] - self._vain.get(rank, now[rank])) % 2**32 >= _VAIN_POLLS
@@ -307,7 +307,7 @@ class _Watched:
         return found
 
     def is_quiet(self, group: Group, now_ns: int) -> bool:
-        """Has nothing been sent or completed for as long as a stall takes? Asked only while somebody polls."""
+        """Whether nothing was sent or completed for as long as a stall takes. Called only while some node polls."""
         traffic = sum(segment.traffic() for segment in group.segments)
         if traffic != self._traffic:
             self._traffic, self._since_ns = traffic, now_ns
@@ -317,7 +317,7 @@ class _Watched:
         return (now_ns - self._since_ns) / 1e9
 
     def is_known(self, waits: "dict[int, Wait]", silences: "set[str]") -> bool:
-        """Were all of these told of already?"""
+        """Whether all of these have been reported already."""
         found = {wait.since_ns for wait in waits.values()} | silences
         known = found <= self._known
         self._known |= found
