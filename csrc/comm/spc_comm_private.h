@@ -145,8 +145,7 @@ typedef struct spc_send_call {
     int32_t tag;
     const spc_payload_t *payload;
     spc_block_shared_t **block; /* NULL, or the payload's block: it is moved, and NULL here afterwards */
-    spc_comm_t
-        *counted_by; /* NULL, or the communicator whose cycle counts the message and gives it its tag */
+    spc_comm_t *counted_by; /* NULL, or the communicator whose cycle counts and tags the message */
 } spc_send_call_t;
 
 /* Prepares a message of this kind. Checks the destinations, and whether the communicator may be used; SPC_EAGAIN: it
