@@ -164,8 +164,7 @@ typedef struct spc_reduce_options {
     const uint32_t *members; /* maps ranks to their events; NULL: the rank's own. Outlives it */
     uint32_t features;
     uint32_t here; /* how many of the nodes are in this box; 0: all */
-    spc_event_shared_t
-        *gateway; /* else: the rank to notify when these have arrived; NULL: the gateway is this */
+    spc_event_shared_t *gateway; /* else: notified when these have arrived; NULL: this is the gateway */
 } spc_reduce_options_t;
 
 uint64_t spc_reduce_bytes(uint32_t nodes, uint32_t fanin);
