@@ -205,7 +205,7 @@ static int follow(spc_node_wait_t *wait, uint64_t deadline_ns) {
     static const spc_wait_callbacks_t callbacks = {.test = follower_test, .check = check_signals};
     spc_node_t *node = wait->node;
     spc_waiter_t waiter;
-    _Atomic uint32_t sleeping = 0; /* nobody reads it: the leader checks `followers` */
+    _Atomic uint32_t sleeping = 0; /* no waker reads it: the leader checks `followers` */
     spc_waiter_init(&waiter, SPC_WAIT_SLEEP, node->config->features);
     /* seq_cst, before the first test: pairs with rouse_followers. */
     atomic_fetch_add_explicit(&node->followers, 1, memory_order_seq_cst);

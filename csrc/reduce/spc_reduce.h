@@ -18,8 +18,8 @@
  * signatures themselves, since it reads those lines anyway, and so never misreads a value of another kind.
  *
  * Writers. A line belongs to its node until it arrives (the counter's release), then to the last arriver of its group,
- * who may combine into the first line of the group, until the release; after that it is the node's again. Counters are
- * the only words with several writers: arriving nodes add to them, and the last one clears them.
+ * which may combine into the first line of the group, until the release; after that it is the node's again. Counters
+ * are the only words with several writers: arriving nodes add to them, and the last one clears them.
  *
  * Banks. A phase's bank is used again SPC_BANKS phases later, when all have left it. A node that starts phase
  * q has at most SPC_FUZZY_MAX incomplete ones, all fuzzy barriers: spc_comm starts nothing while another
@@ -229,7 +229,7 @@ void spc_reduce_pass(spc_reduce_t *reduce, uint64_t phase);
 int spc_reduce_start_combined(spc_reduce_t *reduce, const spc_signature_t *signature,
                               const spc_field_t *fields, const void *total, uint64_t length_bytes);
 
-/* A number that grows with each completed phase: for outside readers, who have only `shared`. */
+/* A number that grows with each completed phase: for outside readers, which have only `shared`. */
 uint64_t spc_reduce_completed(const void *shared, uint32_t nodes, uint32_t fanin);
 
 static inline bool spc_reduce_line_arrived(const spc_reduce_line_shared_t *line, uint64_t phase) {

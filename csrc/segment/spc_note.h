@@ -2,10 +2,10 @@
 /*
  * spc_note: notes that a node leaves for others, and for the launcher after its end.
  *
- *   END    how and where its program ended: for the error of those who still need it
- *   CALL   its line in a collective operation that did not match: for the error of all who took part
- *   FUZZY  fuzzy barriers that it has left open, CYCLE a cycle of coordinated messages: counted when it closes
- *   sent   where messages were sent, last of each kind: of a node that was told to note it
+ *   END    how and where its program ended: for the errors of nodes that still need it
+ *   CALL   its line in a collective operation that did not match: for the errors of all participants FUZZY fuzzy
+ *   barriers that it has left open, CYCLE a cycle of coordinated messages: counted when it closes
+ *   sent   where messages were sent, last of each kind: by a node that was asked to note it
  *   left   messages that came to it and were never received, or that it sent to a node that had ended
  *
  * Notes are written where an operation ends or has failed, never on the path of a successful call. Only the node

@@ -645,7 +645,7 @@ static void add_what_is_known_here(const spc_gateway_t *gateway, uint32_t i, spc
 }
 
 /* A node that has woken meanwhile, and sleeps again with the same board, has done nothing: the board shows when its
- * wait began, how far it has read and what it was told. */
+ * wait began, how far it has read and which events it has seen. */
 static void tell_waits(spc_gateway_t *gateway) {
     spc_gateway_deadlock_t *boards = gateway->boards;
     spc_gateway_claim_t *claim = first_claim(boards, gateway->here);

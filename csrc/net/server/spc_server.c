@@ -515,7 +515,7 @@ enum {
     POLL_COSTS = 16, /* cost of a poller look, in polls of a word (spc_waiter_init measures these) */
 };
 
-/* What one turn found. */
+/* Result of one turn. */
 typedef struct turn {
     spc_server_t *server;
     spc_waiter_t waiter;

@@ -38,7 +38,7 @@ typedef struct spc_server_options {
     spc_clock_fn now_ns;      /* [spc_clock_now_ns] */
     spc_wait_policy_t policy; /* [SPC_WAIT_FREE_CORES] */
     uint64_t heartbeat_ns, suspect_ns, broken_ns, link_timeout_ns, acknowledge_ns; /* as in spc_link.h */
-    uint64_t retained_max;  /* [16 MiB, or as spc_credit.h says] of each link */
+    uint64_t retained_max;  /* [16 MiB, or as in spc_credit.h] of each link */
     uint64_t collected_max; /* [16 MiB] of each job: arrivals at phases that are not complete */
     spc_server_report_t *report; /* may be NULL */
     void *argument;

@@ -21,7 +21,8 @@
  *  - A VERDICT is not signed, and never means ACCEPTED. A stranger on the way can end a handshake, or cut a wire.
  * It authenticates the ends when the connection is made; later bytes are neither secret nor protected. So both ends
  * declare whether the connection crosses a network, as they see it. If one does, TLS follows (launch/remote/tls.py),
- * and binds itself to this handshake. Both ends have signed the declarations, too: nobody on the way can remove them.
+ * and binds itself to this handshake. Both ends have signed the declarations, too: no stranger on the way can remove
+ * them.
  *
  * The driver's loop, for both roles: spc_handshake_step returns the next action, until it returns OVER. Before that, it
  * accepts at most SPC_HANDSHAKE_BYTES_MAX bytes, for at most SPC_HANDSHAKE_TIMEOUT_NS. The driver reads no more than
